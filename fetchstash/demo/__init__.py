@@ -1,0 +1,1 @@
+"""The demonstration: a small site, and the real server driven through MCP."""

@@ -1,0 +1,1 @@
+"""read_file, for agents that have the file already."""

@@ -1,0 +1,56 @@
+"""Where the parts of a text stand: the one shape that handlers report, the store records and slices are read by."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Unit = Literal["lines", "chars", "bytes", "pages", "rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A line of an outline. ``start`` counts from 1 in ``unit``: a heading's line, or a bookmark's page."""
+
+    title: str
+    level: int
+    unit: Unit
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table whose rows stand one a line: row r (from 1, the header not counted) is line ``first_line + r - 1``.
+
+    ``title`` is the sheet's name, "" where the document is one table.
+    """
+
+    title: str
+    first_line: int
+    rows: int
+    columns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Where the parts of a stored text stand.
+
+    ``pages[i]`` is the character at which page ``i + 1`` begins; it ends where the next begins, the last at the end of the text.
+    ``preview`` is what the handler would show where only a glimpse fits ("": the text's own beginning).
+    """
+
+    pages: tuple[int, ...] = ()
+    tables: tuple[Table, ...] = ()
+    preview: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON data, as stored and as sent by the worker."""
+        tables = [[t.title, t.first_line, t.rows, t.columns] for t in self.tables]
+        return {"pages": list(self.pages), "tables": tables, "preview": self.preview}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "Ranges":
+        """Read what ``to_json`` made. Raises KeyError, TypeError or ValueError on anything else."""
+        return cls(
+            pages=tuple(int(start) for start in data["pages"]),
+            tables=tuple(Table(str(t), int(first), int(rows), int(cols)) for t, first, rows, cols in data["tables"]),
+            preview=str(data["preview"]),
+        )

@@ -1,0 +1,1 @@
+"""@context_result and store_result, for any tool."""

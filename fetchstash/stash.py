@@ -1,0 +1,1 @@
+"""Stash: the one place where fetch, handlers and store meet."""

@@ -1,0 +1,35 @@
+"""Limits of what is shown (CONTRACT, section 1: views.* and context.*)."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ViewLimits:
+    """Ceilings of the results, in characters (in UTF-8 bytes if ``count_bytes``)."""
+
+    default_max_chars: int = 30_000
+    short_max_chars: int = 10_000
+    max_chars_ceiling: int = 100_000
+    inline_threshold: int = 30_000
+    preview_chars: int = 2_000
+    structured: bool = False
+    count_bytes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewLimits:
+    """Bounds of previews; the smallest that applies wins. Sizes in the unit that the name says."""
+
+    max_tokens_per_file: int = 5_000
+    max_total_output: int = 50_000
+    max_lines: int = 200
+    max_line_length: int = 1_000
+    max_nesting_depth: int = 5
+    max_array_items: int = 50
+    max_object_keys: int = 50
+    max_columns: int = 50
+    rows_head: int = 20
+    rows_tail: int = 10
+    max_cell_length: int = 500
+    max_image_size_bytes: int = 2_097_152
+    max_image_edge_px: int = 1_568
