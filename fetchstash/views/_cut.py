@@ -1,6 +1,34 @@
 """Cutting: pure functions from a text and a bound to what fits it. None of them ever returns more than its bound."""
 
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
 ELLIPSIS = "…"
+
+Measure = Callable[[str], int]
+"""How long a host thinks a text is; never shrinks when a text grows."""
+
+
+def utf8_length(text: str) -> int:
+    """Return the bytes of ``text`` in UTF-8: how VS Code counts."""
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def json_length(text: str) -> int:
+    """Return the characters of ``text`` as a JSON string, quotes aside: what it costs inside structuredContent."""
+    return len(json.dumps(text, ensure_ascii=False)) - 2
+
+
+def prefix_length(text: str, limit: int, measure: Measure = len) -> int:
+    """Return how many characters of ``text`` fit ``limit`` as ``measure`` counts."""
+    low, high = 0, min(len(text), limit)  # no measure counts a character as less than one
+    if measure(text[:high]) <= limit:
+        return high
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if measure(text[:middle]) <= limit else (low, middle - 1)
+    return low
 
 
 def clip(text: str, limit: int) -> str:
@@ -9,7 +37,7 @@ def clip(text: str, limit: int) -> str:
 
 
 def clip_middle(text: str, limit: int) -> str:
-    """Return at most ``limit`` characters of ``text``, its beginning and its end, with "…" for what was left out between."""
+    """Return at most ``limit`` characters: the beginning and the end of ``text``, "…" for what was left out between."""
     if len(text) <= limit:
         return text
     tail = max((limit - 1) // 2, 0)
@@ -17,7 +45,7 @@ def clip_middle(text: str, limit: int) -> str:
 
 
 def window(line: str, start: int, end: int, width: int) -> str:
-    """Return the part of ``line`` around its characters [start, end), at most ``width`` characters, "…" at each side that was cut.
+    """Return at most ``width`` characters of ``line`` around its characters [start, end), "…" at each side that was cut.
 
     A hit wider than the window is shown from its beginning.
     """
@@ -27,3 +55,55 @@ def window(line: str, start: int, end: int, width: int) -> str:
     left = max(0, min(start - max(room - (end - start), 0) // 2, len(line) - room))
     right = left + room
     return f"{ELLIPSIS if left else ''}{line[left:right]}{ELLIPSIS if right < len(line) else ''}"[:width]
+
+
+def whole_lines(text: str, limit: int, measure: Measure = len) -> int:
+    """Return how many characters of ``text`` fit ``limit`` when only whole lines count; 0 where not even the first fits."""
+    fits = prefix_length(text, limit, measure)
+    return fits if fits == len(text) or text[fits] == "\n" else text.rfind("\n", 0, fits) + 1
+
+
+class NumberedLine(Protocol):
+    """A line that a grep found: its number from 1, its text, and whether it is a match or context."""
+
+    @property
+    def number(self) -> int: ...  # noqa: D102
+    @property
+    def text(self) -> str: ...  # noqa: D102
+    @property
+    def match(self) -> bool: ...  # noqa: D102
+
+
+def grep_lines(groups: Iterable[Sequence[NumberedLine]], limit: int, measure: Measure = len) -> tuple[str, int]:
+    """Print groups of neighbouring lines as grep does, as many whole lines as fit; return the text and the matches in it.
+
+    ``12:text`` is a match, ``13-text`` context, ``--`` stands between groups. The first match always gets in, without its context
+    where that leaves no room for it.
+    """
+    printed: list[str] = []
+    room, shown = limit, 0
+    for group in groups:
+        lines = [f"{line.number}{':' if line.match else '-'}{line.text}" for line in group]
+        if printed:
+            lines.insert(0, "--")
+        kept = 0  # up to here the group is printed: through its last match that fits, and the context behind it
+        taken = 0
+        for position, line in enumerate(lines):
+            taken += measure(line) + (1 if printed or position else 0)
+            if taken > room:
+                break
+            kept = position + 1
+        offset = len(lines) - len(group)
+        matches = sum(line.match for line in group[: max(kept - offset, 0)])
+        if not matches and not shown:
+            first = next(line for line in group if line.match)
+            text = f"{first.number}:{first.text}"
+            return text[: prefix_length(text, limit, measure)], 1
+        if not matches:
+            break
+        printed += lines[:kept]
+        shown += matches
+        if kept < len(lines):
+            break
+        room -= taken
+    return "\n".join(printed), shown

@@ -2,18 +2,31 @@
 
 from dataclasses import dataclass
 
+SHORT_MAX_CHARS = 10_000
+"""maxChars of grep, search and info when not given."""
+
+MIN_MAX_CHARS = 200
+FRAME_CHARS = 1_200
+"""Everything around the body of one artifact; the longest URL, name and path that are shown fit in."""
+
+FRAME_CHARS_OF_SEVERAL = 600
+
 
 @dataclass(frozen=True, slots=True)
 class ViewLimits:
-    """Ceilings of the results, in characters (in UTF-8 bytes if ``count_bytes``)."""
+    """Ceilings of the bodies, in characters; in UTF-8 bytes if ``count_bytes`` (VS Code's 8 KiB are bytes)."""
 
     default_max_chars: int = 30_000
-    short_max_chars: int = 10_000
     max_chars_ceiling: int = 100_000
     inline_threshold: int = 30_000
     preview_chars: int = 2_000
     structured: bool = False
     count_bytes: bool = False
+
+    @property
+    def short_max_chars(self) -> int:
+        """maxChars of grep, search and info when not given."""
+        return min(SHORT_MAX_CHARS, self.max_chars_ceiling)
 
 
 @dataclass(frozen=True, slots=True)
