@@ -1,6 +1,38 @@
 """The only place where a result is cut: ceilings, previews, passages, head and tail notices, fences."""
 
-from fetchstash.views._cut import clip, clip_middle, window
-from fetchstash.views._limits import PreviewLimits, ViewLimits
+from fetchstash.views._cut import clip, clip_middle, whole_lines, window
+from fetchstash.views._fetched import Arrival, fetched, fetched_several
+from fetchstash.views._found import Found, Hit, grep, passages, search
+from fetchstash.views._info import info, listing
+from fetchstash.views._limits import MIN_MAX_CHARS, PreviewLimits, ViewLimits
+from fetchstash.views._read import Reading, read
+from fetchstash.views._texts import Subject, size
+from fetchstash.views._view import Block, Host, View, error_view
 
-__all__ = ["PreviewLimits", "ViewLimits", "clip", "clip_middle", "window"]
+__all__ = [
+    "MIN_MAX_CHARS",
+    "Arrival",
+    "Block",
+    "Found",
+    "Hit",
+    "Host",
+    "PreviewLimits",
+    "Reading",
+    "Subject",
+    "View",
+    "ViewLimits",
+    "clip",
+    "clip_middle",
+    "error_view",
+    "fetched",
+    "fetched_several",
+    "grep",
+    "info",
+    "listing",
+    "passages",
+    "read",
+    "search",
+    "size",
+    "whole_lines",
+    "window",
+]

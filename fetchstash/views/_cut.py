@@ -67,11 +67,11 @@ class NumberedLine(Protocol):
     """A line that a grep found: its number from 1, its text, and whether it is a match or context."""
 
     @property
-    def number(self) -> int: ...  # noqa: D102
+    def number(self) -> int: ...
     @property
-    def text(self) -> str: ...  # noqa: D102
+    def text(self) -> str: ...
     @property
-    def match(self) -> bool: ...  # noqa: D102
+    def match(self) -> bool: ...
 
 
 def grep_lines(groups: Iterable[Sequence[NumberedLine]], limit: int, measure: Measure = len) -> tuple[str, int]:

@@ -25,7 +25,7 @@ class ViewLimits:
 
     @property
     def short_max_chars(self) -> int:
-        """maxChars of grep, search and info when not given."""
+        """What grep, search and info take for maxChars when it is not given."""
         return min(SHORT_MAX_CHARS, self.max_chars_ceiling)
 
 

@@ -1,0 +1,50 @@
+"""Views of what is known: the facts and the outline of one artifact, or the list of a run."""
+
+from collections.abc import Mapping, Sequence
+
+from fetchstash.ranges import Heading
+from fetchstash.views._cut import clip, prefix_length, whole_lines
+from fetchstash.views._texts import Subject, call, follow_up_calls, reference_line, trouble_lines
+from fetchstash.views._view import FACTS_AT_MOST, Block, Host, View, framed
+
+_LINE_CHARS = 300
+
+
+def info(host: Host, subject: Subject, outline: Sequence[Heading]) -> View:
+    """Return the facts of an artifact, its outline as far as there is room, and how to read it."""
+    lines = [f"{key}: {_plain(value)}" for key, value in subject.facts.items() if _known(value) and key != "outline"]
+    if outline:
+        lines.append("outline:")
+        lines += [f"{'  ' * heading.level}{heading.title} ({heading.unit} {heading.start})" for heading in outline]
+    calls = tuple(follow_up_calls(subject, 0)) if subject.chars is not None else ()
+    head = (f"[{subject.ref}: facts]", *trouble_lines(subject))
+    return View((_bounded(host, [clip(line, _LINE_CHARS) for line in lines], subject.source, head, calls),), (subject.facts,))
+
+
+def listing(host: Host, run: str, subjects: Sequence[Subject], total: int) -> View:
+    """Return a run's artifacts, newest first, a line each, as far as there is room."""
+    if not total:
+        return View((Block((f"[Run {run}: no artifacts yet.]", call("fetch_content", url="https://…"))),))
+    lines = [f"{reference_line(subject)[1:-1]}, {clip(subject.source, 120)}" for subject in subjects]
+    head = (f"[Run {run}: {total} artifacts, newest first]",)
+    calls = (call("artifact_info", artifact_ref=subjects[0].ref),)
+    facts = tuple(subject.facts for subject in subjects)[:FACTS_AT_MOST]
+    return View((_bounded(host, lines, f"run {run}", head, calls),), facts)
+
+
+def _bounded(host: Host, lines: Sequence[str], source: str, head: tuple[str, ...], calls: tuple[str, ...]) -> Block:
+    """Return a block that is within the short limit with its frame, its body cut at a whole line."""
+    body, limit = "\n".join(lines), host.limits.short_max_chars
+    room = limit - host.measure(framed(host, "", source, head, calls).frame)
+    shown = body if host.measure(body) <= room else body[: whole_lines(body, room - 1, host.measure)] + "…"
+    return framed(host, shown[: prefix_length(shown, room, host.measure)], source, head, calls)
+
+
+def _known(value: object) -> bool:
+    return value not in (None, "", False) and value != [] and not (isinstance(value, Mapping) and not value)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return "; ".join(str(item) for item in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return str(value)

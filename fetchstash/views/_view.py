@@ -1,0 +1,95 @@
+"""A view: what a model is shown, and the host that it is shown to."""
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from fetchstash.errors import BadArgument, FetchstashError
+from fetchstash.views._cut import Measure, clip, json_length, utf8_length
+from fetchstash.views._limits import FRAME_CHARS, MIN_MAX_CHARS, ViewLimits
+from fetchstash.views._texts import SENTENCE, SOURCE_CHARS, fence
+
+FACTS_AT_MOST = 10
+STRUCTURED_FRAME = len('{"result":""}')
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A body with the lines before and behind it; ``body`` is None where there is nothing from outside to show."""
+
+    head: tuple[str, ...] = ()
+    body: str | None = None
+    tail: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The block as a model sees it."""
+        return "\n".join([*self.head, *([] if self.body is None else [self.body]), *self.tail])
+
+    @property
+    def frame(self) -> str:
+        """All of it but the body, with the line ends around the body."""
+        return "\n".join([*self.head, *([] if self.body is None else [""]), *self.tail])
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One result: blocks of text, the facts of the artifacts it speaks of, and pictures (data, media type)."""
+
+    blocks: tuple[Block, ...]
+    facts: tuple[Mapping[str, object], ...] = ()
+    pictures: tuple[tuple[bytes, str], ...] = ()
+    is_error: bool = False
+
+    @property
+    def text(self) -> str:
+        """The whole result as a model sees it."""
+        return "\n".join(block.text for block in self.blocks)
+
+    @property
+    def body(self) -> str:
+        """What came from outside, without any frame."""
+        return "".join(block.body or "" for block in self.blocks)
+
+
+def error_view(error: FetchstashError) -> View:
+    """Return the one line of an error."""
+    return View((Block((clip(error.line(), FRAME_CHARS),)),), (), (), is_error=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Whom a view is made for: its ceilings, how it counts, and whether it shares our file system (``local``: a path helps it)."""
+
+    limits: ViewLimits = field(default_factory=ViewLimits)
+    local: bool = True
+    nonce: Callable[[], str] = field(default=lambda: secrets.token_hex(4))
+
+    @property
+    def measure(self) -> Measure:
+        """How this host counts a text."""
+        if self.limits.structured:
+            return json_length
+        return utf8_length if self.limits.count_bytes else len
+
+    def max_chars(self, asked: int | None, default: int) -> int:
+        """Return maxChars as applied. Raises BadArgument below 200."""
+        if asked is not None and asked < MIN_MAX_CHARS:
+            raise BadArgument(f"maxChars is {asked}, and the least is {MIN_MAX_CHARS}.", "Ask for more, or leave it out.")
+        return min(default if asked is None else asked, self.limits.max_chars_ceiling)
+
+    def over(self, frame: str, allowed: int = FRAME_CHARS) -> int:
+        """Return by how much a frame is longer than allowed: the body gives that up, so that the whole stays in its bound."""
+        extra = STRUCTURED_FRAME if self.limits.structured else 0
+        return max(0, self.measure(frame) + extra - allowed)
+
+    def fenced(self, body: str, source: str, *, sentence: bool = True, source_chars: int = SOURCE_CHARS) -> Block:
+        """Return ``body`` between fences of a fresh nonce, under the sentence that says what it is."""
+        opening, closing = fence(source, self.nonce(), source_chars)
+        return Block((*((SENTENCE,) if sentence else ()), opening), body, (closing,))
+
+
+def framed(host: Host, body: str, source: str, head: tuple[str, ...], tail: tuple[str, ...]) -> Block:
+    """Return the whole block of one artifact: its lines, the fenced body, and the lines behind."""
+    block = host.fenced(body, source)
+    return Block((*head, *block.head), block.body, (*block.tail, *tail))
