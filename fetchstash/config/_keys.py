@@ -1,0 +1,184 @@
+"""Every setting: its room, its type and default (the room's own), its meaning and its bounds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, get_type_hints
+
+from fetchstash.fetch import FetchLimits
+from fetchstash.handlers import ExtractLimits
+from fetchstash.store import StoreLimits
+from fetchstash.views import MIN_MAX_CHARS, PreviewLimits, ViewLimits
+
+
+@dataclass(frozen=True, slots=True)
+class IngestLimits:
+    """How content is taken in: who picks the handler, and which folders ``stash_file`` may read (none: there is no such tool)."""
+
+    router: Literal["on", "shadow"] = "on"
+    read_roots: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetryLimits:
+    """The local event log: its path ("": none), and how large it may grow, in bytes."""
+
+    event_log: str = ""
+    event_log_max_bytes: int = 16 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileChoice:
+    """Whose host this is made for."""
+
+    profile: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One setting. ``kind`` is int, float, bool, str, or tuple with its item type in ``item``; ``low`` and ``high`` are bounds."""
+
+    section: str
+    name: str
+    meaning: str
+    kind: type
+    item: type | None
+    default: Any
+    choices: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def path(self) -> str:
+        """``section.name``, as the file and every message write it."""
+        return f"{self.section}.{self.name}"
+
+    @property
+    def variable(self) -> str:
+        """The environment variable."""
+        return f"FETCHSTASH_{self.section}_{self.name}".upper()
+
+    @property
+    def flag(self) -> str | None:
+        """The flag without its dashes; None for a section that has none. A list repeats its flag in the singular."""
+        if self.section not in ("views", "fetch", "store", "ingest"):
+            return None
+        if self.path == "fetch.ports":
+            return "fetch-port"
+        name = self.name.replace("_", "-")
+        return name.removesuffix("s") if self.kind is tuple else name
+
+
+_MIB = 2**20
+_DEFAULTS: Mapping[str, tuple[Any, ...]] = {
+    "views": (ViewLimits(), ProfileChoice()),
+    "fetch": (FetchLimits(),),
+    "store": (StoreLimits(Path()),),
+    "ingest": (IngestLimits(),),
+    "extract": (ExtractLimits(),),
+    "context": (PreviewLimits(),),
+    "telemetry": (TelemetryLimits(),),
+}
+
+# meaning, and the bounds where there are any
+_MEANINGS: Mapping[str, tuple[str, float | None, float | None]] = {
+    "views.default_max_chars": ("maxChars of get_search_content and artifact_slice when not given", MIN_MAX_CHARS, 100_000),
+    "views.max_chars_ceiling": ("Body characters of one result at the most, whatever is asked for", MIN_MAX_CHARS, 100_000),
+    "views.inline_threshold": ("maxChars of fetch_content when not given: longer texts come as a preview", MIN_MAX_CHARS, 100_000),
+    "views.preview_chars": ("Characters of a preview", 1, 100_000),
+    "views.structured": ("Add structuredContent and output schemas to the results", None, None),
+    "views.profile": ("The host whose limits apply", None, None),
+    "fetch.max_wire_bytes": ("One body as it is sent, in bytes", 1, None),
+    "fetch.max_decoded_bytes": ("One body after its content coding is undone, in bytes", 1, None),
+    "fetch.deadline_seconds": ("One fetch with everything in it: look-up, redirects, robots.txt, retries, body", 0.1, 3_600),
+    "fetch.max_redirects": ("Redirects that are followed", 0, 50),
+    "fetch.max_header_bytes": ("Header fields of one response, in bytes", 1_024, None),
+    "fetch.max_url_chars": ("Characters of a URL", 1, None),
+    "fetch.ports": ("Ports that may be dialled", 1, 65_535),
+    "fetch.allow_hosts": ("Exceptions from the address and port rules: NAME, NAME:PORT or [ADDRESS]:PORT", None, None),
+    "fetch.allow_nets": ("Exceptions from the address rules: networks in CIDR notation", None, None),
+    "fetch.allow_domains": ("If any are named, only these domains and their sub-domains are fetched", None, None),
+    "fetch.deny_domains": ("Domains that are never fetched, sub-domains included", None, None),
+    "fetch.respect_robots": ("Ask robots.txt before a fetch, and do as it says", None, None),
+    "fetch.user_agent": ("User-Agent header; empty: fetchstash and its version", None, None),
+    "fetch.proxy": ("HTTP proxy to go through (http://HOST:PORT); empty: none, whatever the environment says", None, None),
+    "fetch.per_host_concurrency": ("Requests to one host at a time", 1, 1_000),
+    "fetch.per_host_rate": ("Requests a second to one host; 0: no limit", 0, None),
+    "store.folder": ("Where artifacts are kept; empty: the user's data folder", None, None),
+    "store.run": ("Scope of lists, search and clean-up", None, None),
+    "store.ephemeral": ("Delete the run's artifacts at shutdown", None, None),
+    "store.max_age_days": ("Days after which an artifact goes", 0, None),
+    "store.max_total_bytes": ("Bytes of all artifacts; the least recently used go first", 1, None),
+    "store.max_artifacts": ("Artifacts that are kept; the least recently used go first", 1, None),
+    "ingest.router": (
+        "on: what the bytes are picks the handler; shadow: the declared type does, and both are recorded",
+        None,
+        None,
+    ),
+    "ingest.read_roots": ("Folders that stash_file may read; none: there is no such tool", None, None),
+    "extract.max_chars": ("Characters that one document may become; what is text already is kept whole", 1, None),
+    "extract.pdf_max_pages": ("Pages of a PDF that are read", 1, None),
+    "extract.memory_mb": ("Memory of a worker, in MiB", 64, None),
+    "extract.cpu_seconds": ("CPU seconds of one extraction", 0.1, None),
+    "extract.wall_seconds": ("Seconds of one extraction", 0.1, None),
+    "context.max_tokens_per_file": ("Tokens of one preview or read_file", 1, None),
+    "context.max_total_output": ("Characters of one preview or read_file", 1, None),
+    "context.max_lines": ("Lines of a text preview", 1, None),
+    "context.max_line_length": ("Characters of one line in a preview", 1, None),
+    "context.max_nesting_depth": ("Depth of structured data in a preview", 1, None),
+    "context.max_array_items": ("Items of one array in a preview", 1, None),
+    "context.max_object_keys": ("Keys of one object in a preview", 1, None),
+    "context.max_columns": ("Columns of a table in a preview", 1, None),
+    "context.rows_head": ("First rows of a table in a preview", 0, None),
+    "context.rows_tail": ("Last rows of a table in a preview", 0, None),
+    "context.max_cell_length": ("Characters of one cell in a preview", 1, None),
+    "context.max_image_size_bytes": ("Bytes of one picture that a model is shown", 1_024, None),
+    "context.max_image_edge_px": ("Longer edge of such a picture, in pixels", 16, None),
+    "telemetry.event_log": ("Path of the local event log; empty: none", None, None),
+    "telemetry.event_log_max_bytes": ("Size that the event log may reach, in bytes", 1_024, None),
+}
+
+# Measured limits of the hosts: VS Code spills a result over 8 KiB to a file, Codex cuts the middle out of one over some 48,000
+# characters, the Gemini CLI spills one over 40,000. Claude Code is told the size in the list of tools instead.
+_BYTES_OF_VS_CODE: Mapping[str, Any] = {
+    "default_max_chars": 6_800,
+    "max_chars_ceiling": 6_800,
+    "inline_threshold": 6_800,
+}
+PROFILES: Mapping[str, Mapping[str, Any]] = {
+    "default": {},
+    "claude-code": {},
+    "claude-desktop": {},
+    "codex": {"max_chars_ceiling": 45_000},
+    "copilot": _BYTES_OF_VS_CODE,
+    "cursor": {},
+    "gemini": {"max_chars_ceiling": 38_000},
+    "vscode": _BYTES_OF_VS_CODE,
+}
+COUNTING_BYTES = frozenset({"vscode", "copilot"})
+
+
+def _keys() -> dict[str, Key]:
+    """Join the rooms' fields, types and defaults with their meanings; a meaning without a field is a fault of this table."""
+    keys: dict[str, Key] = {}
+    for section, defaults in _DEFAULTS.items():
+        for room in defaults:
+            hints = get_type_hints(type(room))
+            for f in fields(room):
+                path = f"{section}.{f.name}"
+                if path not in _MEANINGS:
+                    continue
+                meaning, low, high = _MEANINGS[path]
+                default = "" if path == "store.folder" else getattr(room, f.name)
+                kind = type(default)
+                item = type(default[0]) if kind is tuple and default else str if kind is tuple else None
+                choices = tuple(PROFILES) if path == "views.profile" else ()
+                if path == "ingest.router":
+                    choices = hints["router"].__args__
+                if kind is int and hints[f.name] is float:
+                    kind = float
+                keys[path] = Key(section, f.name, meaning, kind, item, default, choices, low, high)
+    return {path: keys[path] for path in _MEANINGS}
+
+
+KEYS: Mapping[str, Key] = _keys()

@@ -1,0 +1,188 @@
+"""From arguments, environment, file and profile to the settings, with where each value came from."""
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from fetchstash.config._keys import COUNTING_BYTES, KEYS, PROFILES, IngestLimits, Key, TelemetryLimits
+from fetchstash.errors import BadArgument
+from fetchstash.fetch import FetchLimits
+from fetchstash.handlers import ExtractLimits
+from fetchstash.store import StoreLimits
+from fetchstash.views import PreviewLimits, ViewLimits
+
+_PREFIX = "FETCHSTASH_"
+_CONFIG_VARIABLE = "FETCHSTASH_CONFIG"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All rooms' limits. ``origins`` says for each key where its value came from, ``values`` what it is."""
+
+    profile: str
+    views: ViewLimits
+    fetch: FetchLimits
+    store: StoreLimits
+    ingest: IngestLimits
+    extract: ExtractLimits
+    context: PreviewLimits
+    telemetry: TelemetryLimits
+    values: Mapping[str, Any]
+    origins: Mapping[str, str]
+
+
+def load(
+    arguments: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None, file: Path | None = None
+) -> Settings:
+    """Read the settings.
+
+    ``arguments`` maps keys ("fetch.ports") to values from the command line; ``file`` is the one that was named there. Raises
+    BadArgument for an unknown key or variable and for a value that is none; it names the setting, its source and what is right.
+    """
+    environment = environment or {}
+    layers: list[tuple[str, Mapping[str, Any]]] = [
+        ("argument", arguments or {}),
+        *_environment_layers(environment),
+        *_file_layer(file, environment),
+    ]
+    found: dict[str, tuple[Any, str]] = {}
+    for origin, layer in layers:
+        for path, raw in layer.items():
+            if path not in KEYS:
+                raise BadArgument(f"There is no setting {path!r} ({origin}).", _nearest(path, KEYS))
+            if path not in found:
+                found[path] = (_convert(KEYS[path], raw, origin), origin)
+    profile = found.get("views.profile", ("default", ""))[0]
+    for name, value in PROFILES[profile].items():
+        found.setdefault(f"views.{name}", (value, f"profile {profile}"))
+    values = {path: found[path][0] if path in found else key.default for path, key in KEYS.items()}
+    if not values["store.folder"]:
+        values["store.folder"] = str(_data_folder())
+    return _settings(values, {path: found[path][1] if path in found else "default" for path in KEYS})
+
+
+def _settings(values: Mapping[str, Any], origins: Mapping[str, str]) -> Settings:
+    def section(name: str) -> dict[str, Any]:
+        return {key.name: values[path] for path, key in KEYS.items() if key.section == name}
+
+    views = section("views")
+    profile = views.pop("profile")
+    store = section("store")
+    return Settings(
+        profile=profile,
+        views=ViewLimits(**views, count_bytes=profile in COUNTING_BYTES),
+        fetch=FetchLimits(**section("fetch")),
+        store=StoreLimits(**{**store, "folder": Path(store["folder"]).expanduser()}),
+        ingest=IngestLimits(**section("ingest")),
+        extract=ExtractLimits(**section("extract")),
+        context=PreviewLimits(**section("context")),
+        telemetry=TelemetryLimits(**section("telemetry")),
+        values=values,
+        origins=origins,
+    )
+
+
+def _data_folder() -> Path:
+    import platformdirs  # noqa: PLC0415 - only where the folder is not named
+
+    return platformdirs.user_data_path("fetchstash", appauthor=False)
+
+
+def _environment_layers(environment: Mapping[str, str]) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    by_variable = {key.variable: key for key in KEYS.values()}
+    for name, value in environment.items():
+        if not name.startswith(_PREFIX) or name == _CONFIG_VARIABLE:
+            continue
+        key = by_variable.get(name)
+        if key is None:
+            raise BadArgument(f"The environment variable {name} is no setting.", _nearest(name, by_variable))
+        raw = [item.strip() for item in value.split(",") if item.strip()] if key.kind is tuple else value
+        yield f"environment variable {name}", {key.path: raw}
+
+
+def _file_layer(named: Path | None, environment: Mapping[str, str]) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    by_variable = environment.get(_CONFIG_VARIABLE)
+    path = named or (Path(by_variable) if by_variable else None)
+    optional = path is None
+    if path is None:
+        import platformdirs  # noqa: PLC0415 - only where no file is named
+
+        path = platformdirs.user_config_path("fetchstash", appauthor=False) / "fetchstash.toml"
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if optional:
+            return
+        raise BadArgument(f"There is no settings file {path}.", "Name one that is there.") from None
+    except OSError as error:
+        raise BadArgument(f"The settings file {path} cannot be read: {error.strerror}.", "Mend it or name another.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadArgument(f"The settings file {path} is not TOML: {error}.", "Mend that line.") from None
+    sections = dict.fromkeys(key.section for key in KEYS.values())
+    layer: dict[str, Any] = {}
+    for section, values in data.items():
+        if section not in sections or not isinstance(values, dict):
+            raise BadArgument(f"The settings file {path} has no place for {section!r}.", _nearest(section, sections))
+        layer |= {f"{section}.{name}": value for name, value in cast("Mapping[str, Any]", values).items()}
+    yield f"file {path}", layer
+
+
+def _nearest(wrong: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0)
+    return f"Did you mean {close[0]}?"
+
+
+_BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+
+
+def _convert(key: Key, raw: Any, origin: str) -> Any:
+    """Return the value of ``raw``, which is a string from outside, a value from TOML, or a list of either."""
+    items: list[Any] = [raw]
+    if key.kind is tuple:
+        items = list(cast("Sequence[Any]", raw)) if isinstance(raw, (list, tuple)) else [None]
+    try:
+        values = tuple(_scalar(key.item or key.kind, item) for item in items)
+    except ValueError:
+        raise BadArgument(f"{key.path} is {raw!r} ({origin}).", f"It must be {_expected(key)}.") from None
+    for value in values:
+        if not _within(key, value):
+            raise BadArgument(f"{key.path} is {value!r} ({origin}).", f"It must be {_expected(key)}.")
+        if key.choices and value not in key.choices:
+            close = difflib.get_close_matches(str(value), key.choices, n=1, cutoff=0)[0]
+            raise BadArgument(f"{key.path} is {value!r} ({origin}).", f"It must be {_expected(key)}. Did you mean {close}?")
+    return values if key.kind is tuple else values[0]
+
+
+def _scalar(kind: type, raw: Any) -> Any:
+    """Return ``raw`` as a bool, int, float or str. Raises ValueError where it is none, and for a number in quotes that is none."""
+    if kind is str and isinstance(raw, str):
+        return raw
+    if kind is bool:
+        known = raw if isinstance(raw, bool) else _BOOLEANS.get(str(raw).lower())
+        if known is not None:
+            return known
+    elif not isinstance(raw, bool) and (isinstance(raw, (str, int)) or (kind is float and isinstance(raw, float))):
+        return kind(raw)
+    raise ValueError(raw)
+
+
+def _within(key: Key, value: Any) -> bool:
+    """Return whether a number is within the key's bounds; NaN is within none, what is no number has none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return True
+    return (key.low is None or value >= key.low) and (key.high is None or value <= key.high)
+
+
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+
+
+def _expected(key: Key) -> str:
+    words = _WORDS[key.kind] if key.item is None else f"a list, each item {_WORDS[key.item]}"
+    if key.choices:
+        return f"one of {', '.join(key.choices)}"
+    if key.low is not None and key.high is not None:
+        return f"{words}, {key.low:g} to {key.high:_.0f}"
+    return f"{words}, at least {key.low:g}" if key.low is not None else words

@@ -1,0 +1,124 @@
+"""Settings: where a value comes from, and what a wrong one gets."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fetchstash.config import KEYS, PROFILES, load
+from fetchstash.errors import BadArgument
+
+
+def settings_file(folder: Path, text: str) -> Path:
+    path = folder / "fetchstash.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def no_user_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    monkeypatch.setenv("HOME", str(tmp_path / "none"))
+
+
+def test_an_argument_wins_over_the_environment_the_file_the_profile_and_the_default(tmp_path: Path) -> None:
+    file = settings_file(
+        tmp_path, "[views]\nmax_chars_ceiling = 3000\npreview_chars = 300\nprofile = 'codex'\ninline_threshold = 900\n"
+    )
+    environment = {"FETCHSTASH_VIEWS_MAX_CHARS_CEILING": "2000", "FETCHSTASH_VIEWS_PREVIEW_CHARS": "200"}
+    settings = load({"views.max_chars_ceiling": "1000"}, environment, file)
+    assert settings.views.max_chars_ceiling == 1_000
+    assert settings.views.preview_chars == 200
+    assert settings.views.inline_threshold == 900
+    assert settings.views.default_max_chars == 30_000
+    assert settings.origins["views.max_chars_ceiling"] == "argument"
+    assert settings.origins["views.preview_chars"] == "environment variable FETCHSTASH_VIEWS_PREVIEW_CHARS"
+    assert settings.origins["views.inline_threshold"] == f"file {file}"
+    assert settings.origins["views.default_max_chars"] == "default"
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_profile_sets_the_limits_of_its_host(profile: str) -> None:
+    views = load(environment={"FETCHSTASH_VIEWS_PROFILE": profile}).views
+    ceilings = {"vscode": 6_800, "copilot": 6_800, "codex": 45_000, "gemini": 38_000}
+    assert views.max_chars_ceiling == ceilings.get(profile, 100_000)
+    assert views.count_bytes is (profile in {"vscode", "copilot"})
+
+
+def test_lists_are_parted_by_commas_in_the_environment() -> None:
+    settings = load(environment={"FETCHSTASH_FETCH_PORTS": "80, 9000", "FETCHSTASH_FETCH_ALLOW_HOSTS": "[::1]:8080,intra"})
+    assert settings.fetch.ports == (80, 9_000)
+    assert settings.fetch.allow_hosts == ("[::1]:8080", "intra")
+
+
+def test_the_working_directory_is_never_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings_file(tmp_path, "[fetch]\nallow_nets = ['0.0.0.0/0']\n")
+    monkeypatch.chdir(tmp_path)
+    assert load().fetch.allow_nets == ()
+
+
+def test_the_file_of_the_users_configuration_folder_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import platformdirs
+
+    def folder(*_: Any, **__: Any) -> Path:
+        return tmp_path
+
+    monkeypatch.setattr(platformdirs, "user_config_path", folder)
+    settings_file(tmp_path, "[store]\nmax_age_days = 1.5\n")
+    assert load().store.max_age_days == 1.5
+
+
+WRONG = {
+    "unknown variable": (
+        {"FETCHSTASH_FETCH_PORT": "1"},
+        "FETCHSTASH_FETCH_PORT is no setting. Did you mean FETCHSTASH_FETCH_PORTS?",
+    ),
+    "not a number": ({"FETCHSTASH_FETCH_PORTS": "a"}, "fetch.ports is ['a'] (environment variable FETCHSTASH_FETCH_PORTS)."),
+    "out of bounds": ({"FETCHSTASH_FETCH_PORTS": "70000"}, "It must be a list, each item a whole number, 1 to 65_535."),
+    "above the ceiling": ({"FETCHSTASH_VIEWS_MAX_CHARS_CEILING": "100001"}, "It must be a whole number, 200 to 100_000."),
+    "not a number at all": ({"FETCHSTASH_STORE_MAX_AGE_DAYS": "nan"}, "It must be a number, at least 0."),
+    "no boolean": ({"FETCHSTASH_STORE_EPHEMERAL": "maybe"}, "It must be true or false."),
+    "no choice": ({"FETCHSTASH_VIEWS_PROFILE": "vscod"}, "Did you mean vscode?"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_variable_is_one_clear_line(name: str) -> None:
+    environment, words = WRONG[name]
+    with pytest.raises(BadArgument) as error:
+        load(environment=environment)
+    assert words in error.value.line()
+    assert "\n" not in error.value.line()
+
+
+WRONG_FILES = {
+    "unknown key": ("[fetch]\nport = [80]\n", "There is no setting 'fetch.port'"),
+    "unknown section": ("[fetsh]\nports = [80]\n", "has no place for 'fetsh'. Did you mean fetch?"),
+    "key outside a section": ("ports = [80]\n", "has no place for 'ports'"),
+    "no TOML": ("[fetch\n", "is not TOML"),
+    "a string for a list": ("[fetch]\nports = '80'\n", "fetch.ports is '80' (file"),
+    "a float for a whole number": ("[fetch]\nmax_redirects = 1.5\n", "It must be a whole number, 0 to 50."),
+    "a whole number for a boolean": ("[store]\nephemeral = 7\n", "It must be true or false."),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_FILES)
+def test_a_wrong_file_is_one_clear_line(name: str, tmp_path: Path) -> None:
+    text, words = WRONG_FILES[name]
+    with pytest.raises(BadArgument) as error:
+        load(file=settings_file(tmp_path, text))
+    assert words in error.value.line()
+
+
+def test_a_file_that_was_named_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(BadArgument, match="There is no settings file"):
+        load(environment={"FETCHSTASH_CONFIG": str(tmp_path / "none.toml")})
+
+
+def test_every_setting_has_a_meaning_and_its_own_flag() -> None:
+    flags = [key.flag for key in KEYS.values() if key.flag]
+    assert len(flags) == len(set(flags))
+    assert KEYS["fetch.ports"].flag == "fetch-port"
+    assert KEYS["fetch.allow_hosts"].flag == "allow-host"
+    assert KEYS["extract.memory_mb"].flag is None
+    assert all(key.meaning for key in KEYS.values())
