@@ -75,7 +75,7 @@ def _settings(values: Mapping[str, Any], origins: Mapping[str, str]) -> Settings
         profile=profile,
         views=ViewLimits(**views, count_bytes=profile in COUNTING_BYTES),
         fetch=FetchLimits(**section("fetch")),
-        store=StoreLimits(**{**store, "folder": Path(store["folder"]).expanduser()}),
+        store=StoreLimits(folder=Path(store.pop("folder")).expanduser(), **store),
         ingest=IngestLimits(**section("ingest")),
         extract=ExtractLimits(**section("extract")),
         context=PreviewLimits(**section("context")),
