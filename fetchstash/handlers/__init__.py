@@ -1,6 +1,7 @@
 """Bytes to text and facts. Knows formats; knows no network and no store."""
 
 from fetchstash.handlers._contract import (
+    TEXT_KINDS,
     ContentKind,
     DecidedBy,
     Decision,
@@ -15,8 +16,10 @@ from fetchstash.handlers._contract import (
     Picture,
     Render,
 )
+from fetchstash.handlers._worker_pool import WorkerPool
 
 __all__ = [
+    "TEXT_KINDS",
     "ContentKind",
     "DecidedBy",
     "Decision",
@@ -30,4 +33,5 @@ __all__ = [
     "PartText",
     "Picture",
     "Render",
+    "WorkerPool",
 ]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from fetchstash.ranges import Heading, Ranges, Unit
+from fetchstash.views import PreviewLimits
 
 ContentKind = Literal[
     "text", "code", "markdown", "html", "json", "jsonl", "yaml", "xml", "csv", "spreadsheet", "pdf", "office_doc", "email",
@@ -13,6 +14,9 @@ ContentKind = Literal[
 ]  # fmt: skip
 DecidedBy = Literal["mime", "magic", "structure", "extension", "fallback"]
 Render = Literal["text", "image"]
+
+TEXT_KINDS: frozenset[ContentKind] = frozenset({"text", "code", "markdown", "json", "jsonl", "yaml", "xml", "csv"})
+"""Kinds that are text already: their text is the document, and it is kept whole. Others stop at ``ExtractLimits.max_chars``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +48,14 @@ class Hints:
 
 @dataclass(frozen=True, slots=True)
 class ExtractLimits:
-    """What one document may become, and what a worker may use for it (CONTRACT, section 1: extract.*)."""
+    """What one document may become, and what a worker may use for it (CONTRACT, section 1: extract.*; previews: context.*)."""
 
     max_chars: int = 20_000_000
     pdf_max_pages: int = 5_000
     memory_mb: int = 1_024
     cpu_seconds: float = 30
     wall_seconds: float = 60
+    preview: PreviewLimits = field(default_factory=PreviewLimits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +81,13 @@ class Extracted:
 
     ``parts`` is consumed once, in order, and whatever it learns on the way the handler writes into the other fields before the
     iteration ends. None: a document that has no text (an image, a binary); the facts are all there is.
+    ``media_type`` is a better name than the router's, "" if there is none. ``outline`` is for what is known of the whole document
+    (bookmarks); headings that stand in the text go with their part. ``error`` says why there is no or not all text, where that is
+    no exception; it goes with ``truncated`` where a limit cut the text.
     """
 
     parts: Iterable[Part] | None
+    media_type: str = ""
     title: str = ""
     language: str = ""
     author: str = ""
@@ -119,8 +128,10 @@ class PartText:
 class Handler(Protocol):
     """A format, or a family of them: one module and one line in the registry.
 
-    A handler runs in the worker process. It reads ``source`` and touches no network and no other file. Whatever it raises becomes
-    ``extraction_error``; text that it yielded before is kept. It may also have
+    A handler runs in the worker process. It reads ``source`` and touches no network and no other file. Its module imports only the
+    contract at import time, and libraries inside functions. Whatever it raises becomes ``extraction_error``; text that it yielded
+    before is kept. The words of an error of fetchstash.errors are shown as they are (``NoText("it is encrypted with a password", "")``);
+    of any other exception only the class is named, because messages quote the document. It may also have
 
         part(source: Path, path: str, unit: Unit, start: int | None, end: int | None, render: Render, limits: ExtractLimits)
             -> PartText | Picture
@@ -151,6 +162,7 @@ class Extraction:
 
     text: Path | None
     handler: str
+    media_type: str = ""
     chars: int = 0
     lines: int = 0
     tokens: int = 0

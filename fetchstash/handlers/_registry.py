@@ -1,0 +1,62 @@
+"""Which handler reads what: one line for each. Loaded in the worker process only.
+
+A new format is one module and one line here. Handlers of others come by the entry-point group ``fetchstash.handlers``, whose
+entries name a class (or a function) that returns a handler when called; they are asked after all of ours have declined, and one
+that fails is passed over.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import cast
+
+from fetchstash.handlers._contract import ContentKind, Decision, Handler
+
+ENTRY_POINTS = "fetchstash.handlers"
+
+# The first that takes a document of this kind gets it.
+HANDLERS: tuple[tuple[str, tuple[ContentKind, ...]], ...] = (
+    ("fetchstash.handlers._text:TextHandler", ("text",)),
+)  # fmt: skip
+
+FALLBACK = "fetchstash.handlers._binary:BinaryHandler"
+
+# Libraries that come with an extra, by the name that is imported: what to install where one is missing.
+EXTRAS = {"python_calamine": "sheets", "magic": "magic"}
+
+
+@cache
+def load(spec: str) -> Handler:
+    """Return the handler of a ``module:Class`` line. Raises what importing it raises."""
+    module, _, name = spec.partition(":")
+    return cast("Handler", getattr(import_module(module), name)())
+
+
+def find(decision: Decision) -> Handler:
+    """Return the handler for a document: ours, else a third party's, else the fallback that knows only facts."""
+    for spec, kinds in HANDLERS:
+        if decision.kind in kinds:
+            handler = load(spec)
+            if handler.can_handle(decision.kind, decision.media_type):
+                return handler
+    for handler in third_party():
+        if _takes(handler, decision):
+            return handler
+    return load(FALLBACK)
+
+
+def third_party() -> Iterator[Handler]:
+    """Yield the handlers that other packages bring, by name of the entry point; what does not load is left out."""
+    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda e: e.name):
+        try:
+            yield cast("Handler", entry.load()())
+        except Exception:  # noqa: BLE001, S112 - somebody else's package must not break ours
+            continue
+
+
+def _takes(handler: Handler, decision: Decision) -> bool:
+    try:
+        return bool(handler.can_handle(decision.kind, decision.media_type))
+    except Exception:  # noqa: BLE001 - as above
+        return False
