@@ -1,0 +1,181 @@
+"""Token counts: exact, sampled, in pieces, without a network, and without tiktoken."""
+# pyright: reportPrivateUsage=false
+# (faults are planted where they happen)
+
+import gzip
+import hashlib
+import importlib.resources
+import os
+import random
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from fetchstash import tokens
+from fetchstash.tokens import EXACT, SAMPLE, Counter, TokenCount, count, estimate
+
+SENTENCE = "the stash keeps every artifact until somebody asks for a slice of it again and then hands back 42 lines"
+
+
+def prose(chars: int, seed: int = 7) -> str:
+    """Return ``chars`` characters of word soup in lines."""
+    pick = random.Random(seed)
+    lines: list[str] = []
+    size = 0
+    while size < chars:
+        lines.append(" ".join(pick.choices(SENTENCE.split(), k=12)).capitalize() + ".\n")
+        size += len(lines[-1])
+    return "".join(lines)[:chars]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # Seen in OpenAI's tokenizer for o200k_base.
+        pytest.param("", 0, id="nothing"),
+        pytest.param("hello world", 2, id="two words"),
+        pytest.param("tiktoken is great!", 6, id="a word in pieces"),
+        pytest.param("お誕生日おめでとう", 8, id="Japanese"),
+        pytest.param("<|endoftext|>", 7, id="a special token is text like any other"),
+    ],
+)
+def test_short_texts_have_the_counts_that_openai_gives(text: str, expected: int) -> None:
+    assert count(text) == TokenCount(expected, exact=True)
+
+
+def test_the_count_up_to_the_limit_is_that_of_the_whole_text_at_once() -> None:
+    import tiktoken
+
+    text = prose(EXACT)
+    assert count(text) == TokenCount(len(tiktoken.get_encoding("o200k_base").encode_ordinary(text)), exact=True)
+
+
+def test_above_the_limit_the_count_is_sampled_and_says_so() -> None:
+    text = prose(EXACT + 1)
+    sampled, exact = count(text), count(text[:-1])
+    assert not sampled.exact
+    assert abs(sampled.tokens - exact.tokens) < 0.02 * exact.tokens
+
+
+@given(st.lists(st.integers(1, 300_000), max_size=12), st.booleans())
+@settings(max_examples=15, deadline=None)
+def test_a_text_in_pieces_counts_as_it_does_whole(cuts: list[int], large: bool) -> None:
+    text = prose(3_000_000 if large else 400_000)
+    counter, start = Counter(), 0
+    for size in cuts:
+        counter.add(text[start : start + size])
+        start += size
+    counter.add(text[start:])
+    assert counter.result() == count(text)
+
+
+@pytest.mark.parametrize("chars", [EXACT + 1, 5_000_000, 30_000_000])
+def test_a_counter_holds_no_more_than_its_samples_of_a_large_text(chars: int) -> None:
+    counter, line = Counter(), "0123456789abcdef" * 4096
+    for _ in range(chars // len(line) + 1):
+        counter.add(line)
+    assert counter._whole == []
+    assert 16 <= len(counter._samples) <= 32
+    assert all(len(sample) <= SAMPLE for sample in counter._samples)
+
+
+@pytest.mark.parametrize(
+    "text", [" " * 1_000_000, "a" * 200_000, "\ud800" * 70_000, "=" * 300_000], ids=["spaces", "a", "surrogates", "rule"]
+)
+def test_long_runs_do_not_panic(text: str) -> None:
+    assert count(text).exact
+
+
+def test_a_panic_in_tiktoken_gives_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    class PanicException(BaseException):
+        """What pyo3 raises."""
+
+    class Panicking:
+        def encode_ordinary(self, text: str) -> list[int]:
+            raise PanicException(text)
+
+    monkeypatch.setattr(tokens, "_encoding", Panicking)
+    assert count("hello world") == TokenCount(2, exact=False)
+
+
+def test_an_interrupt_is_no_panic(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted:
+        def encode_ordinary(self, text: str) -> list[int]:
+            raise KeyboardInterrupt(text)
+
+    monkeypatch.setattr(tokens, "_encoding", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        count("hello world")
+
+
+def test_the_estimate_is_near_the_count() -> None:
+    text = prose(200_000)
+    assert abs(estimate(text) - count(text).tokens) < 0.15 * count(text).tokens
+
+
+def test_the_vocabulary_is_the_file_that_tiktoken_pins() -> None:
+    packed = (importlib.resources.files("fetchstash") / "vocabulary" / "o200k_base.tiktoken.gz").read_bytes()
+    digest = hashlib.sha256(gzip.decompress(packed)).hexdigest()
+    assert digest == "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
+
+
+PROGRAM = """
+import os, socket, sys
+def refuse(*_): raise AssertionError("the network was asked")
+socket.socket.connect = socket.getaddrinfo = refuse
+if "without" in sys.argv: sys.modules["tiktoken"] = None
+from fetchstash.tokens import count
+assert "tiktoken" not in sys.modules or sys.modules["tiktoken"] is None
+print(count("hello world"), os.environ.get("TIKTOKEN_CACHE_DIR"), os.listdir(sys.argv[1]))
+"""
+
+
+def run(folder: Path, *arguments: str, **environment: str) -> str:
+    """Count in a process of its own, whose temp folder is ``folder``."""
+    command = [sys.executable, "-P", "-c", PROGRAM, str(folder), *arguments]
+    env = {**os.environ, "TMPDIR": str(folder), "TEMP": str(folder), "PYTHONPATH": os.pathsep.join(sys.path), **environment}
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=env, timeout=60).stdout.strip()
+
+
+def test_counting_needs_no_network_and_leaves_no_file_and_no_variable_behind(tmp_path: Path) -> None:
+    assert run(tmp_path) == "TokenCount(tokens=2, exact=True) None []"
+
+
+def test_a_cache_folder_of_the_user_is_neither_trusted_nor_changed(tmp_path: Path) -> None:
+    cache = tmp_path / "mine"
+    cache.mkdir()
+    (cache / tokens._CACHE_NAME).write_text("not a vocabulary")
+    folder = tmp_path / "temp"
+    folder.mkdir()
+    assert run(folder, TIKTOKEN_CACHE_DIR=str(cache)) == f"TokenCount(tokens=2, exact=True) {cache} []"
+    assert (cache / tokens._CACHE_NAME).read_text() == "not a vocabulary"
+
+
+def test_without_tiktoken_there_is_an_estimate(tmp_path: Path) -> None:
+    assert run(tmp_path, "without") == "TokenCount(tokens=2, exact=False) None []"
+
+
+def test_the_folder_that_the_vocabulary_passes_through_is_private(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tiktoken
+
+    seen: list[int] = []
+
+    def look(_: str) -> None:
+        seen.append(stat.S_IMODE(Path(os.environ["TIKTOKEN_CACHE_DIR"]).stat().st_mode))
+
+    monkeypatch.setattr(tiktoken, "get_encoding", look)
+    tokens._load.__wrapped__()
+    assert seen == [0o700] or os.name == "nt"
+
+
+def test_a_temp_folder_that_cannot_be_written_gives_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(**_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", full)
+    assert tokens._load.__wrapped__() is None
