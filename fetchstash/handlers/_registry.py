@@ -18,6 +18,9 @@ ENTRY_POINTS = "fetchstash.handlers"
 # The first that takes a document of this kind gets it.
 HANDLERS: tuple[tuple[str, tuple[ContentKind, ...]], ...] = (
     ("fetchstash.handlers._text:TextHandler", ("text",)),
+    ("fetchstash.handlers._html:HtmlHandler", ("html",)),
+    ("fetchstash.handlers._pdf:PdfHandler", ("pdf",)),
+    ("fetchstash.handlers._image:ImageHandler", ("image",)),
 )  # fmt: skip
 
 FALLBACK = "fetchstash.handlers._binary:BinaryHandler"

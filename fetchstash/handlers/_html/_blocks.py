@@ -1,0 +1,91 @@
+"""A page cut into blocks: a paragraph, a heading, a list item's text, a whole ``pre``, a whole data table."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from fetchstash.handlers._html._tables import is_data_table
+from fetchstash.handlers._html._tree import BLOCKS, HEADINGS, Element, Node
+
+PARAGRAPH, HEADING, CODE, TABLE = "paragraph", "heading", "code", "table"
+_NOT_READ = frozenset(("button", "noscript"))
+_ITEMS = frozenset(("li", "dt", "dd", "blockquote"))
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """What stands together: inline ``nodes`` of ``parent``, or the one element that is the heading, code or table.
+
+    ``containers`` are the list items, definitions and quotations around it, the outermost first; ``link`` is the address of a link
+    around the whole block; ``words`` is its text with the white space collapsed.
+    """
+
+    kind: str
+    nodes: list[Node]
+    parent: Element
+    containers: tuple[Element, ...]
+    words: str
+    link: str = ""
+    level: int = 0
+    caption: bool = field(default=False)
+
+
+def cut(body: Element) -> list[Block]:
+    """Return the blocks of a page in reading order."""
+    return list(_blocks(body, (), ""))
+
+
+def _blocks(parent: Element, containers: tuple[Element, ...], link: str) -> Iterator[Block]:
+    run: list[Node] = []
+    for child in parent.children:
+        if isinstance(child, str) or not (child.tag in BLOCKS or child.holds_blocks):
+            if isinstance(child, str) or child.tag not in _NOT_READ:
+                if _ends_paragraph(run, child):
+                    yield from _paragraph(run, parent, containers, link)
+                    run = []
+                run.append(child)
+            continue
+        yield from _paragraph(run, parent, containers, link)
+        run = []
+        yield from _element(child, containers, link)
+    yield from _paragraph(run, parent, containers, link)
+
+
+def _element(element: Element, containers: tuple[Element, ...], link: str) -> Iterator[Block]:
+    tag = element.tag
+    if tag in HEADINGS:
+        words = element.text()
+        if words:
+            yield Block(HEADING, element.children, element, containers, words, link, HEADINGS[tag])
+    elif tag == "pre":
+        words = element.text()
+        if words:
+            yield Block(CODE, [element], element, containers, words, link)
+    elif tag == "table" and is_data_table(element):
+        words = element.text()
+        if words:
+            yield Block(TABLE, [element], element, containers, words, link)
+    elif tag not in _NOT_READ:
+        if tag in _ITEMS:
+            containers = (*containers, element)
+        elif tag == "a":
+            link = element.attributes.get("href", "") or link
+        yield from _blocks(element, containers, link)
+
+
+def _paragraph(run: list[Node], parent: Element, containers: tuple[Element, ...], link: str) -> Iterator[Block]:
+    words = " ".join("".join(node if isinstance(node, str) else "".join(node.texts()) for node in run).split())
+    if words:
+        yield Block(PARAGRAPH, run, parent, containers, words, link)
+
+
+def _ends_paragraph(run: list[Node], child: Node) -> bool:
+    """Return whether ``child`` is the second line break in a row: many pages part their paragraphs so."""
+    if isinstance(child, str) or child.tag != "br":
+        return False
+    for node in reversed(run):
+        if isinstance(node, str):
+            if node.strip():
+                return False
+        else:
+            return node.tag == "br"
+    return False

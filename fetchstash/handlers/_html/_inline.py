@@ -1,0 +1,191 @@
+"""Inline content as Markdown: links, code, modest emphasis. And code blocks, whose text is kept as it is."""
+
+import re
+from urllib.parse import urljoin
+
+from fetchstash.handlers._html._names import names
+from fetchstash.handlers._html._tree import BLOCKS, Element, Node
+
+_CODE = frozenset(("code", "tt", "kbd", "samp"))
+_STRONG = frozenset(("strong", "b"))
+_NOT_SHOWN = frozenset(("button", "noscript"))
+# What stands alone in the links by which documentation lets one copy the address of a heading.
+_PERMALINK = re.compile(r"[\W_]*$|^(?:permalink|link|anchor|edit|\[?edit\]?)$", re.IGNORECASE)
+_GUTTER = re.compile(r"(?:^|[-_ ])(?:linenos?|line-?numbers?(?:-rows)?|lineno-container|gutter|ln)(?:$|[-_ ])")
+_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight|sourceCode|brush:?|src)[-: ]\s*([\w+#.-]+)")
+_NO_LANGUAGE = names("none default text plain plaintext source notranslate nohighlight code auto")
+_WEB = ("http://", "https://")
+
+
+class Inline:
+    """Writes inline nodes; ``base`` is the address that links are relative to.
+
+    ``spare`` characters may be spent on making addresses absolute; after them addresses stay as they are written.
+    """
+
+    def __init__(self, base: str, spare: int) -> None:
+        self._base = base
+        self._page = base.partition("#")[0]
+        self._spare = spare
+        self._known: dict[str, str] = {}
+
+    def text(self, nodes: list[Node], *, breaks: str = "\n", emphasis: bool = True) -> str:
+        """Return the nodes as Markdown; ``breaks`` stands for a line break. Several lines only if it is a line feed."""
+        pieces: list[str] = []
+        self._write(nodes, pieces, emphasis)
+        lines = ("".join(pieces)).split("\n")
+        return breaks.join(line for line in (" ".join(line.split()) for line in lines) if line)
+
+    def link(self, text: str, href: str) -> str:
+        """Return a Markdown link, or the text alone where the address leads nowhere else."""
+        address = self.absolute(href)
+        return f"[{text}]({address})" if address and text else text
+
+    def absolute(self, href: str) -> str:
+        """Return the address that a link leads to, "" for a place on the same page, a script or data."""
+        known = self._known.get(href)
+        if known is None:
+            known = self._known[href] = self._resolve(href)
+        if len(known) > len(href):
+            self._spare -= len(known) - len(href)
+            if self._spare < 0:
+                return _escape(href.strip())
+        return known
+
+    def _resolve(self, href: str) -> str:
+        href = "".join(href.split()) if "\n" in href else href.strip()
+        if not href or href.startswith("#"):
+            return ""
+        if not href.startswith(_WEB):
+            try:
+                href = urljoin(self._base, href)
+            except ValueError:
+                return ""
+            scheme, colon, _ = href.partition(":")
+            if colon and scheme.lower() not in {"http", "https", "ftp", "mailto", "tel"} and "/" not in scheme:
+                return ""
+        return "" if "#" in href and href.partition("#")[0] == self._page else _escape(href)
+
+    def _write(self, nodes: list[Node], out: list[str], emphasis: bool) -> None:
+        for node in nodes:
+            if isinstance(node, str):
+                out.append(node.replace("\n", " ") if "\n" in node else node)
+                continue
+            tag = node.tag
+            if tag == "br":
+                out.append("\n")
+            elif tag == "a":
+                self._write_link(node, out, emphasis)
+            elif tag in _CODE:
+                self._write_code(node, out)
+            elif tag in _STRONG and emphasis:
+                self._write_marked(node, out, "**")
+            elif tag in {"em", "i"} and emphasis:
+                self._write_marked(node, out, "*")
+            elif tag == "img":
+                continue
+            elif tag in {"sup", "sub"}:
+                self._write_script(node, out, emphasis)
+            elif tag not in _NOT_SHOWN:
+                if tag in BLOCKS:
+                    out.append(" ")
+                self._write(node.children, out, emphasis)
+                if tag in BLOCKS:
+                    out.append(" ")
+
+    def _write_link(self, node: Element, out: list[str], emphasis: bool) -> None:
+        href = node.attributes.get("href", "")
+        text = self.text(node.children, breaks=" ", emphasis=False)
+        if not text:
+            image = next((one for one in node.descendants() if one.tag == "img"), None)
+            text = " ".join(image.attributes.get("alt", "").split())[:100] if image is not None else ""
+        if href.startswith("#") and _PERMALINK.match(text):
+            return
+        if not href:
+            self._write(node.children, out, emphasis)
+        else:
+            out.append(
+                _around(
+                    node,
+                    self.link(text.replace("[", "\\[").replace("]", "\\]") if text.count("[") != text.count("]") else text, href),
+                )
+            )
+
+    def _write_code(self, node: Element, out: list[str]) -> None:
+        if any(one.tag == "a" and one.attributes.get("href") for one in node.descendants()):
+            self._write(node.children, out, emphasis=False)
+            return
+        text = node.text()
+        fence = "``" if "`" in text else "`"
+        pad = " " if text.startswith("`") or text.endswith("`") else ""
+        out.append(_around(node, f"{fence}{pad}{text}{pad}{fence}") if text else "")
+
+    def _write_marked(self, node: Element, out: list[str], mark: str) -> None:
+        text = self.text(node.children, breaks=" ", emphasis=False)
+        out.append(_around(node, f"{mark}{text}{mark}") if text and mark not in text else text)
+
+    def _write_script(self, node: Element, out: list[str], emphasis: bool) -> None:
+        text = node.text()
+        if node.tag == "sup" and text.isalnum() and len(text) < 4 and not any(one.tag == "a" for one in node.descendants()):
+            out.append("^")
+        self._write(node.children, out, emphasis)
+
+
+def _around(node: Element, text: str) -> str:
+    """Keep the white space that the element began and ended with outside of its marks."""
+    raw = "".join(node.texts())
+    return f"{' ' if raw[:1].isspace() else ''}{text}{' ' if raw[-1:].isspace() else ''}"
+
+
+def _escape(address: str) -> str:
+    """Return an address that cannot end its own link: no blanks, angle brackets or odd parentheses (CommonMark 0.31, 6.3)."""
+    if address.count("(") != address.count(")"):
+        address = address.replace("(", "%28").replace(")", "%29")
+    return address.replace(" ", "%20").replace("<", "%3C").replace(">", "%3E")
+
+
+def code_block(pre: Element) -> str:
+    """Return a fenced block with the text of ``pre`` as it stands, without line-number gutters and buttons."""
+    lines: list[str] = []
+    _write_verbatim(pre, lines)
+    text = "".join(lines).replace("\r\n", "\n").replace("\r", "\n").replace("\xa0", " ").strip("\n").rstrip()
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}{language(pre)}\n{text}\n{fence}"
+
+
+def _write_verbatim(element: Element, out: list[str]) -> None:
+    for child in element.children:
+        if isinstance(child, str):
+            out.append(child)
+        elif child.tag == "br":
+            out.append("\n")
+        elif child.tag in _NOT_SHOWN or _is_gutter(child):
+            continue
+        else:
+            starts_line = child.tag in BLOCKS
+            if starts_line and out and not out[-1].endswith("\n"):
+                out.append("\n")
+            _write_verbatim(child, out)
+            if starts_line and out and not out[-1].endswith("\n"):
+                out.append("\n")
+
+
+def _is_gutter(element: Element) -> bool:
+    classes = element.attributes.get("class", "")
+    return _GUTTER.search(classes) is not None and not any(map(str.isalpha, "".join(element.texts())))
+
+
+def language(pre: Element) -> str:
+    """Return the programming language that the classes in and around a ``pre`` name, "" if none."""
+    inside = [one for one in pre.elements() if one.tag == "code"]
+    around = [element for element, _ in zip(pre.ancestors(), range(3), strict=False)]
+    for element in (*inside, pre, *around):
+        for name in ("data-lang", "data-language"):
+            if value := element.attributes.get(name, ""):
+                return value.split()[0].lower() if value.split() else ""
+        found = _LANGUAGE.search(element.attributes.get("class", ""))
+        if found and found[1].lower() not in _NO_LANGUAGE:
+            return found[1].lower()
+    return ""

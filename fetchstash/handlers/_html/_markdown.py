@@ -1,0 +1,116 @@
+"""Blocks as Markdown, one record a line: a paragraph, an item, a table's row, a line of code."""
+
+from collections.abc import Iterable, Iterator
+
+from fetchstash.handlers._contract import Part
+from fetchstash.handlers._html._blocks import CODE, HEADING, TABLE, Block
+from fetchstash.handlers._html._inline import Inline, code_block
+from fetchstash.handlers._html._tables import caption, rows
+from fetchstash.handlers._html._tree import Element
+from fetchstash.ranges import Heading
+
+PART_CHARS = 65_536
+MAX_INDENT = 8
+"""Containers that are shown by indentation; what is nested deeper stands as deep as these."""
+MAX_COLSPAN = 8
+"""Columns that one cell may take: more cost output without telling anything."""
+
+
+def parts(blocks: Iterable[Block], inline: Inline) -> Iterator[Part]:
+    """Yield the blocks as Markdown in pieces of about 64 Ki characters, with the headings that begin in each."""
+    lines: list[str] = []
+    headings: list[Heading] = []
+    size = 0
+    marks = _Marks()
+    before: Block | None = None
+    for block in blocks:
+        if before is not None and not _follows_closely(before, block):
+            lines.append("")
+        first, rest = marks.prefixes(block)
+        for number, line in enumerate(_lines(block, inline)):
+            if number == 0 and block.kind == HEADING:
+                headings.append(Heading(line.lstrip("# "), block.level, "lines", len(lines) + 1))
+            lines.append(f"{first if number == 0 else rest}{line}".rstrip())
+            size += len(lines[-1]) + 1
+            if size >= PART_CHARS:
+                yield Part("\n".join(lines) + "\n", headings=tuple(headings))
+                lines, headings, size = [], [], 0
+        before = block
+    if lines:
+        yield Part("\n".join(lines) + "\n", headings=tuple(headings))
+
+
+def _lines(block: Block, inline: Inline) -> Iterator[str]:
+    if block.kind == CODE:
+        yield from code_block(block.parent).split("\n")
+    elif block.kind == TABLE:
+        yield from _table(block.parent, inline)
+    elif block.kind == HEADING:
+        text = inline.text(block.nodes, breaks=" ", emphasis=False) or block.words
+        yield f"{'#' * block.level} {inline.link(text, block.link) if block.link else text}"
+    else:
+        text = inline.text(block.nodes)
+        yield from (inline.link(text, block.link) if block.link and "](" not in text and "\n" not in text else text).split("\n")
+
+
+def _table(table: Element, inline: Inline) -> Iterator[str]:
+    title = caption(table)
+    if title is not None and (text := inline.text(title.children, breaks=" ")):
+        yield text
+    for number, cells in enumerate(rows(table)):
+        texts: list[str] = []
+        for cell in cells:
+            texts.append(inline.text(cell.children, breaks=" ").replace("|", "\\|"))
+            span = cell.attributes.get("colspan", "")
+            if span.isdecimal() and len(span) < 4:
+                texts += [""] * (min(int(span), MAX_COLSPAN) - 1)
+        yield f"| {' | '.join(texts)} |"
+        if number == 0:
+            yield f"|{' --- |' * len(texts)}"
+
+
+class _Marks:
+    """What stands before the lines of a block: item marks, indentation, quotation marks. Knows which items have had theirs."""
+
+    def __init__(self) -> None:
+        self._started: set[Element] = set()
+        self._numbers: dict[Element, int] = {}
+
+    def prefixes(self, block: Block) -> tuple[str, str]:
+        """Return what stands before the first line of a block, and before its others."""
+        first: list[str] = []
+        rest: list[str] = []
+        for container in block.containers[-MAX_INDENT:]:
+            if container.tag == "blockquote":
+                mark = indent = "> "
+            elif container.tag == "dd":
+                mark = indent = "  "
+            else:
+                mark = "- " if container in self._started else self._mark(container)
+                indent = " " * len(mark)
+            first.append(indent if container in self._started else mark)
+            rest.append(indent)
+        self._started.update(block.containers)
+        return "".join(first), "".join(rest)
+
+    def _mark(self, item: Element) -> str:
+        items = item.parent
+        if item.tag != "li" or items is None or items.tag != "ol":
+            return "- "
+        if item not in self._numbers:
+            start = items.attributes.get("start", "1")
+            number = int(start) if start.isdecimal() and len(start) < 7 else 1
+            for sibling in items.elements():
+                self._numbers[sibling] = number
+                number += sibling.tag == "li"
+        return f"{self._numbers[item]}. "
+
+
+def _follows_closely(before: Block, block: Block) -> bool:
+    """Return whether no blank line parts two blocks: items of one list, a term and its definition."""
+    if HEADING in {block.kind, before.kind} or not before.containers or not block.containers:
+        return False
+    if TABLE in {block.kind, before.kind}:
+        return False
+    last = block.containers[-1]
+    return last.tag != "blockquote" and last not in before.containers

@@ -1,0 +1,93 @@
+"""What a page says of itself: title, author, date, site, language, canonical address (Open Graph, schema.org, Dublin Core)."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from fetchstash.handlers._html._tree import Page
+
+_TITLES = ("og:title", "twitter:title", "dc.title")
+_AUTHORS = ("author", "article:author", "dc.creator", "parsely-author", "sailthru.author", "twitter:creator")
+_DATES = (
+    "article:published_time", "datepublished", "date", "dc.date", "dc.date.issued", "dcterms.created", "parsely-pub-date",
+    "sailthru.date", "og:published_time", "publishdate", "citation_publication_date",
+)  # fmt: skip
+_SITES = ("og:site_name", "application-name", "twitter:site")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)?|\d{4}/\d\d/\d\d")
+MAX_CHARS = 300
+MAX_JSON_LD = 500_000
+MAX_JSON_NODES = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The facts of a page, "" where it is silent. ``published`` is an ISO 8601 date or time as the page gives it."""
+
+    title: str
+    author: str
+    published: str
+    site: str
+    language: str
+    canonical: str
+
+
+def read(page: Page) -> Metadata:
+    """Return what the head of a page tells."""
+    meta: dict[str, str] = {}
+    for attributes in page.meta:
+        name = (attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or "").lower()
+        content = " ".join(attributes.get("content", "").split())[:MAX_CHARS]
+        if name and content:
+            meta.setdefault(name, content)
+    linked = list(_linked_data(page.json_ld))
+    author = _first(meta, _AUTHORS)
+    if not author or author.startswith(("http://", "https://", "@")):
+        author = next((name for item in linked if (name := _name(item.get("author")))), author)
+    dates = [_first(meta, _DATES), *(str(item.get("datePublished", "")) for item in linked)]
+    canonical = next((link.get("href", "") for link in page.links if link.get("rel", "").lower() == "canonical"), "")
+    return Metadata(
+        title=page.title[:MAX_CHARS] or _first(meta, _TITLES),
+        author=author,
+        published=next((found[0] for date in dates if (found := _DATE.search(date))), ""),
+        site=_first(meta, _SITES),
+        language=(page.language or meta.get("og:locale", "")).replace("_", "-")[:35],
+        canonical=(canonical or meta.get("og:url", "")).strip(),
+    )
+
+
+def _first(meta: dict[str, str], names: tuple[str, ...]) -> str:
+    return next((meta[name] for name in names if name in meta), "")
+
+
+def _linked_data(sources: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield the objects of JSON-LD, outer ones first (JSON-LD 1.1: @graph holds them in a list); at most some thousands."""
+    for source in sources:
+        if len(source) > MAX_JSON_LD:
+            continue
+        try:
+            pending: list[Any] = [json.loads(source)]
+        except (ValueError, RecursionError):
+            continue
+        for _ in range(MAX_JSON_NODES):
+            if not pending:
+                break
+            item = pending.pop(0)
+            if isinstance(item, dict):
+                found = cast("dict[str, Any]", item)
+                yield found
+                pending += [value for key, value in found.items() if key in {"@graph", "mainEntity", "mainEntityOfPage"}]
+            elif isinstance(item, list):
+                pending += item
+
+
+def _name(author: object) -> str:
+    """Return the name or names of schema.org's author: a string, a Person or several."""
+    if isinstance(author, str):
+        return " ".join(author.split())[:MAX_CHARS]
+    if isinstance(author, dict):
+        return _name(cast("dict[str, Any]", author).get("name"))
+    if isinstance(author, list):
+        return ", ".join(filter(None, map(_name, cast("list[object]", author)[:5])))[:MAX_CHARS]
+    return ""

@@ -1,0 +1,113 @@
+"""A web page becomes Markdown of its content."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fetchstash.handlers import Extracted, ExtractLimits, Hints
+from fetchstash.handlers._html import HtmlHandler
+
+URL = "https://example.org/guide/page.html"
+PROSE = "The reservoir fills slowly in spring, and the wardens open the lower gate when the mark is reached. " * 3
+
+Read = Callable[..., tuple[Extracted, str]]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Extract a page and return it with its text."""
+
+    def run(html: str | bytes, *, url: str = URL, charset: str = "", max_chars: int = 1_000_000) -> tuple[Extracted, str]:
+        source = tmp_path / "page.html"
+        source.write_bytes(html if isinstance(html, bytes) else html.encode("utf-8", "surrogatepass"))
+        extracted = HtmlHandler().extract(source, Hints(url=url, charset=charset), ExtractLimits(max_chars=max_chars))
+        assert extracted.parts is not None
+        return extracted, "".join(part.text for part in extracted.parts)
+
+    return run
+
+
+def article(body: str) -> str:
+    """Return a page whose content is ``body`` among the usual chrome."""
+    return (
+        "<!doctype html><html lang=en><head><title>Gate works</title></head><body>"
+        "<header><a href=/>Home</a></header><nav><ul><li><a href=/a>Alpha menu</a><li><a href=/b>Beta menu</a></ul></nav>"
+        f"<main><h1>Gate works</h1><p>{PROSE}</p>{body}<p>{PROSE}</p></main>"
+        "<footer><a href=/imprint>Imprint</a> <a href=/terms>Terms</a></footer></body></html>"
+    )
+
+
+FRAGMENTS = {
+    "a paragraph is one line": ("<p>One\n  two\tthree</p>", "One two three"),
+    "a line break ends a line": ("<p>First street 1<br>Second town</p>", "First street 1\nSecond town"),
+    "two line breaks part paragraphs": ("<div>First thing.<br><br>Second thing.</div>", "First thing.\n\nSecond thing."),
+    "headings keep their level": ("<h2>Opening</h2><h4>Night</h4>", "## Opening\n\n#### Night"),
+    "links become absolute": (
+        '<p>See <a href="../tools/key.html#x">the key</a>.</p>',
+        "See [the key](https://example.org/tools/key.html#x).",
+    ),
+    "a link to the same page is text": ('<p>See <a href="#top">the top</a>.</p>', "See the top."),
+    "a script link is text": ('<p>See <a href="javascript:alert(1)">this</a>.</p>', "See this."),
+    "parentheses in an address stay balanced": (
+        '<p><a href="https://example.org/Gate_(lock)">gate</a></p>',
+        "[gate](https://example.org/Gate_(lock))",
+    ),
+    "inline code and strong": ("<p>Run <code>gate --open</code> <b>now</b>.</p>", "Run `gate --open` **now**."),
+    "lists nest": ("<ul><li>one<ul><li>inner</li></ul></li><li>two</li></ul>", "- one\n  - inner\n- two"),
+    "ordered lists count from their start": ("<ol start=3><li>c</li><li>d</li></ol>", "3. c\n4. d"),
+    "definitions stand under their terms": ("<dl><dt>sluice</dt><dd>A gate.</dd></dl>", "- sluice\n  A gate."),
+    "quotations are marked": ("<blockquote><p>Open it.</p></blockquote>", "> Open it."),
+    "a table has one line a row": (
+        "<table><tr><th>Gate</th><th>Mark | m</th></tr><tr><td>Low</td><td>4<br>5</td></tr></table>",
+        "| Gate | Mark \\| m |\n| --- | --- |\n| Low | 4 5 |",
+    ),
+    "code is verbatim with its language": (
+        '<pre><code class="language-python">def gate():\n    return "&lt;open&gt;"\n</code></pre>',
+        '```python\ndef gate():\n    return "<open>"\n```',
+    ),
+    "code that holds a fence gets a longer one": ("<pre>```\nx\n```</pre>", "````\n```\nx\n```\n````"),
+    "line-number gutters are no code": (
+        '<pre><span class="lineno">1</span>open()\n<span class="lineno">2</span>shut()</pre>',
+        "```\nopen()\nshut()\n```",
+    ),
+    "permalinks are no heading text": ('<h2>Marks<a class="headerlink" href="#marks">¶</a></h2>', "## Marks"),
+    "formulas come as TeX": (
+        '<p>So <math><mi>x</mi><annotation encoding="application/x-tex">x^2</annotation></math>.</p>',
+        "So $x^2$.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("html", "markdown"), FRAGMENTS.values(), ids=FRAGMENTS.keys())
+def test_markdown_of(read: Read, html: str, markdown: str) -> None:
+    _, text = read(article(html))
+    assert f"\n{markdown}\n" in text
+
+
+def test_content_stays_and_chrome_goes(read: Read) -> None:
+    extracted, text = read(article(""))
+    assert text.count("reservoir") == 6
+    assert "menu" not in text
+    assert "Imprint" not in text
+    assert extracted.title == "Gate works"
+    assert extracted.language == "en"
+
+
+def test_the_outline_names_lines_of_each_part(read: Read, tmp_path: Path) -> None:
+    body = "".join(f"<h2>Section {n}</h2><p>{PROSE}</p>" for n in range(600))
+    read(article(body))
+    extracted = HtmlHandler().extract(tmp_path / "page.html", Hints(url=URL), ExtractLimits())
+    parts = list(extracted.parts or ())
+    assert len(parts) > 2
+    for part in parts:
+        lines = part.text.split("\n")
+        assert part.text.endswith("\n")
+        assert all(lines[heading.start - 1] == f"{'#' * heading.level} {heading.title}" for heading in part.headings)
+    assert sum(len(part.headings) for part in parts) == 601
+
+
+def test_text_past_the_limit_is_cut_and_said_to_be(read: Read) -> None:
+    extracted, text = read(article(f"<p>{PROSE}</p>" * 2_000), max_chars=200_000)
+    assert extracted.truncated
+    assert 100_000 < len(text) <= 200_000
