@@ -1,0 +1,151 @@
+"""Images: facts, the picture within its bounds, and one clear line for what cannot be decoded."""
+
+import io
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image, TiffImagePlugin
+
+from fetchstash.errors import BadArgument, NoText, TooLarge
+from fetchstash.handlers import ExtractLimits, Hints, Picture
+from fetchstash.handlers._image import ImageHandler
+from fetchstash.views import PreviewLimits
+
+Save = Callable[[bytes], Path]
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Save:
+    def write(data: bytes) -> Path:
+        source = tmp_path / "image"
+        source.write_bytes(data)
+        return source
+
+    return write
+
+
+def encode(image: Image.Image, form: str, **options: object) -> bytes:
+    out = io.BytesIO()
+    image.save(out, form, **options)
+    return out.getvalue()
+
+
+def picture_of(source: Path, **bounds: int) -> tuple[Picture, Image.Image]:
+    picture = ImageHandler().part(source, "", "lines", None, None, "image", ExtractLimits(preview=PreviewLimits(**bounds)))
+    assert isinstance(picture, Picture)
+    image = Image.open(io.BytesIO(picture.data))
+    assert image.size == (picture.width, picture.height)
+    assert Image.MIME[str(image.format)] == picture.media_type
+    return picture, image
+
+
+def photo_with_exif() -> bytes:
+    """Return a JPEG that was taken upright (orientation 6), on a day, by a camera, at a place."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    exif[0x0110] = "Testcam 3000"
+    exif.get_ifd(0x8769)[0x9003] = "2026:05:01 10:00:00"
+    degrees = tuple(TiffImagePlugin.IFDRational(value) for value in (47, 11, 42))
+    exif.get_ifd(0x8825).update({1: "N", 2: degrees})
+    return encode(Image.new("RGB", (400, 300), "red"), "JPEG", exif=exif)
+
+
+def png_header(width: int, height: int) -> bytes:
+    """Return a PNG file that claims a size and holds no pixels."""
+    header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header)) + b"\0\0\0\x09IDAT"
+
+
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF"])
+def test_size_and_format_are_facts_and_there_is_no_text(save: Save, form: str) -> None:
+    found = ImageHandler().extract(save(encode(Image.new("RGB", (64, 48)), form)), Hints(), ExtractLimits())
+    assert found.parts is None
+    assert found.structure_info.startswith(form)
+    assert (found.width, found.height) == (64, 48)
+
+
+def test_exif_is_told_without_the_place(save: Save) -> None:
+    found = ImageHandler().extract(save(photo_with_exif()), Hints(), ExtractLimits())
+    assert found.structure_info == "JPEG, RGB, taken 2026:05:01 10:00:00, camera Testcam 3000"
+    assert (found.width, found.height) == (300, 400), "as it is shown, the right way up"
+
+
+def test_the_picture_carries_no_exif_and_stands_the_right_way_up(save: Save) -> None:
+    picture, image = picture_of(save(photo_with_exif()))
+    assert image.size == (300, 400)
+    assert b"Testcam" not in picture.data
+    assert not dict(image.getexif())
+
+
+def test_frames_of_an_animation_are_counted_and_the_first_is_shown(save: Save) -> None:
+    frames = [Image.new("RGB", (20, 20), colour) for colour in ("red", "green", "blue")]
+    source = save(encode(frames[0], "GIF", save_all=True, append_images=frames[1:]))
+    assert "3 frames" in ImageHandler().extract(source, Hints(), ExtractLimits()).structure_info
+    _, image = picture_of(source)
+    assert image.convert("RGB").getpixel((5, 5)) == (255, 0, 0)
+
+
+def test_a_svg_is_text_and_not_taken() -> None:
+    handler = ImageHandler()
+    assert handler.can_handle("image", "image/png")
+    assert not handler.can_handle("image", "image/svg+xml")
+
+
+@pytest.mark.parametrize(("edge", "size"), [(99, (99, 50)), (100, (100, 50)), (101, (100, 50))])
+def test_the_longer_edge_is_bounded(save: Save, edge: int, size: tuple[int, int]) -> None:
+    _, image = picture_of(save(encode(Image.new("RGB", (100, 50)), "PNG")), max_image_edge_px=edge)
+    assert image.size == size
+
+
+def test_the_bytes_are_bounded(save: Save) -> None:
+    noise = encode(Image.effect_noise((800, 800), 90), "PNG")
+    picture, _ = picture_of(save(noise), max_image_size_bytes=20_000)
+    assert len(picture.data) <= 20_000
+    assert picture.media_type == "image/jpeg"
+
+
+def test_a_bound_that_not_even_a_thumbnail_keeps_is_named(save: Save) -> None:
+    with pytest.raises(TooLarge):
+        picture_of(save(encode(Image.effect_noise((800, 800), 90), "PNG")), max_image_size_bytes=100)
+
+
+def test_what_is_transparent_stays_so_or_becomes_white(save: Save) -> None:
+    clear = Image.merge("RGBA", [*Image.effect_noise((300, 300), 90).convert("RGB").split(), Image.new("L", (300, 300))])
+    source = save(encode(clear, "PNG"))
+    _, kept = picture_of(source)
+    assert kept.mode == "RGBA"
+    _, white = picture_of(source, max_image_size_bytes=10_000)
+    assert white.getpixel((100, 100)) == (255, 255, 255)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "the file is empty"),
+        (b"no image at all", "the image is damaged, or of a format that is not known here"),
+        (png_header(50_000, 50_000), "the picture has more than 89,478,485 pixels"),
+        (png_header(10_000, 10_000), "the picture has more than 89,478,485 pixels"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n", "the image is damaged, or of a format that is not known here"),
+    ],
+    ids=["empty", "text", "bomb", "small bomb", "PostScript, which Pillow would hand to another program"],
+)
+def test_what_is_no_image_gives_one_clear_line(save: Save, data: bytes, reason: str) -> None:
+    with pytest.raises(NoText) as caught:
+        ImageHandler().extract(save(data), Hints(), ExtractLimits())
+    assert caught.value.what == reason
+
+
+def test_an_image_cut_short_keeps_its_facts_and_has_no_picture(save: Save) -> None:
+    source = save(encode(Image.effect_noise((300, 300), 90), "PNG")[:5_000])
+    assert ImageHandler().extract(source, Hints(), ExtractLimits()).width == 300
+    with pytest.raises(NoText, match="the image is damaged or cut short"):
+        picture_of(source)
+
+
+def test_an_image_asked_for_as_text_is_a_bad_argument(save: Save) -> None:
+    source = save(encode(Image.new("RGB", (9, 9)), "PNG"))
+    with pytest.raises(BadArgument):
+        ImageHandler().part(source, "", "lines", 1, 2, "text", ExtractLimits())
