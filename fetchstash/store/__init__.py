@@ -13,6 +13,7 @@ from fetchstash.store._contract import (
     StoreLimits,
     TextReader,
 )
+from fetchstash.store._local import LocalStore, open_store
 
 __all__ = [
     "REF_PREFIX",
@@ -21,9 +22,11 @@ __all__ = [
     "GrepQuery",
     "Line",
     "Listing",
+    "LocalStore",
     "Matches",
     "Passage",
     "Removed",
     "StoreLimits",
     "TextReader",
+    "open_store",
 ]

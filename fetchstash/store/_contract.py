@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from fetchstash.ranges import Heading, Ranges
 
 REF_PREFIX = "art_"
+DEFAULT_RUN = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class StoreLimits:
     """Where artifacts are kept, and for how long (CONTRACT, section 1: store.*). Sizes in bytes, ages in days."""
 
     folder: Path
-    run: str = "default"
+    run: str = DEFAULT_RUN
     ephemeral: bool = False
     max_age_days: float = 7
     max_total_bytes: int = 2 * 2**30
@@ -27,7 +28,8 @@ class StoreLimits:
 class Facts:
     """What is known of one artifact (CONTRACT, section 4). Every string is clean: hygiene done, secrets masked.
 
-    The store fills artifact_ref, path, size_bytes, sha256, created_at and expires_at (UTC) at put; the rest is the caller's.
+    The store fills artifact_ref, path, size_bytes, sha256, created_at, expires_at (UTC) and pinned, and counts extracted_chars,
+    text_bytes and text_lines where there is a text; the rest is the caller's.
     """
 
     artifact_ref: str = ""
@@ -89,6 +91,19 @@ class Facts:
             data[f.name] = value
         data["incomplete"] = self.incomplete or None
         return data
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "Facts":
+        """Read what ``to_json`` made, passing over unknown names. Raises KeyError, TypeError or ValueError on anything else."""
+        known = {f.name for f in fields(cls)}
+        values = {name: value for name, value in data.items() if name in known}
+        for name in ("created_at", "expires_at"):
+            values[name] = datetime.fromisoformat(data[name]) if data.get(name) else None
+        values["outline"] = tuple(Heading(**heading) for heading in data.get("outline", ()))
+        values["evidence"] = tuple(data.get("evidence", ()))
+        values["page_range"] = tuple(data["page_range"]) if data.get("page_range") else None
+        values["incomplete"] = data.get("incomplete") or ""
+        return cls(**values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +183,10 @@ class TextReader(Protocol):
 
     async def line_of_char(self, char: int) -> int:
         """Return the line (from 1) on which this character stands."""
+        ...
+
+    async def char_of_byte(self, byte: int) -> int:
+        """Return the character that this byte, or the last one before the end, belongs to."""
         ...
 
     async def grep(self, query: GrepQuery) -> Matches:

@@ -1,0 +1,155 @@
+"""Blobs: immutable files named by the SHA-256 of what is in them. They are measured in the spool and renamed into place."""
+
+import contextlib
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from fetchstash.errors import BadArgument, StoreError
+from fetchstash.store import _steps
+from fetchstash.store._disk import open_file, private_folder, sync_file, sync_folder
+from fetchstash.store._stride import STRIDE, StrideBuilder, StrideIndex
+
+Kind = Literal["raw", "text"]
+KINDS: tuple[Kind, ...] = ("raw", "text")
+SPOOL_SECONDS = 24 * 3600  # no fetch takes a day: what is older was left by a process that died
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """What is known of a blob: ``modified_ns`` is the file's time, by which an altered file is noticed. ``index`` is a text's."""
+
+    kind: Kind
+    sha256: str
+    size: int
+    modified_ns: int
+    index: StrideIndex | None = None
+
+
+class Blobs:
+    """The folders raw, text and spool of one store."""
+
+    def __init__(self, folder: Path) -> None:
+        self.spool = folder / "spool"
+        self._folders: dict[Kind, Path] = {kind: folder / kind for kind in KINDS}
+
+    def make_folders(self) -> None:
+        """Make what is missing. Raises StoreError where something else is in the way."""
+        for folder in (self.spool, *self._folders.values()):
+            private_folder(folder)
+
+    def path(self, kind: Kind, sha256: str) -> Path:
+        """Return where this blob is, or would be."""
+        return self._folders[kind] / sha256
+
+    def measure(self, path: Path, kind: Kind) -> Blob:
+        """Hash and index a file of the spool, make it private, and return once its bytes are on the disk.
+
+        Raises BadArgument for a file that is not in the spool, or a text that is no UTF-8.
+        """
+        if not path.is_relative_to(self.spool):
+            raise BadArgument(
+                f"{path.name} is not in the store's spool.", "Write files into the folder `spool` of the store, then put them."
+            )
+        fd = open_file(path, write=True)
+        try:
+            digest = hashlib.sha256()
+            builder = StrideBuilder() if kind == "text" else None
+            for block in _read(fd):
+                digest.update(block)
+                if builder:
+                    builder.add(block)
+            index = builder.finish() if builder else None
+            if sys.platform != "win32":
+                os.fchmod(fd, 0o600)
+            sync_file(fd)
+            found = os.fstat(fd)
+        except UnicodeDecodeError as error:
+            raise BadArgument("The text is no UTF-8.", "Put text as UTF-8.") from error
+        finally:
+            os.close(fd)
+        return Blob(kind, digest.hexdigest(), found.st_size, found.st_mtime_ns, index)
+
+    def publish(self, moves: Iterable[tuple[Path, Blob]]) -> None:
+        """Rename files of the spool to their names, and return once the names are on the disk.
+
+        A blob that is there already is replaced by the same bytes, known to be sound.
+        """
+        folders = set[Path]()
+        for source, blob in moves:
+            target = self.path(blob.kind, blob.sha256)
+            try:
+                source.replace(target)
+            except PermissionError:
+                if not target.exists():  # else Windows: somebody reads it, so it is there and stays
+                    raise
+                source.unlink()
+            folders.add(target.parent)
+        _steps.reached("renamed")
+        for folder in folders:
+            sync_folder(folder)
+        _steps.reached("folders_synced")
+
+    def open(self, blob: Blob) -> int:
+        """Open for reading, and return the descriptor. Raises StoreError where the file is gone or is not what was put."""
+        path = self.path(blob.kind, blob.sha256)
+        fd = open_file(path)
+        found = os.fstat(fd)
+        if found.st_size == blob.size and (found.st_mtime_ns == blob.modified_ns or self.digest(path) == blob.sha256):
+            return fd
+        os.close(fd)
+        raise StoreError(
+            f"The file {path} was altered after it was stored.",
+            "Fetch the document again, or run `fetchstash doctor --repair` to remove what is damaged.",
+        )
+
+    def digest(self, path: Path) -> str:
+        """Return the SHA-256 of a file as it is now."""
+        digest = hashlib.sha256()
+        fd = open_file(path)
+        try:
+            for block in _read(fd):
+                digest.update(block)
+        finally:
+            os.close(fd)
+        return digest.hexdigest()
+
+    def remove(self, kind: Kind, sha256: str) -> None:
+        """Unlink, if it is there. A file that Windows will not unlink because somebody reads it stays for the next gc."""
+        expected = (FileNotFoundError, PermissionError) if sys.platform == "win32" else (FileNotFoundError,)
+        with contextlib.suppress(*expected):
+            self.path(kind, sha256).unlink()
+
+    def files(self) -> Iterator[tuple[Kind, str, int]]:
+        """Go through what lies in raw and text: kind, name, size in bytes."""
+        for kind, folder in self._folders.items():
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    yield kind, entry.name, entry.stat(follow_symlinks=False).st_size
+
+    def sweep_spool(self) -> None:
+        """Remove what has lain in the spool for a day."""
+        long_ago = time.time() - SPOOL_SECONDS
+        for folder, names, files in os.walk(self.spool, topdown=False):
+            for path in (Path(folder, name) for name in (*files, *names)):
+                with contextlib.suppress(OSError):  # gone meanwhile, or a folder that is not empty
+                    if path.lstat().st_mtime < long_ago:
+                        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def _read(fd: int) -> Iterator[bytes]:
+    while block := _read_block(fd):
+        yield block
+
+
+def _read_block(fd: int) -> bytes:
+    """Read one whole stride: a read may be short, and only the last block of a file may."""
+    block = os.read(fd, STRIDE)
+    while 0 < len(block) < STRIDE and (more := os.read(fd, STRIDE - len(block))):
+        block += more
+    return block

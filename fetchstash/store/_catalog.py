@@ -1,0 +1,112 @@
+"""The catalogue: one SQLite file in WAL mode that several processes share.
+
+SQLite 3.7.0 to 3.51.2 can corrupt a WAL that one process resets while another writes (https://sqlite.org/wal.html, the
+WAL-reset bug), and Python links such a version on many machines. So every write transaction and every checkpoint runs under
+one lock of ours, and SQLite's own automatic checkpoint is off. Readers need no lock.
+"""
+
+import contextlib
+import sqlite3
+from collections.abc import Generator
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from fetchstash.store import _steps
+from fetchstash.store._disk import locked, private_file
+from fetchstash.store._schema import STEPS, migrate, version
+
+CHECKPOINT_BYTES = 4 * 2**20
+
+
+class Catalog:
+    """Connections to the catalogue, one for each thread that needs one at the moment."""
+
+    def __init__(self, path: Path, lock: Path) -> None:
+        self._path = path
+        self._lock = lock
+        self._wal = path.with_name(path.name + "-wal")
+        self._idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
+
+    def prepare(self) -> None:
+        """Make or migrate the file. Raises StoreError where it is a newer one."""
+        with locked(self._lock):
+            private_file(self._path)
+            with self._connection() as db:
+                if version(db) != len(STEPS):
+                    with transaction(db):
+                        migrate(db)
+
+    @contextlib.contextmanager
+    def reading(self) -> Generator[sqlite3.Connection]:
+        """Lend a connection to read one consistent state with."""
+        with self._connection() as db:
+            db.execute("BEGIN")
+            try:
+                yield db
+            finally:
+                db.execute("ROLLBACK")
+
+    @contextlib.contextmanager
+    def locked(self) -> Generator[sqlite3.Connection]:
+        """Hold the store's lock and lend a connection, for write transactions and for the files that go with them."""
+        with locked(self._lock):
+            _steps.reached("locked")
+            with self._connection() as db:
+                yield db
+                self._checkpoint(db)
+
+    def close(self) -> None:
+        """Close all connections. SQLite checkpoints when the last one closes, so this too needs the lock."""
+        with locked(self._lock), contextlib.suppress(Empty):
+            while True:
+                self._idle.get_nowait().close()
+
+    @contextlib.contextmanager
+    def _connection(self) -> Generator[sqlite3.Connection]:
+        try:
+            db = self._idle.get_nowait()
+        except Empty:
+            db = _connect(self._path)
+        try:
+            yield db
+        except sqlite3.Error:
+            db.close()  # whatever state it is in
+            raise
+        except BaseException:
+            self._idle.put(db)
+            raise
+        self._idle.put(db)
+
+    def _checkpoint(self, db: sqlite3.Connection) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            if self._wal.stat().st_size > CHECKPOINT_BYTES:
+                db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()  # waits for no reader
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # mode=rw: a catalogue that somebody removed is an error, not an empty one
+    db = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=5, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("PRAGMA journal_mode = WAL").fetchone()
+        db.execute("PRAGMA wal_autocheckpoint = 0").fetchone()
+        db.execute("PRAGMA journal_size_limit = 0").fetchone()  # a reset WAL begins small, so that its size tells when it is due
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA fullfsync = ON")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+@contextlib.contextmanager
+def transaction(db: sqlite3.Connection) -> Generator[None]:
+    """Commit at the end, or roll all of it back; for who holds the store's lock."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):  # a full disk has rolled it back already
+            db.execute("ROLLBACK")
+        raise
+    _steps.reached("committed")

@@ -1,0 +1,304 @@
+"""The store's folder, and everything that is done in it; all of it blocks, and is called from threads.
+
+    catalog.db      what there is (_schema.py)          raw, text   the blobs (_blobs.py)
+    lock            held for every change               spool       files on their way in
+    in-use          held by whoever has it open
+
+put   Both files are hashed and synced; then, under the lock, renamed, their folders synced, the row inserted and committed. Only
+      then is the answer given.
+gc    Under the lock rows are deleted and committed, and then files unlinked. What a crash leaves between the two is a file
+      without a row, which the next gc finds by listing the folders. As both happen under one lock, no put can claim a file that
+      is about to be unlinked.
+"""
+
+import base64
+import contextlib
+import os
+import secrets
+import shutil
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from fetchstash.errors import ExpiredRef, NoText, StoreError, TooLarge, UnknownRef
+from fetchstash.ranges import Ranges
+from fetchstash.store import _rows as rows, _steps
+from fetchstash.store._blobs import Blob, Blobs, Kind
+from fetchstash.store._catalog import Catalog, transaction
+from fetchstash.store._clock import Clock
+from fetchstash.store._contract import DEFAULT_RUN, REF_PREFIX, Facts, Listing, Passage, Removed, StoreLimits
+from fetchstash.store._disk import Presence, private_folder, sync_folder
+from fetchstash.store._rank import Ranking, passages
+from fetchstash.store._retention import plan
+from fetchstash.store._text import StoredText
+
+
+class StoreFolder:
+    """One folder, seen from one run. Must not be used after a fork: SQLite's locks and connections do not survive one."""
+
+    def __init__(self, limits: StoreLimits) -> None:
+        self._limits = limits
+        # Who names no run and wants nothing kept must not take away what others keep in the common one.
+        own_run = limits.ephemeral and limits.run == DEFAULT_RUN
+        self._run = f"ephemeral-{secrets.token_hex(8)}" if own_run else limits.run
+        self._process = os.getpid()
+        self._closed = False
+        self._read: dict[str, None] = {}  # references read since the last change, in order: their use is written down with the next
+        self._clock = Clock()
+        private_folder(limits.folder)
+        self._folder = limits.folder.resolve()
+        self._blobs = Blobs(self._folder)
+        self._catalog = Catalog(self._folder / "catalog.db", self._folder / "lock")
+        self._presence = Presence(self._folder / "in-use")
+        try:
+            self._blobs.make_folders()
+            self._catalog.prepare()
+            sync_folder(self._folder)
+            self._blobs.sweep_spool()
+        except BaseException:
+            self._presence.close()
+            raise
+
+    @property
+    def spool(self) -> Path:
+        """The folder for files on their way in."""
+        return self._blobs.spool
+
+    def check_usable(self) -> None:
+        """Raise StoreError after ``close`` or in a forked process."""
+        if self._closed:
+            raise StoreError("The store is closed.", "Open it again.")
+        if os.getpid() != self._process:
+            raise StoreError("The store was opened before this process was forked.", "Open a store in each process.")
+
+    def put(self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, url: str) -> Facts:
+        """Keep both files; what is left of them in the spool is removed, whatever happens."""
+        sources = [path for path in (raw, text) if path]
+        try:
+            raw_blob = self._blobs.measure(raw, "raw")
+            text_blob = self._blobs.measure(text, "text") if text else None
+            _steps.reached("measured")
+            facts = self._stamped(facts, raw_blob, text_blob)
+            blobs = [blob for blob in (raw_blob, text_blob) if blob]
+            with self._catalog.locked() as db:
+                try:
+                    self._blobs.publish(zip(sources, blobs, strict=True))
+                    with transaction(db):
+                        self._note_reads(db)
+                        rows.insert(db, self._run, facts, ranges, raw_blob, text_blob, url)
+                except BaseException:
+                    with contextlib.suppress(OSError, sqlite3.Error):  # what cannot be removed now, gc will find
+                        known = rows.known(db)
+                        for blob in blobs:
+                            if (blob.kind, blob.sha256) not in known:
+                                self._blobs.remove(blob.kind, blob.sha256)
+                    raise
+                with contextlib.suppress(OSError, sqlite3.Error):  # the artifact is safe; gc will tell what is wrong
+                    self._retain(db)
+        finally:
+            for path in sources:
+                if path.is_relative_to(self.spool):
+                    path.unlink(missing_ok=True)
+        _steps.reached("put_done")
+        return facts
+
+    def get(self, ref_or_url: str) -> Facts:
+        """Return the facts of an artifact."""
+        with self._catalog.reading() as db:
+            row = rows.find(db, ref_or_url, self._run)
+        self._read[row.facts.artifact_ref] = None
+        return self._facts(row)
+
+    def list(self, limit: int, offset: int) -> Listing:
+        """Return a page of the run's artifacts, newest first."""
+        with self._catalog.reading() as db:
+            found = rows.newest(db, self._run, limit, offset)
+            return Listing(tuple(self._facts(row) for row in found), rows.count(db, self._run))
+
+    def open_text(self, ref_or_url: str) -> tuple[str, StoredText, Ranges]:
+        """Open an artifact's text: its reference, the text, and where its parts stand."""
+        with self._catalog.reading() as db:
+            row = rows.find(db, ref_or_url, self._run)
+            ref = row.facts.artifact_ref
+            if row.text is None:
+                raise NoText(f"The artifact {ref} has no text: it is {row.facts.media_type}.", "Read its facts with artifact_info.")
+            blob, ranges = rows.blob(db, "text", row.text), rows.ranges(db, row)
+        assert blob.index is not None
+        fd = self._open(blob, ref)
+        self._read[ref] = None
+        return ref, StoredText(fd, blob.index), ranges
+
+    def open_raw(self, ref_or_url: str) -> Path:
+        """Return the path of an artifact's bytes, which were there and whole a moment ago."""
+        with self._catalog.reading() as db:
+            row = rows.find(db, ref_or_url, self._run)
+            blob = rows.blob(db, "raw", row.raw)
+        os.close(self._open(blob, row.facts.artifact_ref))
+        self._read[row.facts.artifact_ref] = None
+        return self._blobs.path("raw", row.raw)
+
+    def search(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Passage, ...]:
+        """Rank passages over these artifacts, or over the run, newest first."""
+        ranking = Ranking(query)
+        for ref in refs or self._refs_with_text():
+            try:
+                found, text, _ = self.open_text(ref)
+            except (ExpiredRef, UnknownRef):
+                if refs:
+                    raise
+                continue  # removed since the run was listed
+            with contextlib.closing(text):
+                ranking.add(found, passages(text))
+        return tuple(ranking.best(max_results))
+
+    def touch(self, ref: str, facts: Facts | None) -> Facts:
+        """Make an artifact the one used last and keep it for a whole term from now; with ``facts``, replace the caller's own."""
+        with self._catalog.locked() as db, transaction(db):
+            self._note_reads(db)
+            row = rows.find(db, ref, self._run)
+            expires = self._clock.now() + self._limits.max_age_days * 86400
+            rows.use(db, row.facts.artifact_ref)
+            rows.renew(db, row, _owned(facts or row.facts, row.facts), expires)
+            return self._facts(rows.find(db, row.facts.artifact_ref, self._run))
+
+    def pin(self, ref: str, *, pinned: bool) -> Facts:
+        """Pin an artifact, or lift its pin."""
+        with self._catalog.locked() as db, transaction(db):
+            row = rows.find(db, ref, self._run)
+            rows.pin(db, row, pinned=pinned)
+            return self._facts(rows.find(db, row.facts.artifact_ref, self._run))
+
+    def delete(self, ref: str) -> None:
+        """Forget an artifact."""
+        with self._catalog.locked() as db:
+            row = rows.find(db, ref, self._run)
+            self._remove(db, [row.facts.artifact_ref], expired=False)
+
+    def gc(self, *, dry_run: bool) -> tuple[Removed, ...]:
+        """Apply retention, then remove files that no artifact names."""
+        with self._catalog.locked() as db:
+            with transaction(db):
+                self._note_reads(db)
+            gone = self._due(db)
+            if not dry_run:
+                self._remove(db, [removed.artifact_ref for removed in gone], expired=True)
+            known = rows.known(db)
+            orphans = [file for file in self._blobs.files() if file[:2] not in known]
+            for kind, name, _ in orphans if not dry_run else ():
+                self._blobs.remove(kind, name)
+        if not dry_run:
+            self._blobs.sweep_spool()
+        _steps.reached("gc_done")
+        return (*gone, *(Removed(f"{kind}/{name}", size, "orphan") for kind, name, size in orphans))
+
+    def close(self) -> None:
+        """Close. An ephemeral store removes its run, and the folder if then nothing is in it and nobody else has it open."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            empty = False
+            if self._limits.ephemeral:
+                with self._catalog.locked() as db:
+                    self._remove(db, rows.refs(db, self._run), expired=True)
+                if self._presence.alone():
+                    with self._catalog.reading() as db:
+                        empty = rows.is_empty(db)
+            self._catalog.close()
+            if empty:
+                self._remove_folder()
+        finally:
+            self._presence.close()
+
+    def _stamped(self, facts: Facts, raw: Blob, text: Blob | None) -> Facts:
+        """Fill in what is the store's to say."""
+        if raw.size + (text.size if text else 0) > self._limits.max_total_bytes:
+            raise TooLarge("The document is larger than all that the store may keep.", "Raise store.max_total_bytes.")
+        now = datetime.fromtimestamp(self._clock.now(), UTC)
+        index = text.index if text else None
+        return replace(
+            facts,
+            artifact_ref=REF_PREFIX + base64.b32encode(secrets.token_bytes(16)).decode().rstrip("=").lower(),
+            path=str(self._blobs.path("text", text.sha256) if text else self._blobs.path("raw", raw.sha256)),
+            size_bytes=raw.size,
+            sha256=raw.sha256,
+            created_at=now,
+            expires_at=now + timedelta(days=self._limits.max_age_days),
+            extracted_chars=index.chars if index else facts.extracted_chars,
+            text_bytes=index.size if index else None,
+            text_lines=index.lines if index else None,
+            pinned=False,
+        )
+
+    def _facts(self, row: rows.Row) -> Facts:
+        path = self._blobs.path("text", row.text) if row.text else self._blobs.path("raw", row.raw)
+        return replace(row.facts, path=str(path))
+
+    def _open(self, blob: Blob, ref: str) -> int:
+        try:
+            return self._blobs.open(blob)
+        except FileNotFoundError:
+            with self._catalog.reading() as db:
+                rows.find(db, ref, self._run)  # says so if gc took it since
+            raise StoreError(
+                f"The file of the artifact {ref} is missing.", "Fetch its document again, or run `fetchstash doctor`."
+            ) from None
+
+    def _refs_with_text(self) -> Sequence[str]:
+        with self._catalog.reading() as db:
+            return rows.refs_with_text(db, self._run)
+
+    def _note_reads(self, db: sqlite3.Connection) -> None:
+        """Write down what was read since the last change, so that it is not the next to go."""
+        read, self._read = self._read, {}
+        for ref in read:
+            rows.use(db, ref)
+
+    def _retain(self, db: sqlite3.Connection) -> None:
+        """Apply retention after a put."""
+        if rows.is_due(db, self._run, self._limits, self._clock.oldest()):
+            self._remove(db, [removed.artifact_ref for removed in self._due(db)], expired=True)
+
+    def _due(self, db: sqlite3.Connection) -> Sequence[Removed]:
+        """Return what retention removes: from this run, and what is too old in any other, since nobody may ever open that again."""
+        oldest = self._clock.oldest()
+        gone = plan(rows.candidates(db, self._run), self._limits, oldest)
+        gone.extend((candidate, "age") for candidate in rows.overdue(db, oldest, except_run=self._run))
+        return [Removed(candidate.ref, candidate.bytes, reason) for candidate, reason in gone]
+
+    def _remove(self, db: sqlite3.Connection, refs: Iterable[str], *, expired: bool) -> None:
+        """Forget artifacts, and then, still under the lock, unlink what no other artifact shares."""
+        with transaction(db):
+            unshared = [blob for ref in refs for blob in rows.forget(db, ref, expired=expired)]
+        for kind, sha256 in unshared:
+            self._blobs.remove(kind, sha256)
+        _steps.reached("unlinked")
+
+    def _remove_folder(self) -> None:
+        for path in self._folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif path.name != "in-use":
+                path.unlink()
+        (self._folder / "in-use").unlink()  # last: whoever waits for it sees that it is gone, and begins anew
+        with contextlib.suppress(OSError):
+            self._folder.rmdir()
+
+
+def _owned(facts: Facts, kept: Facts) -> Facts:
+    """Return the caller's facts with the store's own as they were."""
+    names = (
+        "artifact_ref",
+        "path",
+        "size_bytes",
+        "sha256",
+        "created_at",
+        "expires_at",
+        "extracted_chars",
+        "text_bytes",
+        "text_lines",
+        "pinned",
+    )
+    return replace(facts, **{name: getattr(kept, name) for name in names})

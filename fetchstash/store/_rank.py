@@ -1,0 +1,168 @@
+"""Ranking of passages by BM25 (Robertson and Zaragoza 2009, The Probabilistic Relevance Framework); no model is in it.
+
+A text is cut into passages of a few lines. A passage's length counts in characters: passages that hold no word of the query
+need then not be cut into words at all.
+"""
+
+import heapq
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from fetchstash.store._contract import Passage
+from fetchstash.store._stride import CONTINUATION_BYTES
+from fetchstash.store._text import StoredText
+
+READ = 2**20
+PASSAGE_BYTES = 1_200
+PARAGRAPH_BYTES = 400
+MAX_TERMS = 32
+MAX_HITS = 20_000
+K1, B = 1.2, 0.75
+
+# What separates words: white space; ASCII, Latin-1, general, CJK and full-width punctuation; arrows and drawings. Letters, digits
+# and the marks of every script are left.
+_WORD = re.compile(
+    r"[^\s\x00-/:-@\[-`{-\xbf\u2000-\u206f\u2190-\u2bff\u3000-\u303f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]+"
+)
+# Scripts that put no space between words (Thai to Myanmar, Khmer, kana, Han, Hangul): their words are pairs of characters.
+_UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+
+
+def words(text: str) -> Iterator[str]:
+    """Return the words of a text as they are compared: case folded, English plurals taken off, unspaced scripts as pairs."""
+    for word in _WORD.findall(text.casefold()):
+        if word.isascii():
+            yield _stem(word)
+            continue
+        at = 0
+        for run in _UNSPACED.finditer(word):
+            if run.start() > at:
+                yield word[at : run.start()]
+            pairs = run.group()
+            yield from (pairs[i : i + 2] for i in range(max(len(pairs) - 1, 1)))
+            at = run.end()
+        if at < len(word):
+            yield _stem(word[at:])
+
+
+@lru_cache(maxsize=4096)
+def _stem(word: str) -> str:
+    """Take an English plural's ending off (the S stemmer of Harman 1991, How Effective Is Suffixing?)."""
+    if len(word) <= 3 or not word.endswith("s"):
+        return word
+    if word.endswith("ies") and not word.endswith(("eies", "aies")):
+        return word[:-3] + "y"
+    if word.endswith("es") and not word.endswith(("aes", "ees", "oes")):
+        return word[:-1]
+    return word if word.endswith(("us", "ss")) else word[:-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A passage of a text: its lines (both included), its first byte, and what it says."""
+
+    first_line: int
+    last_line: int
+    start: int
+    data: bytes
+
+
+def passages(text: StoredText) -> Iterator[Piece]:
+    """Cut a text into passages: at headings and between paragraphs where it can, in the middle of a line where it must."""
+    gathered: list[Piece] = []
+    size = 0
+    for fragment in _fragments(text):
+        blank = fragment.data.isspace()
+        full = size + len(fragment.data) > PASSAGE_BYTES
+        if gathered and (full or fragment.data.startswith(b"#") or (blank and size >= PARAGRAPH_BYTES)):
+            yield _joined(gathered)
+            gathered, size = [], 0
+        if gathered or not blank:
+            gathered.append(fragment)
+            size += len(fragment.data)
+    if gathered:
+        yield _joined(gathered)
+
+
+def _joined(fragments: list[Piece]) -> Piece:
+    first, last = fragments[0], fragments[-1]
+    return Piece(first.first_line, last.last_line, first.start, b"".join(fragment.data for fragment in fragments))
+
+
+def _fragments(text: StoredText) -> Iterator[Piece]:
+    """Go through the lines of a text; a line longer than a passage comes in several pieces."""
+    data, base, line = b"", 0, 1
+    while (read := base + len(data)) < text.index.size:
+        data += text.read(read, read + READ)
+        ended = base + len(data) >= text.index.size
+        position = 0
+        while position < len(data):
+            feed = data.find(b"\n", position, position + PASSAGE_BYTES)
+            if feed >= 0:
+                end = feed + 1
+            elif len(data) - position > PASSAGE_BYTES:
+                end = position + PASSAGE_BYTES
+                while data[end] in CONTINUATION_BYTES:
+                    end -= 1
+            elif ended:
+                end = len(data)
+            else:
+                break
+            yield Piece(line, line, base + position, data[position:end])
+            line += feed >= 0
+            position = end
+        data, base = data[position:], base + position
+
+
+class Ranking:
+    """Gathers the passages of one or more texts and tells which fit a query best. Holds some MAX_HITS passages at the most."""
+
+    def __init__(self, query: str) -> None:
+        self._terms = list(dict.fromkeys(words(query)))[:MAX_TERMS]
+        self._keys = [term.removesuffix("y") or term for term in self._terms]  # a plural of "query" holds only "quer"
+        self._passages = self._chars = 0
+        self._holding = [0] * len(self._terms)  # how many passages hold each term
+        self._hits: list[tuple[int, tuple[int, ...], int, str, Piece]] = []
+
+    def add(self, ref: str, pieces: Iterable[Piece]) -> None:
+        """Take in the passages of one text."""
+        for piece in pieces:
+            said = piece.data.decode("utf-8", "replace").casefold()
+            self._passages += 1
+            self._chars += len(said)
+            if any(key in said for key in self._keys):
+                self._count(ref, piece, said)
+
+    def best(self, limit: int) -> list[Passage]:
+        """Return the best passages, best first; of equal ones the earlier first."""
+        return [
+            Passage(ref, piece.first_line, piece.last_line, piece.data.decode("utf-8", "replace").rstrip("\n"), score)
+            for score, (_, _, _, ref, piece) in self._scored(limit)
+        ]
+
+    def _count(self, ref: str, piece: Piece, said: str) -> None:
+        found = Counter(words(said))
+        counts = tuple(found[term] for term in self._terms)
+        if not any(counts):
+            return
+        self._holding = [holding + (n > 0) for holding, n in zip(self._holding, counts, strict=True)]
+        self._hits.append((self._passages, counts, len(said), ref, piece))
+        if len(self._hits) >= 2 * MAX_HITS:  # the scores so far say well enough which will never be among the best
+            self._hits = [hit for _, hit in self._scored(MAX_HITS)]
+
+    def _scored(self, limit: int) -> list[tuple[float, tuple[int, tuple[int, ...], int, str, Piece]]]:
+        average = self._chars / max(self._passages, 1)
+        weights = [math.log(1 + (self._passages - holding + 0.5) / (holding + 0.5)) for holding in self._holding]
+
+        def score(counts: tuple[int, ...], chars: int) -> float:
+            norm = K1 * (1 - B + B * chars / average)
+            return sum(weight * n * (K1 + 1) / (n + norm) for weight, n in zip(weights, counts, strict=True))
+
+        scored = ((score(counts, chars), (order, counts, chars, ref, piece)) for order, counts, chars, ref, piece in self._hits)
+        return heapq.nsmallest(limit, scored, key=lambda item: (-item[0], item[1][0]))

@@ -1,0 +1,215 @@
+"""The catalogue's rows: one function for each thing that is asked of it. Each runs inside a transaction of the caller."""
+
+import hmac
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from fetchstash.errors import ExpiredRef, UnknownRef
+from fetchstash.hygiene import clean_line
+from fetchstash.ranges import Ranges
+from fetchstash.store._blobs import Blob, Kind
+from fetchstash.store._contract import REF_PREFIX, Facts, StoreLimits
+from fetchstash.store._retention import Candidate
+from fetchstash.store._stride import StrideIndex
+from fetchstash.views import clip
+
+MAX_EXPIRED = 100_000
+"""So many references of removed artifacts are remembered, so that "expired" can be told apart from "unknown"."""
+
+_SELECT = "SELECT id, ref, run, raw, text, pinned, created_at, expires_at, facts FROM artifact"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An artifact as the catalogue has it; ``facts`` lack only the path."""
+
+    id: int
+    run: str
+    raw: str
+    text: str | None
+    facts: Facts
+
+
+def find(db: sqlite3.Connection, ref_or_url: str, run: str) -> Row:
+    """Return the artifact of this reference, or the run's newest under this URL. Raises UnknownRef or ExpiredRef."""
+    if not ref_or_url.startswith(REF_PREFIX):
+        found = db.execute(
+            _SELECT + " WHERE url_hash = ? AND run = ? ORDER BY id DESC LIMIT 1",
+            (url_hash(db, ref_or_url), run),
+        ).fetchone()
+        if not found:
+            raise UnknownRef("Nothing is stored under this URL.", "Fetch it first.")
+        return _row(found)
+    found = db.execute(_SELECT + " WHERE ref = ?", (ref_or_url,)).fetchone()
+    if found:
+        return _row(found)
+    shown = clip(clean_line(ref_or_url), 40)
+    if db.execute("SELECT 1 FROM expired WHERE ref = ?", (ref_or_url,)).fetchone():
+        raise ExpiredRef(f"The artifact {shown} was removed by retention.", "Fetch its document again.")
+    raise UnknownRef(f"There is no artifact {shown}.", "Check the reference, or list what there is with artifact_info.")
+
+
+def newest(db: sqlite3.Connection, run: str, limit: int, offset: int) -> Iterator[Row]:
+    """Go through a run's artifacts, newest first."""
+    yield from map(_row, db.execute(_SELECT + " WHERE run = ? ORDER BY id DESC LIMIT ? OFFSET ?", (run, limit, offset)))
+
+
+def count(db: sqlite3.Connection, run: str) -> int:
+    """Return how many artifacts a run has."""
+    return int(db.execute("SELECT count(*) FROM artifact WHERE run = ?", (run,)).fetchone()[0])
+
+
+def insert(db: sqlite3.Connection, run: str, facts: Facts, ranges: Ranges, raw: Blob, text: Blob | None, url: str) -> None:
+    """Add an artifact, as the one that was used last."""
+    assert facts.created_at is not None
+    assert facts.expires_at is not None
+    for blob in (raw, text):
+        if blob:
+            _insert_blob(db, blob)
+    db.execute(
+        "INSERT INTO artifact (ref, run, url_hash, raw, text, bytes, used, created_at, expires_at, facts, ranges)"
+        " VALUES (?, ?, ?, ?, ?, ?, (SELECT coalesce(max(used), 0) + 1 FROM artifact), ?, ?, ?, ?)",
+        (
+            facts.artifact_ref,
+            run,
+            url_hash(db, url) if url else None,
+            raw.sha256,
+            text.sha256 if text else None,
+            raw.size + (text.size if text else 0),
+            facts.created_at.timestamp(),
+            facts.expires_at.timestamp(),
+            _dump(facts.to_json()),
+            _dump(ranges.to_json()),
+        ),
+    )
+
+
+def _insert_blob(db: sqlite3.Connection, blob: Blob) -> None:
+    index = blob.index
+    strides = (index.chars, index.lines, index.pack()) if index else (None, None, None)
+    db.execute(
+        "INSERT OR REPLACE INTO blob VALUES (?, ?, ?, ?, ?, ?, ?)", (blob.kind, blob.sha256, blob.size, blob.modified_ns, *strides)
+    )
+
+
+def blob(db: sqlite3.Connection, kind: Kind, sha256: str) -> Blob:
+    """Return what is known of a blob that an artifact names."""
+    size, modified_ns, chars, lines, strides = db.execute(
+        "SELECT size, modified_ns, chars, lines, strides FROM blob WHERE kind = ? AND sha256 = ?", (kind, sha256)
+    ).fetchone()
+    index = StrideIndex.unpack(size, chars, lines, strides) if kind == "text" else None
+    return Blob(kind, sha256, size, modified_ns, index)
+
+
+def ranges(db: sqlite3.Connection, row: Row) -> Ranges:
+    """Return the recorded ranges of an artifact."""
+    (data,) = db.execute("SELECT ranges FROM artifact WHERE id = ?", (row.id,)).fetchone()
+    return Ranges.from_json(json.loads(data))
+
+
+def use(db: sqlite3.Connection, ref: str) -> None:
+    """Make an artifact the one that was used last."""
+    db.execute("UPDATE artifact SET used = (SELECT max(used) + 1 FROM artifact) WHERE ref = ?", (ref,))
+
+
+def renew(db: sqlite3.Connection, row: Row, facts: Facts, expires_at: float) -> None:
+    """Replace the caller's facts and the date until which the artifact is kept."""
+    db.execute("UPDATE artifact SET facts = ?, expires_at = ? WHERE id = ?", (_dump(facts.to_json()), expires_at, row.id))
+
+
+def pin(db: sqlite3.Connection, row: Row, *, pinned: bool) -> None:
+    """Set or lift an artifact's pin."""
+    db.execute("UPDATE artifact SET pinned = ? WHERE id = ?", (pinned, row.id))
+
+
+def is_due(db: sqlite3.Connection, run: str, limits: StoreLimits, oldest: float) -> bool:
+    """Return whether retention has anything to do."""
+    artifacts, size = db.execute(
+        "SELECT count(*), coalesce(sum(bytes), 0) FROM artifact WHERE run = ? AND pinned = 0", (run,)
+    ).fetchone()
+    if artifacts > limits.max_artifacts or size > limits.max_total_bytes:
+        return True
+    return db.execute("SELECT 1 FROM artifact WHERE pinned = 0 AND expires_at <= ? LIMIT 1", (oldest,)).fetchone() is not None
+
+
+def is_empty(db: sqlite3.Connection) -> bool:
+    """Return whether there is no artifact in any run."""
+    return db.execute("SELECT 1 FROM artifact LIMIT 1").fetchone() is None
+
+
+def candidates(db: sqlite3.Connection, run: str) -> list[Candidate]:
+    """Return a run's artifacts that are not pinned, least recently used first."""
+    rows = db.execute("SELECT id, ref, bytes, expires_at FROM artifact WHERE run = ? AND pinned = 0 ORDER BY used", (run,))
+    return [Candidate(*row) for row in rows]
+
+
+def overdue(db: sqlite3.Connection, oldest: float, *, except_run: str) -> list[Candidate]:
+    """Return what is too old in the other runs."""
+    rows = db.execute(
+        "SELECT id, ref, bytes, expires_at FROM artifact WHERE pinned = 0 AND expires_at <= ? AND run <> ? ORDER BY used",
+        (oldest, except_run),
+    )
+    return [Candidate(*row) for row in rows]
+
+
+def refs(db: sqlite3.Connection, run: str) -> list[str]:
+    """Return the references of a run."""
+    return [ref for (ref,) in db.execute("SELECT ref FROM artifact WHERE run = ?", (run,))]
+
+
+def refs_with_text(db: sqlite3.Connection, run: str) -> list[str]:
+    """Return the references of a run's artifacts that have a text, newest first."""
+    return [ref for (ref,) in db.execute("SELECT ref FROM artifact WHERE run = ? AND text IS NOT NULL ORDER BY id DESC", (run,))]
+
+
+def forget(db: sqlite3.Connection, ref: str, *, expired: bool) -> list[tuple[Kind, str]]:
+    """Delete an artifact's row, and return its blobs that no other artifact shares. ``expired``: remember that it was here."""
+    found = db.execute("DELETE FROM artifact WHERE ref = ? RETURNING raw, text", (ref,)).fetchall()
+    if expired and found:
+        db.execute("INSERT OR IGNORE INTO expired (ref) VALUES (?)", (ref,))
+        db.execute("DELETE FROM expired WHERE id <= (SELECT max(id) FROM expired) - ?", (MAX_EXPIRED,))
+    unshared: list[tuple[Kind, str]] = []
+    for raw, text in found:
+        if not db.execute("SELECT 1 FROM artifact WHERE raw = ?", (raw,)).fetchone():
+            unshared.append(("raw", raw))
+        if text and not db.execute("SELECT 1 FROM artifact WHERE text = ?", (text,)).fetchone():
+            unshared.append(("text", text))
+    db.executemany("DELETE FROM blob WHERE kind = ? AND sha256 = ?", unshared)
+    return unshared
+
+
+def known(db: sqlite3.Connection) -> set[tuple[Kind, str]]:
+    """Return all blobs that artifacts name."""
+    rows = db.execute("SELECT 'raw', raw FROM artifact UNION SELECT 'text', text FROM artifact WHERE text IS NOT NULL")
+    return {(kind, sha256) for kind, sha256 in rows}
+
+
+def url_hash(db: sqlite3.Connection, url: str) -> bytes:
+    """Return the hash by which an artifact is found under ``url``: keyed, because a URL may hold a secret that can be guessed."""
+    (key,) = db.execute("SELECT value FROM setting WHERE name = 'url_key'").fetchone()
+    return hmac.digest(key, url.encode("utf-8", "surrogatepass"), "sha256")
+
+
+def _dump(data: dict[str, Any]) -> str:
+    return json.dumps(data, ensure_ascii=False).encode("utf-8", "ignore").decode("utf-8")  # a lone surrogate goes no further
+
+
+def _row(found: tuple[int, str, str, str, str | None, int, float, float, str]) -> Row:
+    row_id, ref, run, raw, text, pinned, created_at, expires_at, facts = found
+    return Row(
+        row_id,
+        run,
+        raw,
+        text,
+        replace(
+            Facts.from_json(json.loads(facts)),
+            artifact_ref=ref,
+            pinned=bool(pinned),
+            created_at=datetime.fromtimestamp(created_at, UTC),
+            expires_at=datetime.fromtimestamp(expires_at, UTC),
+        ),
+    )

@@ -1,0 +1,118 @@
+"""A stored text, open for reading: any part of it costs one look-up in the stride index and the blocks that it lies in."""
+
+import os
+from threading import Lock
+
+from fetchstash.errors import OutOfRange, StoreError
+from fetchstash.store._stride import CONTINUATION_BYTES, STRIDE, StrideIndex
+
+
+class StoredText:
+    """The file of a text and its index. All methods block; offsets count from 0, lines from 1; ranges are [start, end)."""
+
+    def __init__(self, fd: int, index: StrideIndex) -> None:
+        self._file = os.fdopen(fd, "rb", buffering=0)
+        self._position = Lock()  # between seek and read: not every system has pread
+        self.index = index
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes [start, end), fewer at the end of the file."""
+        data = b""
+        with self._position:
+            self._file.seek(start)
+            while len(data) < end - start and (more := self._file.read(end - start - len(data))):
+                data += more
+        return data
+
+    def chars(self, start: int, end: int) -> str:
+        """Return the characters [start, end), fewer at the end of the text."""
+        start, end = max(start, 0), min(end, self.index.chars)
+        if start >= end:
+            return ""
+        first, last = self.index.block_of_char(start), self.index.block_of_char(end - 1)
+        data = self.read(first * STRIDE, (last + 1) * STRIDE + 3)  # the last character may end in the next block
+        before = self.index.chars_before[first]
+        return _decode(data)[start - before : end - before]
+
+    def lines(self, first: int, last: int, max_chars: int) -> str:
+        """Return lines ``first`` to ``last``, both included, with their line ends, at most ``max_chars`` of it."""
+        first, last = max(first, 1), min(last, self.index.lines)
+        if first > last or max_chars <= 0:
+            return ""
+        start = self.byte_of_line(first)
+        end = self.byte_of_line(last + 1)
+        return _decode(self.read(start, min(end, start + 4 * max_chars)))[:max_chars]
+
+    def span(self, start: int, end: int) -> str:
+        """Return the bytes [start, end) as text; characters that the range cuts are there whole."""
+        start, end = max(start, 0), min(end, self.index.size)
+        if start >= end:
+            return ""
+        from_ = max(start - 3, 0)  # a character has four bytes at the most
+        data = self.read(from_, end + 3)
+        left, right = start - from_, end - from_
+        while left and data[left] in CONTINUATION_BYTES:
+            left -= 1
+        while right < len(data) and data[right] in CONTINUATION_BYTES:
+            right += 1
+        return _decode(data[left:right])
+
+    def byte_of_line(self, line: int) -> int:
+        """Return the byte at which ``line`` begins; the size for the line after the last. Raises OutOfRange beyond that."""
+        if not 1 <= line <= self.index.lines + 1:
+            raise OutOfRange(f"There is no line {line}: the text has {self.index.lines}.", "Ask for a line that is there.")
+        if line == 1:
+            return 0
+        block = self.index.block_of_line(line)
+        data = self.read(block * STRIDE, (block + 1) * STRIDE)
+        feeds = line - 1 - self.index.feeds_before[block]
+        pieces = data.split(b"\n", feeds)
+        if len(pieces) <= feeds:  # the line after an unended last one
+            return self.index.size
+        return block * STRIDE + len(data) - len(pieces[-1])
+
+    def char_of_line(self, line: int) -> int:
+        """Return the character at which ``line`` begins; the length for the line after the last. Raises OutOfRange beyond that."""
+        return self.char_of_byte(self.byte_of_line(line))
+
+    def char_of_byte(self, byte: int) -> int:
+        """Return which character begins at ``byte``."""
+        block = min(byte // STRIDE, len(self.index.chars_before) - 1)
+        return self.index.chars_before[block] + _count(self.read(block * STRIDE, byte))
+
+    def line_of_char(self, char: int) -> int:
+        """Return the line on which character ``char`` stands; the text's length is taken, too. Raises OutOfRange beyond that."""
+        if not 0 <= char <= self.index.chars:
+            raise OutOfRange(f"There is no character {char}: the text has {self.index.chars}.", "Ask for one that is there.")
+        block = self.index.block_of_char(char)
+        start = block * STRIDE
+        before = _decode(self.read(start, start + STRIDE + 3))[: char - self.index.chars_before[block]]
+        return self.index.feeds_before[block] + before.count("\n") + 1
+
+    def line_of_byte(self, byte: int) -> int:
+        """Return the line on which ``byte`` stands."""
+        block = min(byte // STRIDE, len(self.index.feeds_before) - 1)
+        return self.index.feeds_before[block] + self.read(block * STRIDE, byte).count(b"\n") + 1
+
+
+def _decode(data: bytes) -> str:
+    """Decode what was read between two bytes: halves of characters at both ends are left out."""
+    text = data.lstrip(CONTINUATION_BYTES)
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.end == len(text) and error.reason == "unexpected end of data":
+            return text[: error.start].decode("utf-8")
+        raise StoreError(
+            "The stored text was altered after it was stored: it is no UTF-8 any more.",
+            "Fetch the document again, or run `fetchstash doctor --repair` to remove what is damaged.",
+        ) from error
+
+
+def _count(data: bytes) -> int:
+    """Return how many characters begin in ``data``."""
+    return len(data) if data.isascii() else len(data.translate(None, CONTINUATION_BYTES))

@@ -1,0 +1,62 @@
+"""A store in a folder of its own, and ways to put text into it."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from fetchstash.ranges import Ranges
+from fetchstash.store import ArtifactStore, Facts, LocalStore, StoreLimits, TextReader, open_store
+
+Put = Callable[..., Awaitable[Facts]]
+OpenText = Callable[[bytes], Awaitable[TextReader]]
+
+
+async def put_into(
+    store: ArtifactStore,
+    text: bytes | None,
+    raw: bytes = b"raw",
+    facts: Facts | None = None,
+    ranges: Ranges | None = None,
+    url: str = "",
+) -> Facts:
+    """Put bytes by way of files in the spool, as Stash does."""
+    number = sum(1 for _ in store.spool.iterdir())
+    raw_path = store.spool / f"raw-{number}"
+    raw_path.write_bytes(raw)
+    text_path = None
+    if text is not None:
+        text_path = store.spool / f"text-{number}"
+        text_path.write_bytes(text)
+    return await store.put(raw_path, text_path, facts or Facts(), ranges or Ranges(), url=url)
+
+
+@pytest.fixture
+def limits(tmp_path: Path) -> StoreLimits:
+    return StoreLimits(tmp_path / "store")
+
+
+@pytest.fixture
+async def store(limits: StoreLimits) -> AsyncIterator[LocalStore]:
+    opened = await open_store(limits)
+    yield opened
+    await opened.aclose()
+
+
+@pytest.fixture
+def put() -> Put:
+    return put_into
+
+
+@pytest.fixture
+async def open_text(store: LocalStore) -> AsyncIterator[OpenText]:
+    readers: list[TextReader] = []
+
+    async def put_and_open(text: bytes) -> TextReader:
+        facts = await put_into(store, text)
+        readers.append(await store.open_text(facts.artifact_ref))
+        return readers[-1]
+
+    yield put_and_open
+    for reader in readers:
+        await reader.aclose()

@@ -1,0 +1,127 @@
+"""Any part of a stored text comes back exactly, whatever the text."""
+
+import random
+import subprocess
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from fetchstash.errors import OutOfRange
+from fetchstash.store import TextReader
+
+OpenText = Callable[[bytes], Awaitable[TextReader]]
+
+BLOCK = 64 * 2**10
+
+
+def mixed(size: int) -> str:
+    """A text of lines of all lengths with characters of one to four bytes."""
+    chance = random.Random(7)
+    lines: list[str] = []
+    while sum(map(len, lines)) < size:
+        lines.append("".join(chance.choices("abc äö €中 😀𝒳", k=chance.choice([0, 1, 20, 80, 3000]))) + "\n")
+    return "".join(lines)
+
+
+TEXTS = {
+    "empty": "",
+    "one line end": "\n",
+    "no line end": "no line end",
+    "no line end at the end": "a\nbb\nccc",
+    "empty lines": "\n\n\nx\n\n",
+    "one long line": "0123456789" * 30_000,
+    "long line of four-byte characters": "😀" * 40_000 + "\nend",
+    "nothing but line ends": "\n" * (BLOCK + 5),
+    "one block": "x" * (BLOCK - 1) + "\n",
+    "a character across blocks": "x" * (BLOCK - 1) + "€" + "y" * (BLOCK - 2) + "😀z",
+    "mixed": mixed(200_000),
+    "mixed without line end": mixed(150_000) + "end",
+}
+
+
+@pytest.fixture(params=TEXTS.values(), ids=TEXTS.keys())
+def text(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def points(length: int) -> list[int]:
+    """Offsets at both ends, around block boundaries, and some others."""
+    chance = random.Random(length)
+    near = [at + step for at in (0, BLOCK // 4, BLOCK // 3, BLOCK, 2 * BLOCK, length) for step in (-1, 0, 1)]
+    return sorted({at for at in (*near, *(chance.randint(0, length) for _ in range(20))) if 0 <= at <= length})
+
+
+@pytest.mark.anyio
+async def test_counts_are_those_of_the_text(text: str, open_text: OpenText) -> None:
+    reader = await open_text(text.encode())
+    assert (reader.chars, reader.bytes) == (len(text), len(text.encode()))
+    assert reader.lines == text.count("\n") + (text != "" and not text.endswith("\n"))
+
+
+@pytest.mark.anyio
+async def test_characters_are_a_slice_of_the_text(text: str, open_text: OpenText) -> None:
+    reader = await open_text(text.encode())
+    for start in points(len(text)):
+        for end in (start, start + 1, start + 7, start + 70_000):
+            assert await reader.read_chars(start, end) == text[start:end]
+
+
+@pytest.mark.anyio
+async def test_following_the_offsets_gives_the_text_exactly_once(text: str, open_text: OpenText) -> None:
+    reader = await open_text(text.encode())
+    parts = [await reader.read_chars(offset, offset + 30_000) for offset in range(0, reader.chars, 30_000)]
+    assert "".join(parts) == text
+
+
+@pytest.mark.anyio
+async def test_bytes_that_cut_a_character_bring_it_whole(text: str, open_text: OpenText) -> None:
+    data = text.encode()
+    reader = await open_text(data)
+    for start in points(len(data)):
+        for end in (start, start + 1, start + 2, start + 70_000):
+            left, right = start, min(end, len(data))
+            while left < right and data[left] & 0xC0 == 0x80:
+                left -= 1
+            while left < right < len(data) and data[right] & 0xC0 == 0x80:
+                right += 1
+            assert await reader.read_bytes(start, end) == data[left:right].decode()
+
+
+@pytest.mark.anyio
+async def test_lines_are_numbered_as_sed_numbers_them(text: str, open_text: OpenText, tmp_path: Path) -> None:
+    saved = tmp_path / "text"
+    saved.write_bytes(text.encode())
+    reader = await open_text(text.encode())
+    for first in points(reader.lines):
+        last = first + 3
+        if first:
+            sed = subprocess.run(["sed", "-n", f"{first},{last}p", saved], capture_output=True, check=True).stdout.decode()
+            assert await reader.read_lines(first, last, 10**9) == sed
+            assert await reader.read_lines(first, last, 100) == sed[:100]
+
+
+@pytest.mark.anyio
+async def test_lines_and_characters_lead_to_each_other(text: str, open_text: OpenText) -> None:
+    reader = await open_text(text.encode())
+    for line in points(reader.lines):
+        if line:
+            char = await reader.char_of_line(line)
+            assert text[:char].count("\n") == line - 1
+            assert char == 0 or text[char - 1] == "\n"
+            assert await reader.line_of_char(char) == line
+    for char in points(len(text)):
+        assert await reader.line_of_char(char) == text[:char].count("\n") + 1
+    assert await reader.char_of_line(reader.lines + 1) == len(text)
+
+
+@pytest.mark.anyio
+async def test_what_is_past_the_end_is_empty_or_out_of_range(open_text: OpenText) -> None:
+    reader = await open_text(b"one\ntwo\n")
+    assert await reader.read_chars(8, 10) == ""
+    assert await reader.read_lines(3, 9, 100) == ""
+    assert await reader.read_bytes(8, 10) == ""
+    with pytest.raises(OutOfRange, match="no line 4: the text has 2"):
+        await reader.char_of_line(4)
+    with pytest.raises(OutOfRange, match="no character 9: the text has 8"):
+        await reader.line_of_char(9)

@@ -1,0 +1,19 @@
+class error(Exception):
+    args: tuple[bytes]
+
+class Options:
+    max_mem: int
+    log_errors: bool
+    never_nl: bool
+    never_capture: bool
+    case_sensitive: bool
+
+class _Match:
+    def span(self) -> tuple[int, int]: ...
+
+class _Regexp:
+    def search(self, text: bytes, pos: int | None = None, endpos: int | None = None) -> _Match | None: ...
+
+def compile(pattern: bytes, options: Options | None = None) -> _Regexp: ...
+def escape(pattern: bytes) -> bytes: ...
+def purge() -> None: ...
