@@ -7,7 +7,6 @@ under limits; nothing but data leaves. It inherits neither the server's standard
 import base64
 import os
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -52,8 +51,10 @@ def run(job: dict[str, Any], send: Send) -> bool:
         decision, hints, limits = _read_job(job)
         limit_job(limits.memory_mb, limits.cpu_seconds)
         handler = _registry.find(decision)
+        send({"handler": handler.name})
         if job["do"] == "extract":
-            return extract(handler, job, decision, hints, limits, send)
+            max_chars = None if decision.kind in TEXT_KINDS else limits.max_chars
+            return extract(handler.extract(Path(job["source"]), hints, limits), Path(job["text"]), max_chars, send)
         send({"found": part(handler, job, limits), "sound": True})
     except BaseException as error:  # noqa: BLE001 - pyo3's PanicException is no Exception, and a handler may call sys.exit
         code, what, next_step = _reason(error)
@@ -62,16 +63,14 @@ def run(job: dict[str, Any], send: Send) -> bool:
     return True
 
 
-def extract(handler: Handler, job: dict[str, Any], decision: Decision, hints: Hints, limits: ExtractLimits, send: Send) -> bool:
-    """Write the text to the job's file, part by part, and send the facts. Return whether this process is still sound."""
-    send({"handler": handler.name})
-    extracted = handler.extract(Path(job["source"]), hints, limits)
+def extract(extracted: Extracted, text: Path, max_chars: int | None, send: Send) -> bool:
+    """Write the text to its file, part by part, and send the facts. Return whether this process is still sound."""
     if extracted.parts is None:
         send({"done": _facts(extracted), "sound": True})
         return True
     sound = True
-    fd = os.open(job["text"], os.O_WRONLY | getattr(os, "O_BINARY", 0))
-    writer = TextWriter(fd, send, None if decision.kind in TEXT_KINDS else limits.max_chars)
+    fd = os.open(text, os.O_WRONLY | getattr(os, "O_BINARY", 0))
+    writer = TextWriter(fd, send, max_chars)
     try:
         writer.write_all(extracted.parts)
     except BaseException as error:  # noqa: BLE001 - as above; what was read before stays, and so do the facts learned on the way
@@ -82,11 +81,11 @@ def extract(handler: Handler, job: dict[str, Any], decision: Decision, hints: Hi
         os.close(fd)
     if writer.full:
         extracted.truncated = True
-        extracted.error = extracted.error or f"only its first {limits.max_chars:,} characters were kept"
+        extracted.error = extracted.error or f"only its first {max_chars:,} characters were kept"
     extracted.hidden_removed += writer.removed
     done = _facts(extracted)
     if sound:
-        counted = tokens.count(Path(job["text"]).read_text(encoding="utf-8"))
+        counted = tokens.count(text.read_text(encoding="utf-8"))
         done |= {"tokens": counted.tokens, "tokens_exact": counted.exact}
     send({"done": done | {"has_text": bool(writer.chars or not extracted.error)}, "sound": sound})
     return sound
@@ -149,4 +148,4 @@ def _is_sound(error: BaseException) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -130,8 +130,8 @@ class Handler(Protocol):
 
     A handler runs in the worker process. It reads ``source`` and touches no network and no other file. Its module imports only the
     contract at import time, and libraries inside functions. Whatever it raises becomes ``extraction_error``; text that it yielded
-    before is kept. The words of an error of fetchstash.errors are shown as they are (``NoText("it is encrypted with a password", "")``);
-    of any other exception only the class is named, because messages quote the document. It may also have
+    before is kept. The words of an error of fetchstash.errors are shown as they are (NoText, "it is encrypted with a password"); of
+    any other exception only the class is named, because messages quote the document. It may also have
 
         part(source: Path, path: str, unit: Unit, start: int | None, end: int | None, render: Render, limits: ExtractLimits)
             -> PartText | Picture

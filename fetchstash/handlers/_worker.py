@@ -20,7 +20,8 @@ EXIT_GRACE_SECONDS = 1
 
 # All that a worker needs to find its libraries. The rest may hold keys, and stays with the server.
 ENVIRONMENT = (
-    "PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR",
+    "PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMP",
+    "TMPDIR",
 )  # fmt: skip
 
 OnReport = Callable[[dict[str, Any]], None]

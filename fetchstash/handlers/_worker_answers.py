@@ -104,6 +104,8 @@ def extraction(text: Path, done: dict[str, Any], pieces: Pieces, measured: Measu
     """Make the answer out of the facts that the worker sent last and what was seen of its text. Raises ProtocolError."""
     numbers = ("pages", "sheets", "rows", "columns", "members", "width", "height")
     strings = ("media_type", "title", "language", "author", "published", "structure_info", "error")
+    facts: dict[str, Any] = {name: _number(done, name) if done.get(name) is not None else None for name in numbers}
+    facts |= {name: _line(done, name) for name in strings}
     outline = headings(done, "outline") + pieces.outline
     return Extraction(
         text=text if done.get("has_text") is True else None,
@@ -116,8 +118,7 @@ def extraction(text: Path, done: dict[str, Any], pieces: Pieces, measured: Measu
         outline=tuple(outline[:MAX_HEADINGS]),
         truncated=done.get("truncated") is True,
         hidden_removed=_number(done, "hidden_removed"),
-        **{name: _number(done, name) if done.get(name) is not None else None for name in numbers},
-        **{name: _line(done, name) for name in strings},
+        **facts,
     )
 
 

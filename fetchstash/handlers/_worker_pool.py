@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -114,7 +114,7 @@ class WorkerPool:
         }
 
     @contextlib.asynccontextmanager
-    async def _worker(self) -> AsyncIterator[Worker]:
+    async def _worker(self) -> AsyncGenerator[Worker]:
         """Lend a worker for one job, after waiting at most as long as WAIT_JOBS jobs may take. It is killed on any exception."""
         try:
             async with asyncio.timeout(WAIT_JOBS * self._limits.wall_seconds):
@@ -165,9 +165,8 @@ class WorkerPool:
             self._idle.pop().kill()
 
 
-def _no_report(frame: dict[str, Any]) -> None:
-    """Refuse a report where there is nothing to report."""
-    raise ProtocolError
+def _no_report(_frame: dict[str, Any]) -> None:
+    """Pass over the handler's name: an answer about a part has no use for it."""
 
 
 def _new_file(folder: Path) -> Path:
