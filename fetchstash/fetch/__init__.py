@@ -1,5 +1,7 @@
 """URL to bytes, safely. Knows the network; knows no handler and no store."""
 
 from fetchstash.fetch._contract import Cached, Fetched, Fetcher, FetchLimits, Progress
+from fetchstash.fetch._fetcher import HttpFetcher, open_fetcher
+from fetchstash.fetch._mask import mask_url
 
-__all__ = ["Cached", "FetchLimits", "Fetched", "Fetcher", "Progress"]
+__all__ = ["Cached", "FetchLimits", "Fetched", "Fetcher", "HttpFetcher", "Progress", "mask_url", "open_fetcher"]

@@ -1,0 +1,123 @@
+"""Which addresses are the public internet, decided from the IANA registries alone.
+
+Sources: the IANA IPv4 and IPv6 Special-Purpose Address Registries (as of 2024-10-22, with RFC 9780 of 2025 added), the IANA IPv6
+Address Space registry (only 2000::/3 is global unicast), and the IANA multicast registries. ``ipaddress.is_global`` is not used: it
+lags behind these, differs between Python versions and looks at no embedded address.
+"""
+
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+# The first block that holds an address decides, so a reachable exception stands before the block around it.
+# An empty reason: globally reachable.
+_V4: tuple[tuple[str, str], ...] = (
+    ("168.63.129.16/32", "a cloud platform's own service (Azure WireServer)"),
+    ("192.0.0.9/32", ""),  # Port Control Protocol anycast, RFC 7723
+    ("192.0.0.10/32", ""),  # TURN anycast, RFC 8155
+    ("192.0.0.192/32", "a cloud platform's metadata service"),  # Oracle Cloud's older address
+    ("100.100.100.200/32", "a cloud platform's metadata service"),  # Alibaba Cloud
+    ("169.254.169.254/32", "a cloud platform's metadata service"),
+    ("0.0.0.0/8", "this host (RFC 791)"),
+    ("10.0.0.0/8", "a private network (RFC 1918)"),
+    ("100.64.0.0/10", "a provider's shared address space (RFC 6598)"),
+    ("127.0.0.0/8", "loopback: the machine fetchstash runs on (RFC 1122)"),
+    ("169.254.0.0/16", "link-local (RFC 3927)"),
+    ("172.16.0.0/12", "a private network (RFC 1918)"),
+    ("192.0.0.0/24", "reserved for protocols (RFC 6890)"),
+    ("192.0.2.0/24", "reserved for documentation (RFC 5737)"),
+    ("192.88.99.0/24", "the deprecated 6to4 relay anycast (RFC 7526)"),
+    ("192.168.0.0/16", "a private network (RFC 1918)"),
+    ("198.18.0.0/15", "reserved for benchmarks, and used by fake-IP proxies (RFC 2544)"),
+    ("198.51.100.0/24", "reserved for documentation (RFC 5737)"),
+    ("203.0.113.0/24", "reserved for documentation (RFC 5737)"),
+    ("224.0.0.0/4", "multicast (RFC 5771)"),
+    ("240.0.0.0/4", "reserved (RFC 1112)"),
+)
+
+_V6: tuple[tuple[str, str], ...] = (
+    ("::1/128", "loopback: the machine fetchstash runs on (RFC 4291)"),
+    ("::/128", "the unspecified address (RFC 4291)"),
+    ("fd00:ec2::254/128", "a cloud platform's metadata service"),
+    ("fd20:ce::254/128", "a cloud platform's metadata service"),
+    ("100::/64", "discard-only (RFC 6666)"),
+    ("100:0:0:1::/64", "a dummy prefix (RFC 9780)"),
+    ("2001:1::1/128", ""),  # Port Control Protocol anycast, RFC 7723
+    ("2001:1::2/128", ""),  # TURN anycast, RFC 8155
+    ("2001:1::3/128", ""),  # DNS-SD service registration anycast, RFC 9665
+    ("2001:3::/32", ""),  # AMT, RFC 7450
+    ("2001:4:112::/48", ""),  # AS112-v6, RFC 7535
+    ("2001:20::/28", ""),  # ORCHIDv2, RFC 7343
+    ("2001:30::/28", ""),  # drone remote identification, RFC 9374
+    ("2001::/23", "reserved for protocols, Teredo included (RFC 2928, RFC 4380)"),
+    ("2001:db8::/32", "reserved for documentation (RFC 3849)"),
+    ("2002::/16", "a 6to4 address, which tunnels to an IPv4 address (RFC 3056)"),
+    ("3fff::/20", "reserved for documentation (RFC 9637)"),
+    ("5f00::/16", "reserved for segment routing (RFC 9602)"),
+    ("fc00::/7", "a private network (RFC 4193)"),
+    ("fe80::/10", "link-local (RFC 4291)"),
+    ("fec0::/10", "the deprecated site-local space (RFC 3879)"),
+    ("ff00::/8", "multicast (RFC 4291)"),
+    ("2000::/3", ""),  # global unicast
+    ("::/0", "outside the global unicast space (RFC 4291)"),
+)
+
+_BLOCKS: tuple[tuple[Network, str], ...] = tuple((ip_network(block), why) for block, why in _V4 + _V6)
+
+# Prefixes whose last 32 bits are an IPv4 address that the packet, or a translator on its way, really goes to.
+_LAST_32_BITS: tuple[tuple[IPv6Network, str], ...] = (
+    (IPv6Network("::ffff:0:0/96"), "IPv4-mapped"),  # RFC 4291, section 2.5.5.2
+    (IPv6Network("::ffff:0:0:0/96"), "IPv4-translated"),  # RFC 2765
+    (IPv6Network("64:ff9b::/96"), "NAT64"),  # RFC 6052
+    (IPv6Network("::/96"), "IPv4-compatible"),  # RFC 4291, section 2.5.5.1
+)
+_NAT64_WELL_KNOWN = _LAST_32_BITS[2][0]
+_LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")  # RFC 8215: what it translates to is the network's own choice
+_SIX_TO_FOUR = IPv6Network("2002::/16")
+_ISATAP = (0x00005EFE, 0x02005EFE)  # RFC 5214, section 6.1: the upper half of the interface identifier
+
+
+def embedded_ipv4(address: IPv6Address) -> tuple[IPv4Address, str] | None:
+    """Return the IPv4 address that ``address`` carries and the name of the form, or None."""
+    number = int(address)
+    for network, form in _LAST_32_BITS:
+        if address in network and number > 1:  # :: and ::1 are addresses of their own
+            return IPv4Address(number & 0xFFFFFFFF), form
+    if address in _SIX_TO_FOUR:
+        return IPv4Address((number >> 80) & 0xFFFFFFFF), "6to4"
+    if (number >> 32) & 0xFFFFFFFF in _ISATAP:
+        return IPv4Address(number & 0xFFFFFFFF), "ISATAP"
+    return None
+
+
+def why_not_public(address: Address) -> str:
+    """Return why ``address`` is no public internet address, or "" if it is one.
+
+    An address that carries an IPv4 address is decided on both. NAT64 of a public IPv4 address is public (on a network without
+    IPv4 it is the only way there); every other translation and tunnel is refused whatever it carries, except ISATAP-shaped global
+    unicast, where the shape may be chance.
+    """
+    if isinstance(address, IPv6Address):
+        if address in _LOCAL_NAT64:
+            return "an address that the local network translates (RFC 8215)"
+        inner = embedded_ipv4(address)
+        if inner is not None:
+            why = why_not_public(inner[0])
+            if why:
+                return f"an {inner[1]} form of an address that is {why}"
+            if address in _NAT64_WELL_KNOWN:
+                return ""
+    blocks = ((why, block) for block, why in _BLOCKS if block.version == address.version)
+    return next((why for why, block in blocks if address in block), "")
+
+
+def plain(text: str) -> Address:
+    """Read the numeric address ``text``, an IPv4-mapped one as the IPv4 address that it dials, and without its zone.
+
+    Raises ValueError if it is none.
+    """
+    address = ip_address(text.partition("%")[0])
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return address

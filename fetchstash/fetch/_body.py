@@ -1,0 +1,127 @@
+"""A body from the connection to the spool: bounded, in batches, with the event loop kept free."""
+
+import time
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+
+from fetchstash.fetch._coding import BrokenCoding
+from fetchstash.fetch._contract import FetchLimits, Progress
+from fetchstash.fetch._spool import Spool, too_large
+
+if TYPE_CHECKING:
+    from fetchstash.fetch._exchange import Exchange
+
+_BATCH_BYTES = 256 * 1024  # what one trip to a worker thread is worth
+_YIELD_SECONDS = 0.01  # tiny chunks that lie in one buffer would hold the loop for as long as there are some
+_TINY_CHUNKS = 50_000
+_TINY_CHUNK_BYTES = 16
+_LAST_WRITE_SECONDS = 0.2
+_PROGRESS_SECONDS = 0.1
+
+
+class BodyReader:
+    """Reads one body. ``incomplete`` is the reason why it is not whole, "" while it is."""
+
+    def __init__(self, exchange: "Exchange", spool: Spool, limits: FetchLimits, threads: anyio.CapacityLimiter) -> None:
+        self._exchange = exchange
+        self._spool = spool
+        self._max_wire = limits.max_wire_bytes
+        self._threads = threads
+        self._batch = bytearray()
+        self.incomplete = ""
+
+    async def read(self, deadline: float, progress: Progress | None) -> None:
+        """Read until the end, the ``deadline`` (on the event loop's clock) or a fault; what came is in the spool then.
+
+        Raises TooLarge above a limit, and StoreError where the disk is full.
+        """
+        from fetchstash.fetch._exchange import BrokenBody  # noqa: PLC0415 -- it imports httpcore2
+
+        report = _Reporter(progress, self._exchange)
+        try:
+            with anyio.move_on_at(deadline) as scope:
+                await self._read_all(report)
+                await self._write()
+            if scope.cancelled_caught:
+                self.incomplete = "the deadline passed before its end"
+                with anyio.move_on_after(_LAST_WRITE_SECONDS):
+                    await self._write()
+        except BrokenBody as broken:
+            self.incomplete = str(broken)
+            await self._write_what_came()
+        except BrokenCoding as broken:
+            self.incomplete = f"it {broken}"
+        report.last()
+
+    async def _read_all(self, report: "_Reporter") -> None:
+        chunks = tiny = 0
+        yielded_at = time.monotonic()
+        async for chunk in self._exchange.chunks():
+            self._batch += chunk
+            received = self._exchange.received
+            if received > self._max_wire:
+                raise too_large("wire", self._max_wire)
+            chunks += 1
+            tiny += len(chunk) < _TINY_CHUNK_BYTES
+            if tiny > _TINY_CHUNKS and tiny * 2 > chunks:
+                self.incomplete = "it came in needlessly tiny chunks"
+                return
+            if len(self._batch) >= _BATCH_BYTES:
+                await self._write()
+            now = time.monotonic()
+            if now - yielded_at > _YIELD_SECONDS:
+                report.now(now)
+                await anyio.lowlevel.checkpoint()
+                yielded_at = time.monotonic()
+
+    async def _write(self) -> None:
+        """Decode and write the batch in a worker thread, some milliseconds at a time, so that a cancellation is soon heard."""
+        if self._batch:
+            batch, self._batch = bytes(self._batch), bytearray()
+            more = await anyio.to_thread.run_sync(partial(self._spool.put, batch), limiter=self._threads)
+            while more:
+                more = await anyio.to_thread.run_sync(self._spool.go_on, limiter=self._threads)
+
+    async def _write_what_came(self) -> None:
+        try:
+            await self._write()
+        except BrokenCoding as broken:
+            self.incomplete = f"it {broken}"
+
+
+class _Reporter:
+    """Calls ``progress`` some ten times a second at most, and once at the end."""
+
+    def __init__(self, progress: Progress | None, exchange: "Exchange") -> None:
+        self._progress = progress
+        self._exchange = exchange
+        self._reported_at = time.monotonic()
+        self._reported = -1
+
+    def now(self, now: float) -> None:
+        if now - self._reported_at >= _PROGRESS_SECONDS:
+            self._reported_at = now
+            self.last()
+
+    def last(self) -> None:
+        if self._progress is not None and self._reported != self._exchange.received:
+            self._reported = self._exchange.received
+            self._progress(self._reported, self._exchange.announced)
+
+
+async def read_beginning(exchange: "Exchange", max_bytes: int, deadline: float) -> bytes:
+    """Return the first ``max_bytes`` of a body as sent, or as much as came by the ``deadline`` or before a fault."""
+    from fetchstash.fetch._exchange import BrokenBody  # noqa: PLC0415 -- it imports httpcore2
+
+    body = bytearray()
+    with anyio.move_on_at(deadline), suppress(BrokenBody):
+        async for chunk in exchange.chunks():
+            body += chunk
+            if len(body) >= max_bytes:
+                break
+    return bytes(body[:max_bytes])

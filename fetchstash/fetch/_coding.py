@@ -1,0 +1,222 @@
+"""Content codings decoded in bounded steps (RFC 9110, section 8.4): no input makes one step larger than 64 KiB.
+
+httpx2's decoders drop the second and later members of a gzip body, and bound a step at 1 MiB only.
+"""
+
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+STEP = 64 * 1024
+# A slice of input goes in at a time: zlib hands back what it has not used, and copying that must stay cheap.
+_SLICE = 16 * 1024
+_MAX_CODINGS = 2
+_MAX_MEMBERS = 10_000  # block-gzipped files have one for each 64 KiB
+_ZSTD_WINDOW_LOG = 23  # RFC 9659, section 3: 8 MiB for the content coding
+
+ACCEPT_ENCODING = "gzip, deflate, br, zstd"
+
+
+class BrokenCoding(Exception):
+    """The bytes are not what Content-Encoding says, or end too soon; its text is half a sentence."""
+
+
+class Decoder(Protocol):
+    """Decodes one coding."""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Yield what ``data`` decodes to in pieces of at most 64 KiB, empty ones included. Raises BrokenCoding."""
+        ...
+
+    def finish(self) -> None:
+        """Raise BrokenCoding unless the coded stream came to its end."""
+        ...
+
+
+def codings(header: str) -> tuple[str, ...] | None:
+    """Return the codings of a Content-Encoding header in the order in which they were applied, or None where one is unknown.
+
+    ``identity`` and empty members count for nothing.
+    """
+    names = tuple(name for part in header.lower().split(",") if (name := part.strip()) not in {"", "identity"})
+    return names if all(name in _DECODERS for name in names) else None
+
+
+def decoders(names: tuple[str, ...]) -> list[Decoder]:
+    """Return a decoder for each coding, the last applied first. Raises BrokenCoding for more than two."""
+    if len(names) > _MAX_CODINGS:
+        raise BrokenCoding(f"has {len(names)} content codings, and at most {_MAX_CODINGS} are taken")
+    return [_DECODERS[name]() for name in reversed(names)]
+
+
+class _Inflater(Protocol):
+    """What zlib.decompressobj returns, which has no public name."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unconsumed_tail(self) -> bytes: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
+
+
+def _inflate(member: _Inflater, data: bytes, coding: str) -> Iterator[bytes]:
+    """Yield all that ``data`` adds to ``member``, also what zlib holds back when a step was exactly full."""
+    while True:
+        try:
+            piece = member.decompress(data, STEP)
+        except zlib.error:
+            raise BrokenCoding(f"has a {coding} coding that is broken") from None
+        yield piece
+        data = member.unconsumed_tail
+        if member.eof or (not data and len(piece) < STEP):
+            return
+
+
+class _Gzip:
+    """All members of a gzip stream (RFC 1952, section 2.2); what follows the last and is no member is left out, as gzip does."""
+
+    def __init__(self) -> None:
+        self._member: _Inflater | None = None
+        self._members = 0
+        self._trailer = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        for begin in range(0, len(data), _SLICE):
+            rest = data[begin : begin + _SLICE]
+            while rest and not self._trailer:
+                if self._member is None:
+                    rest = self._next_member(rest)
+                if self._member is None:
+                    break
+                yield from _inflate(self._member, rest, "gzip")
+                rest = b""
+                if self._member.eof:
+                    rest, self._member = self._member.unused_data, None
+
+    def _next_member(self, data: bytes) -> bytes:
+        """Begin a member if one begins here, and return its bytes."""
+        if self._members:
+            data = data.lstrip(b"\0")  # padding between members
+            self._trailer = bool(data) and not data.startswith(b"\x1f")
+            if not data or self._trailer:
+                return b""
+        if self._members >= _MAX_MEMBERS:
+            raise BrokenCoding(f"has more than {_MAX_MEMBERS} gzip members")
+        self._members += 1
+        self._member = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        return data
+
+    def finish(self) -> None:
+        if self._member is not None:
+            raise BrokenCoding("has a gzip coding that ends too soon")
+
+
+class _Deflate:
+    """The zlib format (RFC 1950), and bare deflate (RFC 1951), which some servers send under the same name."""
+
+    def __init__(self) -> None:
+        self._head = b""
+        self._stream: _Inflater | None = None
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        if self._stream is None:
+            data = self._head = self._head + data
+            if len(data) < 2:
+                return
+            has_header = data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0  # RFC 1950, section 2.2
+            self._stream = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
+        for begin in range(0, len(data), _SLICE):
+            if not self._stream.eof:
+                yield from _inflate(self._stream, data[begin : begin + _SLICE], "deflate")
+
+    def finish(self) -> None:
+        if self._head and (self._stream is None or not self._stream.eof):
+            raise BrokenCoding("has a deflate coding that ends too soon")
+
+
+class _Brotli:
+    """Brotli (RFC 7932); its window is 16 MiB at the most."""
+
+    def __init__(self) -> None:
+        import brotli  # noqa: PLC0415 -- most bodies need one decoder or none
+
+        self._decoder = brotli.Decompressor()
+        self._error = brotli.error
+        self._begun = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        for begin in range(0, len(data), _SLICE):
+            if self._decoder.is_finished():
+                return
+            self._begun = True
+            yield self._process(data[begin : begin + _SLICE])
+            while not self._decoder.can_accept_more_data():
+                yield self._process(b"")
+
+    def _process(self, data: bytes) -> bytes:
+        try:
+            return self._decoder.process(data, output_buffer_limit=STEP)
+        except self._error:
+            raise BrokenCoding("has a br coding that is broken") from None
+
+    def finish(self) -> None:
+        if self._begun and not self._decoder.is_finished():
+            raise BrokenCoding("has a br coding that ends too soon")
+
+
+class _Zstd:
+    """All frames of a zstd stream (RFC 8878, RFC 9659)."""
+
+    def __init__(self) -> None:
+        if sys.version_info >= (3, 14):
+            from compression import zstd  # noqa: PLC0415 -- most bodies need one decoder or none
+        else:
+            from backports import zstd  # noqa: PLC0415 -- see above
+
+        self._new = lambda: zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG})
+        self._error = zstd.ZstdError
+        self._frame = self._new()
+        self._frames = 0
+        self._inside = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        for begin in range(0, len(data), _SLICE):
+            rest = data[begin : begin + _SLICE]
+            while rest:
+                if not self._inside:
+                    self._begin_frame()
+                yield self._decompress(rest)
+                while not self._frame.eof and not self._frame.needs_input:
+                    yield self._decompress(b"")
+                rest = b""
+                if self._frame.eof:
+                    rest, self._inside = self._frame.unused_data, False
+
+    def _begin_frame(self) -> None:
+        if self._frames >= _MAX_MEMBERS:
+            raise BrokenCoding(f"has more than {_MAX_MEMBERS} zstd frames")
+        self._frame = self._new()
+        self._frames += 1
+        self._inside = True
+
+    def _decompress(self, data: bytes) -> bytes:
+        try:
+            return self._frame.decompress(data, STEP)
+        except self._error:
+            raise BrokenCoding("has a zstd coding that is broken") from None
+
+    def finish(self) -> None:
+        if self._inside:
+            raise BrokenCoding("has a zstd coding that ends too soon")
+
+
+_DECODERS: dict[str, Callable[[], Decoder]] = {
+    "gzip": _Gzip,
+    "x-gzip": _Gzip,  # RFC 9110, section 8.4.1.3
+    "deflate": _Deflate,
+    "br": _Brotli,
+    "zstd": _Zstd,
+}

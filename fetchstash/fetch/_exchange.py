@@ -1,0 +1,152 @@
+"""One request and its response, over httpcore2, whose errors go no further than here."""
+
+import ssl
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from http import HTTPStatus
+from typing import cast
+
+import anyio
+import httpcore2
+
+from fetchstash.errors import FetchFailed, FetchstashError
+from fetchstash.fetch._guard import Guard, GuardedStream
+from fetchstash.fetch._url import Target
+
+_MAX_CONNECTIONS = 100
+_KEPT_CONNECTIONS = 20
+_KEPT_SECONDS = 15
+
+
+class BrokenBody(Exception):
+    """The connection gave up inside a body; its text is half a sentence."""
+
+
+class Exchange:
+    """A response whose body has not been read. ``headers`` are lower-case, repeats joined by ", " (RFC 9110, section 5.3)."""
+
+    def __init__(self, target: Target, response: httpcore2.Response) -> None:
+        stream = cast("GuardedStream", response.extensions["network_stream"])  # pyright: ignore[reportUnknownMemberType] -- a bare dict
+        stream.end_head()
+        self.target = target
+        self.status = response.status
+        self.headers = joined(response.headers)
+        self._response = response
+        self._stream = stream
+        self._received_before = stream.received
+        self._yielded = 0
+
+    @property
+    def received(self) -> int:
+        """Return how many bytes of body came, as sent: codings included, and chunk framing but for what came with the header."""
+        return max(self._yielded, self._stream.received - self._received_before)
+
+    @property
+    def announced(self) -> int | None:
+        """Return Content-Length in bytes, or None where there is none."""
+        value = self.headers.get("content-length", "")
+        return int(value) if value.isascii() and value.isdigit() and len(value) < 19 else None
+
+    @property
+    def phrase(self) -> str:
+        """Return status and standard reason phrase; the server's own words stay out of sentences that we say."""
+        known = self.status in HTTPStatus.__members__.values()
+        return f"{self.status} {HTTPStatus(self.status).phrase}" if known else str(self.status)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the body as it comes. Raises BrokenBody."""
+        try:
+            async for chunk in cast("AsyncIterable[bytes]", self._response.stream):
+                self._yielded += len(chunk)
+                yield chunk
+        except httpcore2.RemoteProtocolError as error:
+            raise BrokenBody(_why_broken(str(error))) from None
+        except (httpcore2.NetworkError, httpcore2.TimeoutException, OSError):
+            raise BrokenBody("the connection broke") from None
+
+    async def aclose(self) -> None:
+        """Give the connection back if the body was read to its end, else close it at once."""
+        with anyio.CancelScope(shield=True):
+            await self._response.aclose()
+
+
+class Connections:
+    """The pool of connections, all of them made by the guard. HTTP/1.1 alone: HTTP/2 is one more parser to be fooled."""
+
+    def __init__(self, guard: Guard, ssl_context: ssl.SSLContext) -> None:
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=ssl_context,
+            max_connections=_MAX_CONNECTIONS,
+            max_keepalive_connections=_KEPT_CONNECTIONS,
+            keepalive_expiry=_KEPT_SECONDS,
+            network_backend=guard,
+        )
+
+    async def get(self, target: Target, headers: Mapping[str, str]) -> Exchange:
+        """Send a GET request and return the response once its header is there. Raises Refused, FetchFailed and TooLarge."""
+        fields = [("Host", target.authority), *headers.items()]
+        request = httpcore2.Request(
+            "GET",
+            httpcore2.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path),
+            headers=fields,
+            extensions={"sni_hostname": target.host.removesuffix(".")},  # RFC 6066, section 3: without the trailing dot
+        )
+        try:
+            response = await self._pool.handle_async_request(request)
+        except FetchstashError:
+            raise
+        except (
+            httpcore2.NetworkError,
+            httpcore2.TimeoutException,
+            httpcore2.ProtocolError,
+            httpcore2.ProxyError,
+            OSError,
+            ValueError,
+        ) as error:
+            raise failure(target, error) from None
+        return Exchange(target, response)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._pool.aclose()
+
+
+def joined(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return header fields by their lower-case names, repeats joined by ", "; values are UTF-8, else ISO 8859-1."""
+    headers: dict[str, str] = {}
+    for name, raw in fields:
+        key = name.decode("ascii", "replace").lower()
+        try:
+            value = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            value = raw.decode("iso-8859-1")
+        headers[key] = f"{headers[key]}, {value}" if key in headers else value
+    return headers
+
+
+def failure(target: Target, error: Exception) -> FetchFailed:
+    """Return what a connection that failed means to a reader; ``passing`` in the details: another attempt may go through."""
+    cause = _tls_cause(error)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        what = f"The certificate of {target.host} is not valid: {cause.verify_message.rstrip('.')}."
+        return FetchFailed(what, "Look for the document on another site.")
+    if cause is not None:
+        return FetchFailed(f"No secure connection to {target.authority} could be made.", "Look for the document on another site.")
+    if isinstance(error, httpcore2.ConnectError):
+        return FetchFailed(f"{target.authority} cannot be reached.", "Check the URL, or try again later.", passing=True)
+    if isinstance(error, (httpcore2.ProtocolError, ValueError)) and "disconnected" not in str(error):
+        return FetchFailed(f"What {target.authority} answered is no HTTP.", "Check the URL and its port.")
+    return FetchFailed(f"{target.authority} closed the connection without an answer.", "Try again later.", passing=True)
+
+
+def _tls_cause(error: BaseException | None) -> ssl.SSLError | None:
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _why_broken(message: str) -> str:
+    if "complete message body" in message or "closed connection" in message:
+        return "the connection closed before its end"
+    return "its chunked framing is broken"

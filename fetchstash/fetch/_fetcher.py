@@ -1,0 +1,194 @@
+"""The shell that carries the decisions of this room out: a URL in, a file out, one deadline around it all."""
+
+import logging
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from http import HTTPStatus
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from fetchstash.errors import HttpError, TimedOut
+from fetchstash.fetch._body import BodyReader, read_beginning
+from fetchstash.fetch._cache import conditions
+from fetchstash.fetch._coding import ACCEPT_ENCODING, BrokenCoding, codings
+from fetchstash.fetch._contract import Cached, Fetched, Fetcher, FetchLimits, Progress
+from fetchstash.fetch._machine import Interfaces
+from fetchstash.fetch._mask import mask_url
+from fetchstash.fetch._name import file_name
+from fetchstash.fetch._policy import Policy
+from fetchstash.fetch._redirect import next_target
+from fetchstash.fetch._refusals import excerpt, nothing_came, what_next
+from fetchstash.fetch._resolve import Resolver, SystemResolver
+from fetchstash.fetch._spool import Spool, too_large
+from fetchstash.fetch._url import Target, parse
+
+if TYPE_CHECKING:
+    from fetchstash.fetch._exchange import Connections, Exchange
+
+_T = TypeVar("_T")
+
+_ACCEPT = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, */*;q=0.8"
+_DECODING_AT_ONCE = 16  # a decoder holds up to 16 MiB of window, and two may be chained
+_WRITING_AT_ONCE = 8
+_ERROR_BODY_BYTES = 16 * 1024
+_ERROR_BODY_SECONDS = 5
+
+
+class HttpFetcher:
+    """The Fetcher that fetches over HTTP. It makes no connection, and imports no HTTP library, before the first fetch."""
+
+    def __init__(self, limits: FetchLimits, *, resolver: Resolver | None = None) -> None:
+        """Read the limits. Raises BadArgument where an exception, domain or proxy in them cannot be read."""
+        self._limits = limits
+        self._policy = Policy.of(limits)
+        self._resolver = resolver or SystemResolver()
+        self._agent = limits.user_agent or f"fetchstash/{_version()}"
+        self._connections: Connections | None = None
+        self._connecting = anyio.Lock()
+        self._decoding = anyio.CapacityLimiter(_DECODING_AT_ONCE)
+        self._threads = anyio.CapacityLimiter(_WRITING_AT_ONCE)
+
+    async def fetch(self, url: str, folder: Path, *, cached: Cached | None = None, progress: Progress | None = None) -> Fetched:
+        """Fetch ``url`` with GET and spool its decoded body to a new 0600 file in ``folder``; see the contract."""
+        deadline = anyio.current_time() + self._limits.deadline_seconds
+        first = parse(url, self._limits.max_url_chars)
+        exchange: Exchange | None = None
+        with anyio.move_on_at(deadline):
+            exchange = await self._follow(first, cached)
+        if exchange is None:
+            raise TimedOut(
+                f"{first.host} did not answer within {self._limits.deadline_seconds:g} s.",
+                "Try again later, or ask the operator to raise fetch.deadline_seconds.",
+            )
+        try:
+            return await self._keep(url, exchange, folder, deadline, cached, progress)
+        finally:
+            await exchange.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._connections is not None:
+            connections, self._connections = self._connections, None
+            await connections.aclose()
+
+    async def _follow(self, first: Target, cached: Cached | None) -> "Exchange":
+        """Send the request, follow its redirects, each vetted like the first, and return the response that is the last."""
+        target, hops = first, 0
+        headers = {"User-Agent": self._agent, "Accept": _ACCEPT, "Accept-Encoding": ACCEPT_ENCODING} | conditions(cached)
+        while True:
+            self._policy.check(target)
+            connections = await self._connect()
+            exchange = await connections.get(target, headers)
+            try:
+                further = next_target(
+                    exchange.status, exchange.headers, target, hops, self._limits.max_redirects, self._limits.max_url_chars
+                )
+            except BaseException:
+                await exchange.aclose()
+                raise
+            if further is None:
+                return exchange
+            await exchange.aclose()
+            target, hops = further, hops + 1
+
+    async def _connect(self) -> "Connections":
+        async with self._connecting:
+            if self._connections is None:
+                self._connections = await anyio.to_thread.run_sync(self._new_connections, limiter=self._threads)
+            return self._connections
+
+    def _new_connections(self) -> "Connections":
+        """Import the HTTP library and read the certificates: some hundred milliseconds that the event loop does not wait for."""
+        import httpx2  # noqa: PLC0415 -- see above
+
+        from fetchstash.fetch._exchange import Connections  # noqa: PLC0415 -- see above
+        from fetchstash.fetch._guard import Guard  # noqa: PLC0415 -- see above
+
+        for logger in ("httpx2", "httpcore2"):  # they log URLs with all that is secret in them
+            logging.getLogger(logger).setLevel(logging.CRITICAL)
+        guard = Guard(self._policy, self._resolver, Interfaces(), self._limits.max_header_bytes)
+        return Connections(guard, httpx2.create_ssl_context())
+
+    async def _keep(
+        self, url: str, exchange: "Exchange", folder: Path, deadline: float, cached: Cached | None, progress: Progress | None
+    ) -> Fetched:
+        fetched = Fetched(
+            path=None,
+            url=url,
+            final_url=exchange.target.text,
+            masked_url=mask_url(url),
+            masked_final_url=mask_url(exchange.target.text),
+            status=exchange.status,
+            headers=exchange.headers,
+            size_bytes=0,
+            sha256="",
+            fetched_at=datetime.now(UTC),
+            name=file_name(exchange.headers, exchange.target),
+        )
+        if exchange.status == HTTPStatus.NOT_MODIFIED and cached is not None:
+            return replace(fetched, not_modified=True)
+        if exchange.status >= HTTPStatus.BAD_REQUEST or exchange.status == HTTPStatus.NOT_MODIFIED:
+            raise await self._http_error(exchange, deadline)
+        return await self._spool_body(fetched, exchange, folder, deadline, progress)
+
+    async def _spool_body(
+        self, fetched: Fetched, exchange: "Exchange", folder: Path, deadline: float, progress: Progress | None
+    ) -> Fetched:
+        if (exchange.announced or 0) > self._limits.max_wire_bytes:
+            raise too_large("wire", self._limits.max_wire_bytes)
+        applied = codings(exchange.headers.get("content-encoding", ""))
+        spool = await self._in_thread(partial(Spool, folder, applied or (), self._limits.max_decoded_bytes))
+        try:
+            reader = BodyReader(exchange, spool, self._limits, self._threads)
+            async with self._decoding if applied else nullcontext():
+                await reader.read(deadline, progress)
+            incomplete = reader.incomplete or (
+                "" if applied is not None else "it has an unknown content coding and is kept as sent"
+            )
+            incomplete = await self._in_thread(partial(_finish, spool, incomplete))
+            if incomplete and not spool.size:
+                raise nothing_came(exchange.target, incomplete)  # noqa: TRY301 -- the file goes in one place
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self._in_thread(spool.discard)
+            raise
+        return replace(fetched, path=spool.path, size_bytes=spool.size, sha256=spool.sha256, incomplete=incomplete)
+
+    async def _http_error(self, exchange: "Exchange", deadline: float) -> HttpError:
+        """Return the error for a 4xx or 5xx, with the beginning of its body in the details."""
+        body = await read_beginning(exchange, _ERROR_BODY_BYTES, min(deadline, anyio.current_time() + _ERROR_BODY_SECONDS))
+        text = excerpt(body, exchange.headers)
+        return HttpError(
+            f"{exchange.target.host} answered {exchange.phrase}.", what_next(exchange.status), status=exchange.status, excerpt=text
+        )
+
+    async def _in_thread(self, call: Callable[[], _T]) -> _T:
+        return await anyio.to_thread.run_sync(call, limiter=self._threads)
+
+
+def _version() -> str:
+    try:
+        return version("fetchstash")
+    except PackageNotFoundError:  # a checkout that was never installed
+        return "0"
+
+
+def _finish(spool: Spool, incomplete: str) -> str:
+    """Close the file of a spool and return why it is not whole: the reason known already, or the coding's."""
+    try:
+        spool.finish(whole=not incomplete)
+    except BrokenCoding as broken:
+        return f"it {broken}"
+    return incomplete
+
+
+def open_fetcher(limits: FetchLimits) -> Fetcher:
+    """Return a fetcher with these limits. Raises BadArgument where an exception, domain or proxy in them cannot be read."""
+    return HttpFetcher(limits)

@@ -1,0 +1,65 @@
+"""URLs as they may be shown and kept: without the secrets that people and services put into them."""
+
+import re
+from urllib.parse import unquote_plus
+
+_MASK = "***"
+# Names of parameters that carry a credential: those of OAuth 2.0 (RFC 6749, RFC 6750), of the signed URLs of AWS, Google Cloud,
+# Azure and Alibaba Cloud, and the plain words. Compared without case, dashes and underscores.
+_SECRET_NAMES = frozenset(
+    """
+    accesskey accesskeyid accesstoken apikey appkey appsecret assertion auth authkey authorization authtoken awsaccesskeyid
+    bearer clientassertion clientsecret code codeverifier credential credentials csrf csrftoken googleaccessid hmac idtoken
+    jwt key keypairid magic magiclink nonce otp pass passcode passphrase passwd password pin privatekey privatetoken pw pwd
+    refreshtoken resettoken saml samlrequest samlresponse secret secretkey secrettoken securitytoken sess session sessionid
+    sessiontoken sid sig sign signature signedurl sso ssotoken subscriptionkey ticket token userpass verification
+    verificationcode webhook xamzcredential xamzsecuritytoken xamzsignature xapikey xgoogcredential xgoogsignature
+    xossaccesskeyid xosssecuritytoken xosssignature
+    """.split()  # noqa: SIM905 -- eighty quoted words are no easier to read
+)
+_SECRET_ENDING = re.compile(r"(?:token|secret|signature|password|passwd|apikey|accesskey|privatekey|credential)s?\Z")
+# What is a secret by its shape, wherever it stands: JWTs and the keys of services that mark theirs with a prefix.
+_SECRET_SHAPE = re.compile(
+    r"""eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?      # JSON Web Token, RFC 7519
+      | \b(?:sk|pk|rk)[-_](?:live|test|proj|ant)?[-_]?\w[\w-]{15,}
+      | \bgh[pousr]_\w{20,} | \bgithub_pat_\w{20,} | \bglpat-[\w-]{16,} | \bhf_\w{20,} | \bnpm_\w{20,} | \bpypi-[\w-]{20,}
+      | \bxox[abeprs]-[\w-]{10,} | \bA[KS]IA[0-9A-Z]{16}\b | \bAIza[\w-]{30,} | \bya29\.[\w-]{20,} | \bSG\.[\w-]{16,}\.[\w-]{16,}
+      | (?<=/bot)\d{6,}:[\w-]{20,}               # Telegram
+      | (?<=/services/)T\w{6,}/B\w{6,}/\w{16,}   # Slack's incoming webhooks
+      | (?<=/webhooks/)\d{10,}/[\w-]{30,}        # Discord's webhooks
+    """,
+    re.VERBOSE,
+)
+# A long run of letters and digits mixed, without words: a key by all appearances.
+_OPAQUE = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[A-Za-z0-9+/_=-]{32,}\Z")
+_USERINFO = re.compile(r"\A([A-Za-z][A-Za-z0-9+.\-]*:[/\\]{2,})[^/\\?#]*@")
+
+
+def mask_url(url: str) -> str:
+    """Return ``url`` with user name, password, and every value that is a secret by its name or its shape replaced by ``***``.
+
+    It takes any text, also what is no URL, and never raises.
+    """
+    url = _USERINFO.sub(rf"\1{_MASK}@", url)
+    head, hash_mark, fragment = url.partition("#")
+    path, query_mark, query = head.partition("?")
+    masked = _SECRET_SHAPE.sub(_MASK, path) + query_mark + _mask_pairs(query)
+    return masked + hash_mark + (_mask_pairs(fragment) if "=" in fragment else _SECRET_SHAPE.sub(_MASK, fragment))
+
+
+def _mask_pairs(query: str) -> str:
+    return "".join(_mask_pair(part) for part in re.split(r"([&;])", query))
+
+
+def _mask_pair(pair: str) -> str:
+    name, equals, value = pair.partition("=")
+    if not equals:
+        return _MASK if _OPAQUE.match(pair) else _SECRET_SHAPE.sub(_MASK, pair)
+    if value and (_is_secret_name(name) or _OPAQUE.match(unquote_plus(value))):
+        return f"{name}={_MASK}"
+    return name + equals + _SECRET_SHAPE.sub(_MASK, value)
+
+
+def _is_secret_name(name: str) -> bool:
+    plain = re.sub(r"[^a-z0-9]", "", unquote_plus(name).lower())
+    return plain in _SECRET_NAMES or _SECRET_ENDING.search(plain) is not None

@@ -1,0 +1,157 @@
+"""What may be fetched: pure decisions on URLs and addresses, the operator's exceptions included.
+
+Every refusal names what was refused, why, and how the operator (never the model) can allow it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_network
+from typing import NoReturn
+
+from fetchstash.errors import BadArgument, Refused
+from fetchstash.fetch._addresses import Address, Network, why_not_public
+from fetchstash.fetch._contract import FetchLimits
+from fetchstash.fetch._host import BadHost, parse_host
+from fetchstash.fetch._url import Target
+
+# Names that mean something only inside a machine or a network, whatever a resolver answers.
+_INSIDE_NAMES = {
+    "localhost": "this machine (RFC 6761)",
+    "local": "the local network (RFC 6762)",
+    "internal": "a private network (reserved by ICANN)",
+    "home.arpa": "a home network (RFC 8375)",
+    "onion": "Tor (RFC 7686)",
+    "svc": "a Kubernetes cluster",
+    "consul": "a Consul cluster",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the machine's own interfaces say: its addresses, and the networks that it reaches without a router."""
+
+    addresses: frozenset[Address] = frozenset()
+    networks: tuple[Network, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The rules of one fetcher, read from its limits once."""
+
+    ports: frozenset[int]
+    hosts: frozenset[tuple[str, int | None]]
+    nets: tuple[Network, ...]
+    only_domains: tuple[str, ...]
+    never_domains: tuple[str, ...]
+
+    @classmethod
+    def of(cls, limits: FetchLimits) -> "Policy":
+        """Read the rules. Raises BadArgument where a host, net or domain cannot be read."""
+        return cls(
+            ports=frozenset(limits.ports),
+            hosts=frozenset(_host_and_port(entry) for entry in limits.allow_hosts),
+            nets=tuple(_net(entry) for entry in limits.allow_nets),
+            only_domains=tuple(_domain(entry, "allow_domains") for entry in limits.allow_domains),
+            never_domains=tuple(_domain(entry, "deny_domains") for entry in limits.deny_domains),
+        )
+
+    def is_exempt(self, host: str, port: int) -> bool:
+        """Say whether the operator excepted this host, at this port or at all ports, from the address and port rules."""
+        name = host.removesuffix(".")
+        return (name, None) in self.hosts or (name, port) in self.hosts
+
+    def check(self, target: Target) -> None:
+        """Raise Refused unless the scheme, host name, domain and port of ``target`` are allowed. No name is looked up for this."""
+        name = target.host.removesuffix(".")
+        if any(_is_in_domain(name, domain) for domain in self.never_domains):
+            raise Refused(
+                f"{name} is among the domains that the operator denies.", "Only the operator can change fetch.deny_domains."
+            )
+        if self.only_domains and not any(_is_in_domain(name, domain) for domain in self.only_domains):
+            raise Refused(
+                f"{name} is not among the domains that the operator allows.",
+                f"Start fetchstash with --allow-domain {name} to allow it.",
+            )
+        if self.is_exempt(target.host, target.port):
+            return
+        if target.port not in self.ports:
+            allowed = ", ".join(str(port) for port in sorted(self.ports))
+            _refuse(name, target, f"Port {target.port} of {name} is not among the allowed ports ({allowed}).")
+        if target.address is None:
+            if "." not in name and name != "localhost":
+                _refuse(name, target, f"{name} is a name without a dot, and such names are of a local network.")
+            for inside, what in _INSIDE_NAMES.items():
+                if _is_in_domain(name, inside):
+                    _refuse(name, target, f"{name} is a name of {what}.")
+
+    def vet(self, target: Target, addresses: Sequence[Address], machine: Machine) -> None:
+        """Raise Refused unless every one of ``addresses`` may be dialled for ``target``: one forbidden answer spoils them all.
+
+        An attacker who mixes a public and a private answer must not be able to choose by making the public one fail.
+        """
+        if self.is_exempt(target.host, target.port):
+            return
+        for address in addresses:
+            why = "" if _is_in(address, self.nets) else why_refused(address, machine)
+            if why:
+                name = target.host.removesuffix(".")
+                is_are = "is" if target.address is not None else "leads to an address that is"
+                _refuse(name, target, f"{name} {is_are} {why}.", address)
+
+
+def why_refused(address: Address, machine: Machine) -> str:
+    """Return why ``address`` must not be dialled, or ""."""
+    if address in machine.addresses:
+        return "this machine's own"
+    return why_not_public(address) or ("on this machine's own network" if _is_in(address, machine.networks) else "")
+
+
+def _refuse(name: str, target: Target, what: str, address: Address | None = None) -> NoReturn:
+    host = target.authority if ":" in target.authority.removeprefix(f"[{target.host}]") else f"{target.authority}:{target.port}"
+    details = {"host": name, "port": target.port} | ({} if address is None else {"address": str(address)})
+    raise Refused(what, f"Start fetchstash with --allow-host {host} to allow it.", **details)
+
+
+def _is_in_domain(name: str, domain: str) -> bool:
+    return name == domain or name.endswith("." + domain)
+
+
+def _is_in(address: Address, networks: Iterable[Network]) -> bool:
+    return any(address.version == network.version and address in network for network in networks)
+
+
+def _host_and_port(entry: str) -> tuple[str, int | None]:
+    """Read ``NAME``, ``NAME:PORT``, ``1.2.3.4:PORT``, ``::1``, ``[::1]`` or ``[::1]:PORT``."""
+    host, port = entry.strip(), ""
+    if host.startswith("["):
+        bracketed, _, port = host.partition("]")
+        host, port = bracketed + "]", port.removeprefix(":")
+    elif host.count(":") == 1:
+        host, _, port = host.partition(":")
+    elif ":" in host:
+        host = f"[{host}]"
+    if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
+        raise BadArgument(f"fetch.allow_hosts has {entry!r}, and {port!r} is no port.", "Give NAME, NAME:PORT or [::1]:PORT.")
+    try:
+        parsed = parse_host(host)
+    except BadHost as bad:
+        raise BadArgument(f"fetch.allow_hosts has {entry!r}, which {bad}.", "Give NAME, NAME:PORT or [::1]:PORT.") from None
+    name = parsed.removesuffix(".") if isinstance(parsed, str) else str(parsed)
+    return name, int(port) if port else None
+
+
+def _net(entry: str) -> Network:
+    try:
+        return ip_network(entry.strip(), strict=False)
+    except ValueError:
+        raise BadArgument(
+            f"fetch.allow_nets has {entry!r}, which is no network.", "Give one such as 10.1.0.0/16 or fd00::/8."
+        ) from None
+
+
+def _domain(entry: str, setting: str) -> str:
+    try:
+        parsed = parse_host(entry.strip().removeprefix("*").removeprefix("."))
+    except BadHost as bad:
+        raise BadArgument(f"fetch.{setting} has {entry!r}, which {bad}.", "Give a domain such as example.org.") from None
+    return str(parsed).removesuffix(".")

@@ -1,0 +1,24 @@
+"""Redirects, one decision at a time (RFC 9110, section 15.4)."""
+
+from collections.abc import Mapping
+
+from fetchstash.errors import FetchFailed
+from fetchstash.fetch._url import Target, join
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+def next_target(status: int, headers: Mapping[str, str], target: Target, hops: int, max_hops: int, max_chars: int) -> Target | None:
+    """Return where a response sends us on to, or None if it does not.
+
+    The caller vets it like the first URL. Raises FetchFailed after ``max_hops`` redirects or where Location is missing, and what
+    ``parse`` raises.
+    """
+    if status not in _REDIRECTS:
+        return None
+    location = headers.get("location", "")
+    if not location:
+        raise FetchFailed(f"{target.host} redirected without saying where to.", "Check the URL.")
+    if hops >= max_hops:
+        raise FetchFailed(f"There were more than {max_hops} redirects.", "Look for the document under another URL.")
+    return join(target, location, max_chars)

@@ -1,0 +1,78 @@
+"""Names to addresses, in threads of their own: a name server that never answers holds up nobody else."""
+
+import socket
+import threading
+from typing import Protocol
+
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+
+from fetchstash.errors import FetchFailed
+from fetchstash.fetch._addresses import Address, plain
+
+_TIMEOUT_SECONDS = 10
+# getaddrinfo cannot be interrupted, so a thread whose caller gave up lives on until the system's resolver gives up as well.
+_MAX_THREADS = 128
+_MAX_ADDRESSES = 16
+
+
+class Resolver(Protocol):
+    """Looks up names."""
+
+    async def look_up(self, host: str) -> list[Address]:
+        """Return the addresses of ``host`` in the order to try them, at least one. Raises FetchFailed."""
+        ...
+
+
+class SystemResolver:
+    """The system's resolver: hosts file, name servers and all."""
+
+    def __init__(self) -> None:
+        self._limiter = anyio.CapacityLimiter(_MAX_THREADS)
+
+    async def look_up(self, host: str) -> list[Address]:
+        """Return the addresses of ``host``, at most 16. Raises FetchFailed where there are none, or no answer within 10 s."""
+        lookup = _Lookup(host, self._limiter)
+        with anyio.move_on_after(_TIMEOUT_SECONDS):
+            await self._limiter.acquire_on_behalf_of(lookup)
+            await lookup.run()
+        if lookup.addresses:
+            return lookup.addresses
+        if lookup.error in {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", None)}:
+            raise FetchFailed(f"There is no address for the name {host}.", "Check the spelling, or look for the page elsewhere.")
+        raise FetchFailed(f"No name server answered for {host}.", "Try again later.")
+
+
+class _Lookup:
+    """One look-up in a daemon thread: an interpreter that ends does not wait for it, as it does for a worker thread."""
+
+    def __init__(self, host: str, limiter: anyio.CapacityLimiter) -> None:
+        self._host = host
+        self._limiter = limiter
+        self._done = anyio.Event()
+        self.addresses: list[Address] = []
+        self.error: int | None = None
+
+    async def run(self) -> None:
+        token = anyio.lowlevel.current_token()
+        threading.Thread(target=self._look_up, args=(token,), name=f"look-up of {self._host}", daemon=True).start()
+        await self._done.wait()
+
+    def _look_up(self, token: anyio.lowlevel.EventLoopToken) -> None:
+        try:
+            # Bytes keep Python's own IDNA codec out: the host is in its final form.
+            answers = socket.getaddrinfo(self._host.encode("ascii"), None, type=socket.SOCK_STREAM)
+            self.addresses = list(dict.fromkeys(plain(str(answer[4][0])) for answer in answers))[:_MAX_ADDRESSES]
+        except socket.gaierror as error:
+            self.error = error.errno
+        except (OSError, UnicodeError, ValueError):
+            self.error = socket.EAI_FAIL
+        try:
+            anyio.from_thread.run_sync(self._finish, token=token)
+        except RuntimeError:  # the loop has ended meanwhile, and nobody waits
+            return
+
+    def _finish(self) -> None:
+        self._limiter.release_on_behalf_of(self)
+        self._done.set()

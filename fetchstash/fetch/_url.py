@@ -1,0 +1,126 @@
+"""URLs as they are dialled: the WHATWG URL Standard for http and https, made strict where it would guess.
+
+A URL is refused rather than repaired when it has line breaks or control characters, no ``//`` after the scheme, or a user name: in
+these spellings parsers disagree on where the host is.
+"""
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+from urllib.parse import quote, urljoin
+
+from fetchstash.errors import BadArgument, Refused
+from fetchstash.fetch._host import BadHost, parse_host
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_ABSOLUTE = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
+# C0 and C1 controls, lone surrogates, and the tag characters, which spell invisible ASCII.
+_NEVER = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U000e007f]")
+_PATH_SAFE = "!$%&'()*+,-./:;=@[\\]^_|~"  # URL Standard, path percent-encode set, and what is sent as it came
+_QUERY_SAFE = "!$%&()*+,-./:;=?@[\\]^_`{|}~"  # URL Standard, special-query percent-encode set
+_ONE_DOT = re.compile(r"(?:\.|%2e)\Z", re.IGNORECASE)
+_TWO_DOTS = re.compile(r"(?:\.|%2e){2}\Z", re.IGNORECASE)
+_REWRITE = "Give the whole URL, such as https://example.org/page."
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL that was read: where to dial and what to ask for.
+
+    ``host`` is a lower-case ASCII name or a numeric address; ``path`` is the request target, query included, percent-encoded.
+    """
+
+    scheme: str
+    host: str
+    address: IPv4Address | IPv6Address | None
+    port: int
+    path: str
+
+    @property
+    def authority(self) -> str:
+        """Return host and port as they stand in a URL and in the Host header (RFC 9110, section 7.2)."""
+        host = f"[{self.host}]" if isinstance(self.address, IPv6Address) else self.host
+        return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        """Return scheme, host and port."""
+        return f"{self.scheme}://{self.authority}"
+
+    @property
+    def text(self) -> str:
+        """Return the whole URL in its normal form, without fragment."""
+        return self.origin + self.path
+
+
+def parse(text: str, max_chars: int) -> Target:
+    """Read an absolute http or https URL.
+
+    Raises Refused for another scheme or a user name, and BadArgument for what is no URL or longer than ``max_chars``.
+    """
+    text = text.strip(" ")
+    if len(text) > max_chars:
+        raise BadArgument(f"The URL has {len(text)} characters, and at most {max_chars} are taken.", "Give a shorter URL.")
+    if _NEVER.search(text):
+        raise BadArgument("The URL holds line breaks, control characters or invisible characters.", _REWRITE)
+    scheme_match = _ABSOLUTE.match(text)
+    if scheme_match is None:
+        raise BadArgument("This is no absolute URL: it has no scheme.", _REWRITE)
+    scheme = scheme_match[1].lower()
+    if scheme not in _DEFAULT_PORTS:
+        raise Refused(f"The scheme {scheme[:20]} is not fetched, only http and https are.", "Give an http or https URL.")
+    rest = text[scheme_match.end() :].partition("#")[0]
+    before_query, mark, query = rest.partition("?")
+    before_query = before_query.replace("\\", "/")  # the URL Standard reads a backslash as a slash here
+    if not before_query.startswith("//"):
+        raise BadArgument("The URL has no // after its scheme.", _REWRITE)
+    authority, slash, path = before_query[2:].partition("/")
+    host, address, port = _authority(authority, scheme)
+    target = _dotless(slash + path) + (f"?{quote(query, safe=_QUERY_SAFE)}" if mark else "")
+    return Target(scheme, host, address, port, target)
+
+
+def join(base: Target, reference: str, max_chars: int) -> Target:
+    """Read the ``reference`` of a Location header (RFC 9110, section 10.2.2) against ``base``. Raises as ``parse`` does."""
+    reference = reference.strip(" \t")
+    if _ABSOLUTE.match(reference) or _NEVER.search(reference):
+        return parse(reference, max_chars)
+    head, mark, query = reference.partition("?")
+    try:
+        return parse(urljoin(base.text, head.replace("\\", "/") + mark + query), max_chars)
+    except ValueError:  # urllib looks into brackets by itself
+        raise BadArgument("The server redirected to something that is no URL.", "Try the page that links to it.") from None
+
+
+def _authority(text: str, scheme: str) -> tuple[str, IPv4Address | IPv6Address | None, int]:
+    if "@" in text:
+        raise Refused(
+            "URLs with a user name or password in them are not fetched.", "Give the URL without what stands before the @."
+        )
+    match = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::([0-9]{0,5}))?", text)
+    if match is None:
+        raise BadArgument("The URL's host and port cannot be read.", _REWRITE)
+    try:
+        host = parse_host(match[1])
+    except BadHost as bad:
+        raise BadArgument(f"The URL's host {bad}.", _REWRITE) from None
+    port = int(match[2]) if match[2] else _DEFAULT_PORTS[scheme]
+    if not 0 < port < 65_536:
+        raise BadArgument(f"There is no port {port}.", _REWRITE)
+    return (host, None, port) if isinstance(host, str) else (str(host), host, port)
+
+
+def _dotless(path: str) -> str:
+    """Return ``path`` percent-encoded, its ``.`` and ``..`` segments resolved (URL Standard, section 4.4, path state)."""
+    kept: list[str] = []
+    segments = path.split("/")[1:] or [""]
+    for place, segment in enumerate(segments):
+        last = place == len(segments) - 1
+        if _TWO_DOTS.match(segment):
+            del kept[-1:]
+        elif not _ONE_DOT.match(segment):
+            kept.append(quote(segment, safe=_PATH_SAFE))
+            continue
+        if last:
+            kept.append("")
+    return "/" + "/".join(kept)
