@@ -25,7 +25,7 @@ from pathlib import Path
 from fetchstash.errors import ExpiredRef, NoText, StoreError, TooLarge, UnknownRef
 from fetchstash.ranges import Ranges
 from fetchstash.store import _rows as rows, _steps
-from fetchstash.store._blobs import Blob, Blobs, Kind
+from fetchstash.store._blobs import Blob, Blobs
 from fetchstash.store._catalog import Catalog, transaction
 from fetchstash.store._clock import Clock
 from fetchstash.store._contract import DEFAULT_RUN, REF_PREFIX, Facts, Listing, Passage, Removed, StoreLimits

@@ -59,7 +59,7 @@ class LocalReader:
 
     async def char_of_byte(self, byte: int) -> int:
         """Return the character that this byte, or the last one before the end, belongs to."""
-        return await in_thread(self._limiter, lambda: max(self._text.char_of_byte(min(byte, self.bytes - 1) + 1) - 1, 0))
+        return await in_thread(self._limiter, lambda: self._text.char_of_byte(byte))
 
     async def grep(self, query: GrepQuery) -> Matches:
         """Search with RE2. Raises BadPattern."""

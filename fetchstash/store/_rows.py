@@ -2,6 +2,7 @@
 
 import hmac
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from fetchstash.views import clip
 MAX_EXPIRED = 100_000
 """So many references of removed artifacts are remembered, so that "expired" can be told apart from "unknown"."""
 
+_REF = re.compile(REF_PREFIX + "[a-z2-7]{26}")
 _SELECT = "SELECT id, ref, run, raw, text, pinned, created_at, expires_at, facts FROM artifact"
 
 
@@ -44,12 +46,13 @@ def find(db: sqlite3.Connection, ref_or_url: str, run: str) -> Row:
         if not found:
             raise UnknownRef("Nothing is stored under this URL.", "Fetch it first.")
         return _row(found)
-    found = db.execute(_SELECT + " WHERE ref = ?", (ref_or_url,)).fetchone()
-    if found:
-        return _row(found)
+    if _REF.fullmatch(ref_or_url):
+        found = db.execute(_SELECT + " WHERE ref = ?", (ref_or_url,)).fetchone()
+        if found:
+            return _row(found)
+        if db.execute("SELECT 1 FROM expired WHERE ref = ?", (ref_or_url,)).fetchone():
+            raise ExpiredRef(f"The artifact {ref_or_url} was removed by retention.", "Fetch its document again.")
     shown = clip(clean_line(ref_or_url), 40)
-    if db.execute("SELECT 1 FROM expired WHERE ref = ?", (ref_or_url,)).fetchone():
-        raise ExpiredRef(f"The artifact {shown} was removed by retention.", "Fetch its document again.")
     raise UnknownRef(f"There is no artifact {shown}.", "Check the reference, or list what there is with artifact_info.")
 
 

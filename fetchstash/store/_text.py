@@ -77,12 +77,11 @@ class StoredText:
 
     def char_of_line(self, line: int) -> int:
         """Return the character at which ``line`` begins; the length for the line after the last. Raises OutOfRange beyond that."""
-        return self.char_of_byte(self.byte_of_line(line))
+        return self._chars_before(self.byte_of_line(line))
 
     def char_of_byte(self, byte: int) -> int:
-        """Return which character begins at ``byte``."""
-        block = min(byte // STRIDE, len(self.index.chars_before) - 1)
-        return self.index.chars_before[block] + _count(self.read(block * STRIDE, byte))
+        """Return the character that ``byte``, or the last one before the end, belongs to."""
+        return max(self._chars_before(min(byte, self.index.size - 1) + 1) - 1, 0)
 
     def line_of_char(self, char: int) -> int:
         """Return the line on which character ``char`` stands; the text's length is taken, too. Raises OutOfRange beyond that."""
@@ -93,10 +92,10 @@ class StoredText:
         before = _decode(self.read(start, start + STRIDE + 3))[: char - self.index.chars_before[block]]
         return self.index.feeds_before[block] + before.count("\n") + 1
 
-    def line_of_byte(self, byte: int) -> int:
-        """Return the line on which ``byte`` stands."""
-        block = min(byte // STRIDE, len(self.index.feeds_before) - 1)
-        return self.index.feeds_before[block] + self.read(block * STRIDE, byte).count(b"\n") + 1
+    def _chars_before(self, byte: int) -> int:
+        """Return how many characters begin before ``byte``."""
+        block = min(byte // STRIDE, len(self.index.chars_before) - 1)
+        return self.index.chars_before[block] + _count(self.read(block * STRIDE, byte))
 
 
 def _decode(data: bytes) -> str:

@@ -1,5 +1,6 @@
 """A store in a folder of its own, and ways to put text into it."""
 
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -7,6 +8,9 @@ import pytest
 
 from fetchstash.ranges import Ranges
 from fetchstash.store import ArtifactStore, Facts, LocalStore, StoreLimits, TextReader, open_store
+
+# What tests share stands in modules beside them. At the end of the path: an installed fetchstash goes before the checkout's.
+sys.path.append(str(Path(__file__).parents[2]))
 
 Put = Callable[..., Awaitable[Facts]]
 OpenText = Callable[[bytes], Awaitable[TextReader]]

@@ -1,0 +1,274 @@
+"""What any store must do, run on the local one and on one in memory; an object store must pass it as it stands."""
+
+import hashlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fetchstash.errors import ExpiredRef, NoText, UnknownRef
+from fetchstash.ranges import Heading, Ranges, Table
+from fetchstash.store import ArtifactStore, Facts, GrepQuery, StoreLimits, open_store
+from tests.store.memory import MemoryStore, Shelf
+
+Put = Callable[..., Awaitable[Facts]]
+Open = Callable[..., Awaitable[ArtifactStore]]
+
+pytestmark = pytest.mark.anyio
+
+FACTS = Facts(
+    content_kind="pdf",
+    media_type="application/pdf",
+    source_url="https://example.org/r.pdf?key=***",
+    http_status=200,
+    title="A report, Ünïcode 中 😀",
+    page_range=(1, 3),
+    pages=3,
+    outline=(Heading("One", 1, "pages", 1), Heading("Two", 2, "lines", 9)),
+    decided_by="magic",
+    evidence=("magic: %PDF-", "label: text/html"),
+    mismatch=True,
+    incomplete="the connection broke",
+    text_tokens=12,
+)
+RANGES = Ranges(pages=(0, 10, 20), tables=(Table("Sheet", 2, 5, 3),), preview="a glimpse")
+
+
+@pytest.fixture(params=["local", "memory"])
+async def open_(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Open]:
+    """Open a store over what earlier ones of the same test kept."""
+    shelf = Shelf()
+    opened: list[ArtifactStore] = []
+
+    async def open_one(**limits: Any) -> ArtifactStore:
+        settings = StoreLimits(tmp_path / "store", **limits)
+        store: ArtifactStore = await open_store(settings) if request.param == "local" else MemoryStore(settings, shelf)
+        opened.append(store)
+        return store
+
+    yield open_one
+    for store in opened:
+        await store.aclose()
+
+
+async def text_of(store: ArtifactStore, ref: str) -> str:
+    reader = await store.open_text(ref)
+    try:
+        return await reader.read_chars(0, reader.chars)
+    finally:
+        await reader.aclose()
+
+
+async def test_what_was_put_comes_back_whole_by_reference_and_by_url(open_: Open, put: Put) -> None:
+    store = await open_()
+    text = "first line\nÜnïcode 😀\n"
+    facts = await put(store, text.encode(), b"%PDF-1.7", facts=FACTS, ranges=RANGES, url="https://example.org/r.pdf?key=secret")
+    assert await store.get(facts.artifact_ref) == facts
+    assert await store.get("https://example.org/r.pdf?key=secret") == facts
+    assert await text_of(store, facts.artifact_ref) == text
+    assert (await store.open_raw(facts.artifact_ref)).read_bytes() == b"%PDF-1.7"
+    reader = await store.open_text(facts.artifact_ref)
+    assert reader.ranges == RANGES
+    await reader.aclose()
+
+
+async def test_the_store_fills_in_its_own_facts_and_leaves_the_others(open_: Open, put: Put) -> None:
+    store = await open_(max_age_days=2)
+    facts = await put(store, "ä\nb".encode(), b"\x00raw", facts=FACTS)
+    assert facts.artifact_ref.startswith("art_")
+    assert (facts.size_bytes, facts.sha256) == (4, hashlib.sha256(b"\x00raw").hexdigest())
+    assert (facts.extracted_chars, facts.text_bytes, facts.text_lines) == (3, 4, 2)
+    assert facts.created_at is not None
+    assert facts.expires_at == facts.created_at + timedelta(days=2)
+    assert (facts.title, facts.outline, facts.page_range, facts.incomplete) == (
+        FACTS.title,
+        FACTS.outline,
+        (1, 3),
+        FACTS.incomplete,
+    )
+
+
+async def test_files_leave_the_spool(open_: Open, put: Put) -> None:
+    store = await open_()
+    await put(store, b"text")
+    await put(store, None)
+    assert not list(store.spool.iterdir())
+
+
+async def test_a_later_store_finds_what_an_earlier_one_kept(open_: Open, put: Put) -> None:
+    first = await open_()
+    facts = await put(first, b"text", facts=FACTS)
+    await first.aclose()
+    second = await open_()
+    assert await second.get(facts.artifact_ref) == facts
+
+
+async def test_the_newest_of_a_url_is_found_and_a_url_that_differs_is_not(open_: Open, put: Put) -> None:
+    store = await open_()
+    await put(store, b"old", url="https://example.org/?key=1")
+    new = await put(store, b"new", url="https://example.org/?key=1")
+    await put(store, b"other", url="https://example.org/?key=2")
+    assert (await store.get("https://example.org/?key=1")).artifact_ref == new.artifact_ref
+    with pytest.raises(UnknownRef):
+        await store.get("https://example.org/?key=3")
+
+
+async def test_runs_are_apart_but_a_reference_is_valid_in_each(open_: Open, put: Put) -> None:
+    one, other = await open_(run="one"), await open_(run="other")
+    facts = await put(one, b"text", url="https://example.org/")
+    assert (await other.get(facts.artifact_ref)).artifact_ref == facts.artifact_ref
+    assert (await other.list()).total == 0
+    assert await other.search("text", (), 5) == ()
+    with pytest.raises(UnknownRef):
+        await other.get("https://example.org/")
+
+
+async def test_lists_are_pages_newest_first_with_the_count_of_all(open_: Open, put: Put) -> None:
+    store = await open_()
+    refs = [(await put(store, b"%d" % n)).artifact_ref for n in range(5)]
+    page = await store.list(limit=2, offset=1)
+    assert ([facts.artifact_ref for facts in page.facts], page.total) == ([refs[3], refs[2]], 5)
+
+
+async def test_an_artifact_without_text_has_facts_and_bytes_only(open_: Open, put: Put) -> None:
+    store = await open_()
+    facts = await put(store, None, b"\x00\x01")
+    with pytest.raises(NoText):
+        await store.open_text(facts.artifact_ref)
+    assert (await store.open_raw(facts.artifact_ref)).read_bytes() == b"\x00\x01"
+
+
+@pytest.mark.parametrize(
+    "ref", ["art_aaaaaaaaaaaaaaaaaaaaaaaaaa", "art_", "https://example.org/never", "", "art_\ud800\n'; DROP TABLE artifact"]
+)
+async def test_what_was_never_there_is_unknown(ref: str, open_: Open) -> None:
+    store = await open_()
+    for call in (store.get, store.open_text, store.open_raw, store.touch, store.pin, store.delete):
+        with pytest.raises(UnknownRef):
+            await call(ref)
+
+
+async def test_what_was_deleted_is_unknown_and_what_retention_took_is_expired(open_: Open, put: Put) -> None:
+    store = await open_(max_artifacts=1)
+    deleted = await put(store, b"one")
+    await store.delete(deleted.artifact_ref)
+    with pytest.raises(UnknownRef):
+        await store.get(deleted.artifact_ref)
+    pushed_out = await put(store, b"two")
+    await put(store, b"three")
+    with pytest.raises(ExpiredRef):
+        await store.get(pushed_out.artifact_ref)
+
+
+async def test_the_least_recently_used_goes_first_when_there_are_too_many(open_: Open, put: Put) -> None:
+    store = await open_(max_artifacts=3)
+    refs = [(await put(store, b"%d" % n)).artifact_ref for n in range(3)]
+    await store.touch(refs[0])
+    await store.get(refs[1])
+    await put(store, b"fourth")
+    await put(store, b"fifth")
+    kept = {facts.artifact_ref for facts in (await store.list()).facts}
+    assert refs[2] not in kept
+    assert refs[1] in kept
+
+
+async def test_bytes_are_bounded_and_the_newest_stays(open_: Open, put: Put) -> None:
+    store = await open_(max_total_bytes=2500)
+    refs = [(await put(store, None, bytes([n]) * 1000)).artifact_ref for n in range(4)]
+    assert [facts.artifact_ref for facts in (await store.list()).facts] == [refs[3], refs[2]]
+
+
+async def test_a_pin_keeps_it_outside_of_every_limit(open_: Open, put: Put) -> None:
+    store = await open_(max_artifacts=2)
+    pinned = await put(store, b"pinned")
+    assert (await store.pin(pinned.artifact_ref)).pinned
+    for n in range(4):
+        await put(store, b"%d" % n)
+    assert (await store.get(pinned.artifact_ref)).pinned
+    assert (await store.list()).total == 3
+    await store.pin(pinned.artifact_ref, pinned=False)
+    await put(store, b"one more")
+    assert (await store.list()).total == 2
+
+
+async def test_age_is_counted_from_the_last_touch(open_: Open, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    store = await open_(max_age_days=7)
+    old, touched = await put(store, b"old"), await put(store, b"touched")
+    monkeypatch.setattr(time, "time", lambda: now + 5 * 86400)
+    assert await (await open_()).gc() == ()
+    await (await open_()).touch(touched.artifact_ref)
+    monkeypatch.setattr(time, "time", lambda: now + 8 * 86400)
+    later = await open_()
+    planned = await later.gc(dry_run=True)
+    assert [(removed.artifact_ref, removed.reason) for removed in planned] == [(old.artifact_ref, "age")]
+    assert (await later.list()).total == 2
+    assert await later.gc() == planned
+    with pytest.raises(ExpiredRef):
+        await later.get(old.artifact_ref)
+    assert await text_of(later, touched.artifact_ref) == "touched"
+
+
+async def test_touch_replaces_the_callers_facts_and_keeps_the_stores_own(open_: Open, put: Put) -> None:
+    store = await open_()
+    facts = await put(store, b"text", facts=FACTS)
+    touched = await store.touch(facts.artifact_ref, Facts(etag='"2"', title="Changed"))
+    assert touched == await store.get(facts.artifact_ref)
+    assert (touched.etag, touched.title) == ('"2"', "Changed")
+    assert replace(touched, etag="", title="", expires_at=None) == replace(
+        Facts(),
+        artifact_ref=facts.artifact_ref,
+        path=facts.path,
+        size_bytes=3,
+        sha256=facts.sha256,
+        created_at=facts.created_at,
+        extracted_chars=4,
+        text_bytes=4,
+        text_lines=1,
+    )
+
+
+async def test_artifacts_that_share_bytes_do_not_share_their_fate(open_: Open, put: Put) -> None:
+    store = await open_()
+    one, other = await put(store, b"same"), await put(store, b"same")
+    assert one.artifact_ref != other.artifact_ref
+    await store.delete(one.artifact_ref)
+    assert await text_of(store, other.artifact_ref) == "same"
+    assert (await store.open_raw(other.artifact_ref)).read_bytes() == b"raw"
+
+
+async def test_an_open_text_stays_readable_when_its_artifact_goes(open_: Open, put: Put) -> None:
+    store = await open_()
+    facts = await put(store, b"still here\n" * 20_000)
+    reader = await store.open_text(facts.artifact_ref)
+    await store.delete(facts.artifact_ref)
+    assert await reader.read_lines(15_000, 15_000, 100) == "still here\n"
+    assert (await reader.grep(GrepQuery("still"))).total == 20_000
+    await reader.aclose()
+
+
+async def test_search_ranks_passages_over_the_run_or_over_some(open_: Open, put: Put) -> None:
+    store = await open_()
+    cats = await put(store, b"cats and dogs\n\nnothing here\n")
+    both = await put(store, b"cats, cats and more cats\n")
+    await put(store, None)
+    best = await store.search("cats", (), 5)
+    assert [passage.artifact_ref for passage in best] == [both.artifact_ref, cats.artifact_ref]
+    only = await store.search("cats", [cats.artifact_ref], 5)
+    assert [(passage.artifact_ref, passage.first_line) for passage in only] == [(cats.artifact_ref, 1)]
+    assert await store.search("giraffe", (), 5) == ()
+
+
+async def test_an_ephemeral_store_takes_its_run_along_and_no_other(open_: Open, put: Put) -> None:
+    kept = await put(await open_(), b"kept")
+    brief = await open_(run="brief", ephemeral=True)
+    gone = await put(brief, b"gone")
+    await brief.aclose()
+    store = await open_()
+    assert (await store.get(kept.artifact_ref)).artifact_ref == kept.artifact_ref
+    with pytest.raises((UnknownRef, ExpiredRef)):
+        await store.get(gone.artifact_ref)

@@ -1,0 +1,176 @@
+"""Grep finds the lines that grep would find, counts all of them, and shows a bounded part of each."""
+
+import random
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from fetchstash.errors import BadPattern
+from fetchstash.store import GrepQuery, Line, Matches, TextReader, _grep
+
+OpenText = Callable[[bytes], Awaitable[TextReader]]
+
+POEM = "The fox\nruns\nover\nthe Fox\n\nand the dog\nbarks at foxes\n"
+
+
+def shown(matches: Matches) -> list[str]:
+    """Print matches as grep -n does."""
+    printed: list[str] = []
+    for group in matches.groups:
+        printed += ["--"] * bool(printed) + [f"{line.number}{':' if line.match else '-'}{line.text}" for line in group]
+    return printed
+
+
+def lines(matches: Matches) -> list[Line]:
+    return [line for group in matches.groups for line in group]
+
+
+def matching(pattern: str, text: str) -> list[int]:
+    """Return the lines that match, as Python's own re sees them."""
+    split = text.split("\n")
+    if split[-1] == "":
+        split.pop()
+    return [number for number, line in enumerate(split, start=1) if re.search(pattern, line)]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        pytest.param({"pattern": "fox", "context": 0}, ["1:The fox", "--", "7:barks at foxes"], id="groups are apart"),
+        pytest.param(
+            {"pattern": "fox", "context": 1}, ["1:The fox", "2-runs", "--", "6-and the dog", "7:barks at foxes"], id="context"
+        ),
+        pytest.param(
+            {"pattern": "fox", "context": 1, "ignore_case": True, "max_matches": 2},
+            ["1:The fox", "2-runs", "3-over", "4:the Fox", "5-"],
+            id="neighbours join",
+        ),
+        pytest.param({"pattern": "^the", "context": 0}, ["4:the Fox"], id="a line's beginning"),
+        pytest.param({"pattern": "s$", "context": 0}, ["2:runs", "--", "7:barks at foxes"], id="a line's end"),
+        pytest.param({"pattern": "^$", "context": 0}, ["5:"], id="an empty line"),
+        pytest.param(
+            {"pattern": "fox|dog", "context": 0, "max_matches": 1, "offset": 1}, ["6:and the dog"], id="a page of matches"
+        ),
+        pytest.param(
+            {"pattern": "fox|dog", "context": 9, "max_matches": 1},
+            ["1:The fox", "2-runs", "3-over", "4-the Fox", "5-"],
+            id="context ends before the next match",
+        ),
+        pytest.param({"pattern": "[fF]ox.*", "literal": True}, [], id="literal"),
+        pytest.param({"pattern": "s\\s", "context": 0}, ["7:barks at foxes"], id="no match across lines"),
+        pytest.param({"pattern": "", "context": 0, "max_matches": 1}, ["1:The fox"], id="an empty pattern matches every line"),
+    ],
+)
+async def test_what_is_shown(query: dict[str, Any], expected: list[str], open_text: OpenText) -> None:
+    reader = await open_text(POEM.encode())
+    assert shown(await reader.grep(GrepQuery(**query))) == expected
+
+
+@pytest.mark.anyio
+async def test_all_matching_lines_are_counted_however_few_are_shown(open_text: OpenText) -> None:
+    reader = await open_text(b"a a a\nb\n" * 1000 + b"a")
+    matches = await reader.grep(GrepQuery("a", max_matches=3, offset=10))
+    assert (matches.first, matches.shown, matches.total, matches.stopped) == (11, 3, 1001, "")
+    assert [line.number for line in lines(matches) if line.match] == [21, 23, 25]
+
+
+@pytest.mark.anyio
+async def test_following_the_offsets_shows_every_match_once(open_text: OpenText) -> None:
+    reader = await open_text(b"".join(b"%d\n" % n for n in range(500)))
+    found: list[int] = []
+    while True:
+        matches = await reader.grep(GrepQuery("7", offset=len(found), max_matches=30, context=3))
+        found += [line.number for line in lines(matches) if line.match]
+        if len(found) == matches.total:
+            break
+    assert found == [n + 1 for n in range(500) if "7" in str(n)]
+
+
+@pytest.mark.anyio
+async def test_no_match_is_a_result(open_text: OpenText) -> None:
+    for text in (b"", b"abc"):
+        matches = await (await open_text(text)).grep(GrepQuery("x"))
+        assert (matches.groups, matches.shown, matches.total) == ((), 0, 0)
+
+
+@pytest.mark.anyio
+async def test_a_hit_in_a_line_of_three_megabytes_comes_as_a_window_around_it(open_text: OpenText) -> None:
+    reader = await open_text(("ä" * 800_000 + "needle" + "ö" * 700_000 + "\nnext").encode())
+    matches = await reader.grep(GrepQuery("needle"))
+    line, following = lines(matches)
+    assert matches.total == 1
+    assert (line.number, len(line.text), line.text.count("needle")) == (1, 160, 1)
+    assert line.text.startswith("…ä")
+    assert line.text.endswith("ö…")
+    assert following == Line(2, "next", match=False)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("length", [159, 160, 161, 1000])
+async def test_a_line_of_more_than_160_characters_is_a_window_and_a_shorter_one_is_whole(length: int, open_text: OpenText) -> None:
+    text = "😀" * (length - 1) + "x"
+    reader = await open_text(f"{text}\n{text}\n".encode())
+    match, context = lines(await reader.grep(GrepQuery("x", max_matches=1, context=0))), None
+    assert match[0].text == (text if length <= 160 else "…" + text[-158:])
+    context = lines(await reader.grep(GrepQuery("^.", max_matches=1, offset=1, context=1)))
+    assert context[-1].text == (text if length <= 160 else text[:158] + "…")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        pytest.param("(?=x)", "invalid perl operator: (?=", id="look-ahead"),
+        pytest.param(r"(a)\1", r"invalid escape sequence: \1", id="back-reference"),
+        pytest.param("[a", "missing ]: [a", id="open class"),
+        pytest.param("(((x{100}){100}){100})", "invalid repetition size", id="repetition bomb"),
+    ],
+)
+async def test_a_bad_pattern_gets_the_words_of_re2_and_a_hint(pattern: str, message: str, open_text: OpenText) -> None:
+    reader = await open_text(b"text")
+    with pytest.raises(BadPattern) as raised:
+        await reader.grep(GrepQuery(pattern))
+    assert message in raised.value.what
+    assert "no look-around and no back-references" in raised.value.next_step
+
+
+@pytest.mark.anyio
+async def test_a_pattern_of_several_lines_is_refused_rather_than_never_found(open_text: OpenText) -> None:
+    reader = await open_text(b"a\nb\n")
+    with pytest.raises(BadPattern, match="line feed"):
+        await reader.grep(GrepQuery("a\nb", literal=True))
+
+
+@pytest.mark.anyio
+async def test_a_count_that_time_stopped_says_so(open_text: OpenText, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_grep, "MAX_SECONDS", 0)
+    matches = await (await open_text(b"a\n" * 10)).grep(GrepQuery("a"))
+    assert matches.stopped == "after 0 s"
+
+
+@pytest.mark.anyio
+async def test_literal_text_is_taken_as_it_is_and_case_folds_beyond_ascii(open_text: OpenText) -> None:
+    reader = await open_text("1 + (2 * 3) = \\E?\nÄRGER\n".encode())
+    assert (await reader.grep(GrepQuery("(2 * 3) = \\E?", literal=True))).total == 1
+    assert (await reader.grep(GrepQuery("ärger", literal=True, ignore_case=True))).total == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "pattern", ["a", "a+b", "^b", "a$", "^$", "x*", "[^a]b", r"\ba", "c.*c", r"\Aab", r"b\z", "€", "^.{9,12}$"]
+)
+async def test_pieces_and_cut_lines_make_no_difference(pattern: str, open_text: OpenText, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_grep, "WINDOW", 7)
+    monkeypatch.setattr(_grep, "MAX_LINE", 64)
+    monkeypatch.setattr(_grep, "OVERLAP", 48)
+    chance = random.Random(3)
+    text = "".join(chance.choices(["a", "b", "c ", "€", "\n", "\n", "ab", "c" * 30], k=400))
+    reader = await open_text(text.encode())
+    matches = await reader.grep(GrepQuery(pattern, max_matches=10_000, context=0))
+    # \A and \z are the text's own beginning and end, as RE2 has it, not the line's
+    at_the_ends = {r"\Aab": [1] if text.startswith("ab") else [], r"b\z": [reader.lines] if text.endswith("b") else []}
+    expected = at_the_ends[pattern] if pattern in at_the_ends else matching(pattern, text)
+    assert [line.number for line in lines(matches)] == expected

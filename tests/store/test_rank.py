@@ -1,0 +1,105 @@
+"""Ranking finds the passage that a person would point at, and finds the same one each time."""
+
+import random
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from fetchstash.store import TextReader, _rank
+
+OpenText = Callable[[bytes], Awaitable[TextReader]]
+
+
+def haystack(needle: str, paragraphs: int = 400) -> str:
+    """Paragraphs of common words, with one that is asked for in the middle."""
+    chance = random.Random(11)
+    common = [
+        "system",
+        "time",
+        "server",
+        "value",
+        "data",
+        "user",
+        "file",
+        "request",
+        "name",
+        "page",
+        "number",
+        "list",
+        "result",
+        "process",
+        "memory",
+        "order",
+    ]
+    filler = [" ".join(chance.choices(common, k=60)) + "\n\n" for _ in range(paragraphs)]
+    filler.insert(paragraphs // 2, needle + "\n\n")
+    return "".join(filler)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("needle", "query"),
+    [
+        pytest.param("The retry budget is 30 seconds.", "what is the retry budget", id="words"),
+        pytest.param("Timeouts and queries are configured here.", "timeout query", id="plurals"),
+        pytest.param("set max_retry_count to limit it", "max_retry_count", id="an identifier"),
+        pytest.param("Die Öffnungszeiten ändern sich.", "ÖFFNUNGSZEITEN", id="case beyond ASCII"),
+        pytest.param("再試行の上限は三十秒です。", "再試行の上限", id="a script without spaces"),
+        pytest.param("पुनः प्रयास की सीमा तीस सेकंड है", "प्रयास सीमा", id="a script with marks"),
+    ],
+)
+async def test_the_passage_in_the_middle_is_found(needle: str, query: str, open_text: OpenText) -> None:
+    text = haystack(needle)
+    reader = await open_text(text.encode())
+    best = (await reader.rank(query, 3))[0]
+    assert needle in best.text
+    assert best.first_line <= text[: text.index(needle)].count("\n") + 1 <= best.last_line
+
+
+@pytest.mark.anyio
+async def test_passages_are_lines_of_the_text_and_do_not_overlap(open_text: OpenText) -> None:
+    text = "# Title\n\n" + haystack("needle") + "## End\nneedle without line end"
+    reader = await open_text(text.encode())
+    found = await reader.rank("needle server", 1000)
+    lines = text.split("\n")
+    covered: set[int] = set()
+    for passage in found:
+        span = range(passage.first_line, passage.last_line + 1)
+        assert passage.text == "\n".join(lines[n - 1] for n in span).rstrip("\n")
+        assert covered.isdisjoint(span)
+        covered.update(span)
+    assert [passage.score for passage in found] == sorted((passage.score for passage in found), reverse=True)
+
+
+@pytest.mark.anyio
+async def test_a_line_of_three_megabytes_is_ranked_in_pieces(open_text: OpenText) -> None:
+    reader = await open_text(("filler ä " * 180_000 + "the needle " + "filler ö " * 150_000).encode())
+    best = (await reader.rank("needle", 5))[0]
+    assert "needle" in best.text
+    assert (best.first_line, best.last_line) == (1, 1)
+    assert len(best.text) <= _rank.PASSAGE_BYTES
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("query", ["", "  ", "?!", "\ud800", "xylophone"])
+async def test_a_query_without_a_word_of_the_text_finds_nothing(query: str, open_text: OpenText) -> None:
+    reader = await open_text(b"only these words\n")
+    assert await reader.rank(query, 5) == ()
+
+
+@pytest.mark.anyio
+async def test_the_same_question_gets_the_same_answer_and_equal_passages_stand_in_order(open_text: OpenText) -> None:
+    reader = await open_text(b"one needle\n\n" * 2000)
+    found = await reader.rank("needle", 5)
+    assert found == await reader.rank("needle", 5)
+    assert [passage.first_line for passage in found] == sorted(passage.first_line for passage in found)
+
+
+@pytest.mark.anyio
+async def test_ranking_holds_a_bounded_number_of_passages_and_still_finds_the_best(
+    open_text: OpenText, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = haystack("a server with a needle", paragraphs=2000)
+    whole = await (await open_text(text.encode())).rank("needle server", 5)
+    monkeypatch.setattr(_rank, "MAX_HITS", 20)
+    assert [p.first_line for p in await (await open_text(text.encode())).rank("needle server", 1)] == [whole[0].first_line]
