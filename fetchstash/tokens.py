@@ -31,8 +31,8 @@ _CACHE_NAME = "fb374d419588a4632f3f557e76b4b70aebbca790"
 _CACHE_VARIABLE = "TIKTOKEN_CACHE_DIR"
 _loading = threading.Lock()
 
-# What an o200k token mostly is: a word or nine letters of it, three digits, an ideograph, three letters of another script, a cluster
-# of punctuation, white space. bench/tokens.py says how far off that is.
+# What an o200k token mostly is: a word or nine letters of it, three digits, an ideograph, three letters of another script, some
+# punctuation, white space. bench/tokens.py says how far off that is.
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _PIECE = re.compile(
     rf" ?[A-Za-z]{{1,9}}|[0-9]{{1,3}}|[{_IDEOGRAPHS}]|[^\W0-9_A-Za-z{_IDEOGRAPHS}]{{1,3}}| ?(?:[^\w\s]|_){{1,3}}|\n\s*|\s+",
@@ -48,7 +48,7 @@ class TokenCount:
 
 
 def count(text: str) -> TokenCount:
-    """Count the o200k tokens of ``text``: all up to ``EXACT`` characters, from samples above, by estimate where tiktoken is missing."""
+    """Count the o200k tokens of ``text``: all up to ``EXACT`` characters, from samples above, estimated without tiktoken."""
     counter = Counter()
     counter.add(text)
     return counter.result()
