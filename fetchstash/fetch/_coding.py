@@ -6,6 +6,9 @@ httpx2's decoders drop the second and later members of a gzip body, and bound a 
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import chain
 from typing import Protocol
 
 STEP = 64 * 1024
@@ -48,6 +51,18 @@ def decoders(names: tuple[str, ...]) -> list[Decoder]:
     if len(names) > _MAX_CODINGS:
         raise BrokenCoding(f"has {len(names)} content codings, and at most {_MAX_CODINGS} are taken")
     return [_DECODERS[name]() for name in reversed(names)]
+
+
+def decode_beginning(body: bytes, content_encoding: str, max_bytes: int) -> bytes:
+    """Return at most ``max_bytes`` of what ``body`` decodes to, up to where its coding breaks."""
+    pieces: Iterator[bytes] = iter((body,))
+    decoded = bytearray()
+    with suppress(BrokenCoding):
+        for decoder in decoders(codings(content_encoding) or ()):
+            pieces = chain.from_iterable(map(decoder.feed, pieces))
+        while len(decoded) < max_bytes and (piece := next(pieces, None)) is not None:
+            decoded += piece
+    return bytes(decoded[:max_bytes])
 
 
 class _Inflater(Protocol):
@@ -176,7 +191,7 @@ class _Zstd:
         else:
             from backports import zstd  # noqa: PLC0415 -- see above
 
-        self._new = lambda: zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG})
+        self._new = partial(zstd.ZstdDecompressor, options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG})
         self._error = zstd.ZstdError
         self._frame = self._new()
         self._frames = 0

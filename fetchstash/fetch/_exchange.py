@@ -1,20 +1,22 @@
 """One request and its response, over httpcore2, whose errors go no further than here."""
 
 import ssl
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from http import HTTPStatus
 from typing import cast
 
 import anyio
 import httpcore2
 
-from fetchstash.errors import FetchFailed, FetchstashError
+from fetchstash.errors import FetchFailed
+from fetchstash.fetch._gates import Gates
 from fetchstash.fetch._guard import Guard, GuardedStream
 from fetchstash.fetch._url import Target
 
 _MAX_CONNECTIONS = 100
 _KEPT_CONNECTIONS = 20
 _KEPT_SECONDS = 15
+_FAILURES = (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, OSError, ValueError)
 
 
 class BrokenBody(Exception):
@@ -24,13 +26,14 @@ class BrokenBody(Exception):
 class Exchange:
     """A response whose body has not been read. ``headers`` are lower-case, repeats joined by ", " (RFC 9110, section 5.3)."""
 
-    def __init__(self, target: Target, response: httpcore2.Response) -> None:
+    def __init__(self, target: Target, response: httpcore2.Response, leave: Callable[[], None]) -> None:
         stream = cast("GuardedStream", response.extensions["network_stream"])  # pyright: ignore[reportUnknownMemberType] -- a bare dict
         stream.end_head()
         self.target = target
         self.status = response.status
         self.headers = joined(response.headers)
         self._response = response
+        self._leave = leave
         self._stream = stream
         self._received_before = stream.received
         self._yielded = 0
@@ -65,14 +68,18 @@ class Exchange:
 
     async def aclose(self) -> None:
         """Give the connection back if the body was read to its end, else close it at once."""
-        with anyio.CancelScope(shield=True):
-            await self._response.aclose()
+        try:
+            with anyio.CancelScope(shield=True):
+                await self._response.aclose()
+        finally:
+            self._leave()
 
 
 class Connections:
     """The pool of connections, all of them made by the guard. HTTP/1.1 alone: HTTP/2 is one more parser to be fooled."""
 
-    def __init__(self, guard: Guard, ssl_context: ssl.SSLContext) -> None:
+    def __init__(self, guard: Guard, ssl_context: ssl.SSLContext, gates: Gates) -> None:
+        self._gates = gates
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=ssl_context,
             max_connections=_MAX_CONNECTIONS,
@@ -82,7 +89,10 @@ class Connections:
         )
 
     async def get(self, target: Target, headers: Mapping[str, str]) -> Exchange:
-        """Send a GET request and return the response once its header is there. Raises Refused, FetchFailed and TooLarge."""
+        """Wait for the host's turn, send a GET request and return the response once its header is there.
+
+        Raises Refused, FetchFailed and TooLarge.
+        """
         fields = [("Host", target.authority), *headers.items()]
         request = httpcore2.Request(
             "GET",
@@ -90,20 +100,15 @@ class Connections:
             headers=fields,
             extensions={"sni_hostname": target.host.removesuffix(".")},  # RFC 6066, section 3: without the trailing dot
         )
+        leave = await self._gates.enter(target.host)
         try:
             response = await self._pool.handle_async_request(request)
-        except FetchstashError:
+        except BaseException as error:
+            leave()
+            if isinstance(error, _FAILURES):
+                raise failure(target, error) from None
             raise
-        except (
-            httpcore2.NetworkError,
-            httpcore2.TimeoutException,
-            httpcore2.ProtocolError,
-            httpcore2.ProxyError,
-            OSError,
-            ValueError,
-        ) as error:
-            raise failure(target, error) from None
-        return Exchange(target, response)
+        return Exchange(target, response, leave)
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -124,7 +129,7 @@ def joined(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def failure(target: Target, error: Exception) -> FetchFailed:
-    """Return what a connection that failed means to a reader; ``passing`` in the details: another attempt may go through."""
+    """Return what a connection that failed means to a reader; ``temporary`` in the details: it may go through the next time."""
     cause = _tls_cause(error)
     if isinstance(cause, ssl.SSLCertVerificationError):
         what = f"The certificate of {target.host} is not valid: {cause.verify_message.rstrip('.')}."
@@ -132,10 +137,10 @@ def failure(target: Target, error: Exception) -> FetchFailed:
     if cause is not None:
         return FetchFailed(f"No secure connection to {target.authority} could be made.", "Look for the document on another site.")
     if isinstance(error, httpcore2.ConnectError):
-        return FetchFailed(f"{target.authority} cannot be reached.", "Check the URL, or try again later.", passing=True)
+        return FetchFailed(f"{target.authority} cannot be reached.", "Check the URL, or try again later.", temporary=True)
     if isinstance(error, (httpcore2.ProtocolError, ValueError)) and "disconnected" not in str(error):
         return FetchFailed(f"What {target.authority} answered is no HTTP.", "Check the URL and its port.")
-    return FetchFailed(f"{target.authority} closed the connection without an answer.", "Try again later.", passing=True)
+    return FetchFailed(f"{target.authority} closed the connection without an answer.", "Try again later.", temporary=True)
 
 
 def _tls_cause(error: BaseException | None) -> ssl.SSLError | None:

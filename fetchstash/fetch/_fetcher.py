@@ -19,18 +19,21 @@ from fetchstash.fetch._body import BodyReader, read_beginning
 from fetchstash.fetch._cache import conditions
 from fetchstash.fetch._coding import ACCEPT_ENCODING, BrokenCoding, codings
 from fetchstash.fetch._contract import Cached, Fetched, Fetcher, FetchLimits, Progress
+from fetchstash.fetch._gates import Gates
 from fetchstash.fetch._machine import Interfaces
 from fetchstash.fetch._mask import mask_url
 from fetchstash.fetch._name import file_name
 from fetchstash.fetch._policy import Policy
-from fetchstash.fetch._redirect import next_target
+from fetchstash.fetch._proxy import Proxy
 from fetchstash.fetch._refusals import excerpt, nothing_came, what_next
 from fetchstash.fetch._resolve import Resolver, SystemResolver
+from fetchstash.fetch._retry import retry_after_seconds
 from fetchstash.fetch._spool import Spool, too_large
-from fetchstash.fetch._url import Target, parse
+from fetchstash.fetch._url import parse
 
 if TYPE_CHECKING:
-    from fetchstash.fetch._exchange import Connections, Exchange
+    from fetchstash.fetch._client import Client
+    from fetchstash.fetch._exchange import Exchange
 
 _T = TypeVar("_T")
 
@@ -48,9 +51,10 @@ class HttpFetcher:
         """Read the limits. Raises BadArgument where an exception, domain or proxy in them cannot be read."""
         self._limits = limits
         self._policy = Policy.of(limits)
+        self._proxy = Proxy.of(limits.proxy)
         self._resolver = resolver or SystemResolver()
         self._agent = limits.user_agent or f"fetchstash/{_version()}"
-        self._connections: Connections | None = None
+        self._client: Client | None = None
         self._connecting = anyio.Lock()
         self._decoding = anyio.CapacityLimiter(_DECODING_AT_ONCE)
         self._threads = anyio.CapacityLimiter(_WRITING_AT_ONCE)
@@ -61,7 +65,10 @@ class HttpFetcher:
         first = parse(url, self._limits.max_url_chars)
         exchange: Exchange | None = None
         with anyio.move_on_at(deadline):
-            exchange = await self._follow(first, cached)
+            self._policy.check(first)
+            client = await self._connect()
+            headers = {"Accept": _ACCEPT, "Accept-Encoding": ACCEPT_ENCODING} | conditions(cached)
+            exchange = await client.open(first, headers, deadline)
         if exchange is None:
             raise TimedOut(
                 f"{first.host} did not answer within {self._limits.deadline_seconds:g} s.",
@@ -74,47 +81,29 @@ class HttpFetcher:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        if self._connections is not None:
-            connections, self._connections = self._connections, None
-            await connections.aclose()
+        if self._client is not None:
+            client, self._client = self._client, None
+            await client.aclose()
 
-    async def _follow(self, first: Target, cached: Cached | None) -> "Exchange":
-        """Send the request, follow its redirects, each vetted like the first, and return the response that is the last."""
-        target, hops = first, 0
-        headers = {"User-Agent": self._agent, "Accept": _ACCEPT, "Accept-Encoding": ACCEPT_ENCODING} | conditions(cached)
-        while True:
-            self._policy.check(target)
-            connections = await self._connect()
-            exchange = await connections.get(target, headers)
-            try:
-                further = next_target(
-                    exchange.status, exchange.headers, target, hops, self._limits.max_redirects, self._limits.max_url_chars
-                )
-            except BaseException:
-                await exchange.aclose()
-                raise
-            if further is None:
-                return exchange
-            await exchange.aclose()
-            target, hops = further, hops + 1
-
-    async def _connect(self) -> "Connections":
+    async def _connect(self) -> "Client":
         async with self._connecting:
-            if self._connections is None:
-                self._connections = await anyio.to_thread.run_sync(self._new_connections, limiter=self._threads)
-            return self._connections
+            if self._client is None:
+                self._client = await anyio.to_thread.run_sync(self._new_client, limiter=self._threads)
+            return self._client
 
-    def _new_connections(self) -> "Connections":
+    def _new_client(self) -> "Client":
         """Import the HTTP library and read the certificates: some hundred milliseconds that the event loop does not wait for."""
         import httpx2  # noqa: PLC0415 -- see above
 
+        from fetchstash.fetch._client import Client  # noqa: PLC0415 -- see above
         from fetchstash.fetch._exchange import Connections  # noqa: PLC0415 -- see above
         from fetchstash.fetch._guard import Guard  # noqa: PLC0415 -- see above
 
         for logger in ("httpx2", "httpcore2"):  # they log URLs with all that is secret in them
             logging.getLogger(logger).setLevel(logging.CRITICAL)
-        guard = Guard(self._policy, self._resolver, Interfaces(), self._limits.max_header_bytes)
-        return Connections(guard, httpx2.create_ssl_context())
+        guard = Guard(self._policy, self._resolver, Interfaces(), self._limits.max_header_bytes, self._proxy)
+        gates = Gates(self._limits.per_host_concurrency, self._limits.per_host_rate)
+        return Client(self._limits, self._policy, Connections(guard, httpx2.create_ssl_context(), gates), self._agent)
 
     async def _keep(
         self, url: str, exchange: "Exchange", folder: Path, deadline: float, cached: Cached | None, progress: Progress | None
@@ -165,9 +154,9 @@ class HttpFetcher:
         """Return the error for a 4xx or 5xx, with the beginning of its body in the details."""
         body = await read_beginning(exchange, _ERROR_BODY_BYTES, min(deadline, anyio.current_time() + _ERROR_BODY_SECONDS))
         text = excerpt(body, exchange.headers)
-        return HttpError(
-            f"{exchange.target.host} answered {exchange.phrase}.", what_next(exchange.status), status=exchange.status, excerpt=text
-        )
+        wait = retry_after_seconds(exchange.headers.get("retry-after", ""), datetime.now(UTC))
+        details = {"status": exchange.status, "excerpt": text} | ({} if wait is None else {"retry_after_seconds": wait})
+        return HttpError(f"{exchange.target.host} answered {exchange.phrase}.", what_next(exchange.status, wait), **details)
 
     async def _in_thread(self, call: Callable[[], _T]) -> _T:
         return await anyio.to_thread.run_sync(call, limiter=self._threads)

@@ -16,6 +16,7 @@ from fetchstash.errors import FetchFailed, Refused, TooLarge
 from fetchstash.fetch._addresses import Address, plain
 from fetchstash.fetch._machine import Interfaces
 from fetchstash.fetch._policy import Policy
+from fetchstash.fetch._proxy import Proxy, open_tunnel
 from fetchstash.fetch._resolve import Resolver
 from fetchstash.fetch._url import Target
 
@@ -80,8 +81,11 @@ class GuardedStream(httpcore2.AsyncNetworkStream):
 class Guard(httpcore2.AsyncNetworkBackend):
     """The network backend of our connection pool."""
 
-    def __init__(self, policy: Policy, resolver: Resolver, interfaces: Interfaces, max_header_bytes: int) -> None:
+    def __init__(
+        self, policy: Policy, resolver: Resolver, interfaces: Interfaces, max_header_bytes: int, proxy: Proxy | None = None
+    ) -> None:
         self._policy = policy
+        self._proxy = proxy
         self._resolver = resolver
         self._interfaces = interfaces
         self._max_header_bytes = max_header_bytes
@@ -123,12 +127,27 @@ class Guard(httpcore2.AsyncNetworkBackend):
         return addresses
 
     async def _dial(self, address: Address, port: int) -> httpcore2.AsyncNetworkStream:
+        """Connect to a vetted address, directly or through the operator's proxy, and look where the connection leads."""
+        if self._proxy is not None:
+            return await self._dial_through(self._proxy, address, port)
         stream = await self._network.connect_tcp(str(address), port)
         peer = stream.get_extra_info("server_addr")
         if peer is None or plain(str(peer[0])) != address:
             await stream.aclose()
             what = "The connection went elsewhere than it was sent."
             raise FetchFailed(what, "Tell the operator that something redirects connections.")
+        return stream
+
+    async def _dial_through(self, proxy: Proxy, address: Address, port: int) -> httpcore2.AsyncNetworkStream:
+        stream = await self._network.connect_tcp(proxy.host, proxy.port)
+        try:
+            if proxy.tls:
+                stream = await stream.start_tls(ssl.create_default_context(), proxy.host)
+            await open_tunnel(stream, proxy, address, port)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await stream.aclose()
+            raise
         return stream
 
 

@@ -35,7 +35,7 @@ def parse_host(text: str) -> str | IPv4Address | IPv6Address:
         raise BadHost("holds characters that no host name has")
     labels = name.removesuffix(".").split(".")
     if _NUMBER.match(labels[-1]) or labels[-1].isdigit():
-        return _ipv4(labels)
+        return _ipv4(name)
     if any(not 0 < len(label) <= 63 for label in labels) or len(name.removesuffix(".")) > 253:
         raise BadHost("has an empty or overlong part")
     return name
@@ -50,8 +50,12 @@ def _ipv6(text: str) -> IPv6Address:
         raise BadHost("is no IPv6 address") from None
 
 
-def _ipv4(labels: list[str]) -> IPv4Address:
-    """Read one to four numbers in decimal, octal (0…) or hexadecimal (0x…); the last one fills all bytes that are left."""
+def _ipv4(name: str) -> IPv4Address:
+    """Read one to four numbers in decimal, octal (0…) or hexadecimal (0x…); the last one fills all bytes that are left.
+
+    A browser dials every such spelling. Here only four decimal numbers pass: the others are how checks are fooled.
+    """
+    labels = name.removesuffix(".").split(".")
     if len(labels) > 4 or not all(_NUMBER.match(label) for label in labels):
         raise BadHost("ends in a number and is no IPv4 address")
     try:
@@ -61,7 +65,10 @@ def _ipv4(labels: list[str]) -> IPv4Address:
     *head, last = numbers
     if any(number > 255 for number in head) or last >= 256 ** (5 - len(numbers)):
         raise BadHost("ends in a number and is no IPv4 address")
-    return IPv4Address(last + sum(number << (24 - 8 * place) for place, number in enumerate(head)))
+    address = IPv4Address(last + sum(number << (24 - 8 * place) for place, number in enumerate(head)))
+    if str(address) != name:
+        raise BadHost(f"is an odd spelling of {address}")
+    return address
 
 
 def _number(label: str) -> int:

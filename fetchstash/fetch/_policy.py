@@ -23,6 +23,7 @@ _INSIDE_NAMES = {
     "onion": "Tor (RFC 7686)",
     "svc": "a Kubernetes cluster",
     "consul": "a Consul cluster",
+    "metadata.tencentyun.com": "a cloud platform's metadata service",
 }
 
 

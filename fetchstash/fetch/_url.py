@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import quote, urljoin
 
-from fetchstash.errors import BadArgument, Refused
+from fetchstash.errors import BadArgument, FetchFailed, Refused
 from fetchstash.fetch._host import BadHost, parse_host
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -71,25 +71,28 @@ def parse(text: str, max_chars: int) -> Target:
         raise Refused(f"The scheme {scheme[:20]} is not fetched, only http and https are.", "Give an http or https URL.")
     rest = text[scheme_match.end() :].partition("#")[0]
     before_query, mark, query = rest.partition("?")
-    before_query = before_query.replace("\\", "/")  # the URL Standard reads a backslash as a slash here
     if not before_query.startswith("//"):
         raise BadArgument("The URL has no // after its scheme.", _REWRITE)
     authority, slash, path = before_query[2:].partition("/")
     host, address, port = _authority(authority, scheme)
-    target = _dotless(slash + path) + (f"?{quote(query, safe=_QUERY_SAFE)}" if mark else "")
+    target = _dotless(slash + path.replace("\\", "/")) + (f"?{quote(query, safe=_QUERY_SAFE)}" if mark else "")
     return Target(scheme, host, address, port, target)
 
 
 def join(base: Target, reference: str, max_chars: int) -> Target:
-    """Read the ``reference`` of a Location header (RFC 9110, section 10.2.2) against ``base``. Raises as ``parse`` does."""
+    """Read the ``reference`` of a Location header (RFC 9110, section 10.2.2) against ``base``.
+
+    Raises Refused as ``parse`` does, and FetchFailed for what is no URL.
+    """
     reference = reference.strip(" \t")
-    if _ABSOLUTE.match(reference) or _NEVER.search(reference):
-        return parse(reference, max_chars)
-    head, mark, query = reference.partition("?")
     try:
+        if _ABSOLUTE.match(reference) or _NEVER.search(reference):
+            return parse(reference, max_chars)
+        head, mark, query = reference.partition("?")
         return parse(urljoin(base.text, head.replace("\\", "/") + mark + query), max_chars)
-    except ValueError:  # urllib looks into brackets by itself
-        raise BadArgument("The server redirected to something that is no URL.", "Try the page that links to it.") from None
+    except (BadArgument, ValueError):  # urllib looks into brackets by itself
+        what = f"{base.host} redirected to something that is no URL."
+        raise FetchFailed(what, "Look for the document under another URL.") from None
 
 
 def _authority(text: str, scheme: str) -> tuple[str, IPv4Address | IPv6Address | None, int]:

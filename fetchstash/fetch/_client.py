@@ -1,0 +1,131 @@
+"""From a URL to the response that answers it: redirects, robots.txt and retries, each hop vetted like the first."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import partial
+
+import anyio
+import anyio.to_thread
+
+from fetchstash.errors import FetchFailed, FetchstashError, RobotsRefused
+from fetchstash.fetch._body import read_beginning
+from fetchstash.fetch._coding import decode_beginning
+from fetchstash.fetch._contract import FetchLimits
+from fetchstash.fetch._exchange import Connections, Exchange
+from fetchstash.fetch._policy import Policy
+from fetchstash.fetch._redirect import next_target
+from fetchstash.fetch._retry import wait_after_failure, wait_after_status
+from fetchstash.fetch._robots import MAX_BYTES, MAX_REDIRECTS, SECONDS, UNAVAILABLE, UNREACHABLE, Robots, read_robots
+from fetchstash.fetch._url import Target
+
+_ROBOTS_KEPT = 256
+_OPERATOR = "or start fetchstash with --no-respect-robots"
+
+
+class Client:
+    """Sends requests. Deadlines are points on the event loop's clock; whoever calls stands by them with a cancel scope."""
+
+    def __init__(self, limits: FetchLimits, policy: Policy, connections: Connections, agent: str) -> None:
+        self._limits = limits
+        self._policy = policy
+        self._connections = connections
+        self._agent = agent
+        self._robots: OrderedDict[str, tuple[float, Robots]] = OrderedDict()
+        self._asking: dict[str, anyio.Lock] = {}
+
+    async def open(self, first: Target, headers: Mapping[str, str], deadline: float) -> Exchange:
+        """Return the response at the end of all redirects. Raises what the contract of fetch names."""
+        return await self._follow(first, {"User-Agent": self._agent, **headers}, deadline, self._limits.max_redirects, robots=True)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._connections.aclose()
+
+    async def _follow(
+        self, target: Target, headers: Mapping[str, str], deadline: float, max_hops: int, *, robots: bool
+    ) -> Exchange:
+        hops = 0
+        while True:
+            self._policy.check(target)
+            if robots and self._limits.respect_robots:
+                await self._ask_robots(target, deadline)
+            exchange = await self._send(target, headers, deadline)
+            try:
+                further = next_target(exchange.status, exchange.headers, target, hops, max_hops, self._limits.max_url_chars)
+            except BaseException:
+                await exchange.aclose()
+                raise
+            if further is None:
+                return exchange
+            await exchange.aclose()
+            target, hops = further, hops + 1
+
+    async def _send(self, target: Target, headers: Mapping[str, str], deadline: float) -> Exchange:
+        """Send one request, up to twice again where that may help: a refusal is never tried again."""
+        attempt = 0
+        while True:
+            try:
+                exchange = await self._connections.get(target, headers)
+            except FetchFailed as failed:
+                wait = wait_after_failure(attempt, deadline - anyio.current_time())
+                if wait is None or not failed.details.get("temporary"):
+                    raise
+            else:
+                left = deadline - anyio.current_time()
+                wait = wait_after_status(exchange.status, exchange.headers, attempt, left, datetime.now(UTC))
+                if wait is None:
+                    return exchange
+                await exchange.aclose()
+            await anyio.sleep(wait)
+            attempt += 1
+
+    async def _ask_robots(self, target: Target, deadline: float) -> None:
+        """Raise RobotsRefused unless the origin's robots.txt lets us fetch ``target``."""
+        if target.path == "/robots.txt":  # RFC 9309, section 2.2.2
+            return
+        robots = await self._robots_of(target, deadline)
+        allowed = await anyio.to_thread.run_sync(partial(robots.allows, target.text, self._agent))
+        if not allowed:
+            what = "cannot be had at present, so nothing is fetched from there" if robots.unreachable else "forbids us this URL"
+            instead = "Try again in some minutes" if robots.unreachable else "Look for the document elsewhere"
+            raise RobotsRefused(f"The robots.txt of {target.host} {what}.", f"{instead}, {_OPERATOR}.")
+
+    async def _robots_of(self, target: Target, deadline: float) -> Robots:
+        """Return the origin's rules, asked for once however many fetches wait for them."""
+        lock = self._asking.setdefault(target.origin, anyio.Lock())
+        try:
+            async with lock:
+                now = anyio.current_time()
+                kept = self._robots.get(target.origin)
+                if kept is None or kept[0] <= now:
+                    robots = await self._fetch_robots(target, deadline)
+                    self._robots[target.origin] = kept = now + robots.keep_seconds, robots
+                    if len(self._robots) > _ROBOTS_KEPT:
+                        self._robots.popitem(last=False)
+                return kept[1]
+        finally:
+            if not lock.statistics().tasks_waiting and not lock.locked():
+                self._asking.pop(target.origin, None)
+
+    async def _fetch_robots(self, target: Target, deadline: float) -> Robots:
+        """Fetch and read robots.txt. Raises FetchFailed where the site cannot be reached: its page must not be tried then."""
+        robots_txt = Target(target.scheme, target.host, target.address, target.port, "/robots.txt")
+        headers = {"User-Agent": self._agent, "Accept": "text/plain, */*;q=0.5", "Accept-Encoding": "gzip"}
+        until = min(deadline, anyio.current_time() + SECONDS)
+        exchange: Exchange | None = None
+        with anyio.move_on_at(until):
+            try:
+                exchange = await self._follow(robots_txt, headers, until, MAX_REDIRECTS, robots=False)
+            except FetchstashError as failed:
+                if isinstance(failed, FetchFailed) and "redirects" not in failed.details:
+                    raise
+                return UNAVAILABLE  # it leads to where we may not go, or nowhere
+        if exchange is None:
+            return UNREACHABLE
+        try:
+            body = await read_beginning(exchange, MAX_BYTES, until)
+        finally:
+            await exchange.aclose()
+        coding = exchange.headers.get("content-encoding", "")
+        return await anyio.to_thread.run_sync(lambda: read_robots(exchange.status, decode_beginning(body, coding, MAX_BYTES)))

@@ -1,0 +1,67 @@
+"""An operator's proxy, asked with CONNECT for a vetted address (RFC 9110, section 9.3.6): it has no name to look up itself."""
+
+import re
+from base64 import b64encode
+from dataclasses import dataclass, field
+from ipaddress import IPv6Address
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from fetchstash.errors import BadArgument, FetchFailed
+from fetchstash.fetch._addresses import Address
+
+if TYPE_CHECKING:
+    from httpcore2 import AsyncNetworkStream
+
+_MAX_ANSWER_BYTES = 16 * 1024
+_STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """Where the proxy is and how to speak to it. ``credentials`` are of Basic authentication (RFC 7617), "" without."""
+
+    host: str
+    port: int
+    tls: bool
+    credentials: str = field(repr=False)
+
+    @classmethod
+    def of(cls, setting: str) -> "Proxy | None":
+        """Read ``http://host:port`` or ``https://user:password@host:port``; None for "".
+
+        Raises BadArgument, without the setting in it: it may hold a password.
+        """
+        if not setting:
+            return None
+        try:
+            parts = urlsplit(setting)
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host, port, parts = None, None, urlsplit("")
+        if parts.scheme not in {"http", "https"} or not host:
+            raise BadArgument("fetch.proxy is no URL of an HTTP proxy.", "Give one such as http://proxy.example.org:3128.")
+        login = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+        credentials = b64encode(login.encode()).decode() if parts.username else ""
+        return cls(host, port or (443 if parts.scheme == "https" else 80), parts.scheme == "https", credentials)
+
+    def request(self, address: Address, port: int) -> bytes:
+        """Return the CONNECT request for a numeric address."""
+        authority = f"[{address}]:{port}" if isinstance(address, IPv6Address) else f"{address}:{port}"
+        login = f"Proxy-Authorization: Basic {self.credentials}\r\n" if self.credentials else ""
+        return f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{login}\r\n".encode("ascii")
+
+
+async def open_tunnel(stream: "AsyncNetworkStream", proxy: Proxy, address: Address, port: int) -> None:
+    """Make ``stream``, a connection to ``proxy``, one to ``address``. Raises FetchFailed where the proxy does not."""
+    await stream.write(proxy.request(address, port))
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        some = await stream.read(_MAX_ANSWER_BYTES)
+        answer += some
+        if not some or len(answer) > _MAX_ANSWER_BYTES:
+            raise FetchFailed("The proxy did not answer as a proxy.", "Tell the operator to check fetch.proxy.")
+    status = _STATUS.match(answer)
+    if status is None or not status[1].startswith(b"2"):
+        code = status[1].decode() if status else "nothing that is HTTP"
+        raise FetchFailed(f"The proxy answered {code} and made no connection.", "Tell the operator to check fetch.proxy.")

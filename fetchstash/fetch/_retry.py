@@ -1,0 +1,57 @@
+"""When to ask once more, and after how long: pure functions (RFC 9110, sections 9.2.2 and 10.2.3)."""
+
+import random
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+_MAX_RETRIES = 2
+_FIRST_WAIT_SECONDS = 0.5
+# Too Many Requests (RFC 6585, section 4), Bad Gateway, Service Unavailable, Gateway Timeout: it may be different in a moment.
+_TEMPORARY = frozenset({429, 502, 503, 504})
+_MAX_SECONDS = 10 * 365 * 24 * 3600
+
+
+def retry_after_seconds(value: str, now: datetime) -> int | None:
+    """Return the seconds that a Retry-After header asks to wait (a number or an HTTP date), at least 0, or None."""
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        return min(int(value[:12]), _MAX_SECONDS)
+    try:
+        date = parsedate_to_datetime(value)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    try:
+        seconds = ((date if date.tzinfo else date.replace(tzinfo=UTC)) - now).total_seconds()
+    except OverflowError:
+        return None
+    return min(max(0, round(seconds)), _MAX_SECONDS)
+
+
+def wait_after_failure(attempt: int, seconds_left: float, jitter: Callable[[], float] = random.random) -> float | None:
+    """Return how long to wait before the next try, or None where there is none: after two, or where the time is too short.
+
+    ``attempt`` counts from 0. The wait doubles, and jitter spreads it over its upper half.
+    """
+    wait = _FIRST_WAIT_SECONDS * 2**attempt * (0.5 + jitter() / 2)
+    return wait if attempt < _MAX_RETRIES and wait < seconds_left else None
+
+
+def wait_after_status(
+    status: int,
+    headers: Mapping[str, str],
+    attempt: int,
+    seconds_left: float,
+    now: datetime,
+    jitter: Callable[[], float] = random.random,
+) -> float | None:
+    """Return how long to wait before a response's request is sent again, or None where the response is to be taken as it is.
+
+    A server that says how long is waited for exactly that long, within ``seconds_left``.
+    """
+    if status not in _TEMPORARY or attempt >= _MAX_RETRIES:
+        return None
+    asked = retry_after_seconds(headers.get("retry-after", ""), now)
+    if asked is None:
+        return wait_after_failure(attempt, seconds_left, jitter)
+    return float(asked) if asked < seconds_left else None
