@@ -1,7 +1,20 @@
 """URL to bytes, safely. Knows the network; knows no handler and no store."""
 
+from fetchstash.fetch._cache import age_seconds, is_fresh, may_keep
 from fetchstash.fetch._contract import Cached, Fetched, Fetcher, FetchLimits, Progress
 from fetchstash.fetch._fetcher import HttpFetcher, open_fetcher
 from fetchstash.fetch._mask import mask_url
 
-__all__ = ["Cached", "FetchLimits", "Fetched", "Fetcher", "HttpFetcher", "Progress", "mask_url", "open_fetcher"]
+__all__ = [
+    "Cached",
+    "FetchLimits",
+    "Fetched",
+    "Fetcher",
+    "HttpFetcher",
+    "Progress",
+    "age_seconds",
+    "is_fresh",
+    "mask_url",
+    "may_keep",
+    "open_fetcher",
+]

@@ -33,19 +33,46 @@ def is_fresh(cached: Cached) -> bool:
     """
     if cached.headers is None:
         return False
-    from hishel import Entry, FromCache, Headers, IdleClient, Response  # noqa: PLC0415 -- see above
+    from hishel import Entry, FromCache, Headers, IdleClient, Request, Response  # noqa: PLC0415 -- see above
 
-    response = Response(cached.status, Headers(_dated(cached.headers, cached.stored_at)))
-    state = IdleClient(options=_PRIVATE).next(_request(), [Entry(_NO_ID, _request(), response)])
+    response = Response(cached.status, Headers(_dated(cached)))
+    request = Request("GET", "")  # one answer is compared with itself, so its URL plays no part
+    state = IdleClient(options=_PRIVATE).next(request, [Entry(_NO_ID, request, response)])
     return isinstance(state, FromCache)
 
 
-def may_keep(status: int, headers: Mapping[str, str]) -> bool:
-    """Say whether an answer may be kept beyond the run that fetched it: ``no-store`` and its like may not (RFC 9111, section 3)."""
-    directives = {part.strip().partition("=")[0].lower() for part in headers.get("cache-control", "").split(",")}
-    return status in _KEEPABLE and "no-store" not in directives
+def may_keep(headers: Mapping[str, str]) -> bool:
+    """Say whether an answer may be kept beyond the run that fetched it: ``no-store`` forbids it (RFC 9111, section 5.2.2.5)."""
+    return "no-store" not in {part.strip().lower() for part in headers.get("cache-control", "").split(",")}
 
 
 def age_seconds(cached: Cached, now: datetime) -> int:
     """Return how old a stored answer is (RFC 9111, section 4.2.3), in seconds."""
-    return round((now - cached.stored_at).total_seconds() + _age_when_stored(cached.headers or {}, cached.stored_at))
+    return round((now - _generated_at(cached)).total_seconds())
+
+
+def _generated_at(cached: Cached) -> datetime:
+    """Return when the origin server made the answer: by its Date, or by the Age that caches on the way told, if that is more."""
+    headers = cached.headers or {}
+    age = headers.get("age", "")
+    told = timedelta(seconds=int(age[:9])) if age.isascii() and age.isdigit() else timedelta()
+    return min(_date(headers.get("date", "")) or cached.stored_at, cached.stored_at - told)
+
+
+def _dated(cached: Cached) -> dict[str, str]:
+    """Return the headers with Date and Expires moved to where hishel, which looks at no Age, counts right."""
+    headers = {**(cached.headers or {})}
+    generated = _generated_at(cached)
+    if "expires" in headers:
+        expires, date = _date(headers["expires"]), _date(headers.get("date", "")) or cached.stored_at
+        lifetime = max(timedelta(), expires - date) if expires else timedelta()  # RFC 9111, section 5.3: invalid is in the past
+        headers["expires"] = format_datetime(generated + lifetime, usegmt=True)
+    return headers | {"date": format_datetime(generated, usegmt=True)}
+
+
+def _date(value: str) -> datetime | None:
+    try:
+        date = parsedate_to_datetime(value)
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None

@@ -31,12 +31,16 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Cached:
-    """What the store still has of a URL: enough to ask the server whether it changed (RFC 9110, section 13)."""
+    """What the store still has of a URL: enough to ask the server whether it changed (RFC 9110, section 13).
+
+    ``stored_at`` is when it was fetched or last found unchanged. ``headers`` and ``status`` say whether it is fresh.
+    """
 
     stored_at: datetime
     etag: str = ""
     last_modified: str = ""
     headers: Mapping[str, str] | None = None
+    status: int = 200
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ class Policy:
 def why_refused(address: Address, machine: Machine) -> str:
     """Return why ``address`` must not be dialled, or ""."""
     if address in machine.addresses:
-        return "this machine's own"
+        return "this machine's own address"
     return why_not_public(address) or ("on this machine's own network" if _is_in(address, machine.networks) else "")
 
 

@@ -20,7 +20,6 @@ def next_target(status: int, headers: Mapping[str, str], target: Target, hops: i
     if not location:
         raise FetchFailed(f"{target.host} redirected without saying where to.", "Check the URL.")
     if hops >= max_hops:
-        raise FetchFailed(
-            f"There were more than {max_hops} redirects.", "Look for the document under another URL.", redirects=max_hops
-        )
+        what = f"There were more than {max_hops} redirects."
+        raise FetchFailed(what, "Look for the document under another URL.", redirects=max_hops)
     return join(target, location, max_chars)
