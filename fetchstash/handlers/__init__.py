@@ -16,10 +16,14 @@ from fetchstash.handlers._contract import (
     Picture,
     Render,
 )
+from fetchstash.handlers._media_types import TEXT_MEDIA_TYPES
+from fetchstash.handlers._router import detect_content_kind, route_file
+from fetchstash.handlers._words import kind_word
 from fetchstash.handlers._worker_pool import WorkerPool
 
 __all__ = [
     "TEXT_KINDS",
+    "TEXT_MEDIA_TYPES",
     "ContentKind",
     "DecidedBy",
     "Decision",
@@ -34,4 +38,7 @@ __all__ = [
     "Picture",
     "Render",
     "WorkerPool",
+    "detect_content_kind",
+    "kind_word",
+    "route_file",
 ]

@@ -25,6 +25,7 @@ class Decision:
 
     ``media_type`` is the one that was decided, ``declared_type`` the one that was claimed ("" if none), both bare, in lower case.
     ``evidence`` is a list of short strings. ``mismatch``: the bytes contradict the label. ``charset`` is the label's.
+    ``shadow`` is what the router would have decided, where the declared type alone was to decide ("" else).
     """
 
     kind: ContentKind
@@ -34,6 +35,7 @@ class Decision:
     evidence: tuple[str, ...]
     mismatch: bool
     charset: str = ""
+    shadow: str = ""
 
 
 @dataclass(frozen=True, slots=True)
