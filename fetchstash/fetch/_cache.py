@@ -4,7 +4,8 @@ hishel decides, through its state machine that does no I/O; its own storage is n
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime, parsedate_to_datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
