@@ -21,6 +21,8 @@ HANDLERS: tuple[tuple[str, tuple[ContentKind, ...]], ...] = (
     ("fetchstash.handlers._html:HtmlHandler", ("html",)),
     ("fetchstash.handlers._pdf:PdfHandler", ("pdf",)),
     ("fetchstash.handlers._image:ImageHandler", ("image",)),
+    ("fetchstash.handlers._docx:DocxHandler", ("office_doc",)),
+    ("fetchstash.handlers._pptx:PptxHandler", ("office_doc",)),
 )  # fmt: skip
 
 FALLBACK = "fetchstash.handlers._binary:BinaryHandler"

@@ -1,0 +1,205 @@
+"""PPTX: slides as Markdown, each a page of its own, with tables and notes (ECMA-376-1, PresentationML and DrawingML)."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._ooxml import Package, Relation
+from fetchstash.handlers._prose import Prose, read_prose
+from fetchstash.handlers._xml import attribute
+from fetchstash.handlers._zip import Zip
+
+_MEDIA_TYPES = (
+    "application/vnd.openxmlformats-officedocument.presentationml.",
+    "application/vnd.ms-powerpoint.presentation.macroenabled",
+    "application/vnd.ms-powerpoint.slideshow.macroenabled",
+)
+_TITLES = {"title", "ctrTitle"}
+# Fields that stand on every slide: nothing of theirs is the slide's own.
+_FURNITURE = {"sldNum", "dt", "ftr", "hdr", "sldImg"}
+_MAX_CHART_VALUES = 500
+_NO_TITLES = {"Presentation", "PowerPoint Presentation"}
+_BODIES = {"body", "subTitle", "obj"}
+
+
+class PptxHandler:
+    """Reads presentations of PowerPoint 2007 and later."""
+
+    name = "pptx"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
+        """Return whether this is a presentation."""
+        return kind == "office_doc" and media_type.startswith(_MEDIA_TYPES)
+
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the package says it all
+        """Read ``source``. What cannot be read raises NoText when the parts are read."""
+        found = Extracted(parts=None)
+        found.parts = _read(source, found)
+        return found
+
+
+def _read(source: Path, found: Extracted) -> Iterator[Part]:
+    with Zip(source) as container:
+        package = Package(container)
+        package.describe(found)
+        found.title = "" if found.title in _NO_TITLES else found.title
+        slides = _slides(package)
+        found.pages = len(slides)
+        prose = Prose()
+        for number, slide in enumerate(slides, start=1):
+            yield from prose.page()
+            yield from _read_slide(package, slide, number, prose)
+        yield from prose.end()
+
+
+def _slides(package: Package) -> list[str]:
+    """Return the parts of the slides in the order of the show; the presentation's own list says it."""
+    main = package.main_part("ppt/presentation.xml")
+    relations = package.relations(main)
+    order = _SlideIds()
+    package.read_small(main, order)
+    return [relations[number].target for number in order.found if number in relations]
+
+
+def _read_slide(package: Package, slide: str, number: int, prose: Prose) -> Iterator[Part]:
+    relations = package.relations(slide)
+    reader = _Reader(prose, relations, opening=f"Slide {number}")
+    yield from read_prose(package.chunks(slide), reader, prose)
+    reader.open()
+    beside = sorted(relations.values(), key=lambda relation: relation.kind)
+    for relation in beside:
+        if relation.kind == "chart":
+            chart = _Chart()
+            package.read_small(relation.target, chart)
+            prose.paragraph(f"Chart: {', '.join(chart.found)}" if chart.found else "")
+        elif relation.kind == "diagramData":
+            yield from read_prose(package.chunks(relation.target), _Reader(prose, {}), prose)
+        elif relation.kind == "notesSlide":
+            yield from read_prose(package.chunks(relation.target), _Reader(prose, {}, label="Notes: "), prose)
+
+
+class _SlideIds:
+    """Keeps the relationship ids of ``sldIdLst`` in order."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "sldId":
+            self.found.append(next((value for key, value in attributes.items() if key.endswith(":id")), ""))
+
+    def end(self, name: str) -> None:
+        pass
+
+    def text(self, data: str) -> None:
+        pass
+
+
+class _Chart:
+    """Keeps titles, names and values of a chart, as they were when it was last drawn."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self._in_text = False
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:  # noqa: ARG002 - the text is what counts
+        self._in_text = name in {"t", "v"}
+
+    def end(self, name: str) -> None:  # noqa: ARG002
+        self._in_text = False
+
+    def text(self, data: str) -> None:
+        if self._in_text and len(self.found) < _MAX_CHART_VALUES:
+            self.found.append(data)
+
+
+class _Reader:
+    """Takes the events of a slide, its notes or a diagram, and writes their paragraphs into ``prose``.
+
+    ``opening`` becomes the slide's heading, together with its title if that comes first. ``label`` stands before each paragraph.
+    """
+
+    def __init__(self, prose: Prose, relations: Mapping[str, Relation], opening: str = "", label: str = "") -> None:
+        self._prose = prose
+        self._opening = opening
+        self._relations = relations
+        self._label = label
+        self._skipping = 0
+        self._placeholder = ""
+        self._in_text = False
+        self._pieces: list[str] = []
+        self._level = 0
+        self._link = ""
+        self._rows: list[list[str]] | None = None
+        self._cell: list[str] = []
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if self._skipping or name == "Fallback":
+            self._skipping += 1
+        elif name == "t":
+            self._in_text = True
+        elif name == "p":
+            self._pieces, self._level, self._link = [], 0, ""
+        elif name == "pPr":
+            level = attribute(attributes, "lvl")
+            self._level = int(level) if level.isdecimal() else 0
+        elif name == "br":
+            self._pieces.append("\n")
+        elif name == "hlinkClick":
+            relation = self._relations.get(attribute(attributes, "id"))
+            self._link = relation.target if relation and relation.external else ""
+        elif name == "sp":
+            self._placeholder = ""
+        elif name == "ph":
+            self._placeholder = attribute(attributes, "type") or "body"
+        elif name == "tbl":
+            self._rows = []
+        elif name == "tr" and self._rows is not None:
+            self._rows.append([])
+        elif name == "tc":
+            self._cell = []
+
+    def end(self, name: str) -> None:
+        if self._skipping:
+            self._skipping -= 1
+        elif name == "t":
+            self._in_text = False
+        elif name == "r" and self._link and self._pieces:
+            self._pieces[-1] = f"[{self._pieces[-1]}]({self._link})"
+            self._link = ""
+        elif name == "p":
+            self._write()
+        elif name == "tc" and self._rows:
+            self._rows[-1].append("\n".join(self._cell))
+        elif name == "tbl" and self._rows is not None:
+            self.open()
+            self._prose.table(self._rows)
+            self._rows = None
+
+    def text(self, data: str) -> None:
+        if self._in_text and not self._skipping:
+            self._pieces.append(data)
+
+    def open(self, title: str = "") -> None:
+        """Write the slide's heading, once."""
+        if self._opening:
+            self._prose.heading(f"{self._opening}: {title}" if title else self._opening, 2)
+            self._opening = ""
+        elif title:
+            self._prose.heading(title, 3)
+
+    def _write(self) -> None:
+        text = "".join(self._pieces).strip()
+        self._pieces = []
+        if not text or self._placeholder in _FURNITURE:
+            return
+        if self._rows is not None:
+            self._cell.append(text)
+            return
+        self.open(text if self._placeholder in _TITLES else "")
+        if self._label:
+            self._prose.paragraph(self._label + text)
+        elif self._placeholder in _BODIES:
+            self._prose.item(text, self._level)
+        elif self._placeholder not in _TITLES:
+            self._prose.paragraph(text)

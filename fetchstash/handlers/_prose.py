@@ -1,0 +1,127 @@
+"""Documents as Markdown: headings, paragraphs, list items and tables, one after the other, handed on in parts."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from fetchstash.errors import NoText
+from fetchstash.handlers._contract import Part
+from fetchstash.handlers._xml import XmlReader, walk
+from fetchstash.ranges import Heading
+
+_PART_CHARS = 64 * 1024
+_DEEPEST = 6
+
+
+class Prose:
+    """Collects blocks of Markdown; ``full``, ``rest`` and at last ``end`` hand them on as parts."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._headings: list[Heading] = []
+        self._chars = 0
+        self._starts_page = False
+        self._in_list = False
+        self._is_empty = True
+
+    def heading(self, title: str, level: int) -> None:
+        """Add a heading; a title of several lines becomes one, and none is left out."""
+        title = " ".join(title.split())
+        if title:
+            self._gap()
+            level = min(max(level, 1), _DEEPEST)
+            self._headings.append(Heading(title, level, "lines", len(self._lines) + 1))
+            self._add(f"{'#' * level} {title}")
+
+    def paragraph(self, text: str) -> None:
+        """Add a paragraph; its own line ends stay, empty ones are left out."""
+        if text := text.strip():
+            self._gap()
+            for line in text.split("\n"):
+                self._add(line.rstrip())
+
+    def item(self, text: str, level: int = 0, mark: str = "-") -> None:
+        """Add a list item; ``level`` 0 is the outermost."""
+        if text := text.strip():
+            if not self._in_list:
+                self._gap()
+            self._in_list = True
+            indent = "  " * min(level, 8)
+            first, *more = text.split("\n")
+            self._add(f"{indent}{mark} {first}")
+            for line in more:
+                self._add(f"{indent}  {line.strip()}")
+
+    def table(self, rows: Sequence[Sequence[str]]) -> None:
+        """Add a table; the first row is its header, and a table of one cell is a paragraph."""
+        rows = [row for row in rows if any(cell.strip() for cell in row)]
+        width = max((len(row) for row in rows), default=0)
+        if width <= 1:
+            for row in rows:
+                self.paragraph(row[0])
+            return
+        self._gap()
+        for number, row in enumerate(rows):
+            self._add(table_row([*row, *[""] * (width - len(row))]))
+            if not number:
+                self._add("|" + " --- |" * width)
+
+    def code(self, text: str, language: str = "") -> None:
+        """Add a code block, verbatim, in a fence that is longer than any within it (CommonMark 0.31, section 4.5)."""
+        fence = "```"
+        while fence in text:
+            fence += "`"
+        self._gap()
+        for line in (fence + language, *text.rstrip("\n").split("\n"), fence):
+            self._add(line)
+
+    def page(self) -> Iterator[Part]:
+        """Begin a new page: hand on what is there, as the end of the page before."""
+        yield from self.rest()
+        self._starts_page = True
+
+    def full(self) -> Iterator[Part]:
+        """Yield a part if enough was collected."""
+        if self._chars >= _PART_CHARS:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[Part]:
+        """Yield what was collected, with an empty line behind it."""
+        if self._lines or self._starts_page:
+            self._lines.append("")
+            text = "\n".join(self._lines) + "\n"
+            part = Part(text, starts_page=self._starts_page, headings=tuple(self._headings))
+            self._lines, self._headings, self._chars, self._starts_page, self._in_list = [], [], 0, False, False
+            yield part
+
+    def end(self) -> Iterator[Part]:
+        """Yield the rest of a document. Raises NoText if there was not one block in all of it."""
+        if self._is_empty:
+            raise NoText("the document holds no text", "Its bytes are kept.")
+        yield from self.rest()
+
+    def _gap(self) -> None:
+        self._in_list = False
+        if self._lines:
+            self._lines.append("")
+
+    def _add(self, line: str) -> None:
+        self._lines.append(line)
+        self._chars += len(line) + 1
+        self._is_empty = False
+
+
+def table_row(cells: Iterable[str]) -> str:
+    """Return a row of a Markdown table: line ends become blanks, and a bar within a cell is escaped."""
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+
+
+def read_prose(chunks: Iterable[bytes], reader: XmlReader, prose: Prose) -> Iterator[Part]:
+    """Read an XML document whose ``reader`` writes into ``prose``, and yield parts as they fill.
+
+    What was read before the XML turns out to be damaged is yielded before that is raised.
+    """
+    try:
+        for _ in walk(chunks, reader):
+            yield from prose.full()
+    except NoText:
+        yield from prose.rest()
+        raise

@@ -1,0 +1,197 @@
+"""Zip containers, read by their central directory: nothing is held but the entry at hand (PKWARE APPNOTE 6.3.10).
+
+zipfile builds an object for each of half a million entries first, and takes a size for what it claims to be. Here every member is
+inflated in steps and stops at its bound.
+"""
+
+import os
+import re
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from fetchstash.errors import NoText
+
+MAX_MEMBER = 256 * 1024 * 1024
+_STEP = 64 * 1024
+_MAX_COMMENT = 65_535
+
+_END = struct.Struct("<4s4H2LH")  # section 4.3.16
+_END64_LOCATOR = struct.Struct("<4sLQL")  # 4.3.15
+_END64 = struct.Struct("<4sQ2H2L4Q")  # 4.3.14
+_ENTRY = struct.Struct("<4s6H3L5H2L")  # 4.3.12
+_LOCAL = struct.Struct("<4s5H3L2H")  # 4.3.7
+_EXTRA = struct.Struct("<2H")  # 4.5.1
+
+_ENCRYPTED, _UTF8 = 0x0001, 0x0800  # 4.4.4
+_STORED, _DEFLATED = 0, 8  # 4.4.5
+_LINK = 0o120000  # S_IFLNK in the upper half of the external attributes of entries made on Unix (4.4.15)
+_KEPT = "Its bytes are kept."
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A member, as the central directory describes it; ``size`` is what it claims to be when inflated, in bytes."""
+
+    name: str
+    size: int
+    packed: int
+    crc: int
+    method: int
+    offset: int
+    encrypted: bool
+    is_link: bool
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether this is a folder: its name ends with a slash."""
+        return self.name.endswith("/")
+
+
+class Zip:
+    """An open zip file. Raises NoText for what is none, or is damaged, wherever that shows."""
+
+    def __init__(self, source: Path) -> None:
+        self._file = source.open("rb")
+        try:
+            self._length = os.fstat(self._file.fileno()).st_size
+            self.count, self._directory_at, self._directory_size, self._shift = self._find_directory()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._file.close()
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield all entries in the order of the central directory."""
+        place, end = self._directory_at, self._directory_at + self._directory_size
+        for _ in range(self.count):
+            head = self._at(place, _ENTRY.size)
+            if place + _ENTRY.size > end or head[:4] != b"PK\x01\x02":
+                raise NoText("the zip container is damaged: its directory breaks off", _KEPT)
+            fields = _ENTRY.unpack(head)
+            flags, method, crc, packed, size = fields[3], fields[4], fields[7], fields[8], fields[9]
+            name_size, extra_size, comment_size, offset = fields[10], fields[11], fields[12], fields[16]
+            tail = self._at(place + _ENTRY.size, name_size + extra_size)
+            size, packed, offset = _zip64(tail[name_size:], size, packed, offset)
+            name = tail[:name_size].decode("utf-8" if flags & _UTF8 else "cp437", "replace")
+            is_link = fields[15] >> 16 & 0o170000 == _LINK
+            yield Entry(name, size, packed, crc, method, offset + self._shift, bool(flags & _ENCRYPTED), is_link)
+            place += _ENTRY.size + name_size + extra_size + comment_size
+
+    def find(self, wanted: Iterable[str]) -> dict[str, Entry]:
+        """Return the entries of these names, by name; the first of each wins."""
+        names = set(wanted)
+        found: dict[str, Entry] = {}
+        for entry in self.entries():
+            if entry.name in names and entry.name not in found:
+                found[entry.name] = entry
+        return found
+
+    def chunks(self, entry: Entry, limit: int = MAX_MEMBER) -> Iterator[bytes]:
+        """Yield the content of a member in pieces of 64 KiB at the most.
+
+        Raises NoText after ``limit`` bytes, and at the end if the checksum (section 4.4.7) says that this is not what was packed.
+        """
+        if entry.encrypted:
+            raise NoText(f"{entry.name} is encrypted", _KEPT)
+        if entry.method not in {_STORED, _DEFLATED}:
+            raise NoText(f"{entry.name} is compressed by a method that is not known here ({entry.method})", _KEPT)
+        packed = self._packed(entry)
+        given = crc = 0
+        try:
+            for piece in packed if entry.method == _STORED else _inflated(packed):
+                given += len(piece)
+                crc = zlib.crc32(piece, crc)
+                if given > limit:
+                    raise NoText(f"{entry.name} is larger than {limit:,} bytes once it is unpacked", _KEPT)
+                yield piece
+        except zlib.error:
+            raise NoText(f"the zip container is damaged: {entry.name} cannot be unpacked", _KEPT) from None
+        if crc != entry.crc:
+            raise NoText(f"the zip container is damaged: {entry.name} is not what was packed", _KEPT)
+
+    def read(self, entry: Entry, limit: int) -> bytes:
+        """Return the whole of a small member. Raises NoText where it is larger than ``limit`` bytes."""
+        return b"".join(self.chunks(entry, limit))
+
+    def _packed(self, entry: Entry) -> Iterator[bytes]:
+        local = self._at(entry.offset, _LOCAL.size)
+        if local[:4] != b"PK\x03\x04":
+            raise NoText(f"the zip container is damaged: {entry.name} is not where its directory says", _KEPT)
+        name_size, extra_size = _LOCAL.unpack(local)[9:11]
+        place = entry.offset + _LOCAL.size + name_size + extra_size
+        left = entry.packed
+        while left:
+            piece = self._at(place, min(left, _STEP))
+            place += len(piece)
+            left -= len(piece)
+            yield piece
+
+    def _at(self, place: int, size: int) -> bytes:
+        if place < 0 or place + size > self._length:
+            raise NoText("the zip container is cut short", "Fetch it again.")
+        self._file.seek(place)
+        return self._file.read(size)
+
+    def _find_directory(self) -> tuple[int, int, int, int]:
+        """Return count, place and size of the directory, and by how much everything stands later than it says.
+
+        Bytes may stand before the archive (4.1.9: a self-extracting one), and no offset counts them.
+        """
+        tail_size = min(self._length, _END.size + _MAX_COMMENT)
+        tail = self._at(self._length - tail_size, tail_size)
+        found = tail.rfind(b"PK\x05\x06")
+        if found < 0 or len(tail) - found < _END.size:
+            raise NoText("the zip container is cut short: it has no directory", "Fetch it again.")
+        end_at = self._length - tail_size + found
+        _, _, _, _, count, size, at, _ = _END.unpack_from(tail, found)
+        directory_ends = end_at
+        locator_at = end_at - _END64_LOCATOR.size
+        if locator_at >= 0 and (locator := self._at(locator_at, _END64_LOCATOR.size))[:4] == b"PK\x06\x07":
+            end64_at = _END64_LOCATOR.unpack(locator)[2]
+            end64 = _END64.unpack(self._at(end64_at, _END64.size))
+            if end64[0] == b"PK\x06\x06":
+                count, size, at = end64[7], end64[8], end64[9]
+                directory_ends = end64_at
+        shift = max(directory_ends - size - at, 0)
+        return count, at + shift, size, shift
+
+
+def is_unsafe(name: str) -> bool:
+    """Return whether ``name`` would leave the folder that it is unpacked into, or deceives: absolute, "..", a drive, a control."""
+    parts = name.replace("\\", "/").split("/")
+    return name.startswith(("/", "\\")) or ".." in parts or bool(re.match(r"[A-Za-z]:|.*[\0-\x1f\x7f]", name, re.DOTALL))
+
+
+def _zip64(extra: bytes, size: int, packed: int, offset: int) -> tuple[int, int, int]:
+    """Return the 64-bit values for those of all ones, which stand in this order in the extra field 1 (section 4.5.3)."""
+    values = [size, packed, offset]
+    place = 0
+    while place + _EXTRA.size <= len(extra):
+        kind, length = _EXTRA.unpack_from(extra, place)
+        place += _EXTRA.size
+        if kind == 1:
+            wide = [value for (value,) in struct.iter_unpack("<Q", extra[place : place + length // 8 * 8])]
+            for index, value in enumerate(values):
+                if value == 0xFFFFFFFF and wide:
+                    values[index] = wide.pop(0)
+        place += length
+    return values[0], values[1], values[2]
+
+
+def _inflated(packed: Iterable[bytes]) -> Iterator[bytes]:
+    engine = zlib.decompressobj(-zlib.MAX_WBITS)
+    for data in packed:
+        piece = engine.decompress(data, _STEP)
+        while piece:
+            yield piece
+            piece = engine.decompress(engine.unconsumed_tail, _STEP)

@@ -1,0 +1,104 @@
+"""PPTX: slides in the order of the show, each a page, with titles, bullets, tables, charts and notes."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from fetchstash.errors import NoText
+from fetchstash.handlers import Extracted, ExtractLimits, Hints
+from fetchstash.handlers._pptx import PptxHandler
+
+Read = Callable[..., tuple[Extracted, str]]
+Pack = Callable[[Mapping[str, str | bytes]], bytes]
+Pptx = Callable[..., bytes]
+
+TYPES = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+
+
+def paragraphs(*texts: str, level: int = 0) -> str:
+    return "".join(f'<a:p><a:pPr lvl="{level}"/><a:r><a:t>{text}</a:t></a:r></a:p>' for text in texts)
+
+
+def shape(kind: str, content: str) -> str:
+    placeholder = f'<p:nvPr><p:ph type="{kind}"/></p:nvPr>' if kind else ""
+    return f"<p:sp><p:nvSpPr>{placeholder}</p:nvSpPr><p:txBody>{content}</p:txBody></p:sp>"
+
+
+def relations(*rows: tuple[str, str, str]) -> str:
+    inner = "".join(f'<Relationship Id="{number}" Type="{TYPES}/{kind}" Target="{target}"/>' for number, kind, target in rows)
+    return f"<Relationships>{inner}</Relationships>"
+
+
+@pytest.fixture
+def pptx(pack: Pack) -> Pptx:
+    def make(*slides: str, beside: Mapping[str, str] | None = None) -> bytes:
+        """Return a presentation; ``beside``: parts that belong to the first slide, by the kind of their relationship."""
+        ids = "".join(f'<p:sldId id="{300 - n}" r:id="rId{n}"/>' for n in range(1, len(slides) + 1))
+        parts = beside or {}
+        return pack(
+            {
+                "ppt/presentation.xml": f'<p:presentation xmlns:p="p" xmlns:r="r"><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>',
+                # The parts are numbered against the order of the show: the list of slides decides.
+                "ppt/_rels/presentation.xml.rels": relations(
+                    *((f"rId{n}", "slide", f"slides/slide{len(slides) + 1 - n}.xml") for n in range(1, len(slides) + 1))
+                ),
+                **{
+                    f"ppt/slides/slide{len(slides) - index}.xml": f'<p:sld xmlns:p="p" xmlns:a="a">{content}</p:sld>'
+                    for index, content in enumerate(slides)
+                },
+                f"ppt/slides/_rels/slide{len(slides)}.xml.rels": relations(*((kind, kind, f"../{kind}.xml") for kind in parts)),
+                **{f"ppt/{kind}.xml": content for kind, content in parts.items()},
+            }
+        )
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("slide", "text"),
+    [
+        (shape("title", paragraphs("Plan")) + shape("", paragraphs("Free text")), "## Slide 1: Plan\n\nFree text\n\n"),
+        (shape("body", paragraphs("a") + paragraphs("b", level=1)), "## Slide 1\n\n- a\n  - b\n\n"),
+        (shape("sldNum", paragraphs("17")) + shape("", paragraphs("Text")), "## Slide 1\n\nText\n\n"),
+        (
+            "<a:tbl><a:tr><a:tc><a:p><a:r><a:t>N</a:t></a:r></a:p></a:tc><a:tc><a:p><a:r><a:t>V</a:t></a:r></a:p></a:tc></a:tr></a:tbl>",
+            "## Slide 1\n\n| N | V |\n| --- | --- |\n\n",
+        ),
+        ("<p:pic/>", "## Slide 1\n\n"),
+    ],
+    ids=["title", "bullets", "slide number", "table", "picture alone"],
+)
+def test_a_slide_becomes_markdown(read: Read, pptx: Pptx, slide: str, text: str) -> None:
+    assert read(PptxHandler(), pptx(slide))[1] == text
+
+
+def test_slides_come_in_the_order_of_the_show_each_as_a_page(save: Callable[[bytes], Path], pptx: Pptx) -> None:
+    slides = [shape("title", paragraphs(name)) for name in ("first", "second", "third")]
+    found = PptxHandler().extract(save(pptx(*slides)), Hints(), ExtractLimits())
+    assert found.parts is not None
+    parts = list(found.parts)
+    assert [part.text for part in parts] == ["## Slide 1: first\n\n", "## Slide 2: second\n\n", "## Slide 3: third\n\n"]
+    assert all(part.starts_page for part in parts)
+    assert [heading.title for part in parts for heading in part.headings] == ["Slide 1: first", "Slide 2: second", "Slide 3: third"]
+    assert found.pages == 3
+
+
+def test_charts_diagrams_and_notes_follow_their_slide(read: Read, pptx: Pptx) -> None:
+    beside = {
+        "notesSlide": f'<p:notes xmlns:p="p" xmlns:a="a">{shape("sldImg", "")}{shape("body", paragraphs("Say hello."))}</p:notes>',
+        "chart": '<c:chart xmlns:c="c"><c:v>Sales</c:v><c:v>2025</c:v><c:v>12.5</c:v></c:chart>',
+        "diagramData": f'<d:data xmlns:d="d" xmlns:a="a">{paragraphs("Step one")}</d:data>',
+    }
+    _, text = read(PptxHandler(), pptx(shape("title", paragraphs("T")), beside=beside))
+    assert text.split("\n\n") == ["## Slide 1: T", "Chart: Sales, 2025, 12.5", "Step one", "Notes: Say hello.", ""]
+
+
+def test_a_presentation_without_slides_is_said_to_hold_no_text(read: Read, pptx: Pptx) -> None:
+    with pytest.raises(NoText, match="the document holds no text"):
+        read(PptxHandler(), pptx())
+
+
+def test_a_package_without_a_presentation_is_named(read: Read, pack: Pack) -> None:
+    with pytest.raises(NoText, match="the package holds no document"):
+        read(PptxHandler(), pack({"other.xml": "<x/>"}))

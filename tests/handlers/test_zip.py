@@ -1,0 +1,118 @@
+"""Zip containers: every member by the central directory, and one clear line for hostile ones."""
+
+import io
+import struct
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from fetchstash.errors import NoText
+from fetchstash.handlers._zip import Zip, is_unsafe
+
+Save = Callable[[bytes], Path]
+Pack = Callable[[Mapping[str, str | bytes]], bytes]
+
+
+def contents(source: Path, limit: int = 1_000_000) -> dict[str, bytes]:
+    with Zip(source) as container:
+        return {entry.name: container.read(entry, limit) for entry in container.entries()}
+
+
+@pytest.mark.parametrize("prefix", [b"", b"#!/bin/sh\nexit\n" * 100], ids=["plain", "behind a script"])
+def test_members_are_found_and_read(save: Save, pack: Pack, prefix: bytes) -> None:
+    members = {"a.txt": b"alpha", "folder/ü.txt": b"beta" * 100_000, "empty": b""}
+    assert contents(save(prefix + pack(members))) == members
+
+
+def test_a_zip64_archive_is_read(save: Save) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as container, container.open("big", "w", force_zip64=True) as member:
+        member.write(b"content")
+    assert contents(save(out.getvalue())) == {"big": b"content"}
+
+
+def test_more_entries_than_a_16_bit_count_holds_are_counted(save: Save) -> None:
+    names = [f"{number}".encode() for number in range(66_000)]
+    entries = [struct.pack("<4s6H3L5H2L", b"PK\1\2", *[0] * 9, len(name), *[0] * 6) + name for name in names]
+    directory = b"".join(entries)
+    end64 = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, len(names), len(names), len(directory), 0)
+    locator = struct.pack("<4sLQL", b"PK\6\7", 0, len(directory), 1)
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    with Zip(save(directory + end64 + locator + end)) as container:
+        assert container.count == 66_000
+        assert [entry.name for entry in container.entries()][-1] == "65999"
+
+
+@pytest.mark.parametrize("excess", [-1, 0, 1])
+def test_a_member_stops_at_its_bound(save: Save, pack: Pack, excess: int) -> None:
+    source = save(pack({"zeros": bytes(200_000 + excess)}))
+    if excess <= 0:
+        assert len(contents(source, 200_000)["zeros"]) == 200_000 + excess
+    else:
+        with pytest.raises(NoText, match="zeros is larger than 200,000 bytes"):
+            contents(source, 200_000)
+
+
+def test_a_bomb_is_never_held_in_memory(save: Save, pack: Pack) -> None:
+    with Zip(save(pack({"bomb": bytes(50_000_000)}))) as container:
+        [entry] = container.entries()
+        pieces = container.chunks(entry, 1_000_000)
+        assert [len(next(pieces)) for _ in range(15)] == [65_536] * 15
+        with pytest.raises(NoText):
+            next(pieces)
+
+
+FAR_END = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 9, 9, 2**31, 2**31, 0)
+
+
+@pytest.mark.parametrize(
+    ("place", "spoilt", "reason"),
+    [
+        (b"PK\x01\x02", b"PK\x09\x09", "its directory breaks off"),
+        (b"PK\x03\x04", b"PK\x09\x09", "is not where its directory says"),
+        (b"plain", b"blank", "is not what was packed"),
+        (b"plain text", b"plain", "cut short"),
+        (b"PK\x05\x06", FAR_END, "cut short"),
+        (b"PK\x05\x06", b"", "cut short: it has no directory"),
+    ],
+    ids=["directory", "local header", "content", "bytes lost", "far directory", "no end"],
+)
+def test_a_damaged_container_gives_one_clear_line(save: Save, place: bytes, spoilt: bytes, reason: str) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as container:
+        container.writestr("member", b"plain text " * 10)
+    with pytest.raises(NoText, match=reason):
+        contents(save(out.getvalue().replace(place, spoilt)))
+
+
+def test_a_damaged_stream_gives_one_clear_line(save: Save, pack: Pack) -> None:
+    data = pack({"text": bytes(range(256)) * 40})
+    with pytest.raises(NoText, match="cannot be unpacked"):
+        contents(save(data[:34] + b"\xff" * 30 + data[64:]))
+
+
+def test_an_encrypted_member_is_named(save: Save, pack: Pack) -> None:
+    data = bytearray(pack({"secret.txt": b"content"}))
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    with pytest.raises(NoText, match=r"secret\.txt is encrypted"):
+        contents(save(bytes(data)))
+
+
+@pytest.mark.parametrize(
+    ("name", "unsafe"),
+    [
+        ("a/b.txt", False),
+        ("a..b/c", False),
+        ("../a", True),
+        ("a/../../b", True),
+        ("/etc/passwd", True),
+        ("..\\a", True),
+        ("C:\\a", True),
+        ("a\0b", True),
+        ("a\nb", True),
+    ],
+)
+def test_names_that_lead_elsewhere_are_unsafe(name: str, unsafe: bool) -> None:
+    assert is_unsafe(name) is unsafe
