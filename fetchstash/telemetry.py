@@ -1,1 +1,197 @@
-"""Events, spans and counters: through the OpenTelemetry API where an SDK listens, and into a local log. Never content."""
+"""Events, counters and spans: to OpenTelemetry where the process uses it, and into a local log where one is configured.
+
+Names and attributes are facts about content (kinds, sizes, codes, references), never content, and URLs in them are masked by the
+caller. Nothing here ever fails its caller.
+
+OpenTelemetry is reached through its API alone, and only if something in the process has imported that already: whoever installs an
+SDK has. An event belongs to the span that it happens in; outside of any it becomes a span of no length.
+
+The log is a file of JSON lines, 0600, each with ``time`` (UTC), ``kind`` (event, count or span), ``name`` and ``attributes``; a
+count has its ``n``, a span its ``seconds``. When the file has reached half of the limit it is renamed to ``NAME.1``, in place
+of the one before, so that both together stay within it. Several processes may share a log.
+"""
+
+import functools
+import json
+import os
+import stat
+import sys
+import time
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from fetchstash.errors import FetchstashError
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import Counter
+    from opentelemetry.trace import Tracer
+
+Plain = str | bool | int | float
+"""What an attribute may be, or a list of it; None is left out."""
+
+# Longer strings are cut: what identifies something is short, and what is long may be content.
+MAX_ATTRIBUTE_CHARS = 300
+
+
+def configure(event_log: str | Path | None, max_bytes: int) -> None:
+    """Write events to the file ``event_log`` from now on (None or "": to none), which takes ``max_bytes`` at the most."""
+    global _event_log  # noqa: PLW0603 - one log for the process, as OpenTelemetry has one provider
+    _event_log = _EventLog(Path(event_log), max_bytes) if event_log else None
+
+
+def event(name: str, **attributes: Any) -> None:
+    """Tell that something happened or was decided."""
+    tracer = _tracer()
+    if tracer is None and _event_log is None:
+        return
+    plain = _plain(attributes)
+    if tracer is not None:
+        with suppress(Exception):
+            _tell(tracer, name, plain)
+    if _event_log is not None:
+        _event_log.write("event", name, plain)
+
+
+def count(name: str, n: int = 1, **attributes: Any) -> None:
+    """Add ``n``, which is not negative, to the counter ``name``."""
+    counter = _counter(name)
+    if counter is None and _event_log is None:
+        return
+    plain = _plain(attributes)
+    if counter is not None:
+        with suppress(Exception):
+            counter.add(n, plain)
+    if _event_log is not None:
+        _event_log.write("count", name, plain, n=n)
+
+
+@contextmanager
+def span(name: str, **attributes: Any) -> Generator[None]:
+    """Tell how long the body took. An exception passes through: its code or type is told as ``error.type``, its text is not."""
+    tracer = _tracer()
+    if tracer is None and _event_log is None:
+        yield
+        return
+    plain = _plain(attributes)
+    started = time.perf_counter()
+    with nullcontext() if tracer is None else _recorded(tracer, name, plain):
+        try:
+            yield
+        except BaseException as error:
+            plain["error.type"] = _error_type(error)
+            raise
+        finally:
+            if _event_log is not None:
+                _event_log.write("span", name, plain, seconds=round(time.perf_counter() - started, 6))
+
+
+@contextmanager
+def _recorded(tracer: "Tracer", name: str, plain: dict[str, Any]) -> Generator[None]:
+    """Record the body as a span. The SDK's own record of an exception is turned off: its text may quote content."""
+    from opentelemetry import trace  # noqa: PLC0415 - see _in_use
+
+    with tracer.start_as_current_span(name, attributes=plain, record_exception=False, set_status_on_exception=False) as current:
+        try:
+            yield
+        except BaseException as error:
+            current.set_attribute("error.type", _error_type(error))
+            current.set_status(trace.StatusCode.ERROR)
+            raise
+
+
+def _error_type(error: BaseException) -> str:
+    return error.code if isinstance(error, FetchstashError) else type(error).__name__
+
+
+def _plain(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return ``attributes`` as OpenTelemetry and JSON take them."""
+    plain: dict[str, Any] = {}
+    for name, value in attributes.items():
+        if isinstance(value, list | tuple | set | frozenset):
+            plain[name] = [_scalar(item) for item in cast("Iterable[Any]", value)]
+        elif value is not None:
+            plain[name] = _scalar(value)
+    return plain
+
+
+def _scalar(value: Any) -> Plain:
+    if isinstance(value, bool | int | float):
+        return value
+    return str(value)[:MAX_ATTRIBUTE_CHARS].encode("utf-8", "replace").decode("utf-8")
+
+
+def _in_use(module: str) -> bool:
+    """Say whether the process uses this part of OpenTelemetry: we never are the first to import it, which would cost 30 ms."""
+    return module in sys.modules
+
+
+def _tracer() -> "Tracer | None":
+    return _load_tracer() if _in_use("opentelemetry.trace") else None
+
+
+def _counter(name: str) -> "Counter | None":
+    return _load_counter(name) if _in_use("opentelemetry.metrics") else None
+
+
+@functools.cache
+def _load_tracer() -> "Tracer":
+    from opentelemetry import trace  # noqa: PLC0415 - see _in_use
+
+    return trace.get_tracer("fetchstash")
+
+
+@functools.cache
+def _load_counter(name: str) -> "Counter":
+    from opentelemetry import metrics  # noqa: PLC0415 - see _in_use
+
+    return metrics.get_meter("fetchstash").create_counter(name)
+
+
+def _tell(tracer: "Tracer", name: str, plain: dict[str, Any]) -> None:
+    from opentelemetry import trace  # noqa: PLC0415 - see _in_use
+
+    current = trace.get_current_span()
+    if current.is_recording():
+        current.add_event(name, plain)
+    else:
+        tracer.start_span(name, attributes=plain).end()
+
+
+@dataclass(frozen=True, slots=True)
+class _EventLog:
+    path: Path
+    max_bytes: int
+
+    def write(self, kind: str, name: str, plain: dict[str, Any], **measured: float) -> None:
+        """Append one line; a log that cannot be written is no reason for anything else to fail."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        record = {"time": now, "kind": kind, "name": name, **measured, "attributes": plain}
+        line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
+        with suppress(OSError, ValueError):  # ValueError: a NUL in the path
+            if not self._append(line):
+                self.path.replace(self.path.with_name(self.path.name + ".1"))
+                self._append(line)
+
+    def _append(self, line: bytes) -> bool:
+        """Append ``line`` in one write, as processes that share the log must. Return False if the file is full."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # A link or a pipe in the log's place is not ours to write to; opening a pipe must not block either.
+        careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+        file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | careful, 0o600)
+        try:
+            found = os.fstat(file)
+            if not stat.S_ISREG(found.st_mode) or len(line) > self.max_bytes // 2:
+                return True
+            if found.st_size + len(line) > self.max_bytes // 2:
+                return False
+            os.write(file, line)
+            return True
+        finally:
+            os.close(file)
+
+
+_event_log: _EventLog | None = None

@@ -1,0 +1,198 @@
+"""Events, counters and spans: what OpenTelemetry is told, what the log holds, and that neither ever fails its caller."""
+
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from opentelemetry import metrics, trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from fetchstash import telemetry
+from fetchstash.errors import Refused
+
+DECISION = {"artifact_ref": "art_abc", "content_kind": "pdf", "decided_by": "magic", "evidence": ["%PDF-"], "shadow": False}
+
+
+@pytest.fixture(scope="session")
+def exporters() -> tuple[InMemorySpanExporter, InMemoryMetricReader]:
+    """The SDK takes one provider for the life of a process."""
+    spans, readings = InMemorySpanExporter(), InMemoryMetricReader()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    trace.set_tracer_provider(provider)
+    metrics.set_meter_provider(MeterProvider([readings]))
+    return spans, readings
+
+
+@pytest.fixture
+def spans(exporters: tuple[InMemorySpanExporter, InMemoryMetricReader]) -> Iterator[InMemorySpanExporter]:
+    yield exporters[0]
+    exporters[0].clear()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "logs" / "events.jsonl"
+    telemetry.configure(path, 100_000)
+    yield path
+    telemetry.configure(None, 0)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_an_event_belongs_to_the_span_that_it_happens_in(spans: InMemorySpanExporter) -> None:
+    with telemetry.span("fetch", host="example.org"):
+        telemetry.event("ingest.decision", **DECISION)
+    [span] = spans.get_finished_spans()
+    assert (span.name, dict(span.attributes or {})) == ("fetch", {"host": "example.org"})
+    [event] = span.events
+    assert event.name == "ingest.decision"
+    assert dict(event.attributes or {}) == {**DECISION, "evidence": ("%PDF-",)}
+
+
+def test_an_event_outside_of_any_span_is_a_span_of_its_own(spans: InMemorySpanExporter) -> None:
+    telemetry.event("overflow.rule_id", rule="openai-1")
+    [span] = spans.get_finished_spans()
+    assert (span.name, dict(span.attributes or {})) == ("overflow.rule_id", {"rule": "openai-1"})
+
+
+def test_spans_nest(spans: InMemorySpanExporter) -> None:
+    with telemetry.span("outer"), telemetry.span("inner"):
+        pass
+    inner, outer = spans.get_finished_spans()
+    assert inner.parent is not None
+    assert outer.context is not None
+    assert inner.parent.span_id == outer.context.span_id
+
+
+def test_an_error_is_told_by_its_code_and_not_by_its_text(spans: InMemorySpanExporter, log: Path) -> None:
+    with pytest.raises(Refused), telemetry.span("fetch"):
+        raise Refused("secret-host is private.", "Ask another.")
+    with pytest.raises(KeyError), telemetry.span("fetch"):
+        raise KeyError("secret")
+    assert [(span.attributes or {})["error.type"] for span in spans.get_finished_spans()] == ["refused", "KeyError"]
+    assert [span.status.status_code for span in spans.get_finished_spans()] == [trace.StatusCode.ERROR] * 2
+    assert not any("secret" in span.to_json() for span in spans.get_finished_spans())
+    assert [line["attributes"]["error.type"] for line in lines(log)] == ["refused", "KeyError"]
+    assert "secret" not in log.read_text()
+
+
+def test_counters_add_up_by_their_attributes(exporters: tuple[InMemorySpanExporter, InMemoryMetricReader]) -> None:
+    telemetry.count("bytes_in", 100)
+    telemetry.count("bytes_in", 23)
+    telemetry.count("refusals", code="robots")
+    data = exporters[1].get_metrics_data()
+    assert data is not None
+    found: dict[str, Any] = {metric.name: metric.data.data_points for metric in data.resource_metrics[0].scope_metrics[0].metrics}
+    assert [(point.value, dict(point.attributes)) for point in found["bytes_in"]] == [(123, {})]
+    assert [(point.value, dict(point.attributes)) for point in found["refusals"]] == [(1, {"code": "robots"})]
+
+
+def test_the_log_is_json_lines_that_only_we_can_read(log: Path) -> None:
+    telemetry.event("ingest.decision", **DECISION, declared_type=None)
+    telemetry.count("bytes_out", 7, cache="hit")
+    with telemetry.span("fetch", host="example.org"):
+        pass
+    event, count, span = lines(log)
+    assert event.pop("time").endswith("+00:00")
+    assert count.pop("time") <= span.pop("time")
+    assert span.pop("seconds") >= 0
+    assert event == {"kind": "event", "name": "ingest.decision", "attributes": DECISION}
+    assert count == {"kind": "count", "name": "bytes_out", "n": 7, "attributes": {"cache": "hit"}}
+    assert span == {"kind": "span", "name": "fetch", "attributes": {"host": "example.org"}}
+    if os.name != "nt":
+        assert stat.S_IMODE(log.stat().st_mode) == 0o600
+        assert stat.S_IMODE(log.parent.stat().st_mode) == 0o700
+
+
+def test_long_odd_and_unprintable_attributes_are_told_in_short(log: Path) -> None:
+    telemetry.event("odd", path=Path("a"), text="x" * 10_000, surrogate="\ud800", items=(1, Path("b")), number=1.5)
+    line = lines(log)[0]["attributes"]
+    assert line["text"] == "x" * telemetry.MAX_ATTRIBUTE_CHARS
+    assert (line["path"], line["surrogate"], line["items"], line["number"]) == ("a", "?", [1, "b"], 1.5)
+
+
+def test_the_log_and_the_one_before_it_stay_within_the_limit_together(log: Path) -> None:
+    for number in range(5_000):
+        telemetry.event("filler", number=number)
+    kept = [log.with_name("events.jsonl.1"), log]
+    assert 50_000 < sum(path.stat().st_size for path in kept) <= 100_000
+    assert sorted(path.name for path in log.parent.iterdir()) == ["events.jsonl", "events.jsonl.1"]
+    numbers = [line["attributes"]["number"] for path in kept for line in lines(path)]
+    assert numbers == list(range(numbers[0], 5_000))
+
+
+def test_threads_and_processes_share_a_log_without_breaking_a_line(log: Path) -> None:
+    program = "from pathlib import Path; from fetchstash import telemetry; import sys\n"
+    program += "telemetry.configure(Path(sys.argv[1]), 10_000_000)\nfor n in range(500): telemetry.event('other', n=n)"
+    telemetry.configure(log, 10_000_000)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-P", "-c", program, str(log)], env=env) as other:
+        with ThreadPoolExecutor(4) as pool:
+            for n in range(500):
+                pool.submit(telemetry.event, "mine", n=n)
+        assert other.wait(60) == 0
+    names = [line["name"] for line in lines(log)]
+    assert (names.count("mine"), names.count("other")) == (500, 500)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no pipes in the file system")
+def test_a_log_that_cannot_be_written_fails_nobody(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("kept")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        for place in ("file/below", "link", "pipe", "s", ".", "\0"):
+            telemetry.configure(tmp_path / place, 1_000)
+            telemetry.event("lost")
+            telemetry.count("lost")
+            with telemetry.span("lost"):
+                pass
+    telemetry.configure(None, 0)
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_a_line_larger_than_the_log_is_left_out(tmp_path: Path) -> None:
+    telemetry.configure(tmp_path / "small", 300)
+    telemetry.event("large", text="x" * 300)
+    telemetry.event("small")
+    telemetry.configure("", 0)
+    assert [line["name"] for line in lines(tmp_path / "small")] == ["small"]
+
+
+def test_a_failing_sdk_fails_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("exporter")
+
+    monkeypatch.setattr(telemetry, "_tell", fail)
+    monkeypatch.setattr(telemetry, "_load_counter", {"told": SimpleNamespace(add=fail)}.get)
+    telemetry.event("told")
+    telemetry.count("told")
+
+
+def test_where_nobody_listens_nothing_is_imported() -> None:
+    program = """
+import sys
+from fetchstash import telemetry
+telemetry.event("a", b=1); telemetry.count("c")
+with telemetry.span("d"): pass
+assert not [name for name in sys.modules if name.startswith("opentelemetry")]
+"""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-P", "-c", program], check=True, env=env, timeout=60)
