@@ -1,9 +1,58 @@
-"""What every test shares."""
+"""What every test shares: the event loop, and a site on loopback."""
+
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
 
 import pytest
+
+# Modules that tests share stand beside them. At the end of the path: the fetchstash that is installed goes before the checkout's.
+sys.path.append(str(Path(__file__).parents[1]))
+
+from tests.loopback import Page, Site
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     """Run async tests on asyncio, as the server does."""
     return "asyncio"
+
+
+@pytest.fixture
+def site() -> Generator[Site]:
+    """Serve a site for one test."""
+    it = Site()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            it.asked.append(self.path)
+            page = it.pages.get(self.path, Page(b"not here", {"Content-Type": "text/plain"}, 404))
+            if page.script:
+                page.script(self)
+                return
+            with suppress(OSError):
+                self.send_response(page.status)
+                for name, value in page.headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(page.body)))
+                self.end_headers()
+                self.wfile.write(page.body)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    it.port = server.server_address[1]
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield it
+    server.shutdown()
+    server.server_close()
+    thread.join(5)

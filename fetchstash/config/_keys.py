@@ -1,9 +1,9 @@
 """Every setting: its room, its type and default (the room's own), its meaning and its bounds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from fetchstash.fetch import FetchLimits
 from fetchstash.handlers import ExtractLimits
@@ -70,7 +70,7 @@ class Key:
 
 
 _MIB = 2**20
-_DEFAULTS: Mapping[str, tuple[Any, ...]] = {
+_DEFAULTS: Mapping[str, tuple[object, ...]] = {
     "views": (ViewLimits(), ProfileChoice()),
     "fetch": (FetchLimits(),),
     "store": (StoreLimits(Path()),),
@@ -158,27 +158,22 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
 COUNTING_BYTES = frozenset({"vscode", "copilot"})
 
 
-def _keys() -> dict[str, Key]:
-    """Join the rooms' fields, types and defaults with their meanings; a meaning without a field is a fault of this table."""
-    keys: dict[str, Key] = {}
-    for section, defaults in _DEFAULTS.items():
-        for room in defaults:
-            hints = get_type_hints(type(room))
-            for f in fields(room):
-                path = f"{section}.{f.name}"
-                if path not in _MEANINGS:
-                    continue
-                meaning, low, high = _MEANINGS[path]
-                default = "" if path == "store.folder" else getattr(room, f.name)
-                kind = type(default)
-                item = type(default[0]) if kind is tuple and default else str if kind is tuple else None
-                choices = tuple(PROFILES) if path == "views.profile" else ()
-                if path == "ingest.router":
-                    choices = hints["router"].__args__
-                if kind is int and hints[f.name] is float:
-                    kind = float
-                keys[path] = Key(section, f.name, meaning, kind, item, default, choices, low, high)
-    return {path: keys[path] for path in _MEANINGS}
+_CHOICES: Mapping[str, tuple[str, ...]] = {"views.profile": tuple(PROFILES), "ingest.router": ("on", "shadow")}
 
 
-KEYS: Mapping[str, Key] = _keys()
+def _key(path: str) -> Key:
+    """Join a meaning with the room's own field: its type and its default."""
+    section, _, name = path.partition(".")
+    room = next(room for room in _DEFAULTS[section] if hasattr(room, name))
+    hint = get_type_hints(type(room))[name]
+    kind, item = hint, None
+    if get_origin(hint) is tuple:
+        kind, item = tuple, get_args(hint)[0]
+    elif hint is Path or path in _CHOICES:
+        kind = str
+    meaning, low, high = _MEANINGS[path]
+    default = "" if hint is Path else getattr(room, name)
+    return Key(section, name, meaning, kind, item, default, _CHOICES.get(path, ()), low, high)
+
+
+KEYS: Mapping[str, Key] = {path: _key(path) for path in _MEANINGS}

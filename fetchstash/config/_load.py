@@ -71,14 +71,15 @@ def _settings(values: Mapping[str, Any], origins: Mapping[str, str]) -> Settings
     views = section("views")
     profile = views.pop("profile")
     store = section("store")
+    context = PreviewLimits(**section("context"))
     return Settings(
         profile=profile,
         views=ViewLimits(**views, count_bytes=profile in COUNTING_BYTES),
         fetch=FetchLimits(**section("fetch")),
         store=StoreLimits(folder=Path(store.pop("folder")).expanduser(), **store),
         ingest=IngestLimits(**section("ingest")),
-        extract=ExtractLimits(**section("extract")),
-        context=PreviewLimits(**section("context")),
+        extract=ExtractLimits(**section("extract"), preview=context),
+        context=context,
         telemetry=TelemetryLimits(**section("telemetry")),
         values=values,
         origins=origins,

@@ -3,13 +3,14 @@
 from fetchstash.views._cut import clip, clip_middle, whole_lines, window
 from fetchstash.views._fetched import Arrival, fetched, fetched_several
 from fetchstash.views._found import Found, Hit, grep, passages, search
-from fetchstash.views._info import info, listing
-from fetchstash.views._limits import MIN_MAX_CHARS, PreviewLimits, ViewLimits
+from fetchstash.views._info import info, listing, picture
+from fetchstash.views._limits import FRAME_CHARS, MIN_MAX_CHARS, PreviewLimits, ViewLimits
 from fetchstash.views._read import Reading, read
 from fetchstash.views._texts import Subject, size
 from fetchstash.views._view import Block, Host, View, error_view
 
 __all__ = [
+    "FRAME_CHARS",
     "MIN_MAX_CHARS",
     "Arrival",
     "Block",
@@ -30,6 +31,7 @@ __all__ = [
     "info",
     "listing",
     "passages",
+    "picture",
     "read",
     "search",
     "size",

@@ -31,7 +31,7 @@ def grep(host: Host, found: Sequence[Found], offset: int, arguments: Mapping[str
     """
     default = host.limits.short_max_chars
     limit = host.max_chars(max_chars, default)
-    more = {"maxChars": None if max_chars in (None, default) else max_chars}
+    more = host.said(max_chars, default)
 
     def view(limit: int) -> list[Block]:
         blocks, shown = _matches(host, found, limit)

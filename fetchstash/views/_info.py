@@ -48,3 +48,10 @@ def _plain(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return "; ".join(str(item) for item in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return str(value)
+
+
+def picture(subject: Subject, data: bytes, media_type: str, width: int, height: int, *, page: int | None) -> View:
+    """Return a picture under the line that says what it is of."""
+    what = f"page {page} as a picture" if page is not None else "picture"
+    head = (f"[{subject.ref}: {what}, {width}×{height} px]",)
+    return View((Block(head),), (subject.facts,), ((data, media_type),))

@@ -18,7 +18,7 @@ class Reading:
     characters. ``start`` and ``end`` are what was asked for in ``unit``, resolved: lines, pages and rows from 1 and both included,
     chars and bytes from 0 and end excluded. ``count`` says how many units there are in what ``path`` names ("": the whole text).
     ``char`` is where the part begins, in characters, counted in what ``char_path`` names. ``page_ends``: where in ``text`` each
-    page ends, for unit "pages".
+    page ends, for unit "pages". ``bytes_per_line``: the text is a dump of so many bytes a line (0: it is not).
     """
 
     subject: Subject
@@ -33,6 +33,7 @@ class Reading:
     path: str = ""
     char_path: str = ""
     page_ends: tuple[int, ...] = ()
+    bytes_per_line: int = 0
 
 
 _WORDS: Mapping[Unit, str] = {"lines": "lines", "chars": "characters", "bytes": "bytes", "pages": "pages", "rows": "rows"}
@@ -42,7 +43,7 @@ def read(host: Host, reading: Reading, max_chars: int | None = None) -> View:
     """Return the view of a part, cut at the last whole unit that fits. Raises BadArgument for a maxChars under 200."""
     default = host.limits.default_max_chars
     applied = host.max_chars(max_chars, default)
-    more = {"maxChars": None if max_chars in (None, default) else max_chars}
+    more = host.said(max_chars, default)
 
     def view(limit: int) -> View:
         shown = _cut(host, reading, limit)
@@ -69,7 +70,7 @@ def read(host: Host, reading: Reading, max_chars: int | None = None) -> View:
 def _cut(host: Host, reading: Reading, limit: int) -> int:
     """Return how many characters to show: whole units, or a piece of the first where not even that fits."""
     fits = prefix_length(reading.text, limit, host.measure)
-    if fits == reading.total or reading.unit in ("chars", "bytes"):
+    if fits == reading.total or (reading.unit in ("chars", "bytes") and not reading.bytes_per_line):
         return fits
     if reading.unit == "pages":
         return max((end for end in reading.page_ends if end <= fits), default=0) or fits
@@ -78,6 +79,8 @@ def _cut(host: Host, reading: Reading, limit: int) -> int:
 
 def _units(reading: Reading, body: str) -> int:
     """Return how many whole units ``body`` holds."""
+    if reading.bytes_per_line:
+        return min(body.count("\n") * reading.bytes_per_line, reading.end - reading.start)
     if reading.unit == "chars":
         return len(body)
     if reading.unit == "bytes":

@@ -78,6 +78,10 @@ class Host:
             raise BadArgument(f"maxChars is {asked}, and the least is {MIN_MAX_CHARS}.", "Ask for more, or leave it out.")
         return min(default if asked is None else asked, self.limits.max_chars_ceiling)
 
+    def said(self, asked: int | None, default: int) -> Mapping[str, object]:
+        """Return maxChars as the next call has to say it: not at all where it was the default."""
+        return {"maxChars": None if self.max_chars(asked, default) == self.max_chars(None, default) else asked}
+
     def over(self, frame: str, allowed: int = FRAME_CHARS) -> int:
         """Return by how much a frame is longer than allowed: the body gives that up, so that the whole stays in its bound."""
         extra = STRUCTURED_FRAME if self.limits.structured else 0

@@ -1,0 +1,42 @@
+"""Flags for the settings: the same table that the environment and the file are read by."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from fetchstash.config import KEYS, Key, Settings, load
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PREFIX = "setting__"
+
+
+def setting_flags(command: F) -> F:
+    """Add ``--config`` and a flag for each setting of views, fetch, store and ingest to a command."""
+    for key in reversed(tuple(KEYS.values())):
+        if key.flag:
+            command = _option(key)(command)
+    file = click.option("--config", "config_file", type=click.Path(path_type=Path), help="Settings file.")
+    return file(command)
+
+
+def _option(key: Key) -> Callable[[F], F]:
+    name = _PREFIX + key.path.replace(".", "__")
+    if key.kind is bool:
+        return click.option(f"--{key.flag}/--no-{key.flag}", name, default=None, help=f"{key.meaning}.")
+    shown = "TEXT" if (key.item or key.kind) is str else "NUMBER"
+    return click.option(f"--{key.flag}", name, multiple=key.kind is tuple, metavar=shown, help=f"{key.meaning}.")
+
+
+def take_settings(given: dict[str, Any], environment: dict[str, str]) -> Settings:
+    """Take the flags out of a command's arguments and read the settings. Raises BadArgument."""
+    file = given.pop("config_file", None)
+    arguments: dict[str, Any] = {}
+    for name in [name for name in given if name.startswith(_PREFIX)]:
+        value = given.pop(name)
+        if value not in (None, ()):
+            section, _, key = name.removeprefix(_PREFIX).partition("__")
+            arguments[f"{section}.{key}"] = value
+    return load(arguments, environment, file)

@@ -1,0 +1,72 @@
+"""Arguments from a model, checked against a tool's schema: the first thing that is wrong is told in one line."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from fetchstash.errors import BadArgument
+from fetchstash.server._tools import Schema, ToolSpec
+from fetchstash.views import clip
+
+_WORDS = {"string": "a string", "integer": "a whole number", "boolean": "true or false", "array": "a list of strings"}
+
+
+def checked(tool: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments with the defaults filled in; a null is an argument that was not given.
+
+    Raises BadArgument for an unknown or missing name, a wrong type, a value outside its bounds, or two where one is wanted.
+    """
+    given = {name: value for name, value in arguments.items() if value is not None}
+    for name in given:
+        if name not in tool.properties:
+            nearest = difflib.get_close_matches(name, list(tool.properties), n=1, cutoff=0)[0]
+            raise BadArgument(f"{tool.name} has no argument {clip(name, 60)!r}.", f"Did you mean {nearest}?")
+    for name in tool.required:
+        if name not in given:
+            raise BadArgument(f"{tool.name} needs {name}.", f"Give {name}.")
+    if tool.one_of and sum(name in given for name in tool.one_of) != 1:
+        names = " and ".join(tool.one_of)
+        raise BadArgument(f"{tool.name} needs exactly one of {names}.", f"Give {' or '.join(tool.one_of)}.")
+    for name, value in given.items():
+        _check(name, value, tool.properties[name])
+    defaults = {name: schema["default"] for name, schema in tool.properties.items() if "default" in schema}
+    return {**dict.fromkeys(tool.properties), **defaults, **given}
+
+
+def _check(name: str, value: Any, schema: Schema) -> None:
+    kind = schema["type"]
+    if not _is(value, kind):
+        raise BadArgument(f"{name} is {_shown(value)}.", f"It must be {_WORDS[kind]}.")
+    if kind == "string":
+        _check_text(name, value, schema)
+    elif kind == "integer":
+        low, high = schema["minimum"], schema.get("maximum")
+        if value < low or (high is not None and value > high):
+            bounds = f"from {low} to {high}" if high is not None else f"{low} at the least"
+            raise BadArgument(f"{name} is {value}.", f"It must be {bounds}.")
+    elif kind == "array":
+        items = cast("Sequence[Any]", value)
+        low, high = schema["minItems"], schema["maxItems"]
+        if not low <= len(items) <= high:
+            raise BadArgument(f"{name} has {len(items)} items.", f"Give {low} to {high}.")
+        for item in items:
+            _check(f"An item of {name}", item, schema["items"])
+
+
+def _check_text(name: str, value: str, schema: Schema) -> None:
+    if "enum" in schema and value not in schema["enum"]:
+        raise BadArgument(f"{name} is {_shown(value)}.", f"It must be one of {', '.join(schema['enum'])}.")
+    if len(value) > schema.get("maxLength", len(value)):
+        raise BadArgument(f"{name} has {len(value)} characters.", f"Give {schema['maxLength']} at the most.")
+    if any("\ud800" <= char <= "\udfff" for char in value):
+        raise BadArgument(f"{name} holds half a character (a lone surrogate).", "Send well-formed Unicode.")
+
+
+def _is(value: Any, kind: str) -> bool:
+    if kind == "integer":
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, {"string": str, "boolean": bool, "array": list}[kind])
+
+
+def _shown(value: Any) -> str:
+    return clip(repr(value), 80)

@@ -1,0 +1,182 @@
+"""The server: MCP requests in, views of one Stash out."""
+
+import difflib
+import logging
+from base64 import b64encode
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp.server import CacheHint, Server, ServerRequestContext
+from mcp.shared.exceptions import MCPError
+
+from fetchstash import __version__
+from fetchstash.config import Settings
+from fetchstash.errors import BadArgument, FetchstashError, Internal
+from fetchstash.fetch import Progress
+from fetchstash.hygiene import clean_line
+from fetchstash.server._arguments import checked
+from fetchstash.server._call import CALLS
+from fetchstash.server._tools import ToolSpec, tool_specs
+from fetchstash.stash import Stash
+from fetchstash.store import REF_PREFIX
+from fetchstash.views import FRAME_CHARS, View, clip, error_view
+
+TEMPLATE = "fetchstash://artifact/{artifact_ref}"
+COMPLETIONS = 100
+"""Values of one completion at the most (MCP, completion/complete)."""
+
+# The list of tools and of templates stays the same as long as the server runs; artifacts are the caller's own.
+_LASTING = CacheHint(ttl_ms=3_600_000, scope="public")
+_INSTRUCTIONS = (
+    "Fetch with fetch_content. What does not fit comes as a preview and an artifact_ref: find the place with artifact_grep or "
+    "artifact_search, and read just that with artifact_slice or get_search_content."
+)
+_log = logging.getLogger("fetchstash.server")
+
+Context = ServerRequestContext["LazyStash", Any]
+
+
+class LazyStash:
+    """The one Stash of a server, opened on the first call, so that a host sees the tools sooner.
+
+    ``local``: the server's clients share our file system, and are given paths.
+    """
+
+    def __init__(self, settings: Settings, *, local: bool = True) -> None:
+        self.settings = settings
+        self._local = local
+        self._stack = AsyncExitStack()
+        self._lock = anyio.Lock()
+        self._stash: Stash | None = None
+
+    async def get(self) -> Stash:
+        """Return the Stash; a failure to open it is told, and the next call tries again."""
+        async with self._lock:
+            if self._stash is None:
+                self._stash = await self._stack.enter_async_context(Stash.open(self.settings, local=self._local))
+            return self._stash
+
+    async def aclose(self) -> None:
+        """Close it if it was opened."""
+        await self._stack.aclose()
+
+
+def build_server(stash: LazyStash) -> Server[LazyStash]:
+    """Return a server of both protocol eras; when it ends it closes ``stash``."""
+    settings = stash.settings
+    specs = {spec.name: spec for spec in tool_specs(settings)}
+    tools = [_tool(spec, settings) for spec in specs.values()]
+
+    @asynccontextmanager
+    async def lifespan(_: Server[LazyStash]) -> AsyncGenerator[LazyStash]:
+        try:
+            yield stash
+        finally:
+            await stash.aclose()
+
+    async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        async with anyio.create_task_group() as reports:
+
+            def progress(done: int, total: int | None) -> None:
+                reports.start_soon(ctx.session.report_progress, done, total)
+
+            view, meta = await _answer(specs, ctx, params, progress)
+            return _result(view, meta, structured=settings.views.structured)
+        raise AssertionError  # a task group passes every exception on; type checkers cannot know
+
+    async def list_templates(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
+        template = types.ResourceTemplate(
+            uri_template=TEMPLATE, name="artifact", description="The stored text of an artifact.", mime_type="text/plain"
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[template])
+
+    async def list_resources(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+        return types.ListResourcesResult(resources=[])
+
+    async def read_resource(ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        prefix = TEMPLATE.partition("{")[0]
+        uri = str(params.uri)
+        try:
+            if not uri.startswith(prefix + REF_PREFIX):
+                raise BadArgument(f"There is no resource {clip(uri, 120)!r}.", f"Use {TEMPLATE}.")
+            view = await (await ctx.lifespan_context.get()).read(uri.removeprefix(prefix), 0, settings.views.max_chars_ceiling)
+        except FetchstashError as error:
+            raise MCPError(types.INVALID_PARAMS, clean_line(error.line())) from None
+        contents = types.TextResourceContents(uri=params.uri, mime_type="text/plain", text=view.text)
+        return types.ReadResourceResult(contents=[contents])
+
+    async def complete(ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+        listing = await (await ctx.lifespan_context.get()).store.list(limit=10 * COMPLETIONS)
+        values = [facts.artifact_ref for facts in listing.facts if facts.artifact_ref.startswith(params.argument.value)]
+        return types.CompleteResult(completion=types.Completion(values=values[:COMPLETIONS], has_more=len(values) > COMPLETIONS))
+
+    return Server(
+        "fetchstash",
+        version=__version__,
+        instructions=_INSTRUCTIONS,
+        lifespan=lifespan,
+        cache_hints={"tools/list": _LASTING, "resources/templates/list": _LASTING, "server/discover": _LASTING},
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+        on_completion=complete,
+    )
+
+
+def _tool(spec: ToolSpec, settings: Settings) -> types.Tool:
+    meta: dict[str, Any] = {}
+    if settings.profile == "claude-code" and spec.body:
+        # Claude Code spills longer results to a file; this raises its limit to ours.
+        meta["anthropic/maxResultSizeChars"] = settings.views.max_chars_ceiling + FRAME_CHARS
+    output = {"type": "object", "properties": {"result": {"type": "string"}}, "required": ["result"]}
+    return types.Tool(
+        name=spec.name,
+        description=spec.description,
+        input_schema=spec.input_schema,
+        output_schema=output if settings.views.structured else None,
+        annotations=types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=spec.open_world),
+        _meta=meta or None,
+    )
+
+
+async def _answer(
+    specs: Mapping[str, ToolSpec], ctx: Context, params: types.CallToolRequestParams, progress: Progress
+) -> tuple[View, dict[str, Any]]:
+    """Answer a call; whatever goes wrong is one line, with its facts for ``_meta``, and the server lives on."""
+    try:
+        spec = specs.get(params.name)
+        if spec is None:
+            nearest = difflib.get_close_matches(params.name, list(specs), n=1, cutoff=0)[0]
+            raise BadArgument(f"There is no tool {clip(params.name, 60)!r}.", f"Did you mean {nearest}?")  # noqa: TRY301
+        given = checked(spec, params.arguments or {})
+        return await CALLS[spec.name](await ctx.lifespan_context.get(), given, progress), {}
+    except FetchstashError as error:
+        told = error
+    except Exception:  # noqa: BLE001 - a fault of ours must not end the server
+        _log.exception("%s failed", params.name)
+        told = Internal("Something went wrong inside fetchstash.", "Try again; the server's log has the details.")
+    return error_view(told), {"fetchstash/error": {"code": told.code, **told.details}}
+
+
+def _result(view: View, meta: dict[str, Any], *, structured: bool) -> types.CallToolResult:
+    # The SDK dies of a lone surrogate. Stored text has none; an error may quote what the model sent.
+    text = view.text.encode("utf-8", "replace").decode("utf-8")
+    content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
+    content += [
+        types.ImageContent(type="image", data=b64encode(data).decode("ascii"), mime_type=media_type)
+        for data, media_type in view.pictures
+    ]
+    return types.CallToolResult(
+        content=content,
+        structured_content={"result": text} if structured and not view.is_error else None,
+        is_error=view.is_error,
+        _meta={"fetchstash/artifact": list(view.facts), **meta},
+    )

@@ -1,0 +1,33 @@
+"""Serving over stdin and stdout: the host starts us, and nothing but JSON-RPC goes to stdout."""
+
+import logging
+import os
+import signal
+import sys
+
+import anyio
+from mcp.server.stdio import stdio_server
+
+from fetchstash.config import Settings
+from fetchstash.server._server import LazyStash, build_server
+
+
+async def serve_stdio(settings: Settings) -> None:
+    """Serve until the host closes our stdin or ends us; then close the store, and clean it up where it is ephemeral."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    stash = LazyStash(settings)
+    server = build_server(stash)
+    async with anyio.create_task_group() as tasks:
+        if sys.platform != "win32":
+            tasks.start_soon(_end_on_signal, stash)
+        async with stdio_server() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+        tasks.cancel_scope.cancel()
+
+
+async def _end_on_signal(stash: LazyStash) -> None:
+    """Close the stash and leave at once: the thread that reads stdin is blocked until the host writes, so no task can end it."""
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for number in signals:
+            await stash.aclose()
+            os._exit(128 + number)

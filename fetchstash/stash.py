@@ -1,1 +1,0 @@
-"""Stash: the one place where fetch, handlers and store meet."""

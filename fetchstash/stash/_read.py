@@ -1,0 +1,93 @@
+"""From a part that is asked for to a Reading that views can cut and frame."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fetchstash.errors import BadArgument, OutOfRange
+from fetchstash.ranges import Heading, Unit
+from fetchstash.stash import _parts
+from fetchstash.store import Facts, TextReader
+from fetchstash.views import Reading, Subject
+
+_HEX_ROW = 16
+
+
+def answered_by_handler(facts: Facts, path: str) -> bool:
+    """Return whether a path names something that the handler must find: a JSON value, or a member of an archive."""
+    if not path:
+        return False
+    structured = facts.content_kind in ("json", "jsonl", "yaml", "xml") and path[0] in "/$"
+    return structured or facts.content_kind in ("archive", "email")
+
+
+async def onwards(reader: TextReader, subject: Subject, offset: int, reach: int) -> Reading:
+    """Return the text from character ``offset`` on."""
+    if offset > reader.chars or (offset == reader.chars and offset):
+        raise OutOfRange(f"There are {reader.chars} characters, and offset is {offset}.", f"Use an offset under {reader.chars}.")
+    text = await reader.read_chars(offset, offset + reach)
+    rest = reader.chars - offset
+    return Reading(subject, "get_search_content", text, rest, "chars", offset, reader.chars, reader.chars, offset)
+
+
+async def part(
+    reader: TextReader,
+    subject: Subject,
+    outline: Sequence[Heading],
+    path: str,
+    unit: Unit,
+    start: int | None,
+    end: int | None,
+    reach: int,
+) -> Reading:
+    """Return lines, characters, pages or rows of the text, or of the heading or sheet that ``path`` names."""
+    span = await _parts.span(reader, outline, path, unit, start, end)
+    text = await reader.read_chars(span.start, min(span.end, span.start + reach))
+    return Reading(
+        subject=subject,
+        tool="artifact_slice",
+        text=text,
+        total=span.end - span.start,
+        unit=unit,
+        start=span.first,
+        end=span.last,
+        count=span.count,
+        char=span.start,
+        path=path,
+        page_ends=span.pages,
+    )
+
+
+def of_value(text: str, subject: Subject, path: str, unit: Unit, start: int | None, end: int | None) -> Reading:
+    """Return lines or characters of a text that is no part of the stored one: a JSON value, a member."""
+    if unit == "chars":
+        first, last = _parts.half_open(start, end, len(text), "characters")
+        part, count, char = text[first:last], len(text), first
+    elif unit == "lines":
+        lines = text.splitlines(keepends=True)
+        first, last = _parts.closed(start, end, len(lines), "lines")
+        part, count = "".join(lines[first - 1 : last]), len(lines)
+        char = sum(map(len, lines[: first - 1]))
+    else:
+        raise BadArgument(f"This part is not counted in {unit}.", 'Use unit="lines" or unit="chars".')
+    return Reading(subject, "artifact_slice", part, len(part), unit, first, last, count, char, path, path)
+
+
+def hex_dump(raw: Path, subject: Subject, start: int | None, end: int | None, reach: int) -> Reading:
+    """Return the raw bytes [start, end) of an artifact without text, sixteen a line."""
+    first, last = _parts.half_open(start, end, subject.size_bytes, "bytes")
+    with raw.open("rb") as file:
+        file.seek(first)
+        data = file.read(min(last - first, reach))  # a byte takes more than one character
+    rows = [(first + at, data[at : at + _HEX_ROW]) for at in range(0, len(data), _HEX_ROW)]
+    text = "".join(f"{at:08x}  {row.hex(' '):<{3 * _HEX_ROW - 1}}  {_printable(row):<{_HEX_ROW}}\n" for at, row in rows)
+    whole = -(-(last - first) // _HEX_ROW) * len(f"{0:08x}  {'':<{3 * _HEX_ROW - 1}}  {'':<{_HEX_ROW}}\n")
+    return Reading(subject, "artifact_slice", text, whole, "bytes", first, last, subject.size_bytes, 0, bytes_per_line=_HEX_ROW)
+
+
+def _printable(row: bytes) -> str:
+    return "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
+
+
+def past_the_matches(offset: int, total: int) -> OutOfRange:
+    """Return the error for a grep that goes on behind the last match."""
+    return OutOfRange(f"There are {total} matches, and offset is {offset}.", f"Use an offset under {total}.")

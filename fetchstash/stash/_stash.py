@@ -1,0 +1,377 @@
+"""Stash: fetch, take in, read back."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from fetchstash import telemetry, views
+from fetchstash.config import Settings, load
+from fetchstash.errors import BadArgument, ExpiredRef, FetchstashError, NoText, Refused, UnknownRef
+from fetchstash.fetch import Cached, Fetcher, Progress, open_fetcher
+from fetchstash.handlers import Extractor, Hints, Picture, Render, WorkerPool, route_file
+from fetchstash.ranges import Unit
+from fetchstash.stash import _read
+from fetchstash.stash._subject import decision_of, subject_of, with_findings, with_response
+from fetchstash.store import ArtifactStore, Facts, GrepQuery, Listing, Passage, TextReader, open_store
+from fetchstash.views import Arrival, Found, Hit, Host, Subject, View
+
+MAX_URLS = 10
+MAX_REFS = 10
+FOCUS_PASSAGES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Stash:
+    """Fetches content, keeps it, and shows bounded views of it. ``async with Stash.open() as stash``.
+
+    Every method raises the errors of fetchstash.errors and nothing else. Views are made for ``host``.
+    """
+
+    settings: Settings
+    host: Host
+    fetcher: Fetcher
+    extractor: Extractor
+    store: ArtifactStore
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, settings: Settings | None = None, *, local: bool = True) -> AsyncGenerator["Stash"]:
+        """Open the store and get ready to fetch. ``local``: whoever reads the views shares our file system."""
+        settings = settings or load()
+        telemetry.configure(settings.telemetry.event_log, settings.telemetry.event_log_max_bytes)
+        fetcher = open_fetcher(settings.fetch)
+        extractor = WorkerPool(settings.extract)
+        try:
+            store = await open_store(settings.store)
+            try:
+                yield cls(settings, Host(settings.views, local), fetcher, extractor, store)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await store.aclose()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await extractor.aclose()
+                await fetcher.aclose()
+
+    # --- taking in --------------------------------------------------------------------------------------------------
+
+    async def fetch(
+        self,
+        urls: Sequence[str],
+        *,
+        focus: str = "",
+        max_chars: int | None = None,
+        refresh: bool = False,
+        progress: Progress | None = None,
+    ) -> View:
+        """Fetch one URL, or up to ten in parallel, and show what came: whole where it fits, else a preview and a reference.
+
+        ``focus`` says in words what the caller is after; ``refresh`` asks the server even where a kept copy is still fresh. One URL
+        that fails raises its error; of several each that fails has its line, and none spoils the others.
+        """
+        if not 1 <= len(urls) <= MAX_URLS:
+            raise BadArgument(f"There are {len(urls)} urls.", f"Give 1 to {MAX_URLS}.")
+        limit = self.host.max_chars(max_chars, self.host.limits.inline_threshold)
+        if len(urls) == 1:
+            facts = await self._take_in_url(urls[0], refresh=refresh, progress=progress)
+            return views.fetched(self.host, await self._arrival(facts, focus, limit), max_chars)
+        results: list[Arrival | FetchstashError] = [BadArgument("Nothing came.", "Try again.")] * len(urls)
+
+        async def one(position: int) -> None:
+            try:
+                facts = await self._take_in_url(urls[position], refresh=refresh, progress=None)
+                results[position] = await self._arrival(facts, focus, limit)
+            except FetchstashError as error:
+                results[position] = error
+            if progress:
+                progress(sum(not isinstance(result, BadArgument) for result in results), len(urls))
+
+        async with anyio.create_task_group() as tasks:
+            for position in range(len(urls)):
+                tasks.start_soon(one, position)
+        return views.fetched_several(self.host, results, max_chars)
+
+    async def add_file(self, path: Path, *, focus: str = "", max_chars: int | None = None) -> View:
+        """Take in a file of this machine, as ``fetch`` does a URL. It must lie in one of ``ingest.read_roots``."""
+        copy = await anyio.to_thread.run_sync(self._copy, path)
+        try:
+            facts = await self._take_in(copy, Hints(name=path.name), Facts(), url="")
+        finally:
+            copy.unlink(missing_ok=True)
+        limit = self.host.max_chars(max_chars, self.host.limits.inline_threshold)
+        return views.fetched(self.host, await self._arrival(facts, focus, limit), max_chars)
+
+    def _copy(self, path: Path) -> Path:
+        """Copy a file that may be read to the spool. Resolving first means that a link cannot lead out of the roots."""
+        roots = [Path(root).expanduser().resolve() for root in self.settings.ingest.read_roots]
+        try:
+            real = path.expanduser().resolve(strict=True)
+        except OSError:
+            raise BadArgument(f"There is no file {path}.", "Give the path of one that is there.") from None
+        if not any(real.is_relative_to(root) for root in roots):
+            raise Refused(
+                f"{path} is in no folder that may be read.", "Name its folder with --read-root when fetchstash is started."
+            )
+        if not real.is_file():
+            raise BadArgument(f"{path} is no regular file.", "Give the path of a file.")
+        copy = self.store.spool / f"add-{real.name[:40]}-{id(real):x}"
+        try:
+            shutil.copyfile(real, copy)
+        except OSError as error:
+            copy.unlink(missing_ok=True)
+            raise BadArgument(f"{path} cannot be read: {error.strerror}.", "Mend its permissions, or give another.") from None
+        return copy
+
+    async def _take_in_url(self, url: str, *, refresh: bool, progress: Progress | None) -> Facts:
+        known = None if refresh else await self._known(url)
+        fetched = await self.fetcher.fetch(url, self.store.spool, cached=_validators(known), progress=progress)
+        if fetched.path is None:
+            assert known is not None  # only a conditional request is answered without a body
+            return await self.store.touch(known.artifact_ref)
+        try:
+            telemetry.count("bytes_in", fetched.size_bytes)
+            before = known or await self._known(url)
+            if before is not None and _same(before, renewed := with_response(before, fetched), fetched.sha256):
+                return await self.store.touch(before.artifact_ref, renewed)
+            hints = Hints(
+                url=fetched.masked_final_url,
+                declared_type=fetched.headers.get("content-type", ""),
+                name=fetched.name,
+            )
+            return await self._take_in(fetched.path, hints, with_response(Facts(), fetched), url=fetched.url)
+        finally:
+            fetched.path.unlink(missing_ok=True)
+
+    async def _known(self, url: str) -> Facts | None:
+        """Return what is kept of this URL."""
+        try:
+            return await self.store.get(url)
+        except (UnknownRef, ExpiredRef):
+            return None
+
+    async def _take_in(self, raw: Path, hints: Hints, facts: Facts, *, url: str) -> Facts:
+        """Route, extract and keep one file."""
+        shadow = self.settings.ingest.router == "shadow"
+        headers = {"content-type": hints.declared_type} if hints.declared_type else {}
+        decision = await anyio.to_thread.run_sync(lambda: route_file(raw, headers, hints.url or hints.name, shadow=shadow))
+        hints = replace(hints, charset=decision.charset)
+        extraction = await self.extractor.extract(raw, decision, hints, self.store.spool)
+        threshold = self.host.limits.inline_threshold
+        facts = with_findings(facts, decision, extraction, name=hints.name, inline_threshold=threshold)
+        try:
+            kept = await self.store.put(raw, extraction.text, facts, extraction.ranges, url=url)
+        finally:
+            if extraction.text is not None:
+                extraction.text.unlink(missing_ok=True)
+        telemetry.event(
+            "ingest.decision",
+            artifact_ref=kept.artifact_ref,
+            content_kind=kept.content_kind,
+            media_type=kept.media_type,
+            declared_type=kept.declared_type,
+            decided_by=kept.decided_by,
+            evidence=list(kept.evidence),
+            handler=kept.handler,
+            shadow=shadow,
+        )
+        telemetry.count("extracted_chars", kept.extracted_chars or 0)
+        return kept
+
+    async def _arrival(self, facts: Facts, focus: str, limit: int) -> Arrival:
+        """Return what a view of a fetch needs: the text's beginning, and a better glimpse of a text that does not fit."""
+        subject = subject_of(facts, local=self.host.local)
+        if facts.extracted_chars is None:
+            return Arrival(subject, picture=await self._picture_of(facts))
+        async with self._text(facts.artifact_ref) as reader:
+            text = await reader.read_chars(0, limit + 1)
+            if len(text) == reader.chars and self.host.measure(text) <= limit:
+                return Arrival(subject, text)
+            glimpse = reader.ranges.preview
+            if focus.strip():
+                ranked = await reader.rank(focus, FOCUS_PASSAGES)
+                hits = [Hit(subject, p.first_line, p.last_line, p.text) for p in ranked]
+                glimpse = views.passages(hits, min(self.host.limits.preview_chars, limit), self.host)[0] or glimpse
+            return Arrival(subject, text, glimpse)
+
+    async def _picture_of(self, facts: Facts) -> tuple[bytes, str] | None:
+        if facts.content_kind != "image" or facts.extraction_error:
+            return None
+        try:
+            found = await self._handler_part(facts, render="image")
+        except FetchstashError:
+            return None  # its facts are the result; artifact_slice says why there is no picture
+        return (found.data, found.media_type) if isinstance(found, Picture) else None
+
+    # --- reading back -----------------------------------------------------------------------------------------------
+
+    async def read(self, ref_or_url: str, offset: int = 0, max_chars: int | None = None) -> View:
+        """Show the stored text from character ``offset`` on."""
+        facts = await self.store.get(ref_or_url)
+        async with self._text(facts.artifact_ref) as reader:
+            reading = await _read.onwards(reader, self._subject(facts), offset, self._reach(max_chars))
+        return views.read(self.host, reading, max_chars)
+
+    async def slice(
+        self,
+        ref_or_url: str,
+        *,
+        path: str = "",
+        unit: Unit = "lines",
+        start: int | None = None,
+        end: int | None = None,
+        max_chars: int | None = None,
+    ) -> View:
+        """Show exactly a part of an artifact: lines, characters, bytes, pages or rows, of the whole or of what ``path`` names."""
+        facts = await self.store.get(ref_or_url)
+        subject, reach = self._subject(facts), self._reach(max_chars)
+        if _read.answered_by_handler(facts, path):
+            found = await self._handler_part(facts, path=path, unit="chars")
+            if isinstance(found, Picture):
+                raise BadArgument("That part is a picture.", 'Use render="image".')
+            reading = _read.of_value(found.text, subject, path, unit, start, end)
+        elif unit == "bytes" and facts.extracted_chars is None:
+            raw = await self.store.open_raw(facts.artifact_ref)
+            reading = await anyio.to_thread.run_sync(lambda: _read.hex_dump(raw, subject, start, end, reach))
+        else:
+            async with self._text(facts.artifact_ref) as reader:
+                reading = await _read.part(reader, subject, facts.outline, path, unit, start, end, reach)
+        return views.read(self.host, reading, max_chars)
+
+    async def render(self, ref_or_url: str, *, path: str = "", unit: Unit = "pages", start: int | None = None) -> View:
+        """Show a page, or an image, as a picture within the image bounds."""
+        facts = await self.store.get(ref_or_url)
+        found = await self._handler_part(facts, path=path, unit=unit, start=start, end=start, render="image")
+        if not isinstance(found, Picture):
+            raise BadArgument("That part is no picture.", 'Use render="text".')
+        return views.picture(self._subject(facts), found.data, found.media_type, found.width, found.height, page=start)
+
+    async def grep(self, refs_or_urls: Sequence[str], query: GrepQuery, *, max_chars: int | None = None) -> View:
+        """Show the lines of one or several artifacts that match, with their numbers, their context and the count of all."""
+        if not 1 <= len(refs_or_urls) <= MAX_REFS:
+            raise BadArgument(f"There are {len(refs_or_urls)} artifact_refs.", f"Give 1 to {MAX_REFS}.")
+        found: list[Found] = []
+        skip, wanted = query.offset, query.max_matches
+        for ref in refs_or_urls:
+            facts = await self.store.get(ref)
+            async with self._text(facts.artifact_ref) as reader:
+                matches = await reader.grep(replace(query, offset=skip, max_matches=max(wanted, 1)))
+            shown = matches.shown if wanted else 0
+            groups = matches.groups if wanted else ()
+            found.append(Found(self._subject(facts), groups, min(skip, matches.total), matches.total, matches.stopped))
+            skip, wanted = max(skip - matches.total, 0), max(wanted - shown, 0)
+        total = sum(one.total for one in found)
+        if query.offset and query.offset >= total:
+            raise _read.past_the_matches(query.offset, total)
+        return views.grep(self.host, found, query.offset, _arguments(refs_or_urls, query), max_chars)
+
+    async def search(
+        self, query: str, refs_or_urls: Sequence[str] = (), *, max_results: int = 8, max_chars: int | None = None
+    ) -> View:
+        """Show the passages that match ``query`` best, out of the artifacts named or of all the run's."""
+        if len(refs_or_urls) > MAX_REFS:
+            raise BadArgument(f"There are {len(refs_or_urls)} artifact_refs.", f"Give up to {MAX_REFS}.")
+        named = {facts.artifact_ref: facts for facts in [await self.store.get(ref) for ref in refs_or_urls]}
+        ranked = await self.store.search(query, list(named), max_results)
+        searched = len(named) or (await self.store.list(limit=1)).total
+        return views.search(self.host, [await self._hit(passage, named) for passage in ranked], searched, max_chars)
+
+    async def _hit(self, passage: Passage, known: dict[str, Facts]) -> Hit:
+        if passage.artifact_ref not in known:
+            known[passage.artifact_ref] = await self.store.get(passage.artifact_ref)
+        subject = self._subject(known[passage.artifact_ref])
+        return Hit(subject, passage.first_line, passage.last_line, passage.text)
+
+    async def info(self, ref_or_url: str) -> View:
+        """Show the facts, the outline and how to read an artifact."""
+        facts = await self.store.get(ref_or_url)
+        return views.info(self.host, self._subject(facts), facts.outline)
+
+    async def list(self, *, limit: int = 100) -> View:
+        """Show the run's artifacts, newest first."""
+        listing: Listing = await self.store.list(limit=limit)
+        subjects = [self._subject(facts) for facts in listing.facts]
+        return views.listing(self.host, self.settings.store.run, subjects, listing.total)
+
+    async def export(self, ref_or_url: str, target: Path, *, raw: bool = False) -> None:
+        """Write an artifact's whole text, or its bytes as they came, to ``target``, which is replaced at once or not at all."""
+        facts = await self.store.get(ref_or_url)
+        if not raw and facts.extracted_chars is None:
+            raise NoText(f"{facts.artifact_ref} has no text.", "Ask for its bytes with --raw.")
+        source = await self.store.open_raw(facts.artifact_ref) if raw or facts.path is None else Path(facts.path)
+        await anyio.to_thread.run_sync(_replace_with_copy, source, target)
+
+    async def delete(self, ref_or_url: str) -> None:
+        """Forget an artifact."""
+        await self.store.delete((await self.store.get(ref_or_url)).artifact_ref)
+
+    def _subject(self, facts: Facts) -> Subject:
+        return subject_of(facts, local=self.host.local)
+
+    def _reach(self, max_chars: int | None) -> int:
+        """Return how many characters a read needs: one more than fits tells that there are more."""
+        return self.host.max_chars(max_chars, self.host.limits.default_max_chars) + 1
+
+    @asynccontextmanager
+    async def _text(self, ref: str) -> AsyncGenerator[TextReader]:
+        reader = await self.store.open_text(ref)
+        try:
+            yield reader
+        finally:
+            with anyio.CancelScope(shield=True):
+                await reader.aclose()
+
+    async def _handler_part(
+        self,
+        facts: Facts,
+        *,
+        path: str = "",
+        unit: Unit = "pages",
+        start: int | None = None,
+        end: int | None = None,
+        render: Render = "text",
+    ) -> Any:
+        raw = await self.store.open_raw(facts.artifact_ref)
+        return await self.extractor.part(raw, decision_of(facts), path=path, unit=unit, start=start, end=end, render=render)
+
+
+def _validators(known: Facts | None) -> Cached | None:
+    """Return what to ask the server by, whether it still has what is kept whole (RFC 9110, section 13.1)."""
+    if known is None or known.incomplete or known.extraction_error or known.created_at is None:
+        return None
+    return Cached(known.created_at, known.etag, known.last_modified)
+
+
+def _same(known: Facts, renewed: Facts, sha256: str) -> bool:
+    """Return whether the same bytes came again from the same place: then the artifact stays as it is."""
+    same_place = (known.final_url, known.incomplete) == (renewed.final_url, renewed.incomplete)
+    return known.sha256 == sha256 and same_place and not known.extraction_error
+
+
+def _replace_with_copy(source: Path, target: Path) -> None:
+    fd, name = -1, ""
+    try:
+        fd, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}-")
+        with os.fdopen(fd, "wb") as copy, source.open("rb") as file:
+            shutil.copyfileobj(file, copy)
+        Path(name).replace(target)
+    except OSError as error:
+        if name:
+            Path(name).unlink(missing_ok=True)
+        raise BadArgument(f"{target} cannot be written: {error.strerror}.", "Name a file that can.") from None
+
+
+def _arguments(refs_or_urls: Sequence[str], query: GrepQuery) -> dict[str, Any]:
+    """Return the arguments of a grep that were not the default, as the next call repeats them."""
+    default = GrepQuery("")
+    options = ("literal", "ignore_case", "context", "max_matches")
+    refs = {"artifact_ref": refs_or_urls[0]} if len(refs_or_urls) == 1 else {"artifact_refs": list(refs_or_urls)}
+    changed = {name: getattr(query, name) for name in options if getattr(query, name) != getattr(default, name)}
+    return {**refs, "pattern": query.pattern, **changed}

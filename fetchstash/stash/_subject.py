@@ -1,0 +1,109 @@
+"""From the values of the rooms to the facts of an artifact, and from those to what a view has to know."""
+
+from dataclasses import replace
+from typing import cast
+
+from fetchstash.fetch import Fetched
+from fetchstash.handlers import ContentKind, DecidedBy, Decision, Extraction, kind_word
+from fetchstash.hygiene import clean_line
+from fetchstash.store import Facts
+from fetchstash.views import Subject
+
+
+def with_response(facts: Facts, fetched: Fetched) -> Facts:
+    """Return ``facts`` with what a response told. Header values are somebody else's text: they come out clean, on one line."""
+    return replace(
+        facts,
+        source_url=clean_line(fetched.masked_url),
+        final_url=clean_line(fetched.masked_final_url),
+        http_status=fetched.status,
+        etag=clean_line(fetched.headers.get("etag", "")),
+        last_modified=clean_line(fetched.headers.get("last-modified", "")),
+        incomplete=clean_line(fetched.incomplete),
+    )
+
+
+def with_findings(facts: Facts, decision: Decision, extraction: Extraction, *, name: str, inline_threshold: int) -> Facts:
+    """Return ``facts`` with what the bytes told: the router's decision and the handler's findings, clean and on one line."""
+    has_text = extraction.text is not None
+    return replace(
+        facts,
+        content_kind=decision.kind,
+        media_type=extraction.media_type or decision.media_type,
+        declared_type=clean_line(decision.declared_type),
+        name=clean_line(name),
+        handler=extraction.handler,
+        title=clean_line(extraction.title),
+        language=clean_line(extraction.language),
+        author=clean_line(extraction.author),
+        published=clean_line(extraction.published),
+        extracted_chars=extraction.chars if has_text else None,
+        extraction_truncated=extraction.truncated,
+        extraction_error=clean_line(extraction.error),
+        text_lines=extraction.lines if has_text else None,
+        text_tokens=extraction.tokens if has_text else None,
+        text_tokens_exact=extraction.tokens_exact,
+        page_range=(1, len(extraction.ranges.pages)) if extraction.ranges.pages else None,
+        pages=extraction.pages,
+        sheets=extraction.sheets,
+        rows=extraction.rows,
+        columns=extraction.columns,
+        members=extraction.members,
+        width=extraction.width,
+        height=extraction.height,
+        outline=extraction.outline,
+        decided_by=decision.decided_by,
+        evidence=tuple(clean_line(item) for item in decision.evidence),
+        mismatch=decision.mismatch,
+        hidden_removed=extraction.hidden_removed,
+        is_oversized=has_text and extraction.chars > inline_threshold,
+        structure_info=clean_line(extraction.structure_info),
+    )
+
+
+def decision_of(facts: Facts) -> Decision:
+    """Return what the router decided when the artifact was taken in."""
+    return Decision(
+        kind=cast("ContentKind", facts.content_kind),
+        media_type=facts.media_type,
+        declared_type=facts.declared_type,
+        decided_by=cast("DecidedBy", facts.decided_by),
+        evidence=facts.evidence,
+        mismatch=facts.mismatch,
+    )
+
+
+def dimension(facts: Facts) -> str:
+    """Return the size of a document in its own terms: "pages 48", "1600×900 px"."""
+    if facts.content_kind == "office_doc" and facts.pages is not None:
+        return f"{'slides' if 'presentation' in facts.media_type else 'pages'} {facts.pages}"
+    if facts.width is not None and facts.height is not None:
+        return f"{facts.width}×{facts.height} px"
+    counts = {"pages": facts.pages, "sheets": facts.sheets, "members": facts.members, "rows": facts.rows}
+    return next((f"{word} {count}" for word, count in counts.items() if count is not None), "")
+
+
+def subject_of(facts: Facts, *, local: bool) -> Subject:
+    """Return what a view has to know of an artifact; over HTTP it is given no path."""
+    shown = facts.to_json()
+    del shown["outline"]
+    if not local:
+        shown["path"] = None
+    unit = "pages" if facts.page_range else "rows" if facts.rows and facts.content_kind == "csv" else "lines"
+    return Subject(
+        ref=facts.artifact_ref,
+        word=kind_word(decision_of(facts)),
+        name=facts.name,
+        source=facts.final_url or facts.source_url or facts.name,
+        size_bytes=facts.size_bytes,
+        dimension=dimension(facts),
+        chars=facts.extracted_chars,
+        text_bytes=facts.text_bytes or 0,
+        lines=facts.text_lines or 0,
+        unit=unit,
+        path=(facts.path or "") if local else "",
+        truncated=facts.extraction_truncated,
+        error=facts.extraction_error,
+        incomplete=facts.incomplete,
+        facts=shown,
+    )

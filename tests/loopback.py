@@ -1,0 +1,35 @@
+"""A web site on loopback for tests, and what an MCP client reads out of a result."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+
+@dataclass
+class Page:
+    """What a path answers. ``script`` takes over and writes to the connection itself."""
+
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    status: int = 200
+    script: Callable[[BaseHTTPRequestHandler], None] | None = None
+
+
+@dataclass
+class Site:
+    """A web site on loopback: put pages on it, and see what was asked."""
+
+    port: int = 0
+    pages: dict[str, Page] = field(default_factory=dict[str, Page])
+    asked: list[str] = field(default_factory=list[str])
+
+    def put(self, path: str, body: bytes | str = b"", media_type: str | None = "text/html; charset=utf-8", **more: Any) -> str:
+        """Put a page there and return its URL."""
+        headers = {**({"Content-Type": media_type} if media_type else {}), **more.pop("headers", {})}
+        self.pages[path] = Page(body.encode() if isinstance(body, str) else body, headers, **more)
+        return self.url(path)
+
+    def url(self, path: str) -> str:
+        """Return the URL of a path."""
+        return f"http://127.0.0.1:{self.port}{path}"

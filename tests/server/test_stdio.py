@@ -1,0 +1,168 @@
+"""The real server, as a host starts it: a process, its stdin and its stdout."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+from tests.loopback import Site
+from tests.server.test_tools import ERAS, REPORT, call, fail, ref_in
+
+FETCHSTASH = shutil.which("fetchstash", path=str(Path(sys.executable).parent)) or "fetchstash"
+
+
+def flags(site: Site, tmp_path: Path, *more: str) -> list[str]:
+    return ["--allow-host", f"127.0.0.1:{site.port}", "--no-respect-robots", "--folder", str(tmp_path / "store"), *more]
+
+
+@asynccontextmanager
+async def started(arguments: list[str], cwd: Path, *, mode: str = "auto") -> AsyncGenerator[Client]:
+    server = StdioServerParameters(command=FETCHSTASH, args=["serve", *arguments], cwd=cwd)
+    async with Client(server, mode=mode) as client:
+        yield client
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_host_registers_it_and_reads_a_pdf(mode: str, site: Site, tmp_path: Path) -> None:
+    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+        assert len((await client.list_tools()).tools) == 6
+        ref = ref_in(await call(client, "fetch_content", url=site.put("/r", REPORT, "text/html"), maxChars=1_000))
+        assert "number of this page is 210" in await call(client, "artifact_grep", artifact_ref=ref, pattern="is 210")
+
+
+HOSTILE = (
+    "selectolax",
+    "json",
+    "mcp",
+    "pypdfium2",
+    "fetchstash",
+    "anyio",
+    "encodings",
+    "site",
+    "sitecustomize",
+    "re2",
+    "tiktoken",
+    "ssl",
+)
+
+
+@pytest.mark.anyio
+async def test_it_imports_and_obeys_nothing_of_the_folder_it_is_started_in(site: Site, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    for name in HOSTILE:
+        package = folder / name
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'a').write('{name} ')\n")
+    (folder / "fetchstash.toml").write_text("[fetch]\nallow_nets = ['0.0.0.0/0']\nports = [1, 65535]\n")
+    page = site.put("/a.html", "<h1>Hello</h1><p>world</p>")
+    async with started(["--folder", str(tmp_path / "store")], folder) as client:
+        assert (await fail(client, "fetch_content", url=page)).startswith("[refused] ")
+    async with started(flags(site, tmp_path), folder) as client:
+        assert "world" in await call(client, "fetch_content", url=page)
+        ref = ref_in(await call(client, "fetch_content", url=site.put("/r.pdf", REPORT, "application/pdf")))
+        assert "page is 7." in await call(client, "artifact_grep", artifact_ref=ref, pattern=r"is 7\.")
+    assert not (tmp_path / "imported").exists()
+
+
+def messages(*parts: dict[str, Any]) -> bytes:
+    return b"".join(json.dumps({"jsonrpc": "2.0", **part}).encode() + b"\n" for part in parts)
+
+
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+OPENING: tuple[dict[str, Any], ...] = (
+    {"id": 1, "method": "initialize", "params": HELLO},
+    {"method": "notifications/initialized"},
+)
+
+
+def fetching(number: int, url: str) -> dict[str, Any]:
+    return {"id": number, "method": "tools/call", "params": {"name": "fetch_content", "arguments": {"url": url}}}
+
+
+def test_nothing_but_json_rpc_goes_to_stdout_and_it_ends_when_stdin_does(site: Site, tmp_path: Path) -> None:
+    urls = [site.put("/r.pdf", REPORT, "text/html"), "http://10.1.2.3/", "javascript:alert(1)"]
+    sent = messages(*OPENING, *(fetching(number, url) for number, url in enumerate(urls, start=2)))
+    command = [FETCHSTASH, *flags(site, tmp_path)]
+    with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(sent)
+        process.stdin.flush()
+        lines = [json.loads(process.stdout.readline()) for _ in range(4)]
+        process.stdin.close()
+        rest = process.stdout.read()
+        assert process.wait(10) == 0
+    assert not rest
+    assert all(line["jsonrpc"] == "2.0" for line in lines)
+    assert sorted(line["id"] for line in lines) == [1, 2, 3, 4]
+
+
+def blobs(folder: Path) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_file() and len(file.name) == 64]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM to end a server by")
+def test_an_ephemeral_server_that_is_ended_by_a_signal_leaves_no_artifact(site: Site, tmp_path: Path) -> None:
+    sent = messages(*OPENING, fetching(2, site.put("/r.pdf", REPORT, "text/html")))
+    command = [FETCHSTASH, *flags(site, tmp_path, "--ephemeral")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(sent)
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 1
+        assert json.loads(process.stdout.readline())["id"] == 2
+        assert blobs(tmp_path)
+        os.kill(process.pid, signal.SIGTERM)
+        process.wait(10)
+    assert not blobs(tmp_path)
+
+
+def big_page() -> str:
+    """A page of 2.3 MB that takes a while to convert."""
+    section = "<h2>Section {0}</h2><p>Some <b>words</b> and a <a href='/x{0}'>link</a> about the {0}th thing, which is a thing.</p>"
+    return "<html><body><article>" + "".join(section.format(n) for n in range(21_500)) + "</article></body></html>"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ERAS)
+async def test_it_answers_at_once_while_a_big_page_is_converted(mode: str, site: Site, tmp_path: Path) -> None:
+    page = big_page()
+    assert len(page) > 2_300_000
+    url = site.put("/big.html", page)
+    waits: list[float] = []
+    done = anyio.Event()
+
+    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+        await call(client, "fetch_content", url=site.put("/small.html", "<p>warm</p>"))
+
+        async def fetch() -> None:
+            await call(client, "fetch_content", url=url)
+            done.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(fetch)
+            while not done.is_set():
+                start = time.perf_counter()
+                if mode == "legacy":
+                    await client.session.send_ping()
+                else:
+                    await client.session.list_tools()
+                waits.append(time.perf_counter() - start)
+                await anyio.sleep(0.01)
+    assert len(waits) > 10
+    assert median(waits) < 0.1

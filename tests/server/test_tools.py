@@ -1,0 +1,433 @@
+"""The six tools, through an MCP client in both protocol eras."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client, MCPError
+from mcp_types import CallToolResult, ImageContent, ResourceTemplateReference, TextContent
+
+from fetchstash import tokens
+from fetchstash.config import load
+from fetchstash.demo._pdf import make_pdf
+from fetchstash.server._tools import tool_specs
+from tests.loopback import Site
+from tests.server.conftest import Connect
+
+pytestmark = pytest.mark.anyio
+ERAS = ["legacy", "2026-07-28"]
+REF = re.compile(r"art_[a-z2-7]{26}")
+REPORT = make_pdf([f"Chapter {n}.\n\nThe number of this page is {n * 7}." for n in range(1, 49)], title="A report")
+"""Forty-eight pages, each with a sentence that no other has."""
+
+
+def text_of(result: Any) -> str:
+    assert isinstance(result, CallToolResult)
+    assert isinstance(result.content[0], TextContent)
+    return result.content[0].text
+
+
+def body_of(text: str) -> str:
+    found = re.search(r"<untrusted-\w+ [^\n]*>\n(.*)\n</untrusted-\w+>", text, re.DOTALL)
+    assert found is not None, text
+    return found[1]
+
+
+def facts_of(result: Any) -> list[dict[str, Any]]:
+    facts: list[dict[str, Any]] = result.meta["fetchstash/artifact"]
+    return facts
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> str:
+    result = await client.call_tool(tool, arguments)
+    text = text_of(result)
+    assert not result.is_error, text
+    return text
+
+
+async def fail(client: Client, tool: str, **arguments: Any) -> str:
+    result = await client.call_tool(tool, arguments)
+    text = text_of(result)
+    assert result.is_error, text
+    assert "\n" not in text
+    assert "Traceback" not in text
+    return text
+
+
+def ref_in(text: str) -> str:
+    found = REF.search(text)
+    assert found is not None, text
+    return found[0]
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_one_pdf_under_five_labels_gives_the_same_text(mode: str, connect: Connect, site: Site) -> None:
+    bodies: set[str] = set()
+    async with connect(mode=mode) as client:
+        for label in ("application/pdf", "text/html", "text/plain", "application/octet-stream", None):
+            text = await call(client, "fetch_content", url=site.put("/report.pdf", REPORT, label))
+            assert re.match(
+                r"\[Fetched PDF artifact: report\.pdf, \d+ KB, pages 48\. Extracted \d+ chars \(truncated=false\)\. "
+                r"Use artifact_ref=art_[a-z2-7]{26} for targeted follow-up\.\]\n",
+                text,
+            )
+            bodies.add(body_of(text))
+    assert len(bodies) == 1
+    assert "The number of this page is 210." in bodies.pop()
+
+
+def long_text(chars: int) -> str:
+    lines = "".join(f"line {n}: the quick brown fox jumps over the lazy dog\n" for n in range(1, chars // 40))
+    return lines[:chars]
+
+
+async def test_reading_on_is_bounded_exact_and_complete(connect: Connect, site: Site) -> None:
+    text = long_text(250_000)
+    async with connect() as client:
+        ref = ref_in(await call(client, "fetch_content", url=site.put("/long.txt", text, "text/plain")))
+        for asked, shown in ((None, 30_000), (50_000, 50_000), (100_000, 100_000), (500_000, 100_000)):
+            more = {"maxChars": asked} if asked else {}
+            result = await call(client, "get_search_content", artifact_ref=ref, offset=1_234, **more)
+            assert body_of(result) == text[1_234 : 1_234 + shown]
+        got, offset = "", 0
+        while True:
+            result = await call(client, "get_search_content", artifact_ref=ref, offset=offset, maxChars=60_000)
+            got += body_of(result)
+            going_on = re.search(r"get_search_content\(artifact_ref=\"\w+\", offset=(\d+), maxChars=60000\)", result)
+            if not going_on:
+                break
+            offset = int(going_on[1])
+        assert got == text
+
+
+@pytest.mark.parametrize("chars", [29_999, 30_000, 30_001])
+async def test_thirty_thousand_characters_come_whole_and_one_more_does_not(chars: int, connect: Connect, site: Site) -> None:
+    async with connect() as client:
+        result = await call(client, "fetch_content", url=site.put("/t.txt", long_text(chars), "text/plain"))
+        assert ("[Preview: 2000 of 30001 chars." in result) is (chars > 30_000)
+        assert ("Preview" in result) is (chars > 30_000)
+        read = await call(client, "get_search_content", artifact_ref=ref_in(result))
+        assert ("truncated at" in read) is (chars > 30_000)
+
+
+async def test_grep_and_sed_on_the_saved_path_give_the_same_lines(connect: Connect, site: Site) -> None:
+    async with connect() as client:
+        preview = await call(client, "fetch_content", url=site.put("/long.txt", long_text(90_000), "text/plain"))
+        path = re.search(r"saved to (\S+)", preview)
+        assert path
+        ref = ref_in(preview)
+        theirs = subprocess.run(["grep", "-n", "77", path[1]], check=True, capture_output=True, text=True).stdout
+        ours = await call(client, "artifact_grep", pattern="77", artifact_ref=ref, context=0, max_matches=1_000)
+        assert body_of(ours).replace("--\n", "").splitlines() == theirs.splitlines()
+        theirs = subprocess.run(["sed", "-n", "200,260p", path[1]], check=True, capture_output=True, text=True).stdout
+        ours = await call(client, "artifact_slice", artifact_ref=ref, start=200, end=260)
+        assert body_of(ours) == theirs
+        assert ours.startswith(f"[{ref}: lines 200 to 260 of ")
+
+
+async def test_an_ephemeral_server_leaves_no_file(connect: Connect, site: Site, tmp_path: Path) -> None:
+    async with connect(store__ephemeral=True) as client:
+        preview = await call(client, "fetch_content", url=site.put("/long.txt", long_text(90_000), "text/plain"))
+        path = re.search(r"saved to (\S+)", preview)
+        assert path
+        assert Path(path[1]).exists()
+    blobs = [file for file in (tmp_path / "store").rglob("*") if file.is_file() and re.fullmatch(r"[0-9a-f]{32,}", file.name)]
+    assert not blobs
+    assert not Path(path[1]).exists()
+
+
+async def test_the_list_of_tools_stays_under_1300_tokens(connect: Connect) -> None:
+    async with connect() as client:
+        tools = (await client.list_tools()).tools
+    listed = [{"name": t.name, "description": t.description, "input_schema": t.input_schema} for t in tools]
+    assert [t["name"] for t in listed] == [
+        "fetch_content",
+        "get_search_content",
+        "artifact_grep",
+        "artifact_slice",
+        "artifact_search",
+        "artifact_info",
+    ]
+    assert tokens.count(json.dumps(listed, ensure_ascii=False, separators=(",", ":"))).tokens <= 1_300
+    for tool in listed:
+        assert tokens.count(str(tool["description"])).tokens <= 110
+        assert "title" not in json.dumps(tool["input_schema"])
+        assert tool["input_schema"]["additionalProperties"] is False  # type: ignore[index]
+
+
+async def test_results_are_text_alone_and_structured_content_comes_on_request(connect: Connect, site: Site) -> None:
+    url = site.put("/a.txt", "hello", "text/plain")
+    async with connect() as client:
+        result: Any = await client.call_tool("fetch_content", {"url": url})
+        assert result.structured_content is None
+        assert all(tool.output_schema is None for tool in (await client.list_tools()).tools)
+    async with connect(views__structured=True) as client:
+        result = await client.call_tool("fetch_content", {"url": url})
+        assert result.structured_content == {"result": text_of(result)}
+        assert all(tool.output_schema for tool in (await client.list_tools()).tools)
+
+
+async def test_the_facts_travel_in_meta_without_the_outline(connect: Connect, site: Site) -> None:
+    async with connect() as client:
+        result = await client.call_tool("fetch_content", {"url": site.put("/report.pdf", REPORT, "text/html")})
+        (facts,) = facts_of(result)
+        assert facts["content_kind"] == "pdf"
+        assert facts["decided_by"] == "magic"
+        assert facts["mismatch"] is True
+        assert facts["declared_type"] == "text/html"
+        assert facts["pages"] == 48
+        assert facts["page_range"] == [1, 48]
+        assert facts["http_status"] == 200
+        assert "outline" not in facts
+        assert facts_of(await client.call_tool("artifact_info", {})) == [facts]
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_whatever_a_model_gets_wrong_is_one_line_and_the_server_lives_on(mode: str, connect: Connect, site: Site) -> None:
+    async with connect(mode=mode) as client:
+        ref = ref_in(await call(client, "fetch_content", url=site.put("/a.txt", "one\ntwo\n", "text/plain")))
+        wrong: dict[str, tuple[str, dict[str, Any]]] = {
+            "[bad_argument] There is no tool 'fetch_contents'. Did you mean fetch_content?": ("fetch_contents", {}),
+            "[bad_argument] fetch_content has no argument 'max_chars'. Did you mean maxChars?": (
+                "fetch_content",
+                {"url": "http://127.0.0.1/", "max_chars": 5},
+            ),
+            "[bad_argument] fetch_content needs exactly one of url and urls. Give url or urls.": ("fetch_content", {}),
+            "[bad_argument] maxChars is '3'. It must be a whole number.": (
+                "get_search_content",
+                {"artifact_ref": ref, "maxChars": "3"},
+            ),
+            "[bad_argument] offset is True. It must be a whole number.": (
+                "get_search_content",
+                {"artifact_ref": ref, "offset": True},
+            ),
+            "[bad_argument] maxChars is 199. It must be 200 at the least.": (
+                "get_search_content",
+                {"artifact_ref": ref, "maxChars": 199},
+            ),
+            "[bad_argument] unit is 'words'. It must be one of lines, chars, bytes, pages, rows.": (
+                "artifact_slice",
+                {"artifact_ref": ref, "unit": "words"},
+            ),
+            "[bad_argument] artifact_refs has 11 items. Give 1 to 10.": (
+                "artifact_grep",
+                {"pattern": "x", "artifact_refs": [ref] * 11},
+            ),
+            "[bad_argument] artifact_grep needs pattern. Give pattern.": ("artifact_grep", {"artifact_ref": ref}),
+            "[bad_argument] pattern has 1001 characters. Give 1000 at the most.": (
+                "artifact_grep",
+                {"artifact_ref": ref, "pattern": "x" * 1_001},
+            ),
+            "[out_of_range] There are 2 lines, and start is 9. Use a start up to 2.": (
+                "artifact_slice",
+                {"artifact_ref": ref, "start": 9},
+            ),
+            "[out_of_range] There are 8 characters, and offset is 8. Use an offset under 8.": (
+                "get_search_content",
+                {"artifact_ref": ref, "offset": 8},
+            ),
+            '[bad_argument] This text has no pages. Use unit="lines".': ("artifact_slice", {"artifact_ref": ref, "unit": "pages"}),
+        }
+        for line, (tool, arguments) in wrong.items():
+            assert await fail(client, tool, **arguments) == line
+        assert (await fail(client, "get_search_content", artifact_ref="art_" + "a" * 26)).startswith("[unknown_ref] ")
+        assert (await fail(client, "artifact_grep", artifact_ref=ref, pattern="(?=x)")).startswith("[bad_pattern] ")
+        assert (await fail(client, "fetch_content", url="http://10.0.0.1/")).startswith("[refused] ")
+        assert (await fail(client, "fetch_content", url=site.url("/none"))).startswith("[http_error] ")
+        assert "two" in await call(client, "get_search_content", artifact_ref=ref)
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_bad_documents_are_one_clear_line_each_and_stay_artifacts(mode: str, connect: Connect, site: Site) -> None:
+    async with connect(mode=mode) as client:
+        for body in (REPORT[:300], REPORT[:2_000] + bytes(5_000)):
+            text = await call(client, "fetch_content", url=site.put("/broken.pdf", body, "application/pdf"))
+            assert re.search(r"^(Failed to extract text from PDF: |\[Fetched PDF artifact: .* Extracted )", text, re.MULTILINE)
+            assert "Traceback" not in text
+        empty = await call(client, "fetch_content", url=site.put("/empty.pdf", b"", "application/pdf"))
+        assert "0 bytes" in empty
+        noise = bytes(range(256)) * 40
+        text = await call(client, "fetch_content", url=site.put("/noise.txt", noise, "text/plain"))
+        assert "<untrusted" not in text
+        ref = ref_in(text)
+        assert (await fail(client, "get_search_content", artifact_ref=ref)).startswith("[no_text] ")
+        dump = body_of(await call(client, "artifact_slice", artifact_ref=ref, unit="bytes", start=256, end=272))
+        assert dump.startswith("00000100  00 01 02 03")
+
+
+async def test_a_page_of_lone_surrogates_does_not_kill_the_server(connect: Connect, site: Site) -> None:
+    async with connect() as client:
+        page = b"<p>before \\ud800 &#xD800;&#55357; after</p>" + b"<p>\xed\xa0\x80 raw</p>"
+        text = await call(client, "fetch_content", url=site.put("/s.html", page))
+        assert "before" in text
+        text.encode()
+        data = '{"a": "\\ud800", "b": "fine"}'
+        assert "fine" in await call(client, "fetch_content", url=site.put("/s.json", data, "application/json"))
+
+
+async def test_a_body_that_breaks_off_is_kept_and_said_to_be_incomplete(connect: Connect, site: Site) -> None:
+    def break_off(handler: Any) -> None:
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 50000\r\n\r\nthe beginning")
+        handler.wfile.flush()
+        handler.close_connection = True
+
+    url = site.put("/cut.txt", script=break_off)
+    async with connect() as client:
+        text = await call(client, "fetch_content", url=url)
+        assert "the beginning" in text
+        assert "[Incomplete: " in text
+
+
+async def test_ten_urls_stay_within_one_budget_and_one_that_fails_spoils_none(connect: Connect, site: Site) -> None:
+    urls = [site.put(f"/{n}.txt", long_text(3_000 * (n + 1)).replace("fox", f"fox {n}"), "text/plain") for n in range(9)]
+    urls.insert(4, site.url("/none"))
+    async with connect() as client:
+        result = await client.call_tool("fetch_content", {"urls": urls})
+        text = text_of(result)
+        assert not result.is_error
+        assert len(text) <= 30_000 + 1_200
+        assert len(set(REF.findall(text))) == 9
+        assert "[http_error] " in text
+        assert len(facts_of(result)) == 9
+        small = await call(client, "fetch_content", urls=urls, maxChars=2_000)
+        assert len(small) <= 3_200
+        assert len(set(REF.findall(small))) == 9
+        for url in urls[:2]:
+            assert "fox" in await call(client, "get_search_content", artifact_ref=url)
+
+
+async def test_focus_shows_the_passages_that_match(connect: Connect, site: Site) -> None:
+    words = "".join(f"Paragraph {n} speaks of nothing in particular, at some length.\n" for n in range(2_000))
+    text = words.replace("Paragraph 1234 speaks of nothing", "Paragraph 1234 explains the torque of the flywheel")
+    async with connect() as client:
+        result = await call(client, "fetch_content", url=site.put("/p.txt", text, "text/plain"), focus="flywheel torque")
+        body = body_of(result)
+        assert "explains the torque of the flywheel" in body
+        assert "lines 12" in body
+        found = await call(client, "artifact_search", query="flywheel")
+        assert "explains the torque of the flywheel" in found
+        assert re.search(r"-- art_[a-z2-7]{26}, lines? 12\d\d", found)
+
+
+async def test_json_csv_and_pages_can_be_pointed_into(connect: Connect, site: Site) -> None:
+    records = [{"id": n, "name": f"item {n}"} for n in range(2_000)]
+    table = "id,name\n" + "".join(f"{n},item {n}\n" for n in range(1, 3_001))
+    async with connect() as client:
+        ref = ref_in(
+            await call(client, "fetch_content", url=site.put("/d.json", json.dumps({"items": records}), "application/json"))
+        )
+        assert json.loads(body_of(await call(client, "artifact_slice", artifact_ref=ref, path="/items/1234"))) == records[1_234]
+        assert "item 77" in await call(client, "artifact_slice", artifact_ref=ref, path="$.items[77].name")
+        ref = ref_in(await call(client, "fetch_content", url=site.put("/t.csv", table, "text/csv")))
+        assert body_of(await call(client, "artifact_slice", artifact_ref=ref, unit="rows", start=2_500, end=2_501)) == (
+            "2500,item 2500\n2501,item 2501\n"
+        )
+        ref = ref_in(await call(client, "fetch_content", url=site.put("/r.pdf", REPORT, "application/pdf")))
+        page = body_of(await call(client, "artifact_slice", artifact_ref=ref, unit="pages", start=30, end=30))
+        assert "The number of this page is 210." in page
+        assert "The number of this page is 217." not in page
+
+
+async def test_a_page_can_be_seen_as_a_picture(connect: Connect, site: Site) -> None:
+    async with connect() as client:
+        ref = ref_in(await call(client, "fetch_content", url=site.put("/r.pdf", REPORT, "application/pdf")))
+        result: Any = await client.call_tool(
+            "artifact_slice", {"artifact_ref": ref, "unit": "pages", "start": 3, "render": "image"}
+        )
+        assert isinstance(result.content[1], ImageContent)
+        assert "page 3 as a picture" in text_of(result)
+
+
+async def test_over_http_no_path_is_given(connect: Connect, site: Site, tmp_path: Path) -> None:
+    async with connect(local=False) as client:
+        result = await client.call_tool("fetch_content", {"url": site.put("/long.txt", long_text(90_000), "text/plain")})
+        assert "saved as art_" in text_of(result)
+        assert str(tmp_path) not in text_of(result)
+        assert facts_of(result)[0]["path"] is None
+
+
+async def test_the_resource_template_gives_the_text_and_completes_references(connect: Connect, site: Site) -> None:
+    text = long_text(150_000)
+    async with connect() as client:
+        ref = ref_in(await call(client, "fetch_content", url=site.put("/long.txt", text, "text/plain")))
+        (template,) = (await client.list_resource_templates()).resource_templates
+        assert template.uri_template == "fetchstash://artifact/{artifact_ref}"
+        read: Any = (await client.read_resource(f"fetchstash://artifact/{ref}")).contents[0]
+        assert body_of(read.text) == text[:100_000]
+        assert read.text.endswith("Total: 150000 chars. Continue with the call above.]")
+        reference = ResourceTemplateReference(type="ref/resource", uri=template.uri_template)
+        completion = await client.complete(reference, {"name": "artifact_ref", "value": ref[:8]})
+        assert completion.completion.values == [ref]
+        with pytest.raises(MCPError, match="unknown_ref"):
+            await client.read_resource("fetchstash://artifact/art_" + "a" * 26)
+
+
+async def test_progress_is_reported_while_a_body_comes_in(connect: Connect, site: Site) -> None:
+    seen: list[float] = []
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        seen.append(progress)
+
+    url = site.put("/big.txt", long_text(3_000_000), "text/plain")
+    async with connect() as client:
+        await client.call_tool("fetch_content", {"url": url}, progress_callback=report)
+    assert seen
+    assert seen == sorted(seen)
+    assert len(seen) < 50
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_cancelling_a_call_closes_the_upstream_socket(mode: str, connect: Connect, site: Site) -> None:
+    started, closed = anyio.Event(), anyio.Event()
+    loop_token = anyio.lowlevel.current_token()
+
+    def trickle(handler: Any) -> None:
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 50000\r\n\r\nbegin")
+        handler.wfile.flush()
+        anyio.from_thread.run_sync(started.set, token=loop_token)
+        handler.rfile.read(1)  # returns when the client closes
+        anyio.from_thread.run_sync(closed.set, token=loop_token)
+        handler.close_connection = True
+
+    async with connect(mode=mode) as client:
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.call_tool, "fetch_content", {"url": site.put("/slow", script=trickle)})
+                with anyio.fail_after(5):
+                    await started.wait()
+                scope.cancel()
+        with anyio.fail_after(2):
+            await closed.wait()
+        assert "no artifacts yet" in await call(client, "artifact_info")
+
+
+async def test_stash_file_is_there_only_with_a_folder_to_read(connect: Connect, tmp_path: Path) -> None:
+    inside = tmp_path / "docs"
+    inside.mkdir()
+    (inside / "note.md").write_text("# Title\n\nhello\n")
+    (tmp_path / "secret.txt").write_text("secret")
+    (inside / "link.txt").symlink_to(tmp_path / "secret.txt")
+    async with connect() as client:
+        assert "There is no tool 'stash_file'" in await fail(client, "stash_file", path=str(inside / "note.md"))
+    async with connect(ingest__read_roots=[str(inside)]) as client:
+        assert "hello" in await call(client, "stash_file", path=str(inside / "note.md"))
+        for path in (inside / "link.txt", inside / ".." / "secret.txt", Path("/etc/passwd")):
+            assert (await fail(client, "stash_file", path=str(path))).startswith("[refused] ")
+        assert (await fail(client, "stash_file", path=str(inside / "none"))).startswith("[bad_argument] ")
+
+
+def test_a_profile_shows_its_own_defaults() -> None:
+    specs = {spec.name: spec for spec in tool_specs(load(environment={"FETCHSTASH_VIEWS_PROFILE": "vscode"}))}
+    assert specs["fetch_content"].properties["maxChars"]["default"] == 6_800
+    assert specs["artifact_grep"].properties["maxChars"]["default"] == 6_800
+
+
+async def test_claude_code_is_told_how_long_results_may_be(connect: Connect) -> None:
+    async with connect(views__profile="claude-code") as client:
+        tools = {tool.name: tool.meta for tool in (await client.list_tools()).tools}
+    assert tools["fetch_content"] == {"anthropic/maxResultSizeChars": 101_200}
+    assert not tools["artifact_info"]
