@@ -21,12 +21,20 @@ class StoredText:
 
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes [start, end), fewer at the end of the file."""
-        data = b""
+        data = bytearray(max(min(end, self.index.size) - start, 0))
+        filled = 0
+        while filled < len(data):
+            filled += self.read_into(memoryview(data)[filled:], start + filled)
+        return bytes(data)
+
+    def read_into(self, buffer: memoryview, start: int) -> int:
+        """Read what fits from byte ``start`` on, and return how much that is. Raises StoreError if the file became shorter."""
         with self._position:
             self._file.seek(start)
-            while len(data) < end - start and (more := self._file.read(end - start - len(data))):
-                data += more
-        return data
+            count = self._file.readinto(buffer)
+        if not count and len(buffer):
+            raise _altered()
+        return count or 0
 
     def chars(self, start: int, end: int) -> str:
         """Return the characters [start, end), fewer at the end of the text."""
@@ -92,6 +100,11 @@ class StoredText:
         before = _decode(self.read(start, start + STRIDE + 3))[: char - self.index.chars_before[block]]
         return self.index.feeds_before[block] + before.count("\n") + 1
 
+    def line_of_byte(self, byte: int) -> int:
+        """Return the line on which ``byte`` stands."""
+        block = min(byte // STRIDE, len(self.index.feeds_before) - 1)
+        return self.index.feeds_before[block] + self.read(block * STRIDE, byte).count(b"\n") + 1
+
     def _chars_before(self, byte: int) -> int:
         """Return how many characters begin before ``byte``."""
         block = min(byte // STRIDE, len(self.index.chars_before) - 1)
@@ -106,12 +119,16 @@ def _decode(data: bytes) -> str:
     except UnicodeDecodeError as error:
         if error.end == len(text) and error.reason == "unexpected end of data":
             return text[: error.start].decode("utf-8")
-        raise StoreError(
-            "The stored text was altered after it was stored: it is no UTF-8 any more.",
-            "Fetch the document again, or run `fetchstash doctor --repair` to remove what is damaged.",
-        ) from error
+        raise _altered() from error
 
 
 def _count(data: bytes) -> int:
     """Return how many characters begin in ``data``."""
     return len(data) if data.isascii() else len(data.translate(None, CONTINUATION_BYTES))
+
+
+def _altered() -> StoreError:
+    return StoreError(
+        "The stored text was altered after it was stored.",
+        "Fetch the document again, or run `fetchstash doctor --repair` to remove what is damaged.",
+    )

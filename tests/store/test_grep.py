@@ -167,7 +167,14 @@ async def test_pieces_and_cut_lines_make_no_difference(pattern: str, open_text: 
     monkeypatch.setattr(_grep, "MAX_LINE", 64)
     monkeypatch.setattr(_grep, "OVERLAP", 48)
     chance = random.Random(3)
-    text = "".join(chance.choices(["a", "b", "c ", "€", "\n", "\n", "ab", "c" * 30], k=400))
+    text = (
+        "".join(chance.choices(["a", "b", "c ", "€", "\n", "\n", "ab", "c" * 30], k=400))
+        + "c" * 300
+        + "ab"
+        + "c" * 200
+        + "\n"
+        + "b"
+    )
     reader = await open_text(text.encode())
     matches = await reader.grep(GrepQuery(pattern, max_matches=10_000, context=0))
     # \A and \z are the text's own beginning and end, as RE2 has it, not the line's

@@ -1,0 +1,85 @@
+"""Grep of 100 MB: seconds, as a multiple of Debian's ripgrep on one thread over the same file.
+
+    python bench/store_grep.py [--mb 100] [--repeat 5]
+"""
+
+import argparse
+import random
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import anyio
+
+from fetchstash.ranges import Ranges
+from fetchstash.store import Facts, GrepQuery, StoreLimits, open_store
+
+PATTERNS = {
+    "literal": (GrepQuery("quarterly needle", literal=True), ["-F", "quarterly needle"]),
+    "ignore-case": (GrepQuery("QUARTERLY NEEDLE", literal=True, ignore_case=True), ["-i", "-F", "QUARTERLY NEEDLE"]),
+    "alternation": (GrepQuery("quarterly|annually|needle of"), ["-e", "quarterly|annually|needle of"]),
+    "class": (GrepQuery(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"), ["-e", r"[0-9]{4}-[0-9]{2}-[0-9]{2}"]),
+    "(a+)+$": (GrepQuery("(a+)+$"), ["-e", "(a+)+$"]),
+}
+
+
+def write_text(path: Path, megabytes: int) -> None:
+    """Write lines of English-like words; about one line in ten thousand holds what is looked for."""
+    chance = random.Random(1)
+    words = ["system", "time", "value", "data", "user", "request", "server", "result", "memory", "order", "page", "1984", "42", "naïve", "well-known", "12-34", "2026-x"]
+    block = ""
+    while len(block) < 2**20:
+        block += " ".join(chance.choices(words, k=chance.randint(4, 14))) + "\n"
+        if chance.random() < 1e-4:
+            block += "the quarterly needle of 2026-11-21 is aaaa\n"
+    with path.open("w", encoding="utf-8") as file:
+        for _ in range(megabytes):
+            file.write(block)
+
+
+def ripgrep(arguments: list[str], path: Path) -> tuple[float, int]:
+    """Return the seconds that counting the matching lines takes, start of the process included, and the count."""
+    began = time.perf_counter()
+    done = subprocess.run(["rg", "-j1", "--no-mmap", "-c", *arguments, path], capture_output=True, text=True, check=False)
+    return time.perf_counter() - began, int(done.stdout or 0)
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mb", type=int, default=100)
+    parser.add_argument("--repeat", type=int, default=5)
+    args = parser.parse_args()
+    peer = shutil.which("rg")
+    if not peer:
+        print("ripgrep is missing (apt-get install ripgrep): only our own times are shown")
+    with tempfile.TemporaryDirectory() as folder:
+        store = await open_store(StoreLimits(Path(folder) / "store", max_total_bytes=2**40))
+        write_text(store.spool / "text", args.mb)
+        (store.spool / "raw").write_bytes(b"")
+        facts = await store.put(store.spool / "raw", store.spool / "text", Facts(), Ranges())
+        reader = await store.open_text(facts.artifact_ref)
+        print(f"{args.mb} MB, {reader.lines} lines; best of {args.repeat}, in seconds")
+        print(f"{'pattern':14}{'matches':>10}{'ours':>9}{'rg':>9}{'ratio':>8}")
+        for name, (query, arguments) in PATTERNS.items():
+            own: list[float] = []
+            other: list[float] = []
+            for _ in range(args.repeat):
+                began = time.perf_counter()
+                matches = await reader.grep(query)
+                own.append(time.perf_counter() - began)
+                if peer:
+                    seconds, count = ripgrep(arguments, Path(facts.path or ""))
+                    other.append(seconds)
+                    if count != matches.total:
+                        print(f"{name}: ripgrep counts {count}, we {matches.total} {matches.stopped}")
+            ours = min(own)
+            theirs = min(other) if other else float("nan")
+            print(f"{name:14}{matches.total:>10}{ours:>9.3f}{theirs:>9.3f}{ours / theirs:>8.1f}")
+        await reader.aclose()
+        await store.aclose()
+
+
+if __name__ == "__main__":
+    anyio.run(main)
