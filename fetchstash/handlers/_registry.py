@@ -23,6 +23,7 @@ HANDLERS: tuple[tuple[str, tuple[ContentKind, ...]], ...] = (
     ("fetchstash.handlers._image:ImageHandler", ("image",)),
     ("fetchstash.handlers._docx:DocxHandler", ("office_doc",)),
     ("fetchstash.handlers._pptx:PptxHandler", ("office_doc",)),
+    ("fetchstash.handlers._sheets:SheetsHandler", ("spreadsheet",)),
 )  # fmt: skip
 
 FALLBACK = "fetchstash.handlers._binary:BinaryHandler"

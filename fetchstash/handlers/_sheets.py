@@ -1,0 +1,198 @@
+"""Spreadsheets (XLSX, XLSM, XLSB, XLS, ODS) by calamine: each sheet a table, one row a line, cells parted by tabs."""
+
+import datetime as dt
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fetchstash.errors import NoText
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._zip import Entry, Zip
+from fetchstash.ranges import Heading
+from fetchstash.views import PreviewLimits, clip
+
+if TYPE_CHECKING:
+    from python_calamine import CalamineSheet, CalamineWorkbook
+
+_ROWS_A_PART = 1_000
+# calamine holds the whole rectangle between the first and the last cell: two far cells would ask for 17 billion.
+_MAX_CELLS = 5_000_000
+# Larger sheets are not scanned for that: their many cells are work in any case, and the worker has its limits.
+_SCANNED_BYTES = 4 * 1024 * 1024
+_MAX_MEMBERS = 20_000
+# What 300 tokens of names and numbers come to.
+_PREVIEW_CHARS = 1_000
+_SHEET_PART = re.compile(r"xl/worksheets/[^/]+\.xml")
+_CELL = re.compile(rb'<(?:\w+:)?c\b[^>]{0,200}?\br="([A-Z]{1,3})(\d{1,7})"')
+_CELL_OVERLAP = 256
+_KEPT = "Its bytes are kept."
+
+Cell = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
+
+
+class SheetsHandler:
+    """Reads spreadsheets: values as they were last calculated, dates as ISO 8601; rows without a value are left out."""
+
+    name = "sheets"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - the kind says it all
+        """Return whether this is a spreadsheet."""
+        return kind == "spreadsheet"
+
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the file says it all
+        """Read ``source``. What cannot be read raises NoText when the parts are read."""
+        found = Extracted(parts=None)
+        found.parts = _read(source, limits.preview, found)
+        return found
+
+
+@dataclass(slots=True)
+class _Glimpse:
+    """What a preview shows of a sheet: its title line, its header, the first rows and the last ones."""
+
+    title: str
+    header: str
+    head: list[str] = field(default_factory=list[str])
+    tail: deque[str] = field(default_factory=deque[str])
+    rows: int = 0
+
+    def lines(self) -> list[str]:
+        left_out = self.rows - len(self.head) - len(self.tail)
+        return [f"## {self.title}", self.header, *self.head, *([f"… {left_out:,} more rows …"] if left_out else []), *self.tail]
+
+
+def _read(source: Path, limits: PreviewLimits, found: Extracted) -> Iterator[Part]:
+    from python_calamine import SheetVisibleEnum  # noqa: PLC0415 - an extra
+
+    workbook = _open(source)
+    try:
+        sheets = workbook.sheets_metadata
+        found.sheets = len(sheets)
+        glimpses: list[_Glimpse] = []
+        for number, sheet in enumerate(sheets):
+            state = "" if sheet.visible == SheetVisibleEnum.Visible else ", hidden"
+            yield from _read_sheet(workbook.get_sheet_by_index(number), state, limits, glimpses)
+    finally:
+        workbook.close()
+    if not any(glimpse.rows for glimpse in glimpses) and not any(glimpse.header for glimpse in glimpses):
+        raise NoText("the spreadsheet holds no value", _KEPT)
+    if len(glimpses) == 1:
+        found.rows, found.columns = glimpses[0].rows, glimpses[0].header.count("\t") + 1
+    found.structure_info = "; ".join(f"{glimpse.title}: {glimpse.header}".replace("\t", ", ") for glimpse in glimpses)
+    found.preview = _preview(glimpses)
+
+
+def _open(source: Path) -> "CalamineWorkbook":
+    from python_calamine import CalamineError, CalamineWorkbook, PasswordError  # noqa: PLC0415 - an extra
+
+    if not source.stat().st_size:
+        raise NoText("the file is empty", "Fetch it again.")
+    _refuse_far_cells(source)
+    try:
+        return CalamineWorkbook.from_path(source)  # pyright: ignore[reportUnknownMemberType] - a bare PathLike in its stub
+    except PasswordError:
+        raise NoText("the spreadsheet is encrypted and opens only with its password", _KEPT) from None
+    except (CalamineError, OSError):
+        raise NoText("the spreadsheet is damaged, cut short or encrypted", _KEPT) from None
+
+
+def _read_sheet(sheet: "CalamineSheet", state: str, limits: PreviewLimits, glimpses: list[_Glimpse]) -> Iterator[Part]:
+    """Yield the sheet's title and header, then its rows."""
+    rows = (line for cells in sheet.iter_rows() if (line := "\t".join(map(_text, cells))).strip("\t"))
+    header = next(rows, None)
+    heading = Heading(sheet.name, 1, "lines", 1)
+    if header is None:
+        yield Part(f"## {sheet.name} (empty{state})\n\n", headings=(heading,))
+        return
+    title = f"{sheet.name} ({_used_range(sheet)}{state})"
+    glimpse = _Glimpse(title, header, tail=deque(maxlen=limits.rows_tail))
+    glimpses.append(glimpse)
+    yield Part(f"## {title}\n{header}\n", headings=(heading,), table=sheet.name, columns=sheet.width)
+    while batch := list(islice(rows, _ROWS_A_PART)):
+        glimpse.rows += len(batch)
+        room = limits.rows_head - len(glimpse.head)
+        glimpse.head += batch[:room]
+        glimpse.tail.extend(batch[room:])
+        yield Part("\n".join(batch) + "\n", rows=len(batch))
+    yield Part("\n")
+
+
+def _used_range(sheet: "CalamineSheet") -> str:
+    (top, left), (bottom, right) = sheet.start or (0, 0), sheet.end or (0, 0)
+    return f"{_column_name(left)}{top + 1}:{_column_name(right)}{bottom + 1}"
+
+
+def _column_name(index: int) -> str:
+    """Return the letters of a column that counts from 0: A, Z, AA, XFD."""
+    name = ""
+    index += 1
+    while index:
+        index, letter = divmod(index - 1, 26)
+        name = chr(ord("A") + letter) + name
+    return name
+
+
+def _text(cell: Cell) -> str:
+    """Return a cell on one line: whole numbers without a point, dates as ISO 8601, midnight left out."""
+    if isinstance(cell, str):
+        return " ".join(cell.split()) if "\n" in cell or "\t" in cell or "\r" in cell else cell
+    if isinstance(cell, bool):
+        return str(cell).upper()
+    if isinstance(cell, float):
+        return str(int(cell)) if cell.is_integer() and abs(cell) < 1e15 else repr(cell)
+    if isinstance(cell, dt.date | dt.time):
+        return cell.isoformat().removesuffix("T00:00:00")
+    return str(cell)
+
+
+def _preview(glimpses: Sequence[_Glimpse]) -> str:
+    """Return the header, the first and the last rows of the sheets, with fewer rows until they fit."""
+    for glimpse in glimpses:
+        while len("\n".join(glimpse.lines())) > _PREVIEW_CHARS // len(glimpses) and (glimpse.head or glimpse.tail):
+            if len(glimpse.tail) * 2 > len(glimpse.head):
+                glimpse.tail.popleft()
+            else:
+                glimpse.head.pop()
+    return clip("\n\n".join("\n".join(glimpse.lines()) for glimpse in glimpses), _PREVIEW_CHARS)
+
+
+def _refuse_far_cells(source: Path) -> None:
+    """Raise NoText for an XLSX sheet whose first and last cell span more than calamine can hold."""
+    with source.open("rb") as file:
+        if file.read(4) != b"PK\x03\x04":
+            return
+    with Zip(source) as container:
+        for entry in islice(container.entries(), _MAX_MEMBERS):
+            if _SHEET_PART.fullmatch(entry.name) and entry.size <= _SCANNED_BYTES:
+                cells = _spanned_cells(container, entry)
+                if cells > _MAX_CELLS:
+                    raise NoText(f"its cells lie too far apart: a sheet spans {cells:,} cells, and {_MAX_CELLS:,} are read", _KEPT)
+
+
+def _spanned_cells(container: Zip, entry: Entry) -> int:
+    """Return the size of the rectangle around all cells that say where they stand (ECMA-376-1, section 18.3.1.4)."""
+    columns: set[bytes] = set()
+    first_row, last_row = 1 << 31, 0
+    kept = b""
+    for chunk in container.chunks(entry, _SCANNED_BYTES):
+        text = kept + chunk
+        for column, row in _CELL.findall(text):
+            columns.add(column)
+            number = int(row)
+            first_row, last_row = min(first_row, number), max(last_row, number)
+        kept = text[-_CELL_OVERLAP:]
+    if not columns:
+        return 0
+    indexes = [_column_index(name) for name in columns]
+    return (max(indexes) - min(indexes) + 1) * (last_row - first_row + 1)
+
+
+def _column_index(name: bytes) -> int:
+    index = 0
+    for letter in name:
+        index = index * 26 + letter - ord("A") + 1
+    return index

@@ -1,0 +1,167 @@
+"""Spreadsheets: each sheet a table of one row a line, values as they read, far cells refused before they are held."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from fetchstash.errors import NoText
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._sheets import SheetsHandler
+from fetchstash.views import PreviewLimits
+
+Read = Callable[..., tuple[Extracted, str]]
+Save = Callable[[bytes], Path]
+Pack = Callable[[Mapping[str, str | bytes]], bytes]
+Workbook = Callable[..., bytes]
+
+MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+PACKAGE = 'xmlns="http://schemas.openxmlformats.org/package/2006/relationships"'
+
+
+def text(place: str, value: str) -> str:
+    return f'<c r="{place}" t="inlineStr"><is><t>{value}</t></is></c>'
+
+
+def number(place: str, value: float, style: int = 0) -> str:
+    return f'<c r="{place}" s="{style}"><v>{value}</v></c>'
+
+
+def rows_of(*rows: str) -> str:
+    return "".join(f"<row>{row}</row>" for row in rows)
+
+
+@pytest.fixture
+def xlsx(pack: Pack) -> Workbook:
+    def make(sheets: Mapping[str, str], hidden: str = "") -> bytes:
+        """Return a workbook of sheets by name; style 1 is a date and a time (number format 22)."""
+        listed = "".join(
+            f'<sheet name="{name}" sheetId="{n}" r:id="rId{n}"{" state=" + chr(34) + "hidden" + chr(34) if name == hidden else ""}/>'
+            for n, name in enumerate(sheets, start=1)
+        )
+        relations = "".join(
+            f'<Relationship Id="rId{n}" Type="{RELATIONS}/worksheet" Target="worksheets/sheet{n}.xml"/>'
+            for n in range(1, len(sheets) + 1)
+        )
+        styles = f'<Relationship Id="styles" Type="{RELATIONS}/styles" Target="styles.xml"/>'
+        return pack(
+            {
+                "[Content_Types].xml": "<Types/>",
+                "_rels/.rels": f'<Relationships {PACKAGE}><Relationship Id="a" Type="{RELATIONS}/officeDocument" Target="xl/workbook.xml"/>'
+                "</Relationships>",
+                "xl/workbook.xml": f'<workbook {MAIN} xmlns:r="{RELATIONS}"><sheets>{listed}</sheets></workbook>',
+                "xl/_rels/workbook.xml.rels": f"<Relationships {PACKAGE}>{relations}{styles}</Relationships>",
+                "xl/styles.xml": f'<styleSheet {MAIN}><cellXfs><xf numFmtId="0"/><xf numFmtId="22"/></cellXfs></styleSheet>',
+                **{
+                    f"xl/worksheets/sheet{n}.xml": f"<worksheet {MAIN}><sheetData>{content}</sheetData></worksheet>"
+                    for n, content in enumerate(sheets.values(), start=1)
+                },
+            }
+        )
+
+    return make
+
+
+def test_each_sheet_is_a_table_of_one_row_a_line(save: Save, xlsx: Workbook) -> None:
+    people = rows_of(
+        text("A1", "Name") + text("B1", "Age"), text("A2", "Ada") + number("B2", 36), text("A3", "Bob") + number("B3", 41.5)
+    )
+    data = xlsx({"People": people, "Secret": rows_of(text("A1", "x")), "Empty": ""}, hidden="Secret")
+    found = SheetsHandler().extract(save(data), Hints(), ExtractLimits())
+    assert found.parts is not None
+    parts = list(found.parts)
+    assert "".join(part.text for part in parts) == (
+        "## People (A1:B3)\nName\tAge\nAda\t36\nBob\t41.5\n\n## Secret (A1:A1, hidden)\nx\n\n## Empty (empty)\n\n"
+    )
+    assert [(part.table, part.columns) for part in parts if part.table] == [("People", 2), ("Secret", 1)]
+    assert sum(part.rows for part in parts) == 2
+    assert [heading.title for part in parts for heading in part.headings] == ["People", "Secret", "Empty"]
+    assert found.sheets == 3
+    assert found.structure_info == "People (A1:B3): Name, Age; Secret (A1:A1, hidden): x"
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        (number("A2", 5.0), "5"),
+        (number("A2", 0.1), "0.1"),
+        (number("A2", 1e20), "1e+20"),
+        (number("A2", 46143, 1), "2026-05-01"),
+        (number("A2", 46143.5, 1), "2026-05-01T12:00:00"),
+        ('<c r="A2" t="b"><v>1</v></c>', "TRUE"),
+        ('<c r="A2"><f>1+1</f><v>2</v></c>', "2"),
+        (text("A2", "two\nlines\tand a tab"), "two lines and a tab"),
+    ],
+    ids=["whole", "fraction", "huge", "day", "time", "truth", "formula", "line end"],
+)
+def test_values_read_as_they_are_meant(read: Read, xlsx: Workbook, cell: str, shown: str) -> None:
+    _, got = read(SheetsHandler(), xlsx({"S": rows_of(text("A1", "Head"), cell)}))
+    assert got.split("\n")[2] == shown
+
+
+def test_rows_without_a_value_are_left_out_and_columns_stay_in_line(read: Read, xlsx: Workbook) -> None:
+    sheet = f'<row r="3">{text("B3", "x")}{text("D3", "y")}</row><row r="9">{text("D9", "z")}</row>'
+    assert read(SheetsHandler(), xlsx({"S": sheet}))[1] == "## S (B3:D9)\nx\t\ty\n\t\tz\n\n"
+
+
+def test_many_rows_come_in_batches_and_the_preview_shows_both_ends(save: Save, xlsx: Workbook) -> None:
+    rows = [text("A1", "Row"), *(number(f"A{n}", n) for n in range(2, 2_502))]
+    limits = ExtractLimits(preview=PreviewLimits(rows_head=2, rows_tail=1))
+    found = SheetsHandler().extract(save(xlsx({"S": rows_of(*rows)})), Hints(), limits)
+    parts: list[Part] = list(found.parts or ())
+    assert [part.rows for part in parts] == [0, 1_000, 1_000, 500, 0]
+    assert (found.rows, found.columns) == (2_500, 1)
+    assert found.preview == "## S (A1:A2501)\nRow\n2\n3\n… 2,497 more rows …\n2501"
+
+
+@pytest.mark.parametrize("width", [10, 4_000])
+def test_a_preview_has_300_tokens_at_the_most(read: Read, xlsx: Workbook, width: int) -> None:
+    rows = [text(f"A{n}", "x" * width) for n in range(1, 100)]
+    found, _ = read(SheetsHandler(), xlsx({"S": rows_of(*rows), "T": rows_of(*rows)}))
+    assert len(found.preview) <= 1_000
+
+
+@pytest.mark.parametrize(("cell", "refused"), [("T50", False), ("T51", True), ("XFD1048576", True)])
+def test_cells_that_lie_too_far_apart_are_refused_by_name(
+    read: Read, xlsx: Workbook, monkeypatch: pytest.MonkeyPatch, cell: str, refused: bool
+) -> None:
+    monkeypatch.setattr("fetchstash.handlers._sheets._MAX_CELLS", 1_000)
+    data = xlsx({"S": f"<row>{number('A1', 1)}</row><row>{number(cell, 2)}</row>"})
+    if refused:
+        with pytest.raises(NoText, match="its cells lie too far apart"):
+            read(SheetsHandler(), data)
+    else:
+        assert read(SheetsHandler(), data)[1].count("\n") == 4
+
+
+def test_an_opendocument_spreadsheet_is_read(read: Read, pack: Pack) -> None:
+    content = """<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+        xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0">
+        <office:body><office:spreadsheet><table:table table:name="Data"><table:table-row>
+        <table:table-cell office:value-type="string"><text:p>Name</text:p></table:table-cell>
+        <table:table-cell office:value-type="float" office:value="7"><text:p>7</text:p></table:table-cell>
+        </table:table-row></table:table></office:spreadsheet></office:body></office:document-content>"""
+    tight = "".join(line.strip(" ") for line in content.replace("\n        xmlns", " xmlns").split("\n"))  # as programs write it
+    mimetype = "application/vnd.oasis.opendocument.spreadsheet"
+    assert read(SheetsHandler(), pack({"mimetype": mimetype, "content.xml": tight}))[1] == "## Data (A1:B1)\nName\t7\n\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "the file is empty"),
+        (b"no spreadsheet", "damaged, cut short or encrypted"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "damaged, cut short or encrypted"),
+        (b"PK\x03\x04", "cut short"),
+    ],
+    ids=["empty", "text", "OLE", "zip"],
+)
+def test_what_is_no_spreadsheet_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
+    with pytest.raises(NoText, match=reason):
+        read(SheetsHandler(), data)
+
+
+def test_a_spreadsheet_without_values_is_said_to_hold_none(read: Read, xlsx: Workbook) -> None:
+    with pytest.raises(NoText, match="holds no value"):
+        read(SheetsHandler(), xlsx({"S": ""}))
