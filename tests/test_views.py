@@ -378,7 +378,7 @@ def test_search_shows_where_each_passage_stands() -> None:
 def test_info_and_listing_stay_within_ten_thousand_characters() -> None:
     outline = [Heading(f"Chapter {n}", 1, "lines", n * 10) for n in range(5_000)]
     view = info(HOST, replace(REPORT, facts={"title": "t" * 5_000, "artifact_ref": REF}), outline)
-    assert "Chapter 1 (lines 10)" in view.text
+    assert "Chapter 1 (line 10)" in view.text
     assert len(view.text) <= 10_000
     view = listing(HOST, "default", [REPORT] * 500, 700)
     assert "700 artifacts" in view.text

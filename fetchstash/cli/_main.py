@@ -73,7 +73,7 @@ def _with_stash(settings: "Settings", work: Callable[["Stash"], Awaitable[T]]) -
 
 
 def _show(view: "View", *, as_json: bool) -> None:
-    """Print a view: whole on a terminal; in a pipe the body goes to stdout and the lines around it to stderr."""
+    """Print a view: whole on a terminal; in a pipe the body to stdout and the notices to stderr, without the fences for a model."""
     if as_json:
         import json  # noqa: PLC0415
 

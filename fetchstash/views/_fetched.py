@@ -18,7 +18,7 @@ from fetchstash.views._texts import (
     reference_line,
     trouble_lines,
 )
-from fetchstash.views._view import FACTS_AT_MOST, Block, Host, View, framed
+from fetchstash.views._view import FACTS_AT_MOST, Block, Host, View
 
 ROOM_FOR_A_BODY = 400
 """Where several URLs share a result, a share under this holds a reference line and no body."""
@@ -62,9 +62,9 @@ def fetched(host: Host, arrival: Arrival, max_chars: int | None = None) -> View:
     def view(subject: Subject, limit: int) -> Block:
         body, offset = _body(host, arrival, limit)
         if offset is None:
-            return framed(host, body, subject.source, head, ())
+            return host.fenced(body, subject.source, head, ())
         notice = preview_notice(subject, len(body), with_path=True)
-        return framed(host, body, subject.source, (*head, notice), tuple(follow_up_calls(subject, offset)))
+        return host.fenced(body, subject.source, (*head, notice), tuple(follow_up_calls(subject, offset)))
 
     block = view(subject, limit)
     if host.over(block.frame) and subject.path:  # a very long path: the reference says as much
@@ -113,8 +113,8 @@ def _share(host: Host, arrivals: Sequence[Arrival | FetchstashError], room: int)
         if offset is not None:
             head.append(preview_notice(item.subject, len(body), with_path=False))
             previewed.append((item.subject, offset))
-        block = host.fenced(body, item.subject.source, sentence=False, source_chars=OF_SEVERAL_CHARS)
-        blocks.append(Block((*head, *block.head), block.body, block.tail))
+        source = item.subject.source
+        blocks.append(host.fenced(body, source, tuple(head), sentence=False, source_chars=OF_SEVERAL_CHARS))
     if previewed:
         grep = call("artifact_grep", artifact_refs=[subject.ref for subject, _ in previewed], pattern="…")
         first, offset = previewed[0]

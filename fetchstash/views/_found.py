@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from fetchstash.views._cut import NumberedLine, grep_lines, prefix_length
 from fetchstash.views._limits import FRAME_CHARS
-from fetchstash.views._texts import OF_SEVERAL_CHARS, SENTENCE, SOURCE_CHARS, Subject, call, next_call
-from fetchstash.views._view import FACTS_AT_MOST, Block, Host, View, framed
+from fetchstash.views._texts import OF_SEVERAL_CHARS, SENTENCE, SOURCE_CHARS, Subject, call, counted, next_call
+from fetchstash.views._view import FACTS_AT_MOST, Block, Host, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,10 @@ def _matches(host: Host, found: Sequence[Found], room: int) -> tuple[list[Block]
         full = full or printed < sum(line.match for group in one.groups for line in group)
         room = max(room - host.measure(text), 0)
         shown += printed
-        opening = _opening(one, printed)
-        if not printed:
-            blocks.append(Block((opening,)))
-            continue
+        head = (_opening(one, printed),)
         source_chars = OF_SEVERAL_CHARS if several else SOURCE_CHARS
-        block = host.fenced(text, one.subject.source, sentence=not several, source_chars=source_chars)
-        blocks.append(Block((opening, *block.head), block.body, block.tail))
+        fenced = host.fenced(text, one.subject.source, head, sentence=not several, source_chars=source_chars)
+        blocks.append(fenced if printed else Block(head))
     if several and shown:
         blocks.insert(0, Block((SENTENCE,)))
     return blocks, shown
@@ -114,13 +111,13 @@ def search(host: Host, hits: Sequence[Hit], searched: int, max_chars: int | None
     subjects = {hit.subject.ref: hit.subject for hit in hits}
     facts = tuple(subject.facts for subject in subjects.values())[:FACTS_AT_MOST]
     if not hits:
-        return View((Block((f"[No passage of {searched} artifacts has a word of the query.]",)),))
+        return View((Block((f"[No passage of {counted(searched, 'artifact')} has a word of the query.]",)),))
     sources = list(dict.fromkeys(subject.source for subject in subjects.values()))
     source = sources[0] if len(sources) == 1 else f"{len(sources)} sources"
 
     def view(limit: int) -> Block:
         body, shown = passages(hits, limit, host, with_ref=True)
-        head = f"[passages 1 to {shown} of {len(hits)}, best first, out of {searched} artifacts]"
+        head = f"[passages 1 to {shown} of {len(hits)}, best first, out of {counted(searched, 'artifact')}]"
         first = hits[0]
         around = call(
             "artifact_slice",
@@ -129,7 +126,7 @@ def search(host: Host, hits: Sequence[Hit], searched: int, max_chars: int | None
             start=max(first.first_line - 20, 1),
             end=first.last_line + 20,
         )
-        return framed(host, body, source, (head,), (around,))
+        return host.fenced(body, source, (head,), (around,))
 
     block = view(limit)
     if over := host.over(block.frame, FRAME_CHARS):

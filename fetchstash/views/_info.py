@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from fetchstash.ranges import Heading
 from fetchstash.views._cut import clip, prefix_length, whole_lines
-from fetchstash.views._texts import Subject, call, follow_up_calls, reference_line, trouble_lines
-from fetchstash.views._view import FACTS_AT_MOST, Block, Host, View, framed
+from fetchstash.views._texts import Subject, call, counted, follow_up_calls, reference_line, trouble_lines
+from fetchstash.views._view import FACTS_AT_MOST, Block, Host, View
 
 _LINE_CHARS = 300
 
@@ -15,7 +15,9 @@ def info(host: Host, subject: Subject, outline: Sequence[Heading]) -> View:
     lines = [f"{key}: {_plain(value)}" for key, value in subject.facts.items() if _known(value) and key != "outline"]
     if outline:
         lines.append("outline:")
-        lines += [f"{'  ' * heading.level}{heading.title} ({heading.unit} {heading.start})" for heading in outline]
+        lines += [
+            f"{'  ' * heading.level}{heading.title} ({heading.unit.removesuffix('s')} {heading.start})" for heading in outline
+        ]
     calls = tuple(follow_up_calls(subject, 0)) if subject.chars is not None else ()
     head = (f"[{subject.ref}: facts]", *trouble_lines(subject))
     return View((_bounded(host, [clip(line, _LINE_CHARS) for line in lines], subject.source, head, calls),), (subject.facts,))
@@ -26,7 +28,7 @@ def listing(host: Host, run: str, subjects: Sequence[Subject], total: int) -> Vi
     if not total:
         return View((Block((f"[Run {run}: no artifacts yet.]", call("fetch_content", url="https://…"))),))
     lines = [f"{reference_line(subject)[1:-1]}, {clip(subject.source, 120)}" for subject in subjects]
-    head = (f"[Run {run}: {total} artifacts, newest first]",)
+    head = (f"[Run {run}: {counted(total, 'artifact')}, newest first]",)
     calls = (call("artifact_info", artifact_ref=subjects[0].ref),)
     facts = tuple(subject.facts for subject in subjects)[:FACTS_AT_MOST]
     return View((_bounded(host, lines, f"run {run}", head, calls),), facts)
@@ -35,9 +37,9 @@ def listing(host: Host, run: str, subjects: Sequence[Subject], total: int) -> Vi
 def _bounded(host: Host, lines: Sequence[str], source: str, head: tuple[str, ...], calls: tuple[str, ...]) -> Block:
     """Return a block that is within the short limit with its frame, its body cut at a whole line."""
     body, limit = "\n".join(lines), host.limits.short_max_chars
-    room = limit - host.measure(framed(host, "", source, head, calls).frame)
+    room = limit - host.measure(host.fenced("", source, head, calls).frame)
     shown = body if host.measure(body) <= room else body[: whole_lines(body, room - 1, host.measure)] + "…"
-    return framed(host, shown[: prefix_length(shown, room, host.measure)], source, head, calls)
+    return host.fenced(shown[: prefix_length(shown, room, host.measure)], source, head, calls)
 
 
 def _known(value: object) -> bool:

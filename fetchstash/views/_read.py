@@ -7,7 +7,7 @@ from typing import Literal
 from fetchstash.ranges import Unit
 from fetchstash.views._cut import clip_middle, prefix_length, utf8_length, whole_lines
 from fetchstash.views._texts import Subject, next_call, truncation_notice
-from fetchstash.views._view import Host, View, framed
+from fetchstash.views._view import Host, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def read(host: Host, reading: Reading, max_chars: int | None = None) -> View:
                 truncation_notice(applied, reading.total, "Continue with the call at the end."),
             )
             tail = (_continuation(reading, body, more), truncation_notice(applied, reading.total, advice))
-        return View((framed(host, body, reading.subject.source, head, tail),), (reading.subject.facts,))
+        return View((host.fenced(body, reading.subject.source, head, tail),), (reading.subject.facts,))
 
     first = view(applied)
     over = host.over(first.blocks[0].frame)

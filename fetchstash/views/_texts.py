@@ -56,6 +56,11 @@ def size(count: int) -> str:
     raise AssertionError
 
 
+def counted(count: int, word: str) -> str:
+    """Return "1 artifact", "2 artifacts"."""
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
 def name_of(subject: Subject, limit: int = NAME_CHARS) -> str:
     """Return the file's name as it may stand outside a fence."""
     return clip_middle(_NOT_IN_A_NAME.sub("_", subject.name), limit)

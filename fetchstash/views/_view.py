@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fetchstash.errors import BadArgument, FetchstashError
 from fetchstash.views._cut import Measure, clip, json_length, utf8_length
@@ -15,21 +15,27 @@ STRUCTURED_FRAME = len('{"result":""}')
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A body with the lines before and behind it; ``body`` is None where there is nothing from outside to show."""
+    """Lines, a body between fences, and lines behind it. ``body`` is None where there is nothing from outside to show.
+
+    ``opening`` and ``closing`` are the lines of the fence, with the sentence that says what it holds.
+    """
 
     head: tuple[str, ...] = ()
+    opening: tuple[str, ...] = ()
     body: str | None = None
+    closing: tuple[str, ...] = ()
     tail: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """The block as a model sees it."""
-        return "\n".join([*self.head, *([] if self.body is None else [self.body]), *self.tail])
+        body = () if self.body is None else (self.body,)
+        return "\n".join((*self.head, *self.opening, *body, *self.closing, *self.tail))
 
     @property
     def frame(self) -> str:
         """All of it but the body, with the line ends around the body."""
-        return "\n".join([*self.head, *([] if self.body is None else [""]), *self.tail])
+        return replace(self, body=None if self.body is None else "").text
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +93,16 @@ class Host:
         extra = STRUCTURED_FRAME if self.limits.structured else 0
         return max(0, self.measure(frame) + extra - allowed)
 
-    def fenced(self, body: str, source: str, *, sentence: bool = True, source_chars: int = SOURCE_CHARS) -> Block:
-        """Return ``body`` between fences of a fresh nonce, under the sentence that says what it is."""
+    def fenced(
+        self,
+        body: str,
+        source: str,
+        head: tuple[str, ...],
+        tail: tuple[str, ...] = (),
+        *,
+        sentence: bool = True,
+        source_chars: int = SOURCE_CHARS,
+    ) -> Block:
+        """Return a block whose body stands between fences of a fresh nonce, under the sentence that says what it is."""
         opening, closing = fence(source, self.nonce(), source_chars)
-        return Block((*((SENTENCE,) if sentence else ()), opening), body, (closing,))
-
-
-def framed(host: Host, body: str, source: str, head: tuple[str, ...], tail: tuple[str, ...]) -> Block:
-    """Return the whole block of one artifact: its lines, the fenced body, and the lines behind."""
-    block = host.fenced(body, source)
-    return Block((*head, *block.head), block.body, (*block.tail, *tail))
+        return Block(head, (*((SENTENCE,) if sentence else ()), opening), body, (closing,), tail)
