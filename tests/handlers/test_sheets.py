@@ -36,20 +36,19 @@ def rows_of(*rows: str) -> str:
 def xlsx(pack: Pack) -> Workbook:
     def make(sheets: Mapping[str, str], hidden: str = "") -> bytes:
         """Return a workbook of sheets by name; style 1 is a date and a time (number format 22)."""
-        listed = "".join(
-            f'<sheet name="{name}" sheetId="{n}" r:id="rId{n}"{" state=" + chr(34) + "hidden" + chr(34) if name == hidden else ""}/>'
-            for n, name in enumerate(sheets, start=1)
-        )
+        states = [' state="hidden"' if name == hidden else "" for name in sheets]
+        numbers = range(1, len(sheets) + 1)
+        named = zip(sheets, numbers, states, strict=True)
+        listed = "".join(f'<sheet name="{name}" sheetId="{n}" r:id="rId{n}"{state}/>' for name, n, state in named)
         relations = "".join(
-            f'<Relationship Id="rId{n}" Type="{RELATIONS}/worksheet" Target="worksheets/sheet{n}.xml"/>'
-            for n in range(1, len(sheets) + 1)
+            f'<Relationship Id="rId{n}" Type="{RELATIONS}/worksheet" Target="worksheets/sheet{n}.xml"/>' for n in numbers
         )
         styles = f'<Relationship Id="styles" Type="{RELATIONS}/styles" Target="styles.xml"/>'
+        document = f'<Relationship Id="a" Type="{RELATIONS}/officeDocument" Target="xl/workbook.xml"/>'
         return pack(
             {
                 "[Content_Types].xml": "<Types/>",
-                "_rels/.rels": f'<Relationships {PACKAGE}><Relationship Id="a" Type="{RELATIONS}/officeDocument" Target="xl/workbook.xml"/>'
-                "</Relationships>",
+                "_rels/.rels": f"<Relationships {PACKAGE}>{document}</Relationships>",
                 "xl/workbook.xml": f'<workbook {MAIN} xmlns:r="{RELATIONS}"><sheets>{listed}</sheets></workbook>',
                 "xl/_rels/workbook.xml.rels": f"<Relationships {PACKAGE}>{relations}{styles}</Relationships>",
                 "xl/styles.xml": f'<styleSheet {MAIN}><cellXfs><xf numFmtId="0"/><xf numFmtId="22"/></cellXfs></styleSheet>',
@@ -136,15 +135,21 @@ def test_cells_that_lie_too_far_apart_are_refused_by_name(
 
 
 def test_an_opendocument_spreadsheet_is_read(read: Read, pack: Pack) -> None:
-    content = """<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"
-        xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0">
-        <office:body><office:spreadsheet><table:table table:name="Data"><table:table-row>
-        <table:table-cell office:value-type="string"><text:p>Name</text:p></table:table-cell>
-        <table:table-cell office:value-type="float" office:value="7"><text:p>7</text:p></table:table-cell>
-        </table:table-row></table:table></office:spreadsheet></office:body></office:document-content>"""
-    tight = "".join(line.strip(" ") for line in content.replace("\n        xmlns", " xmlns").split("\n"))  # as programs write it
-    mimetype = "application/vnd.oasis.opendocument.spreadsheet"
-    assert read(SheetsHandler(), pack({"mimetype": mimetype, "content.xml": tight}))[1] == "## Data (A1:B1)\nName\t7\n\n"
+    spaces = " ".join(f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "table", "text"))
+    cells = (
+        '<table:table-cell office:value-type="string"><text:p>Name</text:p></table:table-cell>'
+        '<table:table-cell office:value-type="float" office:value="7"><text:p>7</text:p></table:table-cell>'
+    )
+    table = f'<table:table table:name="Data"><table:table-row>{cells}</table:table-row></table:table>'
+    body = f"<office:body><office:spreadsheet>{table}</office:spreadsheet></office:body>"
+    data = pack(
+        {
+            "mimetype": "application/vnd.oasis.opendocument.spreadsheet",
+            "content.xml": f"<office:document-content {spaces}>{body}</office:document-content>",
+            "META-INF/manifest.xml": '<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"/>',
+        }
+    )
+    assert read(SheetsHandler(), data)[1] == "## Data (A1:B1)\nName\t7\n\n"
 
 
 @pytest.mark.parametrize(
