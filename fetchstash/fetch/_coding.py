@@ -1,4 +1,4 @@
-"""Content codings decoded in bounded steps (RFC 9110, section 8.4): no input makes one step larger than 64 KiB.
+"""Content codings decoded in bounded steps (RFC 9110, section 8.4): no input makes one step larger than 96 KiB.
 
 httpx2's decoders drop the second and later members of a gzip body, and bound a step at 1 MiB only.
 """
@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import Protocol
 
-STEP = 64 * 1024
+STEP = 64 * 1024  # brotli fills whole blocks of its own and goes over it, to 96 KiB
 # A slice of input goes in at a time: zlib hands back what it has not used, and copying that must stay cheap.
 _SLICE = 16 * 1024
 _MAX_CODINGS = 2
@@ -29,7 +29,7 @@ class Decoder(Protocol):
     """Decodes one coding."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield what ``data`` decodes to in pieces of at most 64 KiB, empty ones included. Raises BrokenCoding."""
+        """Yield what ``data`` decodes to in pieces of at most 96 KiB, empty ones included. Raises BrokenCoding."""
         ...
 
     def finish(self) -> None:
@@ -167,9 +167,10 @@ class _Brotli:
             if self._decoder.is_finished():
                 return
             self._begun = True
-            yield self._process(data[begin : begin + _SLICE])
-            while not self._decoder.can_accept_more_data():
-                yield self._process(b"")
+            piece = self._process(data[begin : begin + _SLICE])
+            while piece or not self._decoder.can_accept_more_data():  # which does not count what waits to be given out
+                yield piece
+                piece = self._process(b"")
 
     def _process(self, data: bytes) -> bytes:
         try:
