@@ -45,6 +45,7 @@ REPORT = Subject(
     truncated=False,
     error="",
     incomplete="",
+    from_cache="",
     facts=FACTS,
 )
 HOST = Host(nonce=lambda: "7c1e9a44")
@@ -126,7 +127,7 @@ def test_a_failed_extraction_says_why() -> None:
 def test_a_body_that_did_not_come_whole_is_said_to_be_incomplete() -> None:
     text = text_of(100)
     view = fetched(HOST, Arrival(short(text, incomplete="the server closed after 100 of 500 bytes"), text))
-    assert "[Incomplete: the server closed after 100 of 500 bytes]" in view.text
+    assert "[Incomplete: the server closed after 100 of 500 bytes.]" in view.text
 
 
 def test_the_frame_stays_in_its_budget_with_long_names_and_paths() -> None:

@@ -4,7 +4,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,12 @@ import anyio.to_thread
 from fetchstash import telemetry, views
 from fetchstash.config import Settings, load
 from fetchstash.errors import BadArgument, ExpiredRef, FetchstashError, NoText, Refused, UnknownRef
-from fetchstash.fetch import Cached, Fetcher, Progress, open_fetcher
+from fetchstash.fetch import Fetched, Fetcher, Progress, may_keep, open_fetcher
 from fetchstash.handlers import Extractor, Hints, Picture, Render, WorkerPool, route_file
 from fetchstash.ranges import Unit
 from fetchstash.stash import _read
-from fetchstash.stash._subject import decision_of, subject_of, with_findings, with_response
+from fetchstash.stash._revisit import cached_of, revalidated, said_of, same_again, with_response
+from fetchstash.stash._subject import decision_of, subject_of, with_findings
 from fetchstash.store import ArtifactStore, Facts, GrepQuery, Listing, Passage, TextReader, open_store
 from fetchstash.views import Arrival, Found, Hit, Host, Subject, View
 
@@ -32,7 +33,8 @@ FOCUS_PASSAGES = 8
 class Stash:
     """Fetches content, keeps it, and shows bounded views of it. ``async with Stash.open() as stash``.
 
-    Every method raises the errors of fetchstash.errors and nothing else. Views are made for ``host``.
+    Every method raises the errors of fetchstash.errors and nothing else. Views are made for ``host``. ``passing`` are the artifacts
+    that go when this closes, because their server said no-store (RFC 9111, section 5.2.2.5).
     """
 
     settings: Settings
@@ -40,6 +42,7 @@ class Stash:
     fetcher: Fetcher
     extractor: Extractor
     store: ArtifactStore
+    passing: set[str]
 
     @classmethod
     @asynccontextmanager
@@ -51,10 +54,14 @@ class Stash:
         extractor = WorkerPool(settings.extract)
         try:
             store = await open_store(settings.store)
+            passing: set[str] = set()
             try:
-                yield cls(settings, Host(settings.views, local), fetcher, extractor, store)
+                yield cls(settings, Host(settings.views, local), fetcher, extractor, store, passing)
             finally:
                 with anyio.CancelScope(shield=True):
+                    for ref in passing:
+                        with suppress(FetchstashError):
+                            await store.delete(ref)
                     await store.aclose()
         finally:
             with anyio.CancelScope(shield=True):
@@ -81,14 +88,13 @@ class Stash:
             raise BadArgument(f"There are {len(urls)} urls.", f"Give 1 to {MAX_URLS}.")
         limit = self.host.max_chars(max_chars, self.host.limits.inline_threshold)
         if len(urls) == 1:
-            facts = await self._take_in_url(urls[0], refresh=refresh, progress=progress)
-            return views.fetched(self.host, await self._arrival(facts, focus, limit), max_chars)
+            arrival = await self._arrive(urls[0], focus, limit, refresh=refresh, progress=progress)
+            return views.fetched(self.host, arrival, max_chars)
         results: list[Arrival | FetchstashError] = [BadArgument("Nothing came.", "Try again.")] * len(urls)
 
         async def one(position: int) -> None:
             try:
-                facts = await self._take_in_url(urls[position], refresh=refresh, progress=None)
-                results[position] = await self._arrival(facts, focus, limit)
+                results[position] = await self._arrive(urls[position], focus, limit, refresh=refresh, progress=None)
             except FetchstashError as error:
                 results[position] = error
             if progress:
@@ -130,25 +136,34 @@ class Stash:
             raise BadArgument(f"{path} cannot be read: {error.strerror}.", "Mend its permissions, or give another.") from None
         return copy
 
-    async def _take_in_url(self, url: str, *, refresh: bool, progress: Progress | None) -> Facts:
-        known = None if refresh else await self._known(url)
-        fetched = await self.fetcher.fetch(url, self.store.spool, cached=_validators(known), progress=progress)
+    async def _arrive(self, url: str, focus: str, limit: int, *, refresh: bool, progress: Progress | None) -> Arrival:
+        """Bring one URL in by way of what is kept of it: a fresh copy is used, a stale one asked after (RFC 9111, section 4)."""
+        known = await self._known(url)
+        cached = cached_of(known) if known else None
+        if known and cached and not refresh and (from_cache := await anyio.to_thread.run_sync(said_of, cached)):
+            facts = await self.store.touch(known.artifact_ref)
+            return await self._arrival(facts, focus, limit, from_cache=from_cache)
+        fetched = await self.fetcher.fetch(url, self.store.spool, cached=cached, progress=progress)
+        telemetry.count("bytes_in", fetched.size_bytes)
         if fetched.path is None:
             assert known is not None  # only a conditional request is answered without a body
-            return await self.store.touch(known.artifact_ref)
+            facts = await self.store.touch(known.artifact_ref, revalidated(known, fetched))
+            return await self._arrival(facts, focus, limit, from_cache="kept copy; the server says that it has not changed")
         try:
-            telemetry.count("bytes_in", fetched.size_bytes)
-            before = known or await self._known(url)
-            if before is not None and _same(before, renewed := with_response(before, fetched), fetched.sha256):
-                return await self.store.touch(before.artifact_ref, renewed)
-            hints = Hints(
-                url=fetched.masked_final_url,
-                declared_type=fetched.headers.get("content-type", ""),
-                name=fetched.name,
-            )
-            return await self._take_in(fetched.path, hints, with_response(Facts(), fetched), url=fetched.url)
+            return await self._arrival(await self._keep(fetched, fetched.path, known), focus, limit)
         finally:
             fetched.path.unlink(missing_ok=True)
+
+    async def _keep(self, fetched: Fetched, raw: Path, known: Facts | None) -> Facts:
+        """Take a response in; where it is what is kept already, that stays, with the response's news."""
+        if known and same_again(known, renewed := with_response(known, fetched), fetched.sha256):
+            return await self.store.touch(known.artifact_ref, renewed)
+        declared = fetched.headers.get("content-type", "")
+        hints = Hints(url=fetched.masked_final_url, declared_type=declared, name=fetched.name)
+        facts = await self._take_in(raw, hints, with_response(Facts(), fetched), url=fetched.url)
+        if not may_keep(fetched.headers):
+            self.passing.add(facts.artifact_ref)
+        return facts
 
     async def _known(self, url: str) -> Facts | None:
         """Return what is kept of this URL."""
@@ -185,9 +200,9 @@ class Stash:
         telemetry.count("extracted_chars", kept.extracted_chars or 0)
         return kept
 
-    async def _arrival(self, facts: Facts, focus: str, limit: int) -> Arrival:
+    async def _arrival(self, facts: Facts, focus: str, limit: int, *, from_cache: str = "") -> Arrival:
         """Return what a view of a fetch needs: the text's beginning, and a better glimpse of a text that does not fit."""
-        subject = subject_of(facts, local=self.host.local)
+        subject = subject_of(facts, local=self.host.local, from_cache=from_cache)
         if facts.extracted_chars is None:
             return Arrival(subject, picture=await self._picture_of(facts))
         async with self._text(facts.artifact_ref) as reader:
@@ -340,19 +355,6 @@ class Stash:
     ) -> Any:
         raw = await self.store.open_raw(facts.artifact_ref)
         return await self.extractor.part(raw, decision_of(facts), path=path, unit=unit, start=start, end=end, render=render)
-
-
-def _validators(known: Facts | None) -> Cached | None:
-    """Return what to ask the server by, whether it still has what is kept whole (RFC 9110, section 13.1)."""
-    if known is None or known.incomplete or known.extraction_error or known.created_at is None:
-        return None
-    return Cached(known.created_at, known.etag, known.last_modified)
-
-
-def _same(known: Facts, renewed: Facts, sha256: str) -> bool:
-    """Return whether the same bytes came again from the same place: then the artifact stays as it is."""
-    same_place = (known.final_url, known.incomplete) == (renewed.final_url, renewed.incomplete)
-    return known.sha256 == sha256 and same_place and not known.extraction_error
 
 
 def _replace_with_copy(source: Path, target: Path) -> None:

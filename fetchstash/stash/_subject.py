@@ -3,24 +3,10 @@
 from dataclasses import replace
 from typing import cast
 
-from fetchstash.fetch import Fetched
 from fetchstash.handlers import ContentKind, DecidedBy, Decision, Extraction, kind_word
 from fetchstash.hygiene import clean_line
 from fetchstash.store import Facts
 from fetchstash.views import Subject
-
-
-def with_response(facts: Facts, fetched: Fetched) -> Facts:
-    """Return ``facts`` with what a response told. Header values are somebody else's text: they come out clean, on one line."""
-    return replace(
-        facts,
-        source_url=clean_line(fetched.masked_url),
-        final_url=clean_line(fetched.masked_final_url),
-        http_status=fetched.status,
-        etag=clean_line(fetched.headers.get("etag", "")),
-        last_modified=clean_line(fetched.headers.get("last-modified", "")),
-        incomplete=clean_line(fetched.incomplete),
-    )
 
 
 def with_findings(facts: Facts, decision: Decision, extraction: Extraction, *, name: str, inline_threshold: int) -> Facts:
@@ -83,10 +69,10 @@ def dimension(facts: Facts) -> str:
     return next((f"{word} {count}" for word, count in counts.items() if count is not None), "")
 
 
-def subject_of(facts: Facts, *, local: bool) -> Subject:
+def subject_of(facts: Facts, *, local: bool, from_cache: str = "") -> Subject:
     """Return what a view has to know of an artifact; over HTTP it is given no path."""
     shown = facts.to_json()
-    del shown["outline"]
+    del shown["outline"], shown["caching"]
     if not local:
         shown["path"] = None
     unit = "pages" if facts.page_range else "rows" if facts.rows and facts.content_kind == "csv" else "lines"
@@ -105,5 +91,6 @@ def subject_of(facts: Facts, *, local: bool) -> Subject:
         truncated=facts.extraction_truncated,
         error=facts.extraction_error,
         incomplete=facts.incomplete,
+        from_cache=from_cache,
         facts=shown,
     )

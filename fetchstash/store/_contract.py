@@ -1,7 +1,7 @@
 """What the store room promises: what was put is there, whole, until retention takes it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -29,7 +29,8 @@ class Facts:
     """What is known of one artifact (CONTRACT, section 4). Every string is clean: hygiene done, secrets masked.
 
     The store fills artifact_ref, path, size_bytes, sha256, created_at, expires_at (UTC) and pinned, and counts extracted_chars,
-    text_bytes and text_lines where there is a text; the rest is the caller's.
+    text_bytes and text_lines where there is a text; the rest is the caller's. ``caching`` holds the response's header fields that
+    say how long it stays fresh, ``validated_at`` when the server last said that this is what it has.
     """
 
     artifact_ref: str = ""
@@ -47,6 +48,8 @@ class Facts:
     http_status: int | None = None
     etag: str = ""
     last_modified: str = ""
+    validated_at: datetime | None = None
+    caching: Mapping[str, str] = field(default_factory=dict[str, str])
     handler: str = ""
     title: str = ""
     language: str = ""
@@ -97,7 +100,7 @@ class Facts:
         """Read what ``to_json`` made, passing over unknown names. Raises KeyError, TypeError or ValueError on anything else."""
         known = {f.name for f in fields(cls)}
         values = {name: value for name, value in data.items() if name in known}
-        for name in ("created_at", "expires_at"):
+        for name in ("created_at", "expires_at", "validated_at"):
             values[name] = datetime.fromisoformat(data[name]) if data.get(name) else None
         values["outline"] = tuple(Heading(**heading) for heading in data.get("outline", ()))
         values["evidence"] = tuple(data.get("evidence", ()))

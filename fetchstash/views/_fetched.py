@@ -12,11 +12,11 @@ from fetchstash.views._texts import (
     SENTENCE,
     Subject,
     call,
+    condition_lines,
     facts_line,
     follow_up_calls,
     preview_notice,
     reference_line,
-    trouble_lines,
 )
 from fetchstash.views._view import FACTS_AT_MOST, Block, Host, View
 
@@ -55,7 +55,7 @@ def fetched(host: Host, arrival: Arrival, max_chars: int | None = None) -> View:
     limit = host.max_chars(max_chars, host.limits.inline_threshold)
     facts = (subject.facts,)
     pictures = (arrival.picture,) if arrival.picture else ()
-    head = (facts_line(subject), *trouble_lines(subject))
+    head = (facts_line(subject), *condition_lines(subject))
     if subject.chars is None:
         return View((Block(head),), facts, pictures)
 
@@ -105,7 +105,7 @@ def _share(host: Host, arrivals: Sequence[Arrival | FetchstashError], room: int)
         if isinstance(item, FetchstashError):
             blocks.append(Block((clip(item.line(), FRAME_CHARS // 2),)))
             continue
-        head = [facts_line(item.subject, OF_SEVERAL_CHARS), *trouble_lines(item.subject)]
+        head = [facts_line(item.subject, OF_SEVERAL_CHARS), *condition_lines(item.subject)]
         if item.subject.chars is None:
             blocks.append(Block(tuple(head)))
             continue

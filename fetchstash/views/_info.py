@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from fetchstash.ranges import Heading
 from fetchstash.views._cut import clip, prefix_length, whole_lines
-from fetchstash.views._texts import Subject, call, counted, follow_up_calls, reference_line, trouble_lines
+from fetchstash.views._texts import Subject, call, condition_lines, counted, follow_up_calls, reference_line
 from fetchstash.views._view import FACTS_AT_MOST, Block, Host, View
 
 _LINE_CHARS = 300
@@ -19,7 +19,7 @@ def info(host: Host, subject: Subject, outline: Sequence[Heading]) -> View:
             f"{'  ' * heading.level}{heading.title} ({heading.unit.removesuffix('s')} {heading.start})" for heading in outline
         ]
     calls = tuple(follow_up_calls(subject, 0)) if subject.chars is not None else ()
-    head = (f"[{subject.ref}: facts]", *trouble_lines(subject))
+    head = (f"[{subject.ref}: facts]", *condition_lines(subject))
     return View((_bounded(host, [clip(line, _LINE_CHARS) for line in lines], subject.source, head, calls),), (subject.facts,))
 
 

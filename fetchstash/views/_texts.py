@@ -25,7 +25,8 @@ class Subject:
     """What a view has to know of an artifact: the words and numbers of its lines, and the facts for ``_meta``.
 
     ``word`` is what people call it (PDF, HTML page), ``dimension`` its size in its own terms ("pages 48", "" where there is none),
-    ``chars`` the length of its text (None: it has none), ``path`` where its text lies on this machine ("" over HTTP).
+    ``chars`` the length of its text (None: it has none), ``path`` where its text lies on this machine ("" over HTTP),
+    ``from_cache`` what this result owes to a copy that was kept ("": nothing).
     """
 
     ref: str
@@ -42,6 +43,7 @@ class Subject:
     truncated: bool
     error: str
     incomplete: str
+    from_cache: str
     facts: Mapping[str, object]
 
 
@@ -86,15 +88,17 @@ def reference_line(subject: Subject) -> str:
     return f"[{line}, {name_of(subject, max(REFERENCE_LINE_CHARS - len(line) - 4, 1))}]"
 
 
-def trouble_lines(subject: Subject) -> list[str]:
-    """Return what went wrong on the way, a line each: a failed extraction, a body that did not come whole."""
+def condition_lines(subject: Subject) -> list[str]:
+    """Return what to know of how it came, a line each: a failed extraction, a body that is not whole, a copy that was kept."""
     lines: list[str] = []
     if subject.error and (subject.chars is None or subject.truncated):
         lines.append(f"Failed to extract text from {subject.word}: {clip_middle(subject.error, 160)}")
     elif subject.error:
         lines.append(f"[{clip_middle(subject.error, 160)}]")
     if subject.incomplete:
-        lines.append(f"[Incomplete: {clip_middle(subject.incomplete, 120)}]")
+        lines.append(f"[Incomplete: {clip_middle(subject.incomplete, 120)}.]")
+    if subject.from_cache:
+        lines.append(f"[From the cache: {subject.from_cache}.]")
     return lines
 
 

@@ -1,0 +1,53 @@
+"""What a kept artifact is worth when its URL is asked for again (RFC 9111)."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from fetchstash.fetch import Cached, Fetched, age_seconds, is_fresh
+from fetchstash.hygiene import clean_line
+from fetchstash.store import Facts
+
+# The response's fields that freshness is reckoned from (RFC 9111, sections 4.2, 5.1 to 5.3).
+_CACHING = ("age", "cache-control", "date", "expires", "pragma")
+
+
+def with_response(facts: Facts, fetched: Fetched) -> Facts:
+    """Return ``facts`` with what a response told. Header values are somebody else's text: they come out clean, on one line."""
+    headers = {name: clean_line(value) for name, value in fetched.headers.items()}
+    told = replace(
+        facts,
+        source_url=clean_line(fetched.masked_url),
+        final_url=clean_line(fetched.masked_final_url),
+        http_status=fetched.status,
+        etag=headers.get("etag", ""),
+        last_modified=headers.get("last-modified", ""),
+        incomplete=clean_line(fetched.incomplete),
+    )
+    return revalidated(told, fetched)
+
+
+def revalidated(facts: Facts, fetched: Fetched) -> Facts:
+    """Return the facts of an artifact that the server says is still what it has: the 304 renews its freshness (section 4.3.4)."""
+    caching = {name: clean_line(fetched.headers[name]) for name in _CACHING if name in fetched.headers}
+    return replace(facts, validated_at=fetched.fetched_at, caching=caching)
+
+
+def cached_of(facts: Facts) -> Cached | None:
+    """Return what to ask the server by; None for what did not come whole or could not be read, which is fetched anew."""
+    if facts.incomplete or facts.extraction_error or facts.validated_at is None:
+        return None
+    return Cached(facts.validated_at, facts.etag, facts.last_modified, facts.caching, facts.http_status or 200)
+
+
+def said_of(cached: Cached) -> str:
+    """Return what a result owes to a copy that was kept and is still fresh; "" where the server has to be asked."""
+    if not is_fresh(cached):
+        return ""
+    seconds = age_seconds(cached, datetime.now(UTC))
+    return f"kept copy, {seconds} s old and still fresh; the server was not asked. refresh=true asks it"
+
+
+def same_again(known: Facts, renewed: Facts, sha256: str) -> bool:
+    """Return whether the same bytes came again from the same place, so that the artifact stays as it is."""
+    same_place = (known.final_url, known.incomplete) == (renewed.final_url, renewed.incomplete)
+    return known.sha256 == sha256 and same_place and not known.extraction_error
