@@ -1,0 +1,141 @@
+"""The walk through the tools: the real server as a host starts it, and what each call costs against the whole document."""
+
+import asyncio
+import os
+import shutil
+import sysconfig
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from mcp import Client, StdioServerParameters
+from mcp_types import TextContent
+
+from fetchstash import tokens
+from fetchstash.demo import _content as content
+from fetchstash.demo._screen import Screen
+from fetchstash.demo.site import Site
+from fetchstash.errors import Internal
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a call brought: its text, the tokens of that, and the facts of the artifacts that it speaks of."""
+
+    text: str
+    tokens: int
+    facts: tuple[dict[str, Any], ...]
+    is_error: bool
+
+    @property
+    def ref(self) -> str:
+        """The artifact's reference; "" where the call failed."""
+        return str(self.facts[0]["artifact_ref"]) if self.facts else ""
+
+    @property
+    def whole(self) -> int:
+        """The tokens of the whole documents."""
+        return sum(facts.get("text_tokens") or 0 for facts in self.facts)
+
+
+@asynccontextmanager
+async def started(site: Site, *flags: str) -> AsyncGenerator[Client]:
+    """Start the command as a host does, over stdio, allowed to fetch from ``site`` and to keep things in a passing folder alone."""
+    command = shutil.which("fetchstash", path=sysconfig.get_path("scripts"))
+    if command is None:
+        raise Internal("The command fetchstash is not installed beside this Python.", "Install the package, and run it from there.")
+    with tempfile.TemporaryDirectory(prefix="fetchstash-demo-", ignore_cleanup_errors=True) as folder:
+        store = str(Path(folder, "store"))
+        # The null device is an empty settings file: the user's own has no say here.
+        arguments = ["serve", "--config", os.devnull, "--folder", store, "--ephemeral", "--allow-host", f"127.0.0.1:{site.port}"]
+        async with Client(StdioServerParameters(command=command, args=[*arguments, *flags], cwd=folder)) as client:
+            yield client
+
+
+async def ask(client: Client, tool: str, **arguments: Any) -> Answer:
+    """Call a tool and count what came."""
+    result = await client.call_tool(tool, arguments)
+    text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
+    counted = await asyncio.to_thread(tokens.count, text)
+    facts = cast("list[dict[str, Any]]", (result.meta or {}).get("fetchstash/artifact", []))
+    return Answer(text, counted.tokens, tuple(facts), bool(result.is_error))
+
+
+@dataclass(slots=True)
+class _Tour:
+    client: Client
+    screen: Screen
+    steps: int = 0
+    failed: bool = False
+    costs: list[tuple[str, int, int]] = field(default_factory=list[tuple[str, int, int]])
+    reached: dict[str, int] = field(default_factory=dict[str, int])
+
+    async def step(self, title: str, tool: str, **arguments: Any) -> Answer:
+        """Make one call and show it."""
+        self.steps += 1
+        self.screen.title(f"{self.steps}. {title}")
+        self.screen.call(tool, arguments)
+        answer = await ask(self.client, tool, **arguments)
+        self.screen.result(answer.text)
+        whole = f"; the whole has {answer.whole:,}" if answer.whole else ""
+        self.screen.prose(f"{answer.tokens:,} tokens{whole}")
+        self.costs.append((title, answer.tokens, answer.whole))
+        self.reached |= {facts["artifact_ref"]: facts.get("text_tokens") or 0 for facts in answer.facts}
+        self.failed |= answer.is_error
+        return answer
+
+
+async def tour(screen: Screen) -> bool:
+    """Show every way into a document; return whether every call was answered."""
+    screen.prose(
+        "A small web site on this machine, and the fetchstash server, started as an agent's host starts it. Nothing leaves here."
+    )
+    async with Site() as site, started(site) as client:
+        walk = _Tour(client, screen)
+        await _reach(walk, site)
+    _sum_up(walk)
+    return not walk.failed
+
+
+async def _reach(walk: _Tour, site: Site) -> None:
+    """Fetch, find, read on and point, in each kind of document."""
+    await walk.step("A page that fits comes whole", "fetch_content", url=site.url(content.ARTICLE))
+
+    handbook = site.url(content.HANDBOOK)
+    page = await walk.step("A page of 2 MB comes as a preview", "fetch_content", url=handbook, maxChars=1_000)
+    await walk.step("One passage in it", "artifact_grep", artifact_ref=page.ref, pattern=content.FERRY.pattern)
+    await walk.step("Reading on", "get_search_content", artifact_ref=page.ref, offset=1_000, maxChars=1_000)
+    await walk.step("Or say what you look for", "fetch_content", url=handbook, focus="bicycles on the night ferry", maxChars=1_000)
+
+    report = await walk.step("A PDF that says it is HTML", "fetch_content", url=site.url(content.MISLABELLED), maxChars=1_000)
+    page_30 = {"unit": "pages", "start": content.NEEDLE_PAGE, "end": content.NEEDLE_PAGE}
+    await walk.step(f"Its page {content.NEEDLE_PAGE}", "artifact_slice", artifact_ref=report.ref, **page_30)
+
+    stations = await walk.step(
+        "5 MB of JSON show their shape", "fetch_content", url=site.url(content.STATIONS_JSON), maxChars=1_000
+    )
+    await walk.step("One record of 36,000", "artifact_grep", artifact_ref=stations.ref, pattern=content.ROCK.pattern, context=0)
+    value = f"/stations/{content.NEEDLE_STATION}"
+    await walk.step("The same by its JSON pointer", "artifact_slice", artifact_ref=stations.ref, path=value)
+
+    readings = await walk.step("A table of 100,000 rows", "fetch_content", url=site.url(content.READINGS), maxChars=1_000)
+    row = {"unit": "rows", "start": content.NEEDLE_ROW, "end": content.NEEDLE_ROW}
+    await walk.step(f"Its row {content.NEEDLE_ROW:,}", "artifact_slice", artifact_ref=readings.ref, **row)
+
+    paths = (content.ARTICLE, content.HANDBOOK, content.REPORT, content.STATIONS_JSON)
+    urls = [site.url(path) for path in paths]
+    await walk.step("Four at once, in one budget", "fetch_content", urls=urls, maxChars=3_000)
+
+
+def _sum_up(walk: _Tour) -> None:
+    walk.screen.title("What went into the context, in tokens (o200k)")
+    rows = [(title, f"{cost:,}", f"{whole:,}", f"{cost / max(whole, 1):.2%}") for title, cost, whole in walk.costs]
+    walk.screen.table([("call", "result", "whole", "share"), *rows])
+    spent, reached = sum(cost for _, cost, _ in walk.costs), sum(walk.reached.values())
+    walk.screen.prose("")
+    walk.screen.prose(
+        f"All {walk.steps} calls together: {spent:,} tokens. The {len(walk.reached)} documents they reached have {reached:,}."
+    )

@@ -1,0 +1,63 @@
+"""A small web site on loopback, for the demonstration, the tests and the measurements."""
+
+import asyncio
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+from fetchstash.demo._content import Document, documents
+
+__all__ = ["Document", "Site"]
+
+_HEAD_SECONDS = 10
+
+
+class Site:
+    """``async with Site() as site:`` serves documents at ``site.url(path)``; a path that is none is a 404.
+
+    Every answer closes its connection. Without ``pages`` it serves the demonstration's own.
+    """
+
+    def __init__(self, pages: Mapping[str, Document] | None = None) -> None:
+        self._pages = pages
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._pages is None:
+            self._pages = await asyncio.to_thread(documents)
+        self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        assert self._server
+        self._server.close()
+        await self._server.wait_closed()
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        assert self._server
+        return int(self._server.sockets[0].getsockname()[1])
+
+    def url(self, path: str) -> str:
+        """Return the URL of ``path``, which begins with a slash."""
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request (RFC 9112), GET or HEAD; whoever hangs up or dawdles gets nothing."""
+        try:
+            async with asyncio.timeout(_HEAD_SECONDS):
+                head = await reader.readuntil(b"\r\n\r\n")
+            method, target, _ = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
+            assert self._pages is not None
+            document = self._pages.get(urlsplit(target).path)
+            status = "200 OK" if document else "404 Not Found"
+            document = document or Document("text/plain", b"There is no such page.\n")
+            fields = f"Content-Type: {document.media_type}\r\nContent-Length: {len(document.body)}\r\nConnection: close\r\n"
+            writer.write(f"HTTP/1.1 {status}\r\n{fields}\r\n".encode("latin-1") + (b"" if method == "HEAD" else document.body))
+            await writer.drain()
+        except (OSError, ValueError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass
+        finally:
+            writer.close()
