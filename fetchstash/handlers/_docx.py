@@ -7,7 +7,7 @@ from pathlib import Path
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._docx_styles import Numbering, Styles
 from fetchstash.handlers._ooxml import Package, Relation
-from fetchstash.handlers._prose import Prose, read_prose
+from fetchstash.handlers._prose import OpenTables, Prose, read_prose
 from fetchstash.handlers._xml import attribute
 from fetchstash.handlers._zip import Zip
 
@@ -77,13 +77,6 @@ class _Paragraph:
     list_level: int = 0
 
 
-@dataclass(slots=True)
-class _Table:
-    rows: list[list[str]] = field(default_factory=list[list[str]])
-    cell: list[str] = field(default_factory=list[str])
-    span: int = 1
-
-
 class _Reader:
     """Takes the events of one part and writes what it reads into ``prose``."""
 
@@ -98,7 +91,8 @@ class _Reader:
         self._in_text = False
         self._run_is_hidden = False
         self._paragraphs: list[_Paragraph] = []
-        self._tables: list[_Table] = []
+        self._tables = OpenTables(prose)
+        self._cell_width = 1
         self._links: list[str] = []
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
@@ -166,7 +160,7 @@ class _Reader:
         if not text:
             return
         if self._tables:
-            self._tables[-1].cell.append(text)
+            self._tables.add(text)
         elif paragraph.level:
             self._prose.heading(text, paragraph.level)
         elif mark := self._numbering.mark(paragraph.list_id, paragraph.list_level):
@@ -176,30 +170,22 @@ class _Reader:
 
     def _start_table_part(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "tbl":
-            self._tables.append(_Table())
-        elif self._tables:
-            table = self._tables[-1]
-            if name == "tr":
-                table.rows.append([])
-            elif name == "tc":
-                table.cell, table.span = [], 1
-            else:
-                span = attribute(attributes, "val")
-                table.span = min(int(span), 63) if span.isdecimal() else 1  # Word's own bound of columns
+            self._tables.start_table()
+        elif name == "tr":
+            self._tables.start_row()
+        elif name == "tc":
+            self._tables.start_cell()
+            self._cell_width = 1
+        else:
+            span = attribute(attributes, "val")
+            self._cell_width = min(int(span), 63) if span.isdecimal() else 1  # Word's own bound of columns
 
     def _end_table_part(self, name: str) -> None:
-        if not self._tables:
-            return
-        table = self._tables[-1]
-        if name == "tc" and table.rows:
-            table.rows[-1] += ["\n".join(table.cell), *[""] * (table.span - 1)]
-            table.cell = []
+        if name == "tc":
+            self._tables.end_cell(self._cell_width)
+            self._cell_width = 1
         elif name == "tbl":
-            self._tables.pop()
-            if self._tables:  # a table within a cell becomes the cell's text
-                self._tables[-1].cell += [" | ".join(filter(None, row)) for row in table.rows]
-            else:
-                self._prose.table(table.rows)
+            self._tables.end_table()
 
     def _start_note(self, name: str, attributes: Mapping[str, str]) -> None:
         """Begin a note with its mark; those with a type are the separator lines that Word draws above notes."""

@@ -47,7 +47,7 @@ def _read(source: Path, found: Extracted) -> Iterator[Part]:
         found.pages = len(slides)
         prose = Prose()
         for number, slide in enumerate(slides, start=1):
-            yield from prose.page()
+            prose.page()
             yield from _read_slide(package, slide, number, prose)
         yield from prose.end()
 

@@ -15,6 +15,7 @@ class Prose:
     """Collects blocks of Markdown; ``full``, ``rest`` and at last ``end`` hand them on as parts."""
 
     def __init__(self) -> None:
+        self._ready: list[Part] = []
         self._lines: list[str] = []
         self._headings: list[Heading] = []
         self._chars = 0
@@ -73,24 +74,30 @@ class Prose:
         for line in (fence + language, *text.rstrip("\n").split("\n"), fence):
             self._add(line)
 
-    def page(self) -> Iterator[Part]:
-        """Begin a new page: hand on what is there, as the end of the page before."""
-        yield from self.rest()
+    def page(self) -> None:
+        """Begin a new page."""
+        self._close()
         self._starts_page = True
 
     def full(self) -> Iterator[Part]:
-        """Yield a part if enough was collected."""
+        """Yield the pages that are complete, and more if enough was collected."""
         if self._chars >= _PART_CHARS:
-            yield from self.rest()
+            self._close()
+        yield from self._ready
+        self._ready.clear()
 
     def rest(self) -> Iterator[Part]:
-        """Yield what was collected, with an empty line behind it."""
+        """Yield all that was collected."""
+        self._close()
+        yield from self._ready
+        self._ready.clear()
+
+    def _close(self) -> None:
+        """Make a part of what was collected, with an empty line behind it."""
         if self._lines or self._starts_page:
-            self._lines.append("")
-            text = "\n".join(self._lines) + "\n"
-            part = Part(text, starts_page=self._starts_page, headings=tuple(self._headings))
+            text = "\n".join([*self._lines, "", ""])
+            self._ready.append(Part(text, starts_page=self._starts_page, headings=tuple(self._headings)))
             self._lines, self._headings, self._chars, self._starts_page, self._in_list = [], [], 0, False, False
-            yield part
 
     def end(self) -> Iterator[Part]:
         """Yield the rest of a document. Raises NoText if there was not one block in all of it."""
@@ -107,6 +114,53 @@ class Prose:
         self._lines.append(line)
         self._chars += len(line) + 1
         self._is_empty = False
+
+
+class OpenTables:
+    """The tables that stand open while a document is read, the innermost last; the outermost goes to ``prose`` when it closes."""
+
+    def __init__(self, prose: Prose) -> None:
+        self._prose = prose
+        self._rows: list[list[list[str]]] = []
+        self._cells: list[list[str]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def start_table(self) -> None:
+        """Open a table, in the open cell if there is one."""
+        self._rows.append([])
+        self._cells.append([])
+
+    def start_row(self) -> None:
+        """Open a row."""
+        if self._rows:
+            self._rows[-1].append([])
+
+    def start_cell(self) -> None:
+        """Open a cell."""
+        if self._cells:
+            self._cells[-1] = []
+
+    def add(self, text: str) -> None:
+        """Add a paragraph to the open cell."""
+        self._cells[-1].append(text)
+
+    def end_cell(self, width: int = 1) -> None:
+        """Close a cell that is ``width`` columns wide."""
+        if self._rows and self._rows[-1]:
+            self._rows[-1][-1] += ["\n".join(self._cells[-1]), *[""] * (width - 1)]
+            self._cells[-1] = []
+
+    def end_table(self) -> None:
+        """Close a table; one within a cell becomes the cell's text."""
+        if self._rows:
+            rows = self._rows.pop()
+            self._cells.pop()
+            if self._rows:
+                self._cells[-1] += [" | ".join(filter(None, row)) for row in rows]
+            else:
+                self._prose.table(rows)
 
 
 def table_row(cells: Iterable[str]) -> str:

@@ -18,11 +18,17 @@ ENTRY_POINTS = "fetchstash.handlers"
 # The first that takes a document of this kind gets it.
 HANDLERS: tuple[tuple[str, tuple[ContentKind, ...]], ...] = (
     ("fetchstash.handlers._text:TextHandler", ("text",)),
+    ("fetchstash.handlers._code:CodeHandler", ("code",)),
+    ("fetchstash.handlers._markdown:MarkdownHandler", ("markdown",)),
+    ("fetchstash.handlers._json:JsonHandler", ("json",)),
+    ("fetchstash.handlers._json:JsonLinesHandler", ("jsonl",)),
     ("fetchstash.handlers._html:HtmlHandler", ("html",)),
     ("fetchstash.handlers._pdf:PdfHandler", ("pdf",)),
     ("fetchstash.handlers._image:ImageHandler", ("image",)),
     ("fetchstash.handlers._docx:DocxHandler", ("office_doc",)),
     ("fetchstash.handlers._pptx:PptxHandler", ("office_doc",)),
+    ("fetchstash.handlers._odf:OdfHandler", ("office_doc",)),
+    ("fetchstash.handlers._epub:EpubHandler", ("office_doc",)),
     ("fetchstash.handlers._sheets:SheetsHandler", ("spreadsheet",)),
 )  # fmt: skip
 

@@ -1,0 +1,24 @@
+"""HTML that is all content, as Markdown: a chapter of a book, the body of a mail. Only hidden text goes."""
+
+from dataclasses import dataclass
+
+from fetchstash.handlers._contract import Part
+from fetchstash.handlers._html import _blocks, _markdown, _metadata, _safety, _tree
+from fetchstash.handlers._html._inline import Inline
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The Markdown of a piece of HTML, its title ("" if none) and how many hidden elements were left out."""
+
+    parts: tuple[Part, ...]
+    title: str
+    hidden: int
+
+
+def whole(source: str, url: str = "") -> Whole:
+    """Return the Markdown of all that ``source`` shows; relative links are taken from ``url``, and left alone without one."""
+    checked = _safety.check(source)
+    page = _tree.parse(checked.source)
+    parts = _markdown.parts(_blocks.cut(page.body), Inline(url, len(checked.source) // 2))
+    return Whole(tuple(parts), _metadata.read(page).title, page.hidden)

@@ -1,0 +1,69 @@
+"""EPUB: chapters in reading order as Markdown; locked books named."""
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from fetchstash.errors import NoText
+from fetchstash.handlers import Extracted
+from fetchstash.handlers._epub import EpubHandler
+
+Read = Callable[..., tuple[Extracted, str]]
+Pack = Callable[[Mapping[str, str | bytes]], bytes]
+
+CONTAINER = '<container><rootfiles><rootfile full-path="OPS/book.opf"/></rootfiles></container>'
+PACKAGE = """<package xmlns:dc="dc"><metadata><dc:title>The Book</dc:title><dc:creator>Ada</dc:creator><dc:language>en</dc:language>
+<dc:date>2026-05-01</dc:date></metadata>
+<manifest><item id="b" href="two.xhtml"/><item id="a" href="chapter%20one.xhtml"/>
+<item id="gone" href="gone.xhtml"/></manifest>
+<spine><itemref idref="a"/><itemref idref="b"/>
+<itemref idref="a"/><itemref idref="gone"/><itemref idref="unknown"/></spine></package>"""
+ONE = '<!DOCTYPE html><html><body><h1>One</h1><p>First&nbsp;text.</p><p style="display:none">hidden order</p></body></html>'
+TWO = "<html><body><h1>Two</h1><ul><li>a</li><li>b</li></ul></body></html>"
+BOOK = {
+    "mimetype": "application/epub+zip",
+    "META-INF/container.xml": CONTAINER,
+    "OPS/book.opf": PACKAGE,
+    "OPS/two.xhtml": TWO,
+    "OPS/chapter one.xhtml": ONE,
+}
+
+
+def locked(algorithm: str) -> str:
+    return f'<encryption xmlns:e="e"><e:EncryptedData><e:EncryptionMethod Algorithm="{algorithm}"/></e:EncryptedData></encryption>'
+
+
+def test_chapters_come_in_reading_order_each_once(read: Read, pack: Pack) -> None:
+    found, text = read(EpubHandler(), pack(BOOK))
+    assert "".join(text.split()) == "#OneFirsttext.#Two-a-b"
+    assert (found.title, found.author, found.language, found.published) == ("The Book", "Ada", "en", "2026-05-01")
+
+
+def test_hidden_text_is_left_out_and_counted(read: Read, pack: Pack) -> None:
+    found, text = read(EpubHandler(), pack(BOOK))
+    assert "hidden order" not in text
+    assert found.hidden_removed == 1
+
+
+def test_a_book_under_rights_management_is_named(read: Read, pack: Pack) -> None:
+    with pytest.raises(NoText, match="locked by rights management"):
+        read(EpubHandler(), pack(BOOK | {"META-INF/encryption.xml": locked("http://www.w3.org/2001/04/xmlenc#aes256-cbc")}))
+
+
+def test_a_book_whose_fonts_alone_are_obfuscated_is_read(read: Read, pack: Pack) -> None:
+    _, text = read(EpubHandler(), pack(BOOK | {"META-INF/encryption.xml": locked("http://www.idpf.org/2008/embedding")}))
+    assert "# One" in text
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"META-INF/container.xml": "<container/>"}, "the container holds no book"),
+        ({"OPS/book.opf": "<package>"}, "its XML is damaged"),
+        ({"OPS/book.opf": "<package/>"}, "the book holds no text"),
+    ],
+    ids=["no package", "open end", "no chapters"],
+)
+def test_what_is_no_book_gives_one_clear_line(read: Read, pack: Pack, changed: dict[str, str], reason: str) -> None:
+    with pytest.raises(NoText, match=reason):
+        read(EpubHandler(), pack(BOOK | changed))

@@ -1,0 +1,109 @@
+"""ODT and ODP: headings, lists, tables and notes as Markdown; slides as pages."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from fetchstash.errors import NoText
+from fetchstash.handlers import Extracted, ExtractLimits, Hints
+from fetchstash.handlers._odf import OdfHandler
+
+Read = Callable[..., tuple[Extracted, str]]
+Pack = Callable[[Mapping[str, str | bytes]], bytes]
+Odf = Callable[..., bytes]
+
+NAMES = ("office", "text", "table", "draw", "presentation", "xlink", "style", "dc", "meta")
+SPACES = " ".join(f'xmlns:{name}="{name}"' for name in NAMES)
+NUMBERED = '<text:list-style style:name="N"><text:list-level-style-number text:level="1" style:num-format="1"/></text:list-style>'
+META = """<dc:title>A plan</dc:title><meta:initial-creator>Ada</meta:initial-creator>
+<meta:creation-date>2026-05-01T10:00:00</meta:creation-date>"""
+NOTE = """<text:note text:id="ftn1"><text:note-citation>1</text:note-citation>
+<text:note-body><text:p>Source.</text:p></text:note-body></text:note>"""
+
+
+def items(*texts: str, style: str = "L", more: str = "") -> str:
+    inner = "".join(f"<text:list-item><text:p>{text}</text:p></text:list-item>" for text in texts)
+    return f'<text:list text:style-name="{style}">{inner}{more}</text:list>'
+
+
+def table(*rows: list[str]) -> str:
+    cells = ["".join(f"<table:table-cell><text:p>{cell}</text:p></table:table-cell>" for cell in row) for row in rows]
+    return f"<table:table>{''.join(f'<table:table-row>{row}</table:table-row>' for row in cells)}</table:table>"
+
+
+@pytest.fixture
+def odf(pack: Pack) -> Odf:
+    def make(body: str, **members: str) -> bytes:
+        content = f"<office:document-content {SPACES}><office:automatic-styles>{NUMBERED}</office:automatic-styles>"
+        return pack(
+            {
+                "content.xml": f"{content}<office:body>{body}</office:body></office:document-content>",
+                "meta.xml": f"<office:document-meta {SPACES}>{META}</office:document-meta>",
+                **members,
+            }
+        )
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("<text:p>One\n  line.</text:p>", "One line.\n\n"),
+        ('<text:h text:outline-level="2">Part</text:h><text:p>Text.</text:p>', "## Part\n\nText.\n\n"),
+        (items("a", "b"), "- a\n- b\n\n"),
+        (items("a", "b", style="N"), "1. a\n2. b\n\n"),
+        (items("a", more=f"<text:list-item>{items('a1', 'a2')}</text:list-item>"), "- a\n  - a1\n  - a2\n\n"),
+        ('<text:p>a<text:s text:c="3"/>b<text:tab/>c<text:line-break/>d</text:p>', "a   b\tc\nd\n\n"),
+        ('<text:p>See <text:a xlink:href="https://example.org/">this</text:a>.</text:p>', "See [this](https://example.org/).\n\n"),
+        (f"<text:p>Claim{NOTE} made.</text:p>", "Claim[^1] made.\n\n[^1]: Source.\n\n"),
+        (table(["N", "V"], ["a", "1"]), "| N | V |\n| --- | --- |\n| a | 1 |\n\n"),
+        ("<text:tracked-changes><text:p>deleted</text:p></text:tracked-changes><text:p>kept</text:p>", "kept\n\n"),
+    ],
+    ids=["text", "heading", "list", "numbers", "nested list", "signs", "link", "note", "table", "tracked change"],
+)  # fmt: skip
+def test_structure_becomes_markdown(read: Read, odf: Odf, body: str, text: str) -> None:
+    assert read(OdfHandler(), odf(body))[1] == text
+
+
+def test_slides_are_pages_with_their_titles_and_notes(save: Callable[[bytes], Path], odf: Odf) -> None:
+    title = '<draw:frame presentation:class="title"><draw:text-box><text:p>Plan</text:p></draw:text-box></draw:frame>'
+    notes = "<presentation:notes><draw:frame><text:p>Say hello.</text:p></draw:frame></presentation:notes>"
+    body = f"<draw:page>{title}{items('a')}{notes}</draw:page><draw:page><draw:frame/></draw:page>"
+    found = OdfHandler().extract(save(odf(body)), Hints(), ExtractLimits())
+    parts = list(found.parts or ())
+    assert [part.text for part in parts] == ["## Slide 1: Plan\n\n- a\n\nNotes: Say hello.\n\n", "## Slide 2\n\n"]
+    assert all(part.starts_page for part in parts)
+    assert (found.pages, found.title, found.author, found.published) == (2, "A plan", "Ada", "2026-05-01")
+
+
+def test_an_encrypted_document_is_named(read: Read, odf: Odf) -> None:
+    manifest = "<manifest:manifest><manifest:file-entry><manifest:encryption-data/></manifest:file-entry></manifest:manifest>"
+    with pytest.raises(NoText, match="the document is encrypted"):
+        read(OdfHandler(), odf("<text:p>x</text:p>", **{"META-INF/manifest.xml": manifest}))
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("", "the document holds no text"),
+        ("<text:p>", "its XML is damaged"),
+        ("<text:span>" * 1_100, "nested deeper than 1,000"),
+    ],
+    ids=["nothing", "open end", "deep"],
+)
+def test_what_cannot_be_read_gives_one_clear_line(read: Read, odf: Odf, body: str, reason: str) -> None:
+    with pytest.raises(NoText, match=reason):
+        read(OdfHandler(), odf(body))
+
+
+def test_a_cell_that_repeats_a_billion_times_repeats_a_hundred_times(read: Read, odf: Odf) -> None:
+    cell = '<table:table-cell table:number-columns-repeated="1000000000"><text:p>x</text:p></table:table-cell>'
+    _, text = read(OdfHandler(), odf(f"<table:table><table:table-row>{cell}</table:table-row></table:table>"))
+    assert len(text) < 2_000
+
+
+def test_a_package_without_content_is_named(read: Read, pack: Pack) -> None:
+    with pytest.raises(NoText, match="the package holds no document"):
+        read(OdfHandler(), pack({"mimetype": "application/vnd.oasis.opendocument.text"}))
