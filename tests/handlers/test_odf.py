@@ -18,8 +18,8 @@ SPACES = " ".join(f'xmlns:{name}="{name}"' for name in NAMES)
 NUMBERED = '<text:list-style style:name="N"><text:list-level-style-number text:level="1" style:num-format="1"/></text:list-style>'
 META = """<dc:title>A plan</dc:title><meta:initial-creator>Ada</meta:initial-creator>
 <meta:creation-date>2026-05-01T10:00:00</meta:creation-date>"""
-NOTE = """<text:note text:id="ftn1"><text:note-citation>1</text:note-citation>
-<text:note-body><text:p>Source.</text:p></text:note-body></text:note>"""
+SOURCE = "<text:note-citation>1</text:note-citation><text:note-body><text:p>Source.</text:p></text:note-body>"
+NOTE = f'<text:note text:id="ftn1">{SOURCE}</text:note>'
 
 
 def items(*texts: str, style: str = "L", more: str = "") -> str:
