@@ -1,35 +1,19 @@
 """What a URL that was fetched before costs: nothing while fresh, a question when stale, a new body when it changed."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from fetchstash.config import load
 from fetchstash.errors import UnknownRef
-from fetchstash.stash import Stash
 from tests.loopback import Site
+from tests.stash.conftest import OpenStash
 
 pytestmark = pytest.mark.anyio
 
 
-@asynccontextmanager
-async def opened(site: Site, tmp_path: Path, **settings: Any) -> AsyncGenerator[Stash]:
-    given = {
-        "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
-        "fetch.respect_robots": False,
-        "store.folder": str(tmp_path / "store"),
-        **{name.replace("__", "."): value for name, value in settings.items()},
-    }
-    async with Stash.open(load(given)) as stash:
-        yield stash
-
-
-async def test_a_fresh_copy_is_used_without_asking_and_said_to_be_one(site: Site, tmp_path: Path) -> None:
+async def test_a_fresh_copy_is_used_without_asking_and_said_to_be_one(site: Site, open_stash: OpenStash) -> None:
     url = site.put("/a.txt", "one", "text/plain", headers={"Cache-Control": "max-age=600"})
-    async with opened(site, tmp_path) as stash:
+    async with open_stash() as stash:
         first = await stash.fetch([url])
         again = await stash.fetch([url])
         assert site.asked == ["/a.txt"]
@@ -40,9 +24,9 @@ async def test_a_fresh_copy_is_used_without_asking_and_said_to_be_one(site: Site
         assert site.asked == ["/a.txt"] * 2
 
 
-async def test_a_stale_copy_is_asked_after_and_kept_where_the_server_says_304(site: Site, tmp_path: Path) -> None:
+async def test_a_stale_copy_is_asked_after_and_kept_where_the_server_says_304(site: Site, open_stash: OpenStash) -> None:
     url = site.put("/a.txt", "one", "text/plain", headers={"ETag": '"v1"', "Cache-Control": "no-cache"})
-    async with opened(site, tmp_path) as stash:
+    async with open_stash() as stash:
         first = await stash.fetch([url])
         site.put("/a.txt", b"", None, status=304, headers={"ETag": '"v1"'})
         again = await stash.fetch([url])
@@ -51,9 +35,9 @@ async def test_a_stale_copy_is_asked_after_and_kept_where_the_server_says_304(si
         assert again.facts[0]["artifact_ref"] == first.facts[0]["artifact_ref"]
 
 
-async def test_the_same_bytes_stay_one_artifact_and_others_become_a_new_one(site: Site, tmp_path: Path) -> None:
+async def test_the_same_bytes_stay_one_artifact_and_others_become_a_new_one(site: Site, open_stash: OpenStash) -> None:
     url = site.put("/a.txt", "one", "text/plain")
-    async with opened(site, tmp_path) as stash:
+    async with open_stash() as stash:
         first = (await stash.fetch([url])).facts[0]["artifact_ref"]
         assert (await stash.fetch([url])).facts[0]["artifact_ref"] == first
         site.put("/a.txt", "two", "text/plain")
@@ -64,19 +48,21 @@ async def test_the_same_bytes_stay_one_artifact_and_others_become_a_new_one(site
         assert (await stash.read(url)).body == "two"
 
 
-async def test_no_store_goes_when_the_run_ends(site: Site, tmp_path: Path) -> None:
+async def test_no_store_goes_when_the_run_ends(site: Site, open_stash: OpenStash) -> None:
     url = site.put("/a.txt", "secret", "text/plain", headers={"Cache-Control": "no-store"})
-    async with opened(site, tmp_path) as stash:
+    async with open_stash() as stash:
         ref = str((await stash.fetch([url])).facts[0]["artifact_ref"])
         assert (await stash.read(ref)).body == "secret"
-    async with opened(site, tmp_path) as stash:
+    async with open_stash() as stash:
         with pytest.raises(UnknownRef):
             await stash.read(ref)
 
 
-async def test_a_secret_in_a_url_is_not_shown_and_two_secrets_share_nothing(site: Site, tmp_path: Path) -> None:
+async def test_a_secret_in_a_url_is_not_shown_and_two_secrets_share_nothing(
+    site: Site, open_stash: OpenStash, tmp_path: Path
+) -> None:
     urls = [site.put(f"/a.txt?token=s3cr3t-{n}", f"of {n}", "text/plain") for n in (1, 2)]
-    async with opened(site, tmp_path) as stash:
+    async with open_stash() as stash:
         views = [await stash.fetch([url]) for url in urls]
         for n, (url, view) in enumerate(zip(urls, views, strict=True), start=1):
             assert "s3cr3t" not in view.text

@@ -1,0 +1,57 @@
+"""A Stash in a folder of its own, and a way to put a text with known parts into it."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fetchstash.config import load
+from fetchstash.ranges import Ranges
+from fetchstash.stash import Stash
+from fetchstash.store import Facts
+from tests.loopback import Site
+
+Put = Callable[..., Awaitable[str]]
+OpenStash = Callable[..., Any]
+
+
+@pytest.fixture
+def open_stash(site: Site, tmp_path: Path) -> OpenStash:
+    """Return a function that opens a Stash which may fetch from the test's site. Arguments are settings."""
+
+    @asynccontextmanager
+    async def opened(**settings: Any) -> AsyncGenerator[Stash]:
+        given = {
+            "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
+            "fetch.respect_robots": False,
+            "store.folder": str(tmp_path / "store"),
+            **{name.replace("__", "."): value for name, value in settings.items()},
+        }
+        async with Stash.open(load(given)) as stash:
+            yield stash
+
+    return opened
+
+
+@pytest.fixture
+async def stash(open_stash: OpenStash) -> AsyncGenerator[Stash]:
+    """Open a Stash for one test."""
+    async with open_stash() as it:
+        yield it
+
+
+@pytest.fixture
+def put(stash: Stash) -> Put:
+    """Return a function that keeps a text with ranges of its own and returns its reference."""
+
+    async def keep(text: str | None, ranges: Ranges | None = None, *, raw: bytes = b"raw", **facts: Any) -> str:
+        source, words = stash.store.spool / "raw", stash.store.spool / "text"
+        source.write_bytes(raw)
+        if text is not None:
+            words.write_bytes(text.encode())
+        kept = await stash.store.put(source, words if text is not None else None, Facts(**facts), ranges or Ranges())
+        return kept.artifact_ref
+
+    return keep

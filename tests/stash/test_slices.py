@@ -1,0 +1,145 @@
+"""Which part of a text a path, a unit, a start and an end name."""
+
+import re
+
+import pytest
+
+from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange
+from fetchstash.ranges import Heading, Ranges, Table
+from fetchstash.stash import Stash
+from tests.stash.conftest import Put
+
+pytestmark = pytest.mark.anyio
+
+BOOK = "# One\nfirst\n## One b\ninner\n# Two\nsecond\n\nlast"
+OUTLINE = (Heading("One", 1, "lines", 1), Heading("One b", 2, "lines", 3), Heading("Two", 1, "lines", 5))
+
+
+@pytest.mark.parametrize(
+    ("part", "body", "what"),
+    [
+        ({}, BOOK, "lines 1 to 8 of 8"),
+        ({"start": 2, "end": 3}, "first\n## One b\n", "lines 2 to 3 of 8"),
+        ({"start": 7}, "\nlast", "lines 7 to 8 of 8"),
+        ({"end": 1}, "# One\n", "lines 1 to 1 of 8"),
+        ({"start": 8, "end": 99}, "last", "lines 8 to 8 of 8"),
+        ({"path": "One"}, "# One\nfirst\n## One b\ninner\n", "in 'One': lines 1 to 4 of 4"),
+        ({"path": "## one B"}, "## One b\ninner\n", "in '## one B': lines 1 to 2 of 2"),
+        ({"path": "Two", "start": 2, "end": 2}, "second\n", "in 'Two': lines 2 to 2 of 4"),
+        ({"path": "Two", "unit": "chars", "start": 2, "end": 5}, "Two", "in 'Two': characters 2 to 5 of 18"),
+        ({"unit": "chars", "start": 6, "end": 11}, "first", "characters 6 to 11 of 45"),
+        ({"unit": "bytes", "start": 6, "end": 11}, "first", "bytes 6 to 11 of 45"),
+    ],
+    ids=str,
+)
+async def test_lines_chars_bytes_and_headings(part: dict[str, object], body: str, what: str, stash: Stash, put: Put) -> None:
+    view = await stash.slice(await put(BOOK, outline=OUTLINE), **part)  # type: ignore[arg-type]
+    assert view.body == body
+    assert what in view.text.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("part", "error", "words"),
+    [
+        ({"start": 9}, OutOfRange, "There are 8 lines, and start is 9."),
+        ({"start": 0}, OutOfRange, "Lines count from 1, and start is 0."),
+        ({"start": 5, "end": 4}, BadArgument, "start is 5 and end is 4."),
+        ({"unit": "chars", "start": 45}, OutOfRange, "There are 45 characters, and start is 45."),
+        ({"unit": "pages"}, BadArgument, "This text has no pages."),
+        ({"unit": "rows"}, BadArgument, "This part has no table rows."),
+        ({"path": "Three"}, OutOfRange, "The outline begins: One, One b, Two."),
+        ({"path": "One", "start": 5}, OutOfRange, "There are 4 lines, and start is 5."),
+        ({"path": "One", "unit": "bytes"}, BadArgument, "Bytes are counted in the whole text."),
+    ],
+    ids=str,
+)
+async def test_a_part_that_is_not_there_is_one_line(
+    part: dict[str, object], error: type[FetchstashError], words: str, stash: Stash, put: Put
+) -> None:
+    with pytest.raises(error) as told:
+        await stash.slice(await put(BOOK, outline=OUTLINE), **part)  # type: ignore[arg-type]
+    assert words in told.value.line()
+
+
+async def test_a_byte_range_that_cuts_a_character_holds_the_whole_one(stash: Stash, put: Put) -> None:
+    ref = await put("aä𝔍z")
+    for start in (3, 4, 5, 6):
+        for end in range(start + 1, 8):
+            view = await stash.slice(ref, unit="bytes", start=start, end=end)
+            assert view.body == "𝔍"
+            assert f"bytes 3 to 7 of {8}" in view.text
+
+
+PAGES = ["[Page 1]\none\n", "[Page 2]\ntwo\n", "[Page 3]\nthree\n"]
+TEXT = "".join(PAGES)
+STARTS = (0, len(PAGES[0]), len(PAGES[0] + PAGES[1]))
+CHAPTERS = (Heading("Start", 1, "pages", 1), Heading("Rest", 1, "pages", 2))
+
+
+async def test_pages_and_bookmarks(stash: Stash, put: Put) -> None:
+    ref = await put(TEXT, Ranges(pages=STARTS), outline=CHAPTERS, page_range=(1, 3))
+    assert (await stash.slice(ref, unit="pages", start=2, end=2)).body == PAGES[1]
+    assert (await stash.slice(ref, unit="pages", start=2)).body == PAGES[1] + PAGES[2]
+    assert (await stash.slice(ref, path="Rest", unit="pages", start=2, end=2)).body == PAGES[2]
+    assert (await stash.slice(ref, path="Rest", start=2, end=2)).body == "two\n"
+    with pytest.raises(OutOfRange, match="There are 3 pages, and start is 4"):
+        await stash.slice(ref, unit="pages", start=4)
+
+
+async def test_pages_that_do_not_fit_go_on_at_the_next_page(stash: Stash, put: Put) -> None:
+    pages = [f"[Page {n}]\n" + "x" * 150 + "\n" for n in range(1, 11)]
+    starts = tuple(sum(map(len, pages[:n])) for n in range(10))
+    ref = await put("".join(pages), Ranges(pages=starts))
+    got, call = "", {"start": 1, "end": 10}
+    while True:
+        view = await stash.slice(ref, unit="pages", max_chars=400, **call)
+        assert view.body.count("[Page") == 2
+        got += view.body
+        following = re.search(r"start=(\d+), end=10", view.text)
+        if not following:
+            break
+        call["start"] = int(following[1])
+    assert got == "".join(pages)
+
+
+SHEETS = "## North\n| id |\n1\n2\n3\n## South\n| id |\n4\n5\n"
+TABLES = Ranges(tables=(Table("North", 3, 3, 1), Table("South", 8, 2, 1)))
+
+
+async def test_rows_of_sheets(stash: Stash, put: Put) -> None:
+    outline = (Heading("North", 1, "lines", 1), Heading("South", 1, "lines", 6))
+    ref = await put(SHEETS, TABLES, outline=outline)
+    assert (await stash.slice(ref, path="South", unit="rows")).body == "4\n5\n"
+    assert (await stash.slice(ref, path="North", unit="rows", start=2, end=3)).body == "2\n3\n"
+    assert (await stash.slice(ref, path="South")).body == "## South\n| id |\n4\n5\n"
+    with pytest.raises(BadArgument, match="Name one with path: North, South"):
+        await stash.slice(ref, unit="rows")
+    with pytest.raises(OutOfRange, match="There are 2 rows, and start is 3"):
+        await stash.slice(ref, path="South", unit="rows", start=3)
+
+
+async def test_rows_of_the_only_table_need_no_path(stash: Stash, put: Put) -> None:
+    ref = await put("id\n1\n2\n", Ranges(tables=(Table("", 2, 2, 1),)))
+    assert (await stash.slice(ref, unit="rows", start=2)).body == "2\n"
+
+
+async def test_an_artifact_without_text_is_a_hex_dump(stash: Stash, put: Put) -> None:
+    ref = await put(None, raw=bytes(range(40)))
+    with pytest.raises(NoText):
+        await stash.slice(ref)
+    view = await stash.slice(ref, unit="bytes")
+    assert view.body.splitlines() == [
+        "00000000  00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f  ................",
+        "00000010  10 11 12 13 14 15 16 17 18 19 1a 1b 1c 1d 1e 1f  ................",
+        "00000020  20 21 22 23 24 25 26 27                           !\"#$%&'        ",
+    ]
+    assert "bytes 0 to 40 of 40" in view.text
+    cut = await stash.slice(ref, unit="bytes", max_chars=200)
+    assert cut.body.count("\n") == 2
+    assert 'unit="bytes", start=32, end=40' in cut.text
+
+
+async def test_an_empty_text_is_whole_at_once(stash: Stash, put: Put) -> None:
+    ref = await put("")
+    assert (await stash.slice(ref)).body == ""
+    assert (await stash.read(ref)).body == ""
