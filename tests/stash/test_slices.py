@@ -90,15 +90,15 @@ async def test_pages_that_do_not_fit_go_on_at_the_next_page(stash: Stash, put: P
     pages = [f"[Page {n}]\n" + "x" * 150 + "\n" for n in range(1, 11)]
     starts = tuple(sum(map(len, pages[:n])) for n in range(10))
     ref = await put("".join(pages), Ranges(pages=starts))
-    got, call = "", {"start": 1, "end": 10}
+    got, start = "", 1
     while True:
-        view = await stash.slice(ref, unit="pages", max_chars=400, **call)
+        view = await stash.slice(ref, unit="pages", start=start, end=10, max_chars=400)
         assert view.body.count("[Page") == 2
         got += view.body
         following = re.search(r"start=(\d+), end=10", view.text)
         if not following:
             break
-        call["start"] = int(following[1])
+        start = int(following[1])
     assert got == "".join(pages)
 
 
