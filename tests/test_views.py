@@ -229,9 +229,9 @@ def test_reading_gives_what_was_asked_up_to_the_ceiling(asked: int | None, shown
     assert view.body == text[30_000 : 30_000 + shown]
     assert body_of(view.text) == view.body
     assert lines[0] == f"[{REF}: characters 30000 to {30_000 + shown} of 612000]"
-    assert lines[1] == f"[Content truncated at {shown} chars. Total: 582000 chars. Continue with the call at the end.]"
+    assert lines[1] == f"[Content truncated at {shown} chars. Total: 612000 chars. Continue with the call at the end.]"
     assert lines[-2] == f'get_search_content(artifact_ref="{REF}", offset={30_000 + shown}{more})'
-    assert lines[-1] == f"[Content truncated at {shown} chars. Total: 582000 chars. {advice}]"
+    assert lines[-1] == f"[Content truncated at {shown} chars. Total: 612000 chars. {advice}]"
 
 
 @pytest.mark.parametrize("length", [29_999, 30_000, 30_001])

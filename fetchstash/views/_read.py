@@ -44,6 +44,8 @@ def read(host: Host, reading: Reading, max_chars: int | None = None) -> View:
     default = host.limits.default_max_chars
     applied = host.max_chars(max_chars, default)
     more = host.said(max_chars, default)
+    # Reading on counts in the whole text, as its offsets do; a slice in the part that was asked for.
+    total = reading.count if reading.tool == "get_search_content" else reading.total
 
     def view(limit: int) -> View:
         shown = _cut(host, reading, limit)
@@ -57,9 +59,9 @@ def read(host: Host, reading: Reading, max_chars: int | None = None) -> View:
                 advice = "Continue with the call above."
             head = (
                 _opening(reading, body, shown),
-                truncation_notice(applied, reading.total, "Continue with the call at the end."),
+                truncation_notice(applied, total, "Continue with the call at the end."),
             )
-            tail = (_continuation(reading, body, more), truncation_notice(applied, reading.total, advice))
+            tail = (_continuation(reading, body, more), truncation_notice(applied, total, advice))
         return View((host.fenced(body, reading.subject.source, head, tail),), (reading.subject.facts,))
 
     first = view(applied)
