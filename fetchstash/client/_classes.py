@@ -1,0 +1,42 @@
+"""What each piece of a conversation is worth to the agent: the class decides when compaction may touch it."""
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from fetchstash.client._formats import Part
+from fetchstash.client._pairing import Pairing
+from fetchstash.client._protect import user_messages
+
+Class = Literal["critical", "tool_trace", "historical_context", "background_extraction"]
+
+# A list of things to do, as agents keep it: a tool of that name, or a reminder in the text.
+_TODO_TOOL = re.compile(r"(?i)todo|update_plan|task_list")
+_TODO_TEXT = re.compile(r"(?i)\btodos?\b[^\n]{0,60}\n\s*(?:[-*\d]|\[[ x~]\])|<system-reminder>|^\s*[-*] \[[ x]\] ", re.MULTILINE)
+
+
+def critical_messages(found: Sequence[Part], pairing: Pairing, recent: int) -> frozenset[int]:
+    """Return the numbers of the messages that only the critical tier may touch.
+
+    These are the last ``recent`` of what users said and of what the assistant said without calling a tool (steering, answers, what
+    was completed), the latest of the latter in any case, the last system instruction, the last reminder of what is to do, and the
+    last exchange with a tool that keeps it.
+    """
+    calling = {part.message for part in found if part.kind == "call"}
+    texts = [part for part in found if part.kind == "text"]
+    said = sorted({part.message for part in texts if part.role == "assistant" and part.message not in calling})
+    instructions = [part.message for part in texts if part.role == "system"]
+    reminders = [part.message for part in texts if part.role != "assistant" and _TODO_TEXT.search(part.text[:2_000])]
+    spoken = sorted({*said, *user_messages(found), *reminders})
+    todo = [one for one in pairing.pairs if _TODO_TOOL.search(one.call.name)]
+    critical = {*spoken[-recent:], *said[-1:], *instructions[-1:], *reminders[-1:]}
+    if todo:
+        critical |= {todo[-1].call.message, todo[-1].result.message}
+    return frozenset(critical)
+
+
+def class_of(part: Part, critical: frozenset[int]) -> Class:
+    """Return the class of one part."""
+    if part.message in critical:
+        return "critical"
+    return "tool_trace" if part.kind in {"call", "result"} else "historical_context"

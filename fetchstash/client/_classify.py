@@ -1,0 +1,136 @@
+"""Overflow or not: one verdict from a table of rules, read in an order that separates look-alikes.
+
+Statuses and codes that say it is something else; codes that say it is an overflow; wordings that say it is something else; wordings
+that say it is an overflow; and last what a bare 413 means.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from fetchstash.client import _rules
+from fetchstash.client._numbers import Numbers, read_numbers
+from fetchstash.client._rules import Outcome, Rule
+from fetchstash.client._signals import Signals, collect
+
+Action = Literal["rewrite", "shrink_bytes", "clamp_output", "none"]
+
+# A rate limit that says so, with more requested than the limit ever gives: no waiting satisfies it.
+_REQUESTED = re.compile(r"limit:? (\d[\d,]*)(?:, used:? \d[\d,]*)?, requested:? (\d[\d,]*\d)")
+_PLAIN_APOSTROPHES = {0x2018: "'", 0x2019: "'"}
+_CODE_WORD = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
+_TOKEN_WINDOW = re.compile(r"context|tokens?\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an error is, and what to do about it.
+
+    ``limit``, ``requested_input`` and ``requested_output`` are in tokens, or in bytes where ``kind`` is overflow_bytes; None where
+    the error does not tell. ``evidence`` is the piece of the error that decided, at most 200 characters; ``rule_id`` names the
+    rule.
+    """
+
+    kind: Outcome
+    limit: int | None = None
+    requested_input: int | None = None
+    requested_output: int | None = None
+    action: Action = "none"
+    evidence: str = ""
+    rule_id: str = "nothing-said"
+
+    @property
+    def overflow(self) -> bool:
+        """Whether the request was too large."""
+        return self.kind != "not_overflow"
+
+
+def classify(error_or_event: Any, provider: str | None = None) -> Verdict:
+    """Say whether this error, response body, stream event, finish reason or string means that the request was too large.
+
+    ``provider`` (any spelling) settles what only one provider means. Never raises, whatever it is given.
+    """
+    try:
+        return _decide(collect(error_or_event), str(provider or "").lower())
+    except Exception:  # noqa: BLE001 - the promise: an error handler must not be the next error
+        return Verdict("not_overflow", rule_id="unreadable")
+
+
+def _decide(signals: Signals, provider: str) -> Verdict:
+    text = signals.text.lower().translate(_PLAIN_APOSTROPHES)
+    status = signals.statuses[0] if signals.statuses else None
+    if any(code >= 500 for code in signals.statuses):
+        return _by_rules(_rules.SERVER_ERRORS, text) or Verdict("not_overflow", rule_id="status-5xx", evidence=str(status))
+    vetoed = _vetoed(signals, text)
+    if vetoed:
+        return vetoed
+    return (
+        _by_code(signals, text, provider)
+        or _by_rules(_rules.VETOES, text)
+        or _by_rules(_rules.BYTE_RULES, text, unless_tokens=True)
+        or _by_rules(_rules.TOKEN_RULES, text)
+        or _bare_status(signals, text, provider)
+        or Verdict("not_overflow")
+    )
+
+
+def _vetoed(signals: Signals, text: str) -> Verdict | None:
+    """Rate limits, bills and the like by status or code; the rate limit that asks for more than there ever is, named as that."""
+    requested = _REQUESTED.search(text)
+    if requested and re.search(r"rate|tpm|per min|per day|request too large", text):
+        limit, wanted = (int(number.replace(",", "")) for number in requested.groups())
+        rule_id = "rate-limit-unsatisfiable" if wanted > limit else "rate-limit"
+        return Verdict("not_overflow", limit, wanted, evidence=requested[0], rule_id=rule_id)
+    for status in signals.statuses:
+        if status in _rules.VETO_STATUSES:
+            return Verdict("not_overflow", evidence=str(status), rule_id=f"status-{status}")
+    code = next(iter(sorted(signals.codes & _rules.VETO_CODES)), None)
+    return Verdict("not_overflow", evidence=code, rule_id=f"code-{code}") if code else None
+
+
+def _by_code(signals: Signals, text: str, provider: str) -> Verdict | None:
+    # Wrappers often leave nothing of a body but its words: a code is unmistakable there, too.
+    named = {word for word in _CODE_WORD.findall(text) if word in _rules.CODES}
+    for code in sorted(signals.codes | named):
+        outcome, _ = _rules.CODES.get(code, (None, ""))
+        if outcome is None and code in _rules.PROVIDER_CODES and provider:
+            names, its_outcome, _ = _rules.PROVIDER_CODES[code]
+            outcome = its_outcome if names and re.search(names, provider) else None
+        if outcome:
+            if outcome == "overflow_bytes" and _by_rules(_rules.TOKEN_RULES, text) and not _by_rules(_rules.BYTE_RULES, text):
+                outcome = "overflow_tokens" if re.search(r"\btokens?\b", text) else outcome
+            return _verdict(outcome, text, code, f"code-{code}")
+    return None
+
+
+def _by_rules(rules: Iterable[Rule], text: str, *, unless_tokens: bool = False) -> Verdict | None:
+    for rule in rules:
+        found = rule.pattern.search(text)
+        if found and not (unless_tokens and re.search(r"\d tokens\b", text)):
+            if rule.outcome == "not_overflow":
+                return Verdict("not_overflow", evidence=found[0][:200], rule_id=rule.id)
+            return _verdict(rule.outcome, text, found[0][:200], rule.id)
+    return None
+
+
+def _bare_status(signals: Signals, text: str, provider: str) -> Verdict | None:
+    """Read a status that stands alone: a 413 is a body that somebody on the way found too large (RFC 9110, section 15.5.14)."""
+    if 413 in signals.statuses:
+        return _verdict("overflow_tokens" if _TOKEN_WINDOW.search(text) else "overflow_bytes", text, "413", "bare-413")
+    if _rules.EMPTY_400.pattern.search(text.split("\n", 1)[0]) and provider in {"", "cerebras"}:
+        return _verdict("overflow_tokens", text, text[:200], _rules.EMPTY_400.id)
+    return None
+
+
+def _verdict(kind: Outcome, text: str, evidence: str, rule_id: str) -> Verdict:
+    numbers = read_numbers(text)
+    action: Action = "shrink_bytes" if kind == "overflow_bytes" else "clamp_output" if _output_dominant(numbers) else "rewrite"
+    return Verdict(kind, numbers.limit, numbers.requested_input, numbers.requested_output, action, evidence, rule_id)
+
+
+def _output_dominant(numbers: Numbers) -> bool:
+    """Whether a smaller max_tokens is all it takes: the input fits, and leaves a tenth of the window for an answer."""
+    if not (numbers.limit and numbers.requested_input is not None and numbers.requested_output):
+        return False
+    return numbers.requested_input + max(numbers.limit // 10, 256) <= numbers.limit

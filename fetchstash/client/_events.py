@@ -1,0 +1,18 @@
+"""Every decision tells what it was: to telemetry, and to whoever asked to be told. Never content."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from fetchstash import telemetry
+
+OnEvent = Callable[[str, dict[str, Any]], None]
+"""Called with an event's name and its attributes (CONTRACT, section 7)."""
+
+
+def emit(on_event: OnEvent | None, name: str, attributes: dict[str, Any]) -> None:
+    """Tell of a decision. An observer that fails changes nothing: the agent's request matters more."""
+    telemetry.event(name, **attributes)
+    if on_event:
+        with suppress(Exception):
+            on_event(name, attributes)

@@ -1,0 +1,38 @@
+"""The last stage: the oldest messages become one, which says what they were about and where they are kept."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from fetchstash.client._formats import Message, Part, as_json
+from fetchstash.client._policy import Merge, Offload, content_hash
+from fetchstash.client._stubs import first_sentence
+
+QUOTED = 12
+"""How many of the user's sentences a merged text quotes at the most, the latest ones."""
+
+
+def message_hash(message: Message) -> str:
+    """Return what stands for a whole message."""
+    return content_hash(as_json(message))
+
+
+def merge_of(messages: Sequence[Message], found: Sequence[Part], offload: Offload | None) -> Merge:
+    """Return the merge of ``messages``, whose parts are ``found``."""
+    ref = offload.keep("\n".join(as_json(message) for message in messages), "earlier messages") if offload else ""
+    tools = Counter(part.name or "a tool" for part in found if part.kind == "call")
+    users = [first_sentence(part.text) for part in found if part.kind == "text" and part.role == "user"]
+    lines = [f"(Earlier part of this conversation: {len(messages)} messages{f', kept as {ref}' if ref else ''}."]
+    if tools:
+        lines.append("Tools were called: " + ", ".join(f"{name} {times}x" for name, times in tools.most_common(QUOTED)) + ".")
+    quoted = [sentence for sentence in users if sentence][-QUOTED:]
+    if quoted:
+        lines.append("The user said, among other things:\n- " + "\n- ".join(quoted))
+    return Merge(tuple(message_hash(message) for message in messages), "\n".join(lines) + ")")
+
+
+def find_run(hashes: Sequence[str], run: Sequence[str]) -> int | None:
+    """Return where ``run`` first stands in ``hashes``; None if it does not."""
+    for at in range(len(hashes) - len(run) + 1):
+        if hashes[at] == run[0] and tuple(hashes[at : at + len(run)]) == tuple(run):
+            return at
+    return None

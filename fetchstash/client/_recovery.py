@@ -1,0 +1,299 @@
+"""Recovery: one retry of a request that was too large, made smaller; and nothing else.
+
+What happens is one generator without I/O, ``_steps``: it says what to send and is told what came of it. The four public methods
+only carry it out, with or without streams, in threads or in an event loop.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from inspect import isawaitable
+from typing import Any, Literal
+
+from fetchstash.client._classify import Verdict, classify
+from fetchstash.client._compact import compact, reapply
+from fetchstash.client._events import OnEvent, emit
+from fetchstash.client._formats import Format, Message
+from fetchstash.client._policy import Policy, State
+from fetchstash.client._report import Report
+from fetchstash.client._rewrite import rewrite
+from fetchstash.client._sizes import measure
+from fetchstash.client._streams import Peek, aclose, apeek, close, failure, peek
+from fetchstash.client._target import clamped_output, target_of
+
+Trigger = Literal["provider_error", "stream_event"]
+Send = Callable[..., Any]
+"""Sends messages and returns the response or stream. It takes the messages, and ``max_output=`` where the caller gave that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What to send. ``max_output`` is None unless the output has to be clamped, in tokens."""
+
+    messages: Sequence[Message]
+    max_output: int | None = None
+
+    def sent_by(self, send: Send) -> Any:
+        """Send it."""
+        return send(self.messages) if self.max_output is None else send(self.messages, max_output=self.max_output)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of an attempt: a response, or what went wrong; an event that says so comes with the response that it came in."""
+
+    response: Any = None
+    error: Exception | None = None
+    event: Any = None
+
+
+Steps = Generator[Attempt, Outcome, Any]
+
+
+class Recovery:
+    """Sends requests, and saves those that are too large for the model.
+
+    On an overflow the request is rewritten and sent once more: only if it got smaller, never after output was seen, never twice.
+    ``on_event`` is told of every decision. The first ``prefix`` messages of each request stay byte for byte. ``provider`` settles
+    what only one provider's error means. One Recovery belongs to one conversation: its ``state`` keeps stubs where they are from
+    request to request, so that prompt caches stay warm and the same overflow does not come back.
+    """
+
+    def __init__(
+        self,
+        policy: Policy | None = None,
+        on_event: OnEvent | None = None,
+        prefix: int = 0,
+        *,
+        provider: str = "",
+        state: State | None = None,
+    ) -> None:
+        self.policy = policy or Policy()
+        self.on_event = on_event
+        self.prefix = prefix
+        self.provider = provider
+        self.state = state or State()
+
+    def call(
+        self, send: Send, messages: Sequence[Message], format: Format = "openai_chat", *, max_output: int | None = None
+    ) -> Any:
+        """Return what ``send(messages)`` returns, after at most one retry with smaller messages.
+
+        Give ``max_output``, the output tokens that the request asks for, if ``send`` takes ``max_output=`` to ask for fewer.
+        Raises what ``send`` raises; an overflow that the retry did not cure is not retryable, and ``overflow_report(error)`` tells
+        of it.
+        """
+
+        def attempt(what: Attempt) -> Outcome:
+            try:
+                response = what.sent_by(send)
+            except Exception as error:  # noqa: BLE001 - told to the generator, which raises it if it is not to be cured
+                return Outcome(error=error)
+            return Outcome(response, event=failure(response))
+
+        return _drive(self._steps(messages, format, max_output, "provider_error"), attempt)
+
+    async def acall(
+        self,
+        send: Callable[..., Awaitable[Any]],
+        messages: Sequence[Message],
+        format: Format = "openai_chat",
+        *,
+        max_output: int | None = None,
+    ) -> Any:
+        """Do as ``call`` does, where ``send`` is awaited."""
+
+        async def attempt(what: Attempt) -> Outcome:
+            try:
+                response = await what.sent_by(send)
+            except Exception as error:  # noqa: BLE001 - as in call
+                return Outcome(error=error)
+            return Outcome(response, event=failure(response))
+
+        return await _adrive(self._steps(messages, format, max_output, "provider_error"), attempt)
+
+    def stream(
+        self,
+        send: Send,
+        messages: Sequence[Message],
+        format: Format = "openai_chat",
+        *,
+        max_output: int | None = None,
+    ) -> Generator[Any]:
+        """Yield what the stream of ``send(messages)`` yields, every event as it came and when it came.
+
+        Up to the first output it may be retried once, as in ``call``; what was read of the first stream is then dropped. Nothing is
+        sent before the first event is asked for, and a stream that is abandoned is closed.
+        """
+        opened = self.open(send, messages, format, max_output=max_output)
+        try:
+            yield from opened.events()
+        finally:
+            close(opened.stream)
+
+    async def astream(
+        self,
+        send: Callable[..., Any],
+        messages: Sequence[Message],
+        format: Format = "openai_chat",
+        *,
+        max_output: int | None = None,
+    ) -> AsyncGenerator[Any]:
+        """Do as ``stream`` does, where ``send`` is awaited, or returns an asynchronous iterator itself."""
+        opened = await self.aopen(send, messages, format, max_output=max_output)
+        try:
+            async for event in opened.aevents():
+                yield event
+        finally:
+            await aclose(opened.stream)
+
+    def open(
+        self, send: Send, messages: Sequence[Message], format: Format = "openai_chat", *, max_output: int | None = None
+    ) -> Peek:
+        """Open a stream at once and return it peeked: for adapters, whose SDKs send before they are iterated."""
+        opened: list[Peek] = []
+
+        def attempt(what: Attempt) -> Outcome:
+            if opened:
+                close(opened.pop().stream)
+            try:
+                opened.append(peek(what.sent_by(send)))
+            except Exception as error:  # noqa: BLE001 - as in call
+                return Outcome(error=error)
+            return Outcome(opened[0], event=opened[0].failure)
+
+        peeked: Peek = _drive(self._steps(messages, format, max_output, "stream_event"), attempt)
+        return peeked
+
+    async def aopen(
+        self,
+        send: Callable[..., Any],
+        messages: Sequence[Message],
+        format: Format = "openai_chat",
+        *,
+        max_output: int | None = None,
+    ) -> Peek:
+        """Do as ``open`` does, with an asynchronous stream."""
+        opened: list[Peek] = []
+
+        async def attempt(what: Attempt) -> Outcome:
+            if opened:
+                await aclose(opened.pop().stream)
+            try:
+                sent = what.sent_by(send)
+                opened.append(await apeek(await sent if isawaitable(sent) else sent))
+            except Exception as error:  # noqa: BLE001 - as in call
+                return Outcome(error=error)
+            return Outcome(opened[0], event=opened[0].failure)
+
+        peeked: Peek = await _adrive(self._steps(messages, format, max_output, "stream_event"), attempt)
+        return peeked
+
+    def _steps(self, messages: Sequence[Message], format: Format, max_output: int | None, event_trigger: Trigger) -> Steps:
+        """Say what to send, hear what came of it, and end with the response or the error that the caller gets."""
+        first = Attempt(self._prepared(messages, format))
+        outcome = yield first
+        problem = outcome.error if outcome.error is not None else outcome.event
+        if problem is None:
+            return outcome.response
+        trigger: Trigger = "provider_error" if outcome.error is not None else event_trigger
+        verdict = classify(problem, self.provider)
+        retry = self._retry(verdict, outcome.error, first.messages, format, max_output, trigger)
+        if retry is None:
+            return _surfaced(outcome)
+        attempt, report = retry
+        outcome = yield attempt
+        problem = outcome.error if outcome.error is not None else outcome.event
+        self._tell(trigger, verdict, "success" if problem is None else "retry_failed")
+        if outcome.error is not None and classify(outcome.error, self.provider).overflow:
+            _mark(outcome.error, report)
+        return _surfaced(outcome)
+
+    def _prepared(self, messages: Sequence[Message], format: Format) -> Sequence[Message]:
+        """Return what the first attempt sends: the messages themselves, or compacted as the policy wants it."""
+        if self.policy.compaction_mode == "legacy":
+            return messages
+        if self.policy.window is None:
+            return reapply(messages, format, self.state, self.policy, self.prefix)
+        options: dict[str, Any] = {"policy": self.policy, "prefix": self.prefix, "on_event": self.on_event}
+        compacted, report = compact(messages, format, self.policy.window, self.state, **options)
+        return compacted if report.smaller else messages
+
+    def _retry(
+        self,
+        verdict: Verdict,
+        error: Exception | None,
+        messages: Sequence[Message],
+        format: Format,
+        max_output: int | None,
+        trigger: Trigger,
+    ) -> tuple[Attempt, Report] | None:
+        """Return a smaller attempt and what made it so, None where there is none to make."""
+        if not verdict.overflow or not self.policy.overflow_fallback:
+            return None
+        try:
+            clamped = clamped_output(verdict, max_output)
+            if clamped is not None and max_output is not None:
+                return Attempt(messages, clamped), Report("tokens", max_output, clamped, clamped)
+            target = target_of(verdict, measure(messages, format, "bytes" if verdict.kind == "overflow_bytes" else "tokens"))
+            rewritten, report = rewrite(messages, format, target, self.policy, self.state, prefix=self.prefix)
+        except Exception as failed:
+            self._tell(trigger, verdict, "compression_failed")
+            if error is None:
+                return None
+            raise error from failed
+        if not report.smaller:
+            self._tell(trigger, verdict, "not_smaller")
+            if error is not None:
+                _mark(error, report)
+            return None
+        return Attempt(rewritten), report
+
+    def _tell(self, trigger: Trigger, verdict: Verdict, outcome: str) -> None:
+        attributes = {
+            "compression.trigger": trigger,
+            "compression.provider": self.provider,
+            "compression.detector": verdict.kind,
+            "compression.retry_number": 1 if outcome in {"success", "retry_failed"} else 0,
+            "compression.outcome": outcome,
+            "overflow.rule_id": verdict.rule_id,
+        }
+        emit(self.on_event, "compression", attributes)
+
+
+def overflow_report(error: BaseException) -> Report | None:
+    """Return the report of an overflow that could not be cured, None for any other error."""
+    return getattr(error, "overflow_report", None)
+
+
+def _surfaced(outcome: Outcome) -> Any:
+    """Give the caller what the provider gave: its error raised, its response returned."""
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.response
+
+
+def _mark(error: Exception, report: Report) -> None:
+    """Note on the provider's own error that sending the same again is no use, and why."""
+    error.add_note(report.sentence())
+    with suppress(Exception):  # an exception class with slots takes no attributes
+        error.retryable = False  # type: ignore[attr-defined]
+        error.overflow_report = report  # type: ignore[attr-defined]
+
+
+def _drive(steps: Steps, attempt: Callable[[Attempt], Outcome]) -> Any:
+    try:
+        what = next(steps)
+        while True:
+            what = steps.send(attempt(what))
+    except StopIteration as end:
+        return end.value
+
+
+async def _adrive(steps: Steps, attempt: Callable[[Attempt], Awaitable[Outcome]]) -> Any:
+    try:
+        what = next(steps)
+        while True:
+            what = steps.send(await attempt(what))
+    except StopIteration as end:
+        return end.value

@@ -1,0 +1,92 @@
+"""What is said in the place of a content that left the context: short, whole sentences and facts, and no mark of a cut."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fetchstash.client._artifacts import facts_of
+from fetchstash.client._formats import Part, as_json
+from fetchstash.client._policy import Offload
+from fetchstash.client._shapes import is_list, is_object
+
+RESULT_TARGET, ARGUMENTS_TARGET, HISTORY_TARGET = 200, 120, 160
+"""Tokens that a stub may have, for a tool result, for the arguments of a call, for an older text."""
+
+LONG_VALUE_CHARS = 200
+"""A string in arguments that is longer is a document, not a parameter."""
+
+_SENTENCE = re.compile(r"[^\n]{8,240}?(?:[.!?](?=\s|$)|(?=\n|$))")
+
+
+def result_stub(text: str, tool: str, offload: Offload | None) -> dict[str, Any]:
+    """Return the overflow stub of a tool result: a short summary and the key facts (CONTRACT, section 6)."""
+    facts = facts_of(text)
+    ref = facts.artifact_ref or (offload.keep(text, tool or "result") if offload else "")
+    stub: dict[str, Any] = {
+        "summary": _summary(text, tool, facts.line, ref),
+        "artifact_ref": ref,
+        "content_kind": facts.content_kind or "text",
+        "media_type": facts.media_type,
+        "size_bytes": facts.size_bytes if facts.size_bytes is not None else len(text.encode("utf-8", "replace")),
+        "source_url": facts.source_url,
+    }
+    return {key: value for key, value in stub.items() if value != ""} | {"overflow_fallback": True}
+
+
+def arguments_stub(part: Part, offload: Offload | None) -> dict[str, Any]:
+    """Return a call's arguments with every long text in them replaced by its size and where it is kept.
+
+    Parameters stay as they are.
+    """
+    value = part.value
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            value = {"arguments": value}
+    ref = offload.keep(part.text, f"arguments of {part.name}") if offload else ""
+    shortened = _shortened(value, f", kept as {ref}" if ref else "")
+    return shortened if is_object(shortened) else {"arguments": shortened}
+
+
+def history_stub(text: str, role: str, offload: Offload | None) -> str:
+    """Return one sentence for an older text, and the first sentence that it said."""
+    ref = offload.keep(text, f"{role} message") if offload else ""
+    began = first_sentence(text)
+    kept = f", kept as {ref}" if ref else ""
+    return f"(Earlier {role} message of {len(text)} characters{kept}.{f' It began: {began}' if began else ''})"
+
+
+def as_value(part: Part, stub: Mapping[str, Any] | str) -> Any:
+    """Return a stub in the shape that stands at ``part``: an object for an object, else a string."""
+    if isinstance(stub, str):
+        return stub
+    return dict(stub) if is_object(part.value) else as_json(stub)
+
+
+def _summary(text: str, tool: str, line: str, ref: str) -> str:
+    what = line or f"Result of {tool or 'a tool'}: {len(text)} characters, {text.count(chr(10)) + 1} lines."
+    began = "" if line else first_sentence(text)
+    how = f" Read it with artifact_slice or artifact_grep, artifact_ref={ref}." if ref else " Call the tool again if it is needed."
+    return f"{what}{f' It began: {began}' if began else ''} It was left out to save context.{how}"
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence or line, if it is short enough to stand whole and is text at all."""
+    found = _SENTENCE.match(text.lstrip()[:400])
+    sentence = " ".join(found[0].split()) if found else ""
+    return sentence if sentence.isprintable() and "\ufffd" not in sentence else ""
+
+
+def _shortened(value: Any, kept: str) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= LONG_VALUE_CHARS else f"({len(value)} characters{kept})"
+    if is_object(value):
+        return {key: _shortened(inner, kept) for key, inner in value.items()}
+    if is_list(value):
+        whole = as_json(value)
+        if len(whole) > 2 * LONG_VALUE_CHARS:
+            return f"({len(value)} items, {len(whole)} characters{kept})"
+        return [_shortened(inner, kept) for inner in value]
+    return value
