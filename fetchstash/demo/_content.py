@@ -153,7 +153,7 @@ def _report() -> bytes:
     for number in range(1, PDF_PAGES + 1):
         paragraphs = [_paragraph(pick, 4) for _ in range(4)]
         if number == NEEDLE_PAGE:
-            paragraphs[2] = f"The board adopts {ADVICE.words} from the old mole to the pilot station before the next equinox."
+            paragraphs[0] = f"The board adopts {ADVICE.words} from the old mole to the pilot station before the next equinox."
         if number % 6 == 1:
             bookmarks.append(Bookmark(f"Chapter {len(bookmarks) + 1}: {_place(pick)}", number))
             paragraphs.insert(0, bookmarks[-1].title)
