@@ -8,10 +8,10 @@ import base64
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from fetchstash import tokens
 from fetchstash.errors import FetchstashError, NoText
 from fetchstash.handlers import _frames, _registry
 from fetchstash.handlers._child_limits import limit_job, limit_process
@@ -85,7 +85,7 @@ def extract(extracted: Extracted, text: Path, max_chars: int | None, send: Send)
     extracted.hidden_removed += writer.removed
     done = _facts(extracted)
     if sound:
-        counted = tokens.count(text.read_text(encoding="utf-8"))
+        counted = writer.counter.result()
         done |= {"tokens": counted.tokens, "tokens_exact": counted.exact}
     send({"done": done | {"has_text": bool(writer.chars or not extracted.error)}, "sound": sound})
     return sound
@@ -112,7 +112,8 @@ def part(handler: Handler, job: dict[str, Any], limits: ExtractLimits) -> dict[s
 def _read_job(job: dict[str, Any]) -> tuple[Decision, Hints, ExtractLimits]:
     decision = Decision(**(job["decision"] | {"evidence": tuple(job["decision"]["evidence"])}))
     limits = ExtractLimits(**(job["limits"] | {"preview": PreviewLimits(**job["limits"]["preview"])}))
-    return decision, Hints(**job["hints"]), limits
+    hints = Hints(**job["hints"])
+    return decision, replace(hints, charset=hints.charset or decision.charset, media_type=decision.media_type), limits
 
 
 def _facts(extracted: Extracted) -> dict[str, Any]:

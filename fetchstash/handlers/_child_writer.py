@@ -5,13 +5,14 @@ Each report goes out after its bytes were written, so that what was reported is 
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fetchstash.handlers._contract import Part
 from fetchstash.handlers._frames import MAX_HEADINGS, MAX_TITLE
 from fetchstash.hygiene import clean, clean_line
 from fetchstash.ranges import Heading
+from fetchstash.tokens import Counter
 from fetchstash.views import clip
 
 Send = Callable[[dict[str, Any]], None]
@@ -30,6 +31,7 @@ class TextWriter:
     removed: int = 0
     full: bool = False
     outline_room: int = MAX_HEADINGS
+    counter: Counter = field(default_factory=Counter)
 
     def write_all(self, parts: Iterable[Part]) -> None:
         """Write parts until they end or there is no more room. Raises what reading them raises."""
@@ -40,7 +42,7 @@ class TextWriter:
 
     def write(self, part: Part) -> None:
         """Write one part, or as much of it as there is room for; then ``full`` is set."""
-        cleaned = clean(_unix_lines(part.text))
+        cleaned = clean(part.text)
         text, rows = cleaned.text, part.rows
         self.removed += cleaned.removed
         if self.max_chars is not None and self.chars + len(text) > self.max_chars:
@@ -70,6 +72,7 @@ class TextWriter:
         self.bytes += len(data)
         self.chars += len(text)
         self.newlines += newlines
+        self.counter.add(text)
         self.send({"piece": frame})
 
 
@@ -86,10 +89,6 @@ def _shifted(heading: Heading, lines_before: int) -> Heading:
     if heading.unit != "lines":
         return heading
     return Heading(heading.title, heading.level, heading.unit, heading.start + lines_before)
-
-
-def _unix_lines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def _write_all(fd: int, data: bytes) -> None:

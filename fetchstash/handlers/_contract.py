@@ -40,12 +40,16 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What is known of a document besides its bytes; all of it may be wrong. ``url`` is the masked final one."""
+    """What is known of a document besides its bytes; all of it may be wrong. ``url`` is the masked final one.
+
+    ``media_type`` is what the router decided; the worker fills it in, and ``charset`` too where only the decision has it.
+    """
 
     url: str = ""
     declared_type: str = ""
     charset: str = ""
     name: str = ""
+    media_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)

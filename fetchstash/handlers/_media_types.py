@@ -131,7 +131,7 @@ BINARY_MEDIA_TYPES: Mapping[str, ContentKind] = MappingProxyType({
     "application/vnd.debian.binary-package": "archive",
     "application/ogg": "audio",
 })  # fmt: skip
-"""Media types whose bytes are not text. ``image/*``, ``audio/*`` and ``video/*`` are kinds by themselves; the rest names no kind."""
+"""Media types whose bytes are not text. ``image/*``, ``audio/*`` and ``video/*`` are kinds by themselves; others name no kind."""
 
 # Formats that cannot be without their signature: where it is missing, a label or an extension that names them is wrong.
 SIGNED_MEDIA_TYPES = frozenset(BINARY_MEDIA_TYPES) | {

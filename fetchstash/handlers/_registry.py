@@ -22,6 +22,7 @@ HANDLERS: tuple[tuple[str, tuple[ContentKind, ...]], ...] = (
     ("fetchstash.handlers._markdown:MarkdownHandler", ("markdown",)),
     ("fetchstash.handlers._json:JsonHandler", ("json",)),
     ("fetchstash.handlers._json:JsonLinesHandler", ("jsonl",)),
+    ("fetchstash.handlers._csv:CsvHandler", ("csv",)),
     ("fetchstash.handlers._html:HtmlHandler", ("html",)),
     ("fetchstash.handlers._pdf:PdfHandler", ("pdf",)),
     ("fetchstash.handlers._image:ImageHandler", ("image",)),

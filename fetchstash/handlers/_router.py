@@ -30,7 +30,7 @@ HEAD_BYTES = 64 * 1024
 TEXT_REACH = 4_096
 
 OCTETS = "application/octet-stream"
-_READ_AS_TEXT: frozenset[ContentKind] = TEXT_KINDS | {"html", "notebook", "email"}
+_READ_AS_TEXT: frozenset[ContentKind] = frozenset({*TEXT_KINDS, "html", "notebook", "email"})
 # Kinds that are written in one syntax, and the names that say no more than that syntax.
 _JSON_FAMILY: frozenset[ContentKind] = frozenset({"json", "jsonl", "notebook"})
 _XML_FAMILY: frozenset[ContentKind] = frozenset({"xml", "image"})
@@ -111,11 +111,10 @@ def _by_signature(label: _Label, name: _Name, signature: Signature) -> Decision:
     kind, media_type, evidence = signature.kind, signature.media_type, [signature.evidence]
     if media_type == "application/x-ole-storage":
         # Its streams are out of sight; the label or the name say which of the old office formats it is.
-        for claim, claimed, why in ((label.media_type, label.kind, "label"), (name.media_type, name.kind, "extension")):
-            if claimed and claim in _OLE_TYPES:
-                kind, media_type = claimed, claim
-                evidence.append(f"{why} {claim}")
-                break
+        claim = label if label.media_type in _OLE_TYPES else name
+        if claim.kind and claim.media_type in _OLE_TYPES:
+            kind, media_type = claim.kind, claim.media_type
+            evidence.append(f"called {media_type}")
     agrees = label.kind == kind and (kind != "unknown_binary" or label.media_type == media_type)
     contradicted = not agrees and label.media_type not in _WIDE_LABELS
     return _decision(label, kind, media_type, "mime" if agrees else "magic", evidence, mismatch=contradicted)
@@ -154,26 +153,15 @@ def _by_text(label: _Label, name: _Name, text: TextTest, head: str, structure: S
 def _by_structure(label: _Label, name: _Name, structure: Structure, evidence: Sequence[str]) -> Decision:
     """Decide by a full structure, unless a label or a name of the same family says more than that it is JSON or XML."""
     family = _FAMILIES.get(structure.kind, {structure.kind})
-    if (
-        label.kind in family
-        and _claims_text(label)
-        and (label.media_type not in _FAMILY_NAMES or structure.media_type in _FAMILY_NAMES)
-    ):
+    plain = structure.media_type in _FAMILY_NAMES
+    if label.kind and _claims_text(label) and label.kind in family and (plain or label.media_type not in _FAMILY_NAMES):
         return _decision(label, label.kind, label.media_type, "mime", [*evidence, f"label {label.media_type}"])
-    kind, media_type = structure.kind, structure.media_type
-    if (
-        media_type in _FAMILY_NAMES
-        and name.kind
-        and name.kind in family
-        and _claims_text(name)
-        and name.media_type not in _FAMILY_NAMES
-    ):
-        kind, media_type = name.kind, name.media_type
-        evidence = [*evidence, f"extension .{name.extension}"]
     agrees = label.kind in family and _claims_text(label)
-    return _decision(
-        label, kind, media_type, "mime" if agrees else "structure", evidence, mismatch=label.kind is not None and not agrees
-    )
+    by: DecidedBy = "mime" if agrees else "structure"
+    mismatch = label.kind is not None and not agrees
+    if plain and name.kind and _claims_text(name) and name.kind in family and name.media_type not in _FAMILY_NAMES:
+        return _decision(label, name.kind, name.media_type, by, [*evidence, f"extension .{name.extension}"], mismatch=mismatch)
+    return _decision(label, structure.kind, structure.media_type, by, evidence, mismatch=mismatch)
 
 
 def _claims_text(claim: _Label | _Name) -> bool:

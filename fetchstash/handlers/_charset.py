@@ -1,0 +1,145 @@
+"""The charset of a text: by its mark, by the label where the bytes bear it out, by what the text says itself, else by detection.
+
+Runs in the worker. Labels are read as browsers read them (WHATWG Encoding, section 4.2), where "iso-8859-1" means windows-1252.
+"""
+
+import codecs
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from fetchstash.handlers._text_test import BOMS, text_test
+
+SAMPLE_BYTES = 64 * 1024
+CHUNK_BYTES = 2**20
+FALLBACK = "cp1252"  # every byte that is no ASCII is some letter in it: nothing is lost, whatever it was
+
+# Where Python's codec of that name is narrower than what is sent under it.
+_WIDER = {
+    "iso8859-1": "cp1252", "latin-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874",
+    "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs",
+    "utf-16": "utf-16-le", "utf-32": "utf-32-le",
+}  # fmt: skip
+_ALIASES = {"x-sjis": "cp932", "ks_c_5601-1987": "cp949", "x-gbk": "gb18030", "x-euc-jp": "euc_jp", "unicode": "utf-16-le"}
+# Codecs of Python's that are no charsets, or that turn plain ASCII into something else.
+_NO_CHARSETS = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "utf-7", "mbcs", "oem"}
+
+# Charsets of seven bits, and the escapes that they begin with.
+_SEVEN_BIT = {"iso2022_kr": b"\x1b$)C", "iso2022_jp": b"\x1b$", "hz": b"~{"}
+_NON_ASCII = re.compile(rb"[\x80-\xff]")
+
+_DECLARED = re.compile(
+    rb"""<meta[^>]{0,200}?charset\s*=\s*["']?([\w.:+-]{1,40})"""  # HTML, section 4.2.5.4
+    rb"""|<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:+-]{1,40})"""  # XML 1.0, section 4.3.3
+    rb"""|^@charset\s+"([\w.:+-]{1,40})"""  # CSS Syntax, section 3.2
+    rb"""|^[ \t\f]*(?:\#|//|;).{0,100}?coding[:=][ \t]*([\w.:+-]{1,40})""",  # PEP 263, and what Emacs reads
+    re.IGNORECASE | re.MULTILINE,
+)
+_DECLARED_REACH = 2_048
+
+
+def charset_named(name: str) -> str:
+    """Return the codec that a label stands for, "" if it stands for none."""
+    name = name.strip().lower()
+    try:
+        codec = codecs.lookup(_ALIASES.get(name, name)).name
+        b"".decode(codec)
+    except (LookupError, ValueError):
+        return ""
+    return "" if codec in _NO_CHARSETS else _WIDER.get(codec, codec)
+
+
+def declared_charset(head: bytes) -> str:
+    """Return the charset that a text says it is in (a meta element, an XML declaration, a coding line), as it spells it."""
+    found = _DECLARED.search(head[:_DECLARED_REACH])
+    return next((group.decode("ascii") for group in found.groups() if group), "") if found else ""
+
+
+def choose_charset(sample: bytes, label: str = "", declared: str = "") -> str:
+    """Return the codec to decode a text with, of which ``sample`` shows bytes beyond ASCII where it has any.
+
+    ``label`` is what the Content-Type says, ``declared`` what the text says itself; each is believed only if the bytes bear it out.
+    """
+    test = text_test(sample)
+    if test and test.charset not in {"", "utf-8"}:
+        return test.charset
+    candidates = [charset_named(label), charset_named(declared)]
+    if sample.isascii():
+        # ISO 2022 and HZ are ASCII to the eye; the escapes tell.
+        return next((c for c in [*candidates, *_SEVEN_BIT] if c in _SEVEN_BIT and _shifts(sample, c)), "utf-8")
+    if _is_utf8(sample):
+        return "utf-8"
+    for charset in candidates:
+        if charset and charset != "utf-8" and _errors(sample, charset) * 1_000 <= len(sample) + 1_000:
+            return charset
+    return _detected(sample)
+
+
+def decode(data: bytes, label: str = "", declared: str = "") -> str:
+    """Decode a whole text; what is no character becomes U+FFFD."""
+    charset = choose_charset(_sample(data), label, declared or declared_charset(data))
+    return _without_mark(data).decode(charset, "replace")
+
+
+def read_text(source: Path, label: str = "") -> Iterator[str]:
+    """Decode a file of any size, in chunks of whole lines (of a megabyte where lines are longer), each line ended by a line feed."""
+    charset = _charset_of_file(source, label)
+    decoder = codecs.getincrementaldecoder(charset)("replace")
+    rest = ""
+    with source.open("rb") as file:
+        data = _without_mark(file.read(CHUNK_BYTES))
+        while data:
+            following = file.read(CHUNK_BYTES)
+            text = rest + decoder.decode(data, final=not following)
+            end = max(text.rfind("\n"), text.rfind("\r", 0, len(text) - 1)) + 1
+            if not following or (not end and len(text) > CHUNK_BYTES):
+                end = len(text)
+            if end:
+                yield text[:end].replace("\r\n", "\n").replace("\r", "\n")
+            data, rest = following, text[end:]
+
+
+def _shifts(sample: bytes, charset: str) -> bool:
+    return _SEVEN_BIT[charset] in sample and _errors(sample, charset) == 0
+
+
+def _is_utf8(sample: bytes) -> bool:
+    """Return whether it is UTF-8, give or take a broken character: no other charset looks like it by chance."""
+    errors = _errors(sample, "utf-8")
+    return errors == 0 or errors * 20 < sum(b >= 0xC0 for b in sample)
+
+
+def _errors(sample: bytes, charset: str) -> int:
+    return codecs.getincrementaldecoder(charset)("replace").decode(sample).count("\ufffd")
+
+
+def _detected(sample: bytes) -> str:
+    from charset_normalizer import from_bytes  # noqa: PLC0415 - heavy, and only this needs it
+
+    best = from_bytes(sample, preemptive_behaviour=False).best()
+    return (best and charset_named(best.encoding)) or FALLBACK
+
+
+def _sample(data: bytes) -> bytes:
+    """Return the first bytes, or where they are ASCII the lines from the first that is not."""
+    found = _NON_ASCII.search(data)
+    if not found or found.start() < SAMPLE_BYTES // 2:
+        return data[:SAMPLE_BYTES]
+    start = data.rfind(b"\n", 0, found.start()) + 1
+    return data[start : start + SAMPLE_BYTES]
+
+
+def _charset_of_file(source: Path, label: str) -> str:
+    with source.open("rb") as file:
+        head = file.read(SAMPLE_BYTES)
+        sample = head
+        while sample and sample.isascii() and b"\0" not in head:
+            sample = _sample(file.read(CHUNK_BYTES))
+    return choose_charset(sample or head, label, declared_charset(head))
+
+
+def _without_mark(data: bytes) -> bytes:
+    for mark, _ in BOMS:
+        if data.startswith(mark):
+            return data[len(mark) :]
+    return data

@@ -1,0 +1,115 @@
+"""Source code: kept as it is, with its symbols as the outline."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from fetchstash.handlers._charset import read_text
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._languages import LANGUAGES, language_of_name, language_of_shebang
+from fetchstash.ranges import Heading
+
+_INDENT_OF_A_LEVEL = 4
+
+# For each language the lines that define something, as far as a line shows it: an outline needs no parser. Group 1 is the indent,
+# group 2 the symbol with its keyword.
+_TYPES = r"(?:class|struct|interface|enum|union|namespace|record|trait|object|protocol|extension|module)"
+_MODIFIERS = (
+    r"(?:(?:public|private|protected|internal|static|final|abstract|sealed|open|override|virtual|async|inline|export|default|data|const"
+    r"|suspend|extern|partial|readonly|unsafe|pub(?:\([\w ]+\))?|declare)\s+)*"
+)
+_PATTERNS = {
+    "python": r"([ \t]*)((?:async\s+)?(?:def|class)\s+\w+)",
+    "javascript": (
+        rf"([ \t]*){_MODIFIERS}((?:function\s*\*?|class|interface|enum|namespace|type)\s+[\w$]+"
+        r"|(?:const|let|var)\s+[\w$]+(?=\s*=\s*(?:async\s*)?(?:function|\(|[\w$]+\s*=>)))"
+    ),
+    "go": r"()((?:func(?:\s*\([^)\n]*\))?|type)\s+\w+)",
+    "rust": (rf"([ \t]*){_MODIFIERS}((?:fn|struct|enum|trait|mod|union|macro_rules!|impl(?:<[^>\n]*>)?)\s+[\w:<>' ]*\w)"),
+    "java": (
+        rf"([ \t]*){_MODIFIERS}((?:{_TYPES}|fun|func|def|fn)\s+\w+"
+        r"|(?:[\w<>\[\],.?]+\s+)?\w+(?=\s*\([^;\n]*\)\s*(?:throws [\w, .]+)?\{\s*$))"
+    ),
+    "c": (
+        rf"()((?:typedef\s+)?{_TYPES}\s+\w+(?=\s*(?:[:{{]|$))"
+        r"|(?:[\w:~<>*&]+\s+)+[*&]*[\w:~]+(?=\s*\([^;\n]*(?:\)\s*(?:const\s*)?\{?)?\s*$)"
+        r"|#\s*define\s+\w+(?=\())"
+    ),
+    "ruby": r"([ \t]*)((?:def|class|module)\s+[\w.:?!=]+)",
+    "php": rf"([ \t]*){_MODIFIERS}((?:function|class|interface|trait|enum|namespace)\s+[\w\\]+)",
+    "shell": r"()((?:function\s+)?[\w:.-]+\s*\(\)|function\s+[\w:.-]+)",
+    "sql": (
+        r"()(CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMP(?:ORARY)?\s+|UNIQUE\s+)?"
+        r"(?:TABLE|VIEW|INDEX|FUNCTION|PROCEDURE|TRIGGER|TYPE|SCHEMA)\s+(?:IF\s+NOT\s+EXISTS\s+)?[\w.\"`]+)"
+    ),
+    "lua": r"([ \t]*)((?:local\s+)?function\s+[\w.:]+)",
+    "perl": r"([ \t]*)((?:sub|package)\s+[\w:]+)",
+    "elixir": r"([ \t]*)((?:defmodule|defp?|defmacro|defprotocol)\s+[\w.?!]+)",
+    "haskell": r"()((?:data|newtype|class|instance|type)\s+\w+|\w+(?=\s+::))",
+    "diff": r"()(diff --git .+|\+\+\+ .+)",
+    "make": r"()([\w./%-]+(?=\s*::?(?!=)))",
+    "protobuf": r"([ \t]*)((?:message|enum|service|rpc)\s+\w+)",
+    "graphql": r"()((?:type|input|enum|interface|union|scalar|query|mutation|fragment)\s+\w+)",
+    "terraform": r"()((?:resource|module|variable|output|data|provider)\s+[\w\" -]+)",
+    "css": r"()(@(?:media|keyframes|font-face|layer)\b[^{\n]*)",
+    "dockerfile": r"()(FROM\s+\S+(?:\s+AS\s+\w+)?)",
+}
+_RELATIVES = {
+    "typescript": "javascript", "vue": "javascript", "svelte": "javascript", "c++": "c", "objective-c": "c", "cuda": "c",
+    "c#": "java", "kotlin": "java", "scala": "java", "swift": "java", "dart": "java", "groovy": "java", "solidity": "java",
+    "scss": "css", "less": "css", "julia": "lua", "powershell": "lua",
+}  # fmt: skip
+# Words that stand before a bracket and a brace without defining anything.
+_NO_SYMBOLS = re.compile(
+    r"(?:else\s+)?(?:if|for|while|switch|catch|return|do|else|try|new|synchronized|using|lock|with|case|throw)\b"
+)
+_MAX_LINE = 300
+
+
+class CodeHandler:
+    """Source code, as it is written."""
+
+    name = "code"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - any of them
+        """Return whether this is code."""
+        return kind == "code"
+
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
+        """Return the text with its symbols; ``structure_info`` names the programming language."""
+        extracted = Extracted(parts=None)
+        extracted.parts = _parts(extracted, read_text(source, hints.charset), hints)
+        return extracted
+
+
+def _parts(extracted: Extracted, chunks: Iterator[str], hints: Hints) -> Iterator[Part]:
+    language = _language(hints)
+    symbols = 0
+    for chunk in chunks:
+        language = language or language_of_shebang(chunk.split("\n", 1)[0])
+        headings = find_symbols(chunk, language)
+        symbols += len(headings)
+        yield Part(chunk, headings=tuple(headings))
+    extracted.structure_info = ", ".join([language or "code", *([f"{symbols:,} symbols"] if symbols else [])])
+
+
+def _language(hints: Hints) -> str:
+    named = language_of_name(hints.name) or language_of_name(urlsplit(hints.url).path.rpartition("/")[2])
+    sub_type = hints.media_type.partition("/")[2].removeprefix("x-").replace("-", " ")
+    return named or (sub_type if sub_type in LANGUAGES.values() else "")
+
+
+def find_symbols(text: str, language: str) -> list[Heading]:
+    """Return what the lines of ``text`` define, lines counted from 1, deeper by indent."""
+    language = _RELATIVES.get(language, language)
+    if language not in _PATTERNS:
+        return []
+    pattern = re.compile(_PATTERNS[language], re.IGNORECASE if language == "sql" else 0)
+    symbols: list[Heading] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        found = pattern.match(line[:_MAX_LINE])
+        if found and not _NO_SYMBOLS.match(found[2]):
+            level = 1 + len(found[1].expandtabs(_INDENT_OF_A_LEVEL)) // _INDENT_OF_A_LEVEL
+            symbols.append(Heading(" ".join(found[2].split()), level, "lines", number))
+    return symbols

@@ -1,0 +1,146 @@
+"""JSON on lines: any value that fits a line stands on one, so that grep and slices find records in what was one long line.
+
+Numbers and strings keep the source's own spelling, and so do single spaces: nothing is parsed into values and printed again. A few
+regular expressions with possessive quantifiers do it (linear, no stack), because 5 MB must take well under two seconds.
+"""
+
+import re
+from collections.abc import Iterator
+
+WIDTH = 160
+# Deeper levels are not indented further: a million brackets would become a square of blanks.
+_MAX_INDENT = 40
+_BATCH_LINES = 4_096
+
+_STRING = r'"(?:[^"\\]++|\\.)*+"'
+# What stays (with single spaces inside), and white space that falls away.
+_WHITE_SPACE = re.compile(rf'((?:{_STRING}|[^\s"]++|[ ](?=[^\s\]}}]))++|")|\s++', re.DOTALL)
+_KEY = re.compile(rf"\s*({_STRING})\s*(:\s?)\s*", re.DOTALL)
+_SCALAR = re.compile(rf'{_STRING}|[^\s\[\]{{}},:"]++', re.DOTALL)
+_AFTER = re.compile(r"\s*([,\]}]?)\s*")
+_BRACKET = re.compile(rf'{_STRING}|["\[\]{{}}]', re.DOTALL)
+
+
+def _nested(depth: int) -> str:
+    """Return the pattern of a container that holds others no deeper than ``depth``."""
+    inner = f"|{_nested(depth - 1)}" if depth else ""
+    return rf'[\[{{](?:[^\[\]{{}}"]++|{_STRING}{inner})*+[\]}}]'
+
+
+_SHALLOW = re.compile(_nested(2), re.DOTALL)
+
+
+def has_long_lines(text: str) -> bool:
+    """Return whether a line of ``text`` is longer than a value may be that stands on one."""
+    at = 0
+    while len(text) - at > WIDTH:
+        end = text.rfind("\n", at, at + WIDTH + 1)
+        if end < 0:
+            return True
+        at = end + 1
+    return False
+
+
+def lay_out(text: str, keys: list[tuple[str, int]] | None = None) -> Iterator[str]:
+    """Yield JSON, laid out anew, in batches of lines.
+
+    With ``keys``, the outermost object's keys (as spelled, quotes and all) and their lines are added to it on the way. What is no
+    JSON comes out as it is from the place where it stops being JSON, so that nothing is lost.
+    """
+    text = _WHITE_SPACE.sub(r"\1", text)
+    closers: list[str] = []
+    lines: list[str] = []
+    written = at = 0
+    while at < len(text):
+        prefix, start = _indent(closers), at
+        if closers and closers[-1] == "}":
+            key = _KEY.match(text, at)
+            if not key:
+                break
+            if keys is not None and len(closers) == 1:
+                keys.append((key[1], written + len(lines) + 1))
+            prefix += key[1] + (key[2] if key[2] == ": " else ": ")
+            start = key.end()
+        end = _end_of_small(text, start)
+        if end:
+            at = _close(text, end, prefix + text[start:end], lines, closers)
+        elif text[start : start + 1] in {"{", "["}:
+            closers.append("}" if text[start] == "{" else "]")
+            lines.append(prefix + text[start])
+            at = start + 1 + (text[start + 1 : start + 2] == " ")
+        else:
+            break
+        if len(lines) >= _BATCH_LINES:
+            yield "\n".join(lines) + "\n"
+            written += len(lines)
+            lines.clear()
+    if at < len(text):
+        lines.append(text[at:])
+    if lines:
+        yield "\n".join(lines) + "\n"
+
+
+def _close(text: str, at: int, line: str, lines: list[str], closers: list[str]) -> int:
+    """Add ``line`` and what closes behind it; return where the next value begins."""
+    while True:
+        mark = _AFTER.match(text, at)
+        assert mark is not None
+        if mark[1] == ",":
+            lines.append(line + ",")
+            return mark.end()
+        lines.append(line)
+        if not mark[1] or not closers or closers[-1] != mark[1]:
+            return mark.start(1)
+        closers.pop()
+        line = _indent(closers) + mark[1]
+        at = mark.end(1)
+
+
+def _indent(closers: list[str]) -> str:
+    return " " * min(2 * len(closers), _MAX_INDENT)
+
+
+def _end_of_small(text: str, at: int) -> int:
+    """Return where the value at ``at`` ends if it stands on one line (a scalar always does), else 0."""
+    if text[at : at + 1] not in {"{", "["}:
+        scalar = _SCALAR.match(text, at)
+        return scalar.end() if scalar else 0
+    limit = at + WIDTH
+    shallow = _SHALLOW.match(text, at, limit)
+    return shallow.end() if shallow else _end_of_container(text, at, limit)
+
+
+def _end_of_container(text: str, at: int, limit: int) -> int:
+    """Return where the container at ``at`` ends, 0 if not before ``limit``."""
+    depth = 0
+    for found in _BRACKET.finditer(text, at, limit):
+        mark = found[0]
+        if mark in {"{", "["}:
+            depth += 1
+        elif mark in {"}", "]"}:
+            depth -= 1
+            if not depth:
+                return found.end()
+        elif mark == '"':
+            return 0  # a string that goes on past the limit
+    return 0
+
+
+def find_keys(text: str, most: int) -> list[tuple[str, int]]:
+    """Return the first keys of the outermost object, as they are spelled, with the lines (from 1) on which they stand."""
+    keys: list[tuple[str, int]] = []
+    at = text.find("{")
+    if at < 0 or text[:at].strip("\ufeff \t\n"):
+        return keys
+    at, line, counted = at + 1, 1, 0
+    while len(keys) < most and (key := _KEY.match(text, at)):
+        line += text.count("\n", counted, key.start(1))
+        counted = key.start(1)
+        keys.append((key[1], line))
+        value = _SHALLOW.match(text, key.end()) or _SCALAR.match(text, key.end())
+        end = value.end() if value else _end_of_container(text, key.end(), len(text))
+        mark = _AFTER.match(text, end)
+        if not end or mark is None or mark[1] != ",":
+            break
+        at = mark.end()
+    return keys

@@ -1,0 +1,72 @@
+"""Markdown: kept as it is, with its headings as the outline."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from fetchstash.handlers._charset import read_text
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.ranges import Heading
+
+# ATX headings, fences and setext underlines (CommonMark 0.31, sections 4.2, 4.5 and 4.3).
+_MARK = re.compile(
+    r"^ {0,3}(?P<level>#{1,6})[ \t]+(?P<title>[^\n]*?)[ \t]*#*[ \t]*$"
+    r"|^ {0,3}(?P<fence>`{3,}|~{3,})(?P<info>[^\n`]*)$"
+    r"|^(?P<setext>[^\s#>`~|*+-][^\n]*)\n {0,3}(?P<line>=+|-+)[ \t]*$",
+    re.MULTILINE,
+)
+_FRONT_TITLE = re.compile(r"\A---[ \t]*\n(?:.*\n)*?title:[ \t]*[\"']?(.*?)[\"']?[ \t]*\n")
+
+
+class MarkdownHandler:
+    """Markdown, as it is written."""
+
+    name = "markdown"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - any of them
+        """Return whether this is Markdown."""
+        return kind == "markdown"
+
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
+        """Return the text with its headings."""
+        extracted = Extracted(parts=None)
+        extracted.parts = _parts(extracted, read_text(source, hints.charset))
+        return extracted
+
+
+def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
+    fence = ""
+    sections = 0
+    for number, chunk in enumerate(chunks):
+        front = _FRONT_TITLE.match(chunk[:4_096]) if number == 0 else None
+        if front:
+            extracted.title = front[1]
+        headings, fence = find_headings(chunk, fence)
+        sections += len(headings)
+        if not extracted.title and headings:
+            extracted.title = headings[0].title
+        yield Part(chunk, headings=tuple(headings))
+    extracted.structure_info = f"{sections:,} headings" if sections else ""
+
+
+def find_headings(text: str, fence: str = "") -> tuple[list[Heading], str]:
+    """Return the headings of ``text``, lines counted from 1, and the fence that is still open at its end ("" if none).
+
+    ``fence`` is the one that is open at its beginning: what stands inside of code is no heading.
+    """
+    headings: list[Heading] = []
+    line, counted = 1, 0
+    for mark in _MARK.finditer(text):
+        if mark["fence"]:
+            if not fence:
+                fence = mark["fence"]
+            elif mark["fence"].startswith(fence) and not mark["info"].strip():
+                fence = ""
+        elif not fence:
+            line += text.count("\n", counted, mark.start())
+            counted = mark.start()
+            title, level = (
+                (mark["title"], len(mark["level"])) if mark["level"] else (mark["setext"], 1 if mark["line"][0] == "=" else 2)
+            )
+            headings.append(Heading(title, level, "lines", line))
+    return headings, fence

@@ -1,0 +1,43 @@
+"""Cutting a part that has a text of its own: lines, characters, bytes or rows of it."""
+
+from fetchstash.errors import BadArgument, OutOfRange
+from fetchstash.handlers._contract import PartText
+from fetchstash.ranges import Unit
+
+
+def part_text(text: str, unit: Unit, start: int | None, end: int | None) -> PartText:
+    """Return ``start`` to ``end`` of ``text`` and how many there are of the unit (CONTRACT, section 2: artifact_slice).
+
+    Lines and rows count from 1 with both ends included, characters and bytes from 0 with the end left out; a byte range that cuts a
+    character begins and ends with the whole one. Raises OutOfRange for a start behind the end of the text, BadArgument for pages.
+    """
+    if unit == "pages":
+        raise BadArgument("This part has no pages.", 'Use unit="lines" or unit="chars".')
+    if unit in {"lines", "rows"}:
+        lines = text.split("\n")
+        if lines[-1] == "":
+            lines.pop()
+        first, last = _bounds(start, end, len(lines), unit, from_one=True)
+        return PartText("".join(f"{line}\n" for line in lines[first:last]), len(lines))
+    if unit == "chars":
+        first, last = _bounds(start, end, len(text), unit, from_one=False)
+        return PartText(text[first:last], len(text))
+    data = text.encode("utf-8")
+    first, last = _bounds(start, end, len(data), unit, from_one=False)
+    while first > 0 and data[first] & 0xC0 == 0x80:
+        first -= 1
+    while last < len(data) and data[last] & 0xC0 == 0x80:
+        last += 1
+    return PartText(data[first:last].decode("utf-8"), len(data))
+
+
+def _bounds(start: int | None, end: int | None, total: int, unit: Unit, *, from_one: bool) -> tuple[int, int]:
+    """Return the slice [first, last) of a sequence of ``total``."""
+    base = 1 if from_one else 0
+    first = base if start is None else start
+    last = total if end is None else min(end, total)
+    if first < base or (end is not None and end < first):
+        raise BadArgument(f"A range of {unit} begins at {base} or later and ends no earlier.", "Correct start and end.")
+    if first >= total + base and total:
+        raise OutOfRange(f"This part has {total:,} {unit}.", f"Take a start of at most {total - 1 + base}.")
+    return first - base, last
