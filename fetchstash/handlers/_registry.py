@@ -31,6 +31,7 @@ HANDLERS: tuple[tuple[str, tuple[ContentKind, ...]], ...] = (
     ("fetchstash.handlers._odf:OdfHandler", ("office_doc",)),
     ("fetchstash.handlers._epub:EpubHandler", ("office_doc",)),
     ("fetchstash.handlers._sheets:SheetsHandler", ("spreadsheet",)),
+    ("fetchstash.handlers._archive:ArchiveHandler", ("archive",)),
 )  # fmt: skip
 
 FALLBACK = "fetchstash.handlers._binary:BinaryHandler"

@@ -1,0 +1,122 @@
+"""Archives: the list of members, and one member read as a document of its own."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from fetchstash.errors import BadArgument, NoText, OutOfRange
+from fetchstash.handlers._archive_members import Member, members, opened
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Picture, Render
+from fetchstash.handlers._part_text import part_text
+from fetchstash.ranges import Unit
+
+# As in the URLs of Java: what stands behind is a member of the member.
+_WITHIN = "!/"
+_MAX_NESTING = 2
+_LINES_A_PART = 1_000
+_KEPT = "Its bytes are kept."
+
+
+class ArchiveHandler:
+    """Reads zip and its kin (jar, whl, apk), tar (plain, gz, bz2, xz, zst), and single files that are compressed."""
+
+    name = "archive"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - the bytes say which kind it is
+        """Return whether this is an archive."""
+        return kind == "archive"
+
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the bytes say it all
+        """List the members of ``source``: a table of sizes and names, one member a row."""
+        found = Extracted(parts=None)
+        found.parts = _list(source, found)
+        return found
+
+    def part(
+        self,
+        source: Path,
+        path: str,
+        unit: Unit,
+        start: int | None,
+        end: int | None,
+        render: Render,
+        limits: ExtractLimits,
+    ) -> PartText | Picture:
+        """Return a member's text or picture; ``path`` is its name, and ``inner.zip!/name`` a member of a member."""
+        if not path:
+            raise BadArgument("An archive has members.", "Name one of them as path; its text lists them.")
+        if path.count(_WITHIN) > _MAX_NESTING:
+            raise NoText(f"members are read through {_MAX_NESTING} archives within one another at the most", _KEPT)
+        from fetchstash.handlers import _registry, _router  # noqa: PLC0415 - a member may be of any format
+
+        name, _, within = path.partition(_WITHIN)
+        with tempfile.TemporaryDirectory(prefix="fetchstash-") as folder:
+            member = Path(folder) / "member"
+            _save(source, name, member)
+            decision = _router.route_file(member, {}, name)
+            handler = _registry.find(decision)
+            if within or render == "image":
+                read_part = getattr(handler, "part", None)
+                if read_part is None:
+                    raise NoText(f"{name} has no parts and no picture", _KEPT)
+                found: PartText | Picture = read_part(member, within, unit, start, end, render, limits)
+                return found
+            extracted = handler.extract(member, Hints(name=name), limits)
+            if extracted.parts is None:
+                raise NoText(f"{name} has no text: it is {decision.media_type}", _KEPT)
+            return part_text(_text(extracted, limits), unit, start, end)
+
+
+def _list(source: Path, found: Extracted) -> Iterator[Part]:
+    count = size = 0
+    lines: list[str] = []
+    yield Part("Size\tName\n", table="", columns=2)
+    try:
+        for member in members(source):
+            count += 1
+            size += member.size or 0
+            lines.append(_line(member))
+            if len(lines) == _LINES_A_PART:
+                yield _rows(lines)
+                lines = []
+    except NoText:  # what was found before the damage is listed
+        if lines:
+            yield _rows(lines)
+        raise
+    finally:
+        found.members = found.rows = count
+        found.columns = 2
+        found.structure_info = f"{count:,} members, {size:,} bytes unpacked"
+    if lines:
+        yield _rows(lines)
+
+
+def _rows(lines: list[str]) -> Part:
+    return Part("".join(lines), rows=len(lines))
+
+
+def _line(member: Member) -> str:
+    name = " ".join(member.name.split())
+    why = f" ({member.refused})" if member.refused and not member.name.endswith("/") else ""
+    return f"{'?' if member.size is None else member.size}\t{name}{why}\n"
+
+
+def _save(source: Path, name: str, member: Path) -> None:
+    try:
+        with opened(source, name) as pieces, member.open("wb") as file:
+            for piece in pieces:
+                file.write(piece)
+    except KeyError:
+        raise OutOfRange(f"There is no member {name!r}.", "The archive's text lists them all.") from None
+
+
+def _text(extracted: Extracted, limits: ExtractLimits) -> str:
+    """Return the text of a document, as much of it as one document may have."""
+    pieces: list[str] = []
+    room = limits.max_chars
+    for part in extracted.parts or ():
+        pieces.append(part.text[:room])
+        room -= len(part.text)
+        if room <= 0:
+            break
+    return "".join(pieces)

@@ -1,0 +1,210 @@
+"""Archives: all members listed, one read as a document of its own, hostile ones refused by name."""
+
+import bz2
+import gzip
+import io
+import lzma
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartText, Picture
+from fetchstash.handlers._archive import ArchiveHandler
+
+Read = Callable[..., tuple[Extracted, str]]
+Save = Callable[[bytes], Path]
+Pack = Callable[[Mapping[str, str | bytes]], bytes]
+
+FILES = {"docs/a.txt": b"alpha\nbeta\n", "b.bin": bytes(1_000)}
+LISTING = "Size\tName\n11\tdocs/a.txt\n1000\tb.bin\n"
+
+
+def tar_of(files: Mapping[str, bytes], *special: tarfile.TarInfo) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for info in special:
+            archive.addfile(info)
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+def special(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, target
+    return info
+
+
+def zstd(data: bytes) -> bytes:
+    from backports import zstd as library
+
+    return library.compress(data)
+
+
+def part(source: Path, path: str, **asked: object) -> PartText | Picture:
+    about = {"unit": "lines", "start": None, "end": None, "render": "text", "limits": ExtractLimits()} | asked
+    return ArchiveHandler().part(source, path, **about)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("squeeze", [bytes, gzip.compress, bz2.compress, lzma.compress, zstd])
+def test_a_tar_is_listed_however_it_is_compressed(read: Read, squeeze: Callable[[bytes], bytes]) -> None:
+    found, text = read(ArchiveHandler(), squeeze(tar_of(FILES)))
+    assert text == LISTING
+    assert (found.members, found.rows, found.columns) == (2, 2, 2)
+    assert found.structure_info == "2 members, 1,011 bytes unpacked"
+
+
+def test_a_zip_is_listed(read: Read, pack: Pack) -> None:
+    assert read(ArchiveHandler(), pack(FILES))[1] == LISTING
+
+
+def test_a_zip_behind_a_program_is_listed(read: Read, pack: Pack) -> None:
+    assert read(ArchiveHandler(), b"MZ" + bytes(3_000) + pack(FILES))[1] == LISTING
+
+
+def test_one_compressed_file_is_one_member(save: Save) -> None:
+    out = io.BytesIO()
+    with gzip.GzipFile("notes.txt", "wb", fileobj=out) as file:
+        file.write(b"some notes\n")
+    source = save(out.getvalue())
+    found = ArchiveHandler().extract(source, Hints(), ExtractLimits())
+    assert "".join(piece.text for piece in found.parts or ()) == "Size\tName\n?\tnotes.txt\n"
+    assert part(source, "notes.txt") == PartText("some notes\n", 1)
+
+
+@pytest.mark.parametrize("make", [tar_of, None], ids=["tar", "zip"])
+def test_a_member_is_read_as_a_document_of_its_own(save: Save, pack: Pack, make: Callable[..., bytes] | None) -> None:
+    picture = io.BytesIO()
+    Image.new("RGB", (30, 20)).save(picture, "PNG")
+    source = save((make or pack)(FILES | {"p.png": picture.getvalue()}))
+    assert part(source, "docs/a.txt", start=2, end=2) == PartText("beta\n", 2)
+    shown = part(source, "p.png", render="image")
+    assert isinstance(shown, Picture)
+    assert (shown.width, shown.height) == (30, 20)
+    with pytest.raises(NoText, match=r"p\.png has no text: it is image/png"):
+        part(source, "p.png")
+    with pytest.raises(OutOfRange, match="There is no member 'c'"):
+        part(source, "c")
+
+
+def test_a_member_without_a_name_is_a_bad_argument(save: Save, pack: Pack) -> None:
+    with pytest.raises(BadArgument):
+        part(save(pack(FILES)), "")
+
+
+def test_a_member_of_a_damaged_stream_gives_one_clear_line(save: Save) -> None:
+    data = gzip.compress(b"".join(f"line {number}\n".encode() for number in range(100_000)))
+    with pytest.raises(NoText, match="damaged or cut short"):
+        part(save(data[:-5_000]), "document")
+
+
+def test_members_are_read_through_two_archives_and_no_more(save: Save, pack: Pack) -> None:
+    once = pack({"text.txt": "deep\n"})
+    twice = pack({"one.zip": once})
+    source = save(pack({"two.zip": pack({"three.zip": twice, "one.zip": once})}))
+    assert part(source, "two.zip!/one.zip!/text.txt") == PartText("deep\n", 1)
+    listing = part(source, "two.zip!/one.zip")
+    assert isinstance(listing, PartText)
+    assert "text.txt" in listing.text
+    with pytest.raises(NoText, match="through 2 archives"):
+        part(source, "two.zip!/three.zip!/one.zip!/text.txt")
+
+
+@pytest.mark.parametrize(
+    ("member", "why"),
+    [
+        (special("../../etc/cron.d/x", tarfile.REGTYPE), "its name leads out of the archive"),
+        (special("/etc/passwd", tarfile.REGTYPE), "its name leads out of the archive"),
+        (special("link", tarfile.SYMTYPE, "/etc/shadow"), "it is a link to /etc/shadow"),
+        (special("hard", tarfile.LNKTYPE, "../x"), r"it is a link to \.\./x"),
+        (special("zero", tarfile.CHRTYPE), "it is a device"),
+    ],
+    ids=["traversal", "absolute", "symbolic link", "hard link", "device"],
+)
+def test_what_is_hostile_is_listed_and_not_read(save: Save, member: tarfile.TarInfo, why: str) -> None:
+    source = save(tar_of(FILES, member))
+    found = ArchiveHandler().extract(source, Hints(), ExtractLimits())
+    listing = "".join(piece.text for piece in found.parts or ())
+    assert f"\t{member.name} (" in listing
+    assert "docs/a.txt" in listing
+    with pytest.raises(NoText, match=f"is not read: {why}"):
+        part(source, member.name)
+
+
+def test_a_link_in_a_zip_is_not_followed(save: Save) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        info = zipfile.ZipInfo("link")
+        info.create_system, info.external_attr = 3, 0o120777 << 16
+        archive.writestr(info, "/etc/passwd")
+    with pytest.raises(NoText, match="link is not read: it is a link"):
+        part(save(out.getvalue()), "link")
+
+
+def test_members_that_overlap_are_refused(save: Save, pack: Pack, read: Read) -> None:
+    data = bytearray(pack({"a": bytes(5_000), "b": bytes(5_000)}))
+    second = data.rindex(b"PK\x01\x02")
+    data[second + 42 : second + 46] = struct.pack("<L", 0)  # b begins where a does
+    with pytest.raises(NoText, match="its members overlap"):
+        read(ArchiveHandler(), bytes(data))
+    with pytest.raises(NoText, match="its members overlap"):
+        part(save(bytes(data)), "a")
+
+
+def test_a_tar_bomb_stops_at_its_bound_and_keeps_what_was_listed(save: Save, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fetchstash.handlers._archive_members.MAX_UNPACKED", 5_000_000)
+    source = save(gzip.compress(tar_of({"first": b"x", "bomb": bytes(20_000_000), "last": b"y"})))
+    found = ArchiveHandler().extract(source, Hints(), ExtractLimits())
+    assert found.parts is not None
+    texts: list[str] = []
+    with pytest.raises(NoText, match="unpacks to more than 5,000,000 bytes"):
+        texts.extend(piece.text for piece in found.parts)
+    parts = iter(ArchiveHandler().extract(source, Hints(), ExtractLimits()).parts or ())
+    assert [next(parts).text, next(parts).text] == ["Size\tName\n", "1\tfirst\n20000000\tbomb\n"]
+
+
+def test_a_member_that_is_a_bomb_stops_at_its_bound(save: Save, pack: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fetchstash.handlers._archive_members.MAX_MEMBER", 1_000_000)
+    with pytest.raises(NoText, match="larger than 1,000,000 bytes"):
+        part(save(pack({"bomb.txt": bytes(5_000_000)})), "bomb.txt")
+    with pytest.raises(NoText, match="larger than 1,000,000 bytes"):
+        part(save(tar_of({"bomb.txt": bytes(5_000_000)})), "bomb.txt")
+
+
+def test_a_quine_ends(save: Save) -> None:
+    """A gzip member that holds its own archive would go on for ever; here each level is asked for by name."""
+    inner = gzip.compress(b"end")
+    for _ in range(5):
+        inner = gzip.compress(inner)
+    source = save(inner)
+    with pytest.raises(FetchstashError):
+        part(source, "document!/member!/member!/member")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"neither this nor that",
+        b"7z\xbc\xaf\x27\x1c" + bytes(100),
+        gzip.compress(tar_of(FILES))[:60],
+        bz2.compress(tar_of(FILES))[:60],
+        lzma.compress(tar_of(FILES))[:-30],
+        b"\x1f\x8b" + b"\xff" * 100,
+        tar_of(FILES)[:700],
+        zlib.compress(b"x"),
+    ],
+    ids=["empty", "text", "7z", "gzip cut short", "bzip2 cut short", "xz cut short", "gzip garbage", "tar cut short", "zlib"],
+)
+def test_what_cannot_be_listed_gives_one_clear_line(read: Read, data: bytes) -> None:
+    with pytest.raises(NoText, match=r"damaged or cut short|are not listed here"):
+        read(ArchiveHandler(), data)
