@@ -1,6 +1,6 @@
 """Grep of 100 MB: seconds, as a multiple of Debian's ripgrep on one thread over the same file.
 
-    python bench/store_grep.py [--mb 100] [--repeat 5]
+python bench/store_grep.py [--mb 100] [--repeat 5]
 """
 
 import argparse
@@ -28,7 +28,25 @@ PATTERNS = {
 def write_text(path: Path, megabytes: int) -> None:
     """Write lines of English-like words; about one line in ten thousand holds what is looked for."""
     chance = random.Random(1)
-    words = ["system", "time", "value", "data", "user", "request", "server", "result", "memory", "order", "page", "1984", "42", "naïve", "well-known", "12-34", "2026-x"]
+    words = [
+        "system",
+        "time",
+        "value",
+        "data",
+        "user",
+        "request",
+        "server",
+        "result",
+        "memory",
+        "order",
+        "page",
+        "1984",
+        "42",
+        "naïve",
+        "well-known",
+        "12-34",
+        "2026-x",
+    ]
     block = ""
     while len(block) < 2**20:
         block += " ".join(chance.choices(words, k=chance.randint(4, 14))) + "\n"
@@ -63,20 +81,22 @@ async def main() -> None:
         print(f"{args.mb} MB, {reader.lines} lines; best of {args.repeat}, in seconds")
         print(f"{'pattern':14}{'matches':>10}{'ours':>9}{'rg':>9}{'ratio':>8}")
         for name, (query, arguments) in PATTERNS.items():
+            total = 0
             own: list[float] = []
             other: list[float] = []
             for _ in range(args.repeat):
                 began = time.perf_counter()
                 matches = await reader.grep(query)
                 own.append(time.perf_counter() - began)
+                total, stopped = matches.total, matches.stopped
                 if peer:
                     seconds, count = ripgrep(arguments, Path(facts.path or ""))
                     other.append(seconds)
-                    if count != matches.total:
-                        print(f"{name}: ripgrep counts {count}, we {matches.total} {matches.stopped}")
+                    if count != total:
+                        print(f"{name}: ripgrep counts {count}, we {total} {stopped}")
             ours = min(own)
             theirs = min(other) if other else float("nan")
-            print(f"{name:14}{matches.total:>10}{ours:>9.3f}{theirs:>9.3f}{ours / theirs:>8.1f}")
+            print(f"{name:14}{total:>10}{ours:>9.3f}{theirs:>9.3f}{ours / theirs:>8.1f}")
         await reader.aclose()
         await store.aclose()
 

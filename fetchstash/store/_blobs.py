@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import math
 import os
 import sys
 import time
@@ -47,12 +48,16 @@ class Blobs:
         """Return where this blob is, or would be."""
         return self._folders[kind] / sha256
 
+    def is_spooled(self, path: Path) -> bool:
+        """Return whether a file is in the spool, wherever its path leads through."""
+        return path.parent.resolve().is_relative_to(self.spool)
+
     def measure(self, path: Path, kind: Kind) -> Blob:
         """Hash and index a file of the spool, make it private, and return once its bytes are on the disk.
 
         Raises BadArgument for a file that is not in the spool, or a text that is no UTF-8.
         """
-        if not path.is_relative_to(self.spool):
+        if not self.is_spooled(path):
             raise BadArgument(
                 f"{path.name} is not in the store's spool.", "Write files into the folder `spool` of the store, then put them."
             )
@@ -132,9 +137,9 @@ class Blobs:
                 for entry in entries:
                     yield kind, entry.name, entry.stat(follow_symlinks=False).st_size
 
-    def sweep_spool(self) -> None:
-        """Remove what has lain in the spool for a day."""
-        long_ago = time.time() - SPOOL_SECONDS
+    def sweep_spool(self, *, all_of_it: bool) -> None:
+        """Remove what has lain in the spool for a day, or all of it, where nobody can be using it."""
+        long_ago = math.inf if all_of_it else time.time() - SPOOL_SECONDS
         for folder, names, files in os.walk(self.spool, topdown=False):
             for path in (Path(folder, name) for name in (*files, *names)):
                 with contextlib.suppress(OSError):  # gone meanwhile, or a folder that is not empty

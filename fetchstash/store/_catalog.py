@@ -28,13 +28,16 @@ class Catalog:
         self._idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
 
     def prepare(self) -> None:
-        """Make or migrate the file. Raises StoreError where it is a newer one."""
-        with locked(self._lock):
+        """Make or migrate the file where that must be. Raises StoreError where it is a newer one, or somebody else's."""
+        if self._path.exists() and self._path.stat().st_size:
             private_file(self._path)
             with self._connection() as db:
-                if version(db) != len(STEPS):
-                    with transaction(db):
-                        migrate(db)
+                if version(db) == len(STEPS):
+                    return
+        with locked(self._lock):
+            private_file(self._path)
+            with self._connection() as db, transaction(db):
+                migrate(db)
 
     @contextlib.contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:

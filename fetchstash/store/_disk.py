@@ -91,14 +91,13 @@ def locked(path: Path) -> Generator[None]:
 class Presence:
     """Tells that somebody has the store open: a shared lock on a file, held until ``close``.
 
-    Who can turn it into an exclusive one is alone, and stays alone while it is held. Windows has no shared locks of this
-    kind: nobody is ever known to be alone there.
+    ``first``: nobody else had it open. Windows has no shared locks of this kind: nobody is ever known to be alone there.
     """
 
     def __init__(self, path: Path) -> None:
         while True:
             self._fd = _open_lock(path)
-            _lock_shared(self._fd)
+            self.first = _lock_shared(self._fd)
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(path.stat(), os.fstat(self._fd)):
                     return
@@ -127,8 +126,8 @@ if sys.platform == "win32":
             return False
         return True
 
-    def _lock_shared(fd: int) -> None:
-        """Do nothing: there is no such lock."""
+    def _lock_shared(fd: int) -> bool:  # noqa: ARG001 - there is no such lock
+        return False
 
 else:
     import fcntl
@@ -140,8 +139,10 @@ else:
             return False
         return True
 
-    def _lock_shared(fd: int) -> None:
+    def _lock_shared(fd: int) -> bool:
+        first = _try_lock(fd)
         fcntl.flock(fd, fcntl.LOCK_SH)
+        return first
 
 
 def _own(path: Path, found: os.stat_result) -> None:

@@ -56,7 +56,7 @@ class StoreFolder:
             self._blobs.make_folders()
             self._catalog.prepare()
             sync_folder(self._folder)
-            self._blobs.sweep_spool()
+            self._blobs.sweep_spool(all_of_it=self._presence.first)
         except BaseException:
             self._presence.close()
             raise
@@ -99,7 +99,7 @@ class StoreFolder:
                     self._retain(db)
         finally:
             for path in sources:
-                if path.is_relative_to(self.spool):
+                if self._blobs.is_spooled(path):
                     path.unlink(missing_ok=True)
         _steps.reached("put_done")
         return facts
@@ -189,7 +189,7 @@ class StoreFolder:
             for kind, name, _ in orphans if not dry_run else ():
                 self._blobs.remove(kind, name)
         if not dry_run:
-            self._blobs.sweep_spool()
+            self._blobs.sweep_spool(all_of_it=False)
         _steps.reached("gc_done")
         return (*gone, *(Removed(f"{kind}/{name}", size, "orphan") for kind, name, size in orphans))
 

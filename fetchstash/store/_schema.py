@@ -13,7 +13,7 @@ def _first(db: sqlite3.Connection) -> None:
     # id is the order of putting and used the order of use: neither depends on the clock, which may jump.
     db.execute("""
         CREATE TABLE artifact (
-            id INTEGER PRIMARY KEY AUTOINCREMENT, ref TEXT NOT NULL UNIQUE, run TEXT NOT NULL, url_hash BLOB,
+            id INTEGER PRIMARY KEY, ref TEXT NOT NULL UNIQUE, run TEXT NOT NULL, url_hash BLOB,
             raw TEXT NOT NULL, text TEXT, bytes INTEGER NOT NULL, used INTEGER NOT NULL, pinned INTEGER NOT NULL DEFAULT 0,
             created_at REAL NOT NULL, expires_at REAL NOT NULL, facts TEXT NOT NULL, ranges TEXT NOT NULL)""")
     db.execute("CREATE INDEX artifact_retention ON artifact (run, pinned, used, bytes, expires_at, ref)")

@@ -1,0 +1,376 @@
+"""Kill -9 what writes, reads and cleans a store, at random and at each step of put and gc, and see that nothing is lost.
+
+    python scripts/torture.d/store.py [--kills 1000] [--seed 1] [--plant]
+
+Two writers put artifacts into one run and report each that was acknowledged. A third process puts, deletes and collects in another
+run the same bytes, so that files are shared. A reader reads whatever is there. After each round every acknowledged artifact must be
+whole, nothing half-written may be seen, and gc must leave no file that no artifact names. --plant puts in a bug that must be found:
+gc unlinks after it has let go of the lock. Exit code: 0 if all is well.
+"""
+
+import argparse
+import hashlib
+import json
+import random
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from fetchstash.errors import ExpiredRef, FetchstashError, StoreError, UnknownRef
+from fetchstash.ranges import Ranges
+from fetchstash.store import Facts, LocalStore, StoreLimits, _rows as rows, _steps, open_store
+from fetchstash.store._catalog import transaction
+from fetchstash.store._folder import StoreFolder
+
+PUT_STEPS = ("measured", "locked", "renamed", "folders_synced", "committed", "put_done")
+GC_STEPS = ("locked", "committed", "unlinked", "gc_done")
+
+
+def dice(seed: int) -> random.Random:
+    """Return chance that can be repeated."""
+    return random.Random(seed)  # noqa: S311 - it guards nothing
+
+
+# The children: what they say goes to stdout, one JSON value a line.
+
+
+def say(*words: str) -> None:
+    """Tell the parent."""
+    print(json.dumps(words), flush=True)
+
+
+def hold_at(last: str, time_of_it: int) -> None:
+    """Stop for good when the step ``last`` is reached for the ``time_of_it``-th time."""
+    seen: Counter[str] = Counter()
+
+    def reached(step: str) -> None:
+        seen[step] += 1
+        if step == last and seen[step] == time_of_it:
+            say("held", step)
+            time.sleep(3600)
+
+    _steps.reached = reached
+
+
+def announce_steps() -> None:
+    """Say which step is reached, and at ``committed`` and ``unlocked`` wait for a line on stdin."""
+
+    def reached(step: str) -> None:
+        say("reached", step)
+        if step in ("committed", "unlocked"):
+            sys.stdin.readline()
+
+    _steps.reached = reached
+
+
+def plant_a_bug() -> None:
+    """Let delete unlink after the lock is gone: a put of the same bytes may have come between."""
+
+    def delete(self: StoreFolder, ref: str) -> None:
+        with self._catalog.locked() as db, transaction(db):  # pyright: ignore[reportPrivateUsage]
+            found = rows.find(db, ref, "kept")
+            unshared = rows.forget(db, found.facts.artifact_ref, expired=False)
+        _steps.reached("unlocked")
+        for kind, sha256 in unshared:
+            self._blobs.remove(kind, sha256)  # pyright: ignore[reportPrivateUsage]
+
+    StoreFolder.delete = delete  # type: ignore[method-assign]
+
+
+async def put(store: LocalStore, raw: bytes, text: bytes) -> Facts:
+    """Put bytes by way of the spool."""
+    name = secrets.token_hex(8)
+    raw_path, text_path = store.spool / f"{name}.raw", store.spool / f"{name}.text"
+    raw_path.write_bytes(raw)
+    text_path.write_bytes(text)
+    return await store.put(raw_path, text_path, Facts(), Ranges())
+
+
+def content(chance: random.Random) -> tuple[bytes, bytes]:
+    """Return one of a few documents, so that artifacts share files, with a text that is new half of the time."""
+    number = chance.randrange(6)
+    text = b"document %d\n" % number * chance.choice([1, 100, 20_000])
+    return b"raw %d " % number * 10_000, text if chance.random() < 0.5 else text + chance.randbytes(8).hex().encode()
+
+
+async def writer(folder: Path, seed: int) -> None:
+    """Put artifacts, and report each."""
+    store = await open_store(StoreLimits(folder, run="kept"))
+    chance = dice(seed)
+    while True:
+        raw, text = content(chance)
+        facts = await put(store, raw, text)
+        say("ack", facts.artifact_ref, hashlib.sha256(raw).hexdigest(), hashlib.sha256(text).hexdigest())
+
+
+async def churner(folder: Path, seed: int) -> None:
+    """Put, delete and collect, so that files come and go."""
+    store = await open_store(StoreLimits(folder, run="churned", max_artifacts=4))
+    chance = dice(seed)
+    while True:
+        refs = [(await put(store, *content(chance))).artifact_ref for _ in range(3)]
+        await store.delete(refs[-1])
+        await store.gc()
+        say("churned")
+
+
+async def reader(folder: Path, seed: int) -> None:
+    """Read whatever is there."""
+    store = await open_store(StoreLimits(folder, run="churned"))
+    kept = await open_store(StoreLimits(folder, run="kept"))
+    chance = dice(seed)
+    while True:
+        for one in (store, kept):
+            for facts in (await one.list(limit=5, offset=chance.randrange(3))).facts:
+                if await is_half(one, facts):
+                    say("half", facts.artifact_ref)
+        say("read")
+
+
+async def is_half(store: LocalStore, facts: Facts) -> bool:
+    """Return whether an artifact is there and not whole."""
+    try:
+        opened = await store.open_text(facts.artifact_ref)
+        text = await opened.read_chars(0, opened.chars)
+        await opened.aclose()
+    except (UnknownRef, ExpiredRef):
+        return False
+    except StoreError:
+        return True
+    return hashlib.sha256(text.encode()).hexdigest() != Path(facts.path or "").name
+
+
+async def deleter(folder: Path, ref: str) -> None:
+    """Delete one artifact."""
+    store = await open_store(StoreLimits(folder, run="kept"))
+    await store.delete(ref)
+    say("done")
+
+
+async def putter(folder: Path, raw: str, text: str) -> None:
+    """Put one artifact."""
+    store = await open_store(StoreLimits(folder, run="kept"))
+    facts = await put(store, raw.encode(), text.encode())
+    say("ack", facts.artifact_ref, hashlib.sha256(raw.encode()).hexdigest(), hashlib.sha256(text.encode()).hexdigest())
+
+
+CHILDREN: dict[str, Any] = {"writer": writer, "churner": churner, "reader": reader, "deleter": deleter, "putter": putter}
+
+
+# The parent.
+
+
+@dataclass
+class Tally:
+    """What happened so far."""
+
+    kills: Counter[str] = field(default_factory=Counter[str])
+    acknowledged: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    faults: list[str] = field(default_factory=list[str])
+
+
+class Child:
+    """A process of ours."""
+
+    def __init__(
+        self, folder: Path, role: str, *arguments: str, hold: str = "", announce: bool = False, plant: bool = False
+    ) -> None:
+        command = [sys.executable, "-P", __file__, "--folder", str(folder), "--hold", hold]
+        command += ["--announce"] * announce + ["--plant"] * plant + ["--role", role, *arguments]
+        self.role = role
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def line(self) -> list[str]:
+        """Return the next thing it says, or nothing if it ended."""
+        assert self.process.stdout
+        said = self.process.stdout.readline()
+        return json.loads(said) if said.endswith(b"\n") else []
+
+    def wait_for(self, *words: str) -> list[str]:
+        """Return the next thing it says that begins with these words. Raises RuntimeError if it ended."""
+        while said := self.line():
+            if said[: len(words)] == list(words):
+                return said
+        raise RuntimeError(f"{self.role} ended by itself")
+
+    def go_on(self) -> None:
+        """Let it go on from where it waits."""
+        assert self.process.stdin
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+
+    def kill(self, tally: Tally, where: str) -> None:
+        """Kill it where it stands, and take in what it had said."""
+        alive = self.process.poll() is None
+        self.process.kill()
+        while said := self.line():
+            take_in(said, tally)
+        self.end()
+        if not alive:
+            tally.faults.append(f"{self.role} ended by itself")
+        tally.kills[where] += 1
+
+    def end(self) -> None:
+        """Wait for its end."""
+        self.process.wait(60)
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe:
+                pipe.close()
+
+
+def take_in(said: list[str], tally: Tally) -> None:
+    """Remember an acknowledged artifact, or a half one that a reader saw."""
+    if said[0] == "ack":
+        tally.acknowledged[said[1]] = said[2], said[3]
+    elif said[0] == "half":
+        tally.faults.append(f"a reader saw a half artifact: {said[1]}")
+
+
+async def verify(folder: Path, expected: dict[str, tuple[str, str]], tally: Tally) -> None:
+    """Check that all of it is there and whole, that every artifact that is listed is, and that gc leaves no stray file."""
+    store = await open_store(StoreLimits(folder, run="kept"))
+    for ref, (raw, text) in expected.items():
+        try:
+            facts = await store.get(ref)
+            sound = facts.sha256 == raw and not await is_half(store, facts) and Path(facts.path or "").name == text
+            sound = sound and hashlib.sha256((await store.open_raw(ref)).read_bytes()).hexdigest() == raw
+        except FetchstashError as error:
+            tally.faults.append(f"lost: {ref}: {error}")
+            continue
+        if not sound:
+            tally.faults.append(f"lost: {ref}: it is not what was put")
+    for run in ("kept", "churned"):
+        other = await open_store(StoreLimits(folder, run=run))
+        for facts in (await other.list(limit=30)).facts:
+            if await is_half(other, facts):
+                tally.faults.append(f"half: {facts.artifact_ref}")
+        await other.gc()
+        strays = [removed.artifact_ref for removed in await other.gc(dry_run=True) if removed.reason == "orphan"]
+        tally.faults.extend(f"orphan: {stray}" for stray in strays)
+        await other.aclose()
+    await store.aclose()
+    again = await open_store(StoreLimits(folder, run="kept"))  # nobody else has it open now: the spool is swept
+    tally.faults.extend(f"left in the spool: {path.name}" for path in again.spool.iterdir())
+    await again.aclose()
+
+
+def random_round(folder: Path, chance: random.Random, tally: Tally) -> None:
+    """Kill two writers, a churner and a reader at any moment."""
+    roles = ("writer", "writer", "churner", "reader")
+    children = [Child(folder, role, str(chance.randrange(2**32))) for role in roles]
+    for child in children:
+        take_in(child.wait_for(), tally)
+    chance.shuffle(children)
+    for child in children:
+        time.sleep(chance.uniform(0, 0.1))  # the moment of the kill is what is drawn here
+        child.kill(tally, "random")
+
+
+def barrier_round(folder: Path, chance: random.Random, tally: Tally, role: str, step: str) -> None:
+    """Kill one process at a step, while others go on around it."""
+    bystander = Child(folder, "writer", str(chance.randrange(2**32)))
+    take_in(bystander.wait_for("ack"), tally)
+    held = Child(folder, role, str(chance.randrange(2**32)), hold=f"{step}:{chance.randint(1, 5)}")
+    while (said := held.line()) and said[0] != "held":
+        take_in(said, tally)
+    held.kill(tally, f"{role} at {step}")
+    for _ in range(2):
+        take_in(bystander.wait_for("ack"), tally)  # the lock died with its holder
+    bystander.kill(tally, "bystander")
+
+
+def directed(folder: Path, tally: Tally, *, plant: bool) -> None:
+    """Hold a delete open between its commit and its unlink, while somebody else puts the same bytes."""
+    first = Child(folder, "putter", "the raw", "the text")
+    ref = first.wait_for("ack")[1]
+    first.end()
+    deleter = Child(folder, "deleter", ref, announce=True, plant=plant)
+    if plant:
+        deleter.wait_for("reached", "committed")
+        deleter.go_on()
+        deleter.wait_for("reached", "unlocked")
+    else:
+        deleter.wait_for("reached", "committed")
+    second = Child(folder, "putter", "the raw", "the text", announce=True)
+    second.wait_for("reached", "measured")
+    if plant:  # the lock is free: the put goes through between
+        second.wait_for("reached", "committed")
+        second.go_on()
+        take_in(second.wait_for("ack"), tally)
+    deleter.go_on()
+    deleter.wait_for("done")
+    if not plant:  # the put had to wait
+        second.wait_for("reached", "committed")
+        second.go_on()
+        take_in(second.wait_for("ack"), tally)
+    for child in (deleter, second):
+        child.end()
+
+
+@contextmanager
+def checked(tally: Tally) -> Generator[Path]:
+    """Lend a folder, and verify what became of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        before = set(tally.acknowledged)
+        yield Path(folder) / "store"
+        fresh = {ref: hashes for ref, hashes in tally.acknowledged.items() if ref not in before}
+        anyio.run(verify, Path(folder) / "store", fresh, tally)
+
+
+def main() -> int:
+    """Play a child's part, or all of it; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--plant", action="store_true")
+    for hidden in ("--folder", "--hold", "--role"):
+        parser.add_argument(hidden, default="", help=argparse.SUPPRESS)
+    parser.add_argument("--announce", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("arguments", nargs="*", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.role:
+        if args.hold:
+            last, number = args.hold.split(":")
+            hold_at(last, int(number))
+        if args.announce:
+            announce_steps()
+        if args.plant:
+            plant_a_bug()
+        arguments = [int(one) if one.isdigit() else one for one in args.arguments]
+        anyio.run(CHILDREN[args.role], Path(args.folder), *arguments)
+        return 0
+
+    tally = Tally()
+    chance = dice(args.seed)
+    began = time.monotonic()
+    with checked(tally) as folder:
+        directed(folder, tally, plant=args.plant)
+    barriers = [("writer", step) for step in PUT_STEPS] + [("churner", step) for step in (*GC_STEPS, *PUT_STEPS)]
+    while tally.kills.total() < args.kills and not args.plant:
+        with checked(tally) as folder:
+            random_round(folder, chance, tally)
+            random_round(folder, chance, tally)
+            barrier_round(folder, chance, tally, *barriers[0])
+            barrier_round(folder, chance, tally, *barriers[1])
+        barriers = barriers[2:] + barriers[:2]
+    print(f"{tally.kills.total()} kills in {time.monotonic() - began:.0f} s, {len(tally.acknowledged)} artifacts acknowledged")
+    for where, count in sorted(tally.kills.items()):
+        print(f"  {count:5} {where}")
+    for fault in tally.faults:
+        print(f"FAULT {fault}")
+    print(f"{len(tally.faults)} faults")
+    return bool(tally.faults)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,241 @@
+"""What the local store promises beyond the contract: private files, exact names, bounded leftovers, clear errors."""
+
+import os
+import stat
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fetchstash.errors import BadArgument, ExpiredRef, StoreError, TooLarge, UnknownRef
+from fetchstash.ranges import Ranges
+from fetchstash.store import Facts, LocalStore, StoreLimits, _catalog, _rows, open_store
+
+Put = Callable[..., Awaitable[Facts]]
+
+pytestmark = pytest.mark.anyio
+posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if not path.is_dir()]
+
+
+def size(path: Path) -> int:
+    return path.stat().st_size
+
+
+@posix
+async def test_everything_is_for_this_user_alone_whatever_the_umask(limits: StoreLimits, put: Put) -> None:
+    before = os.umask(0)
+    try:
+        limits.folder.mkdir(mode=0o755)
+        store = await open_store(limits)
+        await put(store, b"text")
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (limits.folder, *limits.folder.rglob("*"))}
+        await store.aclose()
+    finally:
+        os.umask(before)
+    assert {name: oct(mode) for name, mode in modes.items() if mode not in (0o700, 0o600)} == {}
+
+
+@posix
+@pytest.mark.parametrize("name", ["raw", "text", "spool", "catalog.db", "lock", "in-use"])
+async def test_a_symbolic_link_in_the_folder_is_refused(name: str, limits: StoreLimits, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(b"") if "." in name or name in ("lock", "in-use") else elsewhere.mkdir()
+    limits.folder.mkdir()
+    (limits.folder / name).symlink_to(elsewhere)
+    with pytest.raises(StoreError):
+        await open_store(limits)
+
+
+@posix
+@pytest.mark.skipif(getattr(os, "geteuid", lambda: 1)() != 0, reason="only root can give a folder away")
+async def test_a_folder_of_another_user_is_refused(limits: StoreLimits) -> None:
+    limits.folder.mkdir()
+    os.chown(limits.folder, 12345, 12345)
+    with pytest.raises(StoreError, match="belongs to another user"):
+        await open_store(limits)
+
+
+async def test_a_file_in_the_way_of_the_folder_is_told(limits: StoreLimits) -> None:
+    limits.folder.write_text("in the way")
+    with pytest.raises(StoreError):
+        await open_store(limits)
+
+
+async def test_identical_bytes_are_stored_once(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+    one, other = await put(store, b"same text", b"same raw"), await put(store, b"same text", b"same raw")
+    assert one.path == other.path
+    assert [len(files(limits.folder / kind)) for kind in ("raw", "text")] == [1, 1]
+    await store.delete(one.artifact_ref)
+    await store.delete(other.artifact_ref)
+    assert [len(files(limits.folder / kind)) for kind in ("raw", "text")] == [0, 0]
+
+
+async def test_no_secret_of_a_url_is_anywhere_on_disk(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+    await put(store, b"text", url="https://user:hunter2@example.org/?api_key=s3cr3t")
+    await store.aclose()
+    kept = b"".join(path.read_bytes() for path in files(limits.folder))
+    assert b"s3cr3t" not in kept
+    assert b"hunter2" not in kept
+
+
+async def test_an_ephemeral_store_leaves_no_file(limits: StoreLimits, put: Put) -> None:
+    store = await open_store(replace(limits, ephemeral=True))
+    for n in range(3):
+        await put(store, b"text %d" % n)
+    (store.spool / "on its way").write_bytes(b"left behind")
+    await store.aclose()
+    await store.aclose()
+    assert not limits.folder.exists()
+
+
+async def test_an_ephemeral_store_leaves_alone_what_others_keep(limits: StoreLimits, put: Put) -> None:
+    brief, kept = await open_store(replace(limits, ephemeral=True)), await open_store(limits)
+    gone = await put(brief, b"brief")
+    facts = await put(kept, b"kept")
+    await brief.aclose()
+    assert (await kept.get(facts.artifact_ref)).artifact_ref == facts.artifact_ref
+    with pytest.raises(ExpiredRef):
+        await kept.get(gone.artifact_ref)
+    await kept.aclose()
+    assert limits.folder.exists()
+
+
+async def test_two_ephemeral_stores_without_a_name_do_not_see_each_other(limits: StoreLimits, put: Put) -> None:
+    one, other = await open_store(replace(limits, ephemeral=True)), await open_store(replace(limits, ephemeral=True))
+    facts = await put(one, b"text")
+    await other.aclose()
+    assert (await one.list()).facts == (await one.get(facts.artifact_ref),)
+    await one.aclose()
+    assert not limits.folder.exists()
+
+
+async def test_a_store_can_be_opened_while_an_ephemeral_one_goes(limits: StoreLimits, put: Put) -> None:
+    for _ in range(5):
+        brief = await open_store(replace(limits, ephemeral=True))
+        await put(brief, b"brief")
+        await brief.aclose()
+        store = await open_store(limits)
+        facts = await put(store, b"kept")
+        await store.delete(facts.artifact_ref)
+        await store.aclose()
+
+
+async def test_only_files_of_the_spool_are_taken(store: LocalStore, tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign"
+    foreign.write_bytes(b"mine")
+    with pytest.raises(BadArgument, match="not in the store's spool"):
+        await store.put(foreign, None, Facts(), Ranges())
+    with pytest.raises(BadArgument, match="not in the store's spool"):
+        await store.put(store.spool / ".." / ".." / "foreign", None, Facts(), Ranges())
+    assert foreign.read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize(
+    "text", [b"\xff", b"ok\xc3", "\ud800".encode("utf-8", "surrogatepass")], ids=["byte", "cut off", "surrogate"]
+)
+async def test_a_text_that_is_no_utf8_is_refused_and_leaves_nothing(
+    text: bytes, store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
+    with pytest.raises(BadArgument, match="no UTF-8"):
+        await put(store, text)
+    assert not any(files(limits.folder / kind) for kind in ("raw", "text", "spool"))
+
+
+async def test_what_no_store_can_hold_is_refused(limits: StoreLimits, put: Put) -> None:
+    store = await open_store(replace(limits, max_total_bytes=100))
+    kept = await put(store, b"small")
+    with pytest.raises(TooLarge):
+        await put(store, b"x" * 101)
+    assert (await store.get(kept.artifact_ref)).text_bytes == 5
+    await store.aclose()
+
+
+async def test_old_files_in_the_spool_are_swept_and_new_ones_stay(store: LocalStore, limits: StoreLimits) -> None:
+    old, new, nested = store.spool / "old", store.spool / "new", store.spool / "folder" / "old"
+    nested.parent.mkdir()
+    for path in (old, new, nested):
+        path.write_bytes(b"half a body")
+    for path in (old, nested, nested.parent):
+        os.utime(path, (time.time() - 2 * 86400, time.time() - 2 * 86400))
+    await store.gc()
+    assert not old.exists()
+    assert not nested.exists()
+    assert new.exists()
+    await store.aclose()
+    alone = await open_store(limits)
+    assert not list(alone.spool.iterdir())
+    await alone.aclose()
+
+
+async def test_the_spool_of_others_is_not_swept(store: LocalStore, limits: StoreLimits) -> None:
+    (store.spool / "on its way").write_bytes(b"half a body")
+    other = await open_store(limits)
+    assert (store.spool / "on its way").exists()
+    await other.aclose()
+
+
+async def test_stray_files_are_told_and_removed_by_gc(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+    facts = await put(store, b"text")
+    (limits.folder / "raw" / "stray").write_bytes(b"12345")
+    planned = await store.gc(dry_run=True)
+    assert [(removed.artifact_ref, removed.size_bytes, removed.reason) for removed in planned] == [("raw/stray", 5, "orphan")]
+    assert await store.gc() == planned
+    assert await store.gc() == ()
+    assert (await store.open_raw(facts.artifact_ref)).read_bytes() == b"raw"
+
+
+async def test_only_so_many_expired_references_are_remembered(
+    limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_rows, "MAX_EXPIRED", 3)
+    store = await open_store(replace(limits, max_artifacts=1))
+    refs = [(await put(store, b"%d" % n)).artifact_ref for n in range(7)]
+    for ref in refs[:3]:
+        with pytest.raises(UnknownRef):
+            await store.get(ref)
+    for ref in refs[3:6]:
+        with pytest.raises(ExpiredRef):
+            await store.get(ref)
+    await store.aclose()
+
+
+async def test_the_write_ahead_log_stays_small(
+    store: LocalStore, limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_catalog, "CHECKPOINT_BYTES", 100_000)
+    for n in range(40):
+        await put(store, b"%d" % n, facts=Facts(structure_info="x" * 5000))
+    assert size(limits.folder / "catalog.db-wal") < 300_000
+
+
+async def test_a_closed_store_says_so(limits: StoreLimits) -> None:
+    store = await open_store(limits)
+    await store.aclose()
+    with pytest.raises(StoreError, match="closed"):
+        await store.list()
+
+
+@posix
+async def test_a_store_from_before_a_fork_says_so(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(StoreError, match="forked"):
+        await store.list()
+
+
+async def test_references_are_128_random_bits(store: LocalStore, put: Put) -> None:
+    refs = {(await put(store, b"same")).artifact_ref for _ in range(20)}
+    assert len(refs) == 20
+    assert all(len(ref) == len("art_") + 26 and ref[4:].isalnum() and ref.islower() for ref in refs)
+
+
+async def test_facts_with_every_kind_of_value_survive_as_json(store: LocalStore) -> None:
+    facts = Facts(page_range=(2, 9), evidence=("a", "b"), incomplete="cut", http_status=200, mismatch=True)
+    assert Facts.from_json(facts.to_json()) == facts
+    assert Facts.from_json({**facts.to_json(), "of a later version": 1}) == facts
