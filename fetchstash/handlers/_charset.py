@@ -27,6 +27,7 @@ _NO_CHARSETS = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "und
 # Charsets of seven bits, and the escapes that they begin with.
 _SEVEN_BIT = {"iso2022_kr": b"\x1b$)C", "iso2022_jp": b"\x1b$", "hz": b"~{"}
 _NON_ASCII = re.compile(rb"[\x80-\xff]")
+_FEW = 8
 
 _DECLARED = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?([\w.:+-]{1,40})"""  # HTML, section 4.2.5.4
@@ -82,7 +83,7 @@ def decode(data: bytes, label: str = "", declared: str = "") -> str:
 
 
 def read_text(source: Path, label: str = "") -> Iterator[str]:
-    """Decode a file of any size, in chunks of whole lines (of a megabyte where lines are longer), each line ended by a line feed."""
+    """Decode a file of any size in chunks of whole lines (a megabyte where lines are longer), each ended by a line feed."""
     charset = _charset_of_file(source, label)
     decoder = codecs.getincrementaldecoder(charset)("replace")
     rest = ""
@@ -114,6 +115,9 @@ def _errors(sample: bytes, charset: str) -> int:
 
 
 def _detected(sample: bytes) -> str:
+    letters = _NON_ASCII.findall(sample)
+    if len(letters) < _FEW and len(letters) * 4 < len(sample):
+        return FALLBACK  # an accent or a dash in a line of ASCII: too little to go by
     from charset_normalizer import from_bytes  # noqa: PLC0415 - heavy, and only this needs it
 
     best = from_bytes(sample, preemptive_behaviour=False).best()

@@ -10,8 +10,8 @@ import unicodedata
 from dataclasses import dataclass
 
 # C0 controls that no text has a use for. Tab, line feed, form feed, carriage return, backspace (man pages), bell, escape (terminal
-# logs, ISO 2022) and ^Z (the end of a DOS file) do occur; NUL is judged apart.
-_CONTROLS = bytes(b for b in range(32) if b not in b"\t\n\f\r\b\a\x1b\x1a\0")
+# logs, ISO 2022, which shifts with 0x0E and 0x0F), 0x1E (RFC 7464) and ^Z (the end of a DOS file) do occur; NUL is judged apart.
+_CONTROLS = bytes(b for b in range(32) if b not in b"\t\n\f\r\b\a\x0e\x0f\x1a\x1b\x1e\0")
 _NUL_RUN = re.compile(rb"\0{8,}")
 _NON_ASCII = re.compile(rb"[\x80-\xff]")
 _MULTI_BYTE = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
