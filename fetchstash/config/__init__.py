@@ -5,7 +5,8 @@ one named by ``--config`` or FETCHSTASH_CONFIG, else fetchstash.toml in the user
 never searched, because a host starts us in the agent's project.
 """
 
+from fetchstash.config._example import example_file
 from fetchstash.config._keys import KEYS, PROFILES, IngestLimits, Key, TelemetryLimits
 from fetchstash.config._load import Settings, load
 
-__all__ = ["KEYS", "PROFILES", "IngestLimits", "Key", "Settings", "TelemetryLimits", "load"]
+__all__ = ["KEYS", "PROFILES", "IngestLimits", "Key", "Settings", "TelemetryLimits", "example_file", "load"]

@@ -323,6 +323,10 @@ class Stash:
         source = await self.store.open_raw(facts.artifact_ref) if raw or facts.path is None else Path(facts.path)
         await anyio.to_thread.run_sync(_replace_with_copy, source, target)
 
+    async def pin(self, ref_or_url: str, *, pinned: bool = True) -> None:
+        """Keep an artifact whatever its age, or let retention have it again."""
+        await self.store.pin((await self.store.get(ref_or_url)).artifact_ref, pinned=pinned)
+
     async def delete(self, ref_or_url: str) -> None:
         """Forget an artifact."""
         await self.store.delete((await self.store.get(ref_or_url)).artifact_ref)

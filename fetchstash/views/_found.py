@@ -46,7 +46,13 @@ def grep(host: Host, found: Sequence[Found], offset: int, arguments: Mapping[str
     blocks = view(limit)
     if over := host.over("\n".join(block.frame for block in blocks)):
         blocks = view(limit - over)
-    return View(tuple(blocks), tuple(one.subject.facts for one in found)[:FACTS_AT_MOST])
+    records = tuple(
+        {"artifact_ref": one.subject.ref, "line": line.number, "text": line.text, "match": line.match}
+        for one in found
+        for group in one.groups
+        for line in group
+    )
+    return View(tuple(blocks), tuple(one.subject.facts for one in found)[:FACTS_AT_MOST], records=records)
 
 
 def _matches(host: Host, found: Sequence[Found], room: int) -> tuple[list[Block], int]:
@@ -131,4 +137,8 @@ def search(host: Host, hits: Sequence[Hit], searched: int, max_chars: int | None
     block = view(limit)
     if over := host.over(block.frame, FRAME_CHARS):
         block = view(limit - over)
-    return View((block,), facts)
+    records = tuple(
+        {"artifact_ref": hit.subject.ref, "first_line": hit.first_line, "last_line": hit.last_line, "text": hit.text}
+        for hit in hits
+    )
+    return View((block,), facts, records=records)

@@ -62,7 +62,17 @@ def read(host: Host, reading: Reading, max_chars: int | None = None) -> View:
                 truncation_notice(applied, total, "Continue with the call at the end."),
             )
             tail = (_continuation(reading, body, more), truncation_notice(applied, total, advice))
-        return View((host.fenced(body, reading.subject.source, head, tail),), (reading.subject.facts,))
+        record: dict[str, object] = {
+            "artifact_ref": reading.subject.ref,
+            "path": reading.path,
+            "unit": reading.unit,
+            "start": reading.start,
+            "count": reading.count,
+            "text": body,
+            "whole": shown == reading.total,
+        }
+        block = host.fenced(body, reading.subject.source, head, tail)
+        return View((block,), (reading.subject.facts,), records=(record,))
 
     first = view(applied)
     over = host.over(first.blocks[0].frame)

@@ -40,12 +40,16 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One result: blocks of text, the facts of the artifacts it speaks of, and pictures (data, media type)."""
+    """One result: blocks of text, the facts of the artifacts it speaks of, and pictures (data, media type).
+
+    ``records`` is the same as data, one object for each thing found or read; () where the facts are all there is to say.
+    """
 
     blocks: tuple[Block, ...]
     facts: tuple[Mapping[str, object], ...] = ()
     pictures: tuple[tuple[bytes, str], ...] = ()
     is_error: bool = False
+    records: tuple[Mapping[str, object], ...] = ()
 
     @property
     def text(self) -> str:

@@ -1,0 +1,67 @@
+"""Commands for what is kept: ls, pin, rm, gc."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from fetchstash.cli._run import command, json_flag, print_objects, say, show, with_stash
+
+if TYPE_CHECKING:
+    from fetchstash.config import Settings
+    from fetchstash.stash import Stash
+
+
+@click.command()
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Artifacts to list.")
+@json_flag
+@command
+def ls(settings: "Settings", limit: int, as_json: bool) -> None:
+    """List the run's artifacts, newest first."""
+    show(with_stash(settings, lambda stash: stash.list(limit=limit)), as_json=as_json)
+
+
+@click.command()
+@click.argument("refs", nargs=-1, required=True, metavar="REF...")
+@click.option("--unpin", is_flag=True, help="Let retention have them again.")
+@command
+def pin(settings: "Settings", refs: Sequence[str], unpin: bool) -> None:
+    """Keep artifacts whatever their age and however full the store is."""
+
+    async def work(stash: "Stash") -> None:
+        for ref in refs:
+            await stash.pin(ref, pinned=not unpin)
+
+    with_stash(settings, work)
+
+
+@click.command()
+@click.argument("refs", nargs=-1, required=True, metavar="REF...")
+@command
+def rm(settings: "Settings", refs: Sequence[str]) -> None:
+    """Forget artifacts, and delete what no other shares."""
+
+    async def work(stash: "Stash") -> None:
+        for ref in refs:
+            await stash.delete(ref)
+
+    with_stash(settings, work)
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Say what would go and why, and remove nothing.")
+@json_flag
+@command
+def gc(settings: "Settings", dry_run: bool, as_json: bool) -> None:
+    """Apply retention now: age, count, bytes, and what no artifact names."""
+    removed = with_stash(settings, lambda stash: stash.store.gc(dry_run=dry_run))
+    if as_json:
+        print_objects(tuple(asdict(one) for one in removed))
+        return
+    for one in removed:
+        click.echo(f"{one.artifact_ref}  {one.size_bytes:>12,}  {one.reason}")
+    say(f"{len(removed)} {'would go' if dry_run else 'removed'}, {sum(one.size_bytes for one in removed):,} bytes.")
+
+
+COMMANDS = (ls, pin, rm, gc)

@@ -1,0 +1,165 @@
+"""The command, as a person and a pipe use it: a process, its stdout, its stderr and its exit code."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from fetchstash.config import KEYS
+from tests.loopback import Site
+
+FETCHSTASH = shutil.which("fetchstash", path=str(Path(sys.executable).parent)) or "fetchstash"
+
+
+class Terminal:
+    """Runs commands with a store of their own, which may fetch from the test's site."""
+
+    def __init__(self, site: Site, folder: Path) -> None:
+        self.env = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("FETCHSTASH_")},
+            "FETCHSTASH_STORE_FOLDER": str(folder / "store"),
+            "FETCHSTASH_FETCH_ALLOW_HOSTS": f"127.0.0.1:{site.port}",
+            "FETCHSTASH_FETCH_RESPECT_ROBOTS": "false",
+            "XDG_CONFIG_HOME": str(folder),
+        }
+        self.folder = folder
+
+    def __call__(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        """Run a command in a pipe and check its exit code."""
+        command = [FETCHSTASH, *arguments]
+        done = subprocess.run(command, env=self.env, cwd=self.folder, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    def on_terminal(self, *arguments: str) -> str:
+        """Run a command whose stdout and stderr are a terminal, and return what it shows."""
+        pty = pytest.importorskip("pty", reason="Windows has no pseudo-terminals of this kind")
+        leader, follower = pty.openpty()
+        with subprocess.Popen([FETCHSTASH, *arguments], env=self.env, cwd=self.folder, stdout=follower, stderr=follower) as process:
+            os.close(follower)
+            shown = b""
+            try:
+                while more := os.read(leader, 65_536):
+                    shown += more
+            except OSError:  # Linux ends a terminal that nobody holds any more with EIO
+                pass
+            process.wait(30)
+        os.close(leader)
+        return shown.decode().replace("\r\n", "\n")
+
+
+@pytest.fixture
+def run(site: Site, tmp_path: Path) -> Terminal:
+    return Terminal(site, tmp_path)
+
+
+TEXT = "".join(f"line {n}\n" for n in range(1, 10_001))
+
+
+def test_fetch_shows_what_a_model_would_see(run: Terminal, site: Site) -> None:
+    url = site.put("/long.txt", TEXT, "text/plain")
+    shown = run("fetch", url, "--max-chars", "1000").stdout
+    assert shown.startswith("[Fetched text artifact: long.txt, ")
+    assert "[Preview: 1000 of 98894 chars." in shown
+    (facts,) = map(json.loads, run("fetch", url, "--json").stdout.splitlines())
+    assert facts["extracted_chars"] == len(TEXT)
+
+
+def test_in_a_pipe_the_body_goes_to_stdout_and_the_notices_to_stderr(run: Terminal, site: Site) -> None:
+    url = site.put("/long.txt", TEXT, "text/plain")
+    run("fetch", url)
+    done = run("slice", url, "--start", "7", "--end", "9")
+    assert done.stdout == "line 7\nline 8\nline 9\n"
+    assert "lines 7 to 9 of 10000]" in done.stderr
+    assert "untrusted" not in done.stderr
+    assert run("grep", "77$", url, "-C", "0", "-m", "2").stdout == "77:line 77\n--\n177:line 177\n"
+    assert run("get", url, "--max-chars", "200").stdout == TEXT[:200] + "\n" * (TEXT[199] != "\n")
+
+
+def test_on_a_terminal_everything_is_shown(run: Terminal, site: Site) -> None:
+    url = site.put("/long.txt", TEXT, "text/plain")
+    assert "What follows was fetched" in run.on_terminal("fetch", url)
+    shown = run.on_terminal("slice", url, "--start", "7", "--end", "9")
+    assert "<untrusted-" in shown
+    assert "line 8" in shown
+
+
+def test_json_is_one_object_a_line(run: Terminal, site: Site) -> None:
+    url = site.put("/long.txt", TEXT, "text/plain")
+    ref = json.loads(run("fetch", url, "--json").stdout)["artifact_ref"]
+    found = [json.loads(line) for line in run("grep", "^line 77$", ref, "--json").stdout.splitlines()]
+    assert [(one["line"], one["match"]) for one in found] == [(75, False), (76, False), (77, True), (78, False), (79, False)]
+    assert json.loads(run("slice", ref, "--start", "7", "--end", "7", "--json").stdout)["text"] == "line 7\n"
+    assert json.loads(run("ls", "--json").stdout)["artifact_ref"] == ref
+    assert [json.loads(line)["key"] for line in run("config", "--json").stdout.splitlines()] == list(KEYS)
+
+
+def test_the_whole_text_or_the_bytes_go_to_a_file(run: Terminal, site: Site) -> None:
+    url = site.put("/a.html", "<h1>Title</h1><p>words</p>")
+    run("fetch", url, "-o", "a.md")
+    assert (run.folder / "a.md").read_text() == "# Title\n\nwords\n"
+    run("get", url, "-o", "a.html", "--raw")
+    assert (run.folder / "a.html").read_text() == "<h1>Title</h1><p>words</p>"
+    assert "cannot be written" in run("get", url, "-o", "none/a", code=2).stderr
+
+
+def test_exit_codes_say_what_happened(run: Terminal, site: Site) -> None:
+    url = site.put("/a.txt", "words", "text/plain")
+    run("fetch", url)
+    assert run("grep", "nothing", url, code=1).stdout == ""
+    run("search", "nothing", code=1)
+    assert run("grep", code=2).stdout == ""
+    assert "[bad_argument] maxChars is 5" in run("get", url, "--max-chars", "5", code=2).stderr
+    assert "[refused] " in run("fetch", "http://10.0.0.1/", code=3).stderr
+    assert "[unknown_ref] " in run("get", "art_" + "a" * 26, code=3).stderr
+    assert "[http_error] " in run("fetch", site.url("/none"), code=3).stderr
+    assert "No such command" in run("fetsh", code=2).stderr
+
+
+def test_a_wrong_setting_is_told_before_anything_is_done(run: Terminal) -> None:
+    run.env["FETCHSTASH_FETCH_PORT"] = "1"
+    done = run("ls", code=2)
+    assert done.stderr == (
+        "[bad_argument] The environment variable FETCHSTASH_FETCH_PORT is no setting. Did you mean FETCHSTASH_FETCH_PORTS?\n"
+    )
+    assert done.stdout == ""
+
+
+def test_pin_rm_and_gc_say_what_they_do(run: Terminal, site: Site) -> None:
+    refs = [json.loads(run("fetch", site.put(f"/{n}", f"text {n}", "text/plain"), "--json").stdout)["artifact_ref"] for n in (1, 2)]
+    run("pin", refs[0])
+    done = run("gc", "--dry-run", "--max-artifacts", "1", "--json")
+    assert run("gc", "--dry-run").stdout == ""
+    assert all(json.loads(line)["artifact_ref"] != refs[0] for line in done.stdout.splitlines())
+    run("rm", refs[1])
+    assert "[unknown_ref] " in run("info", refs[1], code=3).stderr
+    run("info", refs[0])
+
+
+def test_config_says_where_each_value_came_from_and_prints_an_example(run: Terminal) -> None:
+    (run.folder / "fetchstash").mkdir()
+    (run.folder / "fetchstash" / "fetchstash.toml").write_text("[views]\npreview_chars = 500\n")
+    shown = run("config", "--profile", "codex").stdout
+    assert "views.max_chars_ceiling" in shown
+    assert "45000  (profile codex)" in shown
+    assert f"500  (file {run.folder / 'fetchstash' / 'fetchstash.toml'})" in shown
+    assert "(environment variable FETCHSTASH_STORE_FOLDER)" in shown
+    example = run("config", "--example").stdout
+    assert tomllib.loads(example) == {key.section: {} for key in KEYS.values()}
+    told = tomllib.loads("\n".join(line.removeprefix("# ") if " = " in line else line for line in example.splitlines()))
+    assert {f"{section}.{name}" for section, values in told.items() for name in values} == set(KEYS)
+
+
+def test_help_imports_nothing_heavy(run: Terminal) -> None:
+    script = (
+        "import sys\nfrom fetchstash.cli import main\ntry:\n    main(['--help'])\nexcept SystemExit:\n"
+        "    print(sorted({'mcp', 'httpx2', 'pydantic', 're2', 'selectolax', 'tiktoken', 'PIL'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", script], env=run.env, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
