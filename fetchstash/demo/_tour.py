@@ -1,67 +1,14 @@
 """The walk through the tools: the real server as a host starts it, and what each call costs against the whole document."""
 
-import asyncio
-import os
-import shutil
-import sysconfig
-import tempfile
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from mcp import Client, StdioServerParameters
-from mcp_types import TextContent
+from mcp import Client
 
-from fetchstash import tokens
 from fetchstash.demo import _content as content
 from fetchstash.demo._screen import Screen
+from fetchstash.demo.driver import Answer, ask, started
 from fetchstash.demo.site import Site
-from fetchstash.errors import Internal
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a call brought: its text, the tokens of that, and the facts of the artifacts that it speaks of."""
-
-    text: str
-    tokens: int
-    facts: tuple[dict[str, Any], ...]
-    is_error: bool
-
-    @property
-    def ref(self) -> str:
-        """The artifact's reference; "" where the call failed."""
-        return str(self.facts[0]["artifact_ref"]) if self.facts else ""
-
-    @property
-    def whole(self) -> int:
-        """The tokens of the whole documents."""
-        return sum(facts.get("text_tokens") or 0 for facts in self.facts)
-
-
-@asynccontextmanager
-async def started(site: Site, *flags: str) -> AsyncGenerator[Client]:
-    """Start the command as a host does, over stdio, allowed to fetch from ``site`` and to keep things in a passing folder alone."""
-    command = shutil.which("fetchstash", path=sysconfig.get_path("scripts"))
-    if command is None:
-        raise Internal("The command fetchstash is not installed beside this Python.", "Install the package, and run it from there.")
-    with tempfile.TemporaryDirectory(prefix="fetchstash-demo-", ignore_cleanup_errors=True) as folder:
-        store = str(Path(folder, "store"))
-        # The null device is an empty settings file: the user's own has no say here.
-        arguments = ["serve", "--config", os.devnull, "--folder", store, "--ephemeral", "--allow-host", f"127.0.0.1:{site.port}"]
-        async with Client(StdioServerParameters(command=command, args=[*arguments, *flags], cwd=folder)) as client:
-            yield client
-
-
-async def ask(client: Client, tool: str, **arguments: Any) -> Answer:
-    """Call a tool and count what came."""
-    result = await client.call_tool(tool, arguments)
-    text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
-    counted = await asyncio.to_thread(tokens.count, text)
-    facts = cast("list[dict[str, Any]]", (result.meta or {}).get("fetchstash/artifact", []))
-    return Answer(text, counted.tokens, tuple(facts), bool(result.is_error))
 
 
 @dataclass(slots=True)

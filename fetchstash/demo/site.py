@@ -6,9 +6,9 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-from fetchstash.demo._content import Document, documents
+from fetchstash.demo._content import NEEDLES, Document, Needle, documents
 
-__all__ = ["Document", "Site"]
+__all__ = ["NEEDLES", "Document", "Needle", "Site"]
 
 _HEAD_SECONDS = 10
 
