@@ -14,7 +14,7 @@ from fetchstash.demo._pdf import Bookmark, make_pdf
 
 PDF_PAGES, NEEDLE_PAGE = 48, 30
 CSV_ROWS, NEEDLE_ROW = 100_000, 77_777
-STATIONS, NEEDLE_STATION = 36_000, 18_018
+STATIONS, NEEDLE_STATION = 38_000, 19_019
 SECTIONS, NEEDLE_SECTION = 1_240, 620
 
 _FIRST = ("Gull", "Stone", "Black", "Long", "Saint Orla", "Ferry", "Amber", "North", "Kelp", "Widow", "Copper", "Lantern")
@@ -170,10 +170,8 @@ def _stations() -> str:
             "id": number,
             "name": ROCK.words if number == NEEDLE_STATION else _place(pick),
             "keeper": pick.choice(_PEOPLE),
-            "lat": round(50 + pick.randrange(900_000) / 100_000, 5),
-            "lon": round(-pick.randrange(900_000) / 100_000, 5),
+            "note": pick.choice(_OBJECTS),
             "height_m": pick.randrange(4, 90),
-            "built": 1700 + pick.randrange(300),
             "lit": pick.randrange(5) > 0,
         }
         return json.dumps(station)
