@@ -1,7 +1,7 @@
 """A body from the connection to the spool: bounded, in batches, with the event loop kept free."""
 
 import time
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from fetchstash.fetch._spool import Spool, too_large
 if TYPE_CHECKING:
     from fetchstash.fetch._exchange import Exchange
 
+PAST_DEADLINE = "the deadline passed before its end"
 _BATCH_BYTES = 256 * 1024  # what one trip to a worker thread is worth
 _YIELD_SECONDS = 0.01  # tiny chunks that lie in one buffer would hold the loop for as long as there are some
 _TINY_CHUNKS = 50_000
@@ -27,7 +28,16 @@ _PROGRESS_SECONDS = 0.1
 class BodyReader:
     """Reads one body. ``incomplete`` is the reason why it is not whole, "" while it is."""
 
-    def __init__(self, exchange: "Exchange", spool: Spool, limits: FetchLimits, threads: anyio.CapacityLimiter) -> None:
+    def __init__(
+        self,
+        exchange: "Exchange",
+        spool: Spool,
+        limits: FetchLimits,
+        threads: anyio.CapacityLimiter,
+        turn: AbstractAsyncContextManager[object],
+    ) -> None:
+        """Read from ``exchange`` into ``spool``, whose work is done in ``threads``, while ``turn`` is held."""
+        self._turn = turn
         self._exchange = exchange
         self._spool = spool
         self._max_wire = limits.max_wire_bytes
@@ -45,10 +55,11 @@ class BodyReader:
         report = _Reporter(progress, self._exchange)
         try:
             with anyio.move_on_at(deadline) as scope:
-                await self._read_all(report)
-                await self._write()
+                async with self._turn:
+                    await self._read_all(report)
+                    await self._write()
             if scope.cancelled_caught:
-                self.incomplete = "the deadline passed before its end"
+                self.incomplete = PAST_DEADLINE
                 with anyio.move_on_after(_LAST_WRITE_SECONDS):
                     await self._write()
         except BrokenBody as broken:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 import anyio.to_thread
 
-from fetchstash.errors import HttpError, TimedOut
+from fetchstash.errors import HttpError
 from fetchstash.fetch._body import BodyReader, read_beginning
 from fetchstash.fetch._cache import conditions
 from fetchstash.fetch._coding import ACCEPT_ENCODING, BrokenCoding, codings
@@ -25,7 +25,7 @@ from fetchstash.fetch._mask import mask_url
 from fetchstash.fetch._name import file_name
 from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._proxy import Proxy
-from fetchstash.fetch._refusals import excerpt, nothing_came, what_next
+from fetchstash.fetch._refusals import excerpt, nothing_came, timed_out, what_next
 from fetchstash.fetch._resolve import Resolver, SystemResolver
 from fetchstash.fetch._retry import retry_after_seconds
 from fetchstash.fetch._spool import Spool, too_large
@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 
 _ACCEPT = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, */*;q=0.8"
 _DECODING_AT_ONCE = 16  # a decoder holds up to 16 MiB of window, and two may be chained
-_WRITING_AT_ONCE = 8
+_WRITING_AT_ONCE = 4
 _ERROR_BODY_BYTES = 16 * 1024
 _ERROR_BODY_SECONDS = 5
 
@@ -70,10 +70,7 @@ class HttpFetcher:
             headers = {"Accept": _ACCEPT, "Accept-Encoding": ACCEPT_ENCODING} | conditions(cached)
             exchange = await client.open(first, headers, deadline)
         if exchange is None:
-            raise TimedOut(
-                f"{first.host} did not answer within {self._limits.deadline_seconds:g} s.",
-                "Try again later, or ask the operator to raise fetch.deadline_seconds.",
-            )
+            raise timed_out(first, self._limits.deadline_seconds)
         try:
             return await self._keep(url, exchange, folder, deadline, cached, progress)
         finally:
@@ -135,17 +132,17 @@ class HttpFetcher:
         applied = codings(exchange.headers.get("content-encoding", ""))
         spool = await self._in_thread(partial(Spool, folder, applied or (), self._limits.max_decoded_bytes))
         try:
-            reader = BodyReader(exchange, spool, self._limits, self._threads)
-            async with self._decoding if applied else nullcontext():
-                await reader.read(deadline, progress)
+            turn = self._decoding if applied else nullcontext()
+            reader = BodyReader(exchange, spool, self._limits, self._threads, turn)
+            await reader.read(deadline, progress)
             incomplete = reader.incomplete or (
                 "" if applied is not None else "it has an unknown content coding and is kept as sent"
             )
             incomplete = await self._in_thread(partial(_finish, spool, incomplete))
             if incomplete and not spool.size:
-                raise nothing_came(exchange.target, incomplete)  # noqa: TRY301 -- the file goes in one place
+                raise nothing_came(exchange.target, incomplete, self._limits.deadline_seconds)  # noqa: TRY301 -- see below
         except BaseException:
-            with anyio.CancelScope(shield=True):
+            with anyio.CancelScope(shield=True):  # whatever went wrong, no file stays
                 await self._in_thread(spool.discard)
             raise
         return replace(fetched, path=spool.path, size_bytes=spool.size, sha256=spool.sha256, incomplete=incomplete)

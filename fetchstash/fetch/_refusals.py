@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 from email.message import Message
 
-from fetchstash.errors import FetchFailed
+from fetchstash.errors import FetchFailed, TimedOut
+from fetchstash.fetch._body import PAST_DEADLINE
 from fetchstash.fetch._coding import decode_beginning
 from fetchstash.fetch._url import Target
 from fetchstash.hygiene import clean_line
@@ -43,6 +44,14 @@ def what_next(status: int, wait_seconds: int | None) -> str:
     return "Check the URL."
 
 
-def nothing_came(target: Target, reason: str) -> FetchFailed:
+def nothing_came(target: Target, reason: str, deadline_seconds: float) -> FetchFailed | TimedOut:
     """Return the error for a body of which nothing could be kept, with the ``reason``, half a sentence."""
-    return FetchFailed(f"Nothing of {target.host}'s answer could be kept: {reason}.", "Try again later.", temporary=True)
+    if reason == PAST_DEADLINE:
+        return timed_out(target, deadline_seconds)
+    return FetchFailed(f"Nothing of {target.host}'s answer could be kept: {reason}.", "Try again later.")
+
+
+def timed_out(target: Target, deadline_seconds: float) -> TimedOut:
+    """Return the error for a deadline that passed before there was anything to keep."""
+    what = f"{target.host} did not answer within {deadline_seconds:g} s."
+    return TimedOut(what, "Try again later, or ask the operator to raise fetch.deadline_seconds.")

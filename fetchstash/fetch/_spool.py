@@ -9,6 +9,9 @@ from pathlib import Path
 from fetchstash.errors import StoreError, TooLarge
 from fetchstash.fetch._coding import decoders
 
+# What honest text squeezes to is a hundredth at the most; zeros squeeze to a thousandth and less.
+_MAX_GROWTH = 250
+_GROWTH_UNASKED = 32 * 2**20
 _PIECES_A_CALL = 64  # of 64 KiB: a call takes some ten milliseconds, and then whoever waits may cancel
 
 
@@ -19,6 +22,7 @@ class Spool:
         """Create the file. Raises StoreError, and BrokenCoding for too many codings."""
         self._decoders = decoders(codings)
         self._produced = [0] * len(self._decoders)
+        self._taken = 0
         self._max = max_decoded_bytes
         self._hash = hashlib.sha256()
         self._pending: Iterator[bytes] = iter(())
@@ -39,6 +43,7 @@ class Spool:
 
     def put(self, data: bytes) -> bool:
         """Begin to decode and write ``data``; say whether ``go_on`` has more to do. Raises as ``go_on`` does."""
+        self._taken += len(data)
         self._pending = self._decoded(data)
         return self.go_on()
 
@@ -79,6 +84,8 @@ class Spool:
                 self._produced[stage] += len(piece)
                 if self._produced[stage] > self._max:
                     raise too_large("decoded", self._max)
+                if self._produced[stage] > max(_GROWTH_UNASKED, self._taken * _MAX_GROWTH):
+                    raise TooLarge(f"The body grows more than {_MAX_GROWTH}-fold when it is decoded.", "Fetch another document.")
                 yield piece
 
     def _write(self, piece: bytes) -> None:

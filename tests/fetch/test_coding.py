@@ -5,6 +5,7 @@ import sys
 import tracemalloc
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 
 import brotli
 import pytest
@@ -129,7 +130,5 @@ def test_the_beginning_is_what_can_be_read_of_a_broken_body() -> None:
 
 @given(st.sampled_from(["gzip", "deflate", "br", "zstd", "gzip, br"]), st.binary(max_size=300))
 def test_any_bytes_are_decoded_or_told_to_be_broken(header: str, data: bytes) -> None:
-    try:
+    with suppress(BrokenCoding):
         decode(header, data, chunk=17)
-    except BrokenCoding as broken:
-        assert str(broken)

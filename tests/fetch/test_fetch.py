@@ -6,10 +6,12 @@ import logging
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler
+from itertools import pairwise
 from pathlib import Path
 
 import anyio
@@ -131,7 +133,11 @@ async def test_a_4xx_is_an_error_with_its_status_and_a_short_excerpt_that_is_not
 
 async def test_a_server_that_is_busy_is_asked_again_and_then_answers(site: Site, fetcher: Make, tmp_path: Path) -> None:
     answers = [b"HTTP/1.1 503 Busy\r\nRetry-After: 0\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"]
-    url = site.put("/busy", script=lambda handler: sends(answers.pop(0))(handler))
+
+    def script(handler: BaseHTTPRequestHandler) -> None:
+        sends(answers.pop(0))(handler)
+
+    url = site.put("/busy", script=script)
     assert (await fetcher().fetch(url, tmp_path)).size_bytes == 2
 
 
@@ -240,33 +246,24 @@ async def test_what_came_by_the_deadline_is_kept_and_marked(site: Site, fetcher:
 
 
 async def test_cancelling_closes_the_socket_at_once_and_leaves_no_file(site: Site, fetcher: Make, tmp_path: Path) -> None:
-    closed: list[float] = []
+    begun, closed = threading.Event(), threading.Event()
 
     def script(handler: BaseHTTPRequestHandler) -> None:
         handler.close_connection = True
         handler.connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nbeginning")
+        begun.set()
         handler.connection.settimeout(5)
-        closed.append(time.monotonic() if handler.connection.recv(1) == b"" else 0)
+        if handler.connection.recv(1) == b"":
+            closed.set()
 
     url = site.put("/endless", script=script)
-    began = anyio.Event()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run_until_cancelled, fetcher(), url, tmp_path, began)
-        await began.wait()
-        while not any(tmp_path.iterdir()):
-            await anyio.sleep(0.01)
-        cancelled = time.monotonic()
+        tasks.start_soon(fetcher().fetch, url, tmp_path)
+        await anyio.to_thread.run_sync(begun.wait, 5)
+        await anyio.sleep(0.05)  # into the body
         tasks.cancel_scope.cancel()
-    with anyio.fail_after(5):
-        while not closed:
-            await anyio.sleep(0.01)
-    assert 0 < closed[0] - cancelled < 0.5
+    assert await anyio.to_thread.run_sync(closed.wait, 0.5)
     assert list(tmp_path.iterdir()) == []
-
-
-async def run_until_cancelled(one: HttpFetcher, url: str, folder: Path, began: anyio.Event) -> None:
-    began.set()
-    await one.fetch(url, folder)
 
 
 async def test_progress_counts_up_to_the_whole_and_not_too_often(site: Site, fetcher: Make, tmp_path: Path) -> None:
@@ -282,21 +279,21 @@ async def test_tiny_chunks_end_and_do_not_hold_up_the_loop(site: Site, fetcher: 
     url = site.put(
         "/tiny", script=sends(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n" * 60_000 + b"0\r\n\r\n")
     )
-    longest = 0.0
+    turns: list[float] = []
+
+    async def take_turns() -> None:
+        while True:
+            turns.append(time.monotonic())
+            await anyio.sleep(0.005)
+
+    incomplete = ""
     async with anyio.create_task_group() as tasks:
-
-        async def watch() -> None:
-            nonlocal longest
-            while True:
-                before = time.monotonic()
-                await anyio.sleep(0.005)
-                longest = max(longest, time.monotonic() - before)
-
-        tasks.start_soon(watch)
-        fetched = await fetcher().fetch(url, tmp_path)
+        tasks.start_soon(take_turns)
+        incomplete = (await fetcher().fetch(url, tmp_path)).incomplete
         tasks.cancel_scope.cancel()
-    assert "tiny chunks" in fetched.incomplete
-    assert longest < 0.3  # a loop that does not yield stands still for more than half a second here
+    assert "tiny chunks" in incomplete
+    # A loop that does not yield stands still for more than half a second here.
+    assert max(later - sooner for sooner, later in pairwise(turns)) < 0.3
 
 
 async def test_a_stored_answer_that_has_not_changed_is_not_sent_again(site: Site, fetcher: Make, tmp_path: Path) -> None:

@@ -1,0 +1,171 @@
+"""A network of its own in which every address is local, and what a fetch does in it.
+
+In a private user, network and mount namespace ``ip route add local 0.0.0.0/0 dev lo`` (and ::/0) makes every address answer. A
+socket on the loopback device sees each connection attempt that leaves: "refused" means that no packet went anywhere forbidden.
+
+From outside: ``run_lab(rows)``. It starts this file again inside, which prints one line of JSON for each row.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from functools import partial
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+ROOT = Path(__file__).parents[2]
+REDIRECTOR = "http://public.test/to/"
+_NAMESPACE = ("unshare", "--user", "--map-root-user", "--net", "--mount")
+_ROUTES = (
+    ("ip", "link", "set", "lo", "up"),
+    ("ip", "route", "add", "local", "0.0.0.0/0", "dev", "lo"),
+    ("ip", "-6", "route", "add", "local", "::/0", "dev", "lo"),
+)
+
+Row = dict[str, Any]
+
+
+def why_no_lab() -> str:
+    """Return why there can be no lab here, or ""."""
+    if sys.platform != "linux" or not shutil.which("unshare") or not shutil.which("ip"):
+        return "network namespaces need Linux with unshare and ip"
+    tried = subprocess.run([*_NAMESPACE, "ip", "link", "set", "lo", "up"], capture_output=True, text=True, check=False)
+    return tried.stderr.strip() or f"exit {tried.returncode}" if tried.returncode else ""
+
+
+def run_lab(rows: Iterable[Row], python: str = sys.executable) -> list[Row]:
+    """Fetch each row's ``url`` in a lab, by the Python interpreter ``python``, and return what happened to each."""
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "rows.json")
+        path.write_text(json.dumps(list(rows)))
+        command = [*_NAMESPACE, python, "-P", str(Path(__file__)), str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=folder)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def leaks(result: Row) -> list[str]:
+    """Return the forbidden addresses that a connection was tried to."""
+    from fetchstash.fetch._addresses import plain, why_not_public
+
+    return [dialled for dialled in result["dialled"] if why_not_public(plain(dialled.rpartition(" ")[0]))]
+
+
+def is_safe(row: Row, result: Row) -> bool:
+    """Say whether a row of the corpus went as it must: nothing inside was dialled, and what is good was fetched."""
+    if leaks(result):
+        return False
+    if row["expected"] == "allow":
+        return bool(result["fetched"])
+    # A name that turns after its first answer may be fetched from where that answer led: what counts is where packets went.
+    return not result["fetched"] or row.get("category") == "rebinding"
+
+
+class Sniffer:
+    """Sees every TCP connection attempt on the loopback device."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**24)
+        self._socket.bind(("lo", 0))
+        self._socket.setblocking(False)
+
+    def attempts(self) -> list[str]:
+        """Return address and port of each attempt since the last call. A packet on this device is there as soon as it was sent."""
+        found: dict[str, None] = {}
+        while True:
+            try:
+                frame = self._socket.recv(200)
+            except BlockingIOError:
+                return list(found)
+            packet = frame[14:]
+            if frame[12:14] == b"\x08\x00" and packet[9] == socket.IPPROTO_TCP:
+                address, tcp = packet[16:20], packet[(packet[0] & 15) * 4 :]
+            elif frame[12:14] == b"\x86\xdd" and packet[6] == socket.IPPROTO_TCP:
+                address, tcp = packet[24:40], packet[40:]
+            else:
+                continue
+            if tcp[13] & 0x12 == 0x02:  # SYN without ACK
+                found[f"{ip_address(address)} {int.from_bytes(tcp[2:4], 'big')}"] = None
+
+
+async def fetch_row(fetcher: Any, row: Row, sniffer: Sniffer, folder: Path) -> Row:
+    """Fetch one row, straight or by way of a redirect, and say what came of it and what was dialled."""
+    from fetchstash.errors import FetchstashError
+
+    url = REDIRECTOR + quote(row["url"], safe="") if row.get("via") == "redirect" else row["url"]
+    sniffer.attempts()
+    result: Row = {"id": row["id"], "fetched": "", "error": ""}
+    began = time.monotonic()
+    try:
+        fetched = await fetcher.fetch(url, folder)
+        said = json.loads(fetched.path.read_text())
+        result |= {"fetched": said["reached"], "tunnels": said["tunnels"], "final_url": fetched.final_url}
+    except FetchstashError as error:
+        result["error"] = error.line()
+    return result | {"milliseconds": (time.monotonic() - began) * 1000, "dialled": sniffer.attempts()}
+
+
+async def fetch_rows(rows: list[Row]) -> None:
+    """Fetch all rows, each by a fetcher of its own, and print a line of JSON for each."""
+    import anyio
+
+    from fetchstash.fetch import FetchLimits, HttpFetcher
+
+    sniffer = Sniffer()
+    with tempfile.TemporaryDirectory() as folder:
+        for row in rows:
+            limits: dict[str, Any] = {"deadline_seconds": 10, **row.get("limits", {})}
+            fetcher = HttpFetcher(FetchLimits(**limits))
+            async with anyio.create_task_group() as beside:
+                for url in row.get("beside", ()):  # fetches that hang while this one is measured
+                    beside.start_soon(fetcher.fetch, url, Path(folder))
+                await anyio.sleep(0.2 if row.get("beside") else 0)
+                print(json.dumps(await fetch_row(fetcher, row, sniffer, Path(folder))), flush=True)  # noqa: T201 -- the answer
+                beside.cancel_scope.cancel()
+            await fetcher.aclose()
+
+
+def inside() -> None:
+    """Set the namespace up, start the servers, and fetch."""
+    import anyio
+
+    rows: list[Row] = json.loads(Path(sys.argv[1]).read_text())
+    for route in _ROUTES:
+        subprocess.run(route, check=True)
+    folder = Path(sys.argv[1]).parent
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        names.update(row.get("dns") or {})
+    (folder / "names.json").write_text(json.dumps(names))
+    (folder / "resolv.conf").write_text("nameserver 127.0.0.53\noptions timeout:30 attempts:1\n")
+    (folder / "hosts").write_text("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n")
+    for name in ("resolv.conf", "hosts"):
+        subprocess.run(["mount", "--bind", str(folder / name), str(Path("/etc", name).resolve())], check=True)
+    command = [
+        sys.executable,
+        "-P",
+        str(Path(__file__).with_name("lab_servers.py")),
+        str(folder / "names.json"),
+        str(folder / "ca.pem"),
+    ]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as servers:
+        assert servers.stdout is not None
+        assert servers.stdout.readline() == "ready\n"
+        os.environ["SSL_CERT_FILE"] = str(folder / "ca.pem")
+        anyio.run(partial(fetch_rows, rows))
+        servers.kill()
+
+
+if __name__ == "__main__":
+    inside()

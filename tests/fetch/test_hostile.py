@@ -1,0 +1,44 @@
+"""Hostile servers, a share of them: scripts/torture runs the whole. Figures are taken in a process of its own."""
+
+from collections.abc import Generator
+
+import pytest
+
+from tests.fetch.hostile import measured, serve
+
+pytestmark = pytest.mark.skipif("sys.platform == 'win32'", reason="resident memory is read by resource, which Windows has not")
+
+
+@pytest.fixture(scope="module")
+def port() -> Generator[int]:
+    port, stop = serve(size=2**30)
+    yield port
+    stop()
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "gzip+gzip"])
+def test_a_bomb_ends_soon_and_takes_little_memory(port: int, coding: str) -> None:
+    result = measured(port, f"/bomb/{coding}")
+    assert result["outcomes"] == {"too_large": 1}
+    assert float(str(result["extra_mb"])) < 64
+
+
+def test_many_bombs_at_once_take_bounded_memory(port: int) -> None:
+    result = measured(port, "/bomb/zstd", count=20)
+    assert result["outcomes"] == {"too_large": 20}
+    assert float(str(result["extra_mb"])) < 300
+
+
+@pytest.mark.parametrize(
+    ("path", "outcome"),
+    [
+        ("/silent", "timeout"),
+        ("/slow-body", "the deadline passed before its end"),
+        ("/endless-body", "the deadline passed before its end"),
+        ("/huge-header", "too_large"),
+    ],
+)
+def test_a_server_that_goes_on_for_ever_is_left_by_the_deadline(port: int, path: str, outcome: str) -> None:
+    result = measured(port, path, deadline=0.5)
+    assert result["outcomes"] == {outcome: 1}
+    assert float(str(result["seconds"])) < 1.0
