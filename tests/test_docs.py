@@ -1,0 +1,75 @@
+"""The documents: everything that there is has a heading, and nothing is named that is not there."""
+
+import re
+import runpy
+from pathlib import Path
+
+import click
+import pytest
+
+from fetchstash import errors
+from fetchstash.cli._main import commands
+from fetchstash.config import KEYS, load
+from fetchstash.errors import FetchstashError
+from fetchstash.server._tools import tool_specs
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+TOOLS = {spec.name: spec for spec in tool_specs(load({"ingest.read_roots": ["/"]}))}
+CODES = {error.code for error in vars(errors).values() if isinstance(error, type) and issubclass(error, FetchstashError)}
+FLAGS = {
+    option
+    for command in commands.commands.values()
+    for parameter in command.params
+    if isinstance(parameter, click.Option)
+    for option in (*parameter.opts, *parameter.secondary_opts)
+} | {"--help", "--version"}
+
+
+def headings(page: str) -> set[str]:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return set(re.findall(r"^#+ (.+)$", text, re.MULTILINE))
+
+
+def test_the_page_of_the_settings_is_what_the_table_says() -> None:
+    page = runpy.run_path(str(ROOT / "scripts" / "configuration_page.py"))["page"]
+    assert (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8") == page(), (
+        "run scripts/configuration_page.py > docs/configuration.md"
+    )
+    assert headings("configuration.md") >= set(KEYS)
+
+
+def test_every_tool_and_argument_is_told() -> None:
+    assert headings("tools.md") >= set(TOOLS)
+    text = (ROOT / "docs" / "tools.md").read_text(encoding="utf-8")
+    for name, spec in TOOLS.items():
+        section = text.partition(f"## {name}\n")[2].partition("\n## ")[0]
+        assert {argument for argument in spec.properties if f"`{argument}`" not in section} == set(), name
+
+
+def test_every_error_code_is_told() -> None:
+    assert headings("errors.md") - {"Errors"} == CODES
+
+
+def test_every_command_is_told() -> None:
+    assert headings("cli.md") - {"The command line"} == {f"fetchstash {name}" for name in commands.commands}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_page_names_what_is_not_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    if page.name == "CONTRIBUTING.md":
+        text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)  # other people's commands
+    sections = {key.section for key in KEYS.values()}
+    for section, name in re.findall(r"`(\w+)\.([a-z_]+)`", text):
+        assert section not in sections or f"{section}.{name}" in KEYS
+    for variable in re.findall(r"FETCHSTASH_[A-Z]+_[A-Z_]+", text):
+        assert variable in {key.variable for key in KEYS.values()}
+    for flag in re.findall(r"`(?:fetchstash [a-z]+ )?(--[a-z-]*[a-z])(?![a-z-])", text):
+        assert flag in FLAGS
+    for name in re.findall(r"`fetchstash ([a-z]+)", text):
+        assert name in commands.commands
+    for tool in re.findall(r"\b((?:artifact|fetch|get|stash)_[a-z_]+)\(", text):
+        assert tool in TOOLS or tool == "stash_oversized"
+    for link in re.findall(r"\]\((?!http)([^)#]+)", text):
+        assert (page.parent / link).exists(), link
