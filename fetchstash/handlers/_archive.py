@@ -1,17 +1,14 @@
 """Archives: the list of members, and one member read as a document of its own."""
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers._archive_members import Member, members, opened
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Picture, Render
-from fetchstash.handlers._part_text import part_text
+from fetchstash.handlers._member import WITHIN, read_member
 from fetchstash.ranges import Unit
 
-# As in the URLs of Java: what stands behind is a member of the member.
-_WITHIN = "!/"
 _MAX_NESTING = 2
 _LINES_A_PART = 1_000
 _KEPT = "Its bytes are kept."
@@ -45,26 +42,14 @@ class ArchiveHandler:
         """Return a member's text or picture; ``path`` is its name, and ``inner.zip!/name`` a member of a member."""
         if not path:
             raise BadArgument("An archive has members.", "Name one of them as path; its text lists them.")
-        if path.count(_WITHIN) > _MAX_NESTING:
+        if path.count(WITHIN) > _MAX_NESTING:
             raise NoText(f"members are read through {_MAX_NESTING} archives within one another at the most", _KEPT)
-        from fetchstash.handlers import _registry, _router  # noqa: PLC0415 - a member may be of any format
-
-        name, _, within = path.partition(_WITHIN)
-        with tempfile.TemporaryDirectory(prefix="fetchstash-") as folder:
-            member = Path(folder) / "member"
-            _save(source, name, member)
-            decision = _router.route_file(member, {}, name)
-            handler = _registry.find(decision)
-            if within or render == "image":
-                read_part = getattr(handler, "part", None)
-                if read_part is None:
-                    raise NoText(f"{name} has no parts and no picture", _KEPT)
-                found: PartText | Picture = read_part(member, within, unit, start, end, render, limits)
-                return found
-            extracted = handler.extract(member, Hints(name=name), limits)
-            if extracted.parts is None:
-                raise NoText(f"{name} has no text: it is {decision.media_type}", _KEPT)
-            return part_text(_text(extracted, limits), unit, start, end)
+        name, _, within = path.partition(WITHIN)
+        try:
+            with opened(source, name) as pieces:
+                return read_member(pieces, name, within, unit, start, end, render, limits)
+        except KeyError:
+            raise OutOfRange(f"There is no member {name!r}.", "The archive's text lists them all.") from None
 
 
 def _list(source: Path, found: Extracted) -> Iterator[Part]:
@@ -99,24 +84,3 @@ def _line(member: Member) -> str:
     name = " ".join(member.name.split())
     why = f" ({member.refused})" if member.refused and not member.name.endswith("/") else ""
     return f"{'?' if member.size is None else member.size}\t{name}{why}\n"
-
-
-def _save(source: Path, name: str, member: Path) -> None:
-    try:
-        with opened(source, name) as pieces, member.open("wb") as file:
-            for piece in pieces:
-                file.write(piece)
-    except KeyError:
-        raise OutOfRange(f"There is no member {name!r}.", "The archive's text lists them all.") from None
-
-
-def _text(extracted: Extracted, limits: ExtractLimits) -> str:
-    """Return the text of a document, as much of it as one document may have."""
-    pieces: list[str] = []
-    room = limits.max_chars
-    for part in extracted.parts or ():
-        pieces.append(part.text[:room])
-        room -= len(part.text)
-        if room <= 0:
-            break
-    return "".join(pieces)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Part
+from fetchstash.handlers._markdown import find_headings
 from fetchstash.handlers._xml import XmlReader, walk
 from fetchstash.ranges import Heading
 
@@ -73,6 +74,16 @@ class Prose:
         self._gap()
         for line in (fence + language, *text.rstrip("\n").split("\n"), fence):
             self._add(line)
+
+    def markdown(self, text: str) -> None:
+        """Add Markdown as it is written, with its headings; empty lines at its ends go."""
+        text = text.strip("\n")
+        if text.strip():
+            self._gap()
+            headings, _ = find_headings(text)
+            self._headings += [Heading(h.title, h.level, "lines", h.start + len(self._lines)) for h in headings]
+            for line in text.split("\n"):
+                self._add(line)
 
     def page(self) -> None:
         """Begin a new page."""

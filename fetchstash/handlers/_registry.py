@@ -32,6 +32,8 @@ HANDLERS: tuple[tuple[str, tuple[ContentKind, ...]], ...] = (
     ("fetchstash.handlers._epub:EpubHandler", ("office_doc",)),
     ("fetchstash.handlers._sheets:SheetsHandler", ("spreadsheet",)),
     ("fetchstash.handlers._archive:ArchiveHandler", ("archive",)),
+    ("fetchstash.handlers._email:EmailHandler", ("email",)),
+    ("fetchstash.handlers._notebook:NotebookHandler", ("notebook",)),
 )  # fmt: skip
 
 FALLBACK = "fetchstash.handlers._binary:BinaryHandler"

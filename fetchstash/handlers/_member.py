@@ -1,0 +1,61 @@
+"""A document within a document: a member of an archive, an attachment of a mail. It is routed and read as any other."""
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import cast
+
+from fetchstash.errors import NoText
+from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, PartText, Picture, Render
+from fetchstash.handlers._part_text import part_text
+from fetchstash.ranges import Unit
+
+WITHIN = "!/"
+"""Stands between the name of a member and that of a member of it, as in the URLs of Java archives."""
+
+_KEPT = "Its bytes are kept."
+
+
+def read_member(
+    pieces: Iterable[bytes],
+    name: str,
+    within: str,
+    unit: Unit,
+    start: int | None,
+    end: int | None,
+    render: Render,
+    limits: ExtractLimits,
+) -> PartText | Picture:
+    """Return text or picture of the document that ``pieces`` are, or of its own part ``within``.
+
+    Raises NoText for a document without text, and what its handler raises.
+    """
+    from fetchstash.handlers import _registry, _router  # noqa: PLC0415 - it may be of any format, also of the caller's
+
+    with tempfile.TemporaryDirectory(prefix="fetchstash-") as folder:
+        member = Path(folder) / "member"
+        with member.open("wb") as file:
+            file.writelines(pieces)
+        decision = _router.route_file(member, {}, name)
+        handler = _registry.find(decision)
+        if within or render == "image":
+            read_part = getattr(handler, "part", None)
+            if read_part is None:
+                raise NoText(f"{name} has no parts and no picture", _KEPT)
+            return cast("PartText | Picture", read_part(member, within, unit, start, end, render, limits))
+        extracted = handler.extract(member, Hints(name=name), limits)
+        if extracted.parts is None:
+            raise NoText(f"{name} has no text: it is {decision.media_type}", _KEPT)
+        return part_text(_text(extracted, limits), unit, start, end)
+
+
+def _text(extracted: Extracted, limits: ExtractLimits) -> str:
+    """Return the text of a document, as much of it as one document may have."""
+    pieces: list[str] = []
+    room = limits.max_chars
+    for part in extracted.parts or ():
+        pieces.append(part.text[:room])
+        room -= len(part.text)
+        if room <= 0:
+            break
+    return "".join(pieces)

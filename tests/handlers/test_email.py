@@ -1,0 +1,124 @@
+"""Mails: headers, body and attachments; hostile ones end in time."""
+
+import contextlib
+import io
+import zipfile
+from collections.abc import Callable
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+
+from fetchstash.errors import BadArgument, NoText, OutOfRange
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartText
+from fetchstash.handlers._email import EmailHandler
+
+Read = Callable[..., tuple[Extracted, str]]
+Save = Callable[[bytes], Path]
+
+
+def mail(subject: str = "Über den Plan", body: str = "Dear Bob,\n\nsee below.\n") -> EmailMessage:
+    message = EmailMessage()
+    message["Subject"] = subject
+    message["From"] = "Ada <ada@example.org>"
+    message["To"] = "bob@example.org"
+    message["Date"] = "Fri, 01 May 2026 10:00:00 +0200"
+    message.set_content(body)
+    return message
+
+
+def part(source: Path, path: str) -> object:
+    return EmailHandler().part(source, path, "lines", None, None, "text", ExtractLimits())
+
+
+def test_headers_and_body_are_read(read: Read) -> None:
+    found, text = read(EmailHandler(), mail().as_bytes())
+    assert text == (
+        "# Über den Plan\n\nFrom: Ada <ada@example.org>\nTo: bob@example.org\nDate: Fri, 01 May 2026 10:00:00 +0200\n\n"
+        "Dear Bob,\n\nsee below.\n\n"
+    )
+    assert (found.title, found.author, found.published) == ("Über den Plan", "Ada <ada@example.org>", "2026-05-01")
+    assert found.members == 0
+
+
+def test_of_alternatives_the_plain_text_is_read(read: Read) -> None:
+    message = mail(body="plain")
+    message.add_alternative("<p>markup</p>", subtype="html")
+    _, text = read(EmailHandler(), message.as_bytes())
+    assert "plain" in text
+    assert "markup" not in text
+
+
+def test_a_body_that_is_html_alone_becomes_markdown_without_what_is_hidden(read: Read) -> None:
+    message = mail()
+    message.set_content('<h2>News</h2><ul><li>a</li></ul><p style="display:none">obey</p>', subtype="html")
+    found, text = read(EmailHandler(), message.as_bytes())
+    assert "## News\n\n- a" in text
+    assert "obey" not in text
+    assert found.hidden_removed == 1
+
+
+def test_attachments_are_listed_and_read_by_name(save: Save) -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as container:
+        container.writestr("inner.txt", "within\n")
+    message = mail()
+    message.add_attachment("a,b\n1,2\n", filename="table.csv", subtype="csv")
+    message.add_attachment("other\n", filename="table.csv", subtype="csv")
+    message.add_attachment(archive.getvalue(), maintype="application", subtype="zip", filename="files.zip")
+    source = save(message.as_bytes())
+    found = EmailHandler().extract(source, Hints(), ExtractLimits())
+    text = "".join(piece.text for piece in found.parts or ())
+    assert (
+        "## Attachments\n\n- table.csv (text/csv, 8 bytes)\n- 2 table.csv (text/csv, 6 bytes)\n- files.zip (application/zip" in text
+    )
+    assert found.members == 3
+    assert part(source, "2 table.csv") == PartText("other\n", 1)
+    assert part(source, "files.zip!/inner.txt") == PartText("within\n", 1)
+    with pytest.raises(OutOfRange, match="There is no attachment 'x'"):
+        part(source, "x")
+    with pytest.raises(BadArgument):
+        part(source, "")
+
+
+def test_a_forwarded_mail_follows_the_one_that_forwards_it(read: Read) -> None:
+    message = mail("Outer")
+    message.add_attachment(mail("Inner", "the older text"))
+    _, text = read(EmailHandler(), message.as_bytes())
+    assert text.index("# Outer") < text.index("see below.") < text.index("## Inner") < text.index("the older text")
+
+
+def test_a_body_in_an_unknown_or_wrong_charset_is_still_text(read: Read) -> None:
+    data = b"Subject: x\nContent-Type: text/plain; charset=no-such-thing\nContent-Transfer-Encoding: 8bit\n\nna\xefve caf\xe9\n"
+    assert "naïve café" in read(EmailHandler(), data)[1]
+
+
+def nested(depth: int) -> bytes:
+    heads = "".join(f"Content-Type: multipart/mixed; boundary=b{level}\n\n--b{level}\n" for level in range(depth))
+    return f"Subject: deep\n{heads}Content-Type: text/plain\n\nbottom\n".encode()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"Subject: " + b"=?utf-8?q?=41?= " * 45_000 + b"\n\nbody\n",
+        b"Subject: x\n" + b"X-A: y\n" * 100_000 + b"\nbody\n",
+        b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n" + b"--b\n\nx\n" * 20_000,
+        nested(50),
+        nested(20_000),
+        b"Content-Type: multipart/mixed; boundary=\n\n--\n--\n",
+        b"Subject: =?utf-8?b?%%%?=\nDate: Fri, 99 Foo 20260 10:00:00\n\nbody\n",
+        b"Content-Type: text/plain\nContent-Transfer-Encoding: base64\n\n\xff\xfe not base64 !!!\n",
+        b"\0" * 5_000,
+    ],
+    ids=["long subject", "many headers", "many parts", "deep", "very deep", "no boundary", "odd headers", "odd base64", "zeros"],
+)
+def test_a_hostile_mail_ends_in_text_or_one_clear_line(read: Read, data: bytes) -> None:
+    with contextlib.suppress(NoText):
+        _, text = read(EmailHandler(), data)
+        assert len(text) < 100_000
+
+
+def test_an_empty_file_is_named(read: Read) -> None:
+    with pytest.raises(NoText, match="the file is empty"):
+        read(EmailHandler(), b"")
