@@ -1,0 +1,43 @@
+"""A handler for NumPy's .npy files (numpy.lib.format), as a package of its own.
+
+Install it beside fetchstash (``pip install examples/npy_handler``), and arrays that fetchstash only knew as binary become text:
+their shape, their type, and their first values. It needs no NumPy. The entry point in pyproject.toml is all that fetchstash looks
+for.
+"""
+
+import ast
+import struct
+from pathlib import Path
+
+from fetchstash.errors import NoText
+from fetchstash.handlers import ContentKind, Extracted, ExtractLimits, Hints, Part
+
+FIRST_VALUES = 100
+FORMATS = {"f4": "f", "f8": "d", "i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I", "u8": "Q"}
+
+
+class NpyHandler:
+    """Arrays of numbers, as NumPy saves them."""
+
+    name = "npy"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
+        """Return whether this is an array: the router knows the signature, though fetchstash has no handler for it."""
+        return kind == "unknown_binary" and media_type == "application/x-npy"
+
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the file says it all
+        """Return shape and type as facts, and the first values as text."""
+        with source.open("rb") as file:
+            magic = file.read(8)
+            size = 2 if magic[6] == 1 else 4
+            header = file.read(int.from_bytes(file.read(size), "little"))
+            described = ast.literal_eval(header.decode("latin-1"))
+            order, code = described["descr"][0], described["descr"][1:]
+            if code not in FORMATS:
+                raise NoText(f"it holds values of type {code}, which are no numbers", "Its bytes are kept.")
+            width = int(code[1:])
+            data = file.read(FIRST_VALUES * width)
+        values = struct.unpack(f"{'>' if order == '>' else '<'}{len(data) // width}{FORMATS[code]}", data)
+        shape = " × ".join(map(str, described["shape"]))
+        text = f"array of {shape} values of type {code}\n" + "".join(f"{value:g}\n" for value in values)
+        return Extracted(parts=[Part(text)], title=f"array {shape}", structure_info=f"{shape} values of type {code}")

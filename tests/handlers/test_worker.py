@@ -1,0 +1,278 @@
+"""The workers: what a handler may do to its process, and what the server makes of it."""
+
+import asyncio
+import stat
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from fetchstash.errors import Busy, Internal, NoText, TooLarge
+from fetchstash.handlers import Decision, Extraction, ExtractLimits, Hints, PartText, Picture, WorkerPool
+from fetchstash.ranges import Heading, Table
+
+pytestmark = pytest.mark.anyio
+posix = pytest.mark.skipif(sys.platform == "win32", reason="the limits are those of POSIX")
+
+LIMITS = ExtractLimits(max_chars=50, cpu_seconds=1, wall_seconds=20, memory_mb=512)
+Install = Callable[..., None]
+TWO_PAGES = "page one\npage two\n"
+
+
+def decision(kind: str = "unknown_binary", media_type: str = "application/x-mischief") -> Decision:
+    return Decision(kind, media_type, "", "magic", (), mismatch=False)  # type: ignore[arg-type]
+
+
+class Bench:
+    """A pool of one worker, a folder to work in, and a way to say what the handler shall do."""
+
+    def __init__(self, folder: Path, limits: ExtractLimits) -> None:
+        self.folder = folder
+        self.pool = WorkerPool(limits, workers=1)
+
+    async def run(self, order: str) -> Extraction:
+        source = self.folder / "source"
+        source.write_text(order)
+        return await self.pool.extract(source, decision(), Hints(), self.folder)
+
+    async def part(self, path: str, *, render: str = "text") -> PartText | Picture:
+        return await self.pool.part(self.folder / "source", decision(), path=path, render=render)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def bench(tmp_path: Path, install_handler: Install, mischief: str) -> AsyncIterator[Bench]:
+    install_handler("mischief", "mischief:Mischief", mischief)
+    work = tmp_path / "work"
+    work.mkdir()
+    bench = Bench(work, LIMITS)
+    yield bench
+    await bench.pool.aclose()
+
+
+def text_of(extraction: Extraction) -> str:
+    assert extraction.text is not None
+    return extraction.text.read_text(encoding="utf-8")
+
+
+async def test_text_facts_and_ranges_come_back(bench: Bench) -> None:
+    found = await bench.run("whole")
+    assert text_of(found) == "page one\npage two\npage three\n"
+    assert (found.handler, found.chars, found.lines, found.pages, found.error) == ("mischief", 29, 3, 7, "")
+    assert found.tokens_exact
+    assert found.tokens == 9
+    assert found.ranges.pages == (0, 9, 18)
+    assert found.outline == (Heading("One", 1, "lines", 1), Heading("Two", 1, "lines", 2))
+    assert found.title == "A title"
+    if sys.platform != "win32":
+        assert found.text is not None
+        assert stat.S_IMODE(found.text.stat().st_mode) == 0o600
+
+
+async def test_a_document_without_text_leaves_facts_and_no_file(bench: Bench) -> None:
+    found = await bench.run("never")
+    assert (found.text, found.width, found.height) == (None, 3, 4)
+    assert [p.name for p in bench.folder.iterdir()] == ["source"]
+
+
+@pytest.mark.parametrize(
+    ("what", "error"),
+    [
+        pytest.param("spin", "it took more CPU time than extract.cpu_seconds allows", id="runs away", marks=posix),
+        pytest.param("eat", "it needs more memory than extract.memory_mb allows", id="eats memory", marks=posix),
+        pytest.param("abort", "its reader crashed (SIGABRT)", id="aborts", marks=posix),
+        pytest.param("exit", "its reader ended unexpectedly (exit status 3)", id="exits"),
+        pytest.param("panic", "the reader failed (Panic)", id="panics beyond Exception"),
+        pytest.param("sys.exit", "the reader failed (SystemExit)", id="calls sys.exit"),
+        pytest.param("deep", "it is nested too deeply", id="recurses"),
+        pytest.param("explain", "it is encrypted with a password", id="explains itself"),
+        pytest.param("fail", "the reader failed (ValueError)", id="raises, quoting the document"),
+        pytest.param("missing", "the library python_calamine_that_is_not_there is missing", id="lacks a library"),
+        pytest.param("forge", "its reader sent what is no answer", id="forges frames", marks=posix),
+    ],
+)
+async def test_what_was_read_before_a_failure_stays_and_says_why(bench: Bench, what: str, error: str) -> None:
+    after = await bench.run(f"after {what}")
+    assert (text_of(after), after.truncated, after.error) == (TWO_PAGES, True, error)
+    assert after.ranges.pages == (0, 9)
+    assert text_of(await bench.run("whole"))  # the next document is read as if nothing had been
+
+
+@pytest.mark.parametrize("what", ["exit", "panic", "explain"])
+async def test_a_failure_before_any_text_leaves_no_file(bench: Bench, what: str) -> None:
+    found = await bench.run(f"now {what}")
+    assert (found.text, found.handler) == (None, "mischief")
+    assert found.error
+    assert [p.name for p in bench.folder.iterdir()] == ["source"]
+
+
+async def test_a_worker_that_takes_too_long_is_killed(bench: Bench) -> None:
+    bench.pool = WorkerPool(ExtractLimits(wall_seconds=2), workers=1)
+    found = await bench.run("after sleep")
+    assert (text_of(found), found.truncated, found.error) == (TWO_PAGES, True, "it took longer than 2 seconds")
+    await bench.pool.aclose()
+
+
+async def test_nothing_that_a_handler_prints_reaches_the_pipe(bench: Bench, capfd: pytest.CaptureFixture[str]) -> None:
+    found = await bench.run("after chatter")
+    assert (found.error, found.lines) == ("", 3)
+    assert capfd.readouterr() == ("", "")
+
+
+async def test_a_worker_has_none_of_the_servers_secrets(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_KEY", "secret")
+    found = await bench.run("yield [Part(' '.join(os.environ))]")
+    assert "API_KEY" not in text_of(found)
+    assert "PATH" in text_of(found)
+
+
+@pytest.mark.parametrize(
+    ("chars", "kept", "truncated"),
+    [
+        pytest.param(49, 49, False, id="one less"),
+        pytest.param(50, 50, False, id="the limit"),
+        pytest.param(51, 50, True, id="one more"),
+    ],
+)
+async def test_text_stops_at_max_chars(bench: Bench, chars: int, kept: int, *, truncated: bool) -> None:
+    found = await bench.run(f"yield [Part('x' * 40), Part('é' * {chars - 40})]")
+    assert (found.chars, found.truncated) == (kept, truncated)
+    assert found.error == ("only its first 50 characters were kept" if truncated else "")
+
+
+async def test_what_is_text_already_is_kept_whole(bench: Bench) -> None:
+    source = bench.folder / "source"
+    source.write_text("x" * 1_000)
+    found = await bench.pool.extract(source, decision("text", "text/plain"), Hints(), bench.folder)
+    assert (found.chars, found.truncated) == (1_000, False)
+
+
+async def test_rows_are_found_by_line_across_parts_and_a_cut(bench: Bench) -> None:
+    found = await bench.run(
+        "yield [Part('h\\n', table='T', columns=2), Part('a\\nb\\n', rows=2), Part('c\\n', rows=1), Part('\\nnote\\n')]"
+    )
+    assert found.ranges.tables == (Table("T", 2, 3, 2),)
+    found = await bench.run("yield [Part('caption\\n' + 'row 456 8\\n' * 9, table='T', rows=9)]")
+    assert found.ranges.tables == (Table("T", 2, 5, 0),)
+
+
+async def test_text_is_clean_and_what_was_taken_out_is_counted(bench: Bench) -> None:
+    found = await bench.run(r"yield [Part('a\ud800b\u202ec\x00d\r\ne')]")
+    assert text_of(found) == "abcd\ne"
+    assert found.hidden_removed == 3
+
+
+async def test_a_part_is_text_or_a_picture(bench: Bench) -> None:
+    await bench.run("whole")
+    assert await bench.part("ab") == PartText("abab", 2)
+    assert await bench.part("", render="image") == Picture(b"\x89PNG", "image/png", 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("what", "error"),
+    [
+        pytest.param("explain", NoText, id="explains itself"),
+        pytest.param("exit", TooLarge, id="dies"),
+        pytest.param("panic", NoText, id="panics"),
+    ],
+)
+async def test_a_part_that_cannot_be_had_is_an_error_and_the_pool_lives_on(bench: Bench, what: str, error: type[Exception]) -> None:
+    await bench.run("whole")
+    with pytest.raises(error):
+        await bench.part(what)
+    assert await bench.part("ab") == PartText("abab", 2)
+
+
+async def test_a_handler_without_parts_says_so(bench: Bench) -> None:
+    source = bench.folder / "source"
+    source.write_text("x")
+    with pytest.raises(NoText):
+        await bench.pool.part(source, decision("text", "text/plain"), path="/a")
+
+
+async def test_cancelling_a_job_frees_the_worker_and_leaves_no_file(bench: Bench) -> None:
+    job = asyncio.create_task(bench.run("after sleep"))
+    while not any(p.name.startswith("text-") and p.stat().st_size for p in bench.folder.iterdir()):
+        assert not job.done()
+        await asyncio.sleep(0.01)
+    job.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await job
+    assert [p.name for p in bench.folder.iterdir()] == ["source"]
+    assert text_of(await bench.run("whole"))
+
+
+async def test_the_loop_stays_free_while_a_worker_works(bench: Bench) -> None:
+    await bench.run("whole")
+    job = asyncio.create_task(bench.run("after spin"))
+    longest = 0.0
+    while not job.done():
+        before = time.perf_counter()
+        await asyncio.sleep(0.01)
+        longest = max(longest, time.perf_counter() - before)
+    assert longest < 0.5
+
+
+async def test_a_job_waits_for_a_worker_but_not_for_ever(bench: Bench) -> None:
+    bench.pool = WorkerPool(ExtractLimits(wall_seconds=0.5), workers=1)
+    jobs = [asyncio.create_task(bench.run("after sleep")) for _ in range(5)]
+    results = await asyncio.gather(*jobs, return_exceptions=True)
+    assert any(isinstance(result, Busy) for result in results)
+    assert any(isinstance(result, Extraction) for result in results)
+    await bench.pool.aclose()
+
+
+async def test_a_worker_is_kept_for_the_next_document_and_ended_when_idle(bench: Bench) -> None:
+    bench.pool = WorkerPool(LIMITS, workers=1, idle_seconds=0.2)
+    pids = {text_of(await bench.run("yield [Part(str(os.getpid()))]")) for _ in range(3)}
+    assert len(pids) == 1
+    pid = int(pids.pop())
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists() if Path("/proc").exists() else False:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+    assert text_of(await bench.run("whole"))
+    await bench.pool.aclose()
+
+
+async def test_a_closed_pool_starts_nothing(bench: Bench) -> None:
+    await bench.pool.aclose()
+    with pytest.raises(Internal):
+        await bench.run("whole")
+
+
+async def test_a_third_party_that_does_not_load_breaks_nobody(bench: Bench, install_handler: Install) -> None:
+    install_handler("abroken", "broken_module:Handler", "raise SystemError('no')")
+    assert text_of(await bench.run("whole"))
+
+
+async def test_our_handlers_come_before_those_of_others(bench: Bench, install_handler: Install, mischief: str) -> None:
+    greedy = mischief.replace('return media_type == "application/x-mischief"', "return True")
+    install_handler("agreedy", "greedy:Mischief", greedy)
+    source = bench.folder / "source"
+    source.write_text("whole")
+    found = await bench.pool.extract(source, decision("text", "text/plain"), Hints(), bench.folder)
+    assert found.handler == "text"
+
+
+async def test_a_hostile_folder_is_not_imported_from(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trap = tmp_path / "trap"
+    trap.mkdir()
+    for name in ("json", "fetchstash", "tiktoken", "charset_normalizer", "sitecustomize"):
+        (trap / f"{name}.py").write_text("import os; os._exit(9)")
+    monkeypatch.chdir(trap)
+    assert text_of(await bench.run("whole"))
+
+
+async def test_the_example_of_a_third_party_handler_works(tmp_path: Path, install_handler: Install) -> None:
+    example = Path(__file__).parents[2] / "examples" / "npy_handler" / "fetchstash_npy.py"
+    install_handler("npy", "fetchstash_npy:NpyHandler", example.read_text())
+    header = b"{'descr': '<i2', 'fortran_order': False, 'shape': (3,), }".ljust(117) + b"\n"
+    source = tmp_path / "array.npy"
+    source.write_bytes(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header + b"\1\0\2\0\3\0")
+    pool = WorkerPool(LIMITS, workers=1)
+    found = await pool.extract(source, decision(media_type="application/x-npy"), Hints(), tmp_path)
+    await pool.aclose()
+    assert (found.handler, found.error) == ("npy", "")
+    assert text_of(found) == "array of 3 values of type i2\n1\n2\n3\n"
