@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
 # Characters that are encoded at a time: about a million consecutive spaces overflow the stack of tiktoken's pattern matcher.
 SLICE = 65_536
-# Characters up to which every token is counted. Above, equally spaced samples stand for the whole, 16 to 32 of them.
+# Characters up to which every token is counted. Above, equally spaced samples stand for the whole: many short ones, because large
+# texts are often made of unlike parts. When there are too many, every other one is dropped.
 EXACT = 1_000_000
-SAMPLE = 4_096
-_MOST_SAMPLES = 32
+SAMPLE = 1_024
+MOST_SAMPLES = 256
+_FIRST_STRIDE = 8_192
 
 # tiktoken looks for its vocabulary under the SHA-1 of the address that it would download it from, and checks the SHA-256 itself.
 _CACHE_NAME = "fb374d419588a4632f3f557e76b4b70aebbca790"
@@ -68,7 +70,7 @@ class Counter:
     def __init__(self) -> None:
         self._chars = 0
         self._whole: list[str] = []
-        self._stride = SLICE
+        self._stride = _FIRST_STRIDE
         self._samples: list[str] = []
 
     def add(self, text: str) -> None:
@@ -90,7 +92,7 @@ class Counter:
                 continue
             if into == 0:
                 self._samples.append("")
-                if len(self._samples) > _MOST_SAMPLES:
+                if len(self._samples) > MOST_SAMPLES:
                     self._samples = self._samples[::2]
                     self._stride *= 2
             piece = text[at : at + SAMPLE - into]

@@ -64,11 +64,13 @@ async def _reach(walk: _Tour, site: Site) -> None:
     stations = await walk.step(
         "5 MB of JSON show their shape", "fetch_content", url=site.url(content.STATIONS_JSON), maxChars=1_000
     )
-    await walk.step(f"One record of {content.STATIONS:,}", "artifact_grep", artifact_ref=stations.ref, pattern=content.ROCK.pattern, context=0)
+    one = {"pattern": content.ROCK.pattern, "context": 0}
+    await walk.step(f"One record of {content.STATIONS:,}", "artifact_grep", artifact_ref=stations.ref, **one)
     value = f"/stations/{content.NEEDLE_STATION}"
     await walk.step("The same by its JSON pointer", "artifact_slice", artifact_ref=stations.ref, path=value)
 
-    readings = await walk.step(f"A table of {content.CSV_ROWS:,} rows", "fetch_content", url=site.url(content.READINGS), maxChars=1_000)
+    table = site.url(content.READINGS)
+    readings = await walk.step(f"A table of {content.CSV_ROWS:,} rows", "fetch_content", url=table, maxChars=1_000)
     row = {"unit": "rows", "start": content.NEEDLE_ROW, "end": content.NEEDLE_ROW}
     await walk.step(f"Its row {content.NEEDLE_ROW:,}", "artifact_slice", artifact_ref=readings.ref, **row)
 

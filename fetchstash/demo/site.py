@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from fetchstash.demo._content import NEEDLES, Document, Needle, documents
 
-__all__ = ["NEEDLES", "Document", "Needle", "Site"]
+__all__ = ["NEEDLES", "Document", "Needle", "Site", "documents"]
 
 _HEAD_SECONDS = 10
 
