@@ -4,6 +4,7 @@ from fetchstash.store._contract import (
     REF_PREFIX,
     ArtifactStore,
     Facts,
+    Finding,
     GrepQuery,
     Line,
     Listing,
@@ -13,12 +14,14 @@ from fetchstash.store._contract import (
     StoreLimits,
     TextReader,
 )
+from fetchstash.store._health import check_store, repair_store
 from fetchstash.store._local import LocalStore, open_store
 
 __all__ = [
     "REF_PREFIX",
     "ArtifactStore",
     "Facts",
+    "Finding",
     "GrepQuery",
     "Line",
     "Listing",
@@ -28,5 +31,7 @@ __all__ = [
     "Removed",
     "StoreLimits",
     "TextReader",
+    "check_store",
     "open_store",
+    "repair_store",
 ]

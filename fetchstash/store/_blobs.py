@@ -61,7 +61,14 @@ class Blobs:
             raise BadArgument(
                 f"{path.name} is not in the store's spool.", "Write files into the folder `spool` of the store, then put them."
             )
-        fd = open_file(path, write=True)
+        return self._measured(path, kind, arriving=True)
+
+    def inspect(self, kind: Kind, sha256: str) -> Blob:
+        """Measure the file that has this name; a sound blob has it for its hash. Raises BadArgument for a text that is no UTF-8."""
+        return self._measured(self.path(kind, sha256), kind, arriving=False)
+
+    def _measured(self, path: Path, kind: Kind, *, arriving: bool) -> Blob:
+        fd = open_file(path, write=arriving)
         try:
             digest = hashlib.sha256()
             builder = StrideBuilder() if kind == "text" else None
@@ -70,9 +77,10 @@ class Blobs:
                 if builder:
                     builder.add(block)
             index = builder.finish() if builder else None
-            if sys.platform != "win32":
-                os.fchmod(fd, 0o600)
-            sync_file(fd)
+            if arriving:
+                if sys.platform != "win32":
+                    os.fchmod(fd, 0o600)
+                sync_file(fd)
             found = os.fstat(fd)
         except UnicodeDecodeError as error:
             raise BadArgument("The text is no UTF-8.", "Put text as UTF-8.") from error

@@ -60,16 +60,19 @@ class Catalog:
 
     def close(self) -> None:
         """Close all connections. SQLite checkpoints when the last one closes, so this too needs the lock."""
-        with locked(self._lock), contextlib.suppress(Empty):
-            while True:
-                self._idle.get_nowait().close()
+        with contextlib.ExitStack() as held:
+            with contextlib.suppress(FileNotFoundError):  # somebody removed the folder: there is nothing left to guard
+                held.enter_context(locked(self._lock))
+            with contextlib.suppress(Empty):
+                while True:
+                    self._idle.get_nowait().close()
 
     @contextlib.contextmanager
     def _connection(self) -> Generator[sqlite3.Connection]:
         try:
             db = self._idle.get_nowait()
         except Empty:
-            db = _connect(self._path)
+            db = connect(self._path)
         try:
             yield db
         except sqlite3.Error:
@@ -86,7 +89,8 @@ class Catalog:
                 db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()  # waits for no reader
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the catalogue; a commit is on the disk when it returns."""
     # mode=rw: a catalogue that somebody removed is an error, not an empty one
     db = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=5, isolation_level=None, check_same_thread=False)
     try:

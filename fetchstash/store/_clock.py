@@ -12,8 +12,8 @@ class Clock:
         self._began = time.time() - _steady()
 
     def now(self) -> float:
-        """Return the time of the wall clock in seconds since 1970."""
-        return time.time()
+        """Return seconds since 1970, and not less because the clock was set back: what is stored now must not seem old later."""
+        return max(time.time(), self._began + _steady())
 
     def oldest(self) -> float:
         """Return the time until which artifacts may expire: now, or 1970 if the clock has jumped: then nothing is old."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from fetchstash.ranges import Heading, Ranges
 
@@ -220,6 +220,22 @@ class Removed:
     artifact_ref: str
     size_bytes: int
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a health check found: a sentence, what to do next, and the artifact it is about ("" if none).
+
+    A fault is something lost or broken, a warning may become one, a note is only good to know. ``mendable``: repair can mend it, by
+    removing what is lost for good if nothing better can be done. ``mended``: it did.
+    """
+
+    level: Literal["fault", "warning", "note"]
+    what: str
+    next_step: str
+    artifact_ref: str = ""
+    mendable: bool = False
+    mended: bool = False
 
 
 class ArtifactStore(Protocol):

@@ -8,7 +8,7 @@ import sqlite3
 import stat
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 from fetchstash.errors import Busy, FetchstashError, StoreError
@@ -89,19 +89,27 @@ def locked(path: Path) -> Generator[None]:
 
 
 class Presence:
-    """Tells that somebody has the store open: a shared lock on a file, held until ``close``.
+    """Tells that somebody has the store open: a shared lock on a file in its folder, held until ``close``.
 
-    ``first``: nobody else had it open. Windows has no shared locks of this kind: nobody is ever known to be alone there.
+    ``when_alone`` is called first if nobody else has it open, and nobody can open it meanwhile. Windows has no shared locks of this
+    kind: nobody is ever known to be alone there.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, when_alone: Callable[[], None]) -> None:
         while True:
-            self._fd = _open_lock(path)
-            self.first = _lock_shared(self._fd)
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(path.stat(), os.fstat(self._fd)):
-                    return
-            os.close(self._fd)  # whoever left last removed it between our open and our lock
+            private_folder(path.parent)
+            try:
+                self._fd = _open_lock(path)
+            except FileNotFoundError:
+                continue  # whoever left last removed the folder since
+            if sys.platform == "win32":
+                return
+            if _try_lock(self._fd) and _is_at(self._fd, path):
+                when_alone()
+            fcntl.flock(self._fd, fcntl.LOCK_SH)
+            if _is_at(self._fd, path):
+                return
+            os.close(self._fd)  # whoever left last removed it since
 
     def alone(self) -> bool:
         """Return whether nobody else has the store open. If so nobody can open it before ``close``; if not, close at once."""
@@ -116,6 +124,14 @@ def _open_lock(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW | _CLOSE_ON_EXEC, 0o600)
 
 
+def _is_at(fd: int, path: Path) -> bool:
+    """Return whether ``path`` still is the file that was opened."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(fd))
+    except FileNotFoundError:
+        return False
+
+
 if sys.platform == "win32":
     import msvcrt
 
@@ -126,9 +142,6 @@ if sys.platform == "win32":
             return False
         return True
 
-    def _lock_shared(fd: int) -> bool:  # noqa: ARG001 - there is no such lock
-        return False
-
 else:
     import fcntl
 
@@ -138,11 +151,6 @@ else:
         except BlockingIOError:
             return False
         return True
-
-    def _lock_shared(fd: int) -> bool:
-        first = _try_lock(fd)
-        fcntl.flock(fd, fcntl.LOCK_SH)
-        return first
 
 
 def _own(path: Path, found: os.stat_result) -> None:

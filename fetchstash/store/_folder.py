@@ -29,7 +29,7 @@ from fetchstash.store._blobs import Blob, Blobs
 from fetchstash.store._catalog import Catalog, transaction
 from fetchstash.store._clock import Clock
 from fetchstash.store._contract import DEFAULT_RUN, REF_PREFIX, Facts, Listing, Passage, Removed, StoreLimits
-from fetchstash.store._disk import Presence, private_folder, sync_folder
+from fetchstash.store._disk import Presence, sync_folder
 from fetchstash.store._rank import Ranking, passages
 from fetchstash.store._retention import plan
 from fetchstash.store._text import StoredText
@@ -47,19 +47,23 @@ class StoreFolder:
         self._closed = False
         self._read: dict[str, None] = {}  # references read since the last change, in order: their use is written down with the next
         self._clock = Clock()
-        private_folder(limits.folder)
         self._folder = limits.folder.resolve()
         self._blobs = Blobs(self._folder)
         self._catalog = Catalog(self._folder / "catalog.db", self._folder / "lock")
-        self._presence = Presence(self._folder / "in-use")
+        self._presence = Presence(self._folder / "in-use", when_alone=self._begin)
         try:
             self._blobs.make_folders()
             self._catalog.prepare()
             sync_folder(self._folder)
-            self._blobs.sweep_spool(all_of_it=self._presence.first)
+            self._blobs.sweep_spool(all_of_it=False)
         except BaseException:
             self._presence.close()
             raise
+
+    def _begin(self) -> None:
+        """Remove what is left in the spool by processes that have ended: nobody else has the store open."""
+        self._blobs.make_folders()
+        self._blobs.sweep_spool(all_of_it=True)
 
     @property
     def spool(self) -> Path:

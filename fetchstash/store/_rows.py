@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from fetchstash.errors import ExpiredRef, UnknownRef
+from fetchstash.errors import ExpiredRef, StoreError, UnknownRef
 from fetchstash.hygiene import clean_line
 from fetchstash.ranges import Ranges
 from fetchstash.store._blobs import Blob, Kind
@@ -72,7 +72,7 @@ def insert(db: sqlite3.Connection, run: str, facts: Facts, ranges: Ranges, raw: 
     assert facts.expires_at is not None
     for blob in (raw, text):
         if blob:
-            _insert_blob(db, blob)
+            insert_blob(db, blob)
     db.execute(
         "INSERT INTO artifact (ref, run, url_hash, raw, text, bytes, used, created_at, expires_at, facts, ranges)"
         " VALUES (?, ?, ?, ?, ?, ?, (SELECT coalesce(max(used), 0) + 1 FROM artifact), ?, ?, ?, ?)",
@@ -91,7 +91,8 @@ def insert(db: sqlite3.Connection, run: str, facts: Facts, ranges: Ranges, raw: 
     )
 
 
-def _insert_blob(db: sqlite3.Connection, blob: Blob) -> None:
+def insert_blob(db: sqlite3.Connection, blob: Blob) -> None:
+    """Record a blob, in place of an earlier record of it."""
     index = blob.index
     strides = (index.chars, index.lines, index.pack()) if index else (None, None, None)
     db.execute(
@@ -100,12 +101,20 @@ def _insert_blob(db: sqlite3.Connection, blob: Blob) -> None:
 
 
 def blob(db: sqlite3.Connection, kind: Kind, sha256: str) -> Blob:
-    """Return what is known of a blob that an artifact names."""
-    size, modified_ns, chars, lines, strides = db.execute(
+    """Return what is known of a blob that an artifact names. Raises StoreError if a repair has lost it."""
+    found = db.execute(
         "SELECT size, modified_ns, chars, lines, strides FROM blob WHERE kind = ? AND sha256 = ?", (kind, sha256)
     ).fetchone()
+    if not found:
+        raise StoreError("The catalogue lacks the record of a file.", "Run `fetchstash doctor --repair`.")
+    size, modified_ns, chars, lines, strides = found
     index = StrideIndex.unpack(size, chars, lines, strides) if kind == "text" else None
     return Blob(kind, sha256, size, modified_ns, index)
+
+
+def is_recorded(db: sqlite3.Connection, kind: Kind, sha256: str) -> bool:
+    """Return whether a blob has its record."""
+    return db.execute("SELECT 1 FROM blob WHERE kind = ? AND sha256 = ?", (kind, sha256)).fetchone() is not None
 
 
 def ranges(db: sqlite3.Connection, row: Row) -> Ranges:
@@ -185,10 +194,18 @@ def forget(db: sqlite3.Connection, ref: str, *, expired: bool) -> list[tuple[Kin
     return unshared
 
 
-def known(db: sqlite3.Connection) -> set[tuple[Kind, str]]:
-    """Return all blobs that artifacts name."""
-    rows = db.execute("SELECT 'raw', raw FROM artifact UNION SELECT 'text', text FROM artifact WHERE text IS NOT NULL")
-    return {(kind, sha256) for kind, sha256 in rows}
+def known(db: sqlite3.Connection) -> dict[tuple[Kind, str], str]:
+    """Return all blobs that artifacts name, each with the reference of one that does."""
+    rows = db.execute(
+        "SELECT 'raw', raw, ref FROM artifact UNION ALL SELECT 'text', text, ref FROM artifact WHERE text IS NOT NULL"
+    )
+    return {(kind, sha256): ref for kind, sha256, ref in rows}
+
+
+def naming(db: sqlite3.Connection, kind: Kind, sha256: str) -> list[str]:
+    """Return the references of the artifacts that name a blob."""
+    statement = "SELECT ref FROM artifact WHERE raw = ?" if kind == "raw" else "SELECT ref FROM artifact WHERE text = ?"
+    return [ref for (ref,) in db.execute(statement, (sha256,))]
 
 
 def url_hash(db: sqlite3.Connection, url: str) -> bytes:

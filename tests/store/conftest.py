@@ -1,5 +1,6 @@
 """A store in a folder of its own, and ways to put text into it."""
 
+import secrets
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -25,7 +26,7 @@ async def put_into(
     url: str = "",
 ) -> Facts:
     """Put bytes by way of files in the spool, as Stash does."""
-    number = sum(1 for _ in store.spool.iterdir())
+    number = secrets.token_hex(8)
     raw_path = store.spool / f"raw-{number}"
     raw_path.write_bytes(raw)
     text_path = None

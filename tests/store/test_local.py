@@ -6,8 +6,10 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+import anyio
 import pytest
 
 from fetchstash.errors import BadArgument, ExpiredRef, StoreError, TooLarge, UnknownRef
@@ -116,15 +118,18 @@ async def test_two_ephemeral_stores_without_a_name_do_not_see_each_other(limits:
     assert not limits.folder.exists()
 
 
-async def test_a_store_can_be_opened_while_an_ephemeral_one_goes(limits: StoreLimits, put: Put) -> None:
-    for _ in range(5):
-        brief = await open_store(replace(limits, ephemeral=True))
-        await put(brief, b"brief")
-        await brief.aclose()
-        store = await open_store(limits)
-        facts = await put(store, b"kept")
-        await store.delete(facts.artifact_ref)
-        await store.aclose()
+async def test_stores_come_and_go_while_ephemeral_ones_remove_the_folder(limits: StoreLimits, put: Put) -> None:
+    async def come_and_go(*, ephemeral: bool) -> None:
+        for n in range(12):
+            store = await open_store(replace(limits, ephemeral=ephemeral))
+            facts = await put(store, b"%d" % n)
+            assert (await store.get(facts.artifact_ref)).text_bytes
+            await store.delete(facts.artifact_ref)
+            await store.aclose()
+
+    async with anyio.create_task_group() as tasks:
+        for ephemeral in (True, False, True):
+            tasks.start_soon(partial(come_and_go, ephemeral=ephemeral))
 
 
 async def test_only_files_of_the_spool_are_taken(store: LocalStore, tmp_path: Path) -> None:

@@ -1,0 +1,264 @@
+"""Whatever the disk, the clock or somebody else does to the store: one clear error, and nothing else is lost."""
+
+import errno
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fetchstash.errors import Busy, StoreError
+from fetchstash.store import Facts, LocalStore, StoreLimits, _catalog, _disk, _schema, _steps, open_store
+
+Put = Callable[..., Awaitable[Facts]]
+
+pytestmark = pytest.mark.anyio
+
+
+async def text_of(store: LocalStore, ref: str) -> str:
+    reader = await store.open_text(ref)
+    try:
+        return await reader.read_chars(0, reader.chars)
+    finally:
+        await reader.aclose()
+
+
+def strays(folder: Path) -> list[str]:
+    return [path.name for kind in ("raw", "text", "spool") for path in (folder / kind).iterdir()]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO, errno.EDQUOT], ids=errno.errorcode.get)
+@pytest.mark.parametrize("step", ["measured", "locked", "renamed", "folders_synced"])
+async def test_a_disk_that_fails_at_any_step_of_put_leaves_all_as_it_was(
+    code: int, step: str, store: LocalStore, limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = await put(store, b"kept", b"kept raw")
+
+    def fail(reached: str) -> None:
+        if reached == step:
+            raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(_steps, "reached", fail)
+    with pytest.raises(StoreError) as raised:
+        await put(store, b"lost", b"lost raw")
+    monkeypatch.undo()
+    assert "Error" not in raised.value.line()
+    assert len(strays(limits.folder)) == 2
+    assert await text_of(store, kept.artifact_ref) == "kept"
+    assert (await store.list()).total == 1
+    assert await text_of(store, (await put(store, b"and on")).artifact_ref) == "and on"
+
+
+async def test_a_catalogue_without_room_refuses_the_put_and_keeps_the_rest(
+    limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await open_store(limits)
+    kept = await put(store, b"kept")
+    await store.aclose()
+    connect = _catalog.connect
+
+    def connect_small(path: Path) -> sqlite3.Connection:
+        db = connect(path)
+        db.execute("PRAGMA max_page_count = 1").fetchone()  # cannot be less than there are: no room for one more
+        return db
+
+    monkeypatch.setattr(_catalog, "connect", connect_small)
+    full = await open_store(limits)
+    with pytest.raises(StoreError, match="disk of the store is full"):
+        await put(full, b"lost", facts=Facts(structure_info="x" * 100_000))
+    assert await text_of(full, kept.artifact_ref) == "kept"
+    assert len(strays(limits.folder)) == 2
+    await full.aclose()
+
+
+FULL_DISK = """
+import anyio, os, sys
+from pathlib import Path
+from fetchstash.errors import StoreError
+from fetchstash.ranges import Ranges
+from fetchstash.store import Facts, StoreLimits, open_store
+
+async def main():
+    store = await open_store(StoreLimits(Path(sys.argv[1]) / "store"))
+    refs = []
+    for n in range(100):
+        try:
+            (store.spool / "raw").write_bytes(os.urandom(60_000))
+            refs.append((await store.put(store.spool / "raw", None, Facts(), Ranges())).artifact_ref)
+        except OSError:
+            (store.spool / "raw").unlink()  # the fetch itself met the full disk
+        except StoreError as error:
+            print(error.what)
+    for ref in refs:
+        await store.open_raw(ref)
+    for _ in range(8):
+        await store.delete(refs.pop())
+    (store.spool / "raw").write_bytes(b"small")
+    refs.append((await store.put(store.spool / "raw", None, Facts(), Ranges())).artifact_ref)
+    assert (await store.list(limit=1000)).total == len(refs)
+    assert await store.gc() == ()
+    await store.aclose()
+    print(len(refs), "kept")
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts a small disk")
+async def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        pytest.skip("mounting a small disk needs root and unshare")
+    mount = 'mount -t tmpfs -o size=2m tmpfs "$1" || exit 77; exec "$2" -P -c "$3" "$1"'
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", mount, "sh", tmp_path, sys.executable, FULL_DISK], capture_output=True, text=True, check=False
+    )
+    if done.returncode == 77:
+        pytest.skip("no file system may be mounted here")
+    assert done.returncode == 0, done.stderr
+    assert "kept" in done.stdout
+
+
+async def test_a_store_without_rights_says_so(limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = await open_store(limits)
+    kept = await put(store, b"kept")
+    if os.geteuid() == 0:  # nothing is forbidden to root: the refusal is made up
+        monkeypatch.setattr(os, "open", forbidden)
+    else:
+        (limits.folder / "text").chmod(0)
+    with pytest.raises(StoreError, match="may not be read or written"):
+        await store.open_text(kept.artifact_ref)
+    monkeypatch.undo()
+    (limits.folder / "text").chmod(0o700)
+    assert await text_of(store, kept.artifact_ref) == "kept"
+    await store.aclose()
+
+
+def forbidden(path: Any, *_: Any) -> int:
+    raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+
+@pytest.mark.parametrize("length", ["same", "shorter", "longer"])
+async def test_an_altered_file_is_told_and_no_part_of_it_is_shown(length: str, store: LocalStore, put: Put) -> None:
+    altered, kept = await put(store, b"the true text\n"), await put(store, b"another text\n")
+    text = {"same": b"the fake text\n", "shorter": b"fake\n", "longer": b"the true text\nand more\n"}[length]
+    Path(altered.path or "").write_bytes(text)
+    with pytest.raises(StoreError, match="was altered"):
+        await store.open_text(altered.artifact_ref)
+    assert await text_of(store, kept.artifact_ref) == "another text\n"
+
+
+async def test_a_file_that_was_touched_but_not_altered_is_read(store: LocalStore, put: Put) -> None:
+    facts = await put(store, b"text")
+    os.utime(facts.path or "", (1, 1))
+    assert await text_of(store, facts.artifact_ref) == "text"
+
+
+async def test_a_file_that_is_cut_while_it_is_read_is_told(store: LocalStore, put: Put) -> None:
+    facts = await put(store, b"line\n" * 200_000)
+    reader = await store.open_text(facts.artifact_ref)
+    os.truncate(facts.path or "", 1000)
+    with pytest.raises(StoreError, match="was altered"):
+        await reader.read_lines(150_000, 150_010, 1000)
+    await reader.aclose()
+
+
+async def test_a_file_that_is_gone_is_told_and_the_next_put_of_the_same_bytes_heals_it(store: LocalStore, put: Put) -> None:
+    facts = await put(store, b"text")
+    Path(facts.path or "").unlink()
+    with pytest.raises(StoreError, match="is missing"):
+        await store.open_text(facts.artifact_ref)
+    await put(store, b"text")
+    assert await text_of(store, facts.artifact_ref) == "text"
+
+
+@pytest.mark.parametrize("days", [400, -400])
+async def test_a_clock_that_jumps_while_the_store_is_open_takes_nothing(
+    days: int, store: LocalStore, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = await put(store, b"before")
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + days * 86400)
+    after = await put(store, b"after")
+    assert await store.gc() == ()
+    assert [facts.artifact_ref for facts in (await store.list()).facts] == [after.artifact_ref, before.artifact_ref]
+    monkeypatch.undo()
+    assert await store.gc() == ()
+    assert await text_of(store, before.artifact_ref) == "before"
+
+
+async def test_a_lock_that_is_never_let_go_is_busy_and_reading_goes_on(
+    store: LocalStore, limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = await put(store, b"text")
+    monkeypatch.setattr(_disk, "LOCK_WAIT_SECONDS", 0.05)
+    with _disk.locked(limits.folder / "lock"):
+        with pytest.raises(Busy):
+            await put(store, b"other")
+        assert await text_of(store, facts.artifact_ref) == "text"
+    await put(store, b"other")
+
+
+async def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(limits: StoreLimits, put: Put) -> None:
+    store = await open_store(limits)
+    facts = await put(store, b"text")
+    await store.aclose()
+    with sqlite3.connect(limits.folder / "catalog.db") as db:
+        db.execute(f"PRAGMA user_version = {len(_schema.STEPS) + 1}")
+    db.close()
+    with pytest.raises(StoreError, match="written by a newer fetchstash"):
+        await open_store(limits)
+    assert Path(facts.path or "").read_bytes() == b"text"
+
+
+async def test_a_store_of_an_older_version_is_migrated_with_all_it_holds(
+    limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await open_store(limits)
+    facts = await put(store, b"text")
+    await store.aclose()
+
+    def add_a_table(db: sqlite3.Connection) -> None:
+        db.execute("CREATE TABLE later (value TEXT)")
+
+    def fail(db: sqlite3.Connection) -> None:
+        db.execute("CREATE TABLE half (value TEXT)")
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(_schema, "STEPS", (*_schema.STEPS, add_a_table, fail))
+    monkeypatch.setattr(_catalog, "STEPS", _schema.STEPS)
+    with pytest.raises(StoreError):
+        await open_store(limits)
+    monkeypatch.setattr(_schema, "STEPS", _schema.STEPS[:-1])
+    monkeypatch.setattr(_catalog, "STEPS", _schema.STEPS)
+    migrated = await open_store(limits)
+    assert await text_of(migrated, facts.artifact_ref) == "text"
+    await migrated.aclose()
+    with sqlite3.connect(limits.folder / "catalog.db") as db:
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        assert db.execute("PRAGMA user_version").fetchone() == (len(_schema.STEPS),)
+    db.close()
+    assert "later" in tables
+    assert "half" not in tables
+
+
+async def test_a_damaged_catalogue_is_told(limits: StoreLimits, put: Put) -> None:
+    store = await open_store(limits)
+    await put(store, b"text")
+    await store.aclose()
+    (limits.folder / "catalog.db").write_bytes(b"this is no database" * 1000)
+    with pytest.raises(StoreError, match=r"catalogue of the store is damaged.*doctor --repair"):
+        await open_store(limits)
+
+
+async def test_a_catalogue_that_somebody_removed_is_told(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+    await put(store, b"text")
+    shutil.rmtree(limits.folder)
+    with pytest.raises((StoreError, FileNotFoundError)):
+        await put(store, b"more")
+    assert not limits.folder.exists()

@@ -1,0 +1,172 @@
+"""Doctor finds what is wrong with a store, changes nothing by looking, and mends what can be mended."""
+
+import os
+import sqlite3
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from fetchstash.errors import ExpiredRef, UnknownRef
+from fetchstash.store import Facts, Finding, LocalStore, StoreLimits, _health, check_store, open_store, repair_store
+
+Put = Callable[..., Awaitable[Facts]]
+
+pytestmark = pytest.mark.anyio
+
+
+def wrong(findings: tuple[Finding, ...]) -> list[Finding]:
+    return [finding for finding in findings if finding.level != "note"]
+
+
+async def text_of(store: LocalStore, ref: str) -> str:
+    reader = await store.open_text(ref)
+    try:
+        return await reader.read_chars(0, reader.chars)
+    finally:
+        await reader.aclose()
+
+
+async def test_a_sound_store_has_no_finding_and_looking_changes_nothing(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+    facts = await put(store, b"text")
+    assert wrong(await check_store(limits)) == []
+    assert wrong(await repair_store(limits)) == []
+    assert await text_of(store, facts.artifact_ref) == "text"
+
+
+async def test_where_there_is_no_store_nothing_is_made(limits: StoreLimits) -> None:
+    assert wrong(await check_store(limits)) == []
+    assert not limits.folder.exists()
+
+
+@pytest.mark.parametrize("damage", ["altered", "missing", "no text any more"])
+async def test_an_artifact_whose_bytes_are_lost_is_told_and_removed_by_repair(
+    damage: str, store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
+    lost, kept = await put(store, b"the text", b"the raw"), await put(store, b"kept", b"kept raw")
+    path = Path(lost.path or "")
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(b"\xff" if damage == "no text any more" else b"the fake")
+    (found,) = wrong(await check_store(limits))
+    assert (found.level, found.artifact_ref, found.mendable, found.mended) == ("fault", lost.artifact_ref, True, False)
+    assert path.name in found.what
+    (mended,) = wrong(await repair_store(limits))
+    assert mended.mended
+    assert wrong(await check_store(limits)) == []
+    with pytest.raises(ExpiredRef):
+        await store.get(lost.artifact_ref)
+    assert await text_of(store, kept.artifact_ref) == "kept"
+    assert not path.exists()
+
+
+async def test_stray_files_are_told_and_removed(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+    await put(store, b"text")
+    stray = limits.folder / "text" / "stray"
+    stray.write_bytes(b"123")
+    stray.chmod(0o600)
+    (found,) = wrong(await check_store(limits))
+    assert (found.level, "text/stray (3 bytes)" in found.what) == ("warning", True)
+    assert stray.exists()
+    await repair_store(limits)
+    assert not stray.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
+async def test_files_that_others_may_read_are_told_and_closed(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+    facts = await put(store, b"text")
+    Path(facts.path or "").chmod(0o644)
+    (found,) = wrong(await check_store(limits))
+    assert (found.level, found.next_step) == ("warning", "chmod 600 it.")
+    await repair_store(limits)
+    assert Path(facts.path or "").stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_lost_record_of_a_file_is_measured_anew(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+    facts = await put(store, "ä\n".encode() * 50_000)
+    with sqlite3.connect(limits.folder / "catalog.db") as db:
+        db.execute("DELETE FROM blob")
+    db.close()
+    assert {found.artifact_ref for found in wrong(await check_store(limits))} == {facts.artifact_ref}
+    await repair_store(limits)
+    assert await text_of(store, facts.artifact_ref) == "ä\n" * 50_000
+
+
+def damage(catalogue: Path) -> None:
+    """Overwrite a page in the middle of the catalogue."""
+    with catalogue.open("r+b") as file:
+        file.seek(catalogue.stat().st_size // 2 // 4096 * 4096)
+        file.write(b"\xa5" * 4096)
+
+
+async def test_a_damaged_catalogue_is_rebuilt_with_what_can_be_read(limits: StoreLimits, put: Put) -> None:
+    store = await open_store(limits)
+    refs = {(await put(store, b"text %d" % n, facts=Facts(title="x" * 1000))).artifact_ref for n in range(60)}
+    await store.aclose()
+    damage(limits.folder / "catalog.db")
+    assert any("catalogue is damaged" in found.what for found in wrong(await check_store(limits)))
+    assert any("catalogue is damaged" in found.what and found.mended for found in await repair_store(limits))
+    assert wrong(await check_store(limits)) == []
+    again = await open_store(limits)
+    saved = {facts.artifact_ref for facts in (await again.list(limit=1000)).facts}
+    assert saved <= refs
+    for ref in saved:
+        assert (await text_of(again, ref)).startswith("text ")
+    assert (await again.get((await put(again, b"new")).artifact_ref)).text_bytes == 3
+    await again.aclose()
+
+
+async def test_what_is_no_catalogue_at_all_is_set_aside(limits: StoreLimits, put: Put) -> None:
+    store = await open_store(limits)
+    lost = await put(store, b"text")
+    await store.aclose()
+    (limits.folder / "catalog.db").write_bytes(b"no database" * 1000)
+    await repair_store(limits)
+    assert (limits.folder / "catalog.db.damaged").read_bytes().startswith(b"no database")
+    again = await open_store(limits)
+    with pytest.raises(UnknownRef):
+        await again.get(lost.artifact_ref)
+    await again.aclose()
+
+
+async def test_a_catalogue_in_use_is_not_rebuilt(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+    for n in range(60):
+        await put(store, b"text %d" % n, facts=Facts(title="x" * 1000))
+    other = await open_store(limits)
+    damaged = limits.folder / "catalog.db"
+    with sqlite3.connect(damaged) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+    damage(damaged)
+    findings = [found for found in await repair_store(limits) if "catalogue is damaged" in found.what]
+    assert [found.mended for found in findings] == [False]
+    assert "Another process has the store open" in findings[0].next_step
+    await other.aclose()
+
+
+async def test_a_newer_store_is_a_finding(limits: StoreLimits) -> None:
+    await (await open_store(limits)).aclose()
+    with sqlite3.connect(limits.folder / "catalog.db") as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+    (found,) = wrong(await repair_store(limits))
+    assert "written by a newer fetchstash" in found.what
+    assert not found.mended
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_the_file_system_is_known_and_a_network_one_is_a_fault(limits: StoreLimits, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _health.file_system(Path("/proc")) == "proc"
+    await (await open_store(limits)).aclose()
+    monkeypatch.setattr(_health, "NETWORK_FILE_SYSTEMS", {_health.file_system(limits.folder.resolve())})
+    (found,) = wrong(await check_store(limits))
+    assert (found.level, "network file system" in found.what) == ("fault", True)
+
+
+@pytest.mark.skipif(getattr(os, "geteuid", lambda: 1)() != 0, reason="only root can give a file away")
+async def test_a_file_of_another_user_is_a_fault(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+    facts = await put(store, b"text")
+    os.chown(facts.path or "", 12345, 12345)
+    assert any("belongs to another user" in found.what for found in wrong(await check_store(limits)))
