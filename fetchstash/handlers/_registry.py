@@ -8,7 +8,6 @@ that fails is passed over.
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import cast
 
 from fetchstash.handlers._contract import ContentKind, Decision, Handler
@@ -17,6 +16,7 @@ ENTRY_POINTS = "fetchstash.handlers"
 
 # The first that takes a document of this kind gets it.
 HANDLERS: tuple[tuple[str, tuple[ContentKind, ...]], ...] = (
+    ("fetchstash.handlers._yaml:YamlHandler", ("yaml", "text")),
     ("fetchstash.handlers._text:TextHandler", ("text",)),
     ("fetchstash.handlers._code:CodeHandler", ("code",)),
     ("fetchstash.handlers._markdown:MarkdownHandler", ("markdown",)),
@@ -34,6 +34,7 @@ HANDLERS: tuple[tuple[str, tuple[ContentKind, ...]], ...] = (
     ("fetchstash.handlers._archive:ArchiveHandler", ("archive",)),
     ("fetchstash.handlers._email:EmailHandler", ("email",)),
     ("fetchstash.handlers._notebook:NotebookHandler", ("notebook",)),
+    ("fetchstash.handlers._xml:XmlHandler", ("xml", "image")),
 )  # fmt: skip
 
 FALLBACK = "fetchstash.handlers._binary:BinaryHandler"
@@ -64,6 +65,8 @@ def find(decision: Decision) -> Handler:
 
 def third_party() -> Iterator[Handler]:
     """Yield the handlers that other packages bring, by name of the entry point; what does not load is left out."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - heavy, and few documents come this far
+
     for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda e: e.name):
         try:
             yield cast("Handler", entry.load()())

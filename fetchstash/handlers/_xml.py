@@ -1,92 +1,116 @@
-"""XML as a stream of events, by expat. Document types are refused, so that no entity can expand (XML 1.0, section 2.8)."""
+"""XML: kept as written, but that no line is longer than it must be; its elements counted by a streaming parser.
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
+Nothing is resolved: a document type declaration ends the counting, so that entities cannot multiply (a billion laughs), and no
+other file is ever opened. The text of such a document is there all the same.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 from xml.parsers import expat
 
-from fetchstash.errors import NoText
+from fetchstash.handlers._charset import read_text
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.ranges import Heading
+from fetchstash.views import clip
 
+_LONG_LINE = 160
 _MAX_DEPTH = 1_000
-_KEPT = "Its bytes are kept."
+_MAX_NAMES = 10_000
+_MAX_CHILDREN = 200
+_SHOWN_NAMES = 10
+# Between a tag and the next opening one a line may end. Comments and CDATA sections (XML 1.0, section 2.7) stay as they are.
+_BETWEEN_TAGS = re.compile(r"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)|>[ \t]*(?=<[^/!])", re.DOTALL)
 
 
-class XmlReader(Protocol):
-    """Takes the events; names come without their namespace's prefix."""
+class XmlHandler:
+    """Any XML that no other handler knows better."""
 
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Take a start tag; ``attributes`` keep their prefixes (see ``attribute``)."""
+    name = "xml"
 
-    def end(self, name: str) -> None:
-        """Take an end tag."""
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
+        """Return whether this is XML (SVG is: its text is read, nothing is rendered)."""
+        return kind == "xml" or media_type == "image/svg+xml"
 
-    def text(self, data: str) -> None:
-        """Take character data."""
-
-
-def walk(chunks: Iterable[bytes], reader: XmlReader) -> Iterator[None]:
-    """Hand the events of a document to ``reader``, and yield after each chunk, so that a caller may pass on what was read.
-
-    Raises NoText for damaged XML, a document type declaration and nesting deeper than 1,000.
-    """
-    parser = expat.ParserCreate()
-    parser.buffer_text = True
-    parser.buffer_size = 32 * 1024
-    depth = 0
-
-    def start(name: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
-        depth += 1
-        if depth > _MAX_DEPTH:
-            raise NoText(f"its XML is nested deeper than {_MAX_DEPTH:,}", _KEPT)
-        reader.start(name[name.find(":") + 1 :], attributes)
-
-    def end(name: str) -> None:
-        nonlocal depth
-        depth -= 1
-        reader.end(name[name.find(":") + 1 :])
-
-    parser.StartElementHandler = start
-    parser.EndElementHandler = end
-    parser.CharacterDataHandler = reader.text
-    parser.StartDoctypeDeclHandler = _refuse_doctype
-    try:
-        for chunk in chunks:
-            parser.Parse(chunk, False)
-            yield
-        parser.Parse(b"", True)
-        yield
-    except expat.ExpatError as error:
-        raise NoText(f"its XML is damaged at line {error.lineno:,}", _KEPT) from None
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
+        """Return the text; ``structure_info`` says root, depth and elements, the outline what stands under the root."""
+        extracted = Extracted(parts=None)
+        extracted.parts = _parts(extracted, read_text(source, hints.charset))
+        return extracted
 
 
-def attribute(attributes: Mapping[str, str], name: str) -> str:
-    """Return an attribute whatever its prefix is, "" if there is none."""
-    for key, value in attributes.items():
-        if key == name or key.endswith(f":{name}"):
-            return value
-    return ""
+def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
+    elements = _Elements()
+    for chunk in chunks:
+        text = _BETWEEN_TAGS.sub(_with_line_end, chunk) if _has_long_line(chunk) else chunk
+        elements.feed(text)
+        yield Part(text)
+    extracted.structure_info = elements.summary()
+    extracted.outline = elements.children
 
 
-class FirstTexts:
-    """Keeps the first text of each element by its name: enough for metadata, which are elements side by side."""
+def _has_long_line(text: str) -> bool:
+    return any(len(line) > _LONG_LINE for line in text.split("\n"))
+
+
+def _with_line_end(found: re.Match[str]) -> str:
+    return ">\n" if found[0][0] == ">" else found[0]
+
+
+class _Stop(Exception):
+    """Enough was seen: what follows is not to be parsed."""
+
+
+class _Elements:
+    """Counts elements while the text passes."""
 
     def __init__(self) -> None:
-        self.found: dict[str, str] = {}
-        self._open: list[str] = []
+        self._parser = expat.ParserCreate("utf-8")
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.StartDoctypeDeclHandler = self._doctype
+        self._counts: Counter[str] = Counter()
+        self._root = ""
+        self._depth = self._deepest = 0
+        self._ended = ""
+        self.children: list[Heading] = []
 
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:  # noqa: ARG002 - metadata stand in the text
-        """Open an element."""
-        self._open.append(name)
+    def feed(self, text: str) -> None:
+        """Count what is in the next piece of the text, unless there was a reason to stop."""
+        if self._ended:
+            return
+        try:
+            self._parser.Parse(text.encode("utf-8", "replace"), False)
+        except _Stop as stop:
+            self._ended = str(stop)
+        except expat.ExpatError:
+            self._ended = "not well-formed"
 
-    def end(self, name: str) -> None:  # noqa: ARG002 - expat has checked that it is the open one
-        """Close it."""
-        self._open.pop()
+    def summary(self) -> str:
+        """Return root, depth and the most frequent elements in one line."""
+        common = ", ".join(f"{clip(name, 60)} {count:,}" for name, count in self._counts.most_common(_SHOWN_NAMES))
+        told = (
+            [f"root {clip(self._root, 60)}, depth {self._deepest:,}, {self._counts.total():,} elements: {common}"]
+            if self._root
+            else []
+        )
+        return "; ".join([*told, *([self._ended] if self._ended else [])])
 
-    def text(self, data: str) -> None:
-        """Keep the text of the open element."""
-        if self._open and data.strip():
-            self.found.setdefault(self._open[-1], data.strip())
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._root = self._root or name
+        self._depth += 1
+        self._deepest = max(self._deepest, self._depth)
+        if self._depth > _MAX_DEPTH:
+            raise _Stop(f"nested more than {_MAX_DEPTH:,} deep")
+        if name in self._counts or len(self._counts) < _MAX_NAMES:
+            self._counts[name] += 1
+        if self._depth == 2 and len(self.children) < _MAX_CHILDREN:
+            label = attributes.get("id") or attributes.get("name") or ""
+            self.children.append(Heading(f"{name} {label}".strip(), 1, "lines", self._parser.CurrentLineNumber))
 
+    def _end(self, _name: str) -> None:
+        self._depth -= 1
 
-def _refuse_doctype(*_: object) -> None:
-    raise NoText("it declares a document type, which is not read: entities could expand without end", _KEPT)
+    def _doctype(self, *_: object) -> None:
+        raise _Stop("not counted further, because it has a document type declaration")
