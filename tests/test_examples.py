@@ -1,0 +1,121 @@
+"""The examples run, and the hosts' configurations start the server that they name."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import tomllib
+from collections.abc import Generator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fetchstash.cli._operating import serve
+from fetchstash.config import load
+from tests.loopback import Site
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+HOSTS = sorted((EXAMPLES / "hosts").iterdir())
+BOOK = "".join(f"## Chapter {n}\n\nThe answer to question {n} is {n * 3}.\n\n" for n in range(1, 2_001))
+
+
+def run(name: str, *arguments: str) -> str:
+    folder = Path(sys.executable).parent
+    env = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+    command = [sys.executable, "-P", str(EXAMPLES / name), *arguments]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def flags(site: Site, tmp_path: Path) -> list[str]:
+    return ["--allow-host", f"127.0.0.1:{site.port}", "--no-respect-robots", "--folder", str(tmp_path / "store")]
+
+
+def test_the_agents_client_finds_the_place_and_reads_around_it(site: Site, flags: list[str]) -> None:
+    out = run("agent_client.py", site.put("/book.md", BOOK, "text/markdown"), "question 1234 is", *flags)
+    assert "The answer to question 1234 is 3702." in out
+    assert "## Chapter 1234\n" in out
+
+
+def test_the_library_works_without_mcp(site: Site, tmp_path: Path) -> None:
+    url = site.put("/book.md", BOOK, "text/markdown")
+    settings = [f"store.folder={tmp_path / 'store'}", f"fetch.allow_hosts=127.0.0.1:{site.port}", "fetch.respect_robots=false"]
+    out = run("library.py", url, "question 1234", *settings)
+    assert "The answer to question 1234 is 3702." in out
+
+
+class FakeModel(BaseHTTPRequestHandler):
+    """A model that fetches, greps for what it was asked, and answers with the line that it found."""
+
+    seen: list[dict[str, Any]]
+    url: str
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.seen.append(asked)
+        results = [message["content"] for message in asked["messages"] if message["role"] == "tool"]
+        match len(results):
+            case 0:
+                answer = self.calling("fetch_content", url=self.url, maxChars=1_000)
+            case 1:
+                answer = self.calling("artifact_grep", artifact_ref=self.url, pattern="question 777 is", context=0)
+            case _:
+                answer = {"role": "assistant", "content": f"It says: {results[-1].splitlines()[3]}"}
+        body = json.dumps({"choices": [{"message": answer}]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def calling(self, name: str, **arguments: object) -> dict[str, object]:
+        call = {"id": f"call-{name}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
+        pass
+
+
+@pytest.fixture
+def model() -> Generator[str]:
+    FakeModel.seen = []
+    server = HTTPServer(("127.0.0.1", 0), FakeModel)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+    thread.join(5)
+
+
+def test_the_agents_loop_answers_out_of_a_long_document_in_a_small_context(site: Site, flags: list[str], model: str) -> None:
+    FakeModel.url = site.put("/book.md", BOOK, "text/markdown")
+    out = run("agent_loop.py", model, "What is the answer to question 777?", *flags)
+    assert "The answer to question 777 is 2331." in out
+    assert len(FakeModel.seen) == 3
+    assert len(json.dumps(FakeModel.seen[-1]["messages"])) < len(BOOK) / 20
+
+
+@pytest.mark.parametrize("path", HOSTS, ids=lambda path: path.stem)
+def test_a_hosts_configuration_names_flags_and_a_profile_that_are_there(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    data = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    servers = data.get("mcpServers") or data.get("servers") or data["mcp_servers"]
+    entry = servers["fetchstash"]
+    assert entry["command"].endswith("/scripts/run")
+    command, *given = entry["args"]
+    assert command == "serve"
+    context = serve.make_context("serve", list(given))
+    profile = context.params["setting__views__profile"]
+    assert profile.replace("-", "_") in path.stem
+    assert load({"views.profile": profile}).profile == profile
+
+
+def test_the_script_that_hosts_start_is_installed() -> None:
+    assert shutil.which("fetchstash", path=str(Path(sys.executable).parent))
