@@ -50,13 +50,16 @@ def command() -> str:
 
 
 @asynccontextmanager
-async def started(site: Site, *flags: str) -> AsyncGenerator[Client]:
-    """Start the command as a host does, over stdio, allowed to fetch from ``site`` and to keep things in a passing folder alone."""
+async def started(site: Site, *flags: str, mode: str = "auto") -> AsyncGenerator[Client]:
+    """Start the command as a host does, over stdio, allowed to fetch from ``site`` and to keep things in a passing folder alone.
+
+    ``mode`` is the protocol era that the client asks for, as mcp's Client has it.
+    """
     with tempfile.TemporaryDirectory(prefix="fetchstash-demo-", ignore_cleanup_errors=True) as folder:
         store = str(Path(folder, "store"))
         # The null device is an empty settings file: the user's own has no say here.
         arguments = ["serve", "--config", os.devnull, "--folder", store, "--ephemeral", "--allow-host", f"127.0.0.1:{site.port}"]
-        async with Client(StdioServerParameters(command=command(), args=[*arguments, *flags], cwd=folder)) as client:
+        async with Client(StdioServerParameters(command=command(), args=[*arguments, *flags], cwd=folder), mode=mode) as client:
             yield client
 
 
