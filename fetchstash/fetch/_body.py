@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 PAST_DEADLINE = "the deadline passed before its end"
 _BATCH_BYTES = 256 * 1024  # what one trip to a worker thread is worth
+_SMALL_CHUNK_BYTES = 16 * 1024
 _YIELD_SECONDS = 0.01  # tiny chunks that lie in one buffer would hold the loop for as long as there are some
 _TINY_CHUNKS = 50_000
 _TINY_CHUNK_BYTES = 16
@@ -42,7 +43,8 @@ class BodyReader:
         self._spool = spool
         self._max_wire = limits.max_wire_bytes
         self._threads = threads
-        self._batch = bytearray()
+        self._batch: list[bytes] = []
+        self._batched = 0
         self.incomplete = ""
 
     async def read(self, deadline: float, progress: Progress | None) -> None:
@@ -73,7 +75,8 @@ class BodyReader:
         chunks = tiny = 0
         yielded_at = time.monotonic()
         async for chunk in self._exchange.chunks():
-            self._batch += chunk
+            self._batch.append(chunk)
+            self._batched += len(chunk)
             received = self._exchange.received
             if received > self._max_wire:
                 raise too_large("wire", self._max_wire)
@@ -82,7 +85,7 @@ class BodyReader:
             if tiny > _TINY_CHUNKS and tiny * 2 > chunks:
                 self.incomplete = "it came in needlessly tiny chunks"
                 return
-            if len(self._batch) >= _BATCH_BYTES:
+            if self._batched >= _BATCH_BYTES:
                 await self._write()
             now = time.monotonic()
             if now - yielded_at > _YIELD_SECONDS:
@@ -93,7 +96,9 @@ class BodyReader:
     async def _write(self) -> None:
         """Decode and write the batch in a worker thread, some milliseconds at a time, so that a cancellation is soon heard."""
         if self._batch:
-            batch, self._batch = bytes(self._batch), bytearray()
+            # Small chunks go as one; joining large ones would copy the whole body once more.
+            batch = [b"".join(self._batch)] if self._batched < _SMALL_CHUNK_BYTES * len(self._batch) else self._batch
+            self._batch, self._batched = [], 0
             more = await anyio.to_thread.run_sync(partial(self._spool.put, batch), limiter=self._threads)
             while more:
                 more = await anyio.to_thread.run_sync(self._spool.go_on, limiter=self._threads)

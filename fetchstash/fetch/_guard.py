@@ -22,6 +22,8 @@ from fetchstash.fetch._url import Target
 
 _NEXT_ATTEMPT_SECONDS = 0.25  # RFC 8305, section 5: the Connection Attempt Delay
 _MAX_ATTEMPTS = 6
+# As much as asyncio reads at a time. httpcore2 asks for a quarter of it, and what is over would be copied three times.
+_BODY_READ_BYTES = 256 * 1024
 
 Dial = Callable[[Address], Awaitable[httpcore2.AsyncNetworkStream]]
 
@@ -52,6 +54,8 @@ class GuardedStream(httpcore2.AsyncNetworkStream):
                     "Ask the operator to raise fetch.max_header_bytes, or fetch another page.",
                 )
             max_bytes = min(max_bytes, self._head_left)
+        else:
+            max_bytes = _BODY_READ_BYTES
         data = await self._inner.read(max_bytes, timeout)
         self.received += len(data)
         if self._head_left is not None:

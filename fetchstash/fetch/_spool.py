@@ -3,7 +3,7 @@
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fetchstash.errors import StoreError, TooLarge
@@ -41,10 +41,10 @@ class Spool:
         """Return the SHA-256 of what was written, in hexadecimal."""
         return self._hash.hexdigest()
 
-    def put(self, data: bytes) -> bool:
-        """Begin to decode and write ``data``; say whether ``go_on`` has more to do. Raises as ``go_on`` does."""
-        self._taken += len(data)
-        self._pending = self._decoded(data)
+    def put(self, batch: Sequence[bytes]) -> bool:
+        """Begin to decode and write a batch; say whether ``go_on`` has more to do. Raises as ``go_on`` does."""
+        self._taken += sum(map(len, batch))
+        self._pending = self._decoded(batch)
         return self.go_on()
 
     def go_on(self) -> bool:
@@ -71,8 +71,8 @@ class Spool:
         self._file.close()
         self.path.unlink(missing_ok=True)
 
-    def _decoded(self, data: bytes) -> Iterator[bytes]:
-        pieces: Iterator[bytes] = iter((data,))
+    def _decoded(self, batch: Sequence[bytes]) -> Iterator[bytes]:
+        pieces = iter(batch)
         for stage in range(len(self._decoders)):
             pieces = self._stage(stage, pieces)
         return pieces

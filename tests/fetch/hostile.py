@@ -17,6 +17,7 @@ from contextlib import suppress
 from functools import cache, partial
 from itertools import chain, repeat
 from pathlib import Path
+from typing import Any
 
 MIB = 2**20
 BLOCK = 16 * MIB  # of zeros; bombs repeat one block of it
@@ -108,7 +109,7 @@ def serve(size: int = 10 * 2**30) -> tuple[int, Callable[[], None]]:
     return server.getsockname()[1], stop
 
 
-async def measure(url: str, count: int, deadline: float) -> dict[str, object]:
+async def measure(url: str, count: int, deadline: float) -> dict[str, Any]:
     """Fetch ``url`` ``count`` times at once; say how long it took, what it took, and how it ended."""
     import anyio
 
@@ -160,14 +161,14 @@ async def measure(url: str, count: int, deadline: float) -> dict[str, object]:
     }
 
 
-def measured(port: int, path: str, count: int = 1, deadline: float = 60) -> dict[str, object]:
+def measured(port: int, path: str, count: int = 1, deadline: float = 60) -> dict[str, Any]:
     """Run ``measure`` in a process of its own."""
     import subprocess
 
     root = str(Path(__file__).parents[2])
     command = [sys.executable, "-P", __file__, f"http://127.0.0.1:{port}{path}", str(count), str(deadline)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONPATH": root})
-    result: dict[str, object] = json.loads(done.stdout)
+    result: dict[str, Any] = json.loads(done.stdout)
     return result
 
 

@@ -47,7 +47,7 @@ def run_lab(rows: Iterable[Row], python: str = sys.executable) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rows.json")
         path.write_text(json.dumps(list(rows)))
-        command = [*_NAMESPACE, python, "-P", str(Path(__file__)), str(path)]
+        command = [*_NAMESPACE, str(Path(python).absolute()), "-P", str(Path(__file__)), str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=folder)
     if done.returncode:
         raise RuntimeError(done.stderr)

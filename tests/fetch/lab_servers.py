@@ -107,6 +107,8 @@ class Certificates:
     def __init__(self, authority: trustme.CA) -> None:
         self._issuer = x509.load_pem_x509_certificate(authority.cert_pem.bytes())
         self._issuer_key = serialization.load_pem_private_key(authority.private_key_pem.bytes(), None)
+        issuer_id = self._issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+        self._issuer_id = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer_id)
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._contexts: dict[str, ssl.SSLContext] = {}
         self._lock = threading.Lock()
@@ -140,6 +142,7 @@ class Certificates:
             .not_valid_before(now - timedelta(days=1))
             .not_valid_after(now + timedelta(days=1))
             .add_extension(x509.SubjectAlternativeName([identity]), critical=True)
+            .add_extension(self._issuer_id, critical=False)  # Python 3.13 and later insist on it
             .sign(self._issuer_key, hashes.SHA256())
         )
         key = self._key.private_bytes(

