@@ -11,6 +11,8 @@ WIDTH = 160
 # Deeper levels are not indented further: a million brackets would become a square of blanks.
 _MAX_INDENT = 40
 _BATCH_LINES = 4_096
+# What is nested deeper goes over several lines, be it ever so short: only hostile files are, and looking ahead costs time.
+_MAX_DEPTH_ON_A_LINE = 16
 
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 # What stays (with single spaces inside), and white space that falls away.
@@ -107,16 +109,18 @@ def _end_of_small(text: str, at: int) -> int:
         return scalar.end() if scalar else 0
     limit = at + WIDTH
     shallow = _SHALLOW.match(text, at, limit)
-    return shallow.end() if shallow else _end_of_container(text, at, limit)
+    return shallow.end() if shallow else _end_of_container(text, at, limit, _MAX_DEPTH_ON_A_LINE)
 
 
-def _end_of_container(text: str, at: int, limit: int) -> int:
-    """Return where the container at ``at`` ends, 0 if not before ``limit``."""
+def _end_of_container(text: str, at: int, limit: int, deepest: int) -> int:
+    """Return where the container at ``at`` ends, 0 if not before ``limit`` or if it is nested deeper than ``deepest``."""
     depth = 0
     for found in _BRACKET.finditer(text, at, limit):
         mark = found[0]
         if mark in {"{", "["}:
             depth += 1
+            if depth > deepest:
+                return 0
         elif mark in {"}", "]"}:
             depth -= 1
             if not depth:
@@ -138,7 +142,7 @@ def find_keys(text: str, most: int) -> list[tuple[str, int]]:
         counted = key.start(1)
         keys.append((key[1], line))
         value = _SHALLOW.match(text, key.end()) or _SCALAR.match(text, key.end())
-        end = value.end() if value else _end_of_container(text, key.end(), len(text))
+        end = value.end() if value else _end_of_container(text, key.end(), len(text), len(text))
         mark = _AFTER.match(text, end)
         if not end or mark is None or mark[1] != ",":
             break

@@ -15,7 +15,9 @@ _MARK = re.compile(
     r"|^(?P<setext>[^\s#>`~|*+-][^\n]*)\n {0,3}(?P<line>=+|-+)[ \t]*$",
     re.MULTILINE,
 )
-_FRONT_TITLE = re.compile(r"\A---[ \t]*\n(?:.*\n)*?title:[ \t]*[\"']?(.*?)[\"']?[ \t]*\n")
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*\n")
+_FRONT_TITLE = re.compile(r"^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$", re.MULTILINE)
+_FRONT_REACH = 16_384
 
 
 class MarkdownHandler:
@@ -38,10 +40,11 @@ def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
     fence = ""
     sections = 0
     for number, chunk in enumerate(chunks):
-        front = _FRONT_TITLE.match(chunk[:4_096]) if number == 0 else None
-        if front:
-            extracted.title = front[1]
-        headings, fence = find_headings(chunk, fence)
+        front = _FRONT_MATTER.match(chunk[:_FRONT_REACH]) if number == 0 else None
+        title = _FRONT_TITLE.search(front[0]) if front else None
+        if title:
+            extracted.title = title[1]
+        headings, fence = find_headings(chunk, fence, front.end() if front else 0)
         sections += len(headings)
         if not extracted.title and headings:
             extracted.title = headings[0].title
@@ -49,14 +52,14 @@ def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
     extracted.structure_info = f"{sections:,} headings" if sections else ""
 
 
-def find_headings(text: str, fence: str = "") -> tuple[list[Heading], str]:
-    """Return the headings of ``text``, lines counted from 1, and the fence that is still open at its end ("" if none).
+def find_headings(text: str, fence: str = "", start: int = 0) -> tuple[list[Heading], str]:
+    """Return the headings of ``text`` from ``start`` on, lines counted from 1, and the fence that is open at its end ("" if none).
 
     ``fence`` is the one that is open at its beginning: what stands inside of code is no heading.
     """
     headings: list[Heading] = []
     line, counted = 1, 0
-    for mark in _MARK.finditer(text):
+    for mark in _MARK.finditer(text, start):
         if mark["fence"]:
             if not fence:
                 fence = mark["fence"]

@@ -1,0 +1,141 @@
+"""Tables of text: one row a line, whatever stands in the cells."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fetchstash import tokens
+from fetchstash.errors import OutOfRange
+from fetchstash.handlers import Decision, Extracted, ExtractLimits, Hints, PartText, WorkerPool
+from fetchstash.handlers._csv import CsvHandler
+from fetchstash.handlers._csv_dialect import cell_type, find_dialect
+from fetchstash.views import PreviewLimits
+
+Read = Callable[..., tuple[Extracted, str]]
+Save = Callable[[bytes], Path]
+
+UNCLOSED = 'a,b\n1,"open\n' + "3,4\n" * 2_000
+PEOPLE = "name,age,town\nann,3,ulm\nbob,4,bonn\ncy,5,kiel\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "delimiter", "header"),
+    [
+        pytest.param(["a,b", "1,2"], ",", True, id="commas"),
+        pytest.param(["a;b", "1,5;2,5"], ";", True, id="semicolons with decimal commas"),
+        pytest.param(["a\tb", "1\t2"], "\t", True, id="tabs"),
+        pytest.param(["a|b|c", "1|2|3"], "|", True, id="pipes"),
+        pytest.param(["1,2", "3,4"], ",", False, id="no header: numbers"),
+        pytest.param(["2024-01-01,x", "2024-01-02,y"], ",", False, id="no header: a date"),
+        pytest.param(['"a,b",c', '"1,2",3'], ",", True, id="commas inside of quotes"),
+        pytest.param(["only", "one"], ",", True, id="one column"),
+        pytest.param(["12:30,a", "12:31,b", "12:32,c"], ",", True, id="times are no columns"),
+        pytest.param(["x,x,x", "x,x,x"], ",", False, id="no header: it repeats itself"),
+    ],
+)
+def test_the_dialect_is_found(lines: list[str], delimiter: str, *, header: bool) -> None:
+    found = find_dialect(lines)
+    assert (found.delimiter, found.header) == (delimiter, header)
+
+
+def test_quotes_do_not_slow_the_dialect_down() -> None:
+    assert find_dialect(['"' * 65_536] * 3).delimiter == ","
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind"),
+    [
+        ("3", "integer"), ("-1,234,567", "integer"), ("3.5", "number"), ("1e-9", "number"), ("12 %", "text"), ("12%", "number"),
+        ("2024-01-02", "date"), ("2024-01-02T03:04:05Z", "date"), ("1.2.2024", "date"), ("yes", "boolean"), ("", "empty"), ("x", "text"),
+    ],
+)  # fmt: skip
+def test_a_cell_has_a_type(cell: str, kind: str) -> None:
+    assert cell_type(cell) == kind
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        pytest.param(PEOPLE, PEOPLE, id="as it is"),
+        pytest.param(PEOPLE.replace("\n", "\r\n"), PEOPLE, id="line ends of Windows"),
+        pytest.param("a,b\n1,2\n\n\n3,4", "a,b\n1,2\n3,4\n", id="empty lines and no last line end"),
+        pytest.param('a,b\n1,"two\nlines"\n3,4\n', 'a,b\n1,"two⏎lines"\n3,4\n', id="a line feed in a cell"),
+        pytest.param('a,b\n1,"x""\ny"""\n3,4\n', 'a,b\n1,"x""⏎y"""\n3,4\n', id="a line feed beside escaped quotes"),
+        pytest.param('a,b\n1,5" disk\n3,4\n', 'a,b\n1,5" disk\n3,4\n', id="a mark of inches"),
+        pytest.param(UNCLOSED, UNCLOSED, id="a quote that nothing closes"),
+        pytest.param("sep=;\na;b\n1;2\n", "sep=;\na;b\n1;2\n", id="Excel's separator line"),
+        pytest.param("", "", id="empty"),
+    ],
+)
+def test_a_row_is_a_line(read: Read, source: str, text: str) -> None:
+    assert read(CsvHandler(), source.encode())[1] == text
+
+
+def test_the_facts_say_rows_columns_and_types(read: Read) -> None:
+    found, _ = read(CsvHandler(), PEOPLE.encode())
+    assert (found.rows, found.columns) == (3, 3)
+    assert found.structure_info == "3 rows × 3 columns (comma): name text, age integer, town text"
+    assert found.preview == f"3 rows × 3 columns\n{PEOPLE.rstrip()}"
+
+
+def test_a_preview_shows_both_ends_within_its_tokens(read: Read) -> None:
+    source = "id,name\n" + "".join(f"{i},name {i}\n" for i in range(1, 5_001))
+    found, _ = read(CsvHandler(), source.encode())
+    lines = found.preview.split("\n")
+    assert lines[:3] == ["5,000 rows × 2 columns", "id,name", "1,name 1"]
+    assert any(line.startswith("… 4,9") and line.endswith("more rows …") for line in lines)
+    assert lines[-1] == "5000,name 5000"
+    assert tokens.count(found.preview).tokens <= 300
+
+
+def test_a_preview_of_a_wide_table_shows_its_first_columns(read: Read) -> None:
+    wide = ",".join(f"column{i}" for i in range(400))
+    found, _ = read(CsvHandler(), f"{wide}\n{wide}\n{','.join(['1'] * 400)}\n".encode())
+    assert found.preview.startswith("2 rows × 400 columns, the first ")
+    assert tokens.count(found.preview).tokens <= 300
+
+
+@pytest.mark.parametrize(("rows", "shown"), [(5, 5), (6, 6), (7, 6)], ids=["-1", "the limit", "+1"])
+def test_a_preview_keeps_to_its_rows(read: Read, rows: int, shown: int) -> None:
+    limits = ExtractLimits(preview=PreviewLimits(rows_head=4, rows_tail=2))
+    found, _ = read(CsvHandler(), ("a,b\n" + "1,2\n" * rows).encode(), limits)
+    assert found.preview.count("1,2") == shown
+    assert ("more rows" in found.preview) is (rows > shown)
+
+
+@pytest.mark.parametrize(("columns", "shown"), [(2, 2), (3, 3), (4, 3)], ids=["-1", "the limit", "+1"])
+def test_a_preview_keeps_to_its_columns(read: Read, columns: int, shown: int) -> None:
+    limits = ExtractLimits(preview=PreviewLimits(max_columns=3))
+    found, _ = read(CsvHandler(), (",".join("abcd"[:columns]) + "\n" + ",".join("1234"[:columns]) + "\n").encode(), limits)
+    assert found.preview.split("\n")[1] == ",".join("abcd"[:shown])
+
+
+@pytest.mark.parametrize(("length", "cut"), [(9, False), (10, False), (11, True)], ids=["-1", "the limit", "+1"])
+def test_a_preview_keeps_to_its_cells(read: Read, length: int, *, cut: bool) -> None:
+    limits = ExtractLimits(preview=PreviewLimits(max_cell_length=10))
+    found, _ = read(CsvHandler(), f"a,b\n1,{'x' * length}\n".encode(), limits)
+    assert ("…" in found.preview) is cut
+
+
+def test_columns_are_chosen_by_name_or_number(save: Save) -> None:
+    source = save(PEOPLE.encode())
+    found = CsvHandler().part(source, "town,1", "rows", 2, 3, "text", ExtractLimits())
+    assert found == PartText("town,name\nbonn,bob\nkiel,cy\n", 3)
+    with pytest.raises(OutOfRange, match="There is no column 'country'"):
+        CsvHandler().part(source, "country", "rows", None, None, "text", ExtractLimits())
+
+
+@pytest.mark.anyio
+async def test_a_row_is_found_by_its_line(tmp_path: Path) -> None:
+    source = tmp_path / "big.csv"
+    source.write_text("sep=,\nid,name\n" + "".join(f'{i},"name\n{i}"\n' if i % 10 == 0 else f"{i},x\n" for i in range(1, 100_001)))
+    pool = WorkerPool()
+    found = await pool.extract(source, Decision("csv", "text/csv", "", "mime", (), mismatch=False), Hints(), tmp_path)
+    await pool.aclose()
+    assert found.text is not None
+    (table,) = found.ranges.tables
+    assert (table.first_line, table.rows, table.columns, found.lines) == (3, 100_000, 2, 100_002)
+    lines = found.text.read_text(encoding="utf-8").split("\n")
+    assert lines[table.first_line + 77_777 - 2] == "77777,x"
+    assert lines[table.first_line + 77_780 - 2] == '77780,"name⏎77780"'

@@ -1,0 +1,193 @@
+"""JSON: on lines, as spelled, with its shape, and any value by pointer or path."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from fetchstash import tokens
+from fetchstash.errors import BadArgument, NoText, OutOfRange
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartText
+from fetchstash.handlers._json import JsonHandler, JsonLinesHandler
+from fetchstash.handlers._json_layout import WIDTH, find_keys, has_long_lines, lay_out
+from fetchstash.handlers._json_shape import preview
+from fetchstash.views import PreviewLimits
+
+Read = Callable[..., tuple[Extracted, str]]
+Save = Callable[[bytes], Path]
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=60,
+)
+
+
+@given(values, st.sampled_from([None, 1, 4]), st.booleans())
+def test_laying_out_changes_no_value(value: Any, indent: int | None, ascii_only: bool) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+    assert json.loads("".join(lay_out(text))) == value
+
+
+@given(st.text(alphabet='{}[]",:\\ \n1ax'))
+def test_laying_out_loses_nothing_of_what_is_no_json(text: str) -> None:
+    assert "".join("".join(lay_out(text)).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(("length", "on_one_line"), [(WIDTH - 1, True), (WIDTH, True), (WIDTH + 1, False)])
+def test_a_value_stands_on_one_line_if_it_fits(length: int, *, on_one_line: bool) -> None:
+    record = '{"a":"' + "x" * (length - 8) + '"}'
+    assert len(record) == length
+    lines = "".join(lay_out(f"[{record},{record}]")).splitlines()
+    assert (lines[1] == f"  {record},") is on_one_line
+
+
+def test_small_values_stand_on_one_line_however_deep_they_are_nested() -> None:
+    record = '{"a":[[[[[{"b":{"c":[[]]}}]]]]]}'
+    assert f"  {record},\n" in "".join(lay_out(f"[{record},{record},{'1,' * 200}1]"))
+
+
+def test_numbers_and_strings_keep_their_spelling() -> None:
+    text = '{"a":1.10,"b":1E5,"c":-0,"d":123456789012345678901234567890,"e":"\\u00e9\\/","f":[' + "1.0," * 60 + "2.50]}"
+    laid_out = "".join(lay_out(text))
+    for spelling in ('"a": 1.10,', '"b": 1E5,', '"c": -0,', "123456789012345678901234567890,", '"\\u00e9\\/"', "  2.50\n"):
+        assert spelling in laid_out
+
+
+@pytest.mark.parametrize("depth", [1_000, 100_000])
+def test_deep_nesting_costs_no_stack_and_no_square_of_blanks(depth: int) -> None:
+    laid_out = "".join(lay_out("[" * depth + "]" * depth))
+    assert len(laid_out) < depth * 2 * 45
+
+
+def test_a_document_of_short_lines_is_kept_as_it_is(read: Read) -> None:
+    source = '{\n    "b" : 1.10,\n\n  "a": [ 1,2 ]\n}\n'
+    found, text = read(JsonHandler(), source.encode())
+    assert text == source
+    assert not has_long_lines(text)
+    assert found.structure_info == "object of 2 keys: b, a"
+
+
+def test_the_outline_names_the_keys_and_their_lines(save: Save) -> None:
+    value = {"meta": {"v": 1}, "items": [{"id": i, "note": "x" * 20} for i in range(9_000)], "ta\u0301il": "x"}
+    found = JsonHandler().extract(save(json.dumps(value).encode()), Hints(), ExtractLimits())
+    text = ""
+    headings: list[tuple[str, int]] = []
+    for part in found.parts or ():
+        headings += [(h.title, h.start + text.count("\n")) for h in part.headings]
+        text += part.text
+    assert [title for title, _ in headings] == ["meta", "items", "ta\u0301il"]
+    for title, line in headings:
+        assert text.split("\n")[line - 1].lstrip().startswith(json.dumps(title))
+    assert json.loads(text) == value
+
+
+def test_keys_are_found_in_text_that_is_kept() -> None:
+    text = json.dumps({"a": 1, "b": [1, [2, [3, [4, [5]]]]], "c": {"d": "}"}}, indent=1)
+    found = find_keys(text, 100)
+    assert [key for key, _ in found] == ['"a"', '"b"', '"c"']
+    assert [text.split("\n")[line - 1].strip()[:3] for _, line in found] == ['"a"', '"b"', '"c"']
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        pytest.param("/items/1/name", '"two"\n', id="a pointer"),
+        pytest.param("/a~1b", "1\n", id="a pointer with a slash in a key"),
+        pytest.param("/m~0n", "8\n", id="a pointer with a tilde in a key"),
+        pytest.param("/", '"empty"\n', id="the empty key"),
+        pytest.param("items", '[{"name": "one", "n": 1.10}, {"name": "two", "n": 2}]\n', id="a key of the outline"),
+        pytest.param("$.items[0]", '{"name": "one", "n": 1.10}\n', id="a path to one value"),
+        pytest.param("$.items[*].name", '["one", "two"]\n', id="a path to several values"),
+        pytest.param("$.items[?@.n > 1.5].name", '["two"]\n', id="a path with a filter"),
+        pytest.param("$..n", "[1.10, 2]\n", id="descendants"),
+    ],
+)
+def test_a_part_is_found_by_pointer_or_path(save: Save, path: str, expected: str) -> None:
+    source = save(b'{"items": [{"name": "one", "n": 1.10}, {"name": "two", "n": 2}], "a/b": 1, "m~n": 8, "": "empty"}')
+    assert JsonHandler().part(source, path, "lines", None, None, "text", ExtractLimits()).text == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        pytest.param("/items/9", OutOfRange, id="past the end"),
+        pytest.param("/items/01", OutOfRange, id="an index with a leading zero"),
+        pytest.param("/items/-1", OutOfRange, id="a negative index"),
+        pytest.param("/none", OutOfRange, id="a key that is not there"),
+        pytest.param("/items/0/0", OutOfRange, id="a step into a number"),
+        pytest.param("$.none", OutOfRange, id="a path that matches nothing"),
+        pytest.param("$.a[", BadArgument, id="a broken path"),
+    ],
+)
+def test_a_part_that_is_not_there_is_one_clear_line(save: Save, path: str, error: type[Exception]) -> None:
+    with pytest.raises(error) as raised:
+        JsonHandler().part(save(b'{"items": [1]}'), path, "lines", None, None, "text", ExtractLimits())
+    assert "\n" not in str(raised.value)
+
+
+def test_lines_of_a_part_are_counted_inside_of_it(save: Save) -> None:
+    source = save(json.dumps({"items": [{"id": i, "t": "x" * 50} for i in range(100)]}).encode())
+    found = JsonHandler().part(source, "/items", "lines", 78, 79, "text", ExtractLimits())
+    assert found == PartText("".join(f'  {{"id": {i}, "t": "{"x" * 50}"}},\n' for i in (76, 77)), 102)
+
+
+def test_what_is_not_valid_json_is_kept_and_has_no_paths(read: Read, save: Save) -> None:
+    source = '{\n  // a comment\n  "a": 1, "b": "' + "x" * 300 + '",\n}\n'
+    found, text = read(JsonHandler(), source.encode())
+    assert (text, found.structure_info) == (source, "not valid JSON")
+    with pytest.raises(NoText):
+        JsonHandler().part(save(source.encode()), "/a", "lines", None, None, "text", ExtractLimits())
+
+
+@given(values)
+def test_a_preview_costs_at_most_300_tokens(value: Any) -> None:
+    assert tokens.count(preview(value, PreviewLimits())).tokens <= 300
+
+
+def test_a_preview_is_the_shape_and_a_valid_sample() -> None:
+    rng = random.Random(1)
+    value = {"total": 3_000, "items": [{"id": i, "tag": rng.choice(["a", None]), "geo": {"lat": 1.5}} for i in range(3_000)]}
+    found = preview(value, PreviewLimits())
+    assert found.startswith("object\n  total: integer\n  items: array of 3,000 objects\n    id: integer\n")
+    assert "\n    geo: object\n      lat: number\n" in found
+    sample = json.loads(found[found.index("{") :])
+    assert sample["total"] == 3_000
+    assert sample["items"][-1].endswith("more")
+
+
+@pytest.mark.parametrize(
+    ("limits", "value", "same"),
+    [
+        pytest.param(PreviewLimits(max_array_items=3), [1, 2], True, id="array items -1"),
+        pytest.param(PreviewLimits(max_array_items=3), [1, 2, 3], True, id="array items"),
+        pytest.param(PreviewLimits(max_array_items=3), [1, 2, 3, 4], False, id="array items +1"),
+        pytest.param(PreviewLimits(max_object_keys=3), {"a": 1, "b": 2}, True, id="object keys -1"),
+        pytest.param(PreviewLimits(max_object_keys=3), {"a": 1, "b": 2, "c": 3}, True, id="object keys"),
+        pytest.param(PreviewLimits(max_object_keys=3), {"a": 1, "b": 2, "c": 3, "d": 4}, False, id="object keys +1"),
+        pytest.param(PreviewLimits(max_nesting_depth=3), [[1]], True, id="depth -1"),
+        pytest.param(PreviewLimits(max_nesting_depth=3), [[[1]]], True, id="depth"),
+        pytest.param(PreviewLimits(max_nesting_depth=3), [[[[1]]]], False, id="depth +1"),
+    ],
+)
+def test_a_sample_keeps_to_its_limits(limits: PreviewLimits, value: Any, *, same: bool) -> None:
+    found = preview(value, limits)
+    sample = json.loads("\n".join(line for line in found.split("\n") if line[:1] in {"{", "["} or line[:1] in "]}"))
+    assert (sample == value) is same
+
+
+def test_json_lines_are_kept_one_a_line(read: Read) -> None:
+    found, text = read(JsonLinesHandler(), b'{"a": 1}\n\n{"a": 2, "b": "x"}\r\n{"a": null}')
+    assert text == '{"a": 1}\n{"a": 2, "b": "x"}\n{"a": null}\n'
+    assert (found.rows, found.structure_info) == (3, "3 records: a")
+    assert found.preview.startswith("3 records, objects\n  a: integer | null\n  b?: string\n")
+
+
+def test_a_record_of_json_lines_is_found_by_its_index(save: Save) -> None:
+    source = save(b'{"a": 1}\n{"a": 2}\nbroken\n')
+    assert JsonLinesHandler().part(source, "/1/a", "lines", None, None, "text", ExtractLimits()).text == "2\n"
+    assert JsonLinesHandler().part(source, "$[*].a", "lines", None, None, "text", ExtractLimits()).text == "[1, 2]\n"

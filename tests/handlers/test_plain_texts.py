@@ -1,0 +1,211 @@
+"""Text, logs, code, Markdown, YAML, TOML and XML: kept as written, with an outline."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from fetchstash import tokens
+from fetchstash.handlers import Extracted, ExtractLimits, Handler, Hints
+from fetchstash.handlers._binary import BinaryHandler
+from fetchstash.handlers._code import CodeHandler, find_symbols
+from fetchstash.handlers._markdown import MarkdownHandler, find_headings
+from fetchstash.handlers._text import TextHandler
+from fetchstash.handlers._xml import XmlHandler
+from fetchstash.handlers._yaml import YamlHandler
+from fetchstash.ranges import Heading
+
+Read = Callable[..., tuple[Extracted, str]]
+Save = Callable[[bytes], Path]
+
+
+def outline(handler: Handler, source: Path, hints: Hints) -> list[tuple[str, int, int]]:
+    """Return title, level and line of all headings, counted in the whole text."""
+    found = handler.extract(source, hints, ExtractLimits())
+    lines, headings = 0, list[tuple[str, int, int]]()
+    for part in found.parts or ():
+        headings += [(h.title, h.level, h.start + lines) for h in part.headings]
+        lines += part.text.count("\n")
+    return headings + [(h.title, h.level, h.start) for h in found.outline]
+
+
+def test_line_ends_become_line_feeds(read: Read) -> None:
+    assert read(TextHandler(), b"a\r\nb\rc\nd")[1] == "a\nb\nc\nd"
+
+
+def test_a_long_text_comes_in_parts_of_whole_lines(save: Save) -> None:
+    source = save(b"0123456789abcde\r\n" * 200_000)
+    parts = list(TextHandler().extract(source, Hints(), ExtractLimits()).parts or ())
+    assert len(parts) > 2
+    assert all(part.text.endswith("\n") for part in parts)
+    assert "".join(part.text for part in parts) == "0123456789abcde\n" * 200_000
+
+
+def test_one_long_line_is_kept_and_said_to_be_one(read: Read) -> None:
+    found, text = read(TextHandler(), b"x" * 3_000_000)
+    assert len(text) == 3_000_000
+    assert found.structure_info.endswith("characters")
+
+
+def test_a_log_shows_both_ends(read: Read) -> None:
+    lines = [f"2024-05-01 12:00:{i % 60:02} INFO event {i}" for i in range(10_000)]
+    found, _ = read(TextHandler(), "\n".join(lines).encode())
+    assert found.structure_info == "log of 10,000 lines"
+    assert found.preview.startswith(lines[0])
+    assert found.preview.endswith(lines[-1])
+    assert "more lines …" in found.preview
+    assert tokens.count(found.preview).tokens <= 300
+
+
+def test_prose_has_no_preview_but_its_beginning(read: Read) -> None:
+    assert read(TextHandler(), b"Dear reader,\n" * 100)[0].preview == ""
+
+
+MARKDOWN = """---
+title: "A title"
+---
+# One #
+text
+```python
+# a comment, no heading
+```
+~~~
+## no heading
+```
+~~~
+Two
+===
+Three
+-----
+- list
+- ---
+#hashtag
+   ### Four
+    # code
+"""
+
+
+def test_markdown_headings_are_found_and_code_is_not(save: Save) -> None:
+    source = save(MARKDOWN.encode())
+    found = MarkdownHandler().extract(source, Hints(), ExtractLimits())
+    assert outline(MarkdownHandler(), source, Hints()) == [("One", 1, 4), ("Two", 1, 13), ("Three", 2, 15), ("Four", 3, 20)]
+    list(found.parts or ())
+    assert found.title == "A title"
+
+
+def test_a_fence_stays_open_from_one_chunk_to_the_next() -> None:
+    first, fence = find_headings("# One\n````\n")
+    second, fence = find_headings("# code\n```\n````\n# Two\n", fence)
+    assert [h.title for h in first + second] == ["One", "Two"]
+    assert fence == ""
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "symbols"),
+    [
+        ("python", "import x\nclass A(B):\n    async def f(self):\n        pass\ndef g():\n", ["class A", "async def f", "def g"]),
+        ("javascript", "export class A {}\nasync function f() {}\nconst g = async (x) => x;\nlet h = 1;\n",
+         ["class A", "function f", "const g"]),
+        ("typescript", "export interface A {}\ntype B = string;\nenum C {}\n", ["interface A", "type B", "enum C"]),
+        ("go", "func (s *S) Get(id int) error {\ntype S struct {\nfunc main() {\n", ["func (s *S) Get", "type S", "func main"]),
+        ("rust", "pub(crate) async fn f() {\nimpl<T> Foo for Bar<T> {\nstruct S;\n", ["fn f", "impl<T> Foo for Bar<T", "struct S"]),
+        ("java", "public class A {\n    private static int f(int x) {\n        if (x) {\n", ["class A", "int f"]),
+        ("c", "#define MAX(a) a\nstatic int\nint main(int argc, char **argv)\n{\n    return f(x);\nstruct s {\n",
+         ["#define MAX", "int main", "struct s"]),
+        ("c++", "namespace n {\nclass A : B {\nvoid A::f() const {\n", ["namespace n", "class A", "void A::f"]),
+        ("ruby", "module M\n  class A\n    def f?\n", ["module M", "class A", "def f?"]),
+        ("shell", "f() {\nfunction g {\n", ["f()", "function g"]),
+        ("sql", "create table if not exists t (\nSELECT 1;\nCREATE OR REPLACE VIEW v AS\n",
+         ["create table if not exists t", "CREATE OR REPLACE VIEW v"]),
+        ("diff", "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n", ["diff --git a/x b/x", "+++ b/x"]),
+        ("brainfuck", "def f():\n", []),
+    ],
+)  # fmt: skip
+def test_symbols_are_found(language: str, source: str, symbols: list[str]) -> None:
+    assert [symbol.title for symbol in find_symbols(source, language)] == symbols
+
+
+def test_symbols_are_deeper_by_their_indent_and_stand_on_their_line() -> None:
+    assert find_symbols("class A:\n\n    def f(self):\n", "python") == [
+        Heading("class A", 1, "lines", 1),
+        Heading("def f", 2, "lines", 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("hints", "source"),
+    [
+        pytest.param(Hints(name="x.py"), b"def f():\n", id="by its name"),
+        pytest.param(Hints(url="https://example.org/x.py?raw=1"), b"def f():\n", id="by its URL"),
+        pytest.param(Hints(media_type="text/x-python"), b"def f():\n", id="by its media type"),
+        pytest.param(Hints(), b"#!/usr/bin/env -S python3.12\ndef f():\n", id="by its first line"),
+    ],
+)
+def test_the_language_of_code_is_known(save: Save, hints: Hints, source: bytes) -> None:
+    found = CodeHandler().extract(save(source), hints, ExtractLimits())
+    list(found.parts or ())
+    assert found.structure_info == "python, 1 symbols"
+
+
+def test_yaml_keys_are_found_and_blocks_of_text_are_not(save: Save) -> None:
+    source = save(b'a: 1\nb:\n  c: |\n    x: y\n  d: &x\n"e f": >-\n  no: key\n# g: 1\nurl: http://x\n')
+    found = [("a", 1, 1), ("b", 1, 2), ("c", 2, 3), ("d", 2, 5), ("e f", 1, 6), ("url", 1, 9)]
+    assert outline(YamlHandler(), source, Hints()) == found
+
+
+def test_toml_tables_are_found(save: Save) -> None:
+    source = save(b"[project]\nname = 'x'\nlist = [\n  1,\n]\n[[tool.a.b]]\n")
+    assert outline(YamlHandler(), source, Hints(media_type="application/toml")) == [("project", 1, 1), ("tool.a.b", 3, 6)]
+
+
+def test_xml_on_one_line_is_broken_between_its_tags_alone(read: Read) -> None:
+    source = "<r>" + "<a id='1'><b>x > y</b><!-- <c><d> --><e><![CDATA[<f><g>]]></e></a>" * 3 + "</r>"
+    found, text = read(XmlHandler(), source.encode())
+    assert text.replace("\n", "") == source
+    assert "\n<b>x > y</b><!-- <c><d> --><e><![CDATA[<f><g>]]></e></a>\n" in text
+    assert found.structure_info == "root r, depth 3, 10 elements: a 3, b 3, e 3, r 1"
+    assert [(h.title, text.split("\n")[h.start - 1][:2]) for h in found.outline] == [("a 1", "<a")] * 3
+
+
+def test_xml_of_short_lines_is_kept_as_it_is(read: Read) -> None:
+    source = "<r>\n  <a/><b/>\n</r>\n"
+    assert read(XmlHandler(), source.encode())[1] == source
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        pytest.param('<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><l>&b;</l>', "document type declaration", id="entities"),
+        pytest.param('<!DOCTYPE l SYSTEM "file:///etc/passwd"><l/>', "document type declaration", id="an external subset"),
+        pytest.param("<a>" * 100_000, "nested more than 1,000 deep", id="depth"),
+        pytest.param("<a><b></a>", "not well-formed", id="broken"),
+        pytest.param("<a " + "x='1' " * 100_000 + "/>", "not well-formed", id="attributes"),
+    ],
+)
+def test_hostile_xml_is_text_and_says_why_it_was_not_counted(read: Read, source: str, reason: str) -> None:
+    found, text = read(XmlHandler(), source.encode())
+    assert text.replace("\n", "") == source
+    assert reason in found.structure_info
+    assert "root:x:" not in text
+
+
+def test_a_binary_is_named_by_libmagic_and_never_read_as_text(save: Save) -> None:
+    if find_spec("pylibmagic") is None or find_spec("magic") is None:
+        pytest.skip("the extra is not installed")
+    found = BinaryHandler().extract(save(b"NES\x1a\1\1\0\0" + bytes(range(256))), Hints(), ExtractLimits())
+    assert (found.parts, found.media_type) == (None, "application/x-nes-rom")
+
+
+def test_naming_a_binary_leaves_ctypes_alone(save: Save) -> None:
+    source = save(b"NES\x1a\1\1\0\0" + bytes(range(256)))
+    program = (
+        "import ctypes, sys; before = ctypes.CDLL.__init__\n"
+        "from pathlib import Path; from fetchstash.handlers._binary import BinaryHandler\n"
+        "from fetchstash.handlers import Hints, ExtractLimits\n"
+        f"BinaryHandler().extract(Path({str(source)!r}), Hints(), ExtractLimits())\n"
+        "assert ctypes.CDLL.__init__ is before and 'pylibmagic' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-P", "-c", program], check=True)
