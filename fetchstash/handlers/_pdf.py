@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Picture, Render
+from fetchstash.handlers._pdf_columns import may_have_columns, reading_order
 from fetchstash.handlers._pdf_text import mend
 from fetchstash.handlers._picture import bounded
 from fetchstash.ranges import Heading, Unit
@@ -123,13 +124,30 @@ def _texts(document: "PdfDocument", count: int, fallback: "_Pypdf") -> Iterator[
         document.init_forms()
     for index in range(count):
         try:
-            if has_form:  # what was filled in becomes part of the page once it is flattened and loaded again
-                with closing(document[index]) as page:
-                    page.flatten()
-            with closing(document[index]) as page, closing(page.get_textpage()) as text_page:
-                yield mend(text_page.get_text_bounded())
+            yield mend(_raw_text(document, index, has_form=has_form))
         except PdfiumError:
             yield fallback.text(index)
+
+
+def _raw_text(document: "PdfDocument", index: int, *, has_form: bool) -> str:
+    with closing(document[index]) as page:
+        if not has_form or not _has_field(page):
+            return _text_of(page)
+        page.flatten()  # what was filled in becomes part of the page once it is loaded again
+    with closing(document[index]) as page:
+        return _text_of(page)
+
+
+def _text_of(page: "PdfPage") -> str:
+    with closing(page.get_textpage()) as text_page:
+        text = text_page.get_text_bounded()
+        runs = text_page.count_rects()
+        if not may_have_columns(runs, text.count("\n")):
+            return text
+        regions = reading_order([text_page.get_rect(index) for index in range(runs)])
+        ordered = "\n".join(text_page.get_text_bounded(*region) for region in regions)
+        # Nothing may be lost on the way: what stands on the edge of a region could be.
+        return ordered if len("".join(ordered.split())) >= len("".join(text.split())) else text
 
 
 def _parts(texts: Iterable[str]) -> Iterator[Part]:
@@ -182,6 +200,18 @@ def _has_form(document: "PdfDocument") -> bool:
     from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
 
     return document.get_formtype() != raw.FORMTYPE_NONE
+
+
+def _has_field(page: "PdfPage") -> bool:
+    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+    for index in range(raw.FPDFPage_GetAnnotCount(page)):
+        annotation = raw.FPDFPage_GetAnnot(page, index)
+        subtype = raw.FPDFAnnot_GetSubtype(annotation)
+        raw.FPDFPage_CloseAnnot(annotation)
+        if subtype == raw.FPDF_ANNOT_WIDGET:
+            return True
+    return False
 
 
 def _why_no_text(document: "PdfDocument") -> str:

@@ -1,0 +1,84 @@
+"""Pages of two columns are read one column after the other, and no other page is touched."""
+
+from pathlib import Path
+
+import pytest
+
+from fetchstash.demo._pdf import stream, write_objects
+from fetchstash.handlers import ExtractLimits, Hints
+from fetchstash.handlers._pdf import PdfHandler
+from fetchstash.handlers._pdf_columns import Box, may_have_columns, reading_order
+
+LEFT, RIGHT, WIDTH = 60.0, 310.0, 230.0
+
+
+def lines(left: float, width: float, count: int = 30, top: float = 700.0) -> list[Box]:
+    return [(left, top - 14 * n, left + width, top - 14 * n + 10) for n in range(count)]
+
+
+def across(*columns: list[Box]) -> list[Box]:
+    """Return runs as they come when each line is written over all columns."""
+    return [run for row in zip(*columns, strict=True) for run in row]
+
+
+PROSE = across(lines(LEFT, WIDTH), lines(RIGHT, WIDTH))
+TITLE: Box = (60.0, 760.0, 540.0, 780.0)
+
+
+@pytest.mark.parametrize(("runs", "count", "seen"), [(60, 30, True), (51, 30, True), (50, 30, False), (20, 10, False)])
+def test_only_pages_of_many_runs_are_looked_at(runs: int, count: int, seen: bool) -> None:
+    assert may_have_columns(runs, count) is seen
+
+
+def test_two_columns_of_prose_are_two_regions() -> None:
+    left, right = reading_order(PROSE)
+    assert left[2] == right[0] == 300.0
+    assert left[1] < 700 - 14 * 29
+    assert left[3] > 710
+
+
+def test_what_crosses_the_columns_parts_them_into_bands() -> None:
+    regions = reading_order([TITLE, *PROSE])
+    assert [(round(left), round(right)) for left, _, right, _ in regions] == [(59, 541), (59, 300), (300, 541)]
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [],
+        lines(LEFT, 480),
+        lines(LEFT, WIDTH) + lines(RIGHT, WIDTH),
+        across(lines(LEFT, WIDTH, 8), lines(RIGHT, WIDTH, 8)),
+        across([(60.0, 700.0 - 14 * n, 90.0 + n % 5 * 40, 710.0 - 14 * n) for n in range(30)], lines(RIGHT, WIDTH)),
+        across(lines(60, 60), lines(180, 60), lines(310, 60), lines(430, 60)),
+    ],
+    ids=["empty", "one column", "in order already", "few lines", "ragged cells", "table of four columns"],
+)
+def test_other_pages_stay_as_they_come(runs: list[Box]) -> None:
+    assert reading_order(runs) == []
+
+
+def test_a_page_in_two_columns_is_read_down_the_left_one_first(tmp_path: Path) -> None:
+    content = b"BT /F1 14 Tf 60 760 Td (A title that stands over both of the columns, all across the page) Tj ET\n"
+    for number in range(30):
+        for left, side in ((LEFT, "left"), (RIGHT, "right")):
+            text = f"{side} line {number} goes on to fill the width of it".encode()
+            content += b"BT /F1 10 Tf %d %d Td (%s) Tj ET\n" % (left, 700 - 14 * number, text)
+    source = tmp_path / "columns.pdf"
+    source.write_bytes(
+        write_objects(
+            [
+                b"<< /Type /Catalog /Pages 2 0 R >>",
+                b"<< /Type /Pages /Kids [4 0 R] /Count 1 /MediaBox [0 0 595 842] >>",
+                b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+                b"<< /Type /Page /Parent 2 0 R /Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R >>",
+                stream(content),
+            ]
+        )
+    )
+    parts = PdfHandler().extract(source, Hints(), ExtractLimits()).parts
+    assert parts is not None
+    [part] = parts
+    read = part.text.split("\n")
+    assert read[1].startswith("A title")
+    assert [line.split(" goes")[0] for line in read[2:62]] == [f"{side} line {n}" for side in ("left", "right") for n in range(30)]
