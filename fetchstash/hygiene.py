@@ -79,7 +79,7 @@ _MEANT = "|".join(
         # An Old Hangul syllable without its first or its second letter.
         r"(?<=\u115f)(?=[\u1161-\u11a7\ud7b0-\ud7c6])|(?<=[\u1100-\u115e\ua960-\ua97c]\u1160)",
         # One direction mark beside right-to-left text: a word or two away at the most, on the same line.
-        rf"(?<=[{_MARKS}])(?<![{_MARKS}]{{2}})(?:(?=.{{0,15}}[{_RIGHT_TO_LEFT}])|"
+        rf"(?<=[{_MARKS}])(?<![{_IN_CONTEXT}][{_MARKS}])(?:(?=.{{0,15}}[{_RIGHT_TO_LEFT}])|"
         + "|".join(rf"(?<=[{_RIGHT_TO_LEFT}].{{{distance}}})" for distance in range(1, 17))
         + ")",
     ]
@@ -102,6 +102,8 @@ _ESCAPE = re.compile(
 _UNSEEN = re.compile(f"[{_NEVER}]+")
 _BREAK = re.compile(f"[{_BREAKS}]+")
 _CLEAN = re.compile(f"[{_FINE}]*")
+# Characters that are cleaned at a time where there is something to clean, rounded up to whole lines.
+_BLOCK = 8_192
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +121,37 @@ def clean(text: str) -> Cleaned:
     are cut after line feeds give, one after the other, what the whole would; at any other cut a joiner or a selector may be
     lost.
     """
-    if _CLEAN.fullmatch(text):  # at 200 MB/s or more
-        return Cleaned(text, 0)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if _CLEAN.fullmatch(text):
-        return Cleaned(text, 0)
-    text = _BREAK.sub(_space_between, text)
-    size = len(text)
-    for pattern in (_ESCAPE, _UNSEEN, _UNFLAGGED, _MEANINGLESS):
-        text = pattern.sub("", text)
-    return Cleaned(text, size - len(text))
+    pieces: list[str] = []
+    removed = at = 0
+    while (dirty := _clean_until(text, at)) < len(text):
+        start = text.rfind("\n", at, dirty) + 1 or at
+        end = text.find("\n", dirty + _BLOCK) + 1 or len(text)
+        cleaned = _clean_lines(text[start:end])
+        pieces += (text[at:start], cleaned.text)
+        removed += cleaned.removed
+        at = end
+    return Cleaned("".join([*pieces, text[at:]]), removed) if pieces else Cleaned(text, 0)
 
 
 def clean_line(text: str) -> str:
     """Return ``text`` clean and on one line: for titles, file names, header values and error texts."""
     return " ".join(clean(text).text.split())
+
+
+def _clean_until(text: str, start: int) -> int:
+    """Return where the first character from ``start`` on is that must be looked at. Most texts cost no more: 200 MB/s."""
+    found = _CLEAN.match(text, start)
+    return found.end() if found else start
+
+
+def _clean_lines(text: str) -> Cleaned:
+    """Clean whole lines. Nothing that is decided reaches from one line into another."""
+    text = _BREAK.sub(_space_between, text)
+    size = len(text)
+    for pattern in (_ESCAPE, _UNSEEN, _UNFLAGGED, _MEANINGLESS):
+        text = pattern.sub("", text)
+    return Cleaned(text, size - len(text))
 
 
 def _space_between(breaks: re.Match[str]) -> str:

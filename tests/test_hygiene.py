@@ -8,7 +8,7 @@ import time
 import unicodedata
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from fetchstash import hygiene
 from fetchstash.hygiene import clean, clean_line
@@ -211,6 +211,7 @@ TEXTS = st.one_of(st.text(st.characters()), st.lists(SALT).map("".join))
 
 
 @given(TEXTS)
+@example("\u061c\u034f\u061c\u0590")  # two marks that only become neighbours when what is between them goes
 def test_cleaning_again_changes_nothing(text: str) -> None:
     once = clean(text).text
     assert clean(once) == hygiene.Cleaned(once, 0)
@@ -236,6 +237,15 @@ def test_a_text_without_carriage_returns_keeps_its_number_of_lines(text: str) ->
 def test_pieces_cut_after_line_feeds_give_what_the_whole_gives(lines: list[str]) -> None:
     pieces = [line.rstrip("\r") + "\n" for line in lines]
     assert "".join(clean(piece).text for piece in pieces) == clean("".join(pieces)).text
+
+
+def test_a_large_text_is_cleaned_where_it_must_be_and_nowhere_else() -> None:
+    lines = [f"{'x' * 500 * (number % 7)} {text}\n" for number, (_, text, _) in enumerate(ATTACKS * 20)]
+    lines[::3] = [f"{text}\n" for _, text in (LEGITIMATE * 20)[: len(lines[::3])]]
+    whole = clean("".join(lines))
+    assert len(whole.text) > 1_000_000
+    assert whole.text == "".join(clean(line).text for line in lines)
+    assert whole.removed == sum(clean(line).removed for line in lines)
 
 
 def test_the_classes_divide_all_characters_between_them() -> None:
