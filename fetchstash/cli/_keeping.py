@@ -1,4 +1,4 @@
-"""Commands for what is kept: ls, pin, rm, gc."""
+"""Commands for what is kept: ls, pin, rm, gc, stats."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -64,4 +64,20 @@ def gc(settings: "Settings", dry_run: bool, as_json: bool) -> None:
     say(f"{len(removed)} {'would go' if dry_run else 'removed'}, {sum(one.size_bytes for one in removed):,} bytes.")
 
 
-COMMANDS = (ls, pin, rm, gc)
+@click.command()
+@json_flag
+@command
+def stats(settings: "Settings", as_json: bool) -> None:
+    """Sum up what was fetched, by kind and host, and the tokens kept out of the context."""
+    from fetchstash.cli import _stats  # noqa: PLC0415 - the room is heavy
+
+    listing = with_stash(settings, lambda stash: stash.store.list(limit=settings.store.max_artifacts))
+    rows, shown = _stats.rows_of(listing.facts), _stats.shown_tokens(settings.telemetry.event_log)
+    if as_json:
+        print_objects(_stats.as_objects(rows, shown))
+    else:
+        for line in _stats.printed(rows, shown):
+            click.echo(line)
+
+
+COMMANDS = (ls, pin, rm, gc, stats)

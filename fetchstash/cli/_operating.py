@@ -1,10 +1,11 @@
-"""Commands for whoever runs it: serve, config, demo."""
+"""Commands for whoever runs it: serve, config, doctor, demo."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
-from fetchstash.cli._run import command, json_flag, print_objects, told
+from fetchstash.cli._run import FAILED, command, json_flag, print_objects, told
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
@@ -42,6 +43,28 @@ def config(settings: "Settings", example: bool, as_json: bool) -> None:
 
 
 @click.command()
+@click.option("--repair", is_flag=True, help="Mend what can be mended in the store; what is lost for good is removed.")
+@json_flag
+@command
+def doctor(settings: "Settings", repair: bool, as_json: bool) -> int | None:
+    """Examine the installation and the store; the exit code says whether anything is amiss."""
+    import anyio  # noqa: PLC0415 - heavy
+
+    from fetchstash.cli._doctor import Found, examine  # noqa: PLC0415 - as above
+
+    async def all_found() -> list[Found]:
+        return [found async for found in examine(settings, repair=repair)]
+
+    found = anyio.run(all_found)
+    if as_json:
+        print_objects(tuple(asdict(one) for one in found))
+    else:
+        for one in found:
+            click.echo(f"{one.level:<7}  {one.what}" + (f" {one.next_step}" if one.next_step else ""))
+    return FAILED if any(one.level in ("warning", "fault") for one in found) else None
+
+
+@click.command()
 @told
 def demo() -> int:
     """Show, on a small site of its own, what a model sees and what each call costs; no network, no key."""
@@ -50,4 +73,4 @@ def demo() -> int:
     return run()
 
 
-COMMANDS = (serve, config, demo)
+COMMANDS = (serve, config, doctor, demo)

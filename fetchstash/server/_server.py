@@ -12,7 +12,7 @@ import mcp_types as types
 from mcp.server import CacheHint, Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-from fetchstash import __version__
+from fetchstash import __version__, telemetry
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, FetchstashError, Internal
 from fetchstash.fetch import Progress
@@ -159,6 +159,7 @@ async def _answer(
         given = checked(spec, params.arguments or {})
         return await CALLS[spec.name](await ctx.lifespan_context.get(), given, progress), {}
     except FetchstashError as error:
+        telemetry.count("refusals", code=error.code)
         told = error
     except Exception:  # noqa: BLE001 - a fault of ours must not end the server
         _log.exception("%s failed", params.name)
@@ -168,11 +169,13 @@ async def _answer(
 
 def _result(view: View, meta: dict[str, Any], *, structured: bool) -> types.CallToolResult:
     # The SDK dies of a lone surrogate. Stored text has none; an error may quote what the model sent.
-    text = view.text.encode("utf-8", "replace").decode("utf-8")
+    data = view.text.encode("utf-8", "replace")
+    telemetry.count("bytes_out", len(data))
+    text = data.decode("utf-8")
     content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
     content += [
-        types.ImageContent(type="image", data=b64encode(data).decode("ascii"), mime_type=media_type)
-        for data, media_type in view.pictures
+        types.ImageContent(type="image", data=b64encode(picture).decode("ascii"), mime_type=media_type)
+        for picture, media_type in view.pictures
     ]
     return types.CallToolResult(
         content=content,

@@ -141,10 +141,12 @@ class Stash:
         known = await self._known(url)
         cached = cached_of(known) if known else None
         if known and cached and not refresh and (from_cache := await anyio.to_thread.run_sync(said_of, cached)):
+            telemetry.count("cache", outcome="fresh")
             facts = await self.store.touch(known.artifact_ref)
             return await self._arrival(facts, focus, limit, from_cache=from_cache)
         fetched = await self.fetcher.fetch(url, self.store.spool, cached=cached, progress=progress)
         telemetry.count("bytes_in", fetched.size_bytes)
+        telemetry.count("cache", outcome="not_modified" if fetched.not_modified else "stale" if known else "miss")
         if fetched.path is None:
             assert known is not None  # only a conditional request is answered without a body
             facts = await self.store.touch(known.artifact_ref, revalidated(known, fetched))

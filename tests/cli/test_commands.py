@@ -163,3 +163,31 @@ def test_help_imports_nothing_heavy(run: Terminal) -> None:
     )
     done = subprocess.run([sys.executable, "-P", "-c", script], env=run.env, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_doctor_finds_an_altered_file_and_mends_what_can_be_mended(run: Terminal, site: Site) -> None:
+    url = site.put("/a.txt", "words", "text/plain")
+    (facts,) = map(json.loads, run("fetch", url, "--json").stdout.splitlines())
+    assert all(not line.startswith(("fault", "warning")) for line in run("doctor").stdout.splitlines())
+    Path(facts["path"]).chmod(0o600)
+    Path(facts["path"]).write_text("others")
+    done = run("doctor", code=3)
+    assert any(line.startswith("fault    store: ") for line in done.stdout.splitlines())
+    assert {json.loads(line)["level"] for line in run("doctor", "--json", code=3).stdout.splitlines()} >= {"ok", "fault"}
+    run("doctor", "--repair", code=0)
+    run("doctor")
+
+
+def test_stats_sum_up_by_kind_and_host(run: Terminal, site: Site) -> None:
+    run.env["FETCHSTASH_TELEMETRY_EVENT_LOG"] = str(run.folder / "events.jsonl")
+    run("fetch", site.put("/a.txt", TEXT, "text/plain"), site.put("/b.html", "<h1>Title</h1><p>words</p>"))
+    out = run("stats").stdout
+    assert "text" in out
+    assert "html" in out
+    assert "127.0.0.1" in out
+    rows = [json.loads(line) for line in run("stats", "--json").stdout.splitlines()]
+    assert {row["name"]: row["artifacts"] for row in rows if row["group"] == "kind"} == {"text": 1, "html": 1}
+    assert rows[-1]["tokens"] > 20_000
+    events = [json.loads(line) for line in (run.folder / "events.jsonl").read_text().splitlines()]
+    assert {event["name"] for event in events} >= {"ingest.decision", "bytes_in", "extracted_chars", "cache"}
+    assert "line 77" not in (run.folder / "events.jsonl").read_text()

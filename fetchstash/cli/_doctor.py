@@ -1,0 +1,118 @@
+"""What is amiss, and what to do about it: versions, settings, store, worker, vocabulary, libmagic."""
+
+import platform
+import sys
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from fetchstash.config import Settings
+
+Level = Literal["ok", "note", "warning", "fault"]
+
+_LIBRARIES = ("mcp", "httpx2", "pypdfium2", "selectolax", "google-re2", "tiktoken")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One thing that was examined: how it is, and what to do ("" where nothing is amiss)."""
+
+    level: Level
+    what: str
+    next_step: str = ""
+
+
+async def examine(settings: "Settings", *, repair: bool) -> AsyncGenerator[Found]:
+    """Examine everything in turn; with ``repair`` the store is mended where it can be."""
+    yield _versions()
+    yield _profile(settings)
+    async with aclosing(_store(settings, repair=repair)) as findings:
+        async for found in findings:
+            yield found
+    async with aclosing(_worker(settings)) as findings:
+        async for found in findings:
+            yield found
+    yield _vocabulary()
+
+
+def _versions() -> Found:
+    names: list[str] = []
+    for name in ("fetchstash", *_LIBRARIES):
+        try:
+            names.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            return Found("fault", f"{name} is not installed.", "Install fetchstash again.")
+    return Found("ok", f"Python {platform.python_version()} on {platform.system()}; {', '.join(names)}")
+
+
+def _profile(settings: "Settings") -> Found:
+    views, unit = settings.views, "bytes" if settings.views.count_bytes else "characters"
+    shown = min(views.inline_threshold, views.max_chars_ceiling)
+    more = f"{views.max_chars_ceiling:,} at the most" if views.max_chars_ceiling > shown else "no more if asked"
+    return Found("ok", f"profile {settings.profile}: texts up to {shown:,} {unit} come whole, {more}")
+
+
+async def _store(settings: "Settings", *, repair: bool) -> AsyncGenerator[Found]:
+    from fetchstash.store import check_store, repair_store  # noqa: PLC0415 - the room is heavy
+
+    if not settings.store.folder.exists():
+        yield Found("ok", f"store {settings.store.folder}: nothing kept yet")
+        return
+    findings = await (repair_store if repair else check_store)(settings.store)
+    if not any(finding.level != "note" for finding in findings):
+        yield Found("ok", f"store {settings.store.folder}: every file is as it was put")
+    for finding in findings:
+        if finding.mended:
+            yield Found("ok", f"store: mended: {finding.what}")
+        else:
+            hint = " `fetchstash doctor --repair` mends that." if finding.mendable else ""
+            yield Found(finding.level, f"store: {finding.what}", f"{finding.next_step}{hint}")
+
+
+async def _worker(settings: "Settings") -> AsyncGenerator[Found]:
+    """Have a worker read a text and name a binary, as it would a document's."""
+    from fetchstash.handlers import Hints, WorkerPool, route_file  # noqa: PLC0415 - the room is heavy
+
+    pool = WorkerPool(settings.extract)
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            text, binary = folder / "text", folder / "binary"
+            text.write_text("a line\n", encoding="utf-8")
+            binary.write_bytes(b"\xca\xfe\xd0\x0d" + bytes(range(256)))
+            read = await pool.extract(text, route_file(text, {}, "a.txt"), Hints(), folder)
+            named = await pool.extract(binary, route_file(binary, {}, "a"), Hints(), folder)
+    finally:
+        await pool.aclose()
+    limits = settings.extract
+    if read.error or read.chars == 0:
+        yield Found(
+            "fault", f"worker: a text could not be read: {read.error}", "Look at the memory and processes that you may use."
+        )
+    elif sys.platform == "linux":
+        held = f"{limits.memory_mb:,} MiB, {limits.cpu_seconds:g} s of CPU, {limits.wall_seconds:g} s"
+        yield Found("ok", f"worker: it reads, held to {held} for each document")
+    else:
+        held = f"{limits.wall_seconds:g} s for each document; this system does not limit its memory"
+        yield Found("note", f"worker: it reads, held to {held}")
+    if find_spec("magic") is None:
+        yield Found("note", "libmagic: not installed, so unknown binaries have no name", "Install fetchstash[magic] to name them.")
+    elif named.media_type in ("", "application/octet-stream"):
+        yield Found("note", "libmagic: installed, and its library was not found", "Install libmagic for your system.")
+    else:
+        yield Found("ok", "libmagic: it names unknown binaries")
+
+
+def _vocabulary() -> Found:
+    from fetchstash import tokens  # noqa: PLC0415 - loads the vocabulary
+
+    counted = tokens.count("a line of six short words")
+    if not counted.exact:
+        return Found("warning", "tokens: the vocabulary cannot be loaded, so counts are estimates", "Install fetchstash again.")
+    return Found("ok", "tokens: counted with the o200k vocabulary, offline")
