@@ -2,13 +2,18 @@
 
 import io
 import json
+import random
 import tarfile
 import zipfile
+import zlib
 from pathlib import Path
 
 import pytest
 
-from fetchstash.handlers import Decision, detect_content_kind, route_file
+from fetchstash.handlers import TEXT_MEDIA_TYPES, Decision, detect_content_kind, kind_word, route_file
+from fetchstash.handlers._containers import members_of_file
+from fetchstash.handlers._media_types import kind_of
+from fetchstash.handlers._text_test import text_test
 
 OOXML = "application/vnd.openxmlformats-officedocument."
 DOCX, XLSX, PPTX = f"{OOXML}wordprocessingml.document", f"{OOXML}spreadsheetml.sheet", f"{OOXML}presentationml.presentation"
@@ -154,3 +159,130 @@ def test_the_reason_and_the_mismatch_are_on_record(data: bytes, label: str, url:
     assert (decision.decided_by, decision.mismatch) == (by, mismatch), decision
     assert decision.evidence
     assert decision.declared_type == label
+
+
+@pytest.mark.parametrize(
+    ("value", "media_type", "charset"),
+    [
+        ("text/html; charset=UTF-8", "text/html", "utf-8"),
+        ('Text/HTML;level=1; Charset="Shift_JIS"', "text/html", "shift_jis"),
+        (" application/json ", "application/json", ""),
+        ("text/html, text/plain", "text/html", ""),
+        ("nonsense", "", ""),
+        ("", "", ""),
+        ("x" * 10_000 + "/y", "", ""),
+    ],
+)
+def test_a_label_is_read_however_it_is_written(value: str, media_type: str, charset: str) -> None:
+    decision = detect_content_kind({"CONTENT-type": value}, TEXT, "")
+    assert (decision.declared_type, decision.charset) == (media_type, charset)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "not a url", "http://[bad", "https://example.org/a%2Fb.csv?x=.pdf#.html", "file.CSV", "/a/.csv"]
+)
+def test_any_url_will_do(url: str) -> None:
+    decision = detect_content_kind({}, TEXT, url)
+    assert (decision.kind == "csv") is url.lower().partition("?")[0].endswith(".csv")
+
+
+@pytest.mark.parametrize(
+    ("label", "url", "kind", "by"),
+    [
+        ("application/pdf", "/a.pdf", "pdf", "mime"),
+        ("", "/a.csv", "csv", "extension"),
+        ("", "/a", "text", "fallback"),
+    ],
+)
+def test_an_empty_file_is_what_it_is_called(label: str, url: str, kind: str, by: str) -> None:
+    decision = route(b"", label, url)
+    assert (decision.kind, decision.decided_by, decision.mismatch) == (kind, by, False)
+
+
+@pytest.mark.parametrize(
+    ("data", "label", "kind", "own"),
+    [
+        pytest.param(PDF + NOISE, "text/html", "unknown_binary", "pdf (application/pdf, magic)", id="PDF as HTML is not decoded"),
+        pytest.param(PNG, "text/plain", "unknown_binary", "image (image/png, magic)", id="PNG as text is not decoded"),
+        pytest.param(JSON, "text/html", "html", "json (application/json, structure)", id="JSON as HTML is HTML"),
+        pytest.param(HTML, "text/plain", "text", "html (text/html, structure)", id="HTML as text is text"),
+        pytest.param(HTML, "", "text", "html (text/html, structure)", id="HTML without a label is text"),
+        pytest.param(NOISE, "", "unknown_binary", "unknown_binary (application/octet-stream, fallback)", id="noise"),
+        pytest.param(DOCX_BYTES, "application/zip", "archive", f"office_doc ({DOCX}, magic)", id="DOCX as ZIP is a ZIP"),
+    ],
+)
+def test_in_shadow_mode_the_label_decides_and_the_own_decision_is_on_record(data: bytes, label: str, kind: str, own: str) -> None:
+    decision = route(data, label, "/a", shadow=True)
+    assert (decision.kind, decision.shadow) == (kind, own)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_binary_passes_for_text(seed: int) -> None:
+    rng = random.Random(seed)
+    noise = rng.randbytes(rng.randint(64, 65_536))
+    words = b" ".join(rng.choice([b"alpha", b"beta", b"gamma"]) for _ in range(2_000))
+    packed = zlib.compress(noise + words)[2:]
+    floats = b"".join(rng.random().hex()[4:12].encode() and rng.randbytes(2) + bytes(2) for _ in range(2_000))
+    records = b"".join(rng.choice([b"name", b"value"]) + bytes([0, rng.randrange(8), 0, 0]) for _ in range(1_000))
+    for data in (noise, packed, floats, records):
+        assert text_test(data) is None, data[:40]
+        assert route(data, "text/plain", "/a.txt").kind not in {"text", "code"}
+
+
+def test_every_text_media_type_names_its_kind() -> None:
+    assert all(kind_of(media_type) == kind for media_type, kind in TEXT_MEDIA_TYPES.items() if media_type != "text/plain")
+    assert kind_of("application/vnd.api+json") == "json"
+    assert kind_of("application/foo+xml") == "xml"
+    assert kind_of("application/openapi+yaml") == "yaml"
+    assert kind_of("text/x-anything") == "code"
+    assert kind_of("text/anything") == "text"
+    assert kind_of("text/plain") is None
+    assert kind_of("application/unheard-of") is None
+
+
+@pytest.mark.parametrize(
+    ("case", "word"),
+    [
+        ("PDF as HTML", "PDF"), ("DOCX as octets", "DOCX"), ("XLSX as ZIP", "XLSX"), ("PPTX as HTML", "PPTX"),
+        ("EPUB as ZIP", "EPUB"),
+        ("ODS as octets", "ODS"), ("DOC as octets", "DOC"), ("PNG as PDF", "PNG image"), ("JPEG as PNG", "JPEG image"),
+        ("MP3 as text", "MP3 audio"), ("MP4 as octets", "MP4 video"), ("TAR as text", "TAR"), ("gzip as JSON", "gzip archive"),
+        ("JSON as HTML", "JSON"), ("JSON Lines as JSON", "JSON Lines"), ("HTML as text", "HTML page"), ("CSV as text", "CSV"),
+        ("feed as HTML", "RSS feed"), ("SVG as text", "SVG image"), ("mail as text", "email"), ("RTF as DOC", "RTF"),
+        ("text as octets", "text"), ("script as octets", "Python code"),
+        ("noise as text", "binary"), ("notebook as JSON", "notebook"),
+    ],
+)  # fmt: skip
+def test_a_document_has_a_name_for_people(case: str, word: str) -> None:
+    data, label, url, _, _ = MISLABELLED[case]
+    assert kind_word(route(data, label, url)) == word
+
+
+def test_members_are_found_behind_a_self_extractor_and_before_a_comment(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    file = io.BytesIO(DOCX_BYTES)
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.comment = b"a comment of some length" * 100
+    path.write_bytes(b"PK\3\4 stub " * 9 + file.getvalue())
+    assert "word/document.xml" in members_of_file(path)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(XLSX_BYTES[:30], id="cut in its first header"),
+        pytest.param(XLSX_BYTES[:-30], id="cut in its directory"),
+        pytest.param(XLSX_BYTES[:-10] + b"\xff" * 10, id="with an end that lies"),
+        pytest.param(b"PK\3\4" + bytes(26), id="of zeros"),
+        pytest.param(b"PK\5\6" + bytes(18), id="without members"),
+        pytest.param((b"PK\3\4" + bytes(26)) * 3_000, id="of headers alone"),
+        pytest.param(OLE[:512], id="OLE, cut"),
+        pytest.param(OLE[:8] + b"\xff" * 1_000, id="OLE with sectors that are nowhere"),
+    ],
+)
+def test_a_damaged_container_is_still_a_container(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(data)
+    decision = route_file(path, {}, "")
+    assert decision.decided_by == "magic"
+    assert decision.kind in {"archive", "spreadsheet", "unknown_binary"}
