@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
-from fetchstash.handlers._xml import attribute
+from fetchstash.handlers._expat import attribute
 
 _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
 _TITLES = {"title": 1, "subtitle": 2}

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
-from fetchstash.handlers._xml import attribute, walk
+from fetchstash.handlers._expat import attribute, walk
 from fetchstash.handlers._zip import Entry, Zip
 
 _MEDIA_TYPE = "application/epub+zip"

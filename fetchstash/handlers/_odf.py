@@ -7,8 +7,8 @@ from pathlib import Path
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._expat import FirstTexts, attribute, walk
 from fetchstash.handlers._prose import OpenTables, Prose, read_prose
-from fetchstash.handlers._xml import FirstTexts, attribute, walk
 from fetchstash.handlers._zip import Zip
 
 _MEDIA_TYPE = "application/vnd.oasis.opendocument."

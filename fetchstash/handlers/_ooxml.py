@@ -7,7 +7,7 @@ from itertools import islice
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted
-from fetchstash.handlers._xml import FirstTexts, XmlReader, attribute, walk
+from fetchstash.handlers._expat import FirstTexts, XmlReader, attribute, walk
 from fetchstash.handlers._zip import Entry, Zip
 
 _MAX_PARTS = 20_000

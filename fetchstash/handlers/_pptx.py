@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._expat import attribute
 from fetchstash.handlers._ooxml import Package, Relation
 from fetchstash.handlers._prose import Prose, read_prose
-from fetchstash.handlers._xml import attribute
 from fetchstash.handlers._zip import Zip
 
 _MEDIA_TYPES = (

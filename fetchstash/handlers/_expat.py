@@ -1,0 +1,92 @@
+"""XML as a stream of events, by expat. Document types are refused, so that no entity can expand (XML 1.0, section 2.8)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+from xml.parsers import expat
+
+from fetchstash.errors import NoText
+
+_MAX_DEPTH = 1_000
+_KEPT = "Its bytes are kept."
+
+
+class XmlReader(Protocol):
+    """Takes the events; names come without their namespace's prefix."""
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Take a start tag; ``attributes`` keep their prefixes (see ``attribute``)."""
+
+    def end(self, name: str) -> None:
+        """Take an end tag."""
+
+    def text(self, data: str) -> None:
+        """Take character data."""
+
+
+def walk(chunks: Iterable[bytes], reader: XmlReader) -> Iterator[None]:
+    """Hand the events of a document to ``reader``, and yield after each chunk, so that a caller may pass on what was read.
+
+    Raises NoText for damaged XML, a document type declaration and nesting deeper than 1,000.
+    """
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    parser.buffer_size = 32 * 1024
+    depth = 0
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > _MAX_DEPTH:
+            raise NoText(f"its XML is nested deeper than {_MAX_DEPTH:,}", _KEPT)
+        reader.start(name[name.find(":") + 1 :], attributes)
+
+    def end(name: str) -> None:
+        nonlocal depth
+        depth -= 1
+        reader.end(name[name.find(":") + 1 :])
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = reader.text
+    parser.StartDoctypeDeclHandler = _refuse_doctype
+    try:
+        for chunk in chunks:
+            parser.Parse(chunk, False)
+            yield
+        parser.Parse(b"", True)
+        yield
+    except expat.ExpatError as error:
+        raise NoText(f"its XML is damaged at line {error.lineno:,}", _KEPT) from None
+
+
+def attribute(attributes: Mapping[str, str], name: str) -> str:
+    """Return an attribute whatever its prefix is, "" if there is none."""
+    for key, value in attributes.items():
+        if key == name or key.endswith(f":{name}"):
+            return value
+    return ""
+
+
+class FirstTexts:
+    """Keeps the first text of each element by its name: enough for metadata, which are elements side by side."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, str] = {}
+        self._open: list[str] = []
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:  # noqa: ARG002 - metadata stand in the text
+        """Open an element."""
+        self._open.append(name)
+
+    def end(self, name: str) -> None:  # noqa: ARG002 - expat has checked that it is the open one
+        """Close it."""
+        self._open.pop()
+
+    def text(self, data: str) -> None:
+        """Keep the text of the open element."""
+        if self._open and data.strip():
+            self.found.setdefault(self._open[-1], data.strip())
+
+
+def _refuse_doctype(*_: object) -> None:
+    raise NoText("it declares a document type, which is not read: entities could expand without end", _KEPT)
