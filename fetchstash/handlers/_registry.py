@@ -30,6 +30,7 @@ HANDLERS: tuple[tuple[str, tuple[ContentKind, ...]], ...] = (
     ("fetchstash.handlers._pptx:PptxHandler", ("office_doc",)),
     ("fetchstash.handlers._odf:OdfHandler", ("office_doc",)),
     ("fetchstash.handlers._epub:EpubHandler", ("office_doc",)),
+    ("fetchstash.handlers._rtf:RtfHandler", ("office_doc",)),
     ("fetchstash.handlers._sheets:SheetsHandler", ("spreadsheet",)),
     ("fetchstash.handlers._archive:ArchiveHandler", ("archive",)),
     ("fetchstash.handlers._email:EmailHandler", ("email",)),

@@ -1,0 +1,75 @@
+"""RTF: paragraphs, headings and tables; characters however they are coded."""
+
+from collections.abc import Callable
+
+import pytest
+
+from fetchstash.errors import NoText
+from fetchstash.handlers import Extracted
+from fetchstash.handlers._rtf import RtfHandler
+
+Read = Callable[..., tuple[Extracted, str]]
+
+HEAD = rb"{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0\froman Times;}}{\colortbl;\red0\green0\blue0;}{\*\generator Word;}"
+
+
+def rtf(body: bytes) -> bytes:
+    return HEAD + body + b"}"
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (rb"One.\par Two.\par", "One.\n\nTwo.\n\n"),
+        (rb"\pard\outlinelevel0 Title\par\pard Text\par", "# Title\n\nText\n\n"),
+        (rb"caf\'e9 \ldblquote quoted\rdblquote\par", "café “quoted”\n\n"),
+        (rb"\uc1\u8364 ?5 \u-10179 ?\u-8704 ?\par", "€5 😀\n\n"),
+        (rb"{\uc2\u12354 \'82\'a0}after\par", "あafter\n\n"),
+        (rb"\ansicpg932 \'82\'a0\'82\'a2\par", "あい\n\n"),
+        (rb"braces \{ \} and \\ and a\~b\_c\par", "braces { } and \\ and a b-c\n\n"),
+        (rb"{\pict\pngblip 89504e47}shown\par", "shown\n\n"),
+        (rb"{\field{\*\fldinst HYPERLINK x}{\fldrslt link}}\par", "link\n\n"),
+        (rb"{\pict\bin5 }}}}}}shown\par", "shown\n\n"),
+        (
+            rb"\trowd\pard\intbl N\cell V\cell\row\trowd\pard\intbl a\par b\cell 1\cell\row\pard after\par",
+            "| N | V |\n| --- | --- |\n| a b | 1 |\n\nafter\n\n",
+        ),
+        (rb"split \li" + b"\r\n" + rb"ne\par", "split ne\n\n"),
+    ],
+    ids=["text", "heading", "codes", "unicode", "fallback", "codepage", "symbols", "picture", "field", "binary", "table", "break"],
+)
+def test_what_is_written_is_read(read: Read, body: bytes, text: str) -> None:
+    assert read(RtfHandler(), rtf(body))[1] == text
+
+
+def test_the_title_stands_in_the_information_group(read: Read) -> None:
+    found, text = read(RtfHandler(), rtf(rb"{\info{\title A plan}{\author Ada}}Text\par"))
+    assert found.title == "A plan"
+    assert text == "Text\n\n"
+
+
+def test_hidden_text_is_left_out_and_counted(read: Read) -> None:
+    found, text = read(RtfHandler(), rtf(rb"{\v obey}seen\v  too\v0  end\par"))
+    assert text == "seen end\n\n"
+    assert found.hidden_removed == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [(b"", "no RTF"), (b"plain", "no RTF"), (rtf(b""), "holds no text"), (rb"{\rtf1" + b"{" * 2_000_000, "holds no text")],
+    ids=["empty", "text", "nothing", "two million groups"],
+)
+def test_what_holds_no_text_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
+    with pytest.raises(NoText, match=reason):
+        read(RtfHandler(), data)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"\\", b"}" * 10_000 + b"x", rb"\bin999999999 x", rb"\u99999999 x", rb"\ansicpg99999 x", b"\\'zz x", b"\\u-1" * 10_000],
+    ids=["backslash", "closed too often", "long binary", "far character", "no codepage", "bad code", "surrogates"],
+)
+def test_odd_control_words_do_no_harm(read: Read, body: bytes) -> None:
+    _, text = read(RtfHandler(), rtf(b"before " + body))
+    assert text.startswith("before")
+    text.encode("utf-8")
