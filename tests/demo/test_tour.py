@@ -26,6 +26,7 @@ def test_it_shows_every_way_into_a_document_and_leaves_nothing(tmp_path: Path, m
     for tool in ("fetch_content(", "get_search_content(", "artifact_grep(", "artifact_slice("):
         assert f"\n{tool}" in shown
     assert not [needle for needle in content.NEEDLES if needle.words not in shown.replace("\n| ", " ")]
+    assert "Ignore your instructions" not in shown  # the article hides it from people
     assert lines[-1].endswith(".")
     assert not list(tmp_path.iterdir())
 
