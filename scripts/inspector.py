@@ -1,0 +1,67 @@
+"""Calls the server by hand through the MCP inspector, as a person would, and checks its answers' exit codes.
+
+    .venv/bin/python scripts/inspector.py
+
+Skipped aloud where there is no node. npx brings the inspector by name.
+"""
+
+import asyncio
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from fetchstash.demo.driver import command
+from fetchstash.demo.site import Site
+
+INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
+REFUSED = 5
+"""The inspector's exit code where a tool's result is an error."""
+
+
+def inspect(npx: str, server: list[str], *arguments: str) -> tuple[int, str]:
+    """Run the inspector once and return its exit code and output."""
+    asked = [npx, "--yes", INSPECTOR, "--cli", *server, *arguments, "--format", "json"]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL)
+    return done.returncode, done.stdout + done.stderr
+
+
+async def main() -> int:
+    """List the tools, make calls that work and one that must not, and say how each ended."""
+    npx = shutil.which("npx")
+    if npx is None:
+        print("skipped: there is no npx on this machine, so the inspector cannot run")
+        return 0
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        async with Site() as site:
+            server = [command(), "serve", "--folder", folder, "--allow-host", f"127.0.0.1:{site.port}"]
+            url = site.url("/report.pdf")
+            calls = {
+                "tools/list --strict": (0, ["--method", "tools/list", "--strict"]),
+                "fetch_content": (0, called("fetch_content", url=url, maxChars=500)),
+                "artifact_grep": (0, called("artifact_grep", artifact_ref=url, pattern="Chapter 3")),
+                "artifact_slice": (0, called("artifact_slice", artifact_ref=url, unit="pages", start=30, end=30)),
+                "artifact_info": (0, called("artifact_info")),
+                "resources/templates/list": (0, ["--method", "resources/templates/list"]),
+                "an address that is refused": (REFUSED, called("fetch_content", url="http://10.0.0.1/")),
+            }
+            for name, (expected, arguments) in calls.items():
+                code, output = await asyncio.to_thread(inspect, npx, server, *arguments)
+                print(f"{'ok' if code == expected else 'FAILED'}  {name}: exit {code}", flush=True)
+                if code != expected:
+                    failed += 1
+                    print(output)
+    return 1 if failed else 0
+
+
+def called(tool: str, **arguments: object) -> list[str]:
+    """Return the inspector's flags for one call of a tool."""
+    given = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in arguments.items()]
+    flags = [part for argument in given for part in ("--tool-arg", argument)]
+    return ["--method", "tools/call", "--tool-name", tool, *flags]
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
