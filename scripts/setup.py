@@ -1,7 +1,8 @@
 """Makes and reuses .venv from the locks; then runs what it was asked to run. Standard library only.
 
-    scripts/setup.py run [ARGUMENT …]    the command fetchstash, from this checkout
-    scripts/setup.py test [ARGUMENT …]   everything that CI runs (scripts/checks.py)
+    scripts/setup.py run [ARGUMENT …]      the command fetchstash, from this checkout
+    scripts/setup.py test [ARGUMENT …]     everything that CI runs (scripts/checks.py)
+    scripts/setup.py torture [ARGUMENT …]  the long tests (scripts/torture.py)
 
 Everything it says goes to stderr: a host that starts `scripts/run` reads JSON-RPC on stdout. The stamp names the checksums of what
 was installed and is written last, so that a set-up that was broken off starts over; a lock lets two hosts start at once.
@@ -91,7 +92,7 @@ def install(kind: str) -> None:
 def main() -> int:
     """Set up what is missing, and run; return the exit code, where this process is still there to have one."""
     what, *arguments = sys.argv[1:]
-    kind = "dev" if what == "test" else "run"
+    kind = "run" if what == "run" else "dev"
     try:
         if not ready(kind):
             with only_one():
@@ -100,11 +101,11 @@ def main() -> int:
     except (subprocess.CalledProcessError, OSError) as error:
         say(f"the set-up failed: {error}. Its own messages stand above; mend the cause and run this again.")
         return 1
-    program = (
-        [str(BIN / "fetchstash"), *arguments]
-        if kind == "run"
-        else [str(PYTHON), "-P", str(ROOT / "scripts" / "checks.py"), *arguments]
-    )
+    if what == "run":
+        program = [str(BIN / "fetchstash"), *arguments]
+    else:
+        script = {"test": "checks.py", "torture": "torture.py"}[what]
+        program = [str(PYTHON), "-P", str(ROOT / "scripts" / script), *arguments]
     if os.name != "nt":  # the host talks to the program itself, and its signals reach it
         os.execv(program[0], program)  # noqa: S606 - no shell is wanted
     return subprocess.run(program, check=False).returncode
