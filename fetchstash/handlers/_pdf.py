@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Picture, Render
-from fetchstash.handlers._pdf_columns import may_have_columns, reading_order
+from fetchstash.handlers._pdf_columns import are_side_by_side, may_have_columns, reading_order, sampled
 from fetchstash.handlers._pdf_text import mend
 from fetchstash.handlers._picture import bounded
 from fetchstash.ranges import Heading, Unit
@@ -143,6 +143,9 @@ def _text_of(page: "PdfPage") -> str:
         text = text_page.get_text_bounded()
         runs = text_page.count_rects()
         if not may_have_columns(runs, text.count("\n")):
+            return text
+        pairs = [(text_page.get_rect(index), text_page.get_rect(index + 1)) for index in sampled(runs)]
+        if 5 * sum(are_side_by_side(*pair) for pair in pairs) < len(pairs):
             return text
         regions = reading_order([text_page.get_rect(index) for index in range(runs)])
         ordered = "\n".join(text_page.get_text_bounded(*region) for region in regions)

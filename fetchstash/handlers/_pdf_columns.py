@@ -13,7 +13,9 @@ Box = tuple[float, float, float, float]
 
 _RUNS_A_LINE = 1.7
 _MIN_LINES = 12
+_SAMPLES = 40
 _MIN_GUTTER = 6.0
+_MIN_WIDTH = 100.0
 # Where a gutter may be, and how many runs may cross it (headings, figures), as shares of the text's width and of the runs.
 _MIDDLE = (0.35, 0.65)
 _MAX_CROSSING = 0.15
@@ -24,6 +26,17 @@ _SAME_LINE = 3.0
 def may_have_columns(runs: int, lines: int) -> bool:
     """Return whether a page with so many runs of text in so many lines is worth a look."""
     return lines >= _MIN_LINES and runs >= _RUNS_A_LINE * lines
+
+
+def sampled(runs: int) -> list[int]:
+    """Return the runs, some of all, that ``are_side_by_side`` is to be asked about together with the one behind each."""
+    return list(range(0, runs - 1, max(runs // _SAMPLES, 1)))
+
+
+def are_side_by_side(run: Box, following: Box) -> bool:
+    """Return whether two runs stand on one line with a gutter between them, each as long as a line of a column."""
+    is_same_line = abs(run[1] - following[1]) < _SAME_LINE
+    return is_same_line and following[0] - run[2] >= _MIN_GUTTER and min(run[2] - run[0], following[2] - following[0]) >= _MIN_WIDTH
 
 
 def reading_order(runs: Sequence[Box]) -> list[Box]:

@@ -7,7 +7,7 @@ import pytest
 from fetchstash.demo._pdf import stream, write_objects
 from fetchstash.handlers import ExtractLimits, Hints
 from fetchstash.handlers._pdf import PdfHandler
-from fetchstash.handlers._pdf_columns import Box, may_have_columns, reading_order
+from fetchstash.handlers._pdf_columns import Box, are_side_by_side, may_have_columns, reading_order, sampled
 
 LEFT, RIGHT, WIDTH = 60.0, 310.0, 230.0
 
@@ -28,6 +28,26 @@ TITLE: Box = (60.0, 760.0, 540.0, 780.0)
 @pytest.mark.parametrize(("runs", "count", "seen"), [(60, 30, True), (51, 30, True), (50, 30, False), (20, 10, False)])
 def test_only_pages_of_many_runs_are_looked_at(runs: int, count: int, seen: bool) -> None:
     assert may_have_columns(runs, count) is seen
+
+
+@pytest.mark.parametrize(
+    ("following", "seen"),
+    [
+        ((310.0, 700.0, 540.0, 710.0), True),
+        ((310.0, 701.0, 540.0, 711.0), True),
+        ((310.0, 686.0, 540.0, 696.0), False),
+        ((293.0, 700.0, 540.0, 710.0), False),
+        ((310.0, 700.0, 360.0, 710.0), False),
+    ],
+    ids=["beside", "nearly on the line", "below", "no gutter", "short"],
+)
+def test_lines_of_two_columns_stand_side_by_side(following: Box, seen: bool) -> None:
+    assert are_side_by_side((60.0, 700.0, 290.0, 710.0), following) is seen
+
+
+@pytest.mark.parametrize(("runs", "count"), [(0, 0), (1, 0), (2, 1), (79, 78), (4_000, 40)])
+def test_a_few_runs_of_many_are_sampled(runs: int, count: int) -> None:
+    assert len(sampled(runs)) == count
 
 
 def test_two_columns_of_prose_are_two_regions() -> None:
