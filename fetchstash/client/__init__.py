@@ -1,25 +1,77 @@
-"""The agent's side: overflow, rewrite, retry, compaction. Knows no server, and imports no third-party module."""
+"""The agent's side: overflow, rewrite, retry, compaction. Knows no server, and imports no third-party module.
 
-from fetchstash.client._classify import Verdict, classify
-from fetchstash.client._compact import compact
-from fetchstash.client._pairing import orphans
-from fetchstash.client._policy import Offload, Policy, State
-from fetchstash.client._recovery import Recovery, overflow_report
-from fetchstash.client._report import Change, Report
-from fetchstash.client._rewrite import Target, rewrite
+    classify    is this error, event or finish reason an overflow, and of what
+    rewrite     make a refused request small enough, with the fewest stubs
+    Recovery    send a request, and save it from an overflow with one smaller retry
+    compact     keep a conversation within its window, before it is sent
+    stub_oversized, HistoryCompactor, extractor_prompt
+
+Adapters for the SDKs are in fetchstash.client.adapters, each an optional extra; docs/client.md shows them all. A name is imported
+when it is first asked for: an agent that only classifies errors pays for nothing else.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fetchstash.client._classify import Verdict, classify
+    from fetchstash.client._compact import compact
+    from fetchstash.client._extraction import extractor_prompt
+    from fetchstash.client._history import CompactionConfig, CompactionResult, HistoryCompactor
+    from fetchstash.client._oversized import ToolCall, context_window, stub_oversized
+    from fetchstash.client._pairing import orphans
+    from fetchstash.client._policy import Offload, Policy, State
+    from fetchstash.client._recovery import Recovery, overflow_report
+    from fetchstash.client._report import Change, Report
+    from fetchstash.client._rewrite import Target, rewrite
 
 __all__ = [
     "Change",
+    "CompactionConfig",
+    "CompactionResult",
+    "HistoryCompactor",
     "Offload",
     "Policy",
     "Recovery",
     "Report",
     "State",
     "Target",
+    "ToolCall",
     "Verdict",
     "classify",
     "compact",
+    "context_window",
+    "extractor_prompt",
     "orphans",
     "overflow_report",
     "rewrite",
+    "stub_oversized",
 ]
+
+_MODULES = {
+    "_classify": ("Verdict", "classify"),
+    "_compact": ("compact",),
+    "_extraction": ("extractor_prompt",),
+    "_history": ("CompactionConfig", "CompactionResult", "HistoryCompactor"),
+    "_oversized": ("ToolCall", "context_window", "stub_oversized"),
+    "_pairing": ("orphans",),
+    "_policy": ("Offload", "Policy", "State"),
+    "_recovery": ("Recovery", "overflow_report"),
+    "_report": ("Change", "Report"),
+    "_rewrite": ("Target", "rewrite"),
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use (PEP 562)."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return all names, imported already or not."""
+    return sorted({*globals(), *__all__})

@@ -106,7 +106,7 @@ def _by_code(signals: Signals, text: str, provider: str) -> Verdict | None:
 
 def _by_rules(rules: Iterable[Rule], text: str, *, unless_tokens: bool = False) -> Verdict | None:
     for rule in rules:
-        found = rule.pattern.search(text)
+        found = rule.search(text)
         if found and not (unless_tokens and re.search(r"\d tokens\b", text)):
             if rule.outcome == "not_overflow":
                 return Verdict("not_overflow", evidence=found[0][:200], rule_id=rule.id)
@@ -118,7 +118,7 @@ def _bare_status(signals: Signals, text: str, provider: str) -> Verdict | None:
     """Read a status that stands alone: a 413 is a body that somebody on the way found too large (RFC 9110, section 15.5.14)."""
     if 413 in signals.statuses:
         return _verdict("overflow_tokens" if _TOKEN_WINDOW.search(text) else "overflow_bytes", text, "413", "bare-413")
-    if _rules.EMPTY_400.pattern.search(text.split("\n", 1)[0]) and provider in {"", "cerebras"}:
+    if _rules.EMPTY_400.search(text.split("\n", 1)[0]) and provider in {"", "cerebras"}:
         return _verdict("overflow_tokens", text, text[:200], _rules.EMPTY_400.id)
     return None
 

@@ -28,6 +28,9 @@ LANDING = 0.45
 SHORT_ON_TIME_SECONDS = 10
 """With less time left than this only what must be done is done."""
 
+WORTH_MERGING_TOKENS = 400
+"""What a merged text may cost itself, at the most."""
+
 SMALLEST_CHARS = {"call": 300, "result": 600, "text": 600}
 """A content that is shorter costs less than the stub that would stand for it, or hardly more."""
 
@@ -246,6 +249,8 @@ class _Work:
             return
         start, end = run[0].start, run[-1].end
         inside = [part for part in self.found if start <= part.message < end]
+        if sum(self.count_value(self.changes.get(part.place, part.value)) for part in inside) < WORTH_MERGING_TOKENS:
+            return
         merge = merge_of(self.messages[start:end], inside, self.policy.offload)
         self.state.merges.append(merge)
         self.put_merge(start, end, merge)

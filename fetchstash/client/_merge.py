@@ -7,8 +7,8 @@ from fetchstash.client._formats import Message, Part, as_json
 from fetchstash.client._policy import Merge, Offload, content_hash
 from fetchstash.client._stubs import first_sentence
 
-QUOTED = 12
-"""How many of the user's sentences a merged text quotes at the most, the latest ones."""
+QUOTED = 6
+"""How many of the user's sentences a merged text quotes at the most, the latest ones, and how many tools it names."""
 
 
 def message_hash(message: Message) -> str:
@@ -18,7 +18,9 @@ def message_hash(message: Message) -> str:
 
 def merge_of(messages: Sequence[Message], found: Sequence[Part], offload: Offload | None) -> Merge:
     """Return the merge of ``messages``, whose parts are ``found``."""
-    ref = offload.keep("\n".join(as_json(message) for message in messages), "earlier messages") if offload else ""
+    # As plain text and not as JSON, whose escapes would hide what somebody greps for.
+    whole = "\n\n".join(f"[{part.role} {part.kind} {part.name}]\n{part.text}" for part in found)
+    ref = offload.keep(whole, "earlier messages") if offload else ""
     tools = Counter(part.name or "a tool" for part in found if part.kind == "call")
     users = [first_sentence(part.text) for part in found if part.kind == "text" and part.role == "user"]
     lines = [f"(Earlier part of this conversation: {len(messages)} messages{f', kept as {ref}' if ref else ''}."]

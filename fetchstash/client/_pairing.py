@@ -39,7 +39,8 @@ class Unit:
 def pair(found: Sequence[Part]) -> Pairing:
     """Pair calls with results, in order.
 
-    Ids repeat in real transcripts: a call that is made again under its id was given up before. Calls without an id (Gemini) are known by their name; several in one message are answered in their order.
+    Ids repeat in real transcripts: a call that is made again under its id was given up before. Calls without an id (Gemini) are
+    known by their name; several in one message are answered in their order.
     """
     waiting: defaultdict[str, deque[Part]] = defaultdict(deque)
     pairs: list[Pair] = []

@@ -1,6 +1,6 @@
 """Recovery: one retry of a request that was too large, made smaller; and nothing else.
 
-What happens is one generator without I/O, ``_steps``: it says what to send and is told what came of it. The four public methods
+What happens is one generator without I/O, ``steps``: it says what to send and is told what came of it. The four public methods
 only carry it out, with or without streams, in threads or in an event loop.
 """
 
@@ -91,7 +91,7 @@ class Recovery:
                 return Outcome(error=error)
             return Outcome(response, event=failure(response))
 
-        return _drive(self._steps(messages, format, max_output, "provider_error"), attempt)
+        return _drive(self.steps(messages, format, max_output, "provider_error"), attempt)
 
     async def acall(
         self,
@@ -110,7 +110,7 @@ class Recovery:
                 return Outcome(error=error)
             return Outcome(response, event=failure(response))
 
-        return await _adrive(self._steps(messages, format, max_output, "provider_error"), attempt)
+        return await _adrive(self.steps(messages, format, max_output, "provider_error"), attempt)
 
     def stream(
         self,
@@ -162,7 +162,7 @@ class Recovery:
                 return Outcome(error=error)
             return Outcome(opened[0], event=opened[0].failure)
 
-        peeked: Peek = _drive(self._steps(messages, format, max_output, "stream_event"), attempt)
+        peeked: Peek = _drive(self.steps(messages, format, max_output, "stream_event"), attempt)
         return peeked
 
     async def aopen(
@@ -186,10 +186,16 @@ class Recovery:
                 return Outcome(error=error)
             return Outcome(opened[0], event=opened[0].failure)
 
-        peeked: Peek = await _adrive(self._steps(messages, format, max_output, "stream_event"), attempt)
+        peeked: Peek = await _adrive(self.steps(messages, format, max_output, "stream_event"), attempt)
         return peeked
 
-    def _steps(self, messages: Sequence[Message], format: Format, max_output: int | None, event_trigger: Trigger) -> Steps:
+    def steps(
+        self,
+        messages: Sequence[Message],
+        format: Format = "openai_chat",
+        max_output: int | None = None,
+        event_trigger: Trigger = "provider_error",
+    ) -> Steps:
         """Say what to send, hear what came of it, and end with the response or the error that the caller gets."""
         first = Attempt(self._prepared(messages, format))
         outcome = yield first

@@ -8,6 +8,7 @@ grammar of such sentences (what is too large, for which limit) rather than for o
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 Outcome = Literal["overflow_tokens", "overflow_bytes", "not_overflow"]
@@ -19,13 +20,17 @@ class Rule:
 
     id: str
     outcome: Outcome
-    pattern: re.Pattern[str]
+    pattern: str
     source: str
     example: str
 
+    def search(self, text: str) -> re.Match[str] | None:
+        """Return where this rule finds its wording."""
+        return _compiled(self.pattern).search(text)
 
-def _rule(rule_id: str, outcome: Outcome, pattern: str, source: str, example: str) -> Rule:
-    return Rule(rule_id, outcome, re.compile(pattern), source, example)
+
+# Compiled when first used: an agent that never sees an error does not pay for them.
+_compiled = cache(re.compile)
 
 
 # The nouns of these sentences. Gaps are bounded, so that no pattern costs more than linear time on a long text.
@@ -94,12 +99,12 @@ VETO_STATUSES = frozenset({401, 402, 403, 404, 405, 407, 408, 409, 410, 415, 429
 """Statuses that are never an overflow (RFC 9110, sections 15.5 and 15.6; RFC 6585, section 4). All 5xx are, too."""
 
 SERVER_ERRORS = (
-    _rule(
+    Rule(
         "llama-cpp-context-shift", "overflow_tokens", r"^(?:.*\s)?context size has been exceeded",
         "llama.cpp, tools/server: sent as a server error when the slot is full and context shift is off",
         "Context size has been exceeded.",
     ),
-    _rule(
+    Rule(
         "ollama-embed", "overflow_tokens", r"the input length exceeds the context length",
         "ollama, server/routes.go: sent as 500 by the embedding route", "the input length exceeds the context length",
     ),
@@ -107,7 +112,7 @@ SERVER_ERRORS = (
 """The few servers that report an overflow as a 5xx: each needs its own rule."""
 
 VETOES = (
-    _rule(
+    Rule(
         "rate-limit", "not_overflow",
         r"rate[ _-]?limit|too many requests|throttl|(?:tokens?|requests?)(?: limit)?(?: exceeded)? ?(?:per|/|a) ?(?:min|minute|hour|day|sec|month)|"
         r"per[ -](?:minute|day|hour|second|month)|\b(?:tpm|rpm|tpd|rpd|itpm|otpm|tps)\b|"
@@ -115,19 +120,19 @@ VETOES = (
         "every provider's 429, and gateways that send it with another status",
         "Too many tokens, please wait before trying again.",
     ),
-    _rule(
+    Rule(
         "quota-or-billing", "not_overflow",
         r"\bquotas?\b|billing|\bcredits?\b|balance|spending|can only afford|usage limit|upgrade (?:your|to)|subscription|notenoughcv|"
         r"token usage\b|\bpayment\b|insufficient|trial key|free tier",
         "OpenRouter 402, xAI, Venice, iFlytek",
         "This request requires more credits, or fewer max_tokens. You requested up to 131072 tokens, but can only afford 54095.",
     ),
-    _rule(
+    Rule(
         "overloaded", "not_overflow",
         r"overloaded|out of capacity|capacity exceeded|temporarily unavailable|deadline exceeded|timed? ?out|server (?:is )?busy",
         "Anthropic 529, Vertex, Mistral", "The engine is currently overloaded",
     ),
-    _rule(
+    Rule(
         "output-parameter", "not_overflow",
         r"max_(?:completion_|output_|new_)?tokens`? (?:is too large|must be (?:greater|less than or equal|at (?:most|least 1, got [0-9]))|value)|"
         r"max tokens must be|range of max_(?:output_|completion_)?tokens|invalid max_(?:\w+_)?tokens|(?<!input and )maximum (?:allowed )?(?:number of )?output tokens|"
@@ -139,20 +144,20 @@ VETOES = (
         "Anthropic, OpenAI, Cohere, DeepSeek, DashScope, Bedrock: a wrong max_tokens, whatever the prompt is",
         "max_tokens: 128000 > 64000, which is the maximum allowed number of output tokens for claude-sonnet-4-5-20250929",
     ),
-    _rule(
+    Rule(
         "output-truncated", "not_overflow",
         r"output token maximum|length limit was reached|response exceeded|(?:output|completion|response) (?:was )?truncated|"
         r"could not finish the message because max_tokens|incomplete.{0,20}max_output_tokens",
         "OpenAI SDK LengthFinishReasonError, Claude Code",
         "API Error: Claude's response exceeded the 32000 output token maximum.",
     ),
-    _rule(
+    Rule(
         "client-tool", "not_overflow",
         r"file content \(|file (?:is )?too large to|maximum allowed (?:size|tokens) \(\d|use offset and limit|mcp tool .{0,40}response|tool (?:result|output|response) \(?\d",
         "agents' own file tools, whose errors look alike",
         "File content (30700 tokens) exceeds maximum allowed tokens (25000). Use offset and limit parameters to read specific portions",
     ),
-    _rule(
+    Rule(
         "other-parameter", "not_overflow",
         r"invalid (?:property name in )?'(?!messages|input\[\d+\]\.(?:content|output)|input'|prompt'|prompt\[|instructions|contents|system)[^']{1,80}'|"
         r"array too long|array_above_max|invalid 'input\[\d+\]\.call_id|json schema|input_schema|\bschema\b|image dimensions?|pdf pages|pages may be|"
@@ -162,14 +167,14 @@ VETOES = (
         "OpenAI string_above_max_length and array_above_max_length, Anthropic images, Bedrock documents",
         "Invalid 'tools[3].name': string too long. Expected a string with maximum length 64, but got a string with length 71 instead.",
     ),
-    _rule(
+    Rule(
         "malformed-history", "not_overflow",
         r"tool_use`? ids|tool_use_id|tool_call_id|tool_calls' must|tool[ _](?:call|output|result)s? .{0,40}(?:not found|orphan|missing|must)|"
         r"no tool output found|orphan|thinking`? .{0,60}(?:modified|blocks)|non-empty content|extraneous key|malformed(?!.{0,40}expected maxlength)|parse template|prompt ?template",
         "Anthropic, OpenAI, Moonshot, Bedrock: histories that other clients broke",
         "No tool output found for function call call_Zyy2Z9PgYUZUZ01B7iKppSkS.",
     ),
-    _rule(
+    Rule(
         "not-available", "not_overflow",
         r"not (?:yet )?available|is not supported|does(?:n't| not) support|not found|not have access|no endpoints|content management|flagged for|"
         r"content polic|safety|guardrail|api key|invalid token|\b(?:jwt|auth\w*|access|session|bearer) token|unauthori[sz]ed|forbidden|incomplete chunked read|connection (?:reset|refused|error|closed)",
@@ -180,33 +185,33 @@ VETOES = (
 """Read before the positive wordings: what these say is true even where a token count or a context is mentioned beside it."""
 
 BYTE_RULES = (
-    _rule(
+    Rule(
         "message-size", "overflow_bytes", r"total message size\b.{0,40}exceed\w* (?:the )?limit",
         "Moonshot; one of the two wordings that started this project", "Invalid request: total message size 4512345 exceeds limit 4194304",
     ),
-    _rule(
+    Rule(
         "body-size", "overflow_bytes",
         r"(?:payload|body|entity|http request|content[- ]length|request|message|upload)(?: \w+){0,2} ?(?:size|length)?\b.{0,40}"
         r"(?:exceed|too large|larger than|over the|above|greater than|limit).{0,80}(?:bytes|\b[kmg]i?b\b)",
         "Gemini, Azure, gRPC, gateways", "Request payload size exceeds the limit: 20971520 bytes.",
     ),
-    _rule(
+    Rule(
         "too-many-bytes", "overflow_bytes",
         r"too many (?:total )?(?:\w+ )?bytes|(?:text|request|prompt|input|total) bytes .{0,30}exceed|exceeds? .{0,30}\bbytes\b",
         "Bedrock", "too many total text bytes",
     ),
-    _rule(
+    Rule(
         "entity-too-large", "overflow_bytes",
         r"(?:request )?(?:entity|payload|content|body)(?: is)? too large(?! for)|maximum request body size|body (?:size )?exceeded|"
         r"request (?:body )?(?:size )?exceeds the maximum (?:allowed )?(?:size|\d)|length limit exceeded|body limit|maximum (?:payload|body|message) size|"
         r"(?:request|payload|message) size (?:exceeds|exceeded|is too|limit)|failed to buffer the request body|max(?:imum)? (?:allowed )?(?:content|payload) (?:length|size)",
         "RFC 9110, section 15.5.14 (413); Go's MaxBytesReader, nginx, axum, Envoy", "http: request body too large",
     ),
-    _rule(
+    Rule(
         "grpc-message", "overflow_bytes", r"received message larger than max|message larger than max \(",
         "gRPC, RESOURCE_EXHAUSTED of a transport", "Received message larger than max (5242880 vs. 4194304)",
     ),
-    _rule(
+    Rule(
         "string-length", "overflow_bytes",
         r"invalid '(?:messages|input|contents|prompt(?!_)|instructions|system)[^']*': string too long|string (?:value )?length \(\d+\) exceeds|getmaxstringlength|"
         r"expected maxlength: \d+, actual",
@@ -216,73 +221,73 @@ BYTE_RULES = (
 )  # fmt: skip
 
 TOKEN_RULES = (
-    _rule(
+    Rule(
         "model-token-limit", "overflow_tokens", r"exceed\w* (?:the )?(?:model'?s? )?token limit",
         "Moonshot; one of the two wordings that started this project",
         "Invalid request: Your request exceeded model token limit: 262144 (requested: 291351)",
     ),
-    _rule(
+    Rule(
         "over-window", "overflow_tokens",
         rf"{_OVER}\b.{{0,80}}\b{_WINDOW}|{_WINDOW}\b.{{0,60}}\b(?:exceed\w*|overflow\w*|(?:is )?full|too small|too long|not enough|exhausted|reached|only \d)",
         "OpenAI, SGLang, llama.cpp, Copilot, LiteLLM, Novita", "Your input exceeds the context window of this model.",
     ),
-    _rule(
+    Rule(
         "maximum-context-is", "overflow_tokens",
         rf"max(?:imum)? (?:{_WINDOW}|prompt (?:length|tokens)|model length|input (?:length|tokens?|characters?|size)|input token count)"
         r"\b.{0,12}\b(?:is|of|:|was|has been)\b",
         "OpenAI, vLLM, OpenRouter, xAI, Qianfan", "This model's maximum context length is 128000 tokens.",
     ),
-    _rule(
+    Rule(
         "input-over-limit", "overflow_tokens",
         rf"\b{_INPUT}\b.{{0,80}}\b{_OVER}\b.{{0,60}}\b{_LIMIT}",
         "Gemini, Bedrock, Poolside, DeepInfra, Volcengine",
         "The input token count (132478) exceeds the maximum number of tokens allowed (131072).",
     ),
-    _rule(
+    Rule(
         "input-too-long", "overflow_tokens",
         rf"\b(?:{_INPUT}|message|text|payload|body|query|content|instructions?)\b"
         r"(?: (?:you (?:submitted|sent)|is|are|was|were|has|have|become|became|length|size|tokens?|text|total|of|all|the|your|messages)){0,5}(?: \(?\d[\d,]*\)?)?(?: tokens)? "
         r"(?:exceed\w*|(?:is |are )?(?:too|way too) (?:long|large|big))\b(?! (?:of )?an? )",
         "Anthropic, Bedrock, Fireworks, Z.ai, gateways", "prompt is too long: 233153 tokens > 200000 maximum",
     ),
-    _rule(
+    Rule(
         "too-many-tokens", "overflow_tokens",
         r"too many (?:input |prompt |total |context )?tokens|tokens? (?:limit|count|length|budget) (?:exceeded|reached|too)|exceed\w* (?:the )?(?:max\w* )?(?:\w+ ){0,3}tokens? limit|"
         r"tokens? (?:exceeded|over limit)|(?:input|prompt) tokens exceed",
         "Cohere, Bedrock", "too many tokens: size limit exceeded by 168512 tokens. The limit for this model is 132000 tokens.",
     ),
-    _rule(
+    Rule(
         "sum-over-window", "overflow_tokens",
         rf"\b(?:inputs?|prompt|messages)\b.{{0,50}}(?:\+|and|plus).{{0,30}}(?:max_\w*tokens|output|completion).{{0,60}}(?:must be|{_OVER}|cannot|should be|<=)",
         "Anthropic, TGI, Together, Cloudflare",
         "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8192. Given: 6204 `inputs` tokens and 2047 `max_new_tokens`",
     ),
-    _rule(
+    Rule(
         "input-range", "overflow_tokens", r"range of input length|input (?:length|tokens?) (?:should|must) (?:be|not|have)|input should have at most \d+ tokens",
         "DashScope, iFlytek", "Range of input length should be [1, 258048]",
     ),
-    _rule(
+    Rule(
         "reduce-the-length", "overflow_tokens",
         r"(?:reduce|shorten|decrease|trim|truncate|shrink)\b.{0,30}\b(?:length|size|number|amount)?\b.{0,20}\b(?:prompt|messages|input|context|conversation|history|tokens)|"
         r"(?:provide|use|try|send) an? shorter (?:input|prompt|message|context)",
         "Groq, Cerebras", "Please reduce the length of the messages or completion.",
     ),
-    _rule(
+    Rule(
         "too-large-for-model", "overflow_tokens",
         r"too (?:large|long|big) for (?:the |this |requested |selected )?(?:requested )?(?:\S+ )?model|tokens to keep from the initial prompt|to keep the first \d+ tokens|"
         r"more tokens than|tokens in request more than",
         "Mistral, GitHub Models, LM Studio, Z.ai", "Request body too large for gpt-4o-mini model. Max size: 8000 tokens.",
     ),
-    _rule(
+    Rule(
         "negative-room", "overflow_tokens", r"max_(?:completion_|new_|output_)?tokens must be at least 1, got -\d",
         "vLLM: what is left for the answer after the prompt is negative", "max_tokens must be at least 1, got -43420",
     ),
-    _rule(
+    Rule(
         "prompt-has-window-is", "overflow_tokens",
         rf"(?:prompt|input|request|messages?)\b.{{0,20}}\b(?:has|have|is|are|contains?|uses?|of)\b.{{0,12}}\d+ tokens?\b.{{0,40}}\b{_LIMIT}",
         "RKLLM, ds4", "Prompt is 11543 tokens but the model context window is 4096 tokens.",
     ),
-    _rule(
+    Rule(
         "input-over-number", "overflow_tokens",
         rf"\btokens?\b(?! (?:expired|has expired|is invalid)).{{0,40}}\b{_OVER}\b.{{0,30}}\b(?:limit|max\w*)\b|"
         r"\d tokens (?:(?:do|does|did|will)(?: not|n't)|can't|cannot) fit|"
@@ -290,18 +295,18 @@ TOKEN_RULES = (
         r"model\b.{0,20}\b(?:only|at most|up to)\b.{0,20}\d+ tokens|model only supports up to \d|tokens?\W{0,3}\d[\d,]* ?> ?\w*\W{0,3}\d",
         "Cohere, TGI, Vertex, gateways", "The total number of tokens (210000) in your request surpasses the limit of the model (200000).",
     ),
-    _rule(
+    Rule(
         "numbers-over", "overflow_tokens", r"\d[\d,]* ?tokens? ?(?:>|exceeds?|is (?:more|greater|larger|over)).{0,20}\d",
         "Anthropic and its proxies", "208310 tokens > 200000 maximum",
     ),
-    _rule(
+    Rule(
         "chinese", "overflow_tokens",
         r"(?:上下文|输入|提示词?|消息|对话|请求|文本|tokens?)[^\n]{0,30}(?:超出|超过|超长|过长|过大|上限)|(?:超出|超过)[^\n]{0,30}(?:上下文|最大长度|长度限制|tokens?)",
         "gateways of Chinese providers", "输入内容过长，超过模型最大上下文长度",
     ),
 )  # fmt: skip
 
-EMPTY_400 = _rule(
+EMPTY_400 = Rule(
     "empty-400", "overflow_tokens", r"^(?:error: )?400 status code \(no body\)\s*$",
     "Cerebras answers an overflow with a bare 400; the wording is the OpenAI SDK's", "400 status code (no body)",
 )  # fmt: skip

@@ -1,0 +1,57 @@
+"""Prompts of a background memory extractor: a conversation as text, bounded by the same stages, never by a cut."""
+
+from collections.abc import Sequence
+
+from fetchstash.client._compact import SHORT_ON_TIME_SECONDS, compact
+from fetchstash.client._events import OnEvent, emit
+from fetchstash.client._formats import Format, Message, Part, as_json, parts
+from fetchstash.client._policy import Policy, State
+from fetchstash.client._report import Report
+from fetchstash.client._shapes import is_object
+from fetchstash.client._sizes import sample_text
+from fetchstash.client._stubs import LONG_VALUE_CHARS, arguments_stub
+
+
+def extractor_prompt(
+    messages: Sequence[Message],
+    format: Format,
+    budget: int,
+    state: State,
+    remaining_seconds: float | None = None,
+    *,
+    policy: Policy | None = None,
+    on_event: OnEvent | None = None,
+) -> tuple[str | None, Report | None]:
+    """Return the conversation as the text that a memory extractor is prompted with, in about ``budget`` tokens at the most.
+
+    It is compacted as a request would be, and no call's argument that is a document is ever raw in it, even where all would fit.
+    With little of ``remaining_seconds`` left extraction is put off: both are None.
+    """
+    policy = policy or Policy()
+    if remaining_seconds is not None and remaining_seconds < SHORT_ON_TIME_SECONDS:
+        emit(on_event, "extraction.deferred", {"compaction_skipped_reason": "no_time"})
+        return None, None
+    compacted, report = compact(messages, format, budget, state, policy=policy, on_event=on_event)
+    found = parts(compacted, format)
+    documents = [part for part in found if part.kind == "call" and _holds_a_document(part)]
+    stubs = {part.place: as_json(arguments_stub(part, policy.offload)) for part in documents}
+    shown = [part for part in found if part.kind in {"text", "call", "result"} and part.text]
+    said = [f"{_heading(part)}\n{stubs.get(part.place, part.text)}" for part in shown]
+    prompt = "\n\n".join(said)
+    figures = {
+        "extractor_prompt_chars": len(prompt),
+        "extractor_prompt_est_tokens": sample_text(prompt),
+        "extractor_compacted_fields": len(documents) + report.reused + len(report.changes),
+    }
+    emit(on_event, "extractor.prompt", figures)
+    return prompt, report
+
+
+def _holds_a_document(part: Part) -> bool:
+    return len(part.text) > LONG_VALUE_CHARS and (isinstance(part.value, str) or is_object(part.value))
+
+
+def _heading(part: Part) -> str:
+    if part.kind == "call":
+        return f"[{part.role} calls {part.name}]"
+    return f"[{part.role}]"

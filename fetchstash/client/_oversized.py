@@ -1,0 +1,121 @@
+"""Tool results that alone would take too much of the context window: replaced before they ever get into it."""
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fetchstash.client._artifacts import facts_of
+from fetchstash.client._events import OnEvent, emit
+from fetchstash.client._formats import as_json
+from fetchstash.client._policy import Policy
+from fetchstash.client._shapes import is_list, is_object
+from fetchstash.client._sizes import sample_text
+from fetchstash.client._windows import UNKNOWN_WINDOW, known_window
+
+_log = logging.getLogger("fetchstash.client")
+_warned: set[str] = set()
+
+MAX_ARGUMENT_CHARS, MAX_ARGUMENTS_CHARS = 200, 1_000
+"""What a stub repeats of one argument of the call, and of all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """The call whose result this is."""
+
+    id: str
+    name: str
+    args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def context_window(model: str, windows: Mapping[str, int] | None = None) -> int:
+    """Return the context window of ``model`` in tokens; ``windows`` are the caller's own figures, by model name, and go first.
+
+    A model that the table does not know counts as 120,000 tokens, with one warning.
+    """
+    known = (windows or {}).get(model) or known_window(model)
+    if known is None and model not in _warned:
+        _warned.add(model)
+        _log.warning("The context window of model %r is not known: %d tokens are assumed.", model, UNKNOWN_WINDOW)
+    return known or UNKNOWN_WINDOW
+
+
+def stub_oversized(
+    result: Any,
+    call: ToolCall,
+    model_or_window: str | int,
+    *,
+    policy: Policy | None = None,
+    on_event: OnEvent | None = None,
+) -> Any:
+    """Return ``result``, or a stub (an object) if it is larger than ``policy.oversized_fraction`` of the model's context window.
+
+    Give the name of the model that will read the result, or its window in tokens. The result, whatever it is, is kept by
+    ``policy.offload`` where there is one. Measured is the text, or the JSON, in tokens; a share of exactly the fraction passes.
+    """
+    policy = policy or Policy()
+    window = context_window(model_or_window) if isinstance(model_or_window, str) else model_or_window
+    text = result if isinstance(result, str) else as_json(result)
+    size, limit = sample_text(text), window * policy.oversized_fraction
+    if size <= limit:
+        return result
+    facts = facts_of(text)
+    ref = facts.artifact_ref or (policy.offload.keep(text, call.name) if policy.offload else "")
+    emit(
+        on_event,
+        "tool.result.oversized_excluded",
+        {"tool": call.name, "tokens": size, "window": window, "artifact_ref": ref or None},
+    )
+    stub: dict[str, Any] = {
+        "status": "oversized",
+        "toolCallId": call.id,
+        "toolName": call.name,
+        "warning": f"The result of {call.name} is not shown: it has about {size} tokens.",
+        "reason": f"It is larger than {policy.oversized_fraction:.0%} of the context window of {window} tokens.",
+        "toolInfo": {"toolName": call.name, "toolArgs": _clean(call.args), "structureInfo": structure_info(result)},
+        "recommendation": (
+            f'Read what is needed of it: artifact_grep or artifact_slice, artifact_ref="{ref}".'
+            if ref
+            else "Call the tool again for less: a smaller range, a filter, or fewer items."
+        ),
+        "artifact_ref": ref,
+    }
+    return stub
+
+
+def structure_info(result: Any) -> str:
+    """Return in one line how a result is built: its keys, its items, its lines."""
+    if isinstance(result, str):
+        try:
+            data: Any = json.loads(result)
+        except (ValueError, RecursionError):
+            data = result
+        if isinstance(data, str):
+            return f"text of {len(result)} characters, {result.count(chr(10)) + 1} lines"
+        result = data
+    if is_object(result):
+        names = [name for name in list(result)[:12] if len(name) <= 40]
+        return f"object of {len(result)} keys, among them {', '.join(names)}"
+    if is_list(result):
+        first = result[0] if result else None
+        keys = f", the first with the keys {', '.join(list(first)[:12])}" if is_object(first) else ""
+        return f"array of {len(result)} items{keys}"
+    return type(result).__name__
+
+
+def _clean(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments of which each is short, and all are: printable, and no document among them."""
+    shown: dict[str, Any] = {}
+    room = MAX_ARGUMENTS_CHARS
+    for name, value in args.items():
+        text = value if isinstance(value, str) else as_json(value)
+        plain = "".join(character for character in text if character.isprintable())
+        if len(plain) > MAX_ARGUMENT_CHARS:
+            plain = f"({len(plain)} characters)"
+        room -= len(plain) + len(name)
+        if room < 0:
+            break
+        shown["".join(filter(str.isprintable, name))[:80]] = plain if isinstance(value, str) or plain != text else value
+    return shown

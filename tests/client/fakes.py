@@ -1,0 +1,40 @@
+"""Stand-ins that several test modules share."""
+
+from typing import Any
+
+
+class Kept:
+    """An offload that remembers what it was given, by its reference."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    def keep(self, text: str, name: str) -> str:  # noqa: ARG002 - the protocol names it
+        ref = "art_" + f"{len(self.texts):0>26}".translate(str.maketrans("0189", "abcd"))
+        self.texts[ref] = text
+        return ref
+
+
+class Overflow(Exception):
+    """What a provider says of a request that is too large."""
+
+    status_code = 400
+
+    def __init__(self, words: str = "prompt is too long: 200000 tokens > 100000 maximum") -> None:
+        super().__init__(words)
+
+
+def conversation(*results: str, name: str = "fetch_content", ask: str = "the task") -> list[Any]:
+    """Return a Chat Completions history in which each of these results answers a call of its own."""
+    messages: list[Any] = [{"role": "system", "content": "Be good."}, {"role": "user", "content": ask}]
+    for number, result in enumerate(results):
+        call = {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": f'{{"n": {number}}}'}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"call_{number}", "content": result})
+    return messages
+
+
+def prose(chars: int, seed: str = "word") -> str:
+    """Return text of this many characters that is not all one token."""
+    line = " ".join(f"{seed}{number % 97}" for number in range(40)) + ".\n"
+    return (line * (chars // len(line) + 1))[:chars]

@@ -1,0 +1,172 @@
+"""A provider on loopback that speaks as the real ones do: their paths, bodies, errors and streams."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+OVERFLOW = "This model's maximum context length is 2000 tokens. However, your messages resulted in 6000 tokens."
+TOO_LONG = "prompt is too long: 6000 tokens > 2000 maximum"
+GEMINI_TOO_LONG = "The input token count (6000) exceeds the maximum number of tokens allowed (2000)."
+
+
+class Loopback:
+    """Answers each request with the next of ``script``: overflow, good, other (an error), late (an overflow after output).
+
+    A script that has run out goes on with its last word. ``bodies`` are the requests as they came.
+    """
+
+    def __init__(self, *script: str) -> None:
+        self.script = list(script)
+        self.bodies: list[dict[str, Any]] = []
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    @property
+    def sizes(self) -> list[int]:
+        return [len(json.dumps(body)) for body in self.bodies]
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            loopback.bodies.append(body)
+            word = loopback.script.pop(0) if len(loopback.script) > 1 else loopback.script[0]
+            streams = body.get("stream") or "streamGenerateContent" in self.path
+            status, answer = _answer(self.path.partition("?")[0], word, bool(streams))
+            text = "".join(answer) if streams and status == 200 else json.dumps(answer)
+            sent = text.encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "text/event-stream" if streams and status == 200 else "application/json")
+            self.send_header("Content-Length", str(len(sent)))
+            self.end_headers()
+            self.wfile.write(sent)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+            pass
+
+    return Handler
+
+
+def _answer(path: str, word: str, streams: bool) -> tuple[int, Any]:
+    if path.endswith("/chat/completions"):
+        return _chat(word, streams)
+    if path.endswith("/responses"):
+        return _responses(word, streams)
+    return _anthropic(word, streams) if path.endswith("/messages") else _gemini(word, streams)
+
+
+def _sse(*events: Any, named: bool = False) -> list[str]:
+    """Write server-sent events (WHATWG HTML, section 9.2), with their names where the API has them."""
+    names = ["event: " + event["type"] + "\n" if named else "" for event in events]
+    data = [event if isinstance(event, str) else json.dumps(event) for event in events]
+    return [f"{name}data: {one}\n\n" for name, one in zip(names, data, strict=True)]
+
+
+def _openai_error(word: str) -> dict[str, Any]:
+    if word == "other":
+        return {
+            "error": {"message": "Invalid 'temperature'", "type": "invalid_request_error", "code": "invalid_value", "param": None}
+        }
+    return {"error": {"message": OVERFLOW, "type": "invalid_request_error", "code": "context_length_exceeded", "param": "messages"}}
+
+
+def _chat(word: str, streams: bool) -> tuple[int, Any]:
+    if word in {"overflow", "other"}:
+        return 400, _openai_error(word)
+    base: dict[str, Any] = {"id": "c1", "created": 1, "model": "m"}
+    if not streams:
+        message = {"role": "assistant", "content": "Hello."}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        return 200, {
+            **base,
+            "object": "chat.completion",
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "usage": usage,
+        }
+    chunks = [{"role": "assistant", "content": ""}, {"content": "Hel"}, {"content": "lo."}]
+    events: list[Any] = [
+        {**base, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": d, "finish_reason": None}]} for d in chunks
+    ]
+    if word == "late":
+        return 200, _sse(*events[:2], _openai_error("overflow"))
+    end: dict[str, Any] = {**events[0], "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    return 200, _sse(*events, end, "[DONE]")
+
+
+def _responses(word: str, streams: bool) -> tuple[int, Any]:
+    text: dict[str, Any] = {"type": "output_text", "text": "Hello.", "annotations": []}
+    message: dict[str, Any] = {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [text]}
+    base: dict[str, Any] = {
+        "id": "r1",
+        "object": "response",
+        "created_at": 1,
+        "model": "m",
+        "tools": [],
+        "tool_choice": "auto",
+        "parallel_tool_calls": True,
+    }
+    done: dict[str, Any] = {**base, "status": "completed", "output": [message], "error": None}
+    if not streams:
+        return (400, _openai_error(word)) if word in {"overflow", "other"} else (200, done)
+    created: dict[str, Any] = {"type": "response.created", "sequence_number": 0, "response": {**base, "output": []}}
+    error = {"code": "context_length_exceeded" if word != "other" else "server_error", "message": "Your input is refused."}
+    failed: dict[str, Any] = {
+        "type": "response.failed",
+        "sequence_number": 3,
+        "response": {**base, "status": "failed", "output": [], "error": error},
+    }
+    delta: dict[str, Any] = {
+        "type": "response.output_text.delta",
+        "sequence_number": 2,
+        "item_id": "m1",
+        "output_index": 0,
+        "content_index": 0,
+        "delta": "Hello.",
+        "logprobs": [],
+    }
+    if word in {"overflow", "other"}:
+        return 200, _sse(created, failed, named=True)
+    last: dict[str, Any] = failed if word == "late" else {"type": "response.completed", "sequence_number": 3, "response": done}
+    return 200, _sse(created, delta, last, named=True)
+
+
+def _anthropic(word: str, streams: bool) -> tuple[int, Any]:
+    if word in {"overflow", "other"}:
+        message = TOO_LONG if word == "overflow" else "temperature: must be less than or equal to 1"
+        return 400, {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
+    base: dict[str, Any] = {"id": "m1", "type": "message", "role": "assistant", "model": "m"}
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    if not streams:
+        return 200, {**base, "content": [{"type": "text", "text": "Hello."}], "stop_reason": "end_turn", "usage": usage}
+    start: dict[str, Any] = {"type": "message_start", "message": {**base, "content": [], "usage": usage}}
+    block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    delta: dict[str, Any] = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hello."}}
+    if word == "late":
+        error = {"type": "error", "error": {"type": "invalid_request_error", "message": TOO_LONG}}
+        return 200, _sse(start, block, delta, error, named=True)
+    stop = {"type": "content_block_stop", "index": 0}
+    end: dict[str, Any] = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}
+    return 200, _sse(start, block, delta, stop, end, {"type": "message_stop"}, named=True)
+
+
+def _gemini(word: str, streams: bool) -> tuple[int, Any]:
+    error = {"error": {"code": 400, "message": GEMINI_TOO_LONG, "status": "INVALID_ARGUMENT"}}
+    if word == "overflow":
+        return 400, error
+    if word == "other":
+        return 400, {"error": {"code": 400, "message": "Unknown name.", "status": "INVALID_ARGUMENT"}}
+    piece = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hello."}]}, "index": 0}]}
+    end: dict[str, Any] = {"candidates": [{"content": {"role": "model", "parts": [{"text": ""}]}, "finishReason": "STOP"}]}
+    if not streams:
+        return 200, {**piece, "usageMetadata": {"totalTokenCount": 2}}
+    return 200, _sse(piece, error if word == "late" else end)

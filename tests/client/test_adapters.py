@@ -1,0 +1,337 @@
+"""Each adapter against its real SDK and a provider on loopback. An SDK that is not installed is skipped aloud.
+
+scripts/adapters makes one environment for each SDK (they do not all resolve together) and runs this file in it.
+"""
+
+import importlib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fetchstash.client import Recovery
+from tests.client.conversations import Turn, render
+from tests.client.fakes import prose
+from tests.client.loopback import Loopback
+
+ROOT = Path(__file__).parents[2]
+HISTORY = [
+    Turn("user", "the task"),
+    Turn("tools", "", (("fetch", "a", prose(9_000)),)),
+    Turn("tools", "", (("fetch", "b", "short"),)),
+    Turn("user", "Go on."),
+]
+SMALL = [Turn("user", "the task"), Turn("user", "Go on.")]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way to call one SDK: ``run(url, history, recovery)`` returns the text that came, and raises what the SDK raises."""
+
+    sdk: str
+    way: str
+    run: Callable[[str, list[Turn], Recovery], Awaitable[str]]
+    streams: bool = False
+
+
+def _openai(client: str, url: str, recovery: Recovery) -> Any:
+    sdk, adapter = importlib.import_module("openai"), importlib.import_module("fetchstash.client.adapters.openai")
+    return adapter.recovering(getattr(sdk, client)(base_url=f"{url}/v1", api_key="k", max_retries=0), recovery)
+
+
+async def _chat(url: str, history: list[Turn], recovery: Recovery) -> str:
+    with _openai("OpenAI", url, recovery) as client:
+        answer = client.chat.completions.create(model="m", messages=render(history, "openai_chat"))
+    return str(answer.choices[0].message.content)
+
+
+async def _achat(url: str, history: list[Turn], recovery: Recovery) -> str:
+    async with _openai("AsyncOpenAI", url, recovery) as client:
+        answer = await client.chat.completions.create(model="m", messages=render(history, "openai_chat"))
+    return str(answer.choices[0].message.content)
+
+
+async def _chat_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
+    with (
+        _openai("OpenAI", url, recovery) as client,
+        client.chat.completions.create(model="m", messages=render(history, "openai_chat"), stream=True) as stream,
+    ):
+        return "".join(chunk.choices[0].delta.content or "" for chunk in stream)
+
+
+async def _achat_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
+    async with _openai("AsyncOpenAI", url, recovery) as client:
+        stream = await client.chat.completions.create(model="m", messages=render(history, "openai_chat"), stream=True)
+        return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+
+
+async def _responses(url: str, history: list[Turn], recovery: Recovery) -> str:
+    with _openai("OpenAI", url, recovery) as client:
+        return str(client.responses.create(model="m", input=render(history, "openai_responses")).output_text)
+
+
+async def _responses_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
+    with _openai("OpenAI", url, recovery) as client:
+        events = list(client.responses.create(model="m", input=render(history, "openai_responses"), stream=True))
+    _raise_failed(events)
+    return "".join(event.delta for event in events if event.type == "response.output_text.delta")
+
+
+async def _aresponses_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
+    async with _openai("AsyncOpenAI", url, recovery) as client:
+        stream = await client.responses.create(model="m", input=render(history, "openai_responses"), stream=True)
+        events = [event async for event in stream]
+    _raise_failed(events)
+    return "".join(event.delta for event in events if event.type == "response.output_text.delta")
+
+
+def _raise_failed(events: list[Any]) -> None:
+    """A Responses stream raises nothing: whoever reads it sees the failure as an event."""
+    for event in events:
+        if event.type == "response.failed":
+            raise RuntimeError(event.response.error.code)
+
+
+def _anthropic_client(client: str, url: str, recovery: Recovery) -> Any:
+    sdk, adapter = importlib.import_module("anthropic"), importlib.import_module("fetchstash.client.adapters.anthropic")
+    return getattr(sdk, client)(base_url=url, api_key="k", max_retries=0, middleware=[adapter.recovery_middleware(recovery)])
+
+
+async def _anthropic(url: str, history: list[Turn], recovery: Recovery) -> str:
+    with _anthropic_client("Anthropic", url, recovery) as client:
+        return str(client.messages.create(model="m", max_tokens=9, messages=render(history, "anthropic")).content[0].text)
+
+
+async def _aanthropic(url: str, history: list[Turn], recovery: Recovery) -> str:
+    async with _anthropic_client("AsyncAnthropic", url, recovery) as client:
+        return str((await client.messages.create(model="m", max_tokens=9, messages=render(history, "anthropic"))).content[0].text)
+
+
+async def _anthropic_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
+    with (
+        _anthropic_client("Anthropic", url, recovery) as client,
+        client.messages.stream(model="m", max_tokens=9, messages=render(history, "anthropic")) as stream,
+    ):
+        return "".join(stream.text_stream)
+
+
+def _genai(url: str) -> Any:
+    genai = importlib.import_module("google.genai")
+    return genai.Client(api_key="k", http_options=genai.types.HttpOptions(base_url=url))
+
+
+async def _gemini(url: str, history: list[Turn], recovery: Recovery) -> str:
+    adapter, client = importlib.import_module("fetchstash.client.adapters.google_genai"), _genai(url)
+    return str(adapter.recovering(client, recovery).generate_content(model="m", contents=render(history, "gemini")).text)
+
+
+async def _agemini(url: str, history: list[Turn], recovery: Recovery) -> str:
+    adapter, client = importlib.import_module("fetchstash.client.adapters.google_genai"), _genai(url)
+    answer = await adapter.arecovering_models(client, recovery).generate_content(model="m", contents=render(history, "gemini"))
+    return str(answer.text)
+
+
+async def _gemini_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
+    adapter, client = importlib.import_module("fetchstash.client.adapters.google_genai"), _genai(url)
+    stream = adapter.recovering(client, recovery).generate_content_stream(model="m", contents=render(history, "gemini"))
+    return "".join(chunk.text or "" for chunk in stream)
+
+
+async def _agemini_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
+    adapter, client = importlib.import_module("fetchstash.client.adapters.google_genai"), _genai(url)
+    stream = await adapter.arecovering_models(client, recovery).generate_content_stream(
+        model="m", contents=render(history, "gemini")
+    )
+    return "".join([chunk.text or "" async for chunk in stream])
+
+
+def _litellm_options(url: str, history: list[Turn]) -> dict[str, Any]:
+    return {
+        "model": "openai/m",
+        "messages": render(history, "openai_chat"),
+        "api_base": f"{url}/v1",
+        "api_key": "k",
+        "max_retries": 0,
+    }
+
+
+async def _litellm(url: str, history: list[Turn], recovery: Recovery) -> str:
+    adapter = importlib.import_module("fetchstash.client.adapters.litellm")
+    return str(adapter.completion(recovery)(**_litellm_options(url, history)).choices[0].message.content)
+
+
+async def _alitellm(url: str, history: list[Turn], recovery: Recovery) -> str:
+    adapter = importlib.import_module("fetchstash.client.adapters.litellm")
+    return str((await adapter.acompletion(recovery)(**_litellm_options(url, history))).choices[0].message.content)
+
+
+async def _litellm_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
+    adapter = importlib.import_module("fetchstash.client.adapters.litellm")
+    stream = adapter.completion(recovery)(**_litellm_options(url, history), stream=True)
+    return "".join(chunk.choices[0].delta.content or "" for chunk in stream)
+
+
+def _langchain_agent(url: str, recovery: Recovery) -> Any:
+    agents, openai = importlib.import_module("langchain.agents"), importlib.import_module("langchain_openai")
+    adapter = importlib.import_module("fetchstash.client.adapters.langchain")
+    model = openai.ChatOpenAI(model="m", base_url=f"{url}/v1", api_key="k", max_retries=0)
+    return agents.create_agent(model, [], middleware=[adapter.recovery_middleware(recovery)])
+
+
+def _langchain_messages(history: list[Turn]) -> Any:
+    return {"messages": importlib.import_module("langchain_core.messages").convert_to_messages(render(history, "openai_chat"))}
+
+
+async def _langchain(url: str, history: list[Turn], recovery: Recovery) -> str:
+    return str(_langchain_agent(url, recovery).invoke(_langchain_messages(history))["messages"][-1].content)
+
+
+async def _alangchain(url: str, history: list[Turn], recovery: Recovery) -> str:
+    return str((await _langchain_agent(url, recovery).ainvoke(_langchain_messages(history)))["messages"][-1].content)
+
+
+def _pydantic_agent(url: str, recovery: Recovery) -> Any:
+    ai, adapter = importlib.import_module("pydantic_ai"), importlib.import_module("fetchstash.client.adapters.pydantic_ai")
+    models, providers = (
+        importlib.import_module("pydantic_ai.models.openai"),
+        importlib.import_module("pydantic_ai.providers.openai"),
+    )
+    sdk = importlib.import_module("openai")
+    client = sdk.AsyncOpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0)
+    model = models.OpenAIChatModel("m", provider=providers.OpenAIProvider(openai_client=client))
+    return ai.Agent(model, capabilities=[adapter.RecoveryCapability(recovery)])
+
+
+def _pydantic_history(history: list[Turn]) -> list[Any]:
+    m = importlib.import_module("pydantic_ai.messages")
+    messages: list[Any] = []
+    for number, turn in enumerate(history[:-1]):
+        if turn.kind == "user":
+            messages.append(m.ModelRequest(parts=[m.UserPromptPart(turn.text)]))
+            continue
+        names = [(name, {"what": what}, f"c{number}{n}", result) for n, (name, what, result) in enumerate(turn.calls)]
+        messages.append(m.ModelResponse(parts=[m.ToolCallPart(name, args, call) for name, args, call, _ in names]))
+        messages.append(m.ModelRequest(parts=[m.ToolReturnPart(name, result, call) for name, _, call, result in names]))
+    return messages
+
+
+async def _pydantic(url: str, history: list[Turn], recovery: Recovery) -> str:
+    answer = await _pydantic_agent(url, recovery).run(history[-1].text, message_history=_pydantic_history(history))
+    return str(answer.output)
+
+
+async def _pydantic_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
+    async with _pydantic_agent(url, recovery).run_stream(history[-1].text, message_history=_pydantic_history(history)) as stream:
+        return str(await stream.get_output())
+
+
+CASES = [
+    Case("openai", "chat", _chat),
+    Case("openai", "async chat", _achat),
+    Case("openai", "chat stream", _chat_stream, streams=True),
+    Case("openai", "async chat stream", _achat_stream, streams=True),
+    Case("openai", "responses", _responses),
+    Case("openai", "responses stream", _responses_stream, streams=True),
+    Case("openai", "async responses stream", _aresponses_stream, streams=True),
+    Case("anthropic", "messages", _anthropic),
+    Case("anthropic", "async messages", _aanthropic),
+    Case("anthropic", "messages stream", _anthropic_stream, streams=True),
+    Case("google.genai", "generate", _gemini),
+    Case("google.genai", "async generate", _agemini),
+    Case("google.genai", "generate stream", _gemini_stream, streams=True),
+    Case("google.genai", "async generate stream", _agemini_stream, streams=True),
+    Case("litellm", "completion", _litellm),
+    Case("litellm", "async completion", _alitellm),
+    Case("litellm", "completion stream", _litellm_stream, streams=True),
+    Case("langchain", "agent", _langchain),
+    Case("langchain", "async agent", _alangchain),
+    Case("pydantic_ai", "run", _pydantic),
+    Case("pydantic_ai", "run stream", _pydantic_stream, streams=True),
+]
+
+
+def installed(sdk: str) -> bool:
+    try:
+        return importlib.util.find_spec(sdk) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+@pytest.fixture(params=CASES, ids=lambda case: f"{case.sdk} {case.way}".replace(" ", "-"))
+def case(request: pytest.FixtureRequest) -> Case:
+    one: Case = request.param
+    if not installed(one.sdk):
+        pytest.skip(f"{one.sdk} is not installed here: scripts/adapters runs this in an environment that has it")
+    return one
+
+
+# The SDKs and what they bring in warn of their own affairs.
+pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("default")]
+
+
+async def test_an_overflow_takes_exactly_two_requests_the_second_smaller_and_a_good_answer(case: Case) -> None:
+    with Loopback("overflow", "good") as provider:
+        assert await case.run(provider.url, HISTORY, Recovery()) == "Hello."
+    assert len(provider.bodies) == 2
+    assert provider.sizes[1] < provider.sizes[0]
+    assert "overflow_fallback" in json.dumps(provider.bodies[1])
+
+
+async def test_two_overflows_take_two_requests_and_end_in_the_sdks_own_error(case: Case) -> None:
+    with Loopback("overflow") as provider, pytest.raises(Exception, match=r"context|too long|token") as caught:
+        await case.run(provider.url, HISTORY, Recovery())
+    assert len(provider.bodies) == 2
+    assert not type(caught.value).__module__.startswith("fetchstash")
+
+
+async def test_another_error_takes_one_request(case: Case) -> None:
+    with Loopback("other", "good") as provider, pytest.raises(Exception, match=r"(?i)temperature|unknown name|server_error"):
+        await case.run(provider.url, HISTORY, Recovery())
+    assert len(provider.bodies) == 1
+
+
+async def test_with_nothing_to_shrink_there_is_one_request(case: Case) -> None:
+    with Loopback("overflow", "good") as provider, pytest.raises(Exception, match=r"context|too long|token"):
+        await case.run(provider.url, SMALL, Recovery())
+    assert len(provider.bodies) == 1
+
+
+async def test_an_overflow_after_output_takes_one_request(case: Case) -> None:
+    if not case.streams:
+        pytest.skip("nothing is output before the answer is whole")
+    with Loopback("late", "good") as provider, pytest.raises(Exception, match=r"(?i)context|too long|token|json|error"):
+        await case.run(provider.url, HISTORY, Recovery())
+    assert len(provider.bodies) == 1
+
+
+async def test_without_an_overflow_the_request_is_as_it_was(case: Case) -> None:
+    with Loopback("good") as provider:
+        assert await case.run(provider.url, HISTORY, Recovery()) == "Hello."
+    assert len(provider.bodies) == 1
+    assert "overflow_fallback" not in json.dumps(provider.bodies[0])
+
+
+EXAMPLES = {
+    "openai": "openai", "anthropic": "anthropic", "google.genai": "google_genai", "litellm": "litellm", "langchain": "langchain",
+    "pydantic_ai": "pydantic_ai",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sdk", EXAMPLES)
+async def test_the_example_runs_and_survives_an_overflow(sdk: str) -> None:
+    if not installed(sdk):
+        pytest.skip(f"{sdk} is not installed here: scripts/adapters runs this in an environment that has it")
+    with Loopback("overflow", "good") as provider:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PROVIDER_URL": provider.url}
+        program = [sys.executable, str(ROOT / "examples" / f"client_{EXAMPLES[sdk]}.py")]
+        run = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert run.returncode == 0, run.stderr
+    assert "Hello." in run.stdout
+    assert len(provider.bodies) == 2

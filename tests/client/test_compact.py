@@ -1,0 +1,191 @@
+"""compact: lazy, in stages, sticky; what is critical goes last, and some of it never."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from fetchstash.client import Policy, State, compact, orphans
+from fetchstash.client._compact import tier_of
+from fetchstash.client._formats import Format, as_json
+from fetchstash.client._sizes import measure
+from tests.client.conversations import FORMATS, Turn, render, turns
+from tests.client.fakes import Kept, conversation, prose
+
+
+def tokens(messages: Any) -> int:
+    return measure(messages, "openai_chat", "tokens")
+
+
+def working(*texts: str) -> list[Any]:
+    """A task, then for each text an exchange whose result it is and a sentence of the assistant's about it."""
+    messages = conversation()
+    for number, text in enumerate(texts):
+        messages += conversation(text)[2:]
+        messages[-2]["tool_calls"][0]["id"] = messages[-1]["tool_call_id"] = f"call_{number}"
+    return messages
+
+
+def said(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "content": text}
+
+
+def test_no_compaction_under_budget() -> None:
+    history = working(prose(4_000), prose(4_000))
+    sent, report = compact(history, "openai_chat", tokens(history) * 2, State())
+    assert sent == history
+    assert (report.tier, report.stage, report.skipped) == ("normal", 0, {"no_pressure": 1})
+
+
+def test_tool_traces_go_before_critical_context() -> None:
+    history = [*working(prose(4_000), prose(4_000)), said("assistant", prose(3_000)), said("user", prose(3_000))]
+    sent, report = compact(history, "openai_chat", int(tokens(history) / 0.8), State())
+    assert report.tier == "pressure"
+    assert {change.stage for change in report.changes} == {2}
+    assert sent[-2:] == history[-2:]
+
+
+def test_arguments_go_before_results() -> None:
+    history = working("ok", prose(3_000), "ok")
+    history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps({"path": "a", "content": prose(9_000)})
+    _, report = compact(history, "openai_chat", int(tokens(history) / 0.8), State())
+    assert [(change.stage, change.message) for change in report.changes] == [(1, 2)]
+
+
+def test_it_stops_as_soon_as_it_fits_with_room_for_the_next_requests() -> None:
+    history = working(*[prose(4_000)] * 10)
+    budget = int(tokens(history) / 0.8)
+    _, report = compact(history, "openai_chat", budget, State())
+    assert 0.3 * budget < report.after <= 0.45 * budget
+
+
+def test_latest_critical_turns_are_preserved_under_pressure() -> None:
+    recent = [said("user", prose(900)), said("assistant", prose(900)), said("user", prose(900))]
+    history = [*working(*[prose(4_000)] * 6), *recent]
+    sent, report = compact(history, "openai_chat", int(tokens(history) / 0.85), State())
+    assert report.tier == "pressure"
+    assert sent[-3:] == recent
+    assert sent[:2] == history[:2]
+
+
+def test_a_todo_reminder_and_the_last_todo_exchange_are_critical() -> None:
+    todo = conversation(prose(3_000), name="todo_write")[2:]
+    todo[0]["tool_calls"][0]["id"] = todo[1]["tool_call_id"] = "todo"
+    history = [*working(prose(4_000)), *todo, *working(prose(4_000), "ok")[2:]]
+    sent, report = compact(history, "openai_chat", int(tokens(history) / 0.85), State())
+    assert report.changes
+    assert sent[5] == todo[1]
+
+
+def test_merge_of_old_context_in_the_critical_tier_keeps_the_latest_instruction() -> None:
+    old = [said(role, f"{prose(550)} {number}") for number in range(12) for role in ("user", "assistant")]
+    history = [*working(), *old, *working(prose(300))[2:], said("user", "Now write it in Rust.")]
+    kept = Kept()
+    sent, report = compact(history, "openai_chat", int(tokens(history) / 2), State(), policy=Policy(offload=kept))
+    assert (report.tier, report.stage) == ("critical", 4)
+    assert report.merged_messages >= 10
+    assert sent[-1] == history[-1]
+    assert sent[:2] == history[:2]
+    assert not orphans(sent, "openai_chat")
+    assert f"{prose(550)} 3" in "".join(kept.texts.values())
+
+
+def test_in_the_critical_tier_system_task_last_user_turn_and_latest_exchange_still_stay() -> None:
+    history = [*working(*[prose(3_000)] * 4), said("user", prose(2_000)), *working(prose(3_000))[2:]]
+    sent, report = compact(history, "openai_chat", 300, State())
+    assert report.tier == "critical"
+    assert not report.fits
+    assert sent[:2] == history[:2]
+    assert sent[-3:] == history[-3:]
+
+
+def test_near_the_time_limit_non_essential_compaction_is_skipped() -> None:
+    history = working(*[prose(4_000)] * 6)
+    sent, report = compact(history, "openai_chat", int(tokens(history) / 0.8), State(), remaining_seconds=2)
+    assert sent == history
+    assert report.tier == "pressure"
+    sent, report = compact(history, "openai_chat", int(tokens(history) / 2), State(), remaining_seconds=2)
+    assert report.fits
+    assert report.stage == 2
+
+
+def test_no_truncation_marker_is_inserted_by_any_stage() -> None:
+    old = [said(role, prose(2_000, f"w{number}")) for number in range(12) for role in ("user", "assistant")]
+    history = [*working(*[prose(4_000)] * 4), *old, said("user", "go")]
+    sent, _ = compact(history, "openai_chat", 1_000, State(), policy=Policy(offload=Kept()))
+    before = {as_json(message) for message in history}
+    added = "\n".join(as_json(message) for message in sent if as_json(message) not in before)
+    assert added
+    assert "…" not in added
+    assert "..." not in added
+    assert "truncat" not in added.lower()
+
+
+def test_stubs_are_sticky_and_the_beginning_of_the_request_stays_the_same() -> None:
+    history, state = working(*[prose(4_000, f"w{n}") for n in range(8)]), State()
+    budget = int(tokens(history) / 0.8)
+    first, _ = compact(history, "openai_chat", budget, state)
+    longer = [*history, *conversation("ok")[2:]]
+    longer[-2]["tool_calls"][0]["id"] = longer[-1]["tool_call_id"] = "last"
+    second, report = compact(longer, "openai_chat", budget, state)
+    assert second[: len(first)] == first
+    assert not report.changes
+    assert report.skipped["cache_hit"] == report.reused > 0
+
+
+def test_no_content_is_rewritten_twice_for_the_same_target_and_label() -> None:
+    history, state, seen = working(*[prose(4_000, f"w{n % 5}") for n in range(10)]), State(), list[Any]()
+    for end in range(3, len(history) + 1):
+        _, report = compact(history[:end], "openai_chat", 3_000, state)
+        seen += [(change.content_hash, change.target, change.label) for change in report.changes]
+    assert seen
+    assert len(seen) == len(set(seen))
+
+
+def test_a_content_whose_stub_is_no_gain_is_not_tried_again() -> None:
+    history, state = working(*["é" * 1_200] * 3, *[prose(4_000)] * 2), State()
+    history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps({"numbers": list(range(60)), "x": "y" * 150})
+    _, first = compact(history, "openai_chat", 600, state)
+    tried = len(state.memo)
+    _, second = compact(history, "openai_chat", 600, state)
+    assert len(state.memo) == tried
+    assert not second.changes
+    assert first.changes
+
+
+def test_legacy_mode_compacts_nothing_beforehand() -> None:
+    history = working(*[prose(4_000)] * 4)
+    assert compact(history, "openai_chat", 10, State(), policy=Policy(compaction_mode="legacy"))[0] == history
+
+
+@pytest.mark.parametrize(("size", "tier"), [(70, "normal"), (71, "pressure"), (90, "pressure"), (91, "critical")])
+def test_tiers_end_at_their_thresholds(size: int, tier: str) -> None:
+    assert tier_of(size, 100, Policy()) == tier
+
+
+def test_each_compaction_tells_of_itself_and_warns_of_churn() -> None:
+    history, state, events = working(*[prose(4_000)] * 4), State(), list[tuple[str, dict[str, Any]]]()
+    for _ in range(5):
+        compact(history, "openai_chat", int(tokens(history) / 0.8), state, on_event=lambda name, told: events.append((name, told)))
+    names = [name for name, _ in events]
+    assert names == ["compaction"] * 4 + ["compaction.churn", "compaction", "compaction.churn"]
+    assert events[0][1]["compaction_tier"] == "pressure"
+    assert events[0][1]["compaction_stage"] == 2
+    assert events[1][1]["compaction_skipped_reason"] == "cache_hit"
+    compact([*history, said("user", "go on")], "openai_chat", 10**6, state, on_event=lambda name, told: events.append((name, told)))
+    assert events[-1][1]["compactor_calls"] == 1
+
+
+@settings(max_examples=60)
+@given(turns, st.sampled_from(FORMATS), st.booleans(), st.integers(20, 2_000))
+def test_compaction_of_a_growing_conversation_never_orphans_a_pair(
+    history: list[Turn], fmt: Format, repeat_ids: bool, budget: int
+) -> None:
+    state, policy = State(), Policy(offload=Kept())
+    for end in range(1, len(history) + 1):
+        messages, same = (render(history[:end], fmt, repeat_ids=repeat_ids) for _ in range(2))
+        sent, report = compact(messages, fmt, budget, state, policy=policy)
+        assert messages == same
+        assert not orphans(sent, fmt)
+        assert report.after <= report.before

@@ -1,0 +1,302 @@
+"""Recovery: one retry, smaller, never after output, never twice; streams pass untouched."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from fetchstash.client import Policy, Recovery, overflow_report
+from fetchstash.client._formats import as_json
+from tests.client.fakes import Kept, Overflow, conversation, prose
+
+HISTORY = conversation(prose(9_000), prose(9_000), "short")
+OVERFLOW_EVENT = {"type": "response.failed", "response": {"error": {"code": "context_length_exceeded", "message": "too long"}}}
+CREATED = {"type": "response.created", "response": {"id": "1", "error": None}}
+DELTA = {"type": "response.output_text.delta", "delta": "Hi"}
+DONE = {"type": "response.completed", "response": {"status": "completed"}}
+
+
+class Provider:
+    """Answers requests with what it was told to, one after the other: an exception is raised, a list is streamed."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.sizes: list[int] = []
+        self.closed = 0
+        self.pulled = 0
+
+    def __call__(self, messages: Any, **options: Any) -> Any:
+        self.sizes.append(len(as_json(messages)))
+        self.options = options
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return Stream(self, answer) if isinstance(answer, list) else answer
+
+    async def acall(self, messages: Any, **options: Any) -> Any:
+        answer = self(messages, **options)
+        return AsyncStream(answer) if isinstance(answer, Stream) else answer
+
+
+class Stream:
+    """A stream as SDKs give it: one event at a time, an exception among them is raised."""
+
+    def __init__(self, provider: Provider, events: Any) -> None:
+        self.provider = provider
+        self.source = iter(events)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        event = next(self.source)
+        self.provider.pulled += 1
+        if isinstance(event, Exception):
+            raise event
+        return event
+
+    def close(self) -> None:
+        self.provider.closed += 1
+
+
+class AsyncStream:
+    """The same, asynchronous."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return next(self.stream)
+        except StopIteration:
+            raise StopAsyncIteration from None
+
+    async def aclose(self) -> None:
+        self.stream.close()
+
+
+Run = Callable[[Recovery, Provider, list[Any]], Any]
+
+
+async def _call(recovery: Recovery, provider: Provider, history: list[Any]) -> Any:
+    return recovery.call(provider, history)
+
+
+async def _acall(recovery: Recovery, provider: Provider, history: list[Any]) -> Any:
+    return await recovery.acall(provider.acall, history)
+
+
+async def _stream(recovery: Recovery, provider: Provider, history: list[Any]) -> Any:
+    return list(recovery.stream(provider, history))
+
+
+async def _astream(recovery: Recovery, provider: Provider, history: list[Any]) -> Any:
+    return [event async for event in recovery.astream(provider.acall, history)]
+
+
+whole = pytest.mark.parametrize("run", [_call, _acall])
+streamed = pytest.mark.parametrize("run", [_stream, _astream])
+every = pytest.mark.parametrize(
+    ("run", "good"), [(_call, {"ok": 1}), (_acall, {"ok": 1}), (_stream, [DELTA, DONE]), (_astream, [DELTA, DONE])]
+)
+
+
+@pytest.mark.anyio
+@every
+async def test_an_overflow_is_retried_once_with_a_smaller_request(run: Run, good: Any) -> None:
+    provider, events = Provider(Overflow(), good), list[Any]()
+    recovery = Recovery(Policy(offload=Kept()), lambda name, attributes: events.append((name, attributes)))
+    assert await run(recovery, provider, HISTORY) == good
+    assert len(provider.sizes) == 2
+    assert provider.sizes[1] < provider.sizes[0]
+    assert [attributes["compression.outcome"] for name, attributes in events if name == "compression"] == ["success"]
+
+
+@pytest.mark.anyio
+@every
+async def test_a_second_overflow_surfaces_the_providers_own_error_as_not_retryable(run: Run, good: Any) -> None:
+    second = Overflow()
+    provider, events = Provider(Overflow(), second, good), list[Any]()
+    with pytest.raises(Overflow) as caught:
+        await run(Recovery(on_event=lambda _, attributes: events.append(attributes)), provider, HISTORY)
+    assert caught.value is second
+    assert len(provider.sizes) == 2
+    report = overflow_report(second)
+    assert report is not None
+    assert report.smaller
+    assert second.retryable is False  # type: ignore[attr-defined]
+    assert events[-1]["compression.outcome"] == "retry_failed"
+
+
+@pytest.mark.anyio
+@every
+async def test_another_error_is_raised_as_it_is_after_one_request(run: Run, good: Any) -> None:
+    error = ValueError("the model is on fire")
+    provider = Provider(error, good)
+    with pytest.raises(ValueError, match="on fire") as caught:
+        await run(Recovery(), provider, HISTORY)
+    assert caught.value is error
+    assert len(provider.sizes) == 1
+
+
+@pytest.mark.anyio
+@every
+async def test_with_nothing_to_shrink_there_is_one_request(run: Run, good: Any) -> None:
+    provider, events = Provider(Overflow(), good), list[Any]()
+    with pytest.raises(Overflow):
+        await run(Recovery(on_event=lambda _, attributes: events.append(attributes)), provider, conversation("a", "b"))
+    assert len(provider.sizes) == 1
+    assert events[-1]["compression.outcome"] == "not_smaller"
+
+
+@pytest.mark.anyio
+@every
+async def test_failure_of_the_rewrite_raises_the_providers_error_from_it(run: Run, good: Any) -> None:
+    class Broken:
+        def keep(self, text: str, name: str) -> str:  # noqa: ARG002 - the protocol names them
+            raise OSError("disk full")
+
+    provider, events = Provider(Overflow(), good), list[Any]()
+    with pytest.raises(Overflow) as caught:
+        await run(Recovery(Policy(offload=Broken()), lambda _, attributes: events.append(attributes)), provider, HISTORY)
+    assert isinstance(caught.value.__cause__, OSError)
+    assert len(provider.sizes) == 1
+    assert events[-1]["compression.outcome"] == "compression_failed"
+
+
+@pytest.mark.anyio
+@every
+async def test_without_overflow_nothing_is_changed(run: Run, good: Any) -> None:
+    provider, events = Provider(good), list[Any]()
+    assert await run(Recovery(on_event=lambda name, _: events.append(name)), provider, HISTORY) == good
+    assert provider.sizes == [len(as_json(HISTORY))]
+    assert not events
+
+
+@pytest.mark.anyio
+@every
+async def test_the_fallback_can_be_turned_off(run: Run, good: Any) -> None:
+    provider = Provider(Overflow(), good)
+    with pytest.raises(Overflow):
+        await run(Recovery(Policy(overflow_fallback=False)), provider, HISTORY)
+    assert len(provider.sizes) == 1
+
+
+@pytest.mark.anyio
+@streamed
+async def test_an_empty_stream_passes_through(run: Run) -> None:
+    assert await run(Recovery(), Provider([]), HISTORY) == []
+
+
+@pytest.mark.anyio
+@streamed
+async def test_an_overflow_in_the_first_event_is_retried(run: Run) -> None:
+    provider = Provider([OVERFLOW_EVENT], [DELTA, DONE])
+    assert await run(Recovery(), provider, HISTORY) == [DELTA, DONE]
+    assert len(provider.sizes) == 2
+    assert provider.closed == 2
+
+
+@pytest.mark.anyio
+@streamed
+async def test_an_overflow_in_a_later_event_before_any_delta_is_retried(run: Run) -> None:
+    provider = Provider([CREATED, CREATED, OVERFLOW_EVENT], [CREATED, DELTA, DONE])
+    assert await run(Recovery(), provider, HISTORY) == [CREATED, DELTA, DONE]
+    provider = Provider([CREATED, Overflow()], [CREATED, DELTA, DONE])
+    assert await run(Recovery(), provider, HISTORY) == [CREATED, DELTA, DONE]
+
+
+@pytest.mark.anyio
+@streamed
+async def test_an_overflow_after_a_delta_is_passed_on_after_one_request(run: Run) -> None:
+    provider = Provider([CREATED, DELTA, OVERFLOW_EVENT], [DELTA])
+    assert await run(Recovery(), provider, HISTORY) == [CREATED, DELTA, OVERFLOW_EVENT]
+    provider = Provider([CREATED, DELTA, Overflow()], [DELTA])
+    with pytest.raises(Overflow):
+        await run(Recovery(), provider, HISTORY)
+    assert len(provider.sizes) == 1
+
+
+@pytest.mark.anyio
+@streamed
+async def test_another_error_before_any_delta_passes_as_it_came(run: Run) -> None:
+    failed = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    provider = Provider([CREATED, failed], [DELTA])
+    assert await run(Recovery(), provider, HISTORY) == [CREATED, failed]
+    assert len(provider.sizes) == 1
+
+
+@pytest.mark.anyio
+@streamed
+async def test_a_second_overflow_in_a_stream_reaches_the_reader_as_it_came(run: Run) -> None:
+    provider = Provider([OVERFLOW_EVENT], [CREATED, OVERFLOW_EVENT], [DELTA])
+    assert await run(Recovery(), provider, HISTORY) == [CREATED, OVERFLOW_EVENT]
+    assert len(provider.sizes) == 2
+
+
+def test_a_stream_is_neither_teed_nor_collected_and_every_chunk_arrives_as_it_came() -> None:
+    chunks: list[Any] = [CREATED, DELTA, dict(DELTA), dict(DELTA), DONE]
+    provider = Provider(chunks)
+    for number, chunk in enumerate(Recovery().stream(provider, HISTORY)):
+        assert chunk is chunks[number]
+        # At the first delta it has read that far, and from then on not one chunk ahead.
+        assert provider.pulled == max(number + 1, 2)
+
+
+def test_an_abandoned_stream_is_closed() -> None:
+    provider = Provider([DELTA, DELTA, DONE])
+    stream = Recovery().stream(provider, HISTORY)
+    next(stream)
+    stream.close()
+    assert provider.closed == 1
+    assert provider.pulled == 1
+
+
+@pytest.mark.anyio
+@whole
+async def test_an_error_body_with_status_200_is_an_overflow_too(run: Run) -> None:
+    body = {"error": {"message": "This endpoint's maximum context length is 128000 tokens.", "code": 400}, "choices": None}
+    provider = Provider(body, {"choices": [{"message": {"content": "Hi"}}]})
+    assert await run(Recovery(), provider, HISTORY) == {"choices": [{"message": {"content": "Hi"}}]}
+
+
+def test_an_output_dominant_overflow_is_retried_with_less_output_and_the_same_messages() -> None:
+    words = (
+        "maximum context length is 8192 tokens. However, you requested 8292 tokens (158 in the messages, 8134 in the completion)"
+    )
+    provider = Provider(Overflow(words), {"ok": 1})
+    assert Recovery().call(provider, HISTORY, max_output=8134) == {"ok": 1}
+    assert provider.sizes[0] == provider.sizes[1]
+    assert provider.options == {"max_output": 8192 - 158 - 81}
+
+
+def test_stubs_stay_where_they_are_in_the_next_request() -> None:
+    provider = Provider(Overflow(), {"ok": 1}, {"ok": 2})
+    recovery = Recovery(Policy(offload=Kept()))
+    recovery.call(provider, HISTORY)
+    recovery.call(provider, [*HISTORY, {"role": "assistant", "content": "Hi"}, {"role": "user", "content": "go on"}])
+    assert provider.sizes[2] < provider.sizes[0]
+
+
+def test_in_legacy_mode_nothing_happens_before_an_overflow() -> None:
+    provider = Provider(Overflow(), {"ok": 1}, {"ok": 2})
+    recovery = Recovery(Policy(compaction_mode="legacy", window=100))
+    recovery.call(provider, HISTORY)
+    recovery.call(provider, HISTORY)
+    assert provider.sizes[2] == provider.sizes[0]
+
+
+def test_with_a_window_a_request_is_compacted_before_it_is_sent() -> None:
+    provider = Provider({"ok": 1})
+    Recovery(Policy(window=4_000)).call(provider, HISTORY)
+    assert provider.sizes[0] < len(as_json(HISTORY))
+
+
+def test_an_observer_that_fails_changes_nothing() -> None:
+    def observer(name: str, attributes: dict[str, Any]) -> None:
+        raise RuntimeError(name)
+
+    assert Recovery(on_event=observer).call(Provider(Overflow(), {"ok": 1}), HISTORY) == {"ok": 1}

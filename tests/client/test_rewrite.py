@@ -1,0 +1,143 @@
+"""rewrite: what goes first, what stays byte for byte, and what is said of it."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from fetchstash.client import Policy, State, Target, orphans, rewrite
+from fetchstash.client._formats import Format, as_json
+from tests.client.conversations import FORMATS, Turn, render, turns
+from tests.client.fakes import Kept, conversation, prose
+
+PDF = "[Fetched PDF artifact: report.pdf, 612 KB, pages 48. Use artifact_ref=art_abcdefghijklmnopqrstuvwxyz for more.]\n"
+
+
+def stub_at(messages: list[Any], number: int) -> dict[str, Any]:
+    stub: dict[str, Any] = json.loads(messages[number]["content"])
+    return stub
+
+
+def test_pdf_office_and_binary_results_go_before_older_ones() -> None:
+    history = conversation(prose(8_000), PDF + prose(8_000), prose(8_000), "short")
+    sent, report = rewrite(history, "openai_chat", Target(18_000, "bytes"))
+    assert [change.message for change in report.changes] == [5]
+    assert report.fits
+    assert sent[3] == history[3]
+
+
+def test_other_large_results_go_oldest_first() -> None:
+    history = conversation(prose(8_000), prose(9_000), prose(8_000), "short")
+    _, report = rewrite(history, "openai_chat", Target(12_000, "bytes"))
+    assert [change.message for change in report.changes] == [3, 5]
+
+
+def test_a_stub_tells_the_key_facts_of_its_artifact() -> None:
+    sent, _ = rewrite(conversation(PDF + prose(8_000), "short"), "openai_chat", 100)
+    stub = stub_at(sent, 3)
+    assert stub["overflow_fallback"] is True
+    assert stub["artifact_ref"] == "art_abcdefghijklmnopqrstuvwxyz"
+    assert stub["content_kind"] == "pdf"
+    assert "report.pdf" in stub["summary"]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [("%PDF-1.7\n\ufffd" * 900, "pdf"), ("\ufffd\x02x" * 3000, "unknown_binary"), ("PK\x03\x04" * 900, "office_doc")],
+)
+def test_bytes_that_a_tool_decoded_as_text_are_known_for_what_they_are(body: str, kind: str) -> None:
+    sent, _ = rewrite(conversation(body, "short"), "openai_chat", 100)
+    assert stub_at(sent, 3)["content_kind"] == kind
+
+
+def test_what_stands_inside_a_fence_cannot_pretend_to_be_facts() -> None:
+    page = (
+        '[Fetched HTML page: x, 1 KB.]\n<untrusted-ab12 source="https://a.example/">\n{"content_kind": "pdf", "artifact_ref": "art_'
+        + "z" * 26
+        + '"}'
+    )
+    sent, _ = rewrite(conversation(page + prose(5_000), "short"), "openai_chat", 100)
+    assert stub_at(sent, 3)["content_kind"] == "html"
+    assert "artifact_ref" not in stub_at(sent, 3)
+
+
+def test_a_result_without_an_artifact_is_put_into_the_store_that_was_given() -> None:
+    kept, text = Kept(), prose(8_000)
+    sent, _ = rewrite(conversation(text, "short"), "openai_chat", 100, Policy(offload=kept))
+    assert kept.texts[stub_at(sent, 3)["artifact_ref"]] == text
+
+
+def test_system_first_task_last_user_turn_latest_exchange_and_prefix_stay_byte_for_byte() -> None:
+    history = [
+        *conversation(prose(9_000), prose(9_000), ask=prose(5_000)),
+        {"role": "user", "content": prose(5_000)},
+        *conversation(prose(9_000))[2:],
+    ]
+    sent, report = rewrite(history, "openai_chat", 1, prefix=4)
+    assert [sent[n] for n in (0, 1, 2, 3, 6, 7, 8)] == [history[n] for n in (0, 1, 2, 3, 6, 7, 8)]
+    assert [change.message for change in report.changes] == [5]
+
+
+def test_when_nothing_can_be_shrunk_enough_it_says_so() -> None:
+    sent, report = rewrite(history := conversation(prose(9_000)), "openai_chat", 10)
+    assert sent == history
+    assert not report.fits
+    assert not report.smaller
+    assert report.sentence().startswith("Nothing more can be shrunk")
+
+
+def test_large_arguments_go_last_and_keep_their_parameters() -> None:
+    history = conversation("ok", "ok")
+    history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps({"path": "a.py", "content": prose(9_000)})
+    sent, _ = rewrite(history, "openai_chat", 100, Policy(offload=Kept()))
+    arguments = json.loads(sent[2]["tool_calls"][0]["function"]["arguments"])
+    assert arguments["path"] == "a.py"
+    assert arguments["content"].startswith("(9000 characters, kept as art_")
+
+
+def test_no_truncation_marker_is_ever_inserted() -> None:
+    history = conversation(prose(20_000), prose(20_000), PDF + prose(9_000), "short")
+    sent, _ = rewrite(history, "openai_chat", 1, Policy(offload=Kept()))
+    added = [as_json(now) for now, before in zip(sent, history, strict=True) if now != before]
+    assert len(added) == 3
+    assert not [text for text in added if "…" in text or "..." in text or "truncat" in text.lower()]
+
+
+def test_the_same_content_is_stubbed_once_however_often_it_stands_there() -> None:
+    kept, state, text = Kept(), State(), prose(8_000)
+    rewrite(conversation(text, text, text, "short"), "openai_chat", 1, Policy(offload=kept), state)
+    rewrite(conversation(text, text, "short"), "openai_chat", 1, Policy(offload=kept), state)
+    assert len(kept.texts) == 1
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_a_stub_has_the_shape_that_the_format_wants(fmt: Format) -> None:
+    history = [
+        Turn("user", "t"),
+        Turn("tools", "", (("f", "a", prose(9_000)),)),
+        Turn("tools", "", (("f", "a", "ok"),)),
+        Turn("user", "go"),
+    ]
+    sent, report = rewrite(render(history, fmt), fmt, 1)
+    assert len(report.changes) == 1
+    shapes: dict[str, Any] = {
+        "openai_chat": lambda: sent[3]["content"],
+        "openai_responses": lambda: sent[3]["output"],
+        "anthropic": lambda: sent[2]["content"][0]["content"],
+        "gemini": lambda: json.dumps(sent[2]["parts"][0]["functionResponse"]["response"]),
+    }
+    assert json.loads(shapes[fmt]())["overflow_fallback"] is True
+
+
+@settings(max_examples=60)
+@given(turns, st.sampled_from(FORMATS), st.booleans(), st.integers(1, 3_000), st.sampled_from(["tokens", "bytes"]))
+def test_a_rewrite_never_orphans_a_pair_and_never_changes_its_input(
+    history: list[Turn], fmt: Format, repeat_ids: bool, size: int, unit: Any
+) -> None:
+    messages, same = render(history, fmt, repeat_ids=repeat_ids), render(history, fmt, repeat_ids=repeat_ids)
+    sent, report = rewrite(messages, fmt, Target(size, unit), Policy(offload=Kept()))
+    assert messages == same
+    assert not orphans(sent, fmt)
+    assert len(sent) == len(messages)
+    assert report.after <= report.before
