@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
-import anyio.lowlevel
 import anyio.to_thread
 
 from fetchstash.fetch._coding import BrokenCoding
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
 PAST_DEADLINE = "the deadline passed before its end"
 _BATCH_BYTES = 256 * 1024  # what one trip to a worker thread is worth
 _SMALL_CHUNK_BYTES = 16 * 1024
-_YIELD_SECONDS = 0.01  # tiny chunks that lie in one buffer would hold the loop for as long as there are some
-_TINY_CHUNKS = 50_000
-_TINY_CHUNK_BYTES = 16
 _LAST_WRITE_SECONDS = 0.2
 _PROGRESS_SECONDS = 0.1
 
@@ -72,26 +68,14 @@ class BodyReader:
         report.last()
 
     async def _read_all(self, report: "_Reporter") -> None:
-        chunks = tiny = 0
-        yielded_at = time.monotonic()
         async for chunk in self._exchange.chunks():
+            if self._exchange.received > self._max_wire:
+                raise too_large("wire", self._max_wire)
             self._batch.append(chunk)
             self._batched += len(chunk)
-            received = self._exchange.received
-            if received > self._max_wire:
-                raise too_large("wire", self._max_wire)
-            chunks += 1
-            tiny += len(chunk) < _TINY_CHUNK_BYTES
-            if tiny > _TINY_CHUNKS and tiny * 2 > chunks:
-                self.incomplete = "it came in needlessly tiny chunks"
-                return
             if self._batched >= _BATCH_BYTES:
                 await self._write()
-            now = time.monotonic()
-            if now - yielded_at > _YIELD_SECONDS:
-                report.now(now)
-                await anyio.lowlevel.checkpoint()
-                yielded_at = time.monotonic()
+            report.now_and_then()
 
     async def _write(self) -> None:
         """Decode and write the batch in a worker thread, some milliseconds at a time, so that a cancellation is soon heard."""
@@ -119,7 +103,8 @@ class _Reporter:
         self._reported_at = time.monotonic()
         self._reported = -1
 
-    def now(self, now: float) -> None:
+    def now_and_then(self) -> None:
+        now = time.monotonic()
         if now - self._reported_at >= _PROGRESS_SECONDS:
             self._reported_at = now
             self.last()

@@ -73,7 +73,7 @@ def _dated(cached: Cached) -> dict[str, str]:
 
 def _date(value: str) -> datetime | None:
     try:
-        date = parsedate_to_datetime(value)
+        date = parsedate_to_datetime(value[:64])
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None

@@ -1,11 +1,13 @@
 """One request and its response, over httpcore2, whose errors go no further than here."""
 
 import ssl
+import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from http import HTTPStatus
 from typing import cast
 
 import anyio
+import anyio.lowlevel
 import httpcore2
 
 from fetchstash.errors import FetchFailed
@@ -16,6 +18,9 @@ from fetchstash.fetch._url import Target
 _MAX_CONNECTIONS = 100
 _KEPT_CONNECTIONS = 20
 _KEPT_SECONDS = 15
+_YIELD_SECONDS = 0.01  # chunks of one byte that lie in one buffer would hold the event loop for as long as there are some
+_TINY_CHUNKS = 50_000
+_TINY_CHUNK_BYTES = 16
 _FAILURES = (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, OSError, ValueError)
 
 
@@ -56,11 +61,20 @@ class Exchange:
         return f"{self.status} {HTTPStatus(self.status).phrase}" if known else str(self.status)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the body as it comes. Raises BrokenBody."""
+        """Yield the body as it comes, with a turn for others every some milliseconds. Raises BrokenBody."""
+        chunks = tiny = 0
+        yielded_at = time.monotonic()
         try:
             async for chunk in cast("AsyncIterable[bytes]", self._response.stream):
                 self._yielded += len(chunk)
                 yield chunk
+                chunks += 1
+                tiny += len(chunk) < _TINY_CHUNK_BYTES
+                if tiny > _TINY_CHUNKS and tiny * 2 > chunks:
+                    raise BrokenBody("it came in needlessly tiny chunks")
+                if time.monotonic() - yielded_at > _YIELD_SECONDS:
+                    await anyio.lowlevel.checkpoint()
+                    yielded_at = time.monotonic()
         except httpcore2.RemoteProtocolError as error:
             raise BrokenBody(_why_broken(str(error))) from None
         except (httpcore2.NetworkError, httpcore2.TimeoutException, OSError):
@@ -117,15 +131,14 @@ class Connections:
 
 def joined(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
     """Return header fields by their lower-case names, repeats joined by ", "; values are UTF-8, else ISO 8859-1."""
-    headers: dict[str, str] = {}
+    values: dict[str, list[str]] = {}
     for name, raw in fields:
-        key = name.decode("ascii", "replace").lower()
         try:
             value = raw.decode("utf-8")
         except UnicodeDecodeError:
             value = raw.decode("iso-8859-1")
-        headers[key] = f"{headers[key]}, {value}" if key in headers else value
-    return headers
+        values.setdefault(name.decode("ascii", "replace").lower(), []).append(value)
+    return {name: ", ".join(several) for name, several in values.items()}
 
 
 def failure(target: Target, error: Exception) -> FetchFailed:

@@ -86,15 +86,21 @@ class Guard(httpcore2.AsyncNetworkBackend):
     """The network backend of our connection pool."""
 
     def __init__(
-        self, policy: Policy, resolver: Resolver, interfaces: Interfaces, max_header_bytes: int, proxy: Proxy | None = None
+        self,
+        policy: Policy,
+        resolver: Resolver,
+        interfaces: Interfaces,
+        max_header_bytes: int,
+        proxy: Proxy | None = None,
+        network: httpcore2.AsyncNetworkBackend | None = None,
     ) -> None:
         self._policy = policy
-        self._proxy = proxy
         self._resolver = resolver
         self._interfaces = interfaces
         self._max_header_bytes = max_header_bytes
+        self._proxy = proxy
         # httpcore2 declares AnyIOBackend in two ways, one for where anyio is missing.
-        self._network = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
+        self._network = network or cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
 
     async def connect_tcp(
         self,

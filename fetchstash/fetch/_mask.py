@@ -18,16 +18,18 @@ _SECRET_NAMES = frozenset(
     """.split()  # noqa: SIM905 -- eighty quoted words are no easier to read
 )
 _SECRET_ENDING = re.compile(r"(?:token|secret|signature|password|passwd|apikey|accesskey|privatekey|credential)s?\Z")
-# What is a secret by its shape, wherever it stands: JWTs and the keys of services that mark theirs with a prefix.
+# What is a secret by its shape, wherever it stands: JWTs and the keys of services that mark theirs with a prefix. Each begins
+# where a run of such characters begins, so that no run is read twice: URLs come from others, and may be long.
 _SECRET_SHAPE = re.compile(
-    r"""eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?      # JSON Web Token, RFC 7519
-      | \b(?:sk|pk|rk)[-_](?:live|test|proj|ant)?[-_]?\w[\w-]{15,}
-      | \bgh[pousr]_\w{20,} | \bgithub_pat_\w{20,} | \bglpat-[\w-]{16,} | \bhf_\w{20,} | \bnpm_\w{20,} | \bpypi-[\w-]{20,}
-      | \bxox[abeprs]-[\w-]{10,} | \bA[KS]IA[0-9A-Z]{16}\b | \bAIza[\w-]{30,} | \bya29\.[\w-]{20,} | \bSG\.[\w-]{16,}\.[\w-]{16,}
-      | (?<=/bot)\d{6,}:[\w-]{20,}               # Telegram
-      | (?<=/services/)T\w{6,}/B\w{6,}/\w{16,}   # Slack's incoming webhooks
-      | (?<=/webhooks/)\d{10,}/[\w-]{30,}        # Discord's webhooks
-    """,
+    r"""(?<![\w-]) (?:
+        eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?    # JSON Web Token, RFC 7519
+      | [spr]k[-_][\w-]{18,}                    # OpenAI, Anthropic, Stripe
+      | gh[pousr]_\w{20,} | github_pat_\w{20,} | glpat-[\w-]{16,} | hf_\w{20,} | npm_\w{20,} | pypi-[\w-]{20,}
+      | xox[abeprs]-[\w-]{10,} | A[KS]IA[0-9A-Z]{16}\b | AIza[\w-]{30,} | ya29\.[\w-]{20,} | SG\.[\w-]{16,}\.[\w-]{16,}
+      | (?<=/)bot\d{6,}:[\w-]{20,}              # Telegram
+      | (?<=/services/)T\w{6,}/B\w{6,}/\w{16,}  # Slack's incoming webhooks
+      | (?<=/webhooks/)\d{10,}/[\w-]{30,}       # Discord's webhooks
+    )""",
     re.VERBOSE,
 )
 # A long run of letters and digits mixed, without words: a key by all appearances.

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from email.message import Message
 
 from fetchstash.errors import FetchFailed, TimedOut
 from fetchstash.fetch._body import PAST_DEADLINE
@@ -12,6 +11,7 @@ from fetchstash.hygiene import clean_line
 
 _EXCERPT_CHARS = 500
 _EXCERPT_BYTES = 8 * 1024
+_CHARSET = re.compile(r"""charset\s?=\s?["']?([\w.:-]{1,40})""", re.ASCII | re.IGNORECASE)
 _TEXT_TYPE = re.compile(r"text/|application/(?:[\w.-]+\+)?(?:json|xml)|\Z")
 
 
@@ -20,10 +20,9 @@ def excerpt(body: bytes, headers: Mapping[str, str]) -> str:
     if not _TEXT_TYPE.match(headers.get("content-type", "").lower()):
         return ""
     decoded = decode_beginning(body, headers.get("content-encoding", ""), _EXCERPT_BYTES)
-    content_type = Message()
-    content_type["content-type"] = headers.get("content-type", "") or "text/plain"
+    charset = _CHARSET.search(headers.get("content-type", ""))
     try:
-        text = decoded.decode(content_type.get_content_charset() or "utf-8", "replace")
+        text = decoded.decode(charset[1] if charset else "utf-8", "replace")
     except (LookupError, ValueError):
         text = decoded.decode("utf-8", "replace")
     return clean_line(text)[:_EXCERPT_CHARS]

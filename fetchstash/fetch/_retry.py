@@ -9,14 +9,15 @@ _MAX_RETRIES = 2
 _FIRST_WAIT_SECONDS = 0.5
 # Too Many Requests (RFC 6585, section 4), Bad Gateway, Service Unavailable, Gateway Timeout: it may be different in a moment.
 _TEMPORARY = frozenset({429, 502, 503, 504})
+_MAX_VALUE_CHARS = 64  # far above any date
 _MAX_SECONDS = 10 * 365 * 24 * 3600
 
 
 def retry_after_seconds(value: str, now: datetime) -> int | None:
     """Return the seconds that a Retry-After header asks to wait (a number or an HTTP date), at least 0, or None."""
-    value = value.strip()
+    value = value.strip()[:_MAX_VALUE_CHARS]
     if value.isascii() and value.isdigit():
-        return min(int(value[:12]), _MAX_SECONDS)
+        return min(int(value), _MAX_SECONDS)
     try:
         date = parsedate_to_datetime(value)
     except (ValueError, TypeError, IndexError, OverflowError):

@@ -1,0 +1,245 @@
+"""The guard's own steps, one at a time: look-up, race, the peer's address, the bounded head; and a proxy's answers."""
+
+import socket
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+import anyio
+import httpcore2
+import pytest
+
+from fetchstash.errors import BadArgument, FetchFailed, Refused, TooLarge
+from fetchstash.fetch import FetchLimits, HttpFetcher
+from fetchstash.fetch._addresses import Address, plain
+from fetchstash.fetch._guard import Guard, GuardedStream, interleaved, race
+from fetchstash.fetch._machine import Interfaces
+from fetchstash.fetch._policy import Policy
+from fetchstash.fetch._proxy import Proxy, open_tunnel
+from fetchstash.fetch._resolve import SystemResolver
+from tests.loopback import Site
+
+pytestmark = pytest.mark.anyio
+V4, V4B, V6, V6B = (plain(text) for text in ("192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2"))
+
+
+class Stream(httpcore2.AsyncNetworkStream):
+    """A connection that gives out what it was given."""
+
+    def __init__(self, *parts: bytes, peer: object = None) -> None:
+        self.parts = list(parts)
+        self.written = b""
+        self.peer = peer
+        self.closed = False
+
+    async def read(self, max_bytes: int, *_: Any, **__: Any) -> bytes:
+        part = self.parts.pop(0) if self.parts else b""
+        self.parts[:0] = [part[max_bytes:]] if part[max_bytes:] else []
+        return part[:max_bytes]
+
+    async def write(self, buffer: bytes, *_: Any, **__: Any) -> None:
+        self.written += buffer
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+    def get_extra_info(self, info: str) -> Any:
+        return self.peer if info == "server_addr" else None
+
+
+class Resolver:
+    """Answers a name with what comes next."""
+
+    def __init__(self, *answers: list[Address]) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    async def look_up(self, host: str) -> list[Address]:
+        self.asked.append(host)
+        return self.answers.pop(0)
+
+
+class Network(httpcore2.AsyncNetworkBackend):
+    """Connects to wherever it says, and remembers who was dialled."""
+
+    def __init__(self, peer: str | None = None) -> None:
+        self.dialled: list[str] = []
+        self.peer = peer
+        self.stream = Stream()
+
+    async def connect_tcp(self, host: str, port: int, *_: Any, **__: Any) -> httpcore2.AsyncNetworkStream:
+        self.dialled.append(f"{host} {port}")
+        self.stream.peer = (self.peer or host, port)
+        return self.stream
+
+
+def guard(resolver: Resolver, network: Network, **limits: Any) -> Guard:
+    return Guard(Policy.of(FetchLimits(**limits)), resolver, Interfaces(), 65_536, network=network)
+
+
+async def test_a_name_is_looked_up_once_and_its_vetted_address_is_what_is_dialled() -> None:
+    resolver, network = Resolver([plain("93.184.216.34")], [plain("10.0.0.1")]), Network()
+    await guard(resolver, network).connect_tcp("example.org", 80)
+    assert (resolver.asked, network.dialled) == (["example.org"], ["93.184.216.34 80"])
+
+
+@pytest.mark.parametrize("answers", [["10.0.0.1"], ["93.184.216.34", "10.0.0.1"], ["93.184.216.34", "::1"]])
+async def test_one_forbidden_answer_is_enough_to_dial_none(answers: list[str]) -> None:
+    network = Network()
+    with pytest.raises(Refused):
+        await guard(Resolver([plain(answer) for answer in answers]), network).connect_tcp("example.org", 80)
+    assert network.dialled == []
+
+
+async def test_a_peer_that_is_not_the_one_that_was_dialled_is_left() -> None:
+    network = Network(peer="10.0.0.1")
+    with pytest.raises(FetchFailed, match="went elsewhere"):
+        await guard(Resolver([plain("93.184.216.34")]), network).connect_tcp("example.org", 80)
+    assert network.stream.closed
+
+
+async def test_an_address_that_is_written_as_mapped_is_dialled_as_what_it_is() -> None:
+    network = Network()
+    await guard(Resolver(), network).connect_tcp("::ffff:8.8.8.8", 80)
+    assert network.dialled == ["8.8.8.8 80"]
+
+
+async def test_no_socket_in_the_file_system_is_connected_to() -> None:
+    with pytest.raises(Refused):
+        await guard(Resolver(), Network()).connect_unix_socket("/run/docker.sock")
+
+
+def test_families_take_turns_beginning_with_the_resolver_s_first() -> None:
+    assert interleaved([V6, V6B, V4, V4B]) == [V6, V4, V6B, V4B]
+    assert interleaved([V4, V4B, V6]) == [V4, V6, V4B]
+
+
+def dialer(outcomes: dict[Address, Stream | Exception | None]) -> Callable[[Address], Any]:
+    """Connect, fail or hang, as the table says."""
+
+    async def dial(address: Address) -> Stream:
+        outcome = outcomes[address]
+        if outcome is None:
+            await anyio.sleep_forever()
+        if isinstance(outcome, Stream):
+            return outcome
+        assert isinstance(outcome, Exception)
+        raise outcome
+
+    return dial
+
+
+async def test_an_address_that_hangs_does_not_hold_up_the_next() -> None:
+    good = Stream()
+    with anyio.fail_after(5):
+        assert await race([V6, V4], dialer({V6: None, V4: good})) is good
+
+
+async def test_an_address_that_fails_gives_way_at_once() -> None:
+    good = Stream()
+    with anyio.fail_after(0.2):  # below the wait between attempts
+        assert await race([V6, V4], dialer({V6: httpcore2.ConnectError(), V4: good})) is good
+
+
+async def test_when_all_fail_the_first_failure_is_told() -> None:
+    first = httpcore2.ConnectError("first")
+    with pytest.raises(httpcore2.ConnectError, match="first"):
+        await race([V6, V4], dialer({V6: first, V4: httpcore2.ConnectError("second")}))
+
+
+async def test_a_head_is_bounded_and_a_body_after_it_is_not() -> None:
+    stream = GuardedStream(Stream(b"a" * 60, b"b" * 60, b"c" * 60), max_header_bytes=100)
+    assert await stream.read(1000) == b"a" * 60
+    assert await stream.read(1000) == b"b" * 40
+    with pytest.raises(TooLarge):
+        await stream.read(1000)
+    stream.end_head()
+    assert await stream.read(1000) == b"b" * 20
+    assert await stream.read(1000) == b"c" * 60
+    await stream.write(b"next request")
+    assert stream.received == 180
+    assert await stream.read(1000) == b""
+
+
+async def test_a_name_server_that_never_answers_is_given_up_and_its_thread_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    def hang(*_: Any, **__: Any) -> list[Any]:
+        asked.set()
+        answered.wait(30)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    resolver = SystemResolver()
+    with anyio.move_on_after(0.1) as scope:
+        await resolver.look_up("stuck.example")
+    assert scope.cancelled_caught
+    assert asked.is_set()
+    monkeypatch.undo()
+    assert await resolver.look_up("127.0.0.1") == [plain("127.0.0.1")]
+    answered.set()
+
+
+async def test_a_name_that_does_not_exist_is_told_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> list[Any]:
+        raise socket.gaierror(socket.EAI_NONAME, "")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    with pytest.raises(FetchFailed, match="no address for the name"):
+        await SystemResolver().look_up("nowhere.example")
+
+
+@pytest.mark.parametrize(
+    ("setting", "host", "port", "tls", "login"),
+    [
+        ("http://proxy.example:3128", "proxy.example", 3128, False, ""),
+        ("http://proxy.example", "proxy.example", 80, False, ""),
+        ("https://joe:p%40ss@[2001:db8::1]:8443/", "2001:db8::1", 8443, True, "am9lOnBAc3M="),
+    ],
+)
+def test_a_proxy_is_read_from_its_url(setting: str, host: str, port: int, tls: bool, login: str) -> None:
+    assert Proxy.of(setting) == Proxy(host, port, tls, login)
+
+
+@pytest.mark.parametrize("setting", ["socks5://joe:s3cret@a:1", "proxy.example:3128", "http://:s3cret@", "http://a:b:s3cret"])
+def test_a_proxy_that_cannot_be_read_is_an_error_that_does_not_repeat_it(setting: str) -> None:
+    with pytest.raises(BadArgument) as failed:
+        HttpFetcher(FetchLimits(proxy=setting))
+    assert "s3cret" not in failed.value.line()
+
+
+async def test_a_tunnel_is_asked_for_by_number_with_the_proxy_s_login() -> None:
+    stream = Stream(b"HTTP/1.1 200 Connection", b" established\r\n\r\n")
+    await open_tunnel(stream, Proxy("p", 80, tls=False, credentials="abc"), V6, 443)
+    assert stream.written == (
+        b"CONNECT [2001:db8::1]:443 HTTP/1.1\r\nHost: [2001:db8::1]:443\r\nProxy-Authorization: Basic abc\r\n\r\n"
+    )
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 407 No\r\n\r\n", b"SSH-2.0\r\n\r\n", b"", b"HTTP/1.1 200 " + b"a" * 20_000])
+async def test_a_proxy_that_makes_no_tunnel_is_told(answer: bytes) -> None:
+    with pytest.raises(FetchFailed, match="The proxy"):
+        await open_tunnel(Stream(answer), Proxy("p", 80, tls=False, credentials=""), V4, 80)
+
+
+async def test_a_hundred_and_fifty_cancelled_fetches_leave_the_pool_as_good_as_new(site: Site, tmp_path: Any) -> None:
+    release = threading.Event()
+
+    def script(_: BaseHTTPRequestHandler) -> None:
+        release.wait(10)
+
+    slow = site.put("/slow", script=script)
+    fetcher = HttpFetcher(FetchLimits(allow_hosts=("127.0.0.1",), respect_robots=False, per_host_concurrency=200))
+    for _ in range(3):
+        async with anyio.create_task_group() as tasks:
+            for number in range(50):
+                tasks.start_soon(fetcher.fetch, slow, tmp_path)
+                if number % 10 == 0:
+                    await anyio.sleep(0.01)  # so that they are stopped at different points
+            tasks.cancel_scope.cancel()
+    release.set()
+    with anyio.fail_after(5):
+        fetched = await fetcher.fetch(site.put("/x", b"x"), tmp_path)
+    assert fetched.size_bytes == 1
+    await fetcher.aclose()
