@@ -2,7 +2,7 @@
 
     catalog.db      what there is (_schema.py)          raw, text   the blobs (_blobs.py)
     lock            held for every change               spool       files on their way in
-    in-use          held by whoever has it open
+    in-use          held by whoever has it open         search.db   the words of large runs (_index.py)
 
 put   Both files are hashed and synced; then, under the lock, renamed, their folders synced, the row inserted and committed. Only
       then is the answer given.
@@ -30,9 +30,15 @@ from fetchstash.store._catalog import Catalog, transaction
 from fetchstash.store._clock import Clock
 from fetchstash.store._contract import DEFAULT_RUN, REF_PREFIX, Facts, Listing, Passage, Removed, StoreLimits
 from fetchstash.store._disk import Presence, sync_folder
+from fetchstash.store._index import SearchIndex
 from fetchstash.store._rank import Ranking, passages
 from fetchstash.store._retention import plan
 from fetchstash.store._text import StoredText
+
+INDEX_BYTES = 8 * 2**20
+"""A run with more text than that is searched by an index, any other by reading all of it (some 0.1 s)."""
+
+_LOST = (ExpiredRef, UnknownRef, StoreError)
 
 
 class StoreFolder:
@@ -50,6 +56,7 @@ class StoreFolder:
         self._folder = limits.folder.resolve()
         self._blobs = Blobs(self._folder)
         self._catalog = Catalog(self._folder / "catalog.db", self._folder / "lock")
+        self._index = SearchIndex(self._folder)
         self._presence = Presence(self._folder / "in-use", when_alone=self._begin)
         try:
             self._blobs.make_folders()
@@ -145,17 +152,33 @@ class StoreFolder:
 
     def search(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Passage, ...]:
         """Rank passages over these artifacts, or over the run, newest first."""
+        if refs:
+            return tuple(self._rank(query, refs, max_results, skip_lost=False))
+        with self._catalog.reading() as db:
+            texts = rows.texts(db, self._run)
+        if sum(size for _, _, size in texts) > INDEX_BYTES:
+            by_hash = {sha256: ref for ref, sha256, _ in reversed(texts)}
+            try:
+                return tuple(self._index.search(query, by_hash, lambda ref: self.open_text(ref)[1], max_results))
+            except sqlite3.Error:  # no FTS5 here, or a damaged index: it is only a shortcut
+                self._index.drop()
+            except _LOST:
+                pass
+        return tuple(self._rank(query, [ref for ref, _, _ in texts], max_results, skip_lost=True))
+
+    def _rank(self, query: str, refs: Iterable[str], max_results: int, *, skip_lost: bool) -> Iterable[Passage]:
+        """Rank by reading every text; one that gc took meanwhile, or that was altered, need not spoil the others."""
         ranking = Ranking(query)
-        for ref in refs or self._refs_with_text():
+        for ref in refs:
             try:
                 found, text, _ = self.open_text(ref)
-            except (ExpiredRef, UnknownRef):
-                if refs:
-                    raise
-                continue  # removed since the run was listed
+            except _LOST:
+                if skip_lost:
+                    continue
+                raise
             with contextlib.closing(text):
                 ranking.add(found, passages(text))
-        return tuple(ranking.best(max_results))
+        return ranking.best(max_results)
 
     def touch(self, ref: str, facts: Facts | None) -> Facts:
         """Make an artifact the one used last and keep it for a whole term from now; with ``facts``, replace the caller's own."""
@@ -193,6 +216,7 @@ class StoreFolder:
             for kind, name, _ in orphans if not dry_run else ():
                 self._blobs.remove(kind, name)
         if not dry_run:
+            self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
             self._blobs.sweep_spool(all_of_it=False)
         _steps.reached("gc_done")
         return (*gone, *(Removed(f"{kind}/{name}", size, "orphan") for kind, name, size in orphans))
@@ -207,6 +231,8 @@ class StoreFolder:
             if self._limits.ephemeral:
                 with self._catalog.locked() as db:
                     self._remove(db, rows.refs(db, self._run), expired=True)
+                    known = rows.known(db)
+                self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
                 if self._presence.alone():
                     with self._catalog.reading() as db:
                         empty = rows.is_empty(db)
@@ -249,10 +275,6 @@ class StoreFolder:
             raise StoreError(
                 f"The file of the artifact {ref} is missing.", "Fetch its document again, or run `fetchstash doctor`."
             ) from None
-
-    def _refs_with_text(self) -> Sequence[str]:
-        with self._catalog.reading() as db:
-            return rows.refs_with_text(db, self._run)
 
     def _note_reads(self, db: sqlite3.Connection) -> None:
         """Write down what was read since the last change, so that it is not the next to go."""

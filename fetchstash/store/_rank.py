@@ -23,35 +23,27 @@ MAX_TERMS = 32
 MAX_HITS = 20_000
 K1, B = 1.2, 0.75
 
+# Scripts that put no space between words: Thai to Myanmar, Khmer, kana, Han, Hangul. Their words are pairs of characters.
+_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 # What separates words: white space; ASCII, Latin-1, general, CJK and full-width punctuation; arrows and drawings. Letters, digits
 # and the marks of every script are left.
-_WORD = re.compile(
-    r"[^\s\x00-/:-@\[-`{-\xbf\u2000-\u206f\u2190-\u2bff\u3000-\u303f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]+"
-)
-# Scripts that put no space between words (Thai to Myanmar, Khmer, kana, Han, Hangul): their words are pairs of characters.
-_UNSPACED = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
-)
+_SEPARATORS = r"\s\x00-/:-@\[-`{-\xbf\u2000-\u206f\u2190-\u2bff\u3000-\u303f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
+_WORD = re.compile(f"[{_UNSPACED}]+|[^{_SEPARATORS}{_UNSPACED}]+")
+_RUN = re.compile(f"[{_UNSPACED}]")
 
 
-def words(text: str) -> Iterator[str]:
+def words(text: str) -> list[str]:
     """Return the words of a text as they are compared: case folded, English plurals taken off, unspaced scripts as pairs."""
+    found: list[str] = []
     for word in _WORD.findall(text.casefold()):
-        if word.isascii():
-            yield _stem(word)
-            continue
-        at = 0
-        for run in _UNSPACED.finditer(word):
-            if run.start() > at:
-                yield word[at : run.start()]
-            pairs = run.group()
-            yield from (pairs[i : i + 2] for i in range(max(len(pairs) - 1, 1)))
-            at = run.end()
-        if at < len(word):
-            yield _stem(word[at:])
+        if _RUN.match(word):
+            found += [word[i : i + 2] for i in range(max(len(word) - 1, 1))]
+        else:
+            found.append(_stem(word))
+    return found
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2**16)
 def _stem(word: str) -> str:
     """Take an English plural's ending off (the S stemmer of Harman 1991, How Effective Is Suffixing?)."""
     if len(word) <= 3 or not word.endswith("s"):
@@ -61,6 +53,11 @@ def _stem(word: str) -> str:
     if word.endswith("es") and not word.endswith(("aes", "ees", "oes")):
         return word[:-1]
     return word if word.endswith(("us", "ss")) else word[:-1]
+
+
+def _forms(term: str) -> tuple[str, ...]:
+    """Return the words that ``words`` turns into ``term``."""
+    return tuple(form for form in (term, f"{term}s", f"{term[:-1]}ies") if _stem(form) == term)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +121,12 @@ class Ranking:
     """Gathers the passages of one or more texts and tells which fit a query best. Holds some MAX_HITS passages at the most."""
 
     def __init__(self, query: str) -> None:
-        self._terms = list(dict.fromkeys(words(query)))[:MAX_TERMS]
-        self._keys = [term.removesuffix("y") or term for term in self._terms]  # a plural of "query" holds only "quer"
+        terms = list(dict.fromkeys(words(query)))[:MAX_TERMS]
+        self._pairs = [term for term in terms if _RUN.match(term)]
+        self._forms = [_forms(term) for term in terms if not _RUN.match(term)]
+        self._keys = [*self._pairs, *(min(forms, key=len).removesuffix("y") for forms in self._forms)]
         self._passages = self._chars = 0
-        self._holding = [0] * len(self._terms)  # how many passages hold each term
+        self._holding = [0] * len(terms)  # how many passages hold each term
         self._hits: list[tuple[int, tuple[int, ...], int, str, Piece]] = []
 
     def add(self, ref: str, pieces: Iterable[Piece]) -> None:
@@ -147,8 +146,8 @@ class Ranking:
         ]
 
     def _count(self, ref: str, piece: Piece, said: str) -> None:
-        found = Counter(words(said))
-        counts = tuple(found[term] for term in self._terms)
+        found = Counter(_WORD.findall(said))
+        counts = (*map(said.count, self._pairs), *(sum(found[form] for form in forms) for forms in self._forms))
         if not any(counts):
             return
         self._holding = [holding + (n > 0) for holding, n in zip(self._holding, counts, strict=True)]

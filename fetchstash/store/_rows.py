@@ -173,9 +173,11 @@ def refs(db: sqlite3.Connection, run: str) -> list[str]:
     return [ref for (ref,) in db.execute("SELECT ref FROM artifact WHERE run = ?", (run,))]
 
 
-def refs_with_text(db: sqlite3.Connection, run: str) -> list[str]:
-    """Return the references of a run's artifacts that have a text, newest first."""
-    return [ref for (ref,) in db.execute("SELECT ref FROM artifact WHERE run = ? AND text IS NOT NULL ORDER BY id DESC", (run,))]
+def texts(db: sqlite3.Connection, run: str) -> list[tuple[str, str, int]]:
+    """Return a run's texts, newest first: reference, SHA-256, size in bytes."""
+    return db.execute(
+        "SELECT ref, text, size FROM artifact JOIN blob ON kind = 'text' AND sha256 = text WHERE run = ? ORDER BY id DESC", (run,)
+    ).fetchall()
 
 
 def forget(db: sqlite3.Connection, ref: str, *, expired: bool) -> list[tuple[Kind, str]]:

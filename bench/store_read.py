@@ -1,0 +1,135 @@
+"""Slices out of texts of 1 to 1,000 MB, and how much memory put, grep and slice take for each; then search.
+
+python bench/store_read.py [--mb 1 10 100 1000] [--repeat 300]
+"""
+
+import argparse
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import anyio
+
+from fetchstash.ranges import Ranges
+from fetchstash.store import Facts, GrepQuery, LocalStore, StoreLimits, _folder, open_store
+
+
+def write_text(path: Path, megabytes: int) -> None:
+    """Write numbered lines of words, some of them long, some not ASCII."""
+    chance = random.Random(1)
+    words = ["system", "time", "value", "data", "user", "request", "server", "result", "memory", "naïve", "数据"]
+    block = ""
+    while len(block) < 2**20:
+        block += " ".join(chance.choices(words, k=chance.randint(1, 30))) + "\n"
+    encoded = block.encode()[: 2**20].rsplit(b"\n", 1)[0] + b"\n"
+    with path.open("wb") as file:
+        for n in range(megabytes):
+            file.write(b"block %d\n" % n + encoded)
+
+
+def peak() -> int:
+    """Return the most memory that this process ever had, in bytes (Linux: VmHWM; elsewhere 0)."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024
+
+
+async def slices(store: LocalStore, ref: str, repeat: int) -> tuple[list[float], list[float]]:
+    """Return the seconds of reading 50 lines from an open text, and of opening, reading and closing."""
+    chance = random.Random(2)
+    reader = await store.open_text(ref)
+    warm: list[float] = []
+    cold: list[float] = []
+    for _ in range(repeat):
+        line = chance.randrange(1, reader.lines - 50)
+        began = time.perf_counter()
+        assert (await reader.read_lines(line, line + 49, 10**6)).count("\n") == 50
+        warm.append(time.perf_counter() - began)
+        began = time.perf_counter()
+        other = await store.open_text(ref)
+        await other.read_lines(line, line + 49, 10**6)
+        await other.aclose()
+        cold.append(time.perf_counter() - began)
+    await reader.aclose()
+    return warm, cold
+
+
+async def one_size(folder: Path, megabytes: int, repeat: int) -> None:
+    """Measure one size in a process of its own."""
+    store = await open_store(StoreLimits(folder / "store", max_total_bytes=2**40))
+    write_text(store.spool / "text", megabytes)
+    (store.spool / "raw").write_bytes(b"")
+    warm_up = GrepQuery("no such words")
+    (store.spool / "small").write_bytes(b"small\n")
+    (store.spool / "small-raw").write_bytes(b"")
+    small = await store.put(store.spool / "small-raw", store.spool / "small", Facts(), Ranges())
+    reader = await store.open_text(small.artifact_ref)
+    await reader.grep(warm_up)  # imports RE2
+    await reader.aclose()
+    before = peak()
+    began = time.perf_counter()
+    facts = await store.put(store.spool / "raw", store.spool / "text", Facts(), Ranges())
+    put = time.perf_counter() - began
+    reader = await store.open_text(facts.artifact_ref)
+    began = time.perf_counter()
+    await reader.grep(warm_up)
+    grep = time.perf_counter() - began
+    warm, cold = await slices(store, facts.artifact_ref, repeat)
+    grown = peak() - before
+    began = time.perf_counter()
+    await reader.rank("naïve memory of block 7", 8)
+    rank = time.perf_counter() - began
+    await reader.aclose()
+    quantiles = [statistics.quantiles(taken, n=100) for taken in (warm, cold)]
+    figures = " ".join(f"{q[49] * 1000:8.3f} {q[98] * 1000:8.3f}" for q in quantiles)
+    print(f"{megabytes:6} {figures} {grown / 2**20:10.1f} {put:8.2f} {grep:8.3f} {rank:8.2f}", flush=True)
+    await store.aclose()
+
+
+async def search(folder: Path) -> None:
+    """Measure the search of a run of 24 MB: building the index, using it, and reading everything instead."""
+    store = await open_store(StoreLimits(folder / "run"))
+    for n in range(24):
+        write_text(store.spool / "text", 1)
+        with (store.spool / "text").open("ab") as file:
+            file.write(b"document %d is about topic%d\n" % (n, n))
+        (store.spool / "raw").write_bytes(b"")
+        await store.put(store.spool / "raw", store.spool / "text", Facts(), Ranges())
+    for what in ("search, index built", "search, index used"):
+        began = time.perf_counter()
+        assert "topic17" in (await store.search("document about topic17", (), 8))[0].text
+        print(f"{what}: {time.perf_counter() - began:.3f} s for 24 MB")
+    print(f"search.db: {(folder / 'run' / 'search.db').stat().st_size / (24 * 2**20):.2f} x the text")
+    _folder.INDEX_BYTES = 2**40
+    began = time.perf_counter()
+    await store.search("document about topic17", (), 8)
+    print(f"search, all of it read: {time.perf_counter() - began:.3f} s")
+    await store.aclose()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mb", type=int, nargs="+", default=[1, 10, 100, 1000])
+    parser.add_argument("--repeat", type=int, default=300)
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        with tempfile.TemporaryDirectory() as folder:
+            anyio.run(one_size, Path(folder), args.one, args.repeat)
+        return
+    print("    MB   50 lines (ms)       open + 50 lines      memory      put     grep     rank")
+    print("            p50      p99      p50      p99     grown MB       s        s        s")
+    for megabytes in args.mb:
+        subprocess.run([sys.executable, "-P", __file__, "--one", str(megabytes), "--repeat", str(args.repeat)], check=True)
+    with tempfile.TemporaryDirectory() as folder:
+        anyio.run(search, Path(folder))
+
+
+if __name__ == "__main__":
+    main()
