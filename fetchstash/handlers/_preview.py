@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from fetchstash.tokens import count
 from fetchstash.views import clip
 
-PREVIEW_TOKENS = 300
-"""What a preview of structured data may cost (CONTRACT, section 2)."""
+PREVIEW_TOKENS = 200
+"""What a preview of structured data costs at the most: little, so that a preview and a grep of dense records stay under 900."""
 
 
 def fits(text: str, max_tokens: int = PREVIEW_TOKENS) -> bool:

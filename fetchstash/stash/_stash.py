@@ -178,7 +178,7 @@ class Stash:
         """Route, extract and keep one file."""
         shadow = self.settings.ingest.router == "shadow"
         headers = {"content-type": hints.declared_type} if hints.declared_type else {}
-        decision = await anyio.to_thread.run_sync(lambda: route_file(raw, headers, hints.url or hints.name, shadow=shadow))
+        decision = await anyio.to_thread.run_sync(lambda: route_file(raw, headers, hints.name or hints.url, shadow=shadow))
         hints = replace(hints, charset=decision.charset)
         extraction = await self.extractor.extract(raw, decision, hints, self.store.spool)
         threshold = self.host.limits.inline_threshold
