@@ -1,0 +1,97 @@
+"""HistoryCompactor and the prompts of memory extractors."""
+
+import json
+from typing import Any
+
+import pytest
+
+from fetchstash.client import CompactionConfig, CompactionResult, HistoryCompactor, Policy, State, extractor_prompt, orphans
+from tests.client.fakes import Kept, conversation, prose
+from tests.client.test_compact import said, working
+
+SMALL = CompactionConfig(max_tokens=3_000, target_tokens=2_000, summarizer_max_tokens=1_500)
+
+
+def test_a_history_needs_compaction_above_its_bound() -> None:
+    compactor = HistoryCompactor(SMALL)
+    assert not compactor.needs_compaction(conversation("short"))
+    assert compactor.needs_compaction(working(*[prose(6_000)] * 3))
+    assert compactor.count_tokens(conversation("short")) < 100
+
+
+@pytest.mark.anyio
+async def test_without_a_summarizer_contents_become_stubs() -> None:
+    history = working(*[prose(4_000)] * 5)
+    result = await HistoryCompactor(SMALL).compact(history)
+    assert result.original_messages == history
+    assert result.compacted_tokens <= 2_000 < result.original_tokens
+    assert result.summary is None
+    assert not orphans(result.compacted_messages, "openai_chat")
+
+
+@pytest.mark.anyio
+async def test_with_a_summarizer_its_summary_takes_the_place_of_what_is_old() -> None:
+    handed: list[str] = []
+    told: list[CompactionResult] = []
+
+    async def summarize(text: str) -> str:
+        handed.append(text)
+        return "They read five pages."
+
+    async def on_compaction(result: CompactionResult) -> None:
+        told.append(result)
+
+    history = [*working(*[prose(4_000)] * 5), said("user", "Go on."), *working("ok")[2:]]
+    compactor = HistoryCompactor(SMALL, summarize, on_compaction)
+    result = await compactor.compact(history)
+    assert result.summary == "They read five pages."
+    assert result.compacted_messages[:2] == history[:2]
+    assert "They read five pages." in result.compacted_messages[2]["content"]
+    assert result.compacted_messages[-3:] == history[-3:]
+    assert told == [result]
+    assert compactor.count_tokens([said("user", handed[0])]) <= 1_500
+    assert not orphans(result.compacted_messages, "openai_chat")
+
+
+@pytest.mark.anyio
+async def test_a_summarizer_that_fails_changes_nothing() -> None:
+    def summarize(_text: str) -> str:
+        raise RuntimeError("no model today")
+
+    history = working(*[prose(4_000)] * 5)
+    with pytest.raises(RuntimeError):
+        await HistoryCompactor(SMALL, summarize).compact(history)
+    assert history == working(*[prose(4_000)] * 5)
+
+
+def with_a_document() -> list[Any]:
+    history = working("ok", "ok")
+    history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps({"path": "a.md", "content": prose(9_000)})
+    return history
+
+
+def test_an_extraction_prompt_compacts_large_tool_arguments_even_where_all_would_fit() -> None:
+    kept, events = Kept(), dict[str, dict[str, Any]]()
+    prompt, report = extractor_prompt(
+        with_a_document(), "openai_chat", 100_000, State(), policy=Policy(offload=kept), on_event=events.__setitem__
+    )
+    assert prompt is not None
+    assert report is not None
+    assert report.tier == "normal"
+    assert prose(300) not in prompt
+    assert '"path":"a.md"' in prompt
+    assert "(9000 characters, kept as art_" in prompt
+    assert events["extractor.prompt"]["extractor_compacted_fields"] == 1
+    assert events["extractor.prompt"]["extractor_prompt_chars"] == len(prompt)
+
+
+def test_an_extraction_prompt_is_bounded_by_the_stages() -> None:
+    history = working(*[prose(4_000)] * 8)
+    prompt, _ = extractor_prompt(history, "openai_chat", 3_000, State())
+    assert prompt is not None
+    assert len(prompt) < 12_000
+    assert "…" not in prompt
+
+
+def test_near_the_time_limit_extraction_is_put_off() -> None:
+    assert extractor_prompt(with_a_document(), "openai_chat", 100_000, State(), remaining_seconds=2) == (None, None)

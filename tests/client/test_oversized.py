@@ -1,0 +1,73 @@
+"""stub_oversized: by the window of the model that will read the result."""
+
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from fetchstash.client import Policy, ToolCall, context_window, stub_oversized
+from fetchstash.client._sizes import sample_text
+from tests.client.fakes import Kept, prose
+
+CALL = ToolCall("call_1", "fetch", {"url": "https://a.example/", "body": "x" * 5_000})
+
+
+@pytest.mark.parametrize(
+    ("model", "window"),
+    [
+        ("gpt-4o-2024-08-06", 128_000),
+        ("gpt-4", 8_192),
+        ("gpt-4-0613", 8_192),
+        ("openrouter/anthropic/claude-sonnet-4.5", 200_000),
+        ("us.anthropic.claude-3-5-haiku-20241022-v1:0", 200_000),
+        ("models/gemini-2.5-flash", 1_048_576),
+        ("o3-mini", 200_000),
+        ("moonshotai/kimi-k2.5", 262_144),
+    ],
+)  # fmt: skip
+def test_a_models_window_is_found_whatever_stands_around_its_name(model: str, window: int) -> None:
+    assert context_window(model) == window
+
+
+def test_an_unknown_model_counts_as_120000_tokens_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "fetchstash.client"):
+        assert [context_window("nobody-1") for _ in range(3)] == [120_000] * 3
+    assert len(caplog.records) == 1
+
+
+def test_windows_can_be_overridden() -> None:
+    assert context_window("gpt-4", {"gpt-4": 32_000}) == 32_000
+
+
+def test_only_what_is_strictly_above_the_fraction_becomes_a_stub() -> None:
+    text = prose(20_000)
+    window = round(sample_text(text) / 0.3)
+    assert stub_oversized(text, CALL, window + 10) == text
+    assert stub_oversized(text, CALL, window - 10)["status"] == "oversized"
+
+
+def test_the_same_result_passes_one_model_and_not_another() -> None:
+    text = prose(100_000)
+    assert stub_oversized(text, CALL, "gemini-2.5-flash") == text
+    assert stub_oversized(text, CALL, "gpt-4")["toolCallId"] == "call_1"
+
+
+def test_a_stub_tells_what_it_stands_for_and_where_it_is_kept() -> None:
+    kept, events = Kept(), list[tuple[str, dict[str, Any]]]()
+    result = {"rows": [{"id": number, "text": "some words"} for number in range(5_000)], "total": 5_000}
+    stub = stub_oversized(result, CALL, 8_000, policy=Policy(offload=kept), on_event=lambda name, told: events.append((name, told)))
+    assert set(stub) == {
+        "status", "toolCallId", "toolName", "warning", "reason", "toolInfo", "recommendation", "artifact_ref",
+    }  # fmt: skip
+    assert stub["toolInfo"]["structureInfo"] == "object of 2 keys, among them rows, total"
+    assert json.loads(kept.texts[stub["artifact_ref"]]) == result
+    assert [name for name, _ in events] == ["tool.result.oversized_excluded"]
+
+
+def test_the_arguments_in_a_stub_are_bounded_and_clean_too() -> None:
+    args = {"url": "https://a.example/\u202e\x1b[0m", "body": "x" * 5_000} | {f"k{n}": "v" * 150 for n in range(50)}
+    shown = stub_oversized(prose(20_000), ToolCall("1", "f", args), 1_000)["toolInfo"]["toolArgs"]
+    assert shown["url"] == "https://a.example/[0m"
+    assert shown["body"] == "(5000 characters)"
+    assert len(json.dumps(shown)) < 1_500

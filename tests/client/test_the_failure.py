@@ -1,0 +1,81 @@
+"""The failure that this project was made for: a run that fetches PDFs as decoded bytes until the provider refuses to go on."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fetchstash.client import Policy, Recovery, ToolCall, stub_oversized
+from fetchstash.client._sizes import size_in_bytes
+from tests.client.fakes import Kept, conversation, prose
+
+MAX_BYTES, MAX_TOKENS = 4_194_304, 262_144
+
+
+class Refused(Exception):
+    status_code = 400
+
+
+def pdf(seed: int) -> str:
+    """600 KB of a PDF as a careless tool returns them: decoded as if they were text."""
+    return b"%PDF-1.7\n".decode() + random.Random(seed).randbytes(600_000).decode("utf-8", "replace")
+
+
+class Provider:
+    """Refuses more than 4 MB, and then more than 262,144 tokens, of which it counts one for eight characters."""
+
+    def __init__(self) -> None:
+        self.refusals: list[str] = []
+
+    def __call__(self, messages: Any) -> str:
+        size = size_in_bytes(messages)
+        tokens = sum(len(str(message.get("content"))) for message in messages) // 8
+        if size > MAX_BYTES:
+            self.refuse(f"Invalid request: total message size {size} exceeds limit {MAX_BYTES}")
+        if tokens > MAX_TOKENS:
+            self.refuse(f"Invalid request: Your request exceeded model token limit: {MAX_TOKENS} (requested: {tokens})")
+        return "Go on."
+
+    def refuse(self, words: str) -> None:
+        self.refusals.append(words)
+        raise Refused(words)
+
+
+def run(ask: Callable[[Any], Any], tool: Callable[[str, int], Any]) -> None:
+    """An agent that reads three PDFs, then four long pages."""
+    messages = conversation()
+    for number in range(7):
+        exchange = conversation(tool(pdf(number) if number < 3 else prose(300_000, f"page{number}x"), number))[2:]
+        exchange[0]["tool_calls"][0]["id"] = exchange[1]["tool_call_id"] = f"call_{number}"
+        messages += exchange
+        ask(messages)
+
+
+def test_without_the_client_the_run_dies_of_its_message_size() -> None:
+    with pytest.raises(Refused, match="total message size"):
+        run(Provider(), lambda text, _: text)
+
+
+def test_with_the_client_the_run_survives_both_refusals_and_ends_well() -> None:
+    provider, kept = Provider(), Kept()
+    recovery = Recovery(Policy(offload=kept))
+    run(lambda messages: recovery.call(provider, messages), lambda text, _: text)
+    assert any("total message size" in words for words in provider.refusals)
+    assert any("exceeded model token limit" in words for words in provider.refusals)
+    assert pdf(0) in kept.texts.values()
+
+
+def test_with_oversized_results_stubbed_the_run_never_gets_there() -> None:
+    provider, policy = Provider(), Policy(offload=Kept())
+    run(provider, lambda text, number: str(stub_oversized(text, ToolCall(f"call_{number}", "fetch"), 131_072, policy=policy)))
+    assert not provider.refusals
+
+
+def test_with_the_server_in_front_the_run_never_gets_there() -> None:
+    provider = Provider()
+    preview = "[Fetched PDF artifact: report.pdf, 600 KB. Use artifact_ref=art_abcdefghijklmnopqrstuvwxyz for more.]\n" + prose(
+        2_000
+    )
+    run(provider, lambda _text, _number: preview)
+    assert not provider.refusals
