@@ -2,6 +2,7 @@
 
 import re
 import runpy
+from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ from fetchstash.cli._main import commands
 from fetchstash.config import KEYS, load
 from fetchstash.errors import FetchstashError
 from fetchstash.server._tools import tool_specs
+from fetchstash.store import Facts
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -53,6 +55,13 @@ def test_every_error_code_is_told() -> None:
 
 def test_every_command_is_told() -> None:
     assert headings("cli.md") - {"The command line"} == {f"fetchstash {name}" for name in commands.commands}
+
+
+def test_every_fact_is_told() -> None:
+    text = (ROOT / "docs" / "facts.md").read_text(encoding="utf-8")
+    assert [f.name for f in fields(Facts) if f"`{f.name}`" not in text] == [
+        "caching"
+    ]  # how long a copy stays fresh is our own affair
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """Limits and manners of one fetcher (CONTRACT, section 1). Sizes in bytes, times in seconds."""
+    """Limits and manners of one fetcher: the settings fetch.*. Sizes in bytes, times in seconds."""
 
     max_wire_bytes: int = 128 * 2**20
     max_decoded_bytes: int = 256 * 2**20

@@ -54,7 +54,7 @@ class Hints:
 
 @dataclass(frozen=True, slots=True)
 class ExtractLimits:
-    """What one document may become, and what a worker may use for it (CONTRACT, section 1: extract.*; previews: context.*)."""
+    """What one document may become, and what a worker may use for it: the settings extract.*, and context.* for previews."""
 
     max_chars: int = 20_000_000
     pdf_max_pages: int = 5_000
@@ -115,7 +115,7 @@ class Extracted:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image made for a model: within the image bound of CONTRACT, section 1."""
+    """An image made for a model: within the bounds that PreviewLimits sets on pictures."""
 
     data: bytes
     media_type: str

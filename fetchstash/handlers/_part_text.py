@@ -6,7 +6,7 @@ from fetchstash.ranges import Unit
 
 
 def part_text(text: str, unit: Unit, start: int | None, end: int | None) -> PartText:
-    """Return ``start`` to ``end`` of ``text`` and how many there are of the unit (CONTRACT, section 2: artifact_slice).
+    """Return ``start`` to ``end`` of ``text`` and how many there are of the unit, as artifact_slice counts.
 
     Lines and rows count from 1 with both ends included, characters and bytes from 0 with the end left out; a byte range that cuts a
     character begins and ends with the whole one. Raises OutOfRange for a start behind the end of the text, BadArgument for pages.

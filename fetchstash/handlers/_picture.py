@@ -1,4 +1,4 @@
-"""Pictures for a model: encoded within the bounds of image content (CONTRACT, section 1: context.max_image_…)."""
+"""Pictures for a model: encoded within the bounds of image content (context.max_image_…)."""
 
 import io
 from collections.abc import Iterator

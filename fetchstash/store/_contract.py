@@ -14,7 +14,7 @@ DEFAULT_RUN = "default"
 
 @dataclass(frozen=True, slots=True)
 class StoreLimits:
-    """Where artifacts are kept, and for how long (CONTRACT, section 1: store.*). Sizes in bytes, ages in days."""
+    """Where artifacts are kept, and for how long: the settings store.*. Sizes in bytes, ages in days."""
 
     folder: Path
     run: str = DEFAULT_RUN
@@ -26,7 +26,7 @@ class StoreLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known of one artifact (CONTRACT, section 4). Every string is clean: hygiene done, secrets masked.
+    """What is known of one artifact (docs/facts.md). Every string is clean: hygiene done, secrets masked.
 
     The store fills artifact_ref, path, size_bytes, sha256, created_at, expires_at (UTC) and pinned, and counts extracted_chars,
     text_bytes and text_lines where there is a text; the rest is the caller's. ``caching`` holds the response's header fields that
@@ -123,7 +123,7 @@ class Matches:
     """What a grep found in one artifact: groups of neighbouring lines, in order.
 
     ``first`` and ``shown`` count matches (``first`` from 1). ``total`` is the count of all matches; where a limit stopped the count
-    ``stopped`` says which, and total is "at least".
+    ``stopped`` says which ("after 2 s"), and total is "at least".
     """
 
     artifact_ref: str

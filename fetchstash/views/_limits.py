@@ -1,4 +1,4 @@
-"""Limits of what is shown (CONTRACT, section 1: views.* and context.*)."""
+"""Limits of what is shown: the settings views.* and context.*."""
 
 from dataclasses import dataclass
 
