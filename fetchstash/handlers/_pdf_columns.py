@@ -13,7 +13,7 @@ Box = tuple[float, float, float, float]
 
 _RUNS_A_LINE = 1.7
 _MIN_LINES = 12
-_SAMPLES = 40
+_SAMPLES = 20
 _MIN_GUTTER = 6.0
 _MIN_WIDTH = 100.0
 # Where a gutter may be, and how many runs may cross it (headings, figures), as shares of the text's width and of the runs.

@@ -26,6 +26,7 @@ HANDLERS: tuple[tuple[str, tuple[ContentKind, ...]], ...] = (
     ("fetchstash.handlers._html:HtmlHandler", ("html",)),
     ("fetchstash.handlers._pdf:PdfHandler", ("pdf",)),
     ("fetchstash.handlers._image:ImageHandler", ("image",)),
+    ("fetchstash.handlers._media:MediaHandler", ("audio", "video")),
     ("fetchstash.handlers._docx:DocxHandler", ("office_doc",)),
     ("fetchstash.handlers._pptx:PptxHandler", ("office_doc",)),
     ("fetchstash.handlers._odf:OdfHandler", ("office_doc",)),

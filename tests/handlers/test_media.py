@@ -1,0 +1,123 @@
+"""Audio and video: duration, size, codecs and tags out of the container alone; broken ones have no facts."""
+
+import io
+import struct
+import wave
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fetchstash.handlers import Extracted, ExtractLimits, Hints
+from fetchstash.handlers._media import MediaHandler
+
+Save = Callable[[bytes], Path]
+
+
+def facts(source: Path) -> Extracted:
+    return MediaHandler().extract(source, Hints(), ExtractLimits())
+
+
+def wav() -> bytes:
+    out = io.BytesIO()
+    with wave.open(out, "wb") as sound:
+        sound.setparams((2, 2, 8_000, 0, "NONE", "not compressed"))
+        sound.writeframes(bytes(4 * 8_000 * 3))
+    info = b"INFO" + b"INAM" + struct.pack("<L", 5) + b"Song\0\0"
+    return out.getvalue() + b"LIST" + struct.pack("<L", len(info)) + info
+
+
+def comment(**tags: str) -> bytes:
+    fields = [f"{name}={value}".encode() for name, value in tags.items()]
+    return struct.pack("<LL", 0, len(fields)) + b"".join(struct.pack("<L", len(field)) + field for field in fields)
+
+
+def flac() -> bytes:
+    packed = 44_100 << 44 | 1 << 41 | 15 << 36 | 44_100 * 65
+    stream_info = bytes(10) + packed.to_bytes(8) + bytes(16)
+    tags = comment(TITLE="Song", ARTIST="Ada")
+    return b"fLaC" + b"\0" + len(stream_info).to_bytes(3) + stream_info + b"\x84" + len(tags).to_bytes(3) + tags
+
+
+def ogg() -> bytes:
+    def page(granule: int, packet: bytes) -> bytes:
+        return b"OggS" + struct.pack("<BBQ", 0, 0, granule) + bytes(13) + packet
+
+    head = b"OpusHead" + struct.pack("<BBHLH", 1, 2, 0, 48_000, 0) + bytes(1)
+    return page(0, head) + page(0, b"OpusTags" + comment(TITLE="Song")) + page(48_000 * 3_723, b"x")
+
+
+def mp3() -> bytes:
+    title = b"\x03Song"
+    frame = b"TIT2" + len(title).to_bytes(4) + b"\0\0" + title
+    sound = b"\xff\xfb\x90\x00" + bytes(32) + b"Xing" + struct.pack(">LL", 1, 1_000) + bytes(400)
+    return b"ID3\x04\0\0" + bytes([0, 0, 0, len(frame)]) + frame + sound
+
+
+def box(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">L", len(data) + 8) + name + data
+
+
+def mp4() -> bytes:
+    header = box(b"mvhd", struct.pack(">12xLL", 1_000, 65_000) + bytes(80))
+    track = box(b"tkhd", bytes(76) + struct.pack(">LL", 1_920 << 16, 1_080 << 16))
+    sound = box(b"stsd", struct.pack(">8xL4s", 60, b"mp4a") + struct.pack(">16xH6xH", 2, 44_100) + bytes(30))
+    title = box(b"udta", box(b"meta", bytes(4) + box(b"ilst", box(b"\xa9nam", box(b"data", bytes(8) + b"Film")))))
+    media = box(b"mdia", box(b"minf", box(b"stbl", sound)))
+    return box(b"ftyp", b"isom") + box(b"mdat", bytes(5_000)) + box(b"moov", header + box(b"trak", track + media) + title)
+
+
+def element(name: int, data: bytes) -> bytes:
+    return name.to_bytes((name.bit_length() + 7) // 8) + (len(data) | 1 << 28).to_bytes(4) + data
+
+
+def matroska() -> bytes:
+    info = element(0x1549A966, element(0x2AD7B1, (1_000_000).to_bytes(4)) + element(0x4489, struct.pack(">d", 65_000)))
+    video = element(0xE0, element(0xB0, (640).to_bytes(2)) + element(0xBA, (360).to_bytes(2)))
+    tracks = element(0x1654AE6B, element(0xAE, element(0x86, b"V_VP9") + video))
+    return element(0x1A45DFA3, b"") + element(0x18538067, info + tracks + element(0x1F43B675, bytes(1_000)))
+
+
+@pytest.mark.parametrize(
+    ("data", "line", "size"),
+    [
+        (wav(), "0:03, 8,000 Hz, 2 channels, PCM, title Song", None),
+        (flac(), "1:05, 44,100 Hz, 2 channels, FLAC, title Song, artist Ada", None),
+        (ogg(), "1:02:03, 48,000 Hz, 2 channels, Opus, title Song", None),
+        (mp3(), "0:26, 44,100 Hz, 2 channels, MP3, title Song", None),
+        (mp4(), "1:05, 44,100 Hz, 2 channels, mp4a, title Film", (1_920, 1_080)),
+        (matroska(), "1:05, V_VP9", (640, 360)),
+    ],
+    ids=["wav", "flac", "ogg", "mp3", "mp4", "matroska"],
+)
+def test_a_container_tells_its_facts(save: Save, data: bytes, line: str, size: tuple[int, int] | None) -> None:
+    found = facts(save(data))
+    assert found.parts is None
+    assert found.structure_info == line
+    assert (found.width, found.height) == (size or (None, None))
+
+
+@pytest.mark.parametrize("make", [wav, flac, ogg, mp3, mp4, matroska], ids=lambda make: make.__name__)
+def test_a_container_cut_anywhere_does_no_harm(save: Save, make: Callable[[], bytes]) -> None:
+    whole = make()
+    for end in {*range(0, min(len(whole), 400), 3), len(whole) - 1}:
+        facts(save(whole[:end]))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"RIFF" + bytes(4) + b"WAVE" + b"fmt \xff\xff\xff\xff",
+        box(b"ftyp", b"isom") + struct.pack(">L4s", 1, b"moov") + b"\xff" * 8,
+        box(b"ftyp", b"isom") + struct.pack(">L", 0) + b"moov" + struct.pack(">L", 2) + b"trak",
+        b"\0\0\0\x08ftyp" + b"\0\0\0\x08free" * 30_000,
+        b"\x1a\x45\xdf\xa3" + b"\xff" * 300,
+        b"fLaC" + b"\x04\xff\xff\xff" + b"\xff" * 300,
+        b"ID3\x04\0\0\x7f\x7f\x7f\x7f" + b"TIT2\xff\xff\xff\xff" * 30,
+        b"OggS" + b"\x03vorbis" + b"\xff" * 64,
+    ],
+    ids=["empty", "far chunk", "far box", "small box", "many boxes", "unknown sizes", "far block", "far tag", "odd comment"],
+)
+def test_a_hostile_container_has_no_facts_and_ends(save: Save, data: bytes) -> None:
+    assert facts(save(data)).parts is None
