@@ -49,7 +49,7 @@ def may_keep(headers: Mapping[str, str]) -> bool:
 
 def age_seconds(cached: Cached, now: datetime) -> int:
     """Return how old a stored answer is (RFC 9111, section 4.2.3), in seconds."""
-    return round((now - _generated_at(cached)).total_seconds())
+    return max(0, round((now - _generated_at(cached)).total_seconds()))
 
 
 def _generated_at(cached: Cached) -> datetime:
