@@ -25,7 +25,7 @@ from pathlib import Path
 from fetchstash.errors import ExpiredRef, NoText, StoreError, TooLarge, UnknownRef
 from fetchstash.ranges import Ranges
 from fetchstash.store import _rows as rows, _steps
-from fetchstash.store._blobs import Blob, Blobs
+from fetchstash.store._blobs import KINDS, Blob, Blobs
 from fetchstash.store._catalog import Catalog, transaction
 from fetchstash.store._clock import Clock
 from fetchstash.store._contract import DEFAULT_RUN, REF_PREFIX, Facts, Listing, Passage, Removed, StoreLimits
@@ -36,8 +36,12 @@ from fetchstash.store._retention import plan
 from fetchstash.store._text import StoredText
 
 INDEX_BYTES = 8 * 2**20
-"""A run with more text than that is searched by an index, any other by reading all of it (some 0.1 s)."""
+"""A run with more text than that is searched by an index, any other by reading all of it, in well under a second."""
 
+_OWN_NAMES = {"catalog.db", "in-use", "lock", "raw", "search-lock", "search.db", "spool", "text"}
+_OWN_FACTS = (
+    "artifact_ref", "path", "size_bytes", "sha256", "created_at", "expires_at", "extracted_chars", "text_bytes", "text_lines", "pinned",
+)  # fmt: skip
 _LOST = (ExpiredRef, UnknownRef, StoreError)
 
 
@@ -54,6 +58,7 @@ class StoreFolder:
         self._read: dict[str, None] = {}  # references read since the last change, in order: their use is written down with the next
         self._clock = Clock()
         self._folder = limits.folder.resolve()
+        _refuse_foreign(self._folder)
         self._blobs = Blobs(self._folder)
         self._catalog = Catalog(self._folder / "catalog.db", self._folder / "lock")
         self._index = SearchIndex(self._folder)
@@ -228,6 +233,9 @@ class StoreFolder:
         self._closed = True
         try:
             empty = False
+            if self._read:
+                with self._catalog.locked() as db, transaction(db):
+                    self._note_reads(db)
             if self._limits.ephemeral:
                 with self._catalog.locked() as db:
                     self._remove(db, rows.refs(db, self._run), expired=True)
@@ -303,28 +311,28 @@ class StoreFolder:
         _steps.reached("unlinked")
 
     def _remove_folder(self) -> None:
-        for path in self._folder.iterdir():
-            if path.is_dir() and not path.is_symlink():
+        """Remove the store, and the folder if nothing else is in it."""
+        for name in _OWN_NAMES - {"in-use"}:
+            path = self._folder / name
+            if path.is_dir():
                 shutil.rmtree(path)
-            elif path.name != "in-use":
-                path.unlink()
+            else:
+                path.unlink(missing_ok=True)
         (self._folder / "in-use").unlink()  # last: whoever waits for it sees that it is gone, and begins anew
         with contextlib.suppress(OSError):
             self._folder.rmdir()
 
 
+def _refuse_foreign(folder: Path) -> None:
+    """Raise StoreError for a folder that is somebody's and no store: gc would take what is in it for strays."""
+    if not folder.is_dir() or (folder / "catalog.db").exists():
+        return
+    foreign = [path.name for path in folder.iterdir() if path.name not in _OWN_NAMES]
+    foreign += [f"{kind}/{path.name}" for kind in KINDS for path in (folder / kind).glob("*")]
+    if foreign:
+        raise StoreError(f"{folder} is no store and not empty: it holds {foreign[0]}.", "Set store.folder to a folder of its own.")
+
+
 def _owned(facts: Facts, kept: Facts) -> Facts:
     """Return the caller's facts with the store's own as they were."""
-    names = (
-        "artifact_ref",
-        "path",
-        "size_bytes",
-        "sha256",
-        "created_at",
-        "expires_at",
-        "extracted_chars",
-        "text_bytes",
-        "text_lines",
-        "pinned",
-    )
-    return replace(facts, **{name: getattr(kept, name) for name in names})
+    return replace(facts, **{name: getattr(kept, name) for name in _OWN_FACTS})

@@ -70,6 +70,37 @@ async def test_a_file_in_the_way_of_the_folder_is_told(limits: StoreLimits) -> N
         await open_store(limits)
 
 
+@pytest.mark.parametrize("name", ["photo.jpg", "raw/photo.raw", "text/notes.txt"])
+async def test_a_folder_that_holds_something_else_is_left_alone(name: str, limits: StoreLimits) -> None:
+    precious = limits.folder / name
+    precious.parent.mkdir(parents=True)
+    precious.write_bytes(b"precious")
+    with pytest.raises(StoreError, match="is no store and not empty"):
+        await open_store(limits)
+    assert files(limits.folder) == [precious]
+
+
+async def test_what_somebody_else_lays_into_the_folder_outlives_an_ephemeral_store(limits: StoreLimits, put: Put) -> None:
+    store = await open_store(replace(limits, ephemeral=True))
+    await put(store, b"brief")
+    (limits.folder / "notes").write_bytes(b"precious")
+    await store.aclose()
+    assert files(limits.folder) == [limits.folder / "notes"]
+
+
+async def test_what_was_read_last_is_remembered_when_the_store_is_opened_again(limits: StoreLimits, put: Put) -> None:
+    store = await open_store(replace(limits, max_artifacts=2))
+    read, other = await put(store, b"read"), await put(store, b"other")
+    await store.get(read.artifact_ref)
+    await store.aclose()
+    again = await open_store(replace(limits, max_artifacts=2))
+    await put(again, b"third")
+    assert (await again.get(read.artifact_ref)).text_bytes == 4
+    with pytest.raises(ExpiredRef):
+        await again.get(other.artifact_ref)
+    await again.aclose()
+
+
 async def test_identical_bytes_are_stored_once(store: LocalStore, limits: StoreLimits, put: Put) -> None:
     one, other = await put(store, b"same text", b"same raw"), await put(store, b"same text", b"same raw")
     assert one.path == other.path
