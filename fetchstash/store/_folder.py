@@ -40,7 +40,8 @@ INDEX_BYTES = 8 * 2**20
 
 _OWN_NAMES = {"catalog.db", "in-use", "lock", "raw", "search-lock", "search.db", "spool", "text"}
 _OWN_FACTS = (
-    "artifact_ref", "path", "size_bytes", "sha256", "created_at", "expires_at", "extracted_chars", "text_bytes", "text_lines", "pinned",
+    "artifact_ref", "path", "size_bytes", "sha256", "created_at", "expires_at", "pinned",
+    "extracted_chars", "text_bytes", "text_lines",
 )  # fmt: skip
 _LOST = (ExpiredRef, UnknownRef, StoreError)
 
