@@ -1,0 +1,174 @@
+"""Every error code, provoked once through a tool: one line that says what happened and what to do next."""
+
+import re
+import socket
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from mcp import Client
+
+from fetchstash import errors
+from fetchstash.errors import FetchstashError
+from fetchstash.server._call import CALLS
+from fetchstash.store import _disk
+from tests.loopback import Site
+from tests.server.conftest import Connect
+from tests.server.test_tools import REPORT, call, facts_of, ref_in, text_of
+
+pytestmark = pytest.mark.anyio
+
+CODES = {error.code for error in vars(errors).values() if isinstance(error, type) and issubclass(error, FetchstashError)}
+PROVOKED: dict[str, Callable[..., Any]] = {}
+
+
+def provokes(code: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def note(function: Callable[..., Any]) -> Callable[..., Any]:
+        PROVOKED[code] = function
+        return function
+
+    return note
+
+
+class Scene:
+    """A client of a server with settings of its own, and what the test may break."""
+
+    def __init__(self, connect: Connect, site: Site, folder: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> None:
+        self.connect, self.site, self.folder, self.monkeypatch, self.stack = connect, site, folder, monkeypatch, stack
+
+    async def fails(self, client: Client, tool: str, **arguments: Any) -> Any:
+        result: Any = await client.call_tool(tool, arguments)
+        assert result.is_error, text_of(result)
+        return result
+
+    async def fetching(self, url: str, **settings: Any) -> Any:
+        async with self.connect(**settings) as client:
+            return await self.fails(client, "fetch_content", url=url)
+
+
+@provokes("refused")
+async def refused(scene: Scene) -> Any:
+    return await scene.fetching("http://169.254.169.254/latest/meta-data/")
+
+
+@provokes("robots")
+async def robots(scene: Scene) -> Any:
+    scene.site.put("/robots.txt", "User-agent: *\nDisallow: /private", "text/plain")
+    return await scene.fetching(scene.site.put("/private", "x"), fetch__respect_robots=True)
+
+
+@provokes("fetch_failed")
+async def fetch_failed(scene: Scene) -> Any:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # bound, and nobody listens
+        port = held.getsockname()[1]
+        return await scene.fetching(f"http://127.0.0.1:{port}/", fetch__allow_hosts=[f"127.0.0.1:{port}"])
+
+
+@provokes("http_error")
+async def http_error(scene: Scene) -> Any:
+    result = await scene.fetching(scene.site.put("/gone", "it moved to Mars", "text/plain", status=410))
+    assert "Mars" not in text_of(result)
+    assert "Mars" in result.meta["fetchstash/error"]["excerpt"]
+    assert result.meta["fetchstash/error"]["status"] == 410
+    return result
+
+
+@provokes("timeout")
+async def timeout(scene: Scene) -> Any:
+    url = scene.site.put("/silent", script=lambda handler: handler.rfile.read(1))
+    return await scene.fetching(url, fetch__deadline_seconds=0.3)
+
+
+@provokes("too_large")
+async def too_large(scene: Scene) -> Any:
+    return await scene.fetching(scene.site.put("/big", "x" * 5_000, "text/plain"), fetch__max_wire_bytes=1_000)
+
+
+@provokes("unknown_ref")
+async def unknown_ref(scene: Scene) -> Any:
+    async with scene.connect() as client:
+        return await scene.fails(client, "artifact_info", artifact_ref="art_" + "a" * 26)
+
+
+@provokes("expired_ref")
+async def expired_ref(scene: Scene) -> Any:
+    async with scene.connect(store__max_artifacts=1) as client:
+        ref = ref_in(await call(client, "fetch_content", url=scene.site.put("/1", "one", "text/plain")))
+        await call(client, "fetch_content", url=scene.site.put("/2", "two", "text/plain"))
+        return await scene.fails(client, "get_search_content", artifact_ref=ref)
+
+
+@provokes("no_text")
+async def no_text(scene: Scene) -> Any:
+    async with scene.connect() as client:
+        ref = ref_in(await call(client, "fetch_content", url=scene.site.put("/b", bytes(range(256)), "text/plain")))
+        return await scene.fails(client, "artifact_grep", artifact_ref=ref, pattern="x")
+
+
+@provokes("out_of_range")
+async def out_of_range(scene: Scene) -> Any:
+    async with scene.connect() as client:
+        ref = ref_in(await call(client, "fetch_content", url=scene.site.put("/r.pdf", REPORT, "application/pdf")))
+        return await scene.fails(client, "artifact_slice", artifact_ref=ref, unit="pages", start=49)
+
+
+@provokes("bad_argument")
+async def bad_argument(scene: Scene) -> Any:
+    return await scene.fetching("not a url")
+
+
+@provokes("bad_pattern")
+async def bad_pattern(scene: Scene) -> Any:
+    async with scene.connect() as client:
+        ref = ref_in(await call(client, "fetch_content", url=scene.site.put("/t", "text", "text/plain")))
+        return await scene.fails(client, "artifact_grep", artifact_ref=ref, pattern="(unclosed")
+
+
+@provokes("busy")
+async def busy(scene: Scene) -> Any:
+    fcntl = pytest.importorskip("fcntl", reason="the lock of this test is POSIX's")
+    scene.monkeypatch.setattr(_disk, "LOCK_WAIT_SECONDS", 0.2)
+    async with scene.connect() as client:
+        await call(client, "fetch_content", url=scene.site.put("/1", "one", "text/plain"))
+        lock = scene.stack.enter_context((scene.folder / "store" / "lock").open("rb+"))
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        result = await scene.fails(client, "fetch_content", url=scene.site.put("/2", "two", "text/plain"))
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        return result
+
+
+@provokes("store_error")
+async def store_error(scene: Scene) -> Any:
+    async with scene.connect() as client:
+        result = await client.call_tool("fetch_content", {"url": scene.site.put("/t", "text", "text/plain")})
+        (facts,) = facts_of(result)
+        Path(facts["path"]).unlink()
+        return await scene.fails(client, "get_search_content", artifact_ref=facts["artifact_ref"])
+
+
+@provokes("internal")
+async def internal(scene: Scene) -> Any:
+    async def broken(*_: object) -> Any:
+        raise RuntimeError("secret of the inside")
+
+    scene.monkeypatch.setitem(cast("dict[str, Any]", CALLS), "artifact_info", broken)
+    async with scene.connect() as client:
+        return await scene.fails(client, "artifact_info")
+
+
+@pytest.mark.parametrize("code", sorted(CODES))
+async def test_each_error_is_one_line_with_its_code_and_what_to_do(
+    code: str, connect: Connect, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as stack:
+        result = await PROVOKED[code](Scene(connect, site, tmp_path, monkeypatch, stack))
+    line = text_of(result)
+    assert re.fullmatch(rf"\[{code}\] [A-Z0-9a-z/].*[.!?] [A-Z`].*\.", line), line
+    assert "\n" not in line
+    assert "Traceback" not in line
+    assert "secret" not in line
+    assert result.meta["fetchstash/error"]["code"] == code
+    assert result.meta["fetchstash/artifact"] == []
