@@ -4,6 +4,7 @@ import re
 import socket
 from collections.abc import Callable
 from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, cast
 
@@ -78,7 +79,10 @@ async def http_error(scene: Scene) -> Any:
 
 @provokes("timeout")
 async def timeout(scene: Scene) -> Any:
-    url = scene.site.put("/silent", script=lambda handler: handler.rfile.read(1))
+    def say_nothing(handler: BaseHTTPRequestHandler) -> None:
+        handler.rfile.read(1)  # returns when the client gives up
+
+    url = scene.site.put("/silent", script=say_nothing)
     return await scene.fetching(url, fetch__deadline_seconds=0.3)
 
 
