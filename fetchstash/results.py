@@ -1,1 +1,156 @@
-"""@context_result and store_result, for any tool."""
+"""@context_result and store_result, for any tool: a long result goes into a file, and the model gets a preview and the path."""
+
+import asyncio
+import functools
+import json
+import secrets
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from inspect import iscoroutinefunction
+from pathlib import Path
+from typing import Any, ParamSpec, Protocol, cast, runtime_checkable
+
+from fetchstash.errors import BadArgument
+from fetchstash.files import BinaryContent, Ends, FileType, read_within
+from fetchstash.views import PreviewLimits
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """When a result is too long, in characters, and what is shown of it then: tokens, and rows or lines of its ends."""
+
+    threshold: int = 5_000
+    max_preview_tokens: int = 500
+    rows_head: int = 20
+    rows_tail: int = 10
+    lines_head: int | None = None
+    lines_tail: int | None = None
+
+
+PROFILES = {
+    "default": Truncation(),
+    "sql_query": Truncation(2_000, 1_000, rows_head=30, rows_tail=10),
+    "log_search": Truncation(10_000, 300, lines_head=50, lines_tail=20),
+}
+"""The profiles of ``context_result`` by name."""
+
+
+@runtime_checkable
+class Keeper(Protocol):
+    """A context that keeps results itself, such as fetchstash.client.offload.StoreOffload."""
+
+    def keep(self, text: str, name: str) -> str:
+        """Keep ``text`` and return a reference to it."""
+        ...
+
+
+def context_result(profile: str | Truncation = "default") -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """Decorate a tool, sync or async: at or under the profile's threshold its result comes back as it was, else a preview.
+
+    Text, bytes and whatever JSON can say are measured and kept as text. The keyword ``ctx`` is passed through, and says where
+    results go (see ``store_result``). Raises BadArgument for a profile that is not there.
+    """
+    if isinstance(profile, str) and profile not in PROFILES:
+        raise BadArgument(f"There is no truncation profile {profile!r}.", f"Take one of {', '.join(sorted(PROFILES))}.")
+    truncation = PROFILES[profile] if isinstance(profile, str) else profile
+
+    def decorate(tool: Callable[P, Any]) -> Callable[P, Any]:
+        if iscoroutinefunction(tool):
+
+            @functools.wraps(tool)
+            async def asynchronous(*args: P.args, **kwargs: P.kwargs) -> Any:
+                result = await tool(*args, **kwargs)
+                return await asyncio.to_thread(shortened, result, truncation, kwargs.get("ctx"))
+
+            return asynchronous
+
+        @functools.wraps(tool)
+        def synchronous(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return shortened(tool(*args, **kwargs), truncation, kwargs.get("ctx"))
+
+        return synchronous
+
+    return decorate
+
+
+def shortened(result: Any, truncation: Truncation, ctx: Any = None) -> Any:
+    """Return ``result``, or where it is kept and a preview if it is longer than the threshold."""
+    content, file_type = _as_content(result)
+    if len(content) <= truncation.threshold:
+        return result
+    path = _written(content, file_type, ctx)
+    limits = replace(
+        PreviewLimits(),
+        max_tokens_per_file=truncation.max_preview_tokens,
+        rows_head=truncation.rows_head,
+        rows_tail=truncation.rows_tail,
+    )
+    by_lines = truncation.lines_head is not None and truncation.lines_tail is not None
+    ends = Ends(truncation.lines_head or 0, truncation.lines_tail or 0) if by_lines else None
+    found = read_within(path, limits, ends)
+    binary = found.content is None or isinstance(found.content, BinaryContent)
+    preview = f"({len(content)} bytes that are no text)" if binary else found.content
+    saved = _kept(content, file_type, ctx, path)
+    return f"Results saved to {saved} ({len(content)} chars)\n\nPreview:\n{preview}"
+
+
+def store_result(content: Any, content_type: FileType, ctx: Any = None) -> str:
+    """Keep ``content`` (text, bytes or what JSON can say) and return where: a path, or a reference.
+
+    It becomes the file ``result_{8 hex}{extension}`` in the folder ``ctx`` (a path), or in one of this process's own, which only
+    this user can read. A ``ctx`` that has ``keep`` keeps text itself, and its reference is returned.
+    """
+    plain = content if isinstance(content, str | bytes) else _as_content(content)[0]
+    if isinstance(ctx, Keeper) and isinstance(plain, str):
+        return ctx.keep(plain, f"result{content_type.extension}")
+    return str(_written(plain, content_type, ctx))
+
+
+def _as_content(result: Any) -> tuple[str | bytes, FileType]:
+    """Return a result as what is written to its file. A list stands one record a line, so that it can be read back in parts."""
+    if isinstance(result, str):
+        return result, FileType.JSON if _is_json(result) else FileType.TEXT
+    if isinstance(result, bytes | bytearray):
+        return bytes(result), FileType.BINARY
+    if isinstance(result, list | tuple):
+        records: list[Any] = list(cast("list[Any]", result))
+        return "[\n" + ",\n".join(_json(record) for record in records) + "\n]\n", FileType.JSON
+    return _json(result, indent=1), FileType.JSON
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str, indent=indent)
+
+
+def _is_json(text: str) -> bool:
+    if text.lstrip()[:1] not in {"{", "["}:
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _kept(content: str | bytes, file_type: FileType, ctx: Any, path: Path) -> str:
+    if isinstance(ctx, Keeper) and isinstance(content, str):
+        path.unlink(missing_ok=True)
+        return ctx.keep(content, f"result{file_type.extension}")
+    return str(path)
+
+
+def _written(content: str | bytes, file_type: FileType, ctx: Any) -> Path:
+    folder = Path(ctx) if isinstance(ctx, str | Path) else _own_folder()
+    path = folder / f"result_{secrets.token_hex(4)}{file_type.extension}"
+    data = content.encode("utf-8", "replace") if isinstance(content, str) else content
+    with path.open("xb") as file:
+        file.write(data)
+    return path
+
+
+@functools.cache
+def _own_folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="fetchstash-results-"))

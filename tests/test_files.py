@@ -1,0 +1,81 @@
+"""read_file: what fits comes whole, of what does not a type-aware preview, and a failure is a sentence."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fetchstash.files import BinaryContent, FileType, read_file, read_file_as_string
+
+
+def written(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def test_a_short_text_comes_whole(tmp_path: Path) -> None:
+    result = read_file(written(tmp_path, "a.txt", "One.\nTwo.\n"))
+    assert result.success
+    assert result.content == "One.\nTwo.\n"
+    assert result.truncation_info is None
+    assert result.file_type is FileType.TEXT
+    assert result.metadata is not None
+    assert result.metadata.size_bytes == 10
+
+
+def test_a_long_text_comes_as_first_and_last_lines_within_its_tokens(tmp_path: Path) -> None:
+    text = "".join(f"line {number} of a long text\n" for number in range(5_000))
+    result = read_file(written(tmp_path, "a.txt", text), max_tokens=300)
+    assert isinstance(result.content, str)
+    assert result.content.startswith("line 0 of a long text\n")
+    assert result.content.endswith("line 4999 of a long text")
+    assert "more lines" in result.content
+    assert result.truncation_info is not None
+    assert result.truncation_info.tokens_shown <= 300 < result.truncation_info.total_tokens
+
+
+def test_a_long_line_is_cut_to_its_tokens(tmp_path: Path) -> None:
+    result = read_file(written(tmp_path, "a.txt", "word " * 50_000), max_tokens=50)
+    assert result.truncation_info is not None
+    assert 0 < result.truncation_info.tokens_shown <= 50
+
+
+def test_a_long_table_comes_with_its_header(tmp_path: Path) -> None:
+    rows = "id,name\n" + "".join(f"{number},name of {number}\n" for number in range(5_000))
+    result = read_file(written(tmp_path, "a.csv", rows), max_tokens=400)
+    assert isinstance(result.content, str)
+    assert "name of 0" in result.content
+    assert result.file_type is FileType.CSV
+    assert result.truncation_info is not None
+    assert result.truncation_info.rows_shown == 30
+
+
+def test_long_json_comes_as_its_shape(tmp_path: Path) -> None:
+    data = json.dumps({"users": [{"id": number, "name": "x" * 20} for number in range(2_000)]})
+    result = read_file(written(tmp_path, "a.json", data), max_tokens=300)
+    assert isinstance(result.content, str)
+    assert "users" in result.content
+    assert result.file_type is FileType.JSON
+
+
+def test_a_picture_comes_as_bytes_that_a_model_may_be_shown(tmp_path: Path) -> None:
+    from PIL import Image
+
+    Image.new("RGB", (3_000, 40)).save(tmp_path / "a.png")
+    result = read_file(tmp_path / "a.png")
+    assert isinstance(result.content, BinaryContent)
+    assert result.content.mime_type.startswith("image/")
+    assert result.file_type is FileType.IMAGE
+
+
+def test_a_failure_is_a_sentence_in_brackets(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.txt"
+    assert read_file_as_string(missing) == f"[Error reading {missing}: No such file or directory]"
+    binary = written(tmp_path, "a.bin", bytes(range(256)) * 10)
+    assert read_file_as_string(binary).startswith(f"[Error reading {binary}: it is ")
+
+
+@pytest.mark.anyio
+async def test_it_works_inside_a_running_event_loop(tmp_path: Path) -> None:
+    assert read_file_as_string(written(tmp_path, "a.md", "# Title\n")) == "# Title\n"

@@ -1,0 +1,103 @@
+"""context_result and store_result: long results go into a file, short ones come back as they were."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fetchstash.errors import BadArgument
+from fetchstash.files import FileType
+from fetchstash.results import context_result, store_result
+
+ROWS = [{"id": number, "name": f"name {number}"} for number in range(1_000)]
+
+
+def returning(result: Any) -> Callable[..., Any]:
+    """A tool that returns this."""
+
+    def tool(ctx: Any = None) -> Any:
+        return result
+
+    return tool
+
+
+def saved(shown: Any) -> Path:
+    found = re.match(r"Results saved to (.+) \((\d+) chars\)\n\nPreview:\n", shown)
+    assert found
+    return Path(found[1])
+
+
+def test_at_the_threshold_a_result_comes_back_as_it_was() -> None:
+    for result in ("x" * 5_000, b"x" * 5_000, {"a": 1}, [1, 2], None):
+        assert context_result()(returning(result))() is result
+
+
+def test_above_it_comes_a_preview_and_the_path_of_the_whole(tmp_path: Path) -> None:
+    text = "".join(f"line {number}\n" for number in range(2_000))
+
+    @context_result("default")
+    def tool(*, ctx: Path) -> str:
+        """Tell."""
+        assert ctx == tmp_path
+        return text
+
+    shown = tool(ctx=tmp_path)
+    assert tool.__doc__ == "Tell."
+    assert saved(shown).read_text() == text
+    assert saved(shown).parent == tmp_path
+    assert re.fullmatch(r"result_[0-9a-f]{8}\.txt", saved(shown).name)
+    assert "line 0\n" in shown
+    assert len(shown) < 4_000
+
+
+@pytest.mark.anyio
+async def test_an_async_tool_is_shortened_too(tmp_path: Path) -> None:
+    @context_result("sql_query")
+    async def tool(*, ctx: Path) -> list[dict[str, Any]]:
+        return ROWS
+
+    shown = await tool(ctx=tmp_path)
+    assert json.loads(saved(shown).read_text()) == ROWS
+
+
+def test_a_log_comes_with_its_first_and_last_lines(tmp_path: Path) -> None:
+    log = "".join(f"12:00:{number % 60:02} event {number}\n" for number in range(3_000))
+    shown = context_result("log_search")(returning(log))(ctx=tmp_path)
+    assert "event 0\n" in shown
+    assert "event 2999" in shown
+    assert "more lines" in shown
+
+
+def test_bytes_are_kept_and_only_named(tmp_path: Path) -> None:
+    data = bytes(range(256)) * 40
+    shown = context_result()(returning(data))(ctx=tmp_path)
+    assert saved(shown).read_bytes() == data
+    assert "no text" in shown
+
+
+def test_a_context_that_keeps_results_itself_gets_them() -> None:
+    class Keeper:
+        texts: list[str] = []  # noqa: RUF012 - one instance
+
+        def keep(self, text: str, name: str) -> str:  # noqa: ARG002 - the protocol names it
+            self.texts.append(text)
+            return "art_x"
+
+    shown = context_result()(returning("words " * 2_000))(ctx=Keeper())
+    assert shown.startswith("Results saved to art_x (12000 chars)\n\nPreview:\n")
+    assert Keeper.texts == ["words " * 2_000]
+    assert store_result("text", FileType.TEXT, Keeper()) == "art_x"
+
+
+def test_store_result_names_its_file_by_type(tmp_path: Path) -> None:
+    path = Path(store_result({"a": [1]}, FileType.JSON, tmp_path))
+    assert re.fullmatch(r"result_[0-9a-f]{8}\.json", path.name)
+    assert json.loads(path.read_text()) == {"a": [1]}
+
+
+def test_a_profile_that_is_not_there_is_refused() -> None:
+    with pytest.raises(BadArgument, match="log_search"):
+        context_result("nothing")
