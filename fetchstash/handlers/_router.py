@@ -181,7 +181,7 @@ def _empty(label: _Label, name: _Name) -> Decision:
 def _as_declared(label: _Label, decision: Decision, head: bytes) -> Decision:
     """Let the declared type alone decide, but that binary is never decoded as text."""
     shadow = f"{decision.kind} ({decision.media_type}, {decision.decided_by})"
-    is_text = not head or text_test(head) is not None
+    is_text = not head or (decision.decided_by != "magic" and text_test(head) is not None)
     kind: ContentKind = label.kind or ("text" if is_text else "unknown_binary")
     if kind in _READ_AS_TEXT and not is_text:
         kind = "unknown_binary"

@@ -197,7 +197,7 @@ class Stash:
             decided_by=kept.decided_by,
             evidence=list(kept.evidence),
             handler=kept.handler,
-            shadow=shadow,
+            shadow=decision.shadow,
         )
         telemetry.count("extracted_chars", kept.extracted_chars or 0)
         return kept

@@ -39,7 +39,9 @@ def with_findings(facts: Facts, decision: Decision, extraction: Extraction, *, n
         height=extraction.height,
         outline=extraction.outline,
         decided_by=decision.decided_by,
-        evidence=tuple(clean_line(item) for item in decision.evidence),
+        evidence=tuple(
+            clean_line(item) for item in (*decision.evidence, *([f"router: {decision.shadow}"] if decision.shadow else []))
+        ),
         mismatch=decision.mismatch,
         hidden_removed=extraction.hidden_removed,
         is_oversized=has_text and extraction.chars > inline_threshold,

@@ -1,0 +1,61 @@
+"""What is told of a fetch: to OpenTelemetry where its SDK listens, to the event log where there is one; never content."""
+
+import json
+from pathlib import Path
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from fetchstash import telemetry
+from tests.loopback import Site
+from tests.stash.conftest import OpenStash
+
+pytestmark = pytest.mark.anyio
+
+PDF_LIKE = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n<< >>\nendobj\n"
+
+
+async def test_the_decision_is_an_event_of_the_span_that_is_open(
+    site: Site, open_stash: OpenStash, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracer = provider.get_tracer("test")
+    monkeypatch.setattr(telemetry, "_tracer", lambda: tracer)
+    async with open_stash() as stash:
+        with trace.use_span(tracer.start_span("agent.step"), end_on_exit=True):
+            await stash.fetch([site.put("/secret-words.html", "<p>the secret words</p>", "text/plain")])
+    (span,) = (span for span in exporter.get_finished_spans() if span.name == "agent.step")
+    (event,) = (event for event in span.events if event.name == "ingest.decision")
+    attributes = dict(event.attributes or {})
+    assert set(attributes) == {
+        "artifact_ref",
+        "content_kind",
+        "media_type",
+        "declared_type",
+        "decided_by",
+        "evidence",
+        "handler",
+        "shadow",
+    }
+    assert attributes["declared_type"] == "text/plain"
+    assert attributes["shadow"] == ""
+    assert "secret words" not in str(attributes)
+
+
+async def test_in_shadow_mode_the_label_decides_and_both_are_recorded(site: Site, open_stash: OpenStash, tmp_path: Path) -> None:
+    log = tmp_path / "events.jsonl"
+    async with open_stash(ingest__router="shadow", telemetry__event_log=str(log)) as stash:
+        view = await stash.fetch([site.put("/data", '{"a": 1}', "text/plain")])
+        assert view.facts[0]["content_kind"] == "text"
+        assert view.facts[0]["evidence"] == ["declared type", "router: json (application/json, structure)"]
+        binary = await stash.fetch([site.put("/report", PDF_LIKE, "text/html")])
+        assert "<untrusted" not in binary.text
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    decisions = [event["attributes"] for event in events if event["name"] == "ingest.decision"]
+    assert [decision["shadow"] for decision in decisions] == ["json (application/json, structure)", "pdf (application/pdf, magic)"]
+    telemetry.configure(None, 0)
