@@ -16,7 +16,16 @@ from fetchstash.fetch._exchange import Connections, Exchange
 from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._redirect import next_target
 from fetchstash.fetch._retry import wait_after_failure, wait_after_status
-from fetchstash.fetch._robots import MAX_BYTES, MAX_REDIRECTS, SECONDS, UNAVAILABLE, UNREACHABLE, Robots, read_robots
+from fetchstash.fetch._robots import (
+    MAX_BYTES,
+    MAX_BYTES_KEPT,
+    MAX_REDIRECTS,
+    SECONDS,
+    UNAVAILABLE,
+    UNREACHABLE,
+    Robots,
+    read_robots,
+)
 from fetchstash.fetch._url import Target
 
 _ROBOTS_KEPT = 256
@@ -101,12 +110,17 @@ class Client:
                 if kept is None or kept[0] <= now:
                     robots = await self._fetch_robots(target, deadline)
                     self._robots[target.origin] = kept = now + robots.keep_seconds, robots
-                    if len(self._robots) > _ROBOTS_KEPT:
-                        self._robots.popitem(last=False)
+                    self._forget_oldest()
                 return kept[1]
         finally:
             if not lock.statistics().tasks_waiting and not lock.locked():
                 self._asking.pop(target.origin, None)
+
+    def _forget_oldest(self) -> None:
+        """Keep the rules of so many sites and so many bytes at the most."""
+        size = sum(robots.size_bytes for _, robots in self._robots.values())
+        while len(self._robots) > _ROBOTS_KEPT or (size > MAX_BYTES_KEPT and len(self._robots) > 1):
+            size -= self._robots.popitem(last=False)[1][1].size_bytes
 
     async def _fetch_robots(self, target: Target, deadline: float) -> Robots:
         """Fetch and read robots.txt. Raises FetchFailed where the site cannot be reached: its page must not be tried then."""

@@ -77,7 +77,17 @@ class Fetcher(Protocol):
     async def fetch(self, url: str, folder: Path, *, cached: Cached | None = None, progress: Progress | None = None) -> Fetched:
         """Fetch ``url`` with GET and spool its decoded body to a new 0600 file in ``folder``.
 
-        Raises Refused, RobotsRefused, FetchFailed, HttpError, TimedOut, TooLarge or BadArgument; then ``folder`` is as it was.
+        With ``cached``, the server is asked whether that is still what it has (``not_modified``). A body that is not whole is kept
+        and says so (``incomplete``), unless nothing of it came. Raises, and then leaves ``folder`` as it was:
+
+        BadArgument    what is no URL, or too long a one
+        Refused        a scheme, host, port, domain or address that policy forbids (details: host, port, address)
+        RobotsRefused  robots.txt forbids it
+        HttpError      a 4xx or 5xx (details: status, excerpt of at most 500 characters, retry_after_seconds where it was told)
+        FetchFailed    no such name, no connection, no HTTP, too many redirects, or nothing of the body came
+        TimedOut       the deadline passed before there was anything to keep
+        TooLarge       a header or body above its limit
+        StoreError     the file could not be made or written
         """
         ...
 

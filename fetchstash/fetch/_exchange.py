@@ -57,8 +57,10 @@ class Exchange:
     @property
     def phrase(self) -> str:
         """Return status and standard reason phrase; the server's own words stay out of sentences that we say."""
-        known = self.status in HTTPStatus.__members__.values()
-        return f"{self.status} {HTTPStatus(self.status).phrase}" if known else str(self.status)
+        try:
+            return f"{self.status} {HTTPStatus(self.status).phrase}"
+        except ValueError:
+            return str(self.status)
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the body as it comes, with a turn for others every some milliseconds. Raises BrokenBody."""

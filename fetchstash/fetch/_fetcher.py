@@ -17,7 +17,7 @@ import anyio.to_thread
 from fetchstash.errors import HttpError
 from fetchstash.fetch._body import BodyReader, read_beginning
 from fetchstash.fetch._cache import conditions
-from fetchstash.fetch._coding import ACCEPT_ENCODING, BrokenCoding, codings
+from fetchstash.fetch._coding import ACCEPT_ENCODING, BrokenCoding, codings, decoders
 from fetchstash.fetch._contract import Cached, Fetched, Fetcher, FetchLimits, Progress
 from fetchstash.fetch._gates import Gates
 from fetchstash.fetch._machine import Interfaces
@@ -42,6 +42,7 @@ _DECODING_AT_ONCE = 16  # a decoder holds up to 16 MiB of window, and two may be
 _WRITING_AT_ONCE = 4
 _ERROR_BODY_BYTES = 16 * 1024
 _ERROR_BODY_SECONDS = 5
+_UNKNOWN_CODING = "it has an unknown content coding and is kept as sent"
 
 
 class HttpFetcher:
@@ -65,7 +66,7 @@ class HttpFetcher:
         first = parse(url, self._limits.max_url_chars)
         exchange: Exchange | None = None
         with anyio.move_on_at(deadline):
-            self._policy.check(first)
+            self._policy.check(first)  # a plain refusal waits for no library
             client = await self._connect()
             headers = {"Accept": _ACCEPT, "Accept-Encoding": ACCEPT_ENCODING} | conditions(cached)
             exchange = await client.open(first, headers, deadline)
@@ -130,14 +131,16 @@ class HttpFetcher:
         if (exchange.announced or 0) > self._limits.max_wire_bytes:
             raise too_large("wire", self._limits.max_wire_bytes)
         applied = codings(exchange.headers.get("content-encoding", ""))
-        spool = await self._in_thread(partial(Spool, folder, applied or (), self._limits.max_decoded_bytes))
         try:
-            turn = self._decoding if applied else nullcontext()
-            reader = BodyReader(exchange, spool, self._limits, self._threads, turn)
+            stages = decoders(applied or ())
+        except BrokenCoding as broken:
+            raise nothing_came(exchange.target, f"it {broken}", self._limits.deadline_seconds) from None
+        spool = Spool(folder, stages, self._limits.max_decoded_bytes)
+        try:
+            await self._in_thread(spool.open)
+            reader = BodyReader(exchange, spool, self._limits, self._threads, self._decoding if stages else nullcontext())
             await reader.read(deadline, progress)
-            incomplete = reader.incomplete or (
-                "" if applied is not None else "it has an unknown content coding and is kept as sent"
-            )
+            incomplete = reader.incomplete or (_UNKNOWN_CODING if applied is None else "")
             incomplete = await self._in_thread(partial(_finish, spool, incomplete))
             if incomplete and not spool.size:
                 raise nothing_came(exchange.target, incomplete, self._limits.deadline_seconds)  # noqa: TRY301 -- see below

@@ -108,9 +108,8 @@ def why_refused(address: Address, machine: Machine) -> str:
 
 
 def _refuse(name: str, target: Target, what: str, address: Address | None = None) -> NoReturn:
-    host = target.authority if ":" in target.authority.removeprefix(f"[{target.host}]") else f"{target.authority}:{target.port}"
     details = {"host": name, "port": target.port} | ({} if address is None else {"address": str(address)})
-    raise Refused(what, f"Start fetchstash with --allow-host {host} to allow it.", **details)
+    raise Refused(what, f"Start fetchstash with --allow-host {target.host_and_port} to allow it.", **details)
 
 
 def _is_in_domain(name: str, domain: str) -> bool:

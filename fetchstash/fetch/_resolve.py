@@ -56,7 +56,11 @@ class _Lookup:
 
     async def run(self) -> None:
         token = anyio.lowlevel.current_token()
-        threading.Thread(target=self._look_up, args=(token,), name=f"look-up of {self._host}", daemon=True).start()
+        thread = threading.Thread(target=self._look_up, args=(token,), name=f"look-up of {self._host}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # no more threads
+            self._finish()
         await self._done.wait()
 
     def _look_up(self, token: anyio.lowlevel.EventLoopToken) -> None:

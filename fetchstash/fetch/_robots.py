@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 500 * 1024  # RFC 9309, section 2.5: what a crawler has to read at least
 MAX_REDIRECTS = 5  # section 2.3.1.2
 SECONDS = 10  # a robots.txt that takes longer counts as unreachable
+MAX_BYTES_KEPT = 2 * 2**20  # of all sites together: rules take twenty times the room of their text
 _DAY = 24 * 3600.0  # section 2.4
 _A_WHILE = 300.0
 
@@ -20,6 +21,7 @@ class Robots:
     keep_seconds: float
     rules: "Protego | None" = None
     unreachable: bool = False
+    size_bytes: int = 0
 
     def allows(self, url: str, agent: str) -> bool:
         """Say whether ``agent`` may fetch ``url``. Thousands of rules take milliseconds: call it off the event loop."""
@@ -41,7 +43,7 @@ def read_robots(status: int, body: bytes) -> Robots:
     from protego import Protego  # noqa: PLC0415 -- not needed before the first fetch
 
     text = body[:MAX_BYTES].decode("utf-8", "replace")
-    return Robots(_DAY, Protego.parse(text))
+    return Robots(_DAY, Protego.parse(text), size_bytes=len(body))
 
 
 def product_token(agent: str) -> str:

@@ -1,7 +1,7 @@
 """URLs as they are dialled: the WHATWG URL Standard for http and https, made strict where it would guess.
 
-A URL is refused rather than repaired when it has line breaks or control characters, no ``//`` after the scheme, or a user name: in
-these spellings parsers disagree on where the host is.
+A URL is refused rather than repaired when it has line breaks or control characters, no ``//`` after the scheme, a user name, or a
+backslash before its path: in these spellings parsers disagree on where the host is.
 """
 
 import re
@@ -37,10 +37,15 @@ class Target:
     path: str
 
     @property
+    def host_and_port(self) -> str:
+        """Return host and port, the port in any case."""
+        host = f"[{self.host}]" if isinstance(self.address, IPv6Address) else self.host
+        return f"{host}:{self.port}"
+
+    @property
     def authority(self) -> str:
         """Return host and port as they stand in a URL and in the Host header (RFC 9110, section 7.2)."""
-        host = f"[{self.host}]" if isinstance(self.address, IPv6Address) else self.host
-        return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+        return self.host_and_port.removesuffix(f":{_DEFAULT_PORTS[self.scheme]}")
 
     @property
     def origin(self) -> str:

@@ -1,5 +1,6 @@
 """A fetch as a whole, against a real server on loopback: what comes back, what is kept, and what is left behind."""
 
+import asyncio
 import gzip
 import hashlib
 import logging
@@ -17,7 +18,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from fetchstash.errors import FetchFailed, FetchstashError, HttpError, Refused, RobotsRefused, TimedOut, TooLarge
+from fetchstash.errors import FetchFailed, FetchstashError, HttpError, Refused, RobotsRefused, StoreError, TimedOut, TooLarge
 from fetchstash.fetch import Cached, FetchLimits, HttpFetcher
 from tests.loopback import Site
 
@@ -411,3 +412,25 @@ def test_importing_the_room_imports_no_http_library() -> None:
         [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True, env={"PYTHONPATH": root}
     )
     assert done.stdout.strip() == "[]"
+
+
+async def test_a_task_that_is_cancelled_from_outside_anyio_leaves_no_file_either(site: Site, fetcher: Make, tmp_path: Path) -> None:
+    url = site.put("/endless", script=sends(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 100_000, times=10_000))
+    one = fetcher()
+    for wait in (0.0, 0.02, 0.05, 0.1):
+        task = asyncio.create_task(one.fetch(url, tmp_path))
+        await asyncio.sleep(wait)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert list(tmp_path.iterdir()) == []
+
+
+async def test_three_content_codings_are_more_than_are_undone(site: Site, fetcher: Make, tmp_path: Path) -> None:
+    with pytest.raises(FetchFailed, match="3 content codings"):
+        await fetcher().fetch(site.put("/x", b"x", headers={"Content-Encoding": "gzip, gzip, gzip"}), tmp_path)
+
+
+async def test_a_folder_that_is_not_there_is_told(site: Site, fetcher: Make, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="No file can be made"):
+        await fetcher().fetch(site.put("/x", b"x"), tmp_path / "nowhere")
