@@ -143,7 +143,8 @@ class Blobs:
         for kind, folder in self._folders.items():
             with os.scandir(folder) as entries:
                 for entry in entries:
-                    yield kind, entry.name, entry.stat(follow_symlinks=False).st_size
+                    if not entry.is_dir(follow_symlinks=False):
+                        yield kind, entry.name, entry.stat(follow_symlinks=False).st_size
 
     def sweep_spool(self, *, all_of_it: bool) -> None:
         """Remove what has lain in the spool for a day, or all of it, where nobody can be using it."""

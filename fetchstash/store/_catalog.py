@@ -84,9 +84,10 @@ class Catalog:
         self._idle.put(db)
 
     def _checkpoint(self, db: sqlite3.Connection) -> None:
-        with contextlib.suppress(FileNotFoundError):
+        """Move the log into the catalogue when it has grown; if that fails, what was committed is in the log all the same."""
+        with contextlib.suppress(FileNotFoundError, sqlite3.Error):
             if self._wal.stat().st_size > CHECKPOINT_BYTES:
-                db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()  # waits for no reader
+                checkpoint(db)
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -103,6 +104,11 @@ def connect(path: Path) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def checkpoint(db: sqlite3.Connection) -> None:
+    """Move the log into the catalogue, as far as readers allow: it waits for none."""
+    db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
 
 @contextlib.contextmanager

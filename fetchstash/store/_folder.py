@@ -59,7 +59,7 @@ class StoreFolder:
         self._read: dict[str, None] = {}  # references read since the last change, in order: their use is written down with the next
         self._clock = Clock()
         self._folder = limits.folder.resolve()
-        _refuse_foreign(self._folder)
+        refuse_foreign(self._folder)
         self._blobs = Blobs(self._folder)
         self._catalog = Catalog(self._folder / "catalog.db", self._folder / "lock")
         self._index = SearchIndex(self._folder)
@@ -324,14 +324,17 @@ class StoreFolder:
             self._folder.rmdir()
 
 
-def _refuse_foreign(folder: Path) -> None:
-    """Raise StoreError for a folder that is somebody's and no store: gc would take what is in it for strays."""
+def refuse_foreign(folder: Path) -> None:
+    """Raise StoreError for a folder that holds something and is no store: gc would take it for strays."""
     if not folder.is_dir() or (folder / "catalog.db").exists():
         return
     foreign = [path.name for path in folder.iterdir() if path.name not in _OWN_NAMES]
     foreign += [f"{kind}/{path.name}" for kind in KINDS for path in (folder / kind).glob("*")]
     if foreign:
-        raise StoreError(f"{folder} is no store and not empty: it holds {foreign[0]}.", "Set store.folder to a folder of its own.")
+        raise StoreError(
+            f"{folder} is no store and not empty: it holds {foreign[0]}.",
+            "Set store.folder to a folder of its own; if this was a store, `fetchstash doctor --repair` makes it one again.",
+        )
 
 
 def _owned(facts: Facts, kept: Facts) -> Facts:

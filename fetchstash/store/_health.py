@@ -18,6 +18,7 @@ from fetchstash.store._blobs import Blob, Blobs, Kind
 from fetchstash.store._catalog import Catalog, transaction
 from fetchstash.store._contract import Finding, StoreLimits
 from fetchstash.store._disk import Presence, told
+from fetchstash.store._folder import refuse_foreign
 from fetchstash.store._reader import in_thread
 
 # Locks and shared memory, which SQLite's WAL needs (https://sqlite.org/wal.html), work on none of these.
@@ -66,6 +67,8 @@ def examine(limits: StoreLimits) -> Iterator[Ailment]:
     yield from _file_system(folder)
     try:
         with told():
+            if not (folder / "in-use").exists():  # never was a store
+                refuse_foreign(folder)
             presence = Presence(folder / "in-use", when_alone=lambda: None)
     except FetchstashError as error:
         yield Ailment(Finding("fault", error.what, error.next_step))

@@ -38,9 +38,10 @@ class SearchIndex:
             return []
         with locked(self._lock), contextlib.closing(self._open()) as db:
             known = self._known(db)
-            for sha256 in texts.keys() - known:
-                with contextlib.closing(open_text(texts[sha256])) as text:
-                    _add(db, sha256, text)
+            for sha256, ref in texts.items():
+                if sha256 not in known:
+                    with contextlib.closing(open_text(ref)) as text:
+                        _add(db, sha256, text)
             found = _best(db, terms, texts, limit)
         result: list[Passage] = []
         for sha256, first_line, last_line, start, size, score in found:

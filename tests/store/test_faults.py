@@ -77,6 +77,16 @@ async def test_a_catalogue_without_room_refuses_the_put_and_keeps_the_rest(
     await full.aclose()
 
 
+async def test_a_checkpoint_that_fails_does_not_undo_a_put(store: LocalStore, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(_catalog, "CHECKPOINT_BYTES", 0)
+    monkeypatch.setattr(_catalog, "checkpoint", fail)
+    facts = await put(store, b"text")
+    assert await text_of(store, facts.artifact_ref) == "text"
+
+
 FULL_DISK = """
 import anyio, os, sys
 from pathlib import Path

@@ -170,3 +170,24 @@ async def test_a_file_of_another_user_is_a_fault(store: LocalStore, limits: Stor
     facts = await put(store, b"text")
     os.chown(facts.path or "", 12345, 12345)
     assert any("belongs to another user" in found.what for found in wrong(await check_store(limits)))
+
+
+async def test_a_folder_that_never_was_a_store_is_left_alone(limits: StoreLimits) -> None:
+    precious = limits.folder / "raw" / "photo.raw"
+    precious.parent.mkdir(parents=True)
+    precious.write_bytes(b"precious")
+    (found,) = wrong(await repair_store(limits))
+    assert "is no store" in found.what
+    assert list(limits.folder.rglob("*")) == [precious.parent, precious]
+
+
+async def test_a_store_whose_catalogue_is_gone_becomes_one_again(limits: StoreLimits, put: Put) -> None:
+    store = await open_store(limits)
+    await put(store, b"text")
+    await store.aclose()
+    (limits.folder / "catalog.db").unlink()
+    assert all(found.mended for found in wrong(await repair_store(limits)))
+    again = await open_store(limits)
+    assert (await again.list()).total == 0
+    assert await again.gc() == ()
+    await again.aclose()
