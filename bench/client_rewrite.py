@@ -1,0 +1,73 @@
+"""How long a rewrite of a large history takes, in both units, and what it costs to import the client.
+
+python bench/client_rewrite.py [--megabytes 1] [--times 40]
+"""
+
+import argparse
+import random
+import subprocess
+import sys
+import time
+from typing import Any
+
+from fetchstash.client import State, Target, rewrite
+
+
+def history(size: int) -> list[Any]:
+    """Return a history of this many bytes: results of 2 to 60 KB of words, numbers and punctuation."""
+    draw = random.Random(8)
+    words = [
+        "the",
+        "request",
+        "returned",
+        "a",
+        "list",
+        "of",
+        "files",
+        "src/main.py",
+        "42",
+        "0x7f",
+        "{",
+        "}",
+        "value:",
+        "naïve",
+        "\n",
+    ]
+    messages: list[Any] = [{"role": "system", "content": "Be good."}, {"role": "user", "content": "The task."}]
+    made = 0
+    while made < size:
+        result = " ".join(draw.choices(words, k=draw.randint(400, 12_000)))
+        call = {"id": f"call_{made}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"call_{made}", "content": result})
+        made += len(result)
+    return messages
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=float, default=1)
+    parser.add_argument("--times", type=int, default=40)
+    options = parser.parse_args()
+    messages = history(int(options.megabytes * 2**20))
+    rewrite(messages, "openai_chat", 1)  # loads the vocabulary
+    targets = (Target(int(options.megabytes * 2**19), "bytes"), Target(int(options.megabytes * 2**17), "tokens"))
+    for target in targets:
+        times: list[float] = []
+        for _ in range(options.times):
+            started = time.process_time()
+            _, report = rewrite(messages, "openai_chat", target, state=State())
+            times.append((time.process_time() - started) * 1000)
+        times.sort()
+        p95 = times[int(len(times) * 0.95)]
+        print(
+            f"{target.unit:7} median {times[len(times) // 2]:.1f} ms, p95 {p95:.1f} ms CPU, {len(report.changes)} stubs, fits {report.fits}"
+        )
+    program = "import time; t = time.process_time(); import fetchstash.client; print((time.process_time() - t) * 1000)"
+    imports = sorted(float(subprocess.check_output([sys.executable, "-c", program])) for _ in range(7))
+    print(f"import fetchstash.client: {imports[3]:.1f} ms CPU")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
