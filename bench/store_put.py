@@ -1,6 +1,6 @@
 """A durable put against a bare write and fsync of the same bytes; then writers and readers that share a folder.
 
-python bench/store_put.py [--repeat 40] [--seconds 12] [--writers 4] [--readers 2]
+python bench/store_put.py [--repeat 40] [--seconds 12] [--writers 4] [--readers 2] [--at FOLDER]
 """
 
 import argparse
@@ -106,13 +106,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=12)
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--readers", type=int, default=2)
+    parser.add_argument("--at", type=Path, help="a folder on the disk to measure (default: the system's temporary one)")
     parser.add_argument("--role", choices=["writer", "reader"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.role:
         anyio.run(work, args.role, args.folder, args.seconds)
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=args.at) as folder:
         anyio.run(against_bare, Path(folder), args.repeat)
         together(Path(folder) / "shared", args)
 
