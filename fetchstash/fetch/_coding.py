@@ -15,6 +15,7 @@ STEP = 64 * 1024  # brotli fills whole blocks of its own and goes over it, to 96
 # A slice of input goes in at a time: zlib hands back what it has not used, and copying that must stay cheap.
 _SLICE = 16 * 1024
 _MAX_CODINGS = 2
+_NO_CODINGS = frozenset({"", "identity", "none", "utf-8", "utf8", "iso-8859-1", "binary", "8bit", "7bit"})
 _MAX_MEMBERS = 10_000  # block-gzipped files have one for each 64 KiB
 _ZSTD_WINDOW_LOG = 23  # RFC 9659, section 3: 8 MiB for the content coding
 
@@ -40,9 +41,9 @@ class Decoder(Protocol):
 def codings(header: str) -> tuple[str, ...] | None:
     """Return the codings of a Content-Encoding header in the order in which they were applied, or None where one is unknown.
 
-    ``identity`` and empty members count for nothing.
+    ``identity``, empty members, and what some servers write here that is no coding at all count for nothing.
     """
-    names = tuple(name for part in header.lower().split(",") if (name := part.strip()) not in {"", "identity"})
+    names = tuple(name for part in header.lower().split(",") if (name := part.strip()) not in _NO_CODINGS)
     return names if all(name in _DECODERS for name in names) else None
 
 

@@ -151,6 +151,8 @@ def failure(target: Target, error: Exception) -> FetchFailed:
         return FetchFailed(what, "Look for the document on another site.")
     if cause is not None:
         return FetchFailed(f"No secure connection to {target.authority} could be made.", "Look for the document on another site.")
+    if isinstance(error, httpcore2.ConnectTimeout):  # and once more would take as long again
+        return FetchFailed(f"{target.authority} does not answer.", "Check the URL, or try again later.")
     if isinstance(error, httpcore2.ConnectError):
         return FetchFailed(f"{target.authority} cannot be reached.", "Check the URL, or try again later.", temporary=True)
     if isinstance(error, (httpcore2.ProtocolError, ValueError)) and "disconnected" not in str(error):

@@ -22,6 +22,7 @@ from fetchstash.fetch._url import Target
 
 _NEXT_ATTEMPT_SECONDS = 0.25  # RFC 8305, section 5: the Connection Attempt Delay
 _MAX_ATTEMPTS = 6
+_CONNECT_SECONDS = 15  # an address that has not answered by then will not
 # As much as asyncio reads at a time. httpcore2 asks for a quarter of it, and what is over would be copied three times.
 _BODY_READ_BYTES = 256 * 1024
 
@@ -111,9 +112,13 @@ class Guard(httpcore2.AsyncNetworkBackend):
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> GuardedStream:
         """Connect to ``host``, which the policy has to allow. Raises Refused, FetchFailed and httpcore2's own errors."""
-        del timeout, local_address, socket_options  # one deadline stands around all of a fetch
+        del timeout, local_address, socket_options  # the pool sets none: one deadline stands around all of a fetch
         addresses = await self.vetted(_target(host, port))
-        stream = await race(addresses, lambda address: self._dial(address, port))
+        try:
+            with anyio.fail_after(_CONNECT_SECONDS):
+                stream = await race(addresses, lambda address: self._dial(address, port))
+        except TimeoutError:
+            raise httpcore2.ConnectTimeout from None
         return GuardedStream(stream, self._max_header_bytes)
 
     async def connect_unix_socket(
