@@ -78,11 +78,7 @@ def locked(path: Path) -> Generator[None]:
     """
     fd = _open_lock(path)
     try:
-        deadline = time.monotonic() + LOCK_WAIT_SECONDS
-        while not _try_lock(fd):
-            if time.monotonic() > deadline:
-                raise Busy(f"Another process has held the store for {LOCK_WAIT_SECONDS} s.", "Try again, or end that process.")
-            time.sleep(random.uniform(0.0005, 0.002))  # noqa: S311 - spreads the waiters, guards nothing
+        _wait_for_lock(fd)
         yield
     finally:
         os.close(fd)
@@ -102,14 +98,22 @@ class Presence:
                 self._fd = _open_lock(path)
             except FileNotFoundError:
                 continue  # whoever left last removed the folder since
-            if sys.platform == "win32":
-                return
-            if _try_lock(self._fd) and _is_at(self._fd, path):
-                when_alone()
-            fcntl.flock(self._fd, fcntl.LOCK_SH)
-            if _is_at(self._fd, path):
-                return
+            try:
+                if self._enter(path, when_alone):
+                    return
+            except BaseException:
+                os.close(self._fd)
+                raise
             os.close(self._fd)  # whoever left last removed it since
+
+    def _enter(self, path: Path, when_alone: Callable[[], None]) -> bool:
+        """Take the lock, and return whether it still is the one of the file that others will find."""
+        if sys.platform == "win32":
+            return True
+        if _try_lock(self._fd) and _is_at(self._fd, path):
+            when_alone()
+        _wait_for_lock(self._fd, shared=True)
+        return _is_at(self._fd, path)
 
     def alone(self) -> bool:
         """Return whether nobody else has the store open. If so nobody can open it before ``close``; if not, close at once."""
@@ -124,6 +128,15 @@ def _open_lock(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW | _CLOSE_ON_EXEC, 0o600)
 
 
+def _wait_for_lock(fd: int, *, shared: bool = False) -> None:
+    """Take a lock, trying again and again: a thread that is blocked in flock(2) could not give up when a holder hangs."""
+    deadline = time.monotonic() + LOCK_WAIT_SECONDS
+    while not _try_lock(fd, shared=shared):
+        if time.monotonic() > deadline:
+            raise Busy(f"Another process has held the store for {LOCK_WAIT_SECONDS} s.", "Try again, or end that process.")
+        time.sleep(random.uniform(0.0005, 0.002))  # noqa: S311 - spreads the waiters, guards nothing
+
+
 def _is_at(fd: int, path: Path) -> bool:
     """Return whether ``path`` still is the file that was opened."""
     try:
@@ -135,7 +148,7 @@ def _is_at(fd: int, path: Path) -> bool:
 if sys.platform == "win32":
     import msvcrt
 
-    def _try_lock(fd: int) -> bool:
+    def _try_lock(fd: int, *, shared: bool = False) -> bool:  # noqa: ARG001 - there are no shared ones
         try:
             msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -145,9 +158,9 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _try_lock(fd: int) -> bool:
+    def _try_lock(fd: int, *, shared: bool = False) -> bool:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True

@@ -51,8 +51,11 @@ async def test_a_symbolic_link_in_the_folder_is_refused(name: str, limits: Store
     elsewhere.write_bytes(b"") if "." in name or name in ("lock", "in-use") else elsewhere.mkdir()
     limits.folder.mkdir()
     (limits.folder / name).symlink_to(elsewhere)
-    with pytest.raises(StoreError):
-        await open_store(limits)
+    for _ in range(2):
+        with pytest.raises(StoreError):
+            await open_store(limits)
+    (limits.folder / name).unlink()
+    await (await open_store(limits)).aclose()
 
 
 @posix
