@@ -91,9 +91,10 @@ def _vetoed(signals: Signals, text: str) -> Verdict | None:
 
 def _by_code(signals: Signals, text: str, provider: str) -> Verdict | None:
     # Wrappers often leave nothing of a body but its words: a code is unmistakable there, too.
-    named = {word for word in _CODE_WORD.findall(text) if word in _rules.CODES}
+    named = set(_CODE_WORD.findall(text))
     for code in sorted(signals.codes | named):
         outcome, _ = _rules.CODES.get(code, (None, ""))
+        outcome = outcome or next((rule.outcome for rule in _rules.CODE_WORDINGS if rule.search(code)), None)
         if outcome is None and code in _rules.PROVIDER_CODES and provider:
             names, its_outcome, _ = _rules.PROVIDER_CODES[code]
             outcome = its_outcome if names and re.search(names, provider) else None

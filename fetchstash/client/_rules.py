@@ -74,6 +74,18 @@ CODES: dict[str, tuple[Outcome, str]] = {
 }
 """Codes, types, reasons and class names that say it by themselves, in lower case."""
 
+CODE_WORDINGS = (
+    Rule(
+        "code-tokens", "overflow_tokens", r"^(?:\w+_)?(?:context|prompt|input)(?:_\w+)?_(?:exceeded|overflow|too_long|too_large)$",
+        "codes of servers that are not listed, which are built alike", "model_max_prompt_tokens_exceeded",
+    ),
+    Rule(
+        "code-bytes", "overflow_bytes", r"^(?:\w+_)?(?:payload|body|entity)_too_large$",
+        "Vercel, gateways", "function_payload_too_large",
+    ),
+)  # fmt: skip
+"""Codes by how they are built; each is tried on one code alone."""
+
 PROVIDER_CODES: dict[str, tuple[str, Outcome, str]] = {
     "1261": ("zai|zhipu|glm|bigmodel", "overflow_tokens", "Z.ai API reference, error codes"),
     "336007": ("baidu|qianfan|ernie|wenxin", "overflow_tokens", "Baidu Qianfan, error codes"),
@@ -116,14 +128,14 @@ VETOES = (
         "rate-limit", "not_overflow",
         r"rate[ _-]?limit|too many requests|throttl|(?:tokens?|requests?)(?: limit)?(?: exceeded)? ?(?:per|/|a) ?(?:min|minute|hour|day|sec|month)|"
         r"per[ -](?:minute|day|hour|second|month)|\b(?:tpm|rpm|tpd|rpd|itpm|otpm|tps)\b|"
-        r"please (?:wait|slow down)|wait before|try again (?:in|after|later)\b|retry[ -]after|retry in \d|request rate|concurren",
+        r"please (?:wait|slow down)|wait before|try again (?:in|after|later)\b|retry[ -]after|retry in \d|request rate|concurren|频率|限流|次数|并发|繁忙|余额|额度|配额|充值|欠费",
         "every provider's 429, and gateways that send it with another status",
         "Too many tokens, please wait before trying again.",
     ),
     Rule(
         "quota-or-billing", "not_overflow",
         r"\bquotas?\b|billing|\bcredits?\b|balance|spending|can only afford|usage limit|upgrade (?:your|to)|subscription|notenoughcv|"
-        r"token usage\b|\bpayment\b|insufficient|trial key|free tier",
+        r"token usage\b|\b(?:daily|hourly|weekly|monthly|annual)\b|\bpayment\b|insufficient|trial key|free tier",
         "OpenRouter 402, xAI, Venice, iFlytek",
         "This request requires more credits, or fewer max_tokens. You requested up to 131072 tokens, but can only afford 54095.",
     ),
@@ -138,7 +150,7 @@ VETOES = (
         r"max tokens must be|range of max_(?:output_|completion_)?tokens|invalid max_(?:\w+_)?tokens|(?<!input and )maximum (?:allowed )?(?:number of )?output tokens|"
         r"maximum tokens you requested|maximum output length|completion tokens, whereas|at most \d+ (?:completion|output) tokens|"
         r"max_(?:completion_|output_)?tokens: \d+ >|"
-        r"max_(?:completion_|output_|new_)?tokens['`\"]? (?:parameter )?(?:exceeds|cannot exceed|should be|is not supported|can't be)|"
+        r"(?<!\+ )(?<!and )max_(?:completion_|output_|new_)?tokens['`\"]? (?:parameter )?(?:exceeds|cannot exceed|should be|is not supported|can't be)|"
         r"(?:output|completion) tokens? (?:limit|maximum) (?:for|of) th(?:is|e) model|unsupported parameter|"
         r"max_?output_?tokens\b.{0,60}(?:range|supported|between)|budget_tokens",
         "Anthropic, OpenAI, Cohere, DeepSeek, DashScope, Bedrock: a wrong max_tokens, whatever the prompt is",
@@ -153,7 +165,7 @@ VETOES = (
     ),
     Rule(
         "client-tool", "not_overflow",
-        r"file content \(|file (?:is )?too large to|maximum allowed (?:size|tokens) \(\d|use offset and limit|mcp tool .{0,40}response|tool (?:result|output|response) \(?\d",
+        r"file content \(|file (?:is )?too large to|use offset and limit|mcp tool .{0,40}response|tool (?:result|output|response) \(?\d",
         "agents' own file tools, whose errors look alike",
         "File content (30700 tokens) exceeds maximum allowed tokens (25000). Use offset and limit parameters to read specific portions",
     ),
@@ -202,7 +214,7 @@ BYTE_RULES = (
     ),
     Rule(
         "entity-too-large", "overflow_bytes",
-        r"(?:request )?(?:entity|payload|content|body)(?: is)? too large(?! for)|maximum request body size|body (?:size )?exceeded|"
+        r"(?:request )?(?:entity|payload|content|body)(?: is)? (?:too large(?! for)|larger than)|maximum request body size|body (?:size )?exceeded|"
         r"request (?:body )?(?:size )?exceeds the maximum (?:allowed )?(?:size|\d)|length limit exceeded|body limit|maximum (?:payload|body|message) size|"
         r"(?:request|payload|message) size (?:exceeds|exceeded|is too|limit)|failed to buffer the request body|max(?:imum)? (?:allowed )?(?:content|payload) (?:length|size)",
         "RFC 9110, section 15.5.14 (413); Go's MaxBytesReader, nginx, axum, Envoy", "http: request body too large",
@@ -292,6 +304,8 @@ TOKEN_RULES = (
         rf"\btokens?\b(?! (?:expired|has expired|is invalid)).{{0,40}}\b{_OVER}\b.{{0,30}}\b(?:limit|max\w*)\b|"
         r"\d tokens (?:(?:do|does|did|will)(?: not|n't)|can't|cannot) fit|"
         r"\b(?:inputs?|prompt|messages|request)`? (?:must|should|can|may) (?:only )?(?:have|be|contain)\b.{0,12}(?:less than|fewer than|at most|up to|below).{0,12}\d+ tokens|"
+        r"\d tokens,? but\b.{0,60}\b(?:context|only|limit|max\w*)\b|tokens\b.{0,40}\b(?:more|greater|larger|higher) than (?:the )?\d|"
+        r"\buses? \d[\d,]* of \d[\d,]* tokens|\bno room (?:left )?for|"
         r"model\b.{0,20}\b(?:only|at most|up to)\b.{0,20}\d+ tokens|model only supports up to \d|tokens?\W{0,3}\d[\d,]* ?> ?\w*\W{0,3}\d",
         "Cohere, TGI, Vertex, gateways", "The total number of tokens (210000) in your request surpasses the limit of the model (200000).",
     ),
@@ -301,7 +315,7 @@ TOKEN_RULES = (
     ),
     Rule(
         "chinese", "overflow_tokens",
-        r"(?:上下文|输入|提示词?|消息|对话|请求|文本|tokens?)[^\n]{0,30}(?:超出|超过|超长|过长|过大|上限)|(?:超出|超过)[^\n]{0,30}(?:上下文|最大长度|长度限制|tokens?)",
+        r"(?:上下文|输入|提示词?|消息|对话|请求|文本|长度|tokens?|prompt)[^\n]{0,30}(?:超出|超过|超长|超限|过长|过大|上限)|(?:超出|超过)[^\n]{0,30}(?:上下文|最大长度|长度限制|tokens?)",
         "gateways of Chinese providers", "输入内容过长，超过模型最大上下文长度",
     ),
 )  # fmt: skip

@@ -11,7 +11,8 @@ GEMINI_TOO_LONG = "The input token count (6000) exceeds the maximum number of to
 
 
 class Loopback:
-    """Answers each request with the next of ``script``: overflow, good, other (an error), late (an overflow after output).
+    """Answers each request with the next of ``script``: overflow, good, other (an error), late (an overflow after output), early
+    (Anthropic alone: an overflow as an event of a stream, before any output).
 
     A script that has run out goes on with its last word. ``bodies`` are the requests as they came.
     """
@@ -151,8 +152,10 @@ def _anthropic(word: str, streams: bool) -> tuple[int, Any]:
     start: dict[str, Any] = {"type": "message_start", "message": {**base, "content": [], "usage": usage}}
     block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
     delta: dict[str, Any] = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hello."}}
+    error = {"type": "error", "error": {"type": "invalid_request_error", "message": TOO_LONG}}
+    if word == "early":
+        return 200, _sse(start, error, named=True)
     if word == "late":
-        error = {"type": "error", "error": {"type": "invalid_request_error", "message": TOO_LONG}}
         return 200, _sse(start, block, delta, error, named=True)
     stop = {"type": "content_block_stop", "index": 0}
     end: dict[str, Any] = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}

@@ -122,6 +122,14 @@ async def _anthropic_stream(url: str, history: list[Turn], recovery: Recovery) -
         return "".join(stream.text_stream)
 
 
+async def _aanthropic_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
+    async with (
+        _anthropic_client("AsyncAnthropic", url, recovery) as client,
+        client.messages.stream(model="m", max_tokens=9, messages=render(history, "anthropic")) as stream,
+    ):
+        return "".join([text async for text in stream.text_stream])
+
+
 def _genai(url: str) -> Any:
     genai = importlib.import_module("google.genai")
     return genai.Client(api_key="k", http_options=genai.types.HttpOptions(base_url=url))
@@ -243,6 +251,7 @@ CASES = [
     Case("anthropic", "messages", _anthropic),
     Case("anthropic", "async messages", _aanthropic),
     Case("anthropic", "messages stream", _anthropic_stream, streams=True),
+    Case("anthropic", "async messages stream", _aanthropic_stream, streams=True),
     Case("google.genai", "generate", _gemini),
     Case("google.genai", "async generate", _agemini),
     Case("google.genai", "generate stream", _gemini_stream, streams=True),
@@ -316,6 +325,18 @@ async def test_without_an_overflow_the_request_is_as_it_was(case: Case) -> None:
         assert await case.run(provider.url, HISTORY, Recovery()) == "Hello."
     assert len(provider.bodies) == 1
     assert "overflow_fallback" not in json.dumps(provider.bodies[0])
+
+
+@pytest.mark.parametrize("run", [_anthropic_stream, _aanthropic_stream])
+async def test_an_overflow_that_anthropic_sends_inside_a_stream_is_cured_before_any_output(run: Any) -> None:
+    if not installed("anthropic"):
+        pytest.skip("anthropic is not installed here: scripts/adapters runs this in an environment that has it")
+    with Loopback("early", "good") as provider:
+        assert await run(provider.url, HISTORY, Recovery()) == "Hello."
+    assert len(provider.bodies) == 2
+    with Loopback("early") as provider, pytest.raises(Exception, match="too long"):
+        await run(provider.url, HISTORY, Recovery())
+    assert len(provider.bodies) == 2
 
 
 EXAMPLES = {
