@@ -1,0 +1,187 @@
+"""Bodies that are whole, cut off, too large, late or cancelled: what is kept, and what is left behind."""
+
+import asyncio
+import gzip
+import threading
+import time
+from http.server import BaseHTTPRequestHandler
+from itertools import pairwise
+from pathlib import Path
+
+import anyio
+import pytest
+
+from fetchstash.errors import FetchFailed, StoreError, TimedOut, TooLarge
+from tests.fetch.sending import Make, sends
+from tests.loopback import Site
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_what_came_of_a_short_body_is_kept_and_marked(site: Site, fetcher: Make, tmp_path: Path) -> None:
+    url = site.put("/short", script=sends(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this"))
+    fetched = await fetcher().fetch(url, tmp_path)
+    assert fetched.path is not None
+    assert fetched.path.read_bytes() == b"only this"
+    assert fetched.incomplete == "the connection closed before its end"
+
+
+INCOMPLETE = {
+    "chunked, cut off": (b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n9\r\nwor", "closed before its end"),
+    "chunked, broken": (b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nzz\r\nworld", "chunked framing is broken"),
+    "gzip, cut off": (b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"hello" * 1000)[:-9], "gzip coding that ends too soon"),
+    "gzip, broken": (
+        b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"hello") + gzip.compress(b"")[:10] + b"\x07" * 20,
+        "gzip coding that is broken",
+    ),
+    "coding unknown": (b"Content-Encoding: aes128gcm\r\n\r\nhello", "unknown content coding"),
+}
+
+
+@pytest.mark.parametrize(("answer", "reason"), INCOMPLETE.values(), ids=INCOMPLETE)
+async def test_a_body_that_is_not_whole_is_never_passed_off_as_whole(
+    site: Site, fetcher: Make, tmp_path: Path, answer: bytes, reason: str
+) -> None:
+    url = site.put("/broken", script=sends(b"HTTP/1.1 200 OK\r\n" + answer))
+    fetched = await fetcher().fetch(url, tmp_path)
+    assert fetched.path is not None
+    assert fetched.path.read_bytes().startswith(b"hello")
+    assert reason in fetched.incomplete
+
+
+async def test_a_body_of_which_nothing_came_is_a_failure(site: Site, fetcher: Make, tmp_path: Path) -> None:
+    url = site.put("/none", script=sends(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\nno gzip at all"))
+    with pytest.raises(FetchFailed, match="gzip coding that is broken"):
+        await fetcher().fetch(url, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+TOO_LARGE = {
+    "announced": b"Content-Length: 999999999\r\n\r\n",
+    "as sent": b"\r\n" + b"x" * 20_001,
+    "after decoding": b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(bytes(50_001)),
+    "between two codings": b"Content-Encoding: gzip, gzip\r\n\r\n" + gzip.compress(gzip.compress(b"") * 3_000),
+    "header": b"X-Long: " + b"a" * 70_000 + b"\r\n\r\n",
+    "many headers": b"".join(b"X-%d: a\r\n" % number for number in range(9_000)) + b"\r\n",
+}
+
+
+@pytest.mark.parametrize("answer", TOO_LARGE.values(), ids=TOO_LARGE)
+async def test_more_than_a_limit_allows_is_an_error_and_leaves_no_file(
+    site: Site, fetcher: Make, tmp_path: Path, answer: bytes
+) -> None:
+    url = site.put("/large", script=sends(b"HTTP/1.1 200 OK\r\n" + answer))
+    with pytest.raises(TooLarge):
+        await fetcher(max_wire_bytes=20_000, max_decoded_bytes=50_000).fetch(url, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_endless_interim_responses_count_as_one_header(site: Site, fetcher: Make, tmp_path: Path) -> None:
+    url = site.put("/hints", script=sends(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", times=100_000))
+    with pytest.raises(TooLarge, match="header"):
+        await fetcher().fetch(url, tmp_path)
+
+
+async def test_interim_responses_before_the_answer_are_read_over(site: Site, fetcher: Make, tmp_path: Path) -> None:
+    hint = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+    url = site.put("/hints", script=sends(hint * 2 + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
+    assert (await fetcher().fetch(url, tmp_path)).size_bytes == 2
+
+
+SLOW = {
+    "no answer": (b"",),
+    "slow header": (b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"),
+}
+
+
+@pytest.mark.parametrize("parts", SLOW.values(), ids=SLOW)
+async def test_a_server_that_does_not_answer_runs_into_the_deadline(
+    site: Site, fetcher: Make, tmp_path: Path, parts: tuple[bytes, ...]
+) -> None:
+    url = site.put("/slow", script=sends(*parts, pause=0.05, times=20))
+    began = time.monotonic()
+    with pytest.raises(TimedOut, match=r"within 0\.3 s"):
+        await fetcher(deadline_seconds=0.3).fetch(url, tmp_path)
+    assert time.monotonic() - began < 5
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_what_came_by_the_deadline_is_kept_and_marked(site: Site, fetcher: Make, tmp_path: Path) -> None:
+    url = site.put("/slow", script=sends(b"HTTP/1.1 200 OK\r\n\r\n", b"drop ", pause=0.05, times=40))
+    fetched = await fetcher(deadline_seconds=0.3).fetch(url, tmp_path)
+    assert fetched.path is not None
+    assert fetched.path.read_bytes().startswith(b"drop drop ")
+    assert fetched.incomplete == "the deadline passed before its end"
+
+
+async def test_cancelling_closes_the_socket_at_once_and_leaves_no_file(site: Site, fetcher: Make, tmp_path: Path) -> None:
+    begun, closed = threading.Event(), threading.Event()
+
+    def script(handler: BaseHTTPRequestHandler) -> None:
+        handler.close_connection = True
+        handler.connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nbeginning")
+        begun.set()
+        handler.connection.settimeout(5)
+        if handler.connection.recv(1) == b"":
+            closed.set()
+
+    url = site.put("/endless", script=script)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(fetcher().fetch, url, tmp_path)
+        await anyio.to_thread.run_sync(begun.wait, 5)
+        await anyio.sleep(0.05)  # into the body
+        tasks.cancel_scope.cancel()
+    assert await anyio.to_thread.run_sync(closed.wait, 0.5)
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_progress_counts_up_to_the_whole_and_not_too_often(site: Site, fetcher: Make, tmp_path: Path) -> None:
+    reports: list[tuple[int, int | None]] = []
+    url = site.put("/big", bytes(3_000_000), "application/octet-stream")
+    await fetcher().fetch(url, tmp_path, progress=lambda done, total: reports.append((done, total)))
+    assert reports[-1] == (3_000_000, 3_000_000)
+    assert reports == sorted(set(reports))
+    assert len(reports) < 30
+
+
+async def test_tiny_chunks_end_and_do_not_hold_up_the_loop(site: Site, fetcher: Make, tmp_path: Path) -> None:
+    url = site.put(
+        "/tiny", script=sends(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n" * 60_000 + b"0\r\n\r\n")
+    )
+    turns: list[float] = []
+
+    async def take_turns() -> None:
+        while True:
+            turns.append(time.monotonic())
+            await anyio.sleep(0.005)
+
+    incomplete = ""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(take_turns)
+        incomplete = (await fetcher().fetch(url, tmp_path)).incomplete
+        tasks.cancel_scope.cancel()
+    assert "tiny chunks" in incomplete
+    # A loop that does not yield stands still for more than half a second here.
+    assert max(later - sooner for sooner, later in pairwise(turns)) < 0.4
+
+
+async def test_a_task_that_is_cancelled_from_outside_anyio_leaves_no_file_either(site: Site, fetcher: Make, tmp_path: Path) -> None:
+    url = site.put("/endless", script=sends(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 100_000, times=10_000))
+    one = fetcher()
+    for wait in (0.0, 0.02, 0.05, 0.1):
+        task = asyncio.create_task(one.fetch(url, tmp_path))
+        await asyncio.sleep(wait)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert list(tmp_path.iterdir()) == []
+
+
+async def test_three_content_codings_are_more_than_are_undone(site: Site, fetcher: Make, tmp_path: Path) -> None:
+    with pytest.raises(FetchFailed, match="3 content codings"):
+        await fetcher().fetch(site.put("/x", b"x", headers={"Content-Encoding": "gzip, gzip, gzip"}), tmp_path)
+
+
+async def test_a_folder_that_is_not_there_is_told(site: Site, fetcher: Make, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="No file can be made"):
+        await fetcher().fetch(site.put("/x", b"x"), tmp_path / "nowhere")
