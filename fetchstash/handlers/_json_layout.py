@@ -29,6 +29,7 @@ def _nested(depth: int) -> str:
     return rf'[\[{{](?:[^\[\]{{}}"]++|{_STRING}{inner})*+[\]}}]'
 
 
+_DEEP = re.compile(rf"[\[{{]{{{_MAX_DEPTH_ON_A_LINE + 1}}}")
 _SHALLOW = re.compile(_nested(2), re.DOTALL)
 
 
@@ -107,6 +108,8 @@ def _end_of_small(text: str, at: int) -> int:
     if text[at : at + 1] not in {"{", "["}:
         scalar = _SCALAR.match(text, at)
         return scalar.end() if scalar else 0
+    if _DEEP.match(text, at):
+        return 0
     limit = at + WIDTH
     shallow = _SHALLOW.match(text, at, limit)
     return shallow.end() if shallow else _end_of_container(text, at, limit, _MAX_DEPTH_ON_A_LINE)

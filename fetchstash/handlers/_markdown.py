@@ -10,7 +10,7 @@ from fetchstash.ranges import Heading
 
 # ATX headings, fences and setext underlines (CommonMark 0.31, sections 4.2, 4.5 and 4.3).
 _MARK = re.compile(
-    r"^ {0,3}(?P<level>#{1,6})[ \t]+(?P<title>[^\n]*?)[ \t]*#*[ \t]*$"
+    r"^ {0,3}(?P<level>#{1,6})[ \t]+(?P<title>[^\n]*)$"
     r"|^ {0,3}(?P<fence>`{3,}|~{3,})(?P<info>[^\n`]*)$"
     r"|^(?P<setext>[^\s#>`~|*+-][^\n]*)\n {0,3}(?P<line>=+|-+)[ \t]*$",
     re.MULTILINE,
@@ -69,7 +69,16 @@ def find_headings(text: str, fence: str = "", start: int = 0) -> tuple[list[Head
             line += text.count("\n", counted, mark.start())
             counted = mark.start()
             title, level = (
-                (mark["title"], len(mark["level"])) if mark["level"] else (mark["setext"], 1 if mark["line"][0] == "=" else 2)
+                (_without_closing(mark["title"]), len(mark["level"]))
+                if mark["level"]
+                else (mark["setext"], 1 if mark["line"][0] == "=" else 2)
             )
             headings.append(Heading(title, level, "lines", line))
     return headings, fence
+
+
+def _without_closing(title: str) -> str:
+    """Return the text of an ATX heading without the marks that may close it."""
+    title = title.rstrip()
+    closed = title.rstrip("#")
+    return closed.rstrip() if closed.endswith((" ", "\t")) or not closed else title

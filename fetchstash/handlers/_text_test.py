@@ -71,7 +71,7 @@ def _utf8(head: bytes) -> TextTest | None:
         if b"\n" not in solid or solid.count(b"\0") * 100 > len(solid):
             return None
     controls = len(solid) - len(solid.translate(None, _CONTROLS))
-    if controls > max(1, len(solid) // 50):
+    if controls > max(1, len(solid) // 20):
         return None
     return TextTest("utf-8", "valid UTF-8" if _NON_ASCII.search(head) else "ASCII")
 
