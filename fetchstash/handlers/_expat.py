@@ -7,6 +7,8 @@ from xml.parsers import expat
 from fetchstash.errors import NoText
 
 _MAX_DEPTH = 1_000
+# A tag that is not yet whole is read anew with each chunk: one of megabytes would take quadratic time.
+_MAX_TAG = 1024 * 1024
 _KEPT = "Its bytes are kept."
 
 
@@ -26,12 +28,12 @@ class XmlReader(Protocol):
 def walk(chunks: Iterable[bytes], reader: XmlReader) -> Iterator[None]:
     """Hand the events of a document to ``reader``, and yield after each chunk, so that a caller may pass on what was read.
 
-    Raises NoText for damaged XML, a document type declaration and nesting deeper than 1,000.
+    Raises NoText for damaged XML, a document type declaration, nesting deeper than 1,000 and a tag larger than a mebibyte.
     """
     parser = expat.ParserCreate()
     parser.buffer_text = True
     parser.buffer_size = 32 * 1024
-    depth = 0
+    depth = given = 0
 
     def start(name: str, attributes: dict[str, str]) -> None:
         nonlocal depth
@@ -52,6 +54,9 @@ def walk(chunks: Iterable[bytes], reader: XmlReader) -> Iterator[None]:
     try:
         for chunk in chunks:
             parser.Parse(chunk, False)
+            given += len(chunk)
+            if given - parser.CurrentByteIndex > _MAX_TAG:
+                raise NoText(f"its XML holds a tag larger than {_MAX_TAG:,} bytes", _KEPT)
             yield
         parser.Parse(b"", True)
         yield

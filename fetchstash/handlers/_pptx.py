@@ -53,12 +53,12 @@ def _read(source: Path, found: Extracted) -> Iterator[Part]:
 
 
 def _slides(package: Package) -> list[str]:
-    """Return the parts of the slides in the order of the show; the presentation's own list says it."""
+    """Return the parts of the slides in the order of the show, each once; the presentation's own list says it."""
     main = package.main_part("ppt/presentation.xml")
     relations = package.relations(main)
     order = _SlideIds()
     package.read_small(main, order)
-    return [relations[number].target for number in order.found if number in relations]
+    return list(dict.fromkeys(relations[number].target for number in order.found if number in relations))
 
 
 def _read_slide(package: Package, slide: str, number: int, prose: Prose) -> Iterator[Part]:
