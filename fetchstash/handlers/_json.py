@@ -73,11 +73,12 @@ def _parts(text: str) -> Iterator[Part]:
         yield Part(text, headings=headings)
         return
     keys: list[tuple[str, int]] = []
-    written = 0
+    written, room = 0, MAX_HEADINGS
     for batch in lay_out(text, keys):
         # Keys are found with their line of the whole text; a part counts its own.
-        yield Part(batch, headings=tuple(_headings([(key, line - written) for key, line in keys])))
+        yield Part(batch, headings=tuple(_headings([(key, line - written) for key, line in keys[:room]])))
         written += batch.count("\n")
+        room -= min(len(keys), room)
         keys.clear()
 
 

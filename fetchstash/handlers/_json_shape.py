@@ -11,6 +11,8 @@ from fetchstash.views import PreviewLimits, clip
 
 # Items of an array that its shape is made of; the rest is counted.
 _SAMPLE_ITEMS = 1_000
+# Keys of an object that are looked into; the rest is counted.
+_MAX_KEYS = 1_000
 _SHAPE_TOKENS = PREVIEW_TOKENS * 2 // 3
 _MAX_NAME = 60
 
@@ -23,13 +25,17 @@ class _Shape:
     items: int = 0
     item: "_Shape | None" = None
     keys: "dict[str, _Shape]" = field(default_factory=dict[str, "_Shape"])
+    more_keys: set[str] = field(default_factory=set[str])
 
     def add(self, value: Any, depth: int) -> None:
         """Take one value into account, down to ``depth``."""
         self.types[_type(value)] += 1
         if is_object(value) and depth > 0:
             for key, inner in value.items():
-                self.keys.setdefault(key, _Shape()).add(inner, depth - 1)
+                if key in self.keys or len(self.keys) < _MAX_KEYS:
+                    self.keys.setdefault(key, _Shape()).add(inner, depth - 1)
+                else:
+                    self.more_keys.add(key)
         elif is_array(value):
             self.items += len(value)
             self.item = self.item or _Shape()
@@ -59,7 +65,7 @@ class _Shape:
             lines.append(f"{indent}{clip(key, _MAX_NAME)}{'?' if seen < total else ''}: {inner.said()}")
             lines += inner.lines(limits, indent + "  ")
         if len(shape.keys) > limits.max_object_keys:
-            lines.append(f"{indent}… {len(shape.keys) - limits.max_object_keys:,} more keys")
+            lines.append(f"{indent}… {len(shape.keys) + len(shape.more_keys) - limits.max_object_keys:,} more keys")
         return lines
 
 
