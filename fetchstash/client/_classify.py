@@ -19,7 +19,9 @@ Action = Literal["rewrite", "shrink_bytes", "clamp_output", "none"]
 # A rate limit that says so, with more requested than the limit ever gives: no waiting satisfies it.
 _REQUESTED = re.compile(r"limit:? (\d[\d,]*)(?:, used:? \d[\d,]*)?, requested:? (\d[\d,]*\d)")
 _PLAIN_APOSTROPHES = {0x2018: "'", 0x2019: "'"}
+_NO_SIZE = re.compile(r"[\d,_]{24,}")  # longer than any size; a run of digits would cost every pattern the square of its length
 _CODE_WORD = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
+_STATED_TOKENS = re.compile(r"\d tokens\b")
 _TOKEN_WINDOW = re.compile(r"context|tokens?\b")
 
 
@@ -59,6 +61,7 @@ def classify(error_or_event: Any, provider: str | None = None) -> Verdict:
 
 def _decide(signals: Signals, provider: str) -> Verdict:
     text = signals.text.lower().translate(_PLAIN_APOSTROPHES)
+    text = _NO_SIZE.sub("0", text)
     status = signals.statuses[0] if signals.statuses else None
     if any(code >= 500 for code in signals.statuses):
         return _by_rules(_rules.SERVER_ERRORS, text) or Verdict("not_overflow", rule_id="status-5xx", evidence=str(status))
@@ -93,22 +96,27 @@ def _by_code(signals: Signals, text: str, provider: str) -> Verdict | None:
     # Wrappers often leave nothing of a body but its words: a code is unmistakable there, too.
     named = set(_CODE_WORD.findall(text))
     for code in sorted(signals.codes | named):
-        outcome, _ = _rules.CODES.get(code, (None, ""))
-        outcome = outcome or next((rule.outcome for rule in _rules.CODE_WORDINGS if rule.search(code)), None)
-        if outcome is None and code in _rules.PROVIDER_CODES and provider:
-            names, its_outcome, _ = _rules.PROVIDER_CODES[code]
-            outcome = its_outcome if names and re.search(names, provider) else None
+        outcome = _outcome_of(code, provider)
+        if outcome == "overflow_bytes" and _STATED_TOKENS.search(text):
+            outcome = "overflow_tokens"
         if outcome:
-            if outcome == "overflow_bytes" and _by_rules(_rules.TOKEN_RULES, text) and not _by_rules(_rules.BYTE_RULES, text):
-                outcome = "overflow_tokens" if re.search(r"\btokens?\b", text) else outcome
             return _verdict(outcome, text, code, f"code-{code}")
     return None
+
+
+def _outcome_of(code: str, provider: str) -> Outcome | None:
+    if code in _rules.CODES:
+        return _rules.CODES[code][0]
+    if code in _rules.PROVIDER_CODES:
+        names, outcome, _ = _rules.PROVIDER_CODES[code]
+        return outcome if provider and re.search(names, provider) else None
+    return next((rule.outcome for rule in _rules.CODE_WORDINGS if rule.search(code)), None)
 
 
 def _by_rules(rules: Iterable[Rule], text: str, *, unless_tokens: bool = False) -> Verdict | None:
     for rule in rules:
         found = rule.search(text)
-        if found and not (unless_tokens and re.search(r"\d tokens\b", text)):
+        if found and not (unless_tokens and _STATED_TOKENS.search(text)):
             if rule.outcome == "not_overflow":
                 return Verdict("not_overflow", evidence=found[0][:200], rule_id=rule.id)
             return _verdict(rule.outcome, text, found[0][:200], rule.id)

@@ -34,16 +34,14 @@ _compiled = cache(re.compile)
 
 
 # The nouns of these sentences. Gaps are bounded, so that no pattern costs more than linear time on a long text.
-_WINDOW = (
-    r"(?:context[ _-]?(?:window|length|size|limit|budget|capacity)s?|n_ctx|max_model_len|max_seq_len|(?:sequence|model) length)"
-)
+_WINDOW = r"(?:context[ _-]?(?:window|length|size|limit|budget|capacity)s?|(?:input|token|attention) window|n_ctx|max_model_len|max_seq_len|(?:sequence|model) length)"
 _INPUT = (
     r"(?:prompts?|inputs?|messages|conversation|chat history|history|requests?|contexts?|documents?|"
     r"(?:input|prompt|total|request(?:ed)?) tokens?(?: count)?|tokens? count|(?:number|sum|amount|count|total) of (?:\w+ ){0,3}tokens|tokens)"
 )
 _OVER = (
     r"(?:exceed\w*|surpass\w*|overflow\w*|over the|(?:longer|larger|greater|bigger|more|higher) than|beyond|above|"
-    r"too (?:long|large|big|many)|(?:(?:do|does|did|will)(?: not|n't)|can't|cannot) fit|(?:run |ran )?out of|past the)"
+    r"too (?:long|large|big|many)|(?:(?:do|does|did|will)(?: not|n't)|can't|cannot) fit|no longer fits?|(?:run |ran )?out of|past the)"
 )
 _LIMIT = (
     rf"(?:{_WINDOW}|(?:max(?:imum)?|allowed|permitted|configured|supported|model'?s?)[ \w'`_-]{{0,30}}"
@@ -90,7 +88,6 @@ PROVIDER_CODES: dict[str, tuple[str, Outcome, str]] = {
     "1261": ("zai|zhipu|glm|bigmodel", "overflow_tokens", "Z.ai API reference, error codes"),
     "336007": ("baidu|qianfan|ernie|wenxin", "overflow_tokens", "Baidu Qianfan, error codes"),
     "5021": ("cloudflare|workers", "overflow_tokens", "Cloudflare Workers AI, error codes"),
-    "400": ("", "not_overflow", "a status, not a code"),
 }
 """Numbers that mean overflow with one provider only: each with a pattern of the provider's names."""
 
@@ -165,7 +162,7 @@ VETOES = (
     ),
     Rule(
         "client-tool", "not_overflow",
-        r"file content \(|file (?:is )?too large to|use offset and limit|mcp tool .{0,40}response|tool (?:result|output|response) \(?\d",
+        r"file content \(|file (?:is )?too large|use offset and limit|mcp tool .{0,40}response|tool (?:result|output|response) \(?\d",
         "agents' own file tools, whose errors look alike",
         "File content (30700 tokens) exceeds maximum allowed tokens (25000). Use offset and limit parameters to read specific portions",
     ),
@@ -209,12 +206,12 @@ BYTE_RULES = (
     ),
     Rule(
         "too-many-bytes", "overflow_bytes",
-        r"too many (?:total )?(?:\w+ )?bytes|(?:text|request|prompt|input|total) bytes .{0,30}exceed|exceeds? .{0,30}\bbytes\b",
+        r"too many (?:total )?(?:\w+ )?bytes|(?:payload|body|message) (?:size|length)[: ]*\(?\d+\)? exceeds|exceed\w*.{0,40}\d ?[kmg]i?b\b|(?:text|request|prompt|input|total) bytes .{0,30}exceed|exceeds? .{0,30}\bbytes\b",
         "Bedrock", "too many total text bytes",
     ),
     Rule(
         "entity-too-large", "overflow_bytes",
-        r"(?:request )?(?:entity|payload|content|body)(?: is)? (?:too large(?! for)|larger than)|maximum request body size|body (?:size )?exceeded|"
+        r"(?:request )?(?:entity|payload|content|body)(?: is)? (?:too (?:large|big)(?! for)|larger than)|maximum request body size|body (?:size )?exceeded|"
         r"request (?:body )?(?:size )?exceeds the maximum (?:allowed )?(?:size|\d)|length limit exceeded|body limit|maximum (?:payload|body|message) size|"
         r"(?:request|payload|message) size (?:exceeds|exceeded|is too|limit)|failed to buffer the request body|max(?:imum)? (?:allowed )?(?:content|payload) (?:length|size)",
         "RFC 9110, section 15.5.14 (413); Go's MaxBytesReader, nginx, axum, Envoy", "http: request body too large",
@@ -240,13 +237,15 @@ TOKEN_RULES = (
     ),
     Rule(
         "over-window", "overflow_tokens",
-        rf"{_OVER}\b.{{0,80}}\b{_WINDOW}|{_WINDOW}\b.{{0,60}}\b(?:exceed\w*|overflow\w*|(?:is )?full|too small|too long|not enough|exhausted|reached|only \d)",
+        rf"{_OVER}\b.{{0,80}}\b{_WINDOW}|{_WINDOW}\b.{{0,60}}\b(?:exceed\w*|overflow\w*|(?:is )?full|too small|too long|not enough|exhausted|reached|only \d)|"
+        rf"\bcontext (?:is |was )?(?:full|exhausted|exceeded)\b|\b(?:hit|hits|reached|reaches) (?:the |your |its |model'?s? )*{_WINDOW}|{_OVER} (?:the |its |max\w* |model'?s? ){{1,2}}context\b(?! deadline)|"
+        rf"{_OVER} (?:the |this )?(?:selected |requested )?model (?:can|supports|allows|accepts)",
         "OpenAI, SGLang, llama.cpp, Copilot, LiteLLM, Novita", "Your input exceeds the context window of this model.",
     ),
     Rule(
         "maximum-context-is", "overflow_tokens",
-        rf"max(?:imum)? (?:{_WINDOW}|prompt (?:length|tokens)|model length|input (?:length|tokens?|characters?|size)|input token count)"
-        r"\b.{0,12}\b(?:is|of|:|was|has been)\b",
+        rf"max(?:imum)? (?:{_WINDOW}|(?:number of )?prompt (?:length|tokens)|model length|(?:number of )?input (?:length|tokens?|characters?|size)|input token count)"
+        r"\b.{0,30}\b(?:is|of|:|was|has been)\b",
         "OpenAI, vLLM, OpenRouter, xAI, Qianfan", "This model's maximum context length is 128000 tokens.",
     ),
     Rule(
@@ -259,13 +258,13 @@ TOKEN_RULES = (
         "input-too-long", "overflow_tokens",
         rf"\b(?:{_INPUT}|message|text|payload|body|query|content|instructions?)\b"
         r"(?: (?:you (?:submitted|sent)|is|are|was|were|has|have|become|became|length|size|tokens?|text|total|of|all|the|your|messages)){0,5}(?: \(?\d[\d,]*\)?)?(?: tokens)? "
-        r"(?:exceed\w*|(?:is |are )?(?:too|way too) (?:long|large|big))\b(?! (?:of )?an? )",
+        r"(?:exceed\w*|no longer fits?|(?:is |are )?(?:longer|larger|bigger) than|(?:is |are )?(?:too|way too) (?:long|large|big))\b(?! (?:of )?an? )",
         "Anthropic, Bedrock, Fireworks, Z.ai, gateways", "prompt is too long: 233153 tokens > 200000 maximum",
     ),
     Rule(
         "too-many-tokens", "overflow_tokens",
         r"too many (?:input |prompt |total |context )?tokens|tokens? (?:limit|count|length|budget) (?:exceeded|reached|too)|exceed\w* (?:the )?(?:max\w* )?(?:\w+ ){0,3}tokens? limit|"
-        r"tokens? (?:exceeded|over limit)|(?:input|prompt) tokens exceed",
+        r"tokens? (?:exceeded|over limit)|exceed\w* (?:the )?max\w* (?:number of )?(?:input |prompt )?tokens?\b|(?:input|prompt) tokens exceed",
         "Cohere, Bedrock", "too many tokens: size limit exceeded by 168512 tokens. The limit for this model is 132000 tokens.",
     ),
     Rule(
@@ -275,7 +274,7 @@ TOKEN_RULES = (
         "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8192. Given: 6204 `inputs` tokens and 2047 `max_new_tokens`",
     ),
     Rule(
-        "input-range", "overflow_tokens", r"range of input length|input (?:length|tokens?) (?:should|must) (?:be|not|have)|input should have at most \d+ tokens",
+        "input-range", "overflow_tokens", r"range of input length|(?:prompt|input)_?tokens? (?:must|should) be (?:<|at most|less|below)|input (?:length|tokens?) (?:should|must) (?:be|not|have)|input should have at most \d+ tokens",
         "DashScope, iFlytek", "Range of input length should be [1, 258048]",
     ),
     Rule(
@@ -287,7 +286,7 @@ TOKEN_RULES = (
     Rule(
         "too-large-for-model", "overflow_tokens",
         r"too (?:large|long|big) for (?:the |this |requested |selected )?(?:requested )?(?:\S+ )?model|tokens to keep from the initial prompt|to keep the first \d+ tokens|"
-        r"more tokens than|tokens in request more than",
+        r"more tokens than|tokens in request more than|oversized (?:prompt|input|request|context)|max\w* tokens (?:for|of) (?:this|the) model is \d[\d,]*,? but",
         "Mistral, GitHub Models, LM Studio, Z.ai", "Request body too large for gpt-4o-mini model. Max size: 8000 tokens.",
     ),
     Rule(
@@ -310,12 +309,13 @@ TOKEN_RULES = (
         "Cohere, TGI, Vertex, gateways", "The total number of tokens (210000) in your request surpasses the limit of the model (200000).",
     ),
     Rule(
-        "numbers-over", "overflow_tokens", r"\d[\d,]* ?tokens? ?(?:>|exceeds?|is (?:more|greater|larger|over)).{0,20}\d",
+        "numbers-over", "overflow_tokens",
+        r"\b(?:tokens?|context|n_prompt|n_ctx|prompt)\b.{0,30}\d[\d,]*\)? ?(?:tokens? )?(?:>|>=) .{0,24}\d|\d[\d,]* ?tokens? ?(?:>|exceeds?|is (?:more|greater|larger|over)).{0,20}\d",
         "Anthropic and its proxies", "208310 tokens > 200000 maximum",
     ),
     Rule(
-        "chinese", "overflow_tokens",
-        r"(?:上下文|输入|提示词?|消息|对话|请求|文本|长度|tokens?|prompt)[^\n]{0,30}(?:超出|超过|超长|超限|过长|过大|上限)|(?:超出|超过)[^\n]{0,30}(?:上下文|最大长度|长度限制|tokens?)",
+        "chinese-or-japanese", "overflow_tokens",
+        r"(?:上下文|输入|提示词?|消息|对话|请求|文本|长度|tokens?|prompt)[^\n]{0,30}(?:超出|超过|超长|超限|过长|过大|上限)|(?:超出|超过)[^\n]{0,30}(?:上下文|最大长度|长度限制|tokens?)|(?:トークン|入力|プロンプト|コンテキスト)[^\n]{0,20}(?:超え|超過|長すぎ|上限)",
         "gateways of Chinese providers", "输入内容过长，超过模型最大上下文长度",
     ),
 )  # fmt: skip
