@@ -32,10 +32,13 @@ HANDLERS: tuple[tuple[str, tuple[ContentKind, ...]], ...] = (
     ("fetchstash.handlers._odf:OdfHandler", ("office_doc",)),
     ("fetchstash.handlers._epub:EpubHandler", ("office_doc",)),
     ("fetchstash.handlers._rtf:RtfHandler", ("office_doc",)),
+    ("fetchstash.handlers._old_office:OldOfficeHandler", ("office_doc", "unknown_binary")),
     ("fetchstash.handlers._sheets:SheetsHandler", ("spreadsheet",)),
     ("fetchstash.handlers._archive:ArchiveHandler", ("archive",)),
     ("fetchstash.handlers._email:EmailHandler", ("email",)),
+    ("fetchstash.handlers._msg:MsgHandler", ("email",)),
     ("fetchstash.handlers._notebook:NotebookHandler", ("notebook",)),
+    ("fetchstash.handlers._feeds:FeedHandler", ("xml",)),
     ("fetchstash.handlers._xml:XmlHandler", ("xml", "image")),
 )  # fmt: skip
 

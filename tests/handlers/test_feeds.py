@@ -1,0 +1,68 @@
+"""Feeds and sitemaps become lists."""
+
+from pathlib import Path
+
+import pytest
+
+from fetchstash.errors import NoText
+from fetchstash.handlers import Extracted, ExtractLimits, Hints
+from fetchstash.handlers._feeds import FeedHandler
+
+RSS = """<?xml version="1.0"?><rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>Gate news</title>
+<link>https://example.org/</link><description>What the wardens do.</description><language>en</language>
+<item><title>Gate &amp; key</title><link>https://example.org/1</link><pubDate>Mon, 02 Nov 2026 08:00:00 GMT</pubDate>
+<dc:creator>A. Warden</dc:creator><description>&lt;p&gt;It &lt;b&gt;opened&lt;/b&gt;.&lt;/p&gt;</description></item>
+<item><title>Closed</title></item></channel></rss>"""
+ATOM = """<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="en"><title>Gate log</title><link rel="self" href="https://example.org/feed"/>
+<entry><title>Mark reached</title><link rel="enclosure" href="https://example.org/x.mp3"/><link href="https://example.org/2"/>
+<updated>2026-11-02T08:00:00Z</updated><author><name>B. Warden</name></author><summary>Four metres.</summary></entry></feed>"""
+SITEMAP = """<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://example.org/a</loc><lastmod>2026-11-01</lastmod></url>
+<url><loc>https://example.org/b</loc></url></urlset>"""
+INDEX = "<sitemapindex><sitemap><loc>https://example.org/s1.xml</loc></sitemap></sitemapindex>"
+
+CASES = {
+    "RSS": (
+        "application/rss+xml",
+        RSS,
+        "Gate news — What the wardens do.\n\n"
+        "- [Gate & key](https://example.org/1) · Mon, 02 Nov 2026 08:00:00 GMT · A. Warden\n  It opened .\n- Closed\n",
+        "RSS feed of 2 entries",
+    ),
+    "Atom": (
+        "application/atom+xml",
+        ATOM,
+        "Gate log\n\n- [Mark reached](https://example.org/2) · 2026-11-02T08:00:00Z · B. Warden\n  Four metres.\n",
+        "Atom feed of 1 entry",
+    ),
+    "a sitemap": (
+        "application/x-sitemap+xml",
+        SITEMAP,
+        "- https://example.org/a · 2026-11-01\n- https://example.org/b\n",
+        "sitemap of 2 entries",
+    ),
+    "an index of sitemaps": ("application/x-sitemap+xml", INDEX, "- https://example.org/s1.xml\n", "sitemap of 1 entry"),
+}
+
+
+def read(tmp_path: Path, xml: str, media_type: str) -> tuple[Extracted, str]:
+    source = tmp_path / "feed.xml"
+    source.write_text(xml, "utf-8")
+    extracted = FeedHandler().extract(source, Hints(media_type=media_type), ExtractLimits())
+    return extracted, "".join(part.text for part in extracted.parts or ())
+
+
+@pytest.mark.parametrize(("media_type", "xml", "text", "info"), CASES.values(), ids=CASES.keys())
+def test_each_entry_is_one_list_item(tmp_path: Path, media_type: str, xml: str, text: str, info: str) -> None:
+    extracted, found = read(tmp_path, xml, media_type)
+    assert found == text
+    assert extracted.structure_info == info
+
+
+def test_only_xml_of_these_media_types_is_taken() -> None:
+    assert FeedHandler().can_handle("xml", "application/rss+xml")
+    assert not FeedHandler().can_handle("xml", "application/xml")
+
+
+def test_a_document_type_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NoText, match="document type"):
+        read(tmp_path, f'<!DOCTYPE rss [<!ENTITY a "b">]>{RSS[21:]}', "application/rss+xml")
