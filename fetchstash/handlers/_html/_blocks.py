@@ -1,10 +1,10 @@
 """A page cut into blocks: a paragraph, a heading, a list item's text, a whole ``pre``, a whole data table."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fetchstash.handlers._html._tables import is_data_table
-from fetchstash.handlers._html._tree import BLOCKS, HEADINGS, Element, Node
+from fetchstash.handlers._html._tree import BLOCKS, HEADINGS, Element, Node, Page
 
 PARAGRAPH, HEADING, CODE, TABLE = "paragraph", "heading", "code", "table"
 _NOT_READ = frozenset(("button", "noscript"))
@@ -26,12 +26,20 @@ class Block:
     words: str
     link: str = ""
     level: int = 0
-    caption: bool = field(default=False)
 
 
-def cut(body: Element) -> list[Block]:
-    """Return the blocks of a page in reading order."""
-    return list(_blocks(body, (), ""))
+def cut(page: Page) -> list[Block]:
+    """Return the blocks of a page in reading order.
+
+    What is there for browsers without scripts counts only where it is the larger part of the page.
+    """
+    blocks = list(_blocks(page.body, (), ""))
+    instead = [block for element in page.without_scripts for block in _blocks(element, (), "")]
+    return instead + blocks if _size(instead) > _size(blocks) else blocks
+
+
+def _size(blocks: list[Block]) -> int:
+    return sum(len(block.words) for block in blocks)
 
 
 def _blocks(parent: Element, containers: tuple[Element, ...], link: str) -> Iterator[Block]:

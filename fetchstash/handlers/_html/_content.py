@@ -1,20 +1,60 @@
-"""Which blocks of a page are its content."""
+"""Which blocks of a page are its content: what the scorer keeps, and what belongs to that."""
 
-from fetchstash.handlers._html._blocks import Block
+from itertools import pairwise
+
+from fetchstash.handlers._html import _scorer
+from fetchstash.handlers._html._blocks import CODE, HEADING, TABLE, Block
+from fetchstash.handlers._html._names import names
 from fetchstash.handlers._html._tree import Element
 
-_CHROME = frozenset(("nav", "header", "footer", "aside", "form", "menu", "search"))
-_CHROME_ROLES = frozenset(("navigation", "banner", "contentinfo", "complementary", "search", "menu", "menubar", "dialog"))
-_CONTENT = frozenset(("main", "article"))
-MIN_SHARE = 0.3
-"""Of the page's text that a container must hold before all outside of it is dropped."""
+THRESHOLD = -0.4
+"""Log odds from which a block is kept: missing a line costs a reader more than one too many."""
+MAX_SCORED = 0
+"""Blocks; a longer page is read by plain rules, for time."""
+MAX_GAP = 3
+"""Blocks in a row that come back where they stand between kept ones of the same region."""
+
+_CHROME = names("nav header footer aside form menu search")
+_CHROME_ROLES = names("navigation banner contentinfo complementary search menu menubar dialog")
+_CONTENT = names("main article")
+_MIN_SHARE = 0.3
 
 
-def content(blocks: list[Block]) -> list[Block]:
-    """Return the blocks that a reader came for: without chrome, and inside ``main`` or ``article`` if they hold enough."""
+def content(blocks: list[Block], title: str) -> list[Block]:
+    """Return the blocks that a reader came for, in order; some where there are any."""
+    if not blocks:
+        return []
+    if len(blocks) > MAX_SCORED:
+        return _by_rules(blocks)
+    scores = _scorer.log_odds(blocks, title)
+    keep = [score > THRESHOLD for score in scores]
+    if any(block.kind == CODE for block in blocks):
+        _repair(blocks, keep)
+    return [block for block, kept in zip(blocks, keep, strict=True) if kept] or _by_rules(blocks)
+
+
+def _repair(blocks: list[Block], keep: list[bool]) -> None:
+    """Take back code, tables, headings and small gaps between kept blocks: on a page with code these are no filler."""
+    kept = [number for number, one in enumerate(keep) if one]
+    for before, after in pairwise(kept):
+        gap = range(before + 1, after)
+        if not gap or not _share_region(blocks[before], blocks[after]):
+            continue
+        for number in gap:
+            keep[number] = len(gap) <= MAX_GAP or blocks[number].kind in {CODE, TABLE, HEADING}
+
+
+def _share_region(one: Block, other: Block) -> bool:
+    """Return whether two blocks stand close in the tree: under an element at most three levels above the first."""
+    near = [element for element, _ in zip((one.parent, *one.parent.ancestors()), range(4), strict=False)]
+    return any(element in near for element in (other.parent, *other.parent.ancestors()))
+
+
+def _by_rules(blocks: list[Block]) -> list[Block]:
+    """Return what is outside of the page's chrome, and of that what is inside ``main`` or ``article`` if they hold enough."""
     kept = [block for block in blocks if not any(map(_is_chrome, _around(block)))] or blocks
     inside = [block for block in kept if any(map(_is_content, _around(block)))]
-    enough = MIN_SHARE * sum(len(block.words) for block in kept)
+    enough = _MIN_SHARE * sum(len(block.words) for block in kept)
     return inside if sum(len(block.words) for block in inside) > enough else kept
 
 

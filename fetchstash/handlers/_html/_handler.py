@@ -1,13 +1,16 @@
 """The HTML handler: a web page becomes Markdown of its content."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urljoin
 
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
-from fetchstash.handlers._html import _blocks, _content, _markdown, _metadata, _safety, _tree
+from fetchstash.errors import BadArgument, OutOfRange
+from fetchstash.handlers._charset import decode
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Render
+from fetchstash.handlers._html import _blocks, _content, _markdown, _metadata, _notice, _safety, _tree
 from fetchstash.handlers._html._inline import Inline
+from fetchstash.handlers._part_text import part_text
+from fetchstash.ranges import Unit
 
 MAX_SOURCE_BYTES = 4 * _safety.MAX_SOURCE_CHARS
 
@@ -22,24 +25,58 @@ class HtmlHandler:
         return kind == "html"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
-        """Return the content of a page as Markdown, with its headings as outline."""
-        with source.open("rb") as file:
-            raw = file.read(MAX_SOURCE_BYTES)
-        checked = _safety.check(_decode(raw, hints.charset))
+        """Return the content of a page as Markdown; its headings are the outline."""
+        checked = _read(source, hints.charset)
         page = _tree.parse(checked.source)
         found = _metadata.read(page)
+        blocks = _blocks.cut(page)
+        content = _content.content(blocks, found.title)
         extracted = Extracted(
             None,
             title=found.title,
             language=found.language,
             author=found.author,
             published=found.published,
-            truncated=checked.cut or source.stat().st_size > len(raw),
+            truncated=checked.cut,
             hidden_removed=page.hidden,
         )
+        told = _notice.notice(_words(content), _words(blocks), asks_password=page.asks_password, scripts=page.scripts)
+        extracted.structure_info = told or _facts(found)
+        if told and not blocks:
+            extracted.error = told
         inline = Inline(_base(hints.url, page, found), len(checked.source) // 2)
-        extracted.parts = _bounded(_markdown.parts(_content.content(_blocks.cut(page.body)), inline), limits.max_chars, extracted)
+        extracted.parts = _bounded(_markdown.parts(content, inline), limits.max_chars, extracted)
         return extracted
+
+    def part(
+        self, source: Path, path: str, unit: Unit, start: int | None, end: int | None, render: Render, limits: ExtractLimits
+    ) -> PartText:
+        """Return the links or the tables of the whole page, navigation and all: ``path`` is "links" or "tables".
+
+        Links are relative to the page's own base or canonical address. Raises OutOfRange for any other path.
+        """
+        if render == "image":
+            raise BadArgument("A web page is not rendered as an image.", 'Use render="text".')
+        if path not in {"links", "tables"}:
+            raise OutOfRange("The page has no such part.", 'Take a heading of its outline, "links" or "tables".')
+        checked = _read(source, "")
+        page = _tree.parse(checked.source)
+        blocks = _blocks.cut(page)
+        inline = Inline(_base("", page, _metadata.read(page)), len(checked.source) // 2)
+        if path == "links":
+            text = "".join(f"- {link}\n" for link in dict.fromkeys(link for block in blocks for link in _links(block, inline)))
+        else:
+            tables = [block for block in blocks if block.kind == _blocks.TABLE]
+            text = "".join(piece.text for piece in _markdown.parts(tables, inline))
+        return part_text(text[: limits.max_chars], unit, start, end)
+
+
+def _read(source: Path, charset: str) -> _safety.Checked:
+    with source.open("rb") as file:
+        raw = file.read(MAX_SOURCE_BYTES)
+        more = bool(file.read(1))
+    checked = _safety.check(decode(raw, charset))
+    return _safety.Checked(checked.source, checked.cut or more)
 
 
 def _bounded(parts: Iterator[Part], max_chars: int, extracted: Extracted) -> Iterator[Part]:
@@ -49,25 +86,38 @@ def _bounded(parts: Iterator[Part], max_chars: int, extracted: Extracted) -> Ite
         if max_chars < 0:
             extracted.truncated = True
             return
-        extracted.outline += part.headings
         yield part
 
 
+def _links(block: _blocks.Block, inline: Inline) -> Iterator[str]:
+    if block.link:
+        yield inline.link(block.words, block.link)
+    for node in block.nodes:
+        for element in () if isinstance(node, str) else (node, *node.descendants()):
+            if element.tag == "a" and (address := inline.absolute(element.attributes.get("href", ""))):
+                yield f"[{element.text()}]({address})"
+
+
+def _words(blocks: list[_blocks.Block]) -> str:
+    """Return the first texts of blocks: enough to tell a wall from a page."""
+    texts: list[str] = []
+    size = 0
+    for block in blocks:
+        texts.append(block.words)
+        size += len(block.words)
+        if size > 4 * _notice.FEW_CHARS:
+            break
+    return " ".join(texts)
+
+
+def _facts(found: _metadata.Metadata) -> str:
+    facts = (("site", found.site), ("canonical", found.canonical))
+    return " · ".join(f"{name}: {value}" for name, value in facts if value)
+
+
 def _base(url: str, page: _tree.Page, found: _metadata.Metadata) -> str:
+    """Return the address that the page's links are relative to (HTML Standard, 4.2.3)."""
     try:
         return urljoin(url, page.base) if page.base else url or found.canonical
     except ValueError:
         return url
-
-
-def _decode(raw: bytes, charset: str) -> str:
-    for bom, name in ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
-        if raw.startswith(bom):
-            return raw[len(bom) :].decode(name, "replace")
-    found = re.search(rb"<meta[^>]{1,200}charset\s*=\s*[\"']?([\w-]+)", raw[:4096], re.IGNORECASE)
-    for name in (charset, found[1].decode("ascii", "replace") if found else "", "utf-8"):
-        try:
-            return raw.decode(name)
-        except (LookupError, UnicodeDecodeError):
-            continue
-    return raw.decode("utf-8", "replace")

@@ -6,6 +6,7 @@ frameworks hide. Style sheets that would have to be fetched are not known here.
 
 import re
 from collections.abc import Iterable
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from fetchstash.handlers._html._names import names
@@ -45,28 +46,37 @@ _RGB = re.compile(r"rgba?\((\d{1,3})[, ]+(\d{1,3})[, ]+(\d{1,3})")
 
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _RULE = re.compile(r"([^{}]*)\{([^{}]*)\}")
-_SIMPLE = re.compile(r"^([a-z][a-z0-9]*)?((?:[.#][\w-]+)*)$", re.IGNORECASE)
+_SIMPLE = re.compile(r"^([a-z][a-z0-9-]*)?((?:[.#][\w-]+)*)$", re.IGNORECASE)
 _NAME = re.compile(r"[.#][\w-]+")
 _SHOWS = re.compile(r"display\s*:(?!\s*none)|opacity\s*:|visibility\s*:\s*visible", re.IGNORECASE)
 MAX_SHEET_CHARS = 2_000_000
 
 
-def is_hidden(element: "Element", sheet: "StyleSheet") -> bool:
-    """Return whether nothing inside the element is seen, by its own attributes or by the page's style sheet."""
+class HiddenBy(Enum):
+    """What hides an element: itself for good, or a style that scripts use to take back once the page is shown."""
+
+    ITSELF = auto()
+    STYLE = auto()
+
+
+def hidden_by(element: "Element", sheet: "StyleSheet") -> HiddenBy | None:
+    """Return what keeps all inside the element from being seen, None if nothing does."""
     attributes = element.attributes
+    if not attributes and element.tag != "dialog" and element.tag not in sheet.tags:
+        return None
     if "hidden" in attributes and attributes["hidden"].lower() != "until-found":
-        return True
+        return HiddenBy.ITSELF
     if element.tag == "dialog" and "open" not in attributes:
-        return True
+        return HiddenBy.ITSELF
     style = attributes.get("style")
     if style and hides(style):
-        return True
+        return HiddenBy.STYLE
     classes = attributes.get("class", "").split()
     if not _UNSEEN_CLASSES.isdisjoint(classes) and not any(map(_SHOWN_AGAIN.match, classes)):
-        return True
+        return HiddenBy.ITSELF
     if (style or "color" in attributes) and _same_colour(element):
-        return True
-    return sheet.hides(element.tag, classes, attributes.get("id", ""))
+        return HiddenBy.ITSELF
+    return HiddenBy.STYLE if sheet.hides(element.tag, classes, attributes.get("id", "")) else None
 
 
 def hides(declarations: str) -> bool:
@@ -121,12 +131,13 @@ def _hex(colour: str) -> str:
 class StyleSheet:
     """What the page's own style sheets hide, by selectors of one element: ``p``, ``.a``, ``#b``, ``p.a.b``.
 
-    A rule that shows what has the same class or id, in whatever context, takes the hiding back: tabs and menus that open. Rules
-    inside @media and the like count for showing only.
+    ``tags`` are those that a rule hides whatever their class. A rule that shows what has the same class or id, in whatever
+    context, takes the hiding back: tabs and menus that open. Rules inside @media and the like count for showing only.
     """
 
     def __init__(self, sources: Iterable[str]) -> None:
         self._hiding: dict[str, list[tuple[str, frozenset[str]]]] = {}
+        self.tags: set[str] = set()
         hiding: list[str] = []
         shown: set[str] = set()
         for source in sources:
@@ -142,6 +153,8 @@ class StyleSheet:
             tag, wanted = (found[1] or "").lower(), frozenset(_NAME.findall(found[2]))
             if not wanted & shown and tag not in {"html", "body"} and (tag or wanted):
                 self._hiding.setdefault(min(wanted, default=tag), []).append((tag, wanted))
+                if not wanted:
+                    self.tags.add(tag)
 
     def hides(self, tag: str, classes: list[str], identifier: str) -> bool:
         """Return whether a rule hides such an element."""

@@ -1,35 +1,47 @@
-"""What a page may ask of the parser: one linear pass over the source, before a tree is built.
+"""What a page may ask of the parser: a linear pass over the source, before a tree is built.
 
-lexbor's time grows with the square of the nesting depth and of the attributes of one tag, and its memory with the number of
-elements, among them the copies that unclosed formatting tags make of themselves in every block that follows (HTML Standard,
-13.2.4.3). Tags and attributes that are too many are left out; the text between them stays.
+lexbor's time grows with the square of the nesting depth, of the attributes of one tag and of the options of one select, and its
+memory with the number of elements, among them the copies that unclosed formatting tags make of themselves in every block that
+follows (HTML Standard, 13.2.4.3). Tags and attributes that are too many are left out; the text between them stays.
 """
 
 import re
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass
 
 from fetchstash.handlers._html._names import names
 
 MAX_SOURCE_CHARS = 16_000_000
-MAX_ELEMENTS = 300_000
+MAX_ELEMENTS = 250_000
 MAX_DEPTH = 4_000
 """Counted from tags alone, so an unclosed one counts to the end: far more than a real page has, and parsed in some 30 ms."""
 MAX_ATTRIBUTES = 200
+MAX_OPTIONS = 2_000
 MAX_COPIES = 100_000
 """Of formatting elements; after so many all formatting but links is left out."""
 
-# A quote opens a value only after an equals sign (HTML Standard, 13.2.5.35). Possessive, so that no character is tried twice.
-_TAG = re.compile(r"<(?:(/)?([a-zA-Z][^\s/>]*+)((?:[^=>]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+)*+)>|!--)")
-_ATTRIBUTE = re.compile(r"[\s/]++[^\s/=>]++(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))?+")
+# What cannot be too much, whatever it holds: so many tags, and so many formatting tags times tags.
+HARMLESS_TAGS, HARMLESS_PRODUCT = 2 * MAX_OPTIONS, 1_000_000
+
+# A quote opens a value only after an equals sign (HTML Standard, 13.2.5.35). Possessive, and a tag that nothing closes takes all
+# the rest, so that no character is tried twice.
+_TAG = re.compile(r"<(?:(/)?([a-zA-Z][^\s/>]*+)((?:[^=>]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+)*+)(?:>|\Z)|!--)")
+_ATTRIBUTE = r"[\s/]++[^\s/=>]++(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))?+"
+_CROWDED_TAG = re.compile(rf"<[a-zA-Z][^\s/>]*+(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES + 1}}}")
+_FIRST_ATTRIBUTES = re.compile(rf"(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES}}}(?=[\s/]++[^\s/>])")
 _END_OF_RAW_TEXT = {
     name: re.compile(f"</{name}", re.IGNORECASE)
     for name in ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes")
 }
 # Void elements, and those that the next of their kind closes: many of them make no depth.
-_FLAT = names("area base br col embed hr img input link meta param source track wbr p li dd dt option tr td th thead tbody tfoot")
+_FLAT = names(
+    "area base br col embed hr img input link meta param source track wbr "
+    "p li dd dt option tr td th thead tbody tfoot"
+)  # fmt: skip
 _FORMATTING = names("b big code em font i nobr s small strike strong tt u")
-_FOREIGN = frozenset(("svg", "math"))
+_FORMATTING_TAG = re.compile(rf"<(?:{'|'.join(_FORMATTING)})[\s/>]", re.IGNORECASE)
+_OPTIONS = names("option optgroup")
+_FOREIGN = names("svg math")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,63 +56,89 @@ def check(source: str) -> Checked:
     """Return ``source`` without what would cost the parser more than its length is worth."""
     cut = len(source) > MAX_SOURCE_CHARS
     source = source[:MAX_SOURCE_CHARS]
-    kept: list[str] = []
-    kept_to = skip_to = depth = elements = copies = 0
-    opened: Counter[str] = Counter()
-    left_out: Counter[str] = Counter()
-    formatting: set[str] = set()
-    foreign = 0
-    for tag in _TAG.finditer(source):
-        start = tag.start()
-        if start < skip_to:
-            continue
-        closing, name, rest = tag.groups()
-        if name is None:  # a comment
-            end = source.find("-->", start + 2)
-            skip_to = end if end >= 0 else len(source)
-            continue
-        name = name.lower()
-        replacement = None
-        if closing:
-            if left_out[name]:
-                left_out[name] -= 1
-                replacement = ""
-            elif opened[name]:
-                opened[name] -= 1
-                depth -= 1
-                foreign -= name in _FOREIGN
-                if name in _FORMATTING and not opened[name]:
-                    formatting = {text for text in formatting if not text.startswith(f"{name} ")}
-        else:
-            elements += 1
-            if elements > MAX_ELEMENTS:
-                return Checked("".join((*kept, source[kept_to:start])), cut=True)
-            if name in _FORMATTING:
-                formatting.add(f"{name} {rest}")
-            else:
-                copies += len(formatting)
-            if name in _END_OF_RAW_TEXT and not foreign:
-                found = _END_OF_RAW_TEXT[name].search(source, tag.end())
-                skip_to = found.start() if found else len(source)
-            elif name not in _FLAT and not (foreign and rest.endswith("/")):
-                if depth >= MAX_DEPTH or (copies > MAX_COPIES and name in _FORMATTING):
-                    left_out[name] += 1
+    if _is_harmless(source):
+        return Checked(source, cut)
+    checked = _Scan().run(source)
+    return Checked(checked.source, cut or checked.cut)
+
+
+def _is_harmless(source: str) -> bool:
+    """Return whether a source is small enough in every respect to need no closer look; most pages are."""
+    tags = source.count("<")
+    if tags > HARMLESS_TAGS or _CROWDED_TAG.search(source):
+        return False
+    return tags * len(_FORMATTING_TAG.findall(source)) <= HARMLESS_PRODUCT
+
+
+class _Scan:
+    """Counts what the tags of a source open, and says which must go."""
+
+    def __init__(self) -> None:
+        self._depth = self._elements = self._copies = self._options = self._foreign = 0
+        self._open: defaultdict[str, int] = defaultdict(int)
+        self._left_out: defaultdict[str, int] = defaultdict(int)
+        self._formatting: set[tuple[str, str]] = set()
+
+    def run(self, source: str) -> Checked:
+        """Return ``source`` without the tags that are too many, up to the last element that fits."""
+        kept: list[str] = []
+        kept_to = skip_to = 0
+        for tag in _TAG.finditer(source):
+            start = tag.start()
+            if start < skip_to:
+                continue
+            closing, name, rest = tag.groups()
+            if name is None:  # a comment
+                end = source.find("-->", start + 2)
+                skip_to = end if end >= 0 else len(source)
+                continue
+            name = name.lower()
+            replacement: str | None = None
+            if closing:
+                if name not in _FLAT and self._closes_left_out(name):
                     replacement = ""
-                else:
-                    opened[name] += 1
-                    depth += 1
-                    foreign += name in _FOREIGN
-            if replacement is None and len(rest) > 2 * MAX_ATTRIBUTES:
-                replacement = _with_fewer_attributes(name, rest)
-        if replacement is not None:
-            kept += (source[kept_to:start], replacement)
-            kept_to = tag.end()
-    return Checked("".join((*kept, source[kept_to:])) if kept else source, cut)
+            else:
+                self._elements += 1
+                if self._elements > MAX_ELEMENTS:
+                    return Checked("".join((*kept, source[kept_to:start])), cut=True)
+                if name in _END_OF_RAW_TEXT and not self._foreign:
+                    found = _END_OF_RAW_TEXT[name].search(source, tag.end())
+                    skip_to = found.start() if found else len(source)
+                elif self._is_too_much(name, rest):
+                    replacement = ""
+                elif len(rest) > 2 * MAX_ATTRIBUTES and (first := _FIRST_ATTRIBUTES.match(rest)):
+                    replacement = f"<{name}{first[0]}>"
+            if replacement is not None:
+                kept += (source[kept_to:start], replacement)
+                kept_to = tag.end()
+        return Checked("".join((*kept, source[kept_to:])) if kept else source, cut=False)
 
+    def _is_too_much(self, name: str, rest: str) -> bool:
+        if name in _FORMATTING:
+            self._formatting.add((name, rest))
+        else:
+            self._copies += len(self._formatting)
+        if name in _OPTIONS:
+            self._options += 1
+            return self._options > MAX_OPTIONS
+        if name in _FLAT or (self._foreign and rest.endswith("/")):
+            return False
+        if self._depth >= MAX_DEPTH or (self._copies > MAX_COPIES and name in _FORMATTING):
+            self._left_out[name] += 1
+            return True
+        self._open[name] += 1
+        self._depth += 1
+        self._foreign += name in _FOREIGN
+        return False
 
-def _with_fewer_attributes(name: str, rest: str) -> str | None:
-    """Return the tag with its first attributes alone if it has too many, else None."""
-    for number, attribute in enumerate(_ATTRIBUTE.finditer(rest)):
-        if number == MAX_ATTRIBUTES:
-            return f"<{name}{rest[: attribute.start()]}>"
-    return None
+    def _closes_left_out(self, name: str) -> bool:
+        if self._left_out[name]:
+            self._left_out[name] -= 1
+            return True
+        if self._open[name]:
+            self._open[name] -= 1
+            self._depth -= 1
+            self._foreign -= name in _FOREIGN
+            if name in _FORMATTING and not self._open[name]:
+                self._formatting = {(other, rest) for other, rest in self._formatting if other != name}
+        return False

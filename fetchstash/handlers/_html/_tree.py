@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fetchstash.handlers._html._hidden import StyleSheet, is_hidden
+from fetchstash.handlers._html._hidden import HiddenBy, StyleSheet, hidden_by
 from fetchstash.handlers._html._names import names
 
 if TYPE_CHECKING:
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 150
 """Elements nested deeper give their children to the one at this depth, so that recursion is safe below."""
+MIN_FADING_CHARS = 2_000
+"""An element that only styles hide and that holds more, and a third of the page, is taken for a page that a script shows."""
 
 BLOCKS = names(
     "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure footer form "
@@ -74,7 +76,11 @@ Node = Element | str
 
 @dataclass(slots=True)
 class Page:
-    """What was read of a page; ``hidden`` counts the elements with text that nobody would see and that are not in ``body``."""
+    """What was read of a page.
+
+    ``hidden`` counts the elements with text that nobody would see and that are not in ``body``; ``without_scripts`` are the
+    noscript elements in it.
+    """
 
     body: Element
     language: str = ""
@@ -84,7 +90,9 @@ class Page:
     links: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     json_ld: list[str] = field(default_factory=list[str])
     scripts: int = 0
+    asks_password: bool = False
     hidden: int = 0
+    without_scripts: list[Element] = field(default_factory=list[Element])
 
 
 def parse(source: str) -> Page:
@@ -93,17 +101,19 @@ def parse(source: str) -> Page:
 
     parser = LexborHTMLParser(source.encode("utf-8", "replace"))
     page = Page(Element("body", {}, None))
-    root = parser.root
-    if root is None:
+    root, body = parser.root, parser.body
+    if root is None or body is None:
         return page
     page.language = _attributes(root).get("lang", "")
+    page.body.attributes = _attributes(body)
+    page.asks_password = body.css_first('input[type="password"]') is not None
+    sheets: list[str] = []
     for node in parser.css("title, base, meta, link, script, style"):
-        _note(node, page)
-    body = parser.body
-    if body is not None:
-        sheet = StyleSheet(node.text_content or "" for node in parser.css("style"))
-        page.body.attributes = _attributes(body)
-        _copy(body, page, sheet)
+        if node.tag == "style":
+            sheets.append(node.text(deep=True))
+        else:
+            _note(node, page)
+    _Copy(page, StyleSheet(sheets), body).run()
     return page
 
 
@@ -121,42 +131,78 @@ def _note(node: "LexborNode", page: Page) -> None:
         case "script":
             page.scripts += 1
             if attributes.get("type", "").lower() == "application/ld+json":
-                page.json_ld.append(node.text_content or "")
+                page.json_ld.append(node.text(deep=True))
         case _:
             pass
 
 
 def _attributes(node: "LexborNode") -> dict[str, str]:
-    return {name: value or "" for name, value in node.attributes.items()}
+    attributes = node.attributes
+    return {name: value or "" for name, value in attributes.items()} if attributes else {}
 
 
-def _copy(body: "LexborNode", page: Page, sheet: StyleSheet) -> None:
-    pending: list[tuple[LexborNode | None, Element]] = [(body.child, page.body)]
-    while pending:
-        node, parent = pending.pop()
-        while node is not None:
-            kind = node.tag_id
-            if kind == _TEXT:
-                parent.children.append(node.text_content or "")
-            elif kind != _COMMENT and (tag := node.tag) and tag not in _NEVER_READ:
-                attributes = _attributes(node)
-                element = Element(tag, attributes, parent)
-                if attributes and is_hidden(element, sheet):
-                    page.hidden += 1
-                elif tag == "math":
-                    parent.children.append(_formula(node))
-                elif len(pending) >= MAX_DEPTH:
-                    pending.append((node.next, parent))
-                    node = node.child
-                    continue
-                else:
-                    parent.children.append(element)
-                    if tag in BLOCKS:
-                        _mark_holders(element)
-                    pending.append((node.next, parent))
-                    node, parent = node.child, element
-                    continue
-            node = node.next
+class _Copy:
+    """The walk that copies the body of a page and leaves out what is never read or never seen."""
+
+    def __init__(self, page: Page, sheet: StyleSheet, body: "LexborNode") -> None:
+        self._page = page
+        self._sheet = sheet
+        self._body = body
+        # React streams parts of a page in hidden elements (S:0), which a script puts where their templates (B:0) stand.
+        self._streamed = {f"B:{(node.id or '')[2:]}": node for node in body.css('div[hidden][id^="S:"]')}
+        self._placed: set[str] = set()
+
+    def run(self) -> None:
+        """Copy all, without recursion: the source decides how deep it is."""
+        pending: list[tuple[LexborNode | None, Element]] = [(self._body.child, self._page.body)]
+        while pending:
+            node, parent = pending.pop()
+            while node is not None:
+                kind = node.tag_id
+                if kind == _TEXT:
+                    parent.children.append(node.text_content or "")
+                elif kind != _COMMENT and (tag := node.tag):
+                    if tag == "template" and (streamed := self._streamed.pop(node.id or "", None)) is not None:
+                        self._placed.add(streamed.id or "")
+                        pending.append((node.next, parent))
+                        node = streamed.child
+                        continue
+                    if tag not in _NEVER_READ and (element := self._element(tag, node, parent)) is not None:
+                        pending.append((node.next, parent))
+                        if len(pending) < MAX_DEPTH:
+                            parent.children.append(element)
+                            parent = element
+                            if tag in BLOCKS:
+                                _mark_holders(element)
+                        node = node.child
+                        continue
+                node = node.next
+
+    def _element(self, tag: str, node: "LexborNode", parent: Element) -> Element | None:
+        """Return the copy of an element without its children, None if they are not to be read."""
+        element = Element(tag, _attributes(node), parent)
+        if tag == "noscript":
+            self._page.without_scripts.append(element)
+        if tag == "math":
+            parent.children.append(_formula(node))
+            return None
+        how = hidden_by(element, self._sheet)
+        if how is None or (how is HiddenBy.STYLE and self._is_most_of_the_page(node)):
+            return element
+        if element.attributes.get("id", "") not in self._placed:
+            self._page.hidden += bool(node.text(deep=True, strip=True))
+        return None
+
+    def _is_most_of_the_page(self, node: "LexborNode") -> bool:
+        """Return whether this is a page that fades in: so much that it can be nothing else than the content."""
+        size = _readable(node)
+        return size > MIN_FADING_CHARS and size * 3 > _readable(self._body)
+
+
+def _readable(node: "LexborNode") -> int:
+    """Return how many characters of text an element holds, scripts and styles not counted."""
+    texts = (one for one in node.traverse(include_text=True) if one.tag_id == _TEXT)
+    return sum(len(text.text_content or "") for text in texts if (around := text.parent) is None or around.tag not in _NEVER_READ)
 
 
 def _mark_holders(element: Element) -> None:

@@ -20,5 +20,5 @@ def whole(source: str, url: str = "") -> Whole:
     """Return the Markdown of all that ``source`` shows; relative links are taken from ``url``, and left alone without one."""
     checked = _safety.check(source)
     page = _tree.parse(checked.source)
-    parts = _markdown.parts(_blocks.cut(page.body), Inline(url, len(checked.source) // 2))
+    parts = _markdown.parts(_blocks.cut(page), Inline(url, len(checked.source) // 2))
     return Whole(tuple(parts), _metadata.read(page).title, page.hidden)

@@ -1,0 +1,84 @@
+"""Measure the HTML handler: quality by the corpus' own scorer, and CPU time against trafilatura, in one run.
+
+    python bench/html.py CORPUS [--folds FOLDER] [--every N]
+
+CORPUS is a folder with index.jsonl, pages/, gold/ and score_html.py. The committed model has seen all of its pages; with the
+models of scripts/train_html.py --folds each page is read by the one that has not seen its site, and the scores are held out.
+trafilatura is measured where it is installed.
+"""
+
+import argparse
+import gzip
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from fetchstash.handlers import ExtractLimits, Hints
+from fetchstash.handlers._html import HtmlHandler, _scorer
+
+
+def extract(source: Path, url: str) -> str:
+    extracted = HtmlHandler().extract(source, Hints(url=url), ExtractLimits())
+    return "".join(part.text for part in extracted.parts or ())
+
+
+def trafilatura_seconds(pages: list[tuple[Path, dict[str, Any]]]) -> float:
+    try:
+        trafilatura: Any = import_module("trafilatura")
+    except ImportError:
+        return 0.0
+    start = time.process_time()
+    for source, row in pages:
+        text = source.read_bytes().decode("utf-8", "replace")
+        trafilatura.extract(text, url=row["url"], output_format="markdown", include_links=True, include_tables=True)
+    return time.process_time() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--folds", type=Path, help="folder of models, FOLD.json each")
+    parser.add_argument(
+        "--every", type=int, default=10, help="trafilatura reads every Nth page (default 10), and so do we beside it"
+    )
+    arguments = parser.parse_args()
+    index = arguments.corpus / "index.jsonl"
+    if not index.is_file():
+        sys.exit(f"There is no corpus at {arguments.corpus}: unpack one and name its folder.")
+    rows = [json.loads(line) for line in index.read_text("utf-8").splitlines()]
+    with tempfile.TemporaryDirectory() as folder:
+        pages: list[tuple[Path, dict[str, Any]]] = []
+        for number, row in enumerate(rows):
+            source = Path(folder, f"{number}.html")
+            source.write_bytes(gzip.decompress((arguments.corpus / row["path"]).read_bytes()))
+            pages.append((source, row))
+        out = Path(folder, "out")
+        start = time.process_time()
+        for fold in sorted({row["fold"] for row in rows}):
+            trees = json.loads((arguments.folds / f"{fold}.json").read_text("utf-8")) if arguments.folds else _scorer.models()
+            with patch.object(_scorer, "models", return_value=trees):
+                for source, row in pages:
+                    if row["fold"] == fold:
+                        target = out / row["set"] / f"{row['id']}.md"
+                        target.parent.mkdir(parents=True, exist_ok=True)
+                        target.write_text(extract(source, row["url"]), "utf-8", errors="replace")
+        print(f"all {len(pages)} pages: {time.process_time() - start:.1f} s CPU")
+        some = pages[:: arguments.every]
+        start = time.process_time()
+        for source, row in some:
+            extract(source, row["url"])
+        ours = time.process_time() - start
+        theirs = trafilatura_seconds(some)
+        ratio = f"trafilatura {theirs:.2f} s, ratio {ours / theirs:.2f}" if theirs else "trafilatura is not installed"
+        print(f"{len(some)} pages: {ours:.2f} s CPU; {ratio}")
+        subprocess.run([sys.executable, arguments.corpus / "score_html.py", arguments.corpus, out, "--families"], check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,305 @@
+"""What the block scorer looks at: numbers for each block, from its text, its place, its neighbours and what it stands in."""
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from itertools import accumulate
+
+from fetchstash.handlers._html._blocks import CODE, HEADING, PARAGRAPH, TABLE, Block
+from fetchstash.handlers._html._tree import Element, Node
+
+Row = list[float]
+FAR = 9
+"""The distance that stands for "nowhere above"."""
+
+# What tags, roles, classes and ids say of the text inside; each group is one feature: how far above the block it was said.
+GROUPS: dict[str, re.Pattern[str]] = {
+    name: re.compile(pattern)
+    for name, pattern in {
+        "main": r"\bmain\b|(?<![a-z])main[-_]|maincontent",
+        "article": r"\barticle\b|(?:article|post)[-_]?(?:body|content|text)|entry[-_]?content|story[-_]?body",
+        "content": r"content|(?<![a-z])body|markdown|prose|richtext|rich-text|rte\b|wysiwyg|(?<![a-z])text(?![a-z])|copy(?!right)",
+        "documentation": r"\bdoc|documentation|theme-|sphinx|refentry|section\b",
+        "post": r"\bpost|entry|story|blog|message|thread|topic|answer|question|review",
+        "product": r"product|price|spec|description|detail|feature|summary",
+        "card": r"card|tile|teaser|grid|list-item|listing|result|item\b|carousel|slide",
+        "navigation": r"\bnav|navigation|menu|\bmnu|breadcrumb|crumb|pagination|pager|\btabs?\b|skip",
+        "header": r"header|\bhead\b|masthead|banner|topbar|top-bar|\btop\b|hero|logo|branding",
+        "footer": r"footer|\bfoot\b|bottom|colophon|contentinfo|copyright|legal|imprint",
+        "aside": r"aside|sidebar|side-bar|\bside\b|complementary|rail|widget|secondary|sidenav|right-?col|left-?col",
+        "comments": r"comment|discuss|disqus|reply|respond|reactions?\b",
+        "related": r"related|recommend|more-|also|similar|suggest|popular|trending|latest|recent|next|prev|upsell|cross-sell",
+        "promotion": r"promo|\bads?\b|[-_]ad[-_]|advert|sponsor|newsletter|subscri|sign-?up|\bcta\b|call-to|donat|outbrain|taboola",
+        "sharing": r"share|sharing|social|follow|facebook|twitter|addthis",
+        "meta": r"meta|byline|author|\bdate|time\b|tags?\b|categor|posted|info|bio\b|credit|caption",
+        "dialog": r"modal|popup|pop-up|dialog|overlay|cookie|consent|gdpr|alert|notice|toast|drawer|offcanvas|tooltip",
+        "form": r"\bform\b|search|login|filter|sort|select|input|field|toolbar|button|\bbtn|control|action",
+        "contents": r"\btoc\b|table-of-contents|contents\b|toctree|on-this-page|page-?index|indextable|localtoc",
+        "hidden": r"hidden|hide\b|collapse|invisible|print|mobile|sr-only|visually|no-?print|noscript",
+    }.items()
+}
+_SENTENCE_END = re.compile(r"[.!?。！？…][\"'”’)\]]?(?:\s|$)")  # noqa: RUF001 - the punctuation of Chinese and Japanese
+_SMALL_PRINT = re.compile(
+    r"cookie|privacy|copyright|©|all rights|terms of|sign (?:in|up)|log ?in|subscribe|newsletter|share (?:this|on)|follow us|"
+    r"advertis|"
+    r"read more|learn more|click here|contact us|add to cart|powered by|skip to|back to top|leave a (?:comment|"
+    r"reply)|previous|next\b|"
+    r"table of contents|on this page|edit (?:this|on)|view source|permalink|loading|javascript",
+    re.IGNORECASE,
+)
+_ENDING = re.compile(
+    r"related|recommend|you (?:may|might) (?:also )?(?:like|be)|more (?:from|in|on|stories|posts|articles|news)|"
+    r"comments?\b|repl(?:y|ies)|share|follow|subscribe|newsletter|latest|popular|trending|recent|read next|up next|"
+    r"see also|further reading|about the author|categories|"
+    r"tags|archives?|navigation|menu|search|contact|footer|quick links|sign up|get in touch|also viewed|similar",
+    re.IGNORECASE,
+)
+_DATE = re.compile(
+    r"\b(?:19|20)\d\d\b|\b\d{1,2}[./-]\d{1,2}\b|\b(?:ago|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b",
+    re.IGNORECASE,
+)
+_SEPARATORS = re.compile("[|/\u00b7\u2022\u00bb\u203a\u2192\u00a9]")  # middle dot, bullet, quotation marks, arrow, copyright
+_KINDS = {PARAGRAPH: 0.0, HEADING: 1.0, CODE: 2.0, TABLE: 3.0}
+_PLACES = (
+    "div", "p", "li", "td", "th", "dd", "dt", "span", "section", "article", "main", "aside", "header", "footer", "nav", "form",
+    "figcaption", "blockquote", "body", "a", "label", "summary", "center", "address", "caption",
+)  # fmt: skip
+_TAGS = {tag: float(number) for number, tag in enumerate(_PLACES, 1)}
+_GENERATIONS = 4
+_CONTEXT_GENERATIONS = 7
+
+
+@dataclass(slots=True)
+class _Text:
+    """What the text of one block amounts to."""
+
+    words: int
+    linked: int  # words inside links
+    links: int
+    ends: bool  # ends as a sentence does
+
+
+@dataclass(slots=True)
+class _Span:
+    """The blocks inside an element, by number, and what was said above them."""
+
+    first: int
+    last: int
+    depth: int
+    said: list[int]  # for each of GROUPS: how far above, FAR at the most
+
+
+def features(blocks: list[Block], title: str) -> list[Row]:
+    """Return one row of numbers for each block of a page. Their order is the model's."""
+    texts = [_measure(block) for block in blocks]
+    words = [0, *accumulate(text.words for text in texts)]
+    linked = [0, *accumulate(text.linked for text in texts)]
+    sentences = [0, *accumulate(text.ends and text.words > 9 for text in texts)]
+    spans = _spans(blocks)
+    total = words[-1] or 1
+    page = _page_row(blocks, texts, words[-1], linked[-1])
+    alike = Counter(map(_signature, blocks))
+    same_text = Counter(block.words for block in blocks)
+    title_words = set(title.lower().split())
+    first_h1 = next((number for number, block in enumerate(blocks) if block.level == 1), -1)
+    near = [_near_row(block, text) for block, text in zip(blocks, texts, strict=True)]
+    nowhere = [-1.0] * len(near[0]) if near else []
+    rows: list[Row] = []
+    heading = -1
+    ending = 0.0
+    for number, (block, text) in enumerate(zip(blocks, texts, strict=True)):
+        if block.kind == HEADING:
+            heading = number
+            ending = float(_ENDING.search(block.words) is not None)
+        span = spans[block.parent]
+        own_words = set(block.words[:200].lower().split())
+        row = [
+            *_own_row(block, text),
+            *span.said,
+            span.depth,
+            len(block.containers),
+            words[number] / total,
+            number / len(blocks),
+            float(min(number, 50)),
+            float(min(len(blocks) - number, 50)),
+            _clamp(number - first_h1) if first_h1 >= 0 else -60.0,
+            _clamp(number - heading) if heading >= 0 else 60.0,
+            ending,
+            math.log1p(alike[_signature(block)]),
+            float(same_text[block.words]),
+            len(own_words & title_words) / (len(own_words | title_words) or 1) if text.words < 30 else 0.0,
+        ]
+        element: Element | None = block.parent
+        inside = words[number + 1] - words[number]
+        for _ in range(_GENERATIONS):
+            around = spans[element] if element is not None else span
+            in_words = words[around.last + 1] - words[around.first]
+            count = around.last + 1 - around.first
+            row += [
+                in_words / total,
+                (linked[around.last + 1] - linked[around.first]) / (in_words or 1),
+                math.log1p(in_words / count),
+                (sentences[around.last + 1] - sentences[around.first]) / count,
+                inside / (in_words or 1),
+            ]
+            inside = in_words
+            span = around
+            element = element.parent if element is not None else None
+        for other in (number - 2, number - 1, number + 1, number + 2):
+            row += near[other] if 0 <= other < len(near) else nowhere
+        row += page
+        rows.append(row)
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where a block stands, in numbers: the first and the last block of each element around it, and of its own kind of place."""
+
+    sizes: list[int]
+    around: list[list[tuple[int, int]]]
+    alike: list[int]
+
+
+def surroundings(blocks: list[Block]) -> Surroundings:
+    """Return what ``context`` needs to know of the blocks of a page."""
+    spans = _spans(blocks)
+    around: list[list[tuple[int, int]]] = []
+    for block in blocks:
+        chain = [block.parent, *block.parent.ancestors()][:_CONTEXT_GENERATIONS]
+        chain += [chain[-1]] * (_CONTEXT_GENERATIONS - len(chain))
+        around.append([(spans[element].first, spans[element].last + 1) for element in chain])
+    numbers: dict[tuple[str, str, str], int] = {}
+    alike = [numbers.setdefault(_signature(block), len(numbers)) for block in blocks]
+    return Surroundings([len(block.words) + 1 for block in blocks], around, alike)
+
+
+def context(place: Surroundings, scores: list[float]) -> list[Row]:
+    """Return for each block what a first look at the page (log odds) says of it, of its neighbours and of all that it stands in."""
+    likely = [1 / (1 + math.exp(-score)) for score in scores]
+    size = [0, *accumulate(place.sizes)]
+    mass = [0.0, *accumulate(p * n for p, n in zip(likely, place.sizes, strict=True))]
+    total = [0.0] * len(likely)
+    count = Counter(place.alike)
+    for alike, p in zip(place.alike, likely, strict=True):
+        total[alike] += p
+    overall = mass[-1] / size[-1]
+    rows: list[Row] = []
+    for number, (p, around, alike) in enumerate(zip(likely, place.around, place.alike, strict=True)):
+        near = [likely[n] if 0 <= (n := number + step) < len(likely) else -1.0 for step in (-3, -2, -1, 1, 2, 3)]
+        inside = [(mass[last] - mass[first]) / (size[last] - size[first]) for first, last in around]
+        highest = max(likely[max(0, number - 8) : number + 9])
+        rows.append([p, *near, *inside, total[alike] / count[alike], overall, highest])
+    return rows
+
+
+def _measure(block: Block) -> _Text:
+    words = len(block.words.split())
+    if block.link:
+        return _Text(words, words, 1, ends=False)
+    linked, links = _links(block.nodes)
+    return _Text(words, min(linked, words), links, _SENTENCE_END.search(block.words[-4:]) is not None)
+
+
+def _links(nodes: list[Node]) -> tuple[int, int]:
+    """Return the words inside links, and how many links there are."""
+    words = links = 0
+    for node in nodes:
+        if isinstance(node, str):
+            continue
+        if node.tag == "a":
+            words += len("".join(node.texts()).split())
+            links += 1
+        elif node.children:
+            inner_words, inner_links = _links(node.children)
+            words += inner_words
+            links += inner_links
+    return words, links
+
+
+def _own_row(block: Block, text: _Text) -> Row:
+    words = block.words
+    size = len(words) or 1
+    short = text.words < 40
+    return [
+        _KINDS[block.kind],
+        float(block.level),
+        _TAGS.get(block.parent.tag, 0.0),
+        math.log1p(text.words),
+        size / (text.words or 1),
+        text.linked / (text.words or 1),
+        float(min(text.links, 20)),
+        float(text.ends),
+        float(min(len(_SENTENCE_END.findall(words[:4000])), 20)),
+        words.count(",") / size * 100,
+        sum(map(str.isdecimal, words[:300])) / min(size, 300),
+        sum(map(str.isupper, words[:300])) / min(size, 300),
+        float(words[:1].isupper()),
+        float(short and _SMALL_PRINT.search(words) is not None),
+        float(short and _DATE.search(words) is not None),
+        float(short and _SEPARATORS.search(words) is not None),
+        float(bool(block.link)),
+    ]
+
+
+def _near_row(block: Block, text: _Text) -> Row:
+    """Return what a block's neighbours are told of it."""
+    return [_KINDS[block.kind], math.log1p(text.words), text.linked / (text.words or 1), float(text.ends)]
+
+
+def _page_row(blocks: list[Block], texts: list[_Text], words: int, linked: int) -> Row:
+    long_blocks = sum(text.words > 25 and text.linked * 3 < text.words for text in texts)
+    return [
+        math.log1p(words),
+        linked / (words or 1),
+        math.log1p(len(blocks)),
+        math.log1p(sum(block.kind == CODE for block in blocks)),
+        math.log1p(long_blocks),
+        sum(text.words for text in texts if text.ends) / (words or 1),
+        math.log1p(sum(block.kind == HEADING for block in blocks)),
+    ]
+
+
+def _spans(blocks: list[Block]) -> dict[Element, _Span]:
+    """Return for each element around a block which blocks it holds and what is said in and above it."""
+    spans: dict[Element, _Span] = {}
+    for number, block in enumerate(blocks):
+        chain: list[Element] = []
+        element: Element | None = block.parent
+        while element is not None and element not in spans:
+            chain.append(element)
+            element = element.parent
+        above = spans[element] if element is not None else None
+        for new in reversed(chain):
+            said = [min(distance + 1, FAR) for distance in above.said] if above is not None else [FAR] * len(GROUPS)
+            for group in _said(new):
+                said[group] = 0
+            above = spans[new] = _Span(number, number, above.depth + 1 if above is not None else 0, said)
+        while element is not None:
+            spans[element].last = number
+            element = element.parent
+    return spans
+
+
+_known: dict[str, tuple[int, ...]] = {}
+
+
+def _said(element: Element) -> tuple[int, ...]:
+    attributes = element.attributes
+    text = f"{element.tag} {attributes.get('role', '')} {attributes.get('class', '')} {attributes.get('id', '')}"[:300]
+    found = _known.get(text)
+    if found is None:
+        lower = text.lower()
+        found = _known[text] = tuple(number for number, pattern in enumerate(GROUPS.values()) if pattern.search(lower))
+    return found
+
+
+def _signature(block: Block) -> tuple[str, str, str]:
+    parent = block.parent
+    above = parent.parent
+    return parent.tag, parent.attributes.get("class", ""), above.attributes.get("class", "") if above is not None else ""
+
+
+def _clamp(distance: int) -> float:
+    return float(max(-60, min(distance, 60)))

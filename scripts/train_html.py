@@ -1,0 +1,218 @@
+"""Train the block scorer of the HTML handler on pages with gold text, and print its scores on sites that it has not seen.
+
+    python scripts/train_html.py CORPUS [--out MODEL.json] [--trees 60] [--leaves 16]
+
+CORPUS is a folder with index.jsonl (one page a line: set, fold, path, gold), pages/ and gold/. Needs lightgbm and numpy, which
+nothing else here does: use an environment of its own that has the package's dependencies too.
+
+Two models: the first sees each block and its surroundings, the second also what the first thought of the page around it.
+"""
+
+import argparse
+import gzip
+import json
+import re
+from dataclasses import dataclass
+from importlib import import_module
+from multiprocessing import Pool
+from pathlib import Path
+from typing import Any
+
+from fetchstash.handlers._charset import decode
+from fetchstash.handlers._html import _blocks, _features, _safety, _tree
+
+FOLDS = 5
+THRESHOLD = 0.4
+GRAM = 4
+WORD = re.compile(r"\w+")
+
+# Neither is in the locks, so neither has types here.
+lightgbm: Any = import_module("lightgbm")
+np: Any = import_module("numpy")
+Array = Any
+Model = Any
+
+
+@dataclass(slots=True)
+class Sample:
+    """A page as numbers: features and labels of its blocks, how many words each has, and how many the gold text has."""
+
+    documentation: bool
+    family: str
+    fold: int
+    place: _features.Surroundings
+    features: Array
+    labels: Array
+    sizes: Array
+    gold_size: int
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text, in lower case."""
+    return WORD.findall(text.lower())
+
+
+def label(blocks: list[_blocks.Block], gold: str) -> list[float]:
+    """Return for each block the share of its words that stand in the gold text among the same neighbours.
+
+    A short block that is a whole line of the gold text counts if it is a heading, or next to one that is in the gold text.
+    """
+    tokens = [words(block.words) for block in blocks]
+    page = [token for block in tokens for token in block]
+    wanted = words(gold)
+    grams = {tuple(wanted[at : at + GRAM]) for at in range(len(wanted) - GRAM + 1)}
+    covered = bytearray(len(page))
+    for at in range(len(page) - GRAM + 1):
+        if tuple(page[at : at + GRAM]) in grams:
+            covered[at : at + GRAM] = b"\1" * GRAM
+    labels: list[float] = []
+    at = 0
+    for block in tokens:
+        labels.append(sum(covered[at : at + len(block)]) / max(len(block), 1))
+        at += len(block)
+    lines = {tuple(words(line)) for line in gold.split("\n")}
+    for number, (own, kind) in enumerate(zip(tokens, [block.kind for block in blocks], strict=True)):
+        near = labels[max(0, number - 1) : number] + labels[number + 1 : number + 2]
+        if labels[number] < 0.5 and tuple(own) in lines and (kind == _blocks.HEADING or max(near, default=0) >= 0.5):
+            labels[number] = 1.0
+    return labels
+
+
+def read(job: tuple[Path, dict[str, Any]]) -> Sample:
+    """Read one page of the corpus: its folder, and the page's line in the index."""
+    corpus, row = job
+    page = _tree.parse(_safety.check(decode(gzip.decompress((corpus / row["path"]).read_bytes()))).source)
+    gold = json.loads(gzip.decompress((corpus / row["gold"]).read_bytes()))["text"]
+    blocks = _blocks.cut(page)
+    return Sample(
+        row["set"] == "docs",
+        row["family"],
+        row["fold"],
+        _features.surroundings(blocks),
+        np.array(_features.features(blocks, page.title), dtype=np.float32),
+        np.array(label(blocks, gold)),
+        np.array([len(words(block.words)) for block in blocks], dtype=float),
+        len(words(gold)),
+    )
+
+
+class Trainer:
+    """Fits models to the blocks of many pages at once."""
+
+    def __init__(self, samples: list[Sample], trees: int, leaves: int) -> None:
+        self._samples = samples
+        self._trees = trees
+        self._leaves = leaves
+        self._labels = np.concatenate([sample.labels for sample in samples])
+        # Each page counts the same, and in a page a long block more than a short one: the score is of words, by page.
+        self._weights = np.concatenate([(s.sizes + 2) ** 0.7 / ((s.sizes + 2) ** 0.7).sum() * 100 for s in samples])
+        self._folds = np.concatenate([np.full(len(sample.labels), sample.fold) for sample in samples])
+
+    def fit(self, features: Array, where: Array) -> Model:
+        """Return a model of the blocks ``where`` says."""
+        data = lightgbm.Dataset(features[where], label=self._labels[where], weight=self._weights[where])
+        settings = {
+            "objective": "cross_entropy",
+            "num_leaves": self._leaves,
+            "learning_rate": 0.2,
+            "min_data_in_leaf": 100,
+            "feature_fraction": 0.5,
+            "bagging_fraction": 0.8,
+            "bagging_freq": 1,
+            "max_bin": 127,
+            "seed": 1,
+            "verbose": -1,
+        }
+        return lightgbm.train(settings, data, self._trees)
+
+    def held_out(self, features: Array) -> tuple[Array, list[Model]]:
+        """Return the log odds of each block, by a model that has not seen its site, and the models, one a fold."""
+        scores = np.zeros(len(features))
+        models = [self.fit(features, self._folds != fold) for fold in range(FOLDS)]
+        for fold, model in enumerate(models):
+            here = self._folds == fold
+            scores[here] = model.predict(features[here], raw_score=True)
+        return scores, models
+
+    def with_context(self, features: Array, scores: Array) -> Array:
+        """Return the features with those of the second look."""
+        rows: list[list[float]] = []
+        at = 0
+        for sample in self._samples:
+            size = len(sample.labels)
+            rows += _features.context(sample.place, scores[at : at + size].tolist()) if size else []
+            at += size
+        return np.hstack([features, np.array(rows, dtype=np.float32)])
+
+    def report(self, name: str, scores: Array) -> None:
+        """Print the word F1 of the blocks kept, mean over pages."""
+        results: dict[str, list[float]] = {"docs": [], "web": []}
+        at = 0
+        for sample in self._samples:
+            keep = 1 / (1 + np.exp(-scores[at : at + len(sample.labels)])) > THRESHOLD
+            at += len(sample.labels)
+            right, kept = (sample.sizes * sample.labels * keep).sum(), (sample.sizes * keep).sum()
+            results["docs" if sample.documentation else "web"].append(
+                2 * min(right, sample.gold_size) / max(kept + sample.gold_size, 1)
+            )
+        for kind, found in results.items():
+            low = sum(score < 0.5 for score in found) / max(len(found), 1)
+            print(f"{name:12} {kind:5} {len(found):5} pages   block F1 {np.mean(found):.4f}   below .5 {low:.3f}", flush=True)
+
+
+def write(path: Path, first: Model, second: Model) -> None:
+    """Write the trees of both looks."""
+    path.write_text(json.dumps({"first": trees(first), "second": trees(second)}, separators=(",", ":")) + "\n", "utf-8")
+
+
+def trees(model: Model) -> list[Any]:
+    """Return the trees as lists of nodes: [feature, threshold, left, right], or the number of a leaf."""
+    return [_nodes(tree["tree_structure"], []) for tree in model.dump_model()["tree_info"]]
+
+
+def _nodes(node: dict[str, Any], out: list[Any]) -> list[Any]:
+    if "leaf_value" in node:
+        out.append(round(node["leaf_value"], 4))
+        return out
+    at = len(out)
+    out.append(None)
+    left = len(out)
+    _nodes(node["left_child"], out)
+    right = len(out)
+    _nodes(node["right_child"], out)
+    out[at] = [node["split_feature"], float(f"{node['threshold']:.5g}"), left, right]
+    return out
+
+
+def main() -> None:
+    """Train and report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--out", type=Path, help="where the model goes; without it only the scores are printed")
+    parser.add_argument("--trees", type=int, default=60)
+    parser.add_argument("--leaves", type=int, default=16)
+    parser.add_argument(
+        "--folds", type=Path, help="a folder for models that have not seen one fold each: FOLD.json, for bench/html.py"
+    )
+    arguments = parser.parse_args()
+    rows = [json.loads(line) for line in (arguments.corpus / "index.jsonl").read_text("utf-8").splitlines()]
+    with Pool() as pool:
+        samples = [s for s in pool.map(read, [(arguments.corpus, row) for row in rows], chunksize=8) if len(s.labels)]
+    trainer = Trainer(samples, arguments.trees, arguments.leaves)
+    features = np.concatenate([sample.features for sample in samples])
+    first, first_models = trainer.held_out(features)
+    trainer.report("first look", first)
+    both = trainer.with_context(features, first)
+    if arguments.out:
+        everywhere = np.ones(len(features), dtype=bool)
+        write(arguments.out, trainer.fit(features, everywhere), trainer.fit(both, everywhere))
+    second, second_models = trainer.held_out(both)
+    trainer.report("second look", second)
+    if arguments.folds:
+        arguments.folds.mkdir(exist_ok=True)
+        for fold in range(FOLDS):
+            write(arguments.folds / f"{fold}.json", first_models[fold], second_models[fold])
+
+
+if __name__ == "__main__":
+    main()
