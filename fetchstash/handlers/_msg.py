@@ -1,0 +1,142 @@
+"""Outlook messages (MSG): headers, the body, and attachments as members ([MS-OXMSG])."""
+
+import datetime as dt
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from fetchstash.errors import BadArgument, NoText, OutOfRange
+from fetchstash.handlers._charset import decode
+from fetchstash.handlers._compound import CompoundFile
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Picture, Render
+from fetchstash.handlers._member import WITHIN, read_member
+from fetchstash.handlers._prose import Prose
+from fetchstash.ranges import Unit
+
+_MEDIA_TYPE = "application/vnd.ms-outlook"
+_MAX_BYTES = 128 * 1024 * 1024
+_MAX_NESTING = 2
+# Property tags ([MS-OXPROPS]) of texts, as they stand in the names of streams.
+_SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC, _BODY, _HTML = "0037", "0C1A", "5D01", "0E04", "0E03", "1000", "1013"
+_FILE_NAMES = ("3707", "3704", "3001")
+_DATA = "37010102"
+_SUBMITTED = 0x0039
+_KEPT = "Its bytes are kept."
+
+
+class MsgHandler:
+    """Reads messages that Outlook saved."""
+
+    name = "msg"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
+        """Return whether this is an Outlook message."""
+        return kind == "email" and media_type == _MEDIA_TYPE
+
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the message says it all
+        """Read ``source``. What cannot be read raises NoText when the parts are read."""
+        found = Extracted(parts=None)
+        found.parts = _read(source, found)
+        return found
+
+    def part(
+        self,
+        source: Path,
+        path: str,
+        unit: Unit,
+        start: int | None,
+        end: int | None,
+        render: Render,
+        limits: ExtractLimits,
+    ) -> PartText | Picture:
+        """Return an attachment's text or picture; ``path`` is its name."""
+        if not path:
+            raise BadArgument("A mail has attachments.", "Name one of them as path; its text lists them.")
+        if path.count(WITHIN) > _MAX_NESTING:
+            raise NoText(f"members are read through {_MAX_NESTING} documents within one another at the most", _KEPT)
+        name, _, within = path.partition(WITHIN)
+        message = _open(source)
+        for attached, storage in _attachments(message):
+            if attached == name:
+                return read_member([message.read(storage, f"__substg1.0_{_DATA}")], name, within, unit, start, end, render, limits)
+        raise OutOfRange(f"There is no attachment {name!r}.", "The mail's text lists them all.")
+
+
+def _read(source: Path, found: Extracted) -> Iterator[Part]:
+    message = _open(source)
+    found.title = _text(message, _SUBJECT)
+    sender = _text(message, _SENDER)
+    address = _text(message, _SENDER_ADDRESS)
+    found.author = f"{sender} <{address}>" if sender and address and sender != address else sender or address
+    date = _submitted(message.read("__properties_version1.0"))
+    found.published = date[:10]
+    prose = Prose()
+    prose.heading(found.title or "(no subject)", 1)
+    headers = {"From": found.author, "To": _text(message, _TO), "Cc": _text(message, _CC), "Date": date}
+    prose.paragraph("\n".join(f"{name}: {value}" for name, value in headers.items() if value))
+    body = _text(message, _BODY)
+    if body.strip():
+        prose.paragraph(body.replace("\r\n", "\n"))
+    else:
+        found.hidden_removed = _write_html(message, prose)
+    attachments = list(_attachments(message))
+    found.members = len(attachments)
+    if attachments:
+        prose.heading("Attachments", 2)
+        for name, storage in attachments:
+            stream = message.streams.get((storage, f"__substg1.0_{_DATA}"))
+            prose.item(f"{name} ({stream.size:,} bytes)" if stream else f"{name} (a message or an object)")
+    yield from prose.end()
+
+
+def _open(source: Path) -> CompoundFile:
+    with source.open("rb") as file:
+        data = file.read(_MAX_BYTES)
+    message = CompoundFile(data)
+    if ("__properties_version1.0",) not in message.streams:
+        raise NoText("the compound file holds no message", _KEPT)
+    return message
+
+
+def _text(message: CompoundFile, tag: str, storage: str = "") -> str:
+    """Return a text property, as Unicode or in a code page that is guessed, "" if there is none."""
+    path = (storage,) if storage else ()
+    wide = message.read(*path, f"__substg1.0_{tag}001F")
+    if wide:
+        return wide.decode("utf-16-le", "replace").rstrip("\0")
+    return decode(message.read(*path, f"__substg1.0_{tag}001E")).rstrip("\0")
+
+
+def _write_html(message: CompoundFile, prose: Prose) -> int:
+    """Write the body of a message that has it as HTML alone; return how many hidden elements were left out."""
+    markup = decode(message.read(f"__substg1.0_{_HTML}0102")) or _text(message, _HTML)
+    if not markup:
+        return 0
+    from fetchstash.handlers._html._whole import whole  # noqa: PLC0415 - brings the HTML parser
+
+    shown = whole(markup)
+    for piece in shown.parts:
+        prose.markdown(piece.text)
+    return shown.hidden
+
+
+def _attachments(message: CompoundFile) -> Iterator[tuple[str, str]]:
+    """Yield a name of its own and the storage of each attachment."""
+    storages = sorted({path[0] for path in message.streams if path[0].startswith("__attach_version1.0_#")})
+    taken: set[str] = set()
+    for place, storage in enumerate(storages, start=1):
+        name = next((text for tag in _FILE_NAMES if (text := _text(message, tag, storage))), f"attachment {place}")
+        own = f"{place} {name}" if name in taken else name
+        taken.add(own)
+        yield own, storage
+
+
+def _submitted(properties: bytes) -> str:
+    """Return when the message was sent: entries of 16 bytes follow a header of 32 ([MS-OXMSG], section 2.4)."""
+    for kind, tag, ticks in struct.iter_unpack("<HH4xQ", properties[32 : 32 + (len(properties) - 32) // 16 * 16]):
+        if tag == _SUBMITTED and kind == 0x0040:  # tenths of microseconds since 1601
+            try:
+                return (dt.datetime(1601, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=ticks // 10)).isoformat(" ", "seconds")
+            except OverflowError:
+                return ""
+    return ""
