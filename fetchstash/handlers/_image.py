@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fetchstash.errors import BadArgument, NoText
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, PartText, Picture, Render
+from fetchstash.handlers._media_mp4 import mp4
 from fetchstash.handlers._picture import bounded
 from fetchstash.ranges import Unit
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 # What the web serves; Pillow's other formats are rare, and some of them start other programs (EPS).
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "AVIF", "BMP", "TIFF", "ICO", "ICNS", "JPEG2000", "PPM", "TGA", "PCX")
+_AVIF_BRANDS = {b"avif", b"avis"}
 _LOSSY = {"JPEG", "WEBP", "AVIF", "JPEG2000"}
 # Exif 2.32, section 4.6.4 (0th IFD) and 4.6.5 (Exif IFD). The GPS IFD is left alone.
 _ORIENTATION, _EXIF_IFD = 0x0112, 0x8769
@@ -34,6 +36,8 @@ class ImageHandler:
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the header says it all
         """Return size and facts; there is no text. Raises NoText for what is no image that can be read."""
+        if heif := _heif_facts(source):
+            return heif
         from PIL import Image  # noqa: PLC0415 - a heavy import
 
         with _opened(source) as image:
@@ -64,6 +68,16 @@ class ImageHandler:
             photo = image.format in _LOSSY
             image.thumbnail((edge, edge), reducing_gap=2.0)
             return bounded(ImageOps.exif_transpose(image), limits.preview, photo=photo)
+
+
+def _heif_facts(source: Path) -> Extracted | None:
+    """Return the size of a picture of a phone (HEIC and its kin), whose container tells it though Pillow cannot decode it."""
+    with source.open("rb") as file:
+        head = file.read(12)
+        if head[4:8] != b"ftyp" or head[8:12] in _AVIF_BRANDS:
+            return None
+        facts = mp4(file, source.stat().st_size)
+    return Extracted(parts=None, width=facts.width, height=facts.height, structure_info="HEIF, not decoded here")
 
 
 @contextmanager

@@ -88,6 +88,18 @@ def test_frames_of_an_animation_are_counted_and_the_first_is_shown(save: Save) -
     assert image.convert("RGB").getpixel((5, 5)) == (255, 0, 0)
 
 
+def test_a_heic_picture_tells_its_size_undecoded(save: Save) -> None:
+    def box(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">L", len(data) + 8) + name + data
+
+    sizes = b"".join(box(b"ispe", struct.pack(">LLL", 0, *size)) for size in ((320, 240), (4_032, 3_024), (512, 512)))
+    source = save(box(b"ftyp", b"heic") + box(b"meta", bytes(4) + box(b"iprp", box(b"ipco", sizes))))
+    found = ImageHandler().extract(source, Hints(), ExtractLimits())
+    assert (found.width, found.height) == (4_032, 3_024)
+    with pytest.raises(NoText, match="of a format that is not known here"):
+        picture_of(source)
+
+
 def test_a_svg_is_text_and_not_taken() -> None:
     handler = ImageHandler()
     assert handler.can_handle("image", "image/png")
