@@ -106,6 +106,17 @@ def connect(path: Path) -> sqlite3.Connection:
     return db
 
 
+def settle(db: sqlite3.Connection) -> None:
+    """Commit anything, so that a commit which a killed process left half done is in force or can never be.
+
+    Such a commit may lie whole in the log and not be announced in the log's index: nobody sees it, until the next process that
+    opens the catalogue alone reads the log anew. Whoever is about to unlink files because no row names them has to overwrite it
+    first (https://sqlite.org/walformat.html, sections 2.2 and 4.4).
+    """
+    with transaction(db):
+        db.execute("INSERT OR REPLACE INTO setting VALUES ('settled', randomblob(8))")
+
+
 def checkpoint(db: sqlite3.Connection) -> None:
     """Move the log into the catalogue, as far as readers allow: it waits for none."""
     db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()

@@ -8,7 +8,7 @@ put   Both files are hashed and synced; then, under the lock, renamed, their fol
       then is the answer given.
 gc    Under the lock rows are deleted and committed, and then files unlinked. What a crash leaves between the two is a file
       without a row, which the next gc finds by listing the folders. As both happen under one lock, no put can claim a file that
-      is about to be unlinked.
+      is about to be unlinked; and before files are taken for strays the log is settled (_catalog.py).
 """
 
 import base64
@@ -26,7 +26,7 @@ from fetchstash.errors import ExpiredRef, NoText, StoreError, TooLarge, UnknownR
 from fetchstash.ranges import Ranges
 from fetchstash.store import _rows as rows, _steps
 from fetchstash.store._blobs import KINDS, Blob, Blobs
-from fetchstash.store._catalog import Catalog, transaction
+from fetchstash.store._catalog import Catalog, settle, transaction
 from fetchstash.store._clock import Clock
 from fetchstash.store._contract import DEFAULT_RUN, REF_PREFIX, Facts, Listing, Passage, Removed, StoreLimits
 from fetchstash.store._disk import Presence, sync_folder
@@ -107,6 +107,7 @@ class StoreFolder:
                         rows.insert(db, self._run, facts, ranges, raw_blob, text_blob, url)
                 except BaseException:
                     with contextlib.suppress(OSError, sqlite3.Error):  # what cannot be removed now, gc will find
+                        settle(db)
                         known = rows.known(db)
                         for blob in blobs:
                             if (blob.kind, blob.sha256) not in known:
@@ -214,6 +215,7 @@ class StoreFolder:
         with self._catalog.locked() as db:
             with transaction(db):
                 self._note_reads(db)
+            settle(db)
             gone = self._due(db)
             if not dry_run:
                 self._remove(db, [removed.artifact_ref for removed in gone], expired=True)

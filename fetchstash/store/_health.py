@@ -15,7 +15,7 @@ from anyio import CapacityLimiter
 from fetchstash.errors import BadArgument, Busy, FetchstashError
 from fetchstash.store import _rows as rows
 from fetchstash.store._blobs import Blob, Blobs, Kind
-from fetchstash.store._catalog import Catalog, transaction
+from fetchstash.store._catalog import Catalog, settle, transaction
 from fetchstash.store._contract import Finding, StoreLimits
 from fetchstash.store._disk import Presence, told
 from fetchstash.store._folder import refuse_foreign
@@ -222,6 +222,7 @@ class _Store:
 
     def _strays(self) -> Iterator[Ailment]:
         with self._catalog.locked() as db:
+            settle(db)
             known = rows.known(db)
             strays = [file for file in self._blobs.files() if file[:2] not in known]
         for kind, name, size in strays:
@@ -230,6 +231,7 @@ class _Store:
 
     def _discard(self, kind: Kind, name: str) -> None:
         with self._catalog.locked() as db:
+            settle(db)
             if (kind, name) not in rows.known(db):
                 self._blobs.remove(kind, name)
 

@@ -63,11 +63,11 @@ def hold_at(last: str, time_of_it: int) -> None:
 
 
 def announce_steps() -> None:
-    """Say which step is reached, and at ``committed`` and ``unlocked`` wait for a line on stdin."""
+    """Say which step is reached, and at some of them wait for a line on stdin."""
 
     def reached(step: str) -> None:
         say("reached", step)
-        if step in ("committed", "unlocked"):
+        if step in ("folders_synced", "committed", "unlocked"):
             sys.stdin.readline()
 
     _steps.reached = reached
@@ -157,6 +157,17 @@ async def deleter(folder: Path, ref: str) -> None:
     say("done")
 
 
+async def collector(folder: Path) -> None:
+    """Collect when told to, and stay."""
+    store = await open_store(StoreLimits(folder, run="kept"))
+    await store.list()
+    say("ready")
+    sys.stdin.readline()
+    await store.gc()
+    say("done")
+    await anyio.sleep_forever()
+
+
 async def putter(folder: Path, raw: str, text: str) -> None:
     """Put one artifact."""
     store = await open_store(StoreLimits(folder, run="kept"))
@@ -164,7 +175,14 @@ async def putter(folder: Path, raw: str, text: str) -> None:
     say("ack", facts.artifact_ref, hashlib.sha256(raw.encode()).hexdigest(), hashlib.sha256(text.encode()).hexdigest())
 
 
-CHILDREN: dict[str, Any] = {"writer": writer, "churner": churner, "reader": reader, "deleter": deleter, "putter": putter}
+CHILDREN: dict[str, Any] = {
+    "writer": writer,
+    "churner": churner,
+    "reader": reader,
+    "deleter": deleter,
+    "collector": collector,
+    "putter": putter,
+}
 
 
 # The parent.
@@ -251,7 +269,7 @@ async def verify(folder: Path, expected: dict[str, tuple[str, str]], tally: Tall
             tally.faults.append(f"lost: {ref}: it is not what was put")
     for run in ("kept", "churned"):
         other = await open_store(StoreLimits(folder, run=run))
-        for facts in (await other.list(limit=30)).facts:
+        for facts in (await other.list(limit=100_000)).facts:
             if await is_half(other, facts):
                 tally.faults.append(f"half: {facts.artifact_ref}")
         await other.gc()
@@ -289,7 +307,29 @@ def barrier_round(folder: Path, chance: random.Random, tally: Tally, role: str, 
     bystander.kill(tally, "bystander")
 
 
-def directed(folder: Path, tally: Tally, *, plant: bool) -> None:
+def directed_commit(folder: Path, tally: Tally) -> None:
+    """Kill a put inside its commit, when SQLite has written the log and not yet told the others, and collect then.
+
+    The moment cannot be held open from outside. It is made up: the shared index of the log (catalog.db-shm) is put back to what it
+    was before the commit. The next to open the store alone reads the log anew and finds the commit.
+    """
+    collector = Child(folder, "collector")
+    collector.wait_for("ready")
+    put = Child(folder, "putter", "another raw", "another text", announce=True)
+    put.wait_for("reached", "folders_synced")
+    index = folder / "catalog.db-shm"
+    before = index.read_bytes()
+    put.go_on()
+    put.wait_for("reached", "committed")
+    put.kill(tally, "putter in its commit")
+    with index.open("r+b") as file:
+        file.write(before)
+    collector.go_on()
+    collector.wait_for("done")
+    collector.kill(tally, "collector")
+
+
+def directed_unlink(folder: Path, tally: Tally, *, plant: bool) -> None:
     """Hold a delete open between its commit and its unlink, while somebody else puts the same bytes."""
     first = Child(folder, "putter", "the raw", "the text")
     ref = first.wait_for("ack")[1]
@@ -304,12 +344,16 @@ def directed(folder: Path, tally: Tally, *, plant: bool) -> None:
     second = Child(folder, "putter", "the raw", "the text", announce=True)
     second.wait_for("reached", "measured")
     if plant:  # the lock is free: the put goes through between
+        second.wait_for("reached", "folders_synced")
+        second.go_on()
         second.wait_for("reached", "committed")
         second.go_on()
         take_in(second.wait_for("ack"), tally)
     deleter.go_on()
     deleter.wait_for("done")
     if not plant:  # the put had to wait
+        second.wait_for("reached", "folders_synced")
+        second.go_on()
         second.wait_for("reached", "committed")
         second.go_on()
         take_in(second.wait_for("ack"), tally)
@@ -354,7 +398,8 @@ def main() -> int:
     chance = dice(args.seed)
     began = time.monotonic()
     with checked(tally) as folder:
-        directed(folder, tally, plant=args.plant)
+        directed_unlink(folder, tally, plant=args.plant)
+        directed_commit(folder, tally)
     barriers = [("writer", step) for step in PUT_STEPS] + [("churner", step) for step in (*GC_STEPS, *PUT_STEPS)]
     while tally.kills.total() < args.kills and not args.plant:
         with checked(tally) as folder:
