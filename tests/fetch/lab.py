@@ -37,8 +37,9 @@ def why_no_lab() -> str:
     """Return why there can be no lab here, or ""."""
     if sys.platform != "linux" or not shutil.which("unshare") or not shutil.which("ip"):
         return "network namespaces need Linux with unshare and ip"
-    tried = subprocess.run([*_NAMESPACE, "ip", "link", "set", "lo", "up"], capture_output=True, text=True, check=False)
-    return tried.stderr.strip() or f"exit {tried.returncode}" if tried.returncode else ""
+    attempt = "ip link set lo up && ip route add local 0.0.0.0/0 dev lo && mount --bind /dev/null /etc/hosts"
+    tried = subprocess.run([*_NAMESPACE, "sh", "-c", attempt], capture_output=True, text=True, check=False)
+    return (tried.stderr.strip() or f"exit {tried.returncode}") if tried.returncode else ""
 
 
 def run_lab(rows: Iterable[Row], python: str = sys.executable) -> list[Row]:
@@ -141,8 +142,9 @@ def inside() -> None:
     import anyio
 
     rows: list[Row] = json.loads(Path(sys.argv[1]).read_text())
-    for route in _ROUTES:
-        subprocess.run(route, check=True)
+    own = [("ip", "address", "add", address, "dev", "lo") for row in rows for address in row.get("own", ())]
+    for command in (*_ROUTES, *own):
+        subprocess.run(command, check=True)
     folder = Path(sys.argv[1]).parent
     names: dict[str, list[str]] = {}
     for row in rows:
@@ -152,14 +154,9 @@ def inside() -> None:
     (folder / "hosts").write_text("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n")
     for name in ("resolv.conf", "hosts"):
         subprocess.run(["mount", "--bind", str(folder / name), str(Path("/etc", name).resolve())], check=True)
-    command = [
-        sys.executable,
-        "-P",
-        str(Path(__file__).with_name("lab_servers.py")),
-        str(folder / "names.json"),
-        str(folder / "ca.pem"),
-    ]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as servers:
+    program = str(Path(__file__).with_name("lab_servers.py"))
+    servers_command = [sys.executable, "-P", program, str(folder / "names.json"), str(folder / "ca.pem")]
+    with subprocess.Popen(servers_command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as servers:
         assert servers.stdout is not None
         assert servers.stdout.readline() == "ready\n"
         os.environ["SSL_CERT_FILE"] = str(folder / "ca.pem")

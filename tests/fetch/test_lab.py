@@ -68,6 +68,20 @@ def test_the_lab_sees_a_guard_that_lets_everything_through() -> None:
     assert leaks(result) == ["10.0.0.1 80"]
 
 
+def test_the_machine_s_own_addresses_and_neighbours_are_refused_however_public_they_are() -> None:
+    rows = [
+        row("http://44.1.2.3/", "block", own=["44.1.2.3/24", "2606:4700:44::3/64"]),
+        row("http://44.1.2.99/", "block"),
+        row("http://[2606:4700:44::3]/", "block"),
+        row("http://[2606:4700:44::99]/", "block"),
+        row("http://44.1.3.1/", "allow"),
+        row("http://[2606:4700:45::1]/", "allow"),
+    ]
+    results = run_lab(rows)
+    assert [bool(result["dialled"]) for result in results] == [False, False, False, False, True, True]
+    assert [bool(result["fetched"]) for result in results] == [False, False, False, False, True, True]
+
+
 def test_a_proxy_is_asked_for_the_vetted_address_and_for_nothing_else() -> None:
     proxy = {"proxy": "http://joe:s3cret@10.9.9.9:3128"}
     good, inside = run_lab(
