@@ -162,8 +162,9 @@ class Extraction:
     """What came back from the worker, in the server's process. ``text`` is a file of UTF-8 that now belongs to the caller.
 
     ``chars``, ``lines`` and ``tokens`` (o200k; ``tokens_exact``: counted, else estimated) are those of the text as it stands in the
-    file, cleaned. ``hidden_removed`` counts hidden elements and characters that were taken out. ``error`` is why there is no or not
-    all text ("" if none); ``truncated``: a limit or a crash cut it.
+    file, cleaned. ``media_type`` is a better name than the decision's ("" if there is none). ``hidden_removed`` counts hidden
+    elements and characters that were taken out. ``error`` is why there is no or not all text ("" if none); ``truncated``: a limit
+    or a crash cut it.
     """
 
     text: Path | None

@@ -62,6 +62,9 @@ def _describe(extracted: Extracted, text: str, limits: ExtractLimits) -> bool:
     except RecursionError:
         extracted.structure_info = "nested more than a thousand deep"
         return True
+    except MemoryError:
+        extracted.structure_info = "too large for its shape"
+        return True
     extracted.structure_info = _json_shape.summary(value)
     extracted.preview = _json_shape.preview(value, limits.preview)
     return True

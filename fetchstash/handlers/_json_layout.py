@@ -19,6 +19,9 @@ _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _WHITE_SPACE = re.compile(rf'((?:{_STRING}|[^\s"]++|[ ](?=[^\s\]}}]))++|")|\s++', re.DOTALL)
 _KEY = re.compile(rf"\s*({_STRING})\s*(:\s?)\s*", re.DOTALL)
 _SCALAR = re.compile(rf'{_STRING}|[^\s\[\]{{}},:"]++', re.DOTALL)
+# Long arrays hold numbers more often than anything else: a run of them is one step.
+_NUMBERS = re.compile(r'(?:[^\s\[\]{},:"]++,[ ]?){2,}+')
+_RUN_CHARS = 65_536
 _AFTER = re.compile(r"\s*([,\]}]?)\s*")
 _BRACKET = re.compile(rf'{_STRING}|["\[\]{{}}]', re.DOTALL)
 
@@ -64,6 +67,9 @@ def lay_out(text: str, keys: list[tuple[str, int]] | None = None) -> Iterator[st
                 keys.append((key[1], written + len(lines) + 1))
             prefix += key[1] + (key[2] if key[2] == ": " else ": ")
             start = key.end()
+        elif closers and (run := _NUMBERS.match(text, at, at + _RUN_CHARS)):
+            lines += [f"{prefix}{number.strip()}," for number in run[0].split(",")[:-1]]
+            at = start = run.end()
         end = _end_of_small(text, start)
         if end:
             at = _close(text, end, prefix + text[start:end], lines, closers)

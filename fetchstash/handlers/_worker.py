@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable
@@ -23,6 +24,9 @@ ENVIRONMENT = (
     "PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMP",
     "TMPDIR",
 )  # fmt: skip
+
+# A host without a console would see one open for each worker on Windows.
+NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
 
 OnReport = Callable[[dict[str, Any]], None]
 
@@ -48,7 +52,9 @@ class Worker:
         """Start a process and wait until it is ready. Raises Internal."""
         environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
         try:
-            process = await asyncio.create_subprocess_exec(*COMMAND, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment)
+            process = await asyncio.create_subprocess_exec(
+                *COMMAND, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment, creationflags=NO_WINDOW
+            )
         except OSError as error:
             raise Internal("A worker process could not be started.", "Free memory or processes, and try again.") from error
         worker = cls(process)

@@ -39,15 +39,16 @@ class WorkerPool:
 
     async def extract(self, source: Path, decision: Decision, hints: Hints, folder: Path) -> Extraction:
         """Read ``source``; the text goes to a new 0600 file in ``folder``. Raises Busy or Internal (see Extractor)."""
-        text = await asyncio.to_thread(_new_file, folder)
+        text = _new_file(folder)
+        kept = False
         try:
             extraction = await self._extract(source, decision, hints, text)
-        except BaseException:
-            text.unlink(missing_ok=True)
-            raise
-        if extraction.text is None:
-            text.unlink(missing_ok=True)
-        return extraction
+            kept = extraction.text is not None
+            return extraction
+        finally:
+            if not kept:
+                with contextlib.suppress(OSError):  # Windows keeps a file that a dying worker has open
+                    text.unlink()
 
     async def part(
         self,
@@ -170,6 +171,7 @@ def _no_report(_frame: dict[str, Any]) -> None:
 
 
 def _new_file(folder: Path) -> Path:
+    # On the loop on purpose: a thread would finish behind the back of a task that is cancelled, and leave the file.
     fd, name = tempfile.mkstemp(prefix="text-", dir=folder)  # 0600
     os.close(fd)
     return Path(name)
