@@ -1,4 +1,4 @@
-"""The members of archives: zip by its directory, tar as a stream, the one member of a compressed file. All sizes are bounded."""
+"""The members of archives: zip and 7z by directory, tar as a stream, the one member of a compressed file. All sizes are bounded."""
 
 import bz2
 import gzip
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from fetchstash.errors import NoText
+from fetchstash.handlers._seven_zip import MAGIC as SEVEN_ZIP, seven_zip
 from fetchstash.handlers._zip import Entry, Zip, is_unsafe
 
 # What a tar or a compressed file may unpack to while it is listed, and what one member that is read may.
@@ -59,6 +60,10 @@ def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
         head = file.read(512)
         if head.startswith((b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")) or _is_zip_at_end(file):
             yield from _zip_members(source)
+            return
+        if head.startswith(SEVEN_ZIP):
+            for name, size, is_folder in seven_zip(source):
+                yield Member(name + "/" * is_folder, size, "members of 7z archives are listed alone"), iter(())
             return
         file.seek(0)
         unpacked = _unpacked(file, head)
