@@ -13,7 +13,7 @@ from typing import Any
 from fetchstash.client._classes import class_of, critical_messages
 from fetchstash.client._events import OnEvent, emit
 from fetchstash.client._formats import Format, Message, Part, Place, parts, replace_values, user_text
-from fetchstash.client._merge import find_run, merge_of, message_hash
+from fetchstash.client._merge import find_run, merge_of, merged_text, message_hash
 from fetchstash.client._pairing import Unit, pair, units
 from fetchstash.client._policy import Merge, Policy, State, content_hash
 from fetchstash.client._protect import untouchable
@@ -28,8 +28,8 @@ LANDING = 0.45
 SHORT_ON_TIME_SECONDS = 10
 """With less time left than this only what must be done is done."""
 
-WORTH_MERGING_TOKENS = 400
-"""What a merged text may cost itself, at the most."""
+REF_TOKENS = 40
+"""What the reference of a merged text costs, and the frame of its message."""
 
 SMALLEST_CHARS = {"call": 300, "result": 600, "text": 600}
 """A content that is shorter costs less than the stub that would stand for it, or hardly more."""
@@ -249,7 +249,8 @@ class _Work:
             return
         start, end = run[0].start, run[-1].end
         inside = [part for part in self.found if start <= part.message < end]
-        if sum(self.count_value(self.changes.get(part.place, part.value)) for part in inside) < WORTH_MERGING_TOKENS:
+        costs = sum(self.count_value(self.changes.get(part.place, part.value)) for part in inside)
+        if self.count_value(merged_text(end - start, inside, "")) + REF_TOKENS >= costs:
             return
         merge = merge_of(self.messages[start:end], inside, self.policy.offload)
         self.state.merges.append(merge)

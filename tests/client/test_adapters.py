@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.client import Recovery
+from fetchstash.client import CompactionConfig, HistoryCompactor, Recovery
 from tests.client.conversations import Turn, render
 from tests.client.fakes import prose
 from tests.client.loopback import Loopback
@@ -337,6 +337,22 @@ async def test_an_overflow_that_anthropic_sends_inside_a_stream_is_cured_before_
     with Loopback("early") as provider, pytest.raises(Exception, match="too long"):
         await run(provider.url, HISTORY, Recovery())
     assert len(provider.bodies) == 2
+
+
+async def test_a_pydantic_ai_agent_sends_a_history_that_was_compacted_first() -> None:
+    if not installed("pydantic_ai"):
+        pytest.skip("pydantic_ai is not installed here: scripts/adapters runs this in an environment that has it")
+    ai, capabilities = importlib.import_module("pydantic_ai"), importlib.import_module("pydantic_ai.capabilities")
+    model = _pydantic_agent("http://127.0.0.1:1", Recovery()).model
+    processor = HistoryCompactor(CompactionConfig(max_tokens=1_000, target_tokens=800)).create_history_processor()
+    with Loopback("good") as provider:
+        model.client.base_url = f"{provider.url}/v1"
+        agent = ai.Agent(model, capabilities=[capabilities.ProcessHistory(processor)])
+        answer = await agent.run("Go on.", message_history=_pydantic_history(HISTORY))
+    assert answer.output == "Hello."
+    assert len(provider.bodies) == 1
+    assert "overflow_fallback" in json.dumps(provider.bodies[0])
+    assert provider.sizes[0] < 3_000
 
 
 EXAMPLES = {
