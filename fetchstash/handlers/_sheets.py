@@ -29,6 +29,9 @@ _PREVIEW_CHARS = 1_000
 _SHEET_PART = re.compile(r"xl/worksheets/[^/]+\.xml")
 _CELL = re.compile(rb'<(?:\w+:)?c\b[^>]{0,200}?\br="([A-Z]{1,3})(\d{1,7})"')
 _CELL_OVERLAP = 256
+# A line feed within a cell, as in the tables of CSV files: a row stays on its line.
+_LINE_FEED = "⏎"
+_BREAK = re.compile(r"\r\n|\r|\n")
 _KEPT = "Its bytes are kept."
 
 Cell = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
@@ -139,7 +142,7 @@ def _column_name(index: int) -> str:
 def _text(cell: Cell) -> str:
     """Return a cell on one line: whole numbers without a point, dates as ISO 8601, midnight left out."""
     if isinstance(cell, str):
-        return " ".join(cell.split()) if "\n" in cell or "\t" in cell or "\r" in cell else cell
+        return _BREAK.sub(_LINE_FEED, cell).replace("\t", " ") if "\n" in cell or "\t" in cell or "\r" in cell else cell
     if isinstance(cell, bool):
         return str(cell).upper()
     if isinstance(cell, float):

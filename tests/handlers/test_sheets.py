@@ -90,7 +90,7 @@ def test_each_sheet_is_a_table_of_one_row_a_line(save: Save, xlsx: Workbook) -> 
         (number("A2", 46143.5, 1), "2026-05-01T12:00:00"),
         ('<c r="A2" t="b"><v>1</v></c>', "TRUE"),
         ('<c r="A2"><f>1+1</f><v>2</v></c>', "2"),
-        (text("A2", "two\nlines\tand a tab"), "two lines and a tab"),
+        (text("A2", "two\nlines\tand a tab"), "two⏎lines and a tab"),
     ],
     ids=["whole", "fraction", "huge", "day", "time", "truth", "formula", "line end"],
 )
