@@ -24,8 +24,10 @@ CASES = {
     "RSS": (
         "application/rss+xml",
         RSS,
-        "Gate news — What the wardens do.\n\n"
-        "- [Gate & key](https://example.org/1) · Mon, 02 Nov 2026 08:00:00 GMT · A. Warden\n  It opened .\n- Closed\n",
+        (
+            "Gate news — What the wardens do.\n\n"
+            "- [Gate & key](https://example.org/1) · Mon, 02 Nov 2026 08:00:00 GMT · A. Warden\n  It opened .\n- Closed\n"
+        ),
         "RSS feed of 2 entries",
     ),
     "Atom": (

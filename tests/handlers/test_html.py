@@ -47,7 +47,10 @@ FRAGMENTS = {
         '<p>See <a href="../tools/key.html#x">the key</a>.</p>',
         "See [the key](https://example.org/tools/key.html#x).",
     ),
-    "a link to the same page is text": ('<p>See <a href="#top">the top</a>.</p>', "See the top."),
+    "a link to the same page stays short": ('<p>See <a href="page.html#top">the top</a>.</p>', "See [the top](#top)."),
+    "a heading that links to itself is text": ('<h2><a href="#low">Low <i>gate</i></a></h2>', "## Low gate"),
+    "a heading in a list is no item": ("<ol><li><h3>First</h3><p>Do it.</p></li></ol>", "### First\n\nDo it."),
+    "linked code is one link": ('<p><code><a href="/k">key()</a></code></p>', "[`key()`](https://example.org/k)"),
     "a script link is text": ('<p>See <a href="javascript:alert(1)">this</a>.</p>', "See this."),
     "parentheses in an address stay balanced": (
         '<p><a href="https://example.org/Gate_(lock)">gate</a></p>',

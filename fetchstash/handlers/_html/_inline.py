@@ -15,6 +15,7 @@ _GUTTER = re.compile(r"(?:^|[-_ ])(?:linenos?|line-?numbers?(?:-rows)?|lineno-co
 _LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight|sourceCode|brush:?|src)[-: ]\s*([\w+#.-]+)")
 _NO_LANGUAGE = names("none default text plain plaintext source notranslate nohighlight code auto")
 _WEB = ("http://", "https://")
+_NO_ADDRESS = names("javascript vbscript data blob about")
 
 
 class Inline:
@@ -42,7 +43,7 @@ class Inline:
         return f"[{text}]({address})" if address and text else text
 
     def absolute(self, href: str) -> str:
-        """Return the address that a link leads to, "" for a place on the same page, a script or data."""
+        """Return the address that a link leads to: "#name" for a place on the same page, "" for a script or data."""
         known = self._known.get(href)
         if known is None:
             known = self._known[href] = self._resolve(href)
@@ -54,17 +55,20 @@ class Inline:
 
     def _resolve(self, href: str) -> str:
         href = "".join(href.split()) if "\n" in href else href.strip()
-        if not href or href.startswith("#"):
+        if not href.strip("#"):
             return ""
+        if href.startswith("#"):
+            return _escape(href)
         if not href.startswith(_WEB):
             try:
                 href = urljoin(self._base, href)
             except ValueError:
                 return ""
             scheme, colon, _ = href.partition(":")
-            if colon and scheme.lower() not in {"http", "https", "ftp", "mailto", "tel"} and "/" not in scheme:
+            if colon and scheme.lower() in _NO_ADDRESS:
                 return ""
-        return "" if "#" in href and href.partition("#")[0] == self._page else _escape(href)
+        page, mark, place = href.partition("#")
+        return _escape(f"#{place}" if mark and page == self._page else href)
 
     def _write(self, nodes: list[Node], out: list[str], emphasis: bool) -> None:
         for node in nodes:
@@ -112,7 +116,11 @@ class Inline:
             )
 
     def _write_code(self, node: Element, out: list[str]) -> None:
-        if any(one.tag == "a" and one.attributes.get("href") for one in node.descendants()):
+        links = [one for one in node.descendants() if one.tag == "a" and one.attributes.get("href")]
+        if len(links) == 1 and links[0].text() == node.text():
+            out.append(self.link(f"`{node.text()}`", links[0].attributes["href"]))
+            return
+        if links:
             self._write(node.children, out, emphasis=False)
             return
         text = node.text()

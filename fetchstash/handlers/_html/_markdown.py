@@ -1,15 +1,18 @@
 """Blocks as Markdown, one record a line: a paragraph, an item, a table's row, a line of code."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from fetchstash.handlers._contract import Part
-from fetchstash.handlers._html._blocks import CODE, HEADING, TABLE, Block
+from fetchstash.handlers._html._blocks import CODE, HEADING, PARAGRAPH, TABLE, Block
 from fetchstash.handlers._html._inline import Inline, code_block
 from fetchstash.handlers._html._tables import caption, rows
 from fetchstash.handlers._html._tree import Element
 from fetchstash.ranges import Heading
 
 PART_CHARS = 65_536
+_PERMALINK_SIGNS = " #\u00b6\u00a7\U0001f517"  # number sign, pilcrow, section sign, link symbol
+_LINK_TO_ITSELF = re.compile(r"\[([^\[\]]*)\]\(#[^()]*\)")
 MAX_INDENT = 8
 """Containers that are shown by indentation; what is nested deeper stands as deep as these."""
 MAX_COLSPAN = 8
@@ -29,7 +32,7 @@ def parts(blocks: Iterable[Block], inline: Inline) -> Iterator[Part]:
         first, rest = marks.prefixes(block)
         for number, line in enumerate(_lines(block, inline)):
             if number == 0 and block.kind == HEADING:
-                headings.append(Heading(line.lstrip("# "), block.level, "lines", len(lines) + 1))
+                headings.append(Heading(block.words.rstrip(_PERMALINK_SIGNS) or block.words, block.level, "lines", len(lines) + 1))
             lines.append(f"{first if number == 0 else rest}{line}".rstrip())
             size += len(lines[-1]) + 1
             if size >= PART_CHARS:
@@ -46,7 +49,7 @@ def _lines(block: Block, inline: Inline) -> Iterator[str]:
     elif block.kind == TABLE:
         yield from _table(block.parent, inline)
     elif block.kind == HEADING:
-        text = inline.text(block.nodes, breaks=" ", emphasis=False) or block.words
+        text = _LINK_TO_ITSELF.sub(r"\1", inline.text(block.nodes, breaks=" ", emphasis=False)) or block.words
         yield f"{'#' * block.level} {inline.link(text, block.link) if block.link else text}"
     else:
         text = inline.text(block.nodes)
@@ -74,13 +77,18 @@ class _Marks:
 
     def __init__(self) -> None:
         self._started: set[Element] = set()
+        self._unmarked: set[Element] = set()
         self._numbers: dict[Element, int] = {}
 
     def prefixes(self, block: Block) -> tuple[str, str]:
         """Return what stands before the first line of a block, and before its others."""
+        if block.kind == HEADING:  # a section of the page rather than an item of a list
+            self._unmarked.update(one for one in block.containers if one.tag != "blockquote")
+        elif block.kind != PARAGRAPH:  # a fence or a table's row must begin its line
+            self._unmarked.update(one for one in block.containers if one.tag in {"li", "dt"} and one not in self._started)
         first: list[str] = []
         rest: list[str] = []
-        for container in block.containers[-MAX_INDENT:]:
+        for container in [one for one in block.containers if one not in self._unmarked][-MAX_INDENT:]:
             if container.tag == "blockquote":
                 mark = indent = "> "
             elif container.tag == "dd":
