@@ -6,6 +6,7 @@ one lock of ours, and SQLite's own automatic checkpoint is off. Readers need no 
 """
 
 import contextlib
+import os
 import sqlite3
 from collections.abc import Generator
 from pathlib import Path
@@ -16,6 +17,7 @@ from fetchstash.store._disk import locked, private_file
 from fetchstash.store._schema import STEPS, migrate, version
 
 CHECKPOINT_BYTES = 4 * 2**20
+RESERVE_BYTES = 512 * 2**10
 
 
 class Catalog:
@@ -24,6 +26,7 @@ class Catalog:
     def __init__(self, path: Path, lock: Path) -> None:
         self._path = path
         self._lock = lock
+        self._reserve = path.with_name("reserve")
         self._wal = path.with_name(path.name + "-wal")
         self._idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
 
@@ -38,6 +41,7 @@ class Catalog:
             private_file(self._path)
             with self._connection() as db, transaction(db):
                 migrate(db)
+            self._fill_reserve()
 
     @contextlib.contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
@@ -50,13 +54,31 @@ class Catalog:
                 db.execute("ROLLBACK")
 
     @contextlib.contextmanager
-    def locked(self) -> Generator[sqlite3.Connection]:
-        """Hold the store's lock and lend a connection, for write transactions and for the files that go with them."""
+    def locked(self, *, make_room: bool = False) -> Generator[sqlite3.Connection]:
+        """Hold the store's lock and lend a connection, for write transactions and for the files that go with them.
+
+        ``make_room``: what is done will free disk space, and may use the reserve for it.
+        """
         with locked(self._lock):
             _steps.reached("locked")
-            with self._connection() as db:
-                yield db
+            with self._connection() as db, self._reserve_open() if make_room else contextlib.nullcontext():
                 self._checkpoint(db)
+                yield db
+
+    @contextlib.contextmanager
+    def _reserve_open(self) -> Generator[None]:
+        """Give up the reserve meanwhile: even to delete something SQLite must write, which a full disk would not let it."""
+        with contextlib.suppress(OSError):
+            os.truncate(self._reserve, 0)
+        try:
+            yield
+        finally:
+            self._fill_reserve()
+
+    def _fill_reserve(self) -> None:
+        with contextlib.suppress(OSError):
+            private_file(self._reserve)
+            self._reserve.write_bytes(bytes(RESERVE_BYTES))
 
     def close(self) -> None:
         """Close all connections. SQLite checkpoints when the last one closes, so this too needs the lock."""
@@ -84,7 +106,7 @@ class Catalog:
         self._idle.put(db)
 
     def _checkpoint(self, db: sqlite3.Connection) -> None:
-        """Move the log into the catalogue when it has grown; if that fails, what was committed is in the log all the same."""
+        """Move a log that has grown into the catalogue; if that fails, what was committed is in the log all the same."""
         with contextlib.suppress(FileNotFoundError, sqlite3.Error):
             if self._wal.stat().st_size > CHECKPOINT_BYTES:
                 checkpoint(db)

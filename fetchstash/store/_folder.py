@@ -3,6 +3,7 @@
     catalog.db      what there is (_schema.py)          raw, text   the blobs (_blobs.py)
     lock            held for every change               spool       files on their way in
     in-use          held by whoever has it open         search.db   the words of large runs (_index.py)
+    reserve         given up to delete on a full disk
 
 put   Both files are hashed and synced; then, under the lock, renamed, their folders synced, the row inserted and committed. Only
       then is the answer given.
@@ -38,7 +39,7 @@ from fetchstash.store._text import StoredText
 INDEX_BYTES = 8 * 2**20
 """A run with more text than that is searched by an index, any other by reading all of it, in well under a second."""
 
-_OWN_NAMES = {"catalog.db", "in-use", "lock", "raw", "search-lock", "search.db", "spool", "text"}
+_OWN_NAMES = {"catalog.db", "in-use", "lock", "raw", "reserve", "search-lock", "search.db", "spool", "text"}
 _OWN_FACTS = (
     "artifact_ref", "path", "size_bytes", "sha256", "created_at", "expires_at", "pinned",
     "extracted_chars", "text_bytes", "text_lines",
@@ -107,11 +108,7 @@ class StoreFolder:
                         rows.insert(db, self._run, facts, ranges, raw_blob, text_blob, url)
                 except BaseException:
                     with contextlib.suppress(OSError, sqlite3.Error):  # what cannot be removed now, gc will find
-                        settle(db)
-                        known = rows.known(db)
-                        for blob in blobs:
-                            if (blob.kind, blob.sha256) not in known:
-                                self._blobs.remove(blob.kind, blob.sha256)
+                        self._withdraw(db, blobs)
                     raise
                 with contextlib.suppress(OSError, sqlite3.Error):  # the artifact is safe; gc will tell what is wrong
                     self._retain(db)
@@ -206,13 +203,13 @@ class StoreFolder:
 
     def delete(self, ref: str) -> None:
         """Forget an artifact."""
-        with self._catalog.locked() as db:
+        with self._catalog.locked(make_room=True) as db:
             row = rows.find(db, ref, self._run)
             self._remove(db, [row.facts.artifact_ref], expired=False)
 
     def gc(self, *, dry_run: bool) -> tuple[Removed, ...]:
         """Apply retention, then remove files that no artifact names."""
-        with self._catalog.locked() as db:
+        with self._catalog.locked(make_room=True) as db:
             with transaction(db):
                 self._note_reads(db)
             settle(db)
@@ -272,6 +269,18 @@ class StoreFolder:
             text_lines=index.lines if index else None,
             pinned=False,
         )
+
+    def _withdraw(self, db: sqlite3.Connection, blobs: Iterable[Blob]) -> None:
+        """Unlink what a failed put has renamed, unless an artifact names it."""
+        try:
+            settle(db)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_FULL":  # a full disk took no whole commit; anything else may have
+                raise
+        known = rows.known(db)
+        for blob in blobs:
+            if (blob.kind, blob.sha256) not in known:
+                self._blobs.remove(blob.kind, blob.sha256)
 
     def _facts(self, row: rows.Row) -> Facts:
         path = self._blobs.path("text", row.text) if row.text else self._blobs.path("raw", row.raw)
