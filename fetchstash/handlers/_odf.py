@@ -34,11 +34,12 @@ class OdfHandler:
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the package says it all
         """Read ``source``. What cannot be read raises NoText when the parts are read."""
         found = Extracted(parts=None)
-        found.parts = _read(source, found)
+        found.parts = read(source, found)
         return found
 
 
-def _read(source: Path, found: Extracted) -> Iterator[Part]:
+def read(source: Path, found: Extracted) -> Iterator[Part]:
+    """Yield the parts of an OpenDocument file of any kind, and write what it says of itself into ``found``. Raises NoText."""
     with Zip(source) as container:
         entries = container.find(["content.xml", "meta.xml", "META-INF/manifest.xml"])
         if "META-INF/manifest.xml" in entries:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.errors import NoText
+from fetchstash.handlers import _odf
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._zip import Entry, Zip
 from fetchstash.ranges import Heading
@@ -69,9 +70,15 @@ class _Glimpse:
 
 
 def _read(source: Path, limits: PreviewLimits, found: Extracted) -> Iterator[Part]:
-    from python_calamine import SheetVisibleEnum  # noqa: PLC0415 - an extra
+    from python_calamine import CalamineError, SheetVisibleEnum  # noqa: PLC0415 - an extra
 
-    workbook = _open(source)
+    try:
+        workbook = _open(source)
+    except CalamineError:
+        if not _is_opendocument(source):
+            raise NoText("the spreadsheet is damaged, cut short or encrypted", _KEPT) from None
+        yield from _odf.read(source, found)  # calamine takes no white space between cells; its tables are Markdown then
+        return
     try:
         sheets = workbook.sheets_metadata
         found.sheets = len(sheets)
@@ -79,6 +86,8 @@ def _read(source: Path, limits: PreviewLimits, found: Extracted) -> Iterator[Par
         for number, sheet in enumerate(sheets):
             state = "" if sheet.visible == SheetVisibleEnum.Visible else ", hidden"
             yield from _read_sheet(workbook.get_sheet_by_index(number), state, limits, glimpses)
+    except CalamineError:
+        raise NoText("a sheet of it is damaged: what follows is missing", _KEPT) from None
     finally:
         workbook.close()
     if not any(glimpse.rows for glimpse in glimpses) and not any(glimpse.header for glimpse in glimpses):
@@ -90,7 +99,8 @@ def _read(source: Path, limits: PreviewLimits, found: Extracted) -> Iterator[Par
 
 
 def _open(source: Path) -> "CalamineWorkbook":
-    from python_calamine import CalamineError, CalamineWorkbook, PasswordError  # noqa: PLC0415 - an extra
+    """Open a workbook. Raises NoText for one that is known not to open, CalamineError for the rest."""
+    from python_calamine import CalamineWorkbook, PasswordError  # noqa: PLC0415 - an extra
 
     if not source.stat().st_size:
         raise NoText("the file is empty", "Fetch it again.")
@@ -99,8 +109,11 @@ def _open(source: Path) -> "CalamineWorkbook":
         return CalamineWorkbook.from_path(source)  # pyright: ignore[reportUnknownMemberType] - a bare PathLike in its stub
     except PasswordError:
         raise NoText("the spreadsheet is encrypted and opens only with its password", _KEPT) from None
-    except (CalamineError, OSError):
-        raise NoText("the spreadsheet is damaged, cut short or encrypted", _KEPT) from None
+
+
+def _is_opendocument(source: Path) -> bool:
+    with source.open("rb") as file:
+        return b"application/vnd.oasis.opendocument." in file.read(256)
 
 
 def _read_sheet(sheet: "CalamineSheet", state: str, limits: PreviewLimits, glimpses: list[_Glimpse]) -> Iterator[Part]:

@@ -1,5 +1,7 @@
 """Spreadsheets: each sheet a table of one row a line, values as they read, far cells refused before they are held."""
 
+import io
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -150,6 +152,16 @@ def test_an_opendocument_spreadsheet_is_read(read: Read, pack: Pack) -> None:
         }
     )
     assert read(SheetsHandler(), data)[1] == "## Data (A1:B1)\nName\t7\n\n"
+
+
+def test_an_opendocument_spreadsheet_with_white_space_between_cells_is_read_as_markdown(read: Read) -> None:
+    cells = "".join(f"<table:table-cell>\n  <text:p>{text}</text:p>\n</table:table-cell>\n" for text in ("Name", "Age"))
+    content = f"<o>\n<table:table>\n<table:table-row>\n{cells}</table:table-row>\n</table:table>\n</o>"
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as container:
+        container.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        container.writestr("content.xml", content)
+    assert read(SheetsHandler(), out.getvalue())[1] == "| Name | Age |\n| --- | --- |\n\n"
 
 
 @pytest.mark.parametrize(
