@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 WIDTH = 160
 # Deeper levels are not indented further: a million brackets would become a square of blanks.
-_MAX_INDENT = 40
+_MAX_INDENT = 20
 _BATCH_LINES = 4_096
 # What is nested deeper goes over several lines, be it ever so short: only hostile files are, and looking ahead costs time.
 _MAX_DEPTH_ON_A_LINE = 16

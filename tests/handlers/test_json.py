@@ -61,7 +61,7 @@ def test_numbers_and_strings_keep_their_spelling() -> None:
 @pytest.mark.parametrize("depth", [1_000, 100_000])
 def test_deep_nesting_costs_no_stack_and_no_square_of_blanks(depth: int) -> None:
     laid_out = "".join(lay_out("[" * depth + "]" * depth))
-    assert len(laid_out) < depth * 2 * 45
+    assert len(laid_out) < depth * 2 * 25
 
 
 def test_a_document_of_short_lines_is_kept_as_it_is(read: Read) -> None:
