@@ -13,6 +13,9 @@ SizeUnit = Literal["tokens", "bytes"]
 MESSAGE_TOKENS = 4
 """What a message costs besides its content, in the chat templates that are documented (OpenAI cookbook, counting tokens)."""
 
+CALL_TOKENS = 12
+"""What a call or a result costs besides its content: the tool's name, the id, and the markers around them. Rather too much."""
+
 PICTURE_TOKENS = 1_600
 """What a picture costs at the most in the current models' vision documents; its base64 is no text that is charged for."""
 
@@ -57,8 +60,9 @@ def sample_text(text: str) -> int:
 
 
 def total(messages: Sequence[Message], found: Sequence[Part], size: Callable[[Part], int]) -> int:
-    """Return the tokens of a request: of all its parts, and of what frames each message."""
-    return sum(size(part) for part in found) + MESSAGE_TOKENS * len(messages)
+    """Return the tokens of a request: of all its parts, and of what frames each message and each call."""
+    calls = sum(part.kind in {"call", "result"} for part in found)
+    return sum(size(part) for part in found) + MESSAGE_TOKENS * len(messages) + CALL_TOKENS * calls
 
 
 def measure(messages: Sequence[Message], format: Format, unit: SizeUnit) -> int:
