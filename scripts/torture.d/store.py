@@ -197,6 +197,10 @@ class Tally:
     faults: list[str] = field(default_factory=list[str])
 
 
+RUNNING: list[subprocess.Popen[bytes]] = []
+"""What was started for the folder at hand: none of it may outlive the folder, whatever goes wrong."""
+
+
 class Child:
     """A process of ours."""
 
@@ -207,6 +211,7 @@ class Child:
         command += ["--announce"] * announce + ["--plant"] * plant + ["--role", role, *arguments]
         self.role = role
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        RUNNING.append(self.process)
 
     def line(self) -> list[str]:
         """Return the next thing it says, or nothing if it ended."""
@@ -366,7 +371,13 @@ def checked(tally: Tally) -> Generator[Path]:
     """Lend a folder, and verify what became of it."""
     with tempfile.TemporaryDirectory() as folder:
         before = set(tally.acknowledged)
-        yield Path(folder) / "store"
+        try:
+            yield Path(folder) / "store"
+        finally:
+            for process in RUNNING:
+                process.kill()
+                process.wait(60)
+            RUNNING.clear()
         fresh = {ref: hashes for ref, hashes in tally.acknowledged.items() if ref not in before}
         anyio.run(verify, Path(folder) / "store", fresh, tally)
 
