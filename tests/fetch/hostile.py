@@ -5,7 +5,7 @@
 
 import gzip
 import json
-import resource
+import os
 import socket
 import sys
 import tempfile
@@ -19,6 +19,8 @@ from functools import cache, partial
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
+
+import fetchstash
 
 MIB = 2**20
 BLOCK = 16 * MIB  # of zeros; bombs repeat one block of it
@@ -112,6 +114,8 @@ def serve(size: int = 10 * 2**30) -> tuple[int, Callable[[], None]]:
 
 async def measure(url: str, count: int, deadline: float) -> dict[str, Any]:
     """Fetch ``url`` ``count`` times at once; say how long it took, what it took, and how it ended."""
+    import resource  # not on Windows
+
     import anyio
 
     from fetchstash.errors import FetchstashError
@@ -166,9 +170,9 @@ def measured(port: int, path: str, count: int = 1, deadline: float = 60) -> dict
     """Run ``measure`` in a process of its own."""
     import subprocess
 
-    root = str(Path(__file__).parents[2])
+    home = str(Path(fetchstash.__file__).parents[1])  # the checkout's, or the one that is installed
     command = [sys.executable, "-P", __file__, f"http://127.0.0.1:{port}{path}", str(count), str(deadline)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONPATH": root})
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": home})
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 

@@ -21,7 +21,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-ROOT = Path(__file__).parents[2]
+import fetchstash
+
+# Where the fetchstash under test lies: the checkout's, or the one that is installed.
+FETCHSTASH = str(Path(fetchstash.__file__).parents[1])
 REDIRECTOR = "http://public.test/to/"
 _NAMESPACE = ("unshare", "--user", "--map-root-user", "--net", "--mount")
 _ROUTES = (
@@ -44,7 +47,7 @@ def why_no_lab() -> str:
 
 def run_lab(rows: Iterable[Row], python: str = sys.executable) -> list[Row]:
     """Fetch each row's ``url`` in a lab, by the Python interpreter ``python``, and return what happened to each."""
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": FETCHSTASH}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rows.json")
         path.write_text(json.dumps(list(rows)))

@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import logging
 import stat
-import subprocess
 import sys
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler
@@ -132,13 +131,3 @@ async def test_no_error_holds_a_secret_of_the_url(site: Site, fetcher: Make, tmp
     with pytest.raises(FetchstashError) as failed:
         await fetcher().fetch(site.url(path), tmp_path)
     assert "s3cret" not in failed.value.line() + str(failed.value.details)
-
-
-def test_importing_the_room_imports_no_http_library() -> None:
-    heavy = "{'httpx2', 'httpcore2', 'hishel', 'protego', 'idna', 'brotli', 'ifaddr', 'h11'}"
-    program = f"import sys, fetchstash.fetch; print(sorted({heavy} & set(sys.modules)))"
-    root = str(Path(__file__).parents[2])
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True, env={"PYTHONPATH": root}
-    )
-    assert done.stdout.strip() == "[]"
