@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from fetchstash.errors import FetchstashError, NoText
 from fetchstash.handlers import _frames, _registry
-from fetchstash.handlers._child_limits import limit_job, limit_process
+from fetchstash.handlers._child_limits import job_limits, limit_process
 from fetchstash.handlers._child_writer import TextWriter, headings_json
 from fetchstash.handlers._contract import TEXT_KINDS, Decision, Extracted, ExtractLimits, Handler, Hints, PartText, Picture
 from fetchstash.handlers._frames import MAX_HEADINGS, MAX_LINE, MAX_PART_TEXT, MAX_PREVIEW, MAX_TITLE
@@ -49,13 +49,13 @@ def run(job: dict[str, Any], send: Send) -> bool:
     """Do one job and send its last frame; return whether this process may take another."""
     try:
         decision, hints, limits = _read_job(job)
-        limit_job(limits.memory_mb, limits.cpu_seconds)
-        handler = _registry.find(decision)
-        send({"handler": handler.name})
-        if job["do"] == "extract":
-            max_chars = None if decision.kind in TEXT_KINDS else limits.max_chars
-            return extract(handler.extract(Path(job["source"]), hints, limits), Path(job["text"]), max_chars, send)
-        send({"found": part(handler, job, limits), "sound": True})
+        with job_limits(limits.memory_mb, limits.cpu_seconds, limits.wall_seconds):
+            handler = _registry.find(decision)
+            send({"handler": handler.name})
+            if job["do"] == "extract":
+                max_chars = None if decision.kind in TEXT_KINDS else limits.max_chars
+                return extract(handler.extract(Path(job["source"]), hints, limits), Path(job["text"]), max_chars, send)
+            send({"found": part(handler, job, limits), "sound": True})
     except BaseException as error:  # noqa: BLE001 - pyo3's PanicException is no Exception, and a handler may call sys.exit
         code, what, next_step = _reason(error)
         send({"failed": [code, what, next_step], "sound": _is_sound(error)})

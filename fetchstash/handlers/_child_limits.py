@@ -1,35 +1,49 @@
 """What the operating system holds a worker to. Where it knows no such limits (Windows, macOS in part) the wall limit remains."""
 
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 
 MAX_FILE_BYTES = 2 * 2**30
+# The server ends a job that takes too long; this much later the worker ends itself, because its server may be gone.
+ORPHAN_SECONDS = 5
 
 if sys.platform == "win32":
 
     def limit_process() -> None:
         """Do nothing: Windows has no such limits."""
 
-    def limit_job(memory_mb: int, cpu_seconds: float) -> None:
+    @contextmanager
+    def job_limits(memory_mb: int, cpu_seconds: float, wall_seconds: float) -> Generator[None]:
         """Do nothing."""
+        del memory_mb, cpu_seconds, wall_seconds
+        yield
 
 else:
     import math
     import resource
+    import signal
 
     def limit_process() -> None:
         """Limit what holds for the whole life of this process: no core dumps, and files of a bounded size."""
         _limit(resource.RLIMIT_CORE, 0, hard=0)
         _limit(resource.RLIMIT_FSIZE, MAX_FILE_BYTES, hard=MAX_FILE_BYTES)
 
-    def limit_job(memory_mb: int, cpu_seconds: float) -> None:
-        """Give the job its address space in MiB, and so many seconds of CPU more than this process has used already.
+    @contextmanager
+    def job_limits(memory_mb: int, cpu_seconds: float, wall_seconds: float) -> Generator[None]:
+        """Give a job its address space in MiB, its seconds of CPU beyond those that this process has used already, and its time.
 
         Only the soft limits move, because a hard one cannot be raised again for the next job (setrlimit(2)). The kernel ends the
-        process with SIGXCPU.
+        process with SIGXCPU or SIGALRM.
         """
         used = resource.getrusage(resource.RUSAGE_SELF)
         _limit(resource.RLIMIT_CPU, math.ceil(used.ru_utime + used.ru_stime + cpu_seconds))
         _limit(resource.RLIMIT_AS, memory_mb * 2**20)
+        signal.alarm(math.ceil(wall_seconds) + ORPHAN_SECONDS)
+        try:
+            yield
+        finally:
+            signal.alarm(0)
 
     def _limit(kind: int, soft: int, *, hard: int | None = None) -> None:
         try:

@@ -77,7 +77,7 @@ def hostile(large: int) -> dict[str, tuple[str, bytes]]:
         "XML: many deep": ("a.xml", b"<?xml version='1.0'?>" + b"<a>" * 350_000),
         "XML: attributes": ("a.xml", b"<?xml version='1.0'?><a " + b"".join(b"x%d='' " % i for i in range(99_999)) + b"/>"),
         "XML: one name without end": ("a.xml", b"<?xml version='1.0'?><" + b"a" * large + b"/>"),
-        "XML: names without end": ("a.xml", b"<?xml version='1.0'?><r>" + b"".join(b"<n%d/>" % i for i in range(100_000)) + b"</r>"),
+        "XML: names without end": ("a.xml", b"<?xml version='1.0'?><r>" + b"".join(b"<n%d/>" % i for i in range(99_999)) + b"</r>"),
         "XML: comments that never close": ("a.xml", b"<?xml version='1.0'?><a>" + b"<!-- " * 200_000),
         "XML: sections that never close": ("a.xml", b"<?xml version='1.0'?><a>" + b"<![CDATA[" * 100_000),
         "XML: a prolog without end": ("a.xml", b"<?xml version='1.0'?>" + b"<!-- -->" * 100_000),

@@ -1,6 +1,7 @@
 """The workers: what a handler may do to its process, and what the server makes of it."""
 
 import asyncio
+import os
 import stat
 import sys
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import Busy, Internal, NoText, TooLarge
-from fetchstash.handlers import Decision, Extraction, ExtractLimits, Hints, PartText, Picture, WorkerPool
+from fetchstash.handlers import Decision, Extraction, ExtractLimits, Extractor, Hints, PartText, Picture, WorkerPool
 from fetchstash.ranges import Heading, Table
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +31,7 @@ class Bench:
 
     def __init__(self, folder: Path, limits: ExtractLimits) -> None:
         self.folder = folder
-        self.pool = WorkerPool(limits, workers=1)
+        self.pool: Extractor = WorkerPool(limits, workers=1)
 
     async def run(self, order: str) -> Extraction:
         source = self.folder / "source"
@@ -229,11 +230,42 @@ async def test_a_worker_is_kept_for_the_next_document_and_ended_when_idle(bench:
     assert len(pids) == 1
     pid = int(pids.pop())
     deadline = time.monotonic() + 10
-    while Path(f"/proc/{pid}").exists() if Path("/proc").exists() else False:
+    while _runs(pid) if sys.platform != "win32" else False:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.01)
     assert text_of(await bench.run("whole"))
     await bench.pool.aclose()
+
+
+@posix
+async def test_a_worker_whose_server_was_killed_ends_itself(bench: Bench) -> None:
+    """Even in the middle of a job that waits for something: nobody is left to end it."""
+    server = (
+        "import asyncio, sys; from pathlib import Path; from fetchstash.handlers import *\n"
+        "d = Decision('unknown_binary', 'application/x-mischief', '', 'magic', (), False)\n"
+        "pool = WorkerPool(ExtractLimits(wall_seconds=0.5))\n"
+        "asyncio.run(pool.extract(Path('source'), d, Hints(), Path()))\n"
+    )
+    # The worker says who it is, kills its server, and waits.
+    source = bench.folder / "source"
+    source.write_text("yield (Part(str(os.getpid())) if n == 0 else (os.kill(os.getppid(), 9), time.sleep(600)) for n in range(2))")
+    process = await asyncio.create_subprocess_exec(sys.executable, "-P", "-c", server, cwd=bench.folder)
+    assert await process.wait() == -9
+    (text,) = (path for path in bench.folder.iterdir() if path.name != "source")
+    worker = int(text.read_text())
+    deadline = time.monotonic() + 20
+    while _runs(worker):
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{pid}/stat")
+    return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 async def test_a_closed_pool_starts_nothing(bench: Bench) -> None:
