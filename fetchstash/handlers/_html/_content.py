@@ -9,8 +9,12 @@ from fetchstash.handlers._html._tree import Element
 
 THRESHOLD = -0.4
 """Log odds from which a block is kept: missing a line costs a reader more than one too many."""
-MAX_SCORED = 0
+MAX_SCORED = 15_000
 """Blocks; a longer page is read by plain rules, for time."""
+MIN_SCORED_CHARS = 2_000
+"""Of text; on a shorter page there is little to sift, and little to judge it by."""
+TITLE_REACH = 12
+"""Blocks above the first that is kept in which its title is looked for."""
 MAX_GAP = 3
 """Blocks in a row that come back where they stand between kept ones of the same region."""
 
@@ -24,13 +28,23 @@ def content(blocks: list[Block], title: str) -> list[Block]:
     """Return the blocks that a reader came for, in order; some where there are any."""
     if not blocks:
         return []
-    if len(blocks) > MAX_SCORED:
+    if len(blocks) > MAX_SCORED or sum(len(block.words) for block in blocks) < MIN_SCORED_CHARS:
         return _by_rules(blocks)
     scores = _scorer.log_odds(blocks, title)
     keep = [score > THRESHOLD for score in scores]
     if any(block.kind == CODE for block in blocks):
         _repair(blocks, keep)
+    _take_title(blocks, keep)
     return [block for block, kept in zip(blocks, keep, strict=True) if kept] or _by_rules(blocks)
+
+
+def _take_title(blocks: list[Block], keep: list[bool]) -> None:
+    """Keep the main heading that stands above what is kept."""
+    first = next((number for number, kept in enumerate(keep) if kept), 0)
+    for number in range(first - 1, max(first - TITLE_REACH, 0) - 1, -1):
+        if blocks[number].level == 1:
+            keep[number] = True
+            return
 
 
 def _repair(blocks: list[Block], keep: list[bool]) -> None:
