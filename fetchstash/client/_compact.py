@@ -66,7 +66,7 @@ def compact(
         return _told(work, raw, "normal", on_event)
     hurried = remaining_seconds is not None and remaining_seconds < SHORT_ON_TIME_SECONDS
     work.reapply()
-    tier = tier_of(work.size, budget, policy)
+    tier = work.tier
     if tier == "normal":
         work.skipped["cache_hit"] += work.reused
     elif hurried:
@@ -74,15 +74,14 @@ def compact(
             work.landing = int(budget * policy.compaction_pressure_ratio_hard)
             work.run(1, 2)
     else:
-        hard = budget * policy.compaction_pressure_ratio_hard
         work.run(1, 2, 3)
-        if work.size > hard:
+        if work.tier == "critical":
             work.merge_oldest()
-        if work.size > hard:
+        if work.tier == "critical":
             work.open_critical()
-        if work.size > hard:
-            work.run(1, 2, 3)
-            work.merge_oldest()
+            if work.tier != "normal":
+                work.run(1, 2, 3)
+                work.merge_oldest()
     return _told(work, raw, tier, on_event)
 
 
@@ -129,6 +128,10 @@ class _Work:
         self.count = exact_tokens(self.state)
         self.landing = int(self.budget * LANDING)
         self.look()
+
+    @property
+    def tier(self) -> Tier:
+        return tier_of(self.size, self.budget, self.policy)
 
     def look(self) -> None:
         """Read the messages as they are now. Merged ones are ours: neither the user's words nor anybody's steering."""
