@@ -1,6 +1,6 @@
 """What text, tables and JSON cost in the worker: seconds of CPU, beside the least that must be done.
 
-    python bench/handlers_data.py
+    python -P bench/handlers_data.py
 
 The least is one pass of the standard library: json.loads for JSON, csv.reader for tables, decoding for text.
 """

@@ -1,6 +1,6 @@
 """The router beside libmagic: how many files each calls what they are, and what a look costs.
 
-    python bench/handlers_router.py [--corpus FOLDER]
+    python -P bench/handlers_router.py [--corpus FOLDER]
 
 Measured on the two lists of the tests (mislabelled files, odd texts) and, if given, on a folder of files whose extensions are
 right. libmagic sees the bytes alone, as it does wherever it is used; on the lists the router sees label and name too. Both get the

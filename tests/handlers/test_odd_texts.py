@@ -82,7 +82,7 @@ ODD: dict[str, tuple[bytes, str, str]] = {
     "PGP": (f"-----BEGIN PGP MESSAGE-----\n\n{BASE64}-----END PGP MESSAGE-----\n".encode(), "application/octet-stream", "BEGIN PGP"),
     "Base64 alone": (BASE64.encode(), "application/octet-stream", "QUJDREVGR0"),
     "diff": (b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n", "application/octet-stream", "+new"),
-    "format-patch": (b"From 01 Mon Sep 17 00:00:00 2001\nFrom: a\nDate: x\nSubject: y\n\ndiff --git a/x b/x\n", "", "diff --git"),
+    "format-patch": (b"From 1 Mon Sep 17 00:00:00 2001\nFrom: a\nDate: x\nSubject: y\n\ndiff --git a/x b/x\n", "", "diff --git"),
     "log with holes of NULs": (LOG.encode() * 20 + b"\0" * 500 + LOG.encode() * 20, "text/plain", "WARN slow"),
     "log with a single NUL": (LOG.encode() * 20 + b"\0" + LOG.encode() * 20, "text/plain", "WARN slow"),
     "log with colours": (b"\x1b[31mERROR\x1b[0m failed\n" * 30, "text/plain", "failed"),
