@@ -79,7 +79,7 @@ ODD: dict[str, tuple[bytes, str, str]] = {
     "one-line JavaScript": (b"!function(){" + b"var a=1;a+=2;" * 20_000 + b"}();", "application/javascript", "var a=1"),
     "one line without an end": (b"x" * 100_000, "text/plain", "xxxx"),
     "PEM": (f"-----BEGIN KEY-----\n{BASE64}-----END KEY-----\n".encode(), "application/x-x509-ca-cert", "BEGIN KEY"),
-    "PGP": (f"-----BEGIN PGP MESSAGE-----\n\n{BASE64}-----END PGP MESSAGE-----\n".encode(), "application/octet-stream", "BEGIN PGP"),
+    "PGP": (f"-----BEGIN PGP-----\n\n{BASE64}-----END PGP-----\n".encode(), "application/octet-stream", "BEGIN PGP"),
     "Base64 alone": (BASE64.encode(), "application/octet-stream", "QUJDREVGR0"),
     "diff": (b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n", "application/octet-stream", "+new"),
     "format-patch": (b"From 1 Mon Sep 17 00:00:00 2001\nFrom: a\nDate: x\nSubject: y\n\ndiff --git a/x b/x\n", "", "diff --git"),
