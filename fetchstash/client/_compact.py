@@ -66,7 +66,7 @@ def compact(
         return _told(work, raw, "normal", on_event)
     hurried = remaining_seconds is not None and remaining_seconds < SHORT_ON_TIME_SECONDS
     work.reapply()
-    tier = work.tier
+    tier = work.tier()
     if tier == "normal":
         work.skipped["cache_hit"] += work.reused
     elif hurried:
@@ -75,11 +75,11 @@ def compact(
             work.run(1, 2)
     else:
         work.run(1, 2, 3)
-        if work.tier == "critical":
+        if work.tier() == "critical":
             work.merge_oldest()
-        if work.tier == "critical":
+        if work.tier() == "critical":
             work.open_critical()
-            if work.tier != "normal":
+            if work.tier() != "normal":
                 work.run(1, 2, 3)
                 work.merge_oldest()
     return _told(work, raw, tier, on_event)
@@ -129,7 +129,6 @@ class _Work:
         self.landing = int(self.budget * LANDING)
         self.look()
 
-    @property
     def tier(self) -> Tier:
         return tier_of(self.size, self.budget, self.policy)
 
