@@ -29,11 +29,13 @@ def serve(settings: "Settings") -> None:
 def config(settings: "Settings", example: bool, as_json: bool) -> None:
     """Print each setting's value and where it came from."""
     from fetchstash.config import KEYS, example_file  # noqa: PLC0415 - the rooms are heavy
+    from fetchstash.fetch import mask_url  # noqa: PLC0415 - as above
 
     if example:
         click.echo(example_file(), nl=False)
         return
-    rows = tuple({"key": path, "value": settings.values[path], "origin": settings.origins[path]} for path in KEYS)
+    shown = {**settings.values, "fetch.proxy": mask_url(settings.fetch.proxy)}
+    rows = tuple({"key": path, "value": shown[path], "origin": settings.origins[path]} for path in KEYS)
     if as_json:
         print_objects(rows)
         return

@@ -11,6 +11,7 @@ import click
 
 from fetchstash.cli._options import setting_flags, take_settings
 from fetchstash.errors import BadArgument, FetchstashError, StoreError
+from fetchstash.views import error_line
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
@@ -45,12 +46,9 @@ def told(body: Callable[..., int | None]) -> Callable[..., None]:
         try:
             code = body(**given)
             sys.stdout.flush()
-        except BadArgument as error:
-            code = USAGE
-            say(error.line())
         except FetchstashError as error:
-            code = FAILED
-            say(error.line())
+            code = USAGE if isinstance(error, BadArgument) else FAILED
+            say(error_line(error))
         except KeyboardInterrupt:
             code = INTERRUPTED
         except BrokenPipeError:

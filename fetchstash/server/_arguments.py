@@ -56,6 +56,8 @@ def _check(name: str, value: Any, schema: Schema) -> None:
 def _check_text(name: str, value: str, schema: Schema) -> None:
     if "enum" in schema and value not in schema["enum"]:
         raise BadArgument(f"{name} is {_shown(value)}.", f"It must be one of {', '.join(schema['enum'])}.")
+    if not value and "default" not in schema:
+        raise BadArgument(f"{name} is empty.", f"Give {name}.")
     if len(value) > schema.get("maxLength", len(value)):
         raise BadArgument(f"{name} has {len(value)} characters.", f"Give {schema['maxLength']} at the most.")
     if any("\ud800" <= char <= "\udfff" for char in value):

@@ -16,13 +16,12 @@ from fetchstash import __version__, telemetry
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, FetchstashError, Internal
 from fetchstash.fetch import Progress
-from fetchstash.hygiene import clean_line
 from fetchstash.server._arguments import checked
 from fetchstash.server._call import CALLS
 from fetchstash.server._tools import ToolSpec, tool_specs
 from fetchstash.stash import Stash
 from fetchstash.store import REF_PREFIX
-from fetchstash.views import FRAME_CHARS, View, clip, error_view
+from fetchstash.views import FRAME_CHARS, View, clip, error_line, error_view
 
 TEMPLATE = "fetchstash://artifact/{artifact_ref}"
 COMPLETIONS = 100
@@ -107,7 +106,7 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
                 raise BadArgument(f"There is no resource {clip(uri, 120)!r}.", f"Use {TEMPLATE}.")
             view = await (await ctx.lifespan_context.get()).read(uri.removeprefix(prefix), 0, settings.views.max_chars_ceiling)
         except FetchstashError as error:
-            raise MCPError(types.INVALID_PARAMS, clean_line(error.line())) from None
+            raise MCPError(types.INVALID_PARAMS, error_line(error)) from None
         contents = types.TextResourceContents(uri=params.uri, mime_type="text/plain", text=view.text)
         return types.ReadResourceResult(contents=[contents])
 

@@ -68,8 +68,7 @@ async def _rows(reader: TextReader, path: str, table: Table | None, start: int |
     if table is None:
         tables = [] if path else list(reader.ranges.tables)
         if len(tables) > 1:
-            names = clip(", ".join(one.title for one in tables), 200)
-            raise BadArgument(f"There are {len(tables)} tables here.", f"Name one with path: {names}.")
+            raise BadArgument(f"There are {len(tables)} tables here.", "Name one with path; artifact_info lists them.")
         if not tables:
             raise BadArgument("This part has no table rows.", 'Use unit="lines".')
         table = tables[0]
@@ -113,8 +112,7 @@ async def _named(reader: TextReader, outline: Sequence[Heading], path: str, tabl
     if table is not None:
         begin = await reader.char_of_line(table.first_line)
         return begin, await reader.char_of_line(table.first_line + table.rows)
-    known = clip(", ".join(heading.title for heading in outline[:20]), 300)
-    hint = f"The outline begins: {known}." if known else "It has no outline; leave path out."
+    hint = "artifact_info lists its parts." if outline else "It has no outline; leave path out."
     raise OutOfRange(f"There is no part {clip(path, 80)!r} here.", hint)
 
 
@@ -133,7 +131,9 @@ def closed(start: int | None, end: int | None, count: int, word: str) -> tuple[i
     if end is not None and last < first:
         raise BadArgument(f"start is {first} and end is {last}.", "Give an end that is not before the start.")
     if first > max(count, 1):
-        raise OutOfRange(f"There are {count} {word}, and start is {first}.", f"Use a start up to {count}.")
+        raise OutOfRange(
+            there_are(count, word, f"start is {first}"), f"Use a start up to {count}." if count else "Leave start out."
+        )
     return first, min(last, count)
 
 
@@ -143,5 +143,12 @@ def half_open(start: int | None, end: int | None, count: int, word: str) -> tupl
     if end is not None and last < first:
         raise BadArgument(f"start is {first} and end is {last}.", "Give an end that is not before the start.")
     if first > count or (first == count and count):
-        raise OutOfRange(f"There are {count} {word}, and start is {first}.", f"Use a start under {count}.")
+        raise OutOfRange(
+            there_are(count, word, f"start is {first}"), f"Use a start under {count}." if count else "Leave start out."
+        )
     return first, min(last, count)
+
+
+def there_are(count: int, word: str, asked: str) -> str:
+    """Return the sentence for a part that begins behind the last: ``word`` is a plural, ``asked`` what was asked for."""
+    return f"There {'is 1 ' + word.removesuffix('s') if count == 1 else f'are {count} {word}'}, and {asked}."

@@ -16,14 +16,15 @@ def answered_by_handler(facts: Facts, path: str) -> bool:
     """Return whether a path names something that the handler must find: a JSON value, or a member of an archive."""
     if not path:
         return False
-    structured = facts.content_kind in ("json", "jsonl", "yaml", "xml") and path[0] in "/$"
+    structured = facts.content_kind in ("json", "jsonl") and path[0] in "/$"
     return structured or facts.content_kind in ("archive", "email")
 
 
 async def onwards(reader: TextReader, subject: Subject, offset: int, reach: int) -> Reading:
     """Return the text from character ``offset`` on."""
     if offset > reader.chars or (offset == reader.chars and offset):
-        raise OutOfRange(f"There are {reader.chars} characters, and offset is {offset}.", f"Use an offset under {reader.chars}.")
+        hint = f"Use an offset under {reader.chars}." if reader.chars else "Leave offset out."
+        raise OutOfRange(_parts.there_are(reader.chars, "characters", f"offset is {offset}"), hint)
     text = await reader.read_chars(offset, offset + reach)
     rest = reader.chars - offset
     return Reading(subject, "get_search_content", text, rest, "chars", offset, reader.chars, reader.chars, offset)
@@ -90,4 +91,4 @@ def _printable(row: bytes) -> str:
 
 def past_the_matches(offset: int, total: int) -> OutOfRange:
     """Return the error for a grep that goes on behind the last match."""
-    return OutOfRange(f"There are {total} matches, and offset is {offset}.", f"Use an offset under {total}.")
+    return OutOfRange(_parts.there_are(total, "matches", f"offset is {offset}"), f"Use an offset under {total}.")

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import anyio
 import anyio.to_thread
@@ -15,18 +16,21 @@ import anyio.to_thread
 from fetchstash import telemetry, views
 from fetchstash.config import Settings, load
 from fetchstash.errors import BadArgument, ExpiredRef, FetchstashError, NoText, Refused, UnknownRef
-from fetchstash.fetch import Fetched, Fetcher, Progress, may_keep, open_fetcher
+from fetchstash.fetch import Fetched, Fetcher, Progress, mask_url, may_keep, open_fetcher
 from fetchstash.handlers import Extractor, Hints, Picture, Render, WorkerPool, route_file
+from fetchstash.hygiene import clean_line
 from fetchstash.ranges import Unit
 from fetchstash.stash import _read
 from fetchstash.stash._revisit import cached_of, revalidated, said_of, same_again, with_response
 from fetchstash.stash._subject import decision_of, subject_of, with_findings
 from fetchstash.store import ArtifactStore, Facts, GrepQuery, Listing, Passage, TextReader, open_store
-from fetchstash.views import Arrival, Found, Hit, Host, Subject, View
+from fetchstash.views import Arrival, Failure, Found, Hit, Host, Subject, View
 
 MAX_URLS = 10
 MAX_REFS = 10
 FOCUS_PASSAGES = 8
+FOCUS_LINES = 20
+"""Lines around the best passage that a preview suggests to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ class Stash:
     """Fetches content, keeps it, and shows bounded views of it. ``async with Stash.open() as stash``.
 
     Every method raises the errors of fetchstash.errors and nothing else. Views are made for ``host``. ``passing`` are the artifacts
-    that go when this closes, because their server said no-store (RFC 9111, section 5.2.2.5).
+    that go when this closes, because their server said no-store (RFC 9111, section 5.2.2.5), ``arriving`` the URLs on their way.
     """
 
     settings: Settings
@@ -43,6 +47,7 @@ class Stash:
     extractor: Extractor
     store: ArtifactStore
     passing: set[str]
+    arriving: "WeakValueDictionary[str, anyio.Lock]"
 
     @classmethod
     @asynccontextmanager
@@ -56,7 +61,7 @@ class Stash:
             store = await open_store(settings.store)
             passing: set[str] = set()
             try:
-                yield cls(settings, Host(settings.views, local), fetcher, extractor, store, passing)
+                yield cls(settings, Host(settings.views, local), fetcher, extractor, store, passing, WeakValueDictionary())
             finally:
                 with anyio.CancelScope(shield=True):
                     for ref in passing:
@@ -90,20 +95,20 @@ class Stash:
         if len(urls) == 1:
             arrival = await self._arrive(urls[0], focus, limit, refresh=refresh, progress=progress)
             return views.fetched(self.host, arrival, max_chars)
-        results: list[Arrival | FetchstashError] = [BadArgument("Nothing came.", "Try again.")] * len(urls)
+        results: dict[int, Arrival | Failure] = {}
 
-        async def one(position: int) -> None:
+        async def one(position: int, url: str) -> None:
             try:
-                results[position] = await self._arrive(urls[position], focus, limit, refresh=refresh, progress=None)
+                results[position] = await self._arrive(url, focus, limit, refresh=refresh, progress=None)
             except FetchstashError as error:
-                results[position] = error
+                results[position] = Failure(error, clean_line(mask_url(url)))
             if progress:
-                progress(sum(not isinstance(result, BadArgument) for result in results), len(urls))
+                progress(len(results), len(urls))
 
         async with anyio.create_task_group() as tasks:
-            for position in range(len(urls)):
-                tasks.start_soon(one, position)
-        return views.fetched_several(self.host, results, max_chars)
+            for position, url in enumerate(urls):
+                tasks.start_soon(one, position, url)
+        return views.fetched_several(self.host, [results[position] for position in range(len(urls))], max_chars)
 
     async def add_file(self, path: Path, *, focus: str = "", max_chars: int | None = None) -> View:
         """Take in a file of this machine, as ``fetch`` does a URL. It must lie in one of ``ingest.read_roots``."""
@@ -120,7 +125,7 @@ class Stash:
         roots = [Path(root).expanduser().resolve() for root in self.settings.ingest.read_roots]
         try:
             real = path.expanduser().resolve(strict=True)
-        except OSError:
+        except (OSError, ValueError):  # ValueError: a NUL in the path
             raise BadArgument(f"There is no file {path}.", "Give the path of one that is there.") from None
         if not any(real.is_relative_to(root) for root in roots):
             raise Refused(
@@ -137,7 +142,14 @@ class Stash:
         return copy
 
     async def _arrive(self, url: str, focus: str, limit: int, *, refresh: bool, progress: Progress | None) -> Arrival:
-        """Bring one URL in by way of what is kept of it: a fresh copy is used, a stale one asked after (RFC 9111, section 4)."""
+        """Bring one URL in by way of what is kept of it: a fresh copy is used, a stale one asked after (RFC 9111, section 4).
+
+        Calls for one URL wait for each other, so that the later ones find what the first one kept.
+        """
+        async with self.arriving.setdefault(url, anyio.Lock()):
+            return await self._arrive_alone(url, focus, limit, refresh=refresh, progress=progress)
+
+    async def _arrive_alone(self, url: str, focus: str, limit: int, *, refresh: bool, progress: Progress | None) -> Arrival:
         known = await self._known(url)
         cached = cached_of(known) if known else None
         if known and cached and not refresh and (from_cache := await anyio.to_thread.run_sync(said_of, cached)):
@@ -211,12 +223,14 @@ class Stash:
             text = await reader.read_chars(0, limit + 1)
             if len(text) == reader.chars and self.host.measure(text) <= limit:
                 return Arrival(subject, text)
-            glimpse = reader.ranges.preview
-            if focus.strip():
-                ranked = await reader.rank(focus, FOCUS_PASSAGES)
-                hits = [Hit(subject, p.first_line, p.last_line, p.text) for p in ranked]
-                glimpse = views.passages(hits, min(self.host.limits.preview_chars, limit), self.host)[0] or glimpse
-            return Arrival(subject, text, glimpse)
+            if not focus.strip():
+                return Arrival(subject, text, reader.ranges.preview)
+            hits = [Hit(subject, p.first_line, p.last_line, p.text) for p in await reader.rank(focus, FOCUS_PASSAGES)]
+            if not hits:
+                return Arrival(subject, text, reader.ranges.preview, unfocused=True)
+            glimpse, _ = views.passages(hits, min(self.host.limits.preview_chars, limit), self.host)
+            around = (max(hits[0].first_line - FOCUS_LINES, 1), hits[0].last_line + FOCUS_LINES)
+            return Arrival(subject, text, glimpse, lines=around)
 
     async def _picture_of(self, facts: Facts) -> tuple[bytes, str] | None:
         if facts.content_kind != "image" or facts.extraction_error:
@@ -285,7 +299,7 @@ class Stash:
             found.append(Found(self._subject(facts), groups, min(skip, matches.total), matches.total, matches.stopped))
             skip, wanted = max(skip - matches.total, 0), max(wanted - shown, 0)
         total = sum(one.total for one in found)
-        if query.offset and query.offset >= total:
+        if total and query.offset >= total:
             raise _read.past_the_matches(query.offset, total)
         return views.grep(self.host, found, query.offset, _arguments(refs_or_urls, query), max_chars)
 

@@ -75,6 +75,7 @@ def subject_of(facts: Facts, *, local: bool, from_cache: str = "") -> Subject:
     """Return what a view has to know of an artifact; over HTTP it is given no path."""
     shown = facts.to_json()
     del shown["outline"], shown["caching"]
+    shown["from_cache"] = from_cache
     if not local:
         shown["path"] = None
     unit = "pages" if facts.page_range else "rows" if facts.rows and facts.content_kind == "csv" else "lines"
@@ -94,5 +95,6 @@ def subject_of(facts: Facts, *, local: bool, from_cache: str = "") -> Subject:
         error=facts.extraction_error,
         incomplete=facts.incomplete,
         from_cache=from_cache,
+        picturable=facts.content_kind in ("image", "pdf"),
         facts=shown,
     )

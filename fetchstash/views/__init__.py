@@ -1,19 +1,20 @@
 """The only place where a result is cut: ceilings, previews, passages, head and tail notices, fences."""
 
 from fetchstash.views._cut import clip, clip_middle, whole_lines, window
-from fetchstash.views._fetched import Arrival, fetched, fetched_several
+from fetchstash.views._fetched import Arrival, Failure, fetched, fetched_several
 from fetchstash.views._found import Found, Hit, grep, passages, search
 from fetchstash.views._info import info, listing, picture
 from fetchstash.views._limits import FRAME_CHARS, MIN_MAX_CHARS, PreviewLimits, ViewLimits
 from fetchstash.views._read import Reading, read
 from fetchstash.views._texts import Subject, size
-from fetchstash.views._view import Block, Host, View, error_view
+from fetchstash.views._view import Block, Host, View, error_line, error_view
 
 __all__ = [
     "FRAME_CHARS",
     "MIN_MAX_CHARS",
     "Arrival",
     "Block",
+    "Failure",
     "Found",
     "Hit",
     "Host",
@@ -24,6 +25,7 @@ __all__ = [
     "ViewLimits",
     "clip",
     "clip_middle",
+    "error_line",
     "error_view",
     "fetched",
     "fetched_several",

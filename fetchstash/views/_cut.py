@@ -60,7 +60,7 @@ def window(line: str, start: int, end: int, width: int) -> str:
 def whole_lines(text: str, limit: int, measure: Measure = len) -> int:
     """Return how many characters of ``text`` fit ``limit`` when only whole lines count; 0 where not even the first fits."""
     fits = prefix_length(text, limit, measure)
-    return fits if fits == len(text) or text[fits] == "\n" else text.rfind("\n", 0, fits) + 1
+    return fits if fits == len(text) else text.rfind("\n", 0, fits) + 1
 
 
 class NumberedLine(Protocol):
@@ -74,11 +74,13 @@ class NumberedLine(Protocol):
     def match(self) -> bool: ...
 
 
-def grep_lines(groups: Iterable[Sequence[NumberedLine]], limit: int, measure: Measure = len) -> tuple[str, int]:
+def grep_lines(
+    groups: Iterable[Sequence[NumberedLine]], limit: int, measure: Measure = len, *, at_least_one: bool = True
+) -> tuple[str, int]:
     """Print groups of neighbouring lines as grep does, as many whole lines as fit; return the text and the matches in it.
 
-    ``12:text`` is a match, ``13-text`` context, ``--`` stands between groups. The first match always gets in, without its context
-    where that leaves no room for it.
+    ``12:text`` is a match, ``13-text`` context, ``--`` stands between groups. With ``at_least_one`` the first match gets in
+    whatever the limit, without its context where that leaves no room for it.
     """
     printed: list[str] = []
     room, shown = limit, 0
@@ -95,7 +97,7 @@ def grep_lines(groups: Iterable[Sequence[NumberedLine]], limit: int, measure: Me
             kept = position + 1
         offset = len(lines) - len(group)
         matches = sum(line.match for line in group[: max(kept - offset, 0)])
-        if not matches and not shown:
+        if not matches and not shown and at_least_one:
             first = next(line for line in group if line.match)
             text = f"{first.number}:{first.text}"
             return text[: prefix_length(text, limit, measure)], 1

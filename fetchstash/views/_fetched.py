@@ -4,21 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fetchstash.errors import FetchstashError
-from fetchstash.views._cut import clip, prefix_length
-from fetchstash.views._limits import FRAME_CHARS
+from fetchstash.views._cut import clip, clip_middle, prefix_length
+from fetchstash.views._limits import FRAME_CHARS_OF_SEVERAL
 from fetchstash.views._texts import (
     OF_SEVERAL_CHARS,
     REFERENCE_LINE_CHARS,
     SENTENCE,
     Subject,
-    call,
     condition_lines,
     facts_line,
     follow_up_calls,
     preview_notice,
     reference_line,
 )
-from fetchstash.views._view import FACTS_AT_MOST, Block, Host, View
+from fetchstash.views._view import FACTS_AT_MOST, Block, Host, View, error_line
 
 ROOM_FOR_A_BODY = 400
 """Where several URLs share a result, a share under this holds a reference line and no body."""
@@ -29,13 +28,30 @@ class Arrival:
     """What came of one URL.
 
     ``text`` is the beginning of the artifact's text, one character more than the limit if there are more. ``glimpse`` shows a long
-    text better than its beginning does ("": it does not): the handler's preview, or the passages that match a focus.
+    text better than its beginning does ("": it does not): the handler's preview, or the passages that match a focus. Those begin
+    with the best, which is ``lines``. ``unfocused``: no passage has a word of the focus.
     """
 
     subject: Subject
     text: str = ""
     glimpse: str = ""
+    lines: tuple[int, int] | None = None
+    unfocused: bool = False
     picture: tuple[bytes, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What came instead of one of several URLs, and which one that was."""
+
+    error: FetchstashError
+    source: str
+
+    def line(self, limit: int) -> str:
+        """Return the line in its place, with as much of the URL as there is room for."""
+        line = error_line(self.error)
+        room = min(limit - len(line) - 3, OF_SEVERAL_CHARS)
+        return clip(f"{line} ({clip_middle(self.source, room)})" if room > len("https://…") else line, limit)
 
 
 def _body(host: Host, arrival: Arrival, limit: int) -> tuple[str, int | None]:
@@ -63,8 +79,9 @@ def fetched(host: Host, arrival: Arrival, max_chars: int | None = None) -> View:
         body, offset = _body(host, arrival, limit)
         if offset is None:
             return host.fenced(body, subject.source, head, ())
-        notice = preview_notice(subject, len(body), with_path=True)
-        return host.fenced(body, subject.source, (*head, notice), tuple(follow_up_calls(subject, offset)))
+        notices = (*_of_a_preview(arrival), preview_notice(subject, len(body), with_path=True))
+        calls = follow_up_calls([subject], offset, arrival.lines)
+        return host.fenced(body, subject.source, (*head, *notices), calls)
 
     block = view(subject, limit)
     if host.over(block.frame) and subject.path:  # a very long path: the reference says as much
@@ -74,7 +91,17 @@ def fetched(host: Host, arrival: Arrival, max_chars: int | None = None) -> View:
     return View((block,), facts, pictures)
 
 
-def fetched_several(host: Host, arrivals: Sequence[Arrival | FetchstashError], max_chars: int | None = None) -> View:
+def _of_a_preview(arrival: Arrival) -> list[str]:
+    """Return what to know of a preview: that it owes something to the cache, and that it is not what the focus asked for."""
+    lines: list[str] = []
+    if arrival.subject.from_cache:
+        lines.append(f"[From the cache: {arrival.subject.from_cache}.]")
+    if arrival.unfocused:
+        lines.append("[No passage has a word of the focus.]")
+    return lines
+
+
+def fetched_several(host: Host, arrivals: Sequence[Arrival | Failure], max_chars: int | None = None) -> View:
     """Return one view of several URLs, each in its turn, all within one budget."""
     limit = host.max_chars(max_chars, host.limits.inline_threshold)
     good = [arrival for arrival in arrivals if isinstance(arrival, Arrival)]
@@ -82,8 +109,7 @@ def fetched_several(host: Host, arrivals: Sequence[Arrival | FetchstashError], m
     pictures = tuple(arrival.picture for arrival in good if arrival.picture)
     if limit // len(arrivals) < ROOM_FOR_A_BODY:
         lines = [
-            reference_line(item.subject) if isinstance(item, Arrival) else clip(item.line(), REFERENCE_LINE_CHARS)
-            for item in arrivals
+            reference_line(item.subject) if isinstance(item, Arrival) else item.line(REFERENCE_LINE_CHARS) for item in arrivals
         ]
         return View((Block(tuple(lines)),), facts, pictures, is_error=not good)
     blocks = _share(host, arrivals, limit)
@@ -94,7 +120,7 @@ def fetched_several(host: Host, arrivals: Sequence[Arrival | FetchstashError], m
     return View(tuple(blocks), facts, pictures, is_error=not good)
 
 
-def _share(host: Host, arrivals: Sequence[Arrival | FetchstashError], room: int) -> list[Block]:
+def _share(host: Host, arrivals: Sequence[Arrival | Failure], room: int) -> list[Block]:
     """Return the blocks of all, whose bodies share ``room``: what a short text leaves goes to the others in order."""
     bodied = [item for item in arrivals if isinstance(item, Arrival) and item.subject.chars is not None]
     lengths = [host.measure(item.text) if len(item.text) == item.subject.chars else room + 1 for item in bodied]
@@ -102,8 +128,8 @@ def _share(host: Host, arrivals: Sequence[Arrival | FetchstashError], room: int)
     blocks = [Block((SENTENCE,))] if bodied else []
     previewed: list[tuple[Subject, int]] = []
     for item in arrivals:
-        if isinstance(item, FetchstashError):
-            blocks.append(Block((clip(item.line(), FRAME_CHARS // 2),)))
+        if isinstance(item, Failure):
+            blocks.append(Block((item.line(FRAME_CHARS_OF_SEVERAL),)))
             continue
         head = [facts_line(item.subject, OF_SEVERAL_CHARS), *condition_lines(item.subject)]
         if item.subject.chars is None:
@@ -111,14 +137,12 @@ def _share(host: Host, arrivals: Sequence[Arrival | FetchstashError], room: int)
             continue
         body, offset = _body(host, item, shares[id(item)])
         if offset is not None:
-            head.append(preview_notice(item.subject, len(body), with_path=False))
+            head += [*_of_a_preview(item), preview_notice(item.subject, len(body), with_path=False)]
             previewed.append((item.subject, offset))
         source = item.subject.source
         blocks.append(host.fenced(body, source, tuple(head), sentence=False, source_chars=OF_SEVERAL_CHARS))
     if previewed:
-        grep = call("artifact_grep", artifact_refs=[subject.ref for subject, _ in previewed], pattern="…")
-        first, offset = previewed[0]
-        blocks.append(Block((grep, *follow_up_calls(first, offset)[1:])))
+        blocks.append(Block(follow_up_calls([subject for subject, _ in previewed], previewed[0][1])))
     return blocks
 
 

@@ -62,7 +62,9 @@ def _matches(host: Host, found: Sequence[Found], room: int) -> tuple[list[Block]
     shown = 0
     full = False
     for one in found:
-        text, printed = ("", 0) if full or not one.groups else grep_lines(one.groups, room, host.measure)
+        text, printed = "", 0
+        if one.groups and not full:
+            text, printed = grep_lines(one.groups, room, host.measure, at_least_one=not shown)
         full = full or printed < sum(line.match for group in one.groups for line in group)
         room = max(room - host.measure(text), 0)
         shown += printed
@@ -95,13 +97,15 @@ class Hit:
 def passages(hits: Sequence[Hit], limit: int, host: Host, *, with_ref: bool = False) -> tuple[str, int]:
     """Return the passages that fit ``limit``, each under a line that says where it stands, and how many they are.
 
-    The first one always gets in, cut where it has to be.
+    Their own lines carry their numbers, so that none of them can look like that line. The first passage always gets in, cut where
+    it has to be.
     """
     body, shown = "", 0
     for hit in hits:
         ref = f"{hit.subject.ref}, " if with_ref else ""
         lines = f"lines {hit.first_line} to {hit.last_line}" if hit.last_line > hit.first_line else f"line {hit.first_line}"
-        piece = f"-- {ref}{lines}\n{hit.text.rstrip(chr(10))}"
+        numbered = (f"{number}:{line}" for number, line in enumerate(hit.text.rstrip("\n").split("\n"), start=hit.first_line))
+        piece = "\n".join((f"-- {ref}{lines}", *numbered))
         joined = f"{body}\n{piece}" if body else piece
         if host.measure(joined) > limit:
             if not body:
@@ -132,7 +136,8 @@ def search(host: Host, hits: Sequence[Hit], searched: int, max_chars: int | None
             start=max(first.first_line - 20, 1),
             end=first.last_line + 20,
         )
-        return host.fenced(body, source, (head,), (around,))
+        notice = f"[Showing {shown} of {len(hits)} passages. Use a higher maxChars to retrieve more.]"
+        return host.fenced(body, source, (head,), (around, notice) if shown < len(hits) else (around,))
 
     block = view(limit)
     if over := host.over(block.frame, FRAME_CHARS):

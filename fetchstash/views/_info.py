@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from fetchstash.ranges import Heading
 from fetchstash.views._cut import clip, prefix_length, whole_lines
-from fetchstash.views._texts import Subject, call, condition_lines, counted, follow_up_calls, reference_line
+from fetchstash.views._texts import Subject, call, calls_without_text, condition_lines, counted, follow_up_calls, reference_line
 from fetchstash.views._view import FACTS_AT_MOST, Block, Host, View
 
 _LINE_CHARS = 300
@@ -18,7 +18,7 @@ def info(host: Host, subject: Subject, outline: Sequence[Heading]) -> View:
         lines += [
             f"{'  ' * heading.level}{heading.title} ({heading.unit.removesuffix('s')} {heading.start})" for heading in outline
         ]
-    calls = tuple(follow_up_calls(subject, 0)) if subject.chars is not None else ()
+    calls = follow_up_calls([subject], 0) if subject.chars is not None else calls_without_text(subject)
     head = (f"[{subject.ref}: facts]", *condition_lines(subject))
     return View((_bounded(host, [clip(line, _LINE_CHARS) for line in lines], subject.source, head, calls),), (subject.facts,))
 
@@ -30,8 +30,12 @@ def listing(host: Host, run: str, subjects: Sequence[Subject], total: int) -> Vi
     lines = [f"{reference_line(subject)[1:-1]}, {clip(subject.source, 120)}" for subject in subjects]
     head = (f"[Run {run}: {counted(total, 'artifact')}, newest first]",)
     calls = (call("artifact_info", artifact_ref=subjects[0].ref),)
-    facts = tuple(subject.facts for subject in subjects)[:FACTS_AT_MOST]
-    return View((_bounded(host, lines, f"run {run}", head, calls),), facts)
+    block = _bounded(host, lines, f"run {run}", head, calls)
+    shown = (block.body or "").count("art_")
+    if shown < total:
+        more = f"[Showing {shown} of {total}. artifact_search finds passages in all of them.]"
+        block = _bounded(host, lines, f"run {run}", head, (*calls, more))
+    return View((block,), tuple(subject.facts for subject in subjects)[:FACTS_AT_MOST])
 
 
 def _bounded(host: Host, lines: Sequence[str], source: str, head: tuple[str, ...], calls: tuple[str, ...]) -> Block:

@@ -47,6 +47,8 @@ def read(host: Host, reading: Reading, max_chars: int | None = None) -> View:
     # Reading on counts in the whole text, as its offsets do; a slice in the part that was asked for.
     total = reading.count if reading.tool == "get_search_content" else reading.total
 
+    unit = "bytes" if host.limits.count_bytes else "chars"
+
     def view(limit: int) -> View:
         shown = _cut(host, reading, limit)
         body = reading.text[:shown]
@@ -59,9 +61,9 @@ def read(host: Host, reading: Reading, max_chars: int | None = None) -> View:
                 advice = "Continue with the call above."
             head = (
                 _opening(reading, body, shown),
-                truncation_notice(applied, total, "Continue with the call at the end."),
+                truncation_notice(applied, unit, total, "Continue with the call at the end."),
             )
-            tail = (_continuation(reading, body, more), truncation_notice(applied, total, advice))
+            tail = (_continuation(reading, body, more), truncation_notice(applied, unit, total, advice))
         record: dict[str, object] = {
             "artifact_ref": reading.subject.ref,
             "path": reading.path,
@@ -106,6 +108,8 @@ def _opening(reading: Reading, body: str, shown: int | None) -> str:
     """Return the line of what this is: ``[art_…: lines 200 to 260 of 9000]``."""
     word, units = _WORDS[reading.unit], _units(reading, body)
     where = f" in {clip_middle(reading.path, 80)!r}" if reading.path else ""
+    if not reading.count:
+        return f"[{reading.subject.ref}{where}: {word} 0 of 0]"
     if reading.unit in ("chars", "bytes"):
         return f"[{reading.subject.ref}{where}: {word} {reading.start} to {reading.start + units} of {reading.count}]"
     if shown is not None and not units:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fetchstash.errors import BadArgument, FetchstashError
-from fetchstash.views._cut import Measure, clip, json_length, utf8_length
+from fetchstash.hygiene import clean_line
+from fetchstash.views._cut import Measure, clip_middle, json_length, utf8_length
 from fetchstash.views._limits import FRAME_CHARS, MIN_MAX_CHARS, ViewLimits
 from fetchstash.views._texts import SENTENCE, SOURCE_CHARS, fence
 
@@ -62,9 +63,15 @@ class View:
         return "".join(block.body or "" for block in self.blocks)
 
 
+def error_line(error: FetchstashError) -> str:
+    """Return the one line of an error. What it quotes of its cause is made clean, and short enough that what to do next stays."""
+    what, next_step = (clip_middle(clean_line(text), limit) for text, limit in ((error.what, 400), (error.next_step, 300)))
+    return type(error)(what, next_step).line()
+
+
 def error_view(error: FetchstashError) -> View:
-    """Return the one line of an error."""
-    return View((Block((clip(error.line(), FRAME_CHARS),)),), (), (), is_error=True)
+    """Return the view of an error: its line."""
+    return View((Block((error_line(error),)),), is_error=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ async def test_a_fresh_copy_is_used_without_asking_and_said_to_be_one(site: Site
         again = await stash.fetch([url])
         assert site.asked == ["/a.txt"]
         assert again.facts[0]["artifact_ref"] == first.facts[0]["artifact_ref"]
-        assert "[From the cache: kept copy, " in again.text
-        assert "From the cache" not in first.text
+        assert str(again.facts[0]["from_cache"]).startswith("kept copy, ")
+        assert again.text.split("untrusted-")[0] == first.text.split("untrusted-")[0]
+        assert first.facts[0]["from_cache"] == ""
         await stash.fetch([url], refresh=True)
         assert site.asked == ["/a.txt"] * 2
 
@@ -31,8 +32,23 @@ async def test_a_stale_copy_is_asked_after_and_kept_where_the_server_says_304(si
         site.put("/a.txt", b"", None, status=304, headers={"ETag": '"v1"'})
         again = await stash.fetch([url])
         assert again.body == "one"
-        assert "the server says that it has not changed" in again.text
+        assert again.facts[0]["from_cache"] == "kept copy; the server says that it has not changed"
         assert again.facts[0]["artifact_ref"] == first.facts[0]["artifact_ref"]
+
+
+async def test_a_preview_says_what_it_owes_to_the_cache(site: Site, open_stash: OpenStash) -> None:
+    url = site.put("/a.txt", "words " * 100, "text/plain", headers={"Cache-Control": "max-age=600"})
+    async with open_stash() as stash:
+        await stash.fetch([url], max_chars=300)
+        assert "[From the cache: kept copy, " in (await stash.fetch([url], max_chars=300)).text
+
+
+async def test_one_url_in_many_calls_at_once_is_one_artifact(site: Site, open_stash: OpenStash) -> None:
+    url = site.put("/a.txt", "one", "text/plain")
+    async with open_stash() as stash:
+        view = await stash.fetch([url] * 5)
+        assert len({facts["artifact_ref"] for facts in view.facts}) == 1
+        assert (await stash.store.list()).total == 1
 
 
 async def test_the_same_bytes_stay_one_artifact_and_others_become_a_new_one(site: Site, open_stash: OpenStash) -> None:

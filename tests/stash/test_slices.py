@@ -47,7 +47,7 @@ async def test_lines_chars_bytes_and_headings(part: dict[str, object], body: str
         ({"unit": "chars", "start": 45}, OutOfRange, "There are 45 characters, and start is 45."),
         ({"unit": "pages"}, BadArgument, "This text has no pages."),
         ({"unit": "rows"}, BadArgument, "This part has no table rows."),
-        ({"path": "Three"}, OutOfRange, "The outline begins: One, One b, Two."),
+        ({"path": "Three"}, OutOfRange, "There is no part 'Three' here. artifact_info lists its parts."),
         ({"path": "One", "start": 5}, OutOfRange, "There are 4 lines, and start is 5."),
         ({"path": "One", "unit": "bytes"}, BadArgument, "Bytes are counted in the whole text."),
     ],
@@ -112,7 +112,7 @@ async def test_rows_of_sheets(stash: Stash, put: Put) -> None:
     assert (await stash.slice(ref, path="South", unit="rows")).body == "4\n5\n"
     assert (await stash.slice(ref, path="North", unit="rows", start=2, end=3)).body == "2\n3\n"
     assert (await stash.slice(ref, path="South")).body == "## South\n| id |\n4\n5\n"
-    with pytest.raises(BadArgument, match="Name one with path: North, South"):
+    with pytest.raises(BadArgument, match="There are 2 tables here"):
         await stash.slice(ref, unit="rows")
     with pytest.raises(OutOfRange, match="There are 2 rows, and start is 3"):
         await stash.slice(ref, path="South", unit="rows", start=3)
