@@ -61,8 +61,10 @@ def main() -> None:
         out = Path(folder, "out")
         start = time.process_time()
         for fold in sorted({row["fold"] for row in rows}):
-            trees = json.loads((arguments.folds / f"{fold}.json").read_text("utf-8")) if arguments.folds else _scorer.models()
-            with patch.object(_scorer, "models", return_value=trees):
+            trees = (
+                json.loads((arguments.folds / f"{fold}.json").read_text("utf-8"))["trees"] if arguments.folds else _scorer.model()
+            )
+            with patch.object(_scorer, "model", return_value=trees):
                 for source, row in pages:
                     if row["fold"] == fold:
                         target = out / row["set"] / f"{row['id']}.md"

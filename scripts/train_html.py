@@ -4,8 +4,6 @@
 
 CORPUS is a folder with index.jsonl (one page a line: set, fold, path, gold), pages/ and gold/. Needs lightgbm and numpy, which
 nothing else here does: use an environment of its own that has the package's dependencies too.
-
-Two models: the first sees each block and its surroundings, the second also what the first thought of the page around it.
 """
 
 import argparse
@@ -40,7 +38,6 @@ class Sample:
     documentation: bool
     family: str
     fold: int
-    place: _features.Surroundings
     features: Array
     labels: Array
     sizes: Array
@@ -88,7 +85,6 @@ def read(job: tuple[Path, dict[str, Any]]) -> Sample:
         row["set"] == "docs",
         row["family"],
         row["fold"],
-        _features.surroundings(blocks),
         np.array(_features.features(blocks, page.title), dtype=np.float32),
         np.array(label(blocks, gold)),
         np.array([len(words(block.words)) for block in blocks], dtype=float),
@@ -134,17 +130,7 @@ class Trainer:
             scores[here] = model.predict(features[here], raw_score=True)
         return scores, models
 
-    def with_context(self, features: Array, scores: Array) -> Array:
-        """Return the features with those of the second look."""
-        rows: list[list[float]] = []
-        at = 0
-        for sample in self._samples:
-            size = len(sample.labels)
-            rows += _features.context(sample.place, scores[at : at + size].tolist()) if size else []
-            at += size
-        return np.hstack([features, np.array(rows, dtype=np.float32)])
-
-    def report(self, name: str, scores: Array) -> None:
+    def report(self, scores: Array) -> None:
         """Print the word F1 of the blocks kept, mean over pages."""
         results: dict[str, list[float]] = {"docs": [], "web": []}
         at = 0
@@ -157,12 +143,12 @@ class Trainer:
             )
         for kind, found in results.items():
             low = sum(score < 0.5 for score in found) / max(len(found), 1)
-            print(f"{name:12} {kind:5} {len(found):5} pages   block F1 {np.mean(found):.4f}   below .5 {low:.3f}", flush=True)
+            print(f"{kind:5} {len(found):5} pages   block F1 {np.mean(found):.4f}   below .5 {low:.3f}", flush=True)
 
 
-def write(path: Path, first: Model, second: Model) -> None:
-    """Write the trees of both looks."""
-    path.write_text(json.dumps({"first": trees(first), "second": trees(second)}, separators=(",", ":")) + "\n", "utf-8")
+def write(path: Path, model: Model) -> None:
+    """Write the trees of a model."""
+    path.write_text(json.dumps({"trees": trees(model)}, separators=(",", ":")) + "\n", "utf-8")
 
 
 def trees(model: Model) -> list[Any]:
@@ -200,18 +186,14 @@ def main() -> None:
         samples = [s for s in pool.map(read, [(arguments.corpus, row) for row in rows], chunksize=8) if len(s.labels)]
     trainer = Trainer(samples, arguments.trees, arguments.leaves)
     features = np.concatenate([sample.features for sample in samples])
-    first, first_models = trainer.held_out(features)
-    trainer.report("first look", first)
-    both = trainer.with_context(features, first)
+    scores, models = trainer.held_out(features)
+    trainer.report(scores)
     if arguments.out:
-        everywhere = np.ones(len(features), dtype=bool)
-        write(arguments.out, trainer.fit(features, everywhere), trainer.fit(both, everywhere))
-    second, second_models = trainer.held_out(both)
-    trainer.report("second look", second)
+        write(arguments.out, trainer.fit(features, np.ones(len(features), dtype=bool)))
     if arguments.folds:
         arguments.folds.mkdir(exist_ok=True)
-        for fold in range(FOLDS):
-            write(arguments.folds / f"{fold}.json", first_models[fold], second_models[fold])
+        for fold, model in enumerate(models):
+            write(arguments.folds / f"{fold}.json", model)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,6 @@ _PLACES = (
 )  # fmt: skip
 _TAGS = {tag: float(number) for number, tag in enumerate(_PLACES, 1)}
 _GENERATIONS = 4
-_CONTEXT_GENERATIONS = 7
 
 
 @dataclass(slots=True)
@@ -153,47 +152,6 @@ def features(blocks: list[Block], title: str) -> list[Row]:
     return rows
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """Where a block stands, in numbers: the first and the last block of each element around it, and of its own kind of place."""
-
-    sizes: list[int]
-    around: list[list[tuple[int, int]]]
-    alike: list[int]
-
-
-def surroundings(blocks: list[Block]) -> Surroundings:
-    """Return what ``context`` needs to know of the blocks of a page."""
-    spans = _spans(blocks)
-    around: list[list[tuple[int, int]]] = []
-    for block in blocks:
-        chain = [block.parent, *block.parent.ancestors()][:_CONTEXT_GENERATIONS]
-        chain += [chain[-1]] * (_CONTEXT_GENERATIONS - len(chain))
-        around.append([(spans[element].first, spans[element].last + 1) for element in chain])
-    numbers: dict[tuple[str, str, str], int] = {}
-    alike = [numbers.setdefault(_signature(block), len(numbers)) for block in blocks]
-    return Surroundings([len(block.words) + 1 for block in blocks], around, alike)
-
-
-def context(place: Surroundings, scores: list[float]) -> list[Row]:
-    """Return for each block what a first look at the page (log odds) says of it, of its neighbours and of all that it stands in."""
-    likely = [1 / (1 + math.exp(-score)) for score in scores]
-    size = [0, *accumulate(place.sizes)]
-    mass = [0.0, *accumulate(p * n for p, n in zip(likely, place.sizes, strict=True))]
-    total = [0.0] * len(likely)
-    count = Counter(place.alike)
-    for alike, p in zip(place.alike, likely, strict=True):
-        total[alike] += p
-    overall = mass[-1] / size[-1]
-    rows: list[Row] = []
-    for number, (p, around, alike) in enumerate(zip(likely, place.around, place.alike, strict=True)):
-        near = [likely[n] if 0 <= (n := number + step) < len(likely) else -1.0 for step in (-3, -2, -1, 1, 2, 3)]
-        inside = [(mass[last] - mass[first]) / (size[last] - size[first]) for first, last in around]
-        highest = max(likely[max(0, number - 8) : number + 9])
-        rows.append([p, *near, *inside, total[alike] / count[alike], overall, highest])
-    return rows
-
-
 def _measure(block: Block) -> _Text:
     words = len(block.words.split())
     if block.link:
@@ -272,7 +230,9 @@ def _spans(blocks: list[Block]) -> dict[Element, _Span]:
             element = element.parent
         above = spans[element] if element is not None else None
         for new in reversed(chain):
-            said = [min(distance + 1, FAR) for distance in above.said] if above is not None else [FAR] * len(GROUPS)
+            said = (
+                [distance + 1 if distance < FAR else FAR for distance in above.said] if above is not None else [FAR] * len(GROUPS)
+            )
             for group in _said(new):
                 said[group] = 0
             above = spans[new] = _Span(number, number, above.depth + 1 if above is not None else 0, said)

@@ -89,8 +89,11 @@ def hides(declarations: str) -> bool:
 
 def _compact(declarations: str) -> str:
     """Return declarations in lower case, without white space where it means nothing, and with a comma where it parts values."""
-    text = _COMMENT.sub("", declarations).lower()
-    return re.sub(r"\s*([:;,()!/])\s*", r"\1", " ".join(text.split())).replace(" ", ",")
+    text = ",".join(_COMMENT.sub("", declarations).lower().split())
+    for mark in ":;,()!/":
+        if mark in text:
+            text = text.replace(f",{mark}", mark).replace(f"{mark},", mark)
+    return text
 
 
 def _same_colour(element: "Element") -> bool:
