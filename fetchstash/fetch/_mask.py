@@ -4,6 +4,7 @@ import re
 from urllib.parse import unquote_plus
 
 _MASK = "***"
+_MAX_DEPTH = 2  # URLs inside of URLs that are looked into; what holds more is masked whole
 # Names of parameters that carry a credential: those of OAuth 2.0 (RFC 6749, RFC 6750), of the signed URLs of AWS, Google Cloud,
 # Azure and Alibaba Cloud, and the plain words. Compared without case, dashes and underscores.
 _SECRET_NAMES = frozenset(
@@ -11,7 +12,7 @@ _SECRET_NAMES = frozenset(
     accesskey accesskeyid accesstoken apikey appkey appsecret assertion auth authkey authorization authtoken awsaccesskeyid
     bearer clientassertion clientsecret code codeverifier credential credentials csrf csrftoken googleaccessid hmac idtoken
     jwt key keypairid magic magiclink nonce otp pass passcode passphrase passwd password pin privatekey privatetoken pw pwd
-    refreshtoken resettoken saml samlrequest samlresponse secret secretkey secrettoken securitytoken sess session sessionid
+    refreshtoken resettoken saml sas jsessionid phpsessid aspsessionid samlrequest samlresponse secret secretkey secrettoken securitytoken sess session sessionid
     sessiontoken sid sig sign signature signedurl sso ssotoken subscriptionkey ticket token userpass verification
     verificationcode webhook xamzcredential xamzsecuritytoken xamzsignature xapikey xgoogcredential xgoogsignature
     xossaccesskeyid xosssecuritytoken xosssignature
@@ -34,6 +35,7 @@ _SECRET_SHAPE = re.compile(
 )
 # A long run of letters and digits mixed, without words: a key by all appearances.
 _OPAQUE = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[A-Za-z0-9+/_=-]{32,}\Z")
+_PATH_PARAMETER = re.compile(r";[^/;?#]*")  # RFC 3986, section 3.3
 _USERINFO = re.compile(r"\A([A-Za-z][A-Za-z0-9+.\-]*:[/\\]{2,})[^/\\?#]*@")
 
 
@@ -42,22 +44,31 @@ def mask_url(url: str) -> str:
 
     It takes any text, also what is no URL, and never raises.
     """
+    return _mask(url, 0)
+
+
+def _mask(url: str, depth: int) -> str:
+    """Mask a URL that stands inside of ``depth`` others."""
     url = _USERINFO.sub(rf"\1{_MASK}@", url)
     head, hash_mark, fragment = url.partition("#")
     path, query_mark, query = head.partition("?")
-    masked = _SECRET_SHAPE.sub(_MASK, path) + query_mark + _mask_pairs(query)
-    return masked + hash_mark + (_mask_pairs(fragment) if "=" in fragment else _SECRET_SHAPE.sub(_MASK, fragment))
+    path = _PATH_PARAMETER.sub(lambda found: f";{_mask_pair(found[0][1:], depth)}", path)
+    masked = _SECRET_SHAPE.sub(_MASK, path) + query_mark + _mask_pairs(query, depth)
+    return masked + hash_mark + (_mask_pairs(fragment, depth) if "=" in fragment else _SECRET_SHAPE.sub(_MASK, fragment))
 
 
-def _mask_pairs(query: str) -> str:
-    return "".join(_mask_pair(part) for part in re.split(r"([&;])", query))
+def _mask_pairs(query: str, depth: int) -> str:
+    return "".join(_mask_pair(part, depth) for part in re.split(r"([&;])", query))
 
 
-def _mask_pair(pair: str) -> str:
+def _mask_pair(pair: str, depth: int) -> str:
     name, equals, value = pair.partition("=")
     if not equals:
         return _MASK if _OPAQUE.match(pair) else _SECRET_SHAPE.sub(_MASK, pair)
-    if value and (_is_secret_name(name) or _OPAQUE.match(unquote_plus(value))):
+    decoded = unquote_plus(value)
+    if value and (_is_secret_name(name) or _OPAQUE.match(decoded)):
+        return f"{name}={_MASK}"
+    if "://" in decoded and (depth == _MAX_DEPTH or _mask(decoded, depth + 1) != decoded):  # redirect=https%3A…
         return f"{name}={_MASK}"
     return name + equals + _SECRET_SHAPE.sub(_MASK, value)
 

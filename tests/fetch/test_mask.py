@@ -47,6 +47,19 @@ def test_a_secret_is_masked(url: str, masked: str) -> None:
     assert mask_url(url) == masked
 
 
+NESTED = {
+    "a path parameter": ("https://a.org/x;jsessionid=S3?y=1", "https://a.org/x;jsessionid=***?y=1"),
+    "a URL in a URL": ("https://a.org/?to=https%3A%2F%2Fb.org%2F%3Ftoken%3DS3&z=1", "https://a.org/?to=***&z=1"),
+    "a URL in a URL without a secret": ("https://a.org/?to=https://b.org/&z=1", "https://a.org/?to=https://b.org/&z=1"),
+    "URLs without end": ("https://a.org/?u=" + "https://a.org/?u=" * 400, "https://a.org/?u=***"),
+}
+
+
+@pytest.mark.parametrize(("url", "masked"), NESTED.values(), ids=NESTED)
+def test_a_secret_deeper_in_is_masked(url: str, masked: str) -> None:
+    assert mask_url(url) == masked
+
+
 @pytest.mark.parametrize("url", UNTOUCHED)
 def test_what_is_no_secret_stays(url: str) -> None:
     assert mask_url(url) == url
