@@ -9,13 +9,13 @@ _MAX_DEPTH = 2  # URLs inside of URLs that are looked into; what holds more is m
 # Azure and Alibaba Cloud, and the plain words. Compared without case, dashes and underscores.
 _SECRET_NAMES = frozenset(
     """
-    accesskey accesskeyid accesstoken apikey appkey appsecret assertion auth authkey authorization authtoken awsaccesskeyid
-    bearer clientassertion clientsecret code codeverifier credential credentials csrf csrftoken googleaccessid hmac idtoken
-    jwt key keypairid magic magiclink nonce otp pass passcode passphrase passwd password pin privatekey privatetoken pw pwd
-    refreshtoken resettoken saml sas jsessionid phpsessid aspsessionid samlrequest samlresponse secret secretkey secrettoken securitytoken sess session sessionid
-    sessiontoken sid sig sign signature signedurl sso ssotoken subscriptionkey ticket token userpass verification
-    verificationcode webhook xamzcredential xamzsecuritytoken xamzsignature xapikey xgoogcredential xgoogsignature
-    xossaccesskeyid xosssecuritytoken xosssignature
+    accesskey accesskeyid accesstoken apikey appkey appsecret aspsessionid assertion auth authkey authorization authtoken
+    awsaccesskeyid bearer clientassertion clientsecret code codeverifier credential credentials csrf csrftoken
+    googleaccessid hmac idtoken jsessionid jwt key keypairid magic magiclink nonce otp pass passcode passphrase passwd
+    password phpsessid pin privatekey privatetoken pw pwd refreshtoken resettoken saml samlrequest samlresponse sas secret
+    secretkey secrettoken securitytoken sess session sessionid sessiontoken sid sig sign signature signedurl sso ssotoken
+    subscriptionkey ticket token userpass verification verificationcode webhook xamzcredential xamzsecuritytoken
+    xamzsignature xapikey xgoogcredential xgoogsignature xossaccesskeyid xosssecuritytoken xosssignature
     """.split()  # noqa: SIM905 -- eighty quoted words are no easier to read
 )
 _SECRET_ENDING = re.compile(r"(?:token|secret|signature|password|passwd|apikey|accesskey|privatekey|credential)s?\Z")
@@ -36,6 +36,7 @@ _SECRET_SHAPE = re.compile(
 # A long run of letters and digits mixed, without words: a key by all appearances.
 _OPAQUE = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[A-Za-z0-9+/_=-]{32,}\Z")
 _PATH_PARAMETER = re.compile(r";[^/;?#]*")  # RFC 3986, section 3.3
+_PASSWORD = re.compile(r"\A([A-Za-z][A-Za-z0-9+.\-]*:[/\\]{2,})[^/\\?#:]*:[^/\\?#]*@")
 _USERINFO = re.compile(r"\A([A-Za-z][A-Za-z0-9+.\-]*:[/\\]{2,})[^/\\?#]*@")
 
 
@@ -48,8 +49,8 @@ def mask_url(url: str) -> str:
 
 
 def _mask(url: str, depth: int) -> str:
-    """Mask a URL that stands inside of ``depth`` others."""
-    url = _USERINFO.sub(rf"\1{_MASK}@", url)
+    """Mask a URL that stands inside of ``depth`` others, where a user name without a password is no credential."""
+    url = (_PASSWORD if depth else _USERINFO).sub(rf"\1{_MASK}@", url)
     head, hash_mark, fragment = url.partition("#")
     path, query_mark, query = head.partition("?")
     path = _PATH_PARAMETER.sub(lambda found: f";{_mask_pair(found[0][1:], depth)}", path)
