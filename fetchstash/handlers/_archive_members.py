@@ -4,7 +4,6 @@ import bz2
 import gzip
 import io
 import lzma
-import re
 import sys
 import tarfile
 import zlib
@@ -48,7 +47,7 @@ def opened(source: Path, name: str) -> Generator[Iterator[bytes]]:
     for member, content in _walk(source):
         if member.name == name:
             if member.refused:
-                raise NoText(f"{name} is not read: {member.refused}", _KEPT)
+                raise NoText(f"{name} is not read: {member.refused}.", _KEPT)
             yield content
             return
     raise KeyError(name)
@@ -76,7 +75,7 @@ def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
             if _is_tar(start):
                 yield from _tar_members(stream)
             else:
-                yield Member(_inner_name(head, source), None), _pieces(stream)
+                yield Member(_inner_name(head), None), _pieces(stream)
         except _BROKEN:
             raise NoText("the archive is damaged or cut short", "Fetch it again.") from None
 
@@ -117,7 +116,7 @@ def _why_not_in_tar(info: tarfile.TarInfo) -> str:
     if is_unsafe(info.name):
         return "its name leads out of the archive"
     if info.issym() or info.islnk():
-        return f"it is a link to {info.linkname}"
+        return "it is a link"  # where to is somebody's text, and this stands in an error
     if info.isdir():
         return "it is a folder"
     return "" if info.isfile() else "it is a device"
@@ -162,13 +161,13 @@ def _is_zip_at_end(file: IO[bytes]) -> bool:
     return b"PK\x05\x06" in file.read()
 
 
-def _inner_name(head: bytes, source: Path) -> str:
-    """Return the name that gzip kept (RFC 1952, section 2.3.1), else that of the file without its ending."""
+def _inner_name(head: bytes) -> str:
+    """Return the name that gzip kept (RFC 1952, section 2.3.1), else "content": the file's own name says nothing of it here."""
     if head.startswith(b"\x1f\x8b") and head[3:4] == b"\x08":
         name = head[10 : head.find(b"\0", 10)].decode("latin-1")
         if name and not is_unsafe(name):
             return name
-    return re.sub(r"\.(gz|bz2|xz|zst)$", "", source.name) or "content"
+    return "content"
 
 
 def _pieces(stream: "IO[bytes] | _Capped") -> Iterator[bytes]:

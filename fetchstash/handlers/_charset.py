@@ -27,6 +27,7 @@ _NO_CHARSETS = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "und
 # Charsets of seven bits, and the escapes that they begin with.
 _SEVEN_BIT = {"iso2022_kr": b"\x1b$)C", "iso2022_jp": b"\x1b$", "hz": b"~{"}
 _NON_ASCII = re.compile(rb"[\x80-\xff]")
+_BROKEN = re.compile("\ufffd+")
 _FEW = 8
 
 _DECLARED = re.compile(
@@ -68,7 +69,7 @@ def choose_charset(sample: bytes, label: str = "", declared: str = "") -> str:
     if sample.isascii():
         # ISO 2022 and HZ are ASCII to the eye; the escapes tell.
         return next((c for c in [*candidates, *_SEVEN_BIT] if c in _SEVEN_BIT and _shifts(sample, c)), "utf-8")
-    if _is_utf8(sample):
+    if _is_utf8(sample, said="utf-8" in candidates):
         return "utf-8"
     for charset in candidates:
         if charset and charset != "utf-8" and _errors(sample, charset) * 1_000 <= len(sample) + 1_000:
@@ -104,10 +105,15 @@ def _shifts(sample: bytes, charset: str) -> bool:
     return _SEVEN_BIT[charset] in sample and _errors(sample, charset) == 0
 
 
-def _is_utf8(sample: bytes) -> bool:
-    """Return whether it is UTF-8, give or take a broken character: no other charset looks like it by chance."""
-    errors = _errors(sample, "utf-8")
-    return errors == 0 or errors * 20 < sum(b >= 0xC0 for b in sample)
+def _is_utf8(sample: bytes, *, said: bool) -> bool:
+    """Return whether it is UTF-8, give or take broken characters; ``said``: a label or the text itself claims so.
+
+    Other charsets hardly ever look like it by chance: a few characters that are whole outweigh a broken one.
+    """
+    text = codecs.getincrementaldecoder("utf-8")("replace").decode(sample)
+    broken = len(_BROKEN.findall(text))
+    whole = sum(char > "\x7f" for char in text) - text.count("\ufffd")
+    return broken == 0 or (broken < whole if said else broken * 4 <= whole)
 
 
 def _errors(sample: bytes, charset: str) -> int:

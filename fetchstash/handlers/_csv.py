@@ -99,8 +99,8 @@ def _chosen_columns(path: str, header: list[str], dialect: Dialect) -> list[int]
         elif name.isdecimal() and 1 <= int(name) <= len(header):
             chosen.append(int(name) - 1)
         else:
-            known = clip(", ".join(names), 200) or f"1 to {len(header)}"
-            raise OutOfRange(f"There is no column {clip(name, 60)!r}.", f"Take some of these, parted by commas: {known}.")
+            known = f"names of the header or numbers from 1 to {len(header)}, parted by commas"
+            raise OutOfRange(f"There is no column {clip(name, 60)!r}.", f"Take {known}.")
     return chosen
 
 

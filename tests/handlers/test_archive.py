@@ -104,7 +104,7 @@ def test_a_member_without_a_name_is_a_bad_argument(save: Save, pack: Pack) -> No
 def test_a_member_of_a_damaged_stream_gives_one_clear_line(save: Save) -> None:
     data = gzip.compress(b"".join(f"line {number}\n".encode() for number in range(100_000)))
     with pytest.raises(NoText, match="damaged or cut short"):
-        part(save(data[:-5_000]), "document")
+        part(save(data[:-5_000]), "content")
 
 
 def test_members_are_read_through_two_archives_and_no_more(save: Save, pack: Pack) -> None:
@@ -124,8 +124,8 @@ def test_members_are_read_through_two_archives_and_no_more(save: Save, pack: Pac
     [
         (special("../../etc/cron.d/x", tarfile.REGTYPE), "its name leads out of the archive"),
         (special("/etc/passwd", tarfile.REGTYPE), "its name leads out of the archive"),
-        (special("link", tarfile.SYMTYPE, "/etc/shadow"), "it is a link to /etc/shadow"),
-        (special("hard", tarfile.LNKTYPE, "../x"), r"it is a link to \.\./x"),
+        (special("link", tarfile.SYMTYPE, "/etc/shadow"), "it is a link"),
+        (special("hard", tarfile.LNKTYPE, "../x"), "it is a link"),
         (special("zero", tarfile.CHRTYPE), "it is a device"),
     ],
     ids=["traversal", "absolute", "symbolic link", "hard link", "device"],

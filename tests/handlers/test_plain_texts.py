@@ -11,6 +11,7 @@ import pytest
 from fetchstash import tokens
 from fetchstash.handlers import Extracted, ExtractLimits, Handler, Hints
 from fetchstash.handlers._binary import BinaryHandler
+from fetchstash.handlers._charset import decode
 from fetchstash.handlers._code import CodeHandler, find_symbols
 from fetchstash.handlers._markdown import MarkdownHandler, find_headings
 from fetchstash.handlers._text import TextHandler
@@ -209,3 +210,21 @@ def test_naming_a_binary_leaves_ctypes_alone(save: Save) -> None:
         "assert ctypes.CDLL.__init__ is before and 'pylibmagic' not in sys.modules"
     )
     subprocess.run([sys.executable, "-P", "-c", program], check=True)
+
+
+ENGLISH = "It’s a “quoted” café."
+BROKEN = {
+    "one bad byte, labelled": (f"{ENGLISH}\n".encode() + b"\xff", "utf-8"),
+    "a lone surrogate, labelled": (f"{ENGLISH}\n".encode() + b"\xed\xa0\x80", "utf-8"),
+    "one bad byte in a longer text": (f"{ENGLISH}\n".encode() * 3 + b"\xff", ""),
+    "cut inside of a character": (f"{ENGLISH}\n".encode() + "é".encode()[:1], "utf-8"),
+}
+
+
+@pytest.mark.parametrize(("data", "label"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_character_makes_no_other_charset_of_utf_8(data: bytes, label: str) -> None:
+    assert decode(data, label).startswith(ENGLISH)
+
+
+def test_a_label_of_utf_8_is_not_believed_where_nothing_bears_it_out() -> None:
+    assert decode("café naïve résumé".encode("latin-1"), "utf-8") == "café naïve résumé"
