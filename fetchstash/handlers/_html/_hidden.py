@@ -50,6 +50,8 @@ _SIMPLE = re.compile(r"^([a-z][a-z0-9-]*)?((?:[.#][\w-]+)*)$", re.IGNORECASE)
 _NAME = re.compile(r"[.#][\w-]+")
 _SHOWS = re.compile(r"display\s*:(?!\s*none)|opacity\s*:|visibility\s*:\s*visible", re.IGNORECASE)
 MAX_SHEET_CHARS = 2_000_000
+MAX_RULES_ALIKE = 50
+"""Of hiding rules that one class, id or tag calls up for each element; a real sheet has a few."""
 
 
 class HiddenBy(Enum):
@@ -155,7 +157,9 @@ class StyleSheet:
                 continue
             tag, wanted = (found[1] or "").lower(), frozenset(_NAME.findall(found[2]))
             if not wanted & shown and tag not in {"html", "body"} and (tag or wanted):
-                self._hiding.setdefault(min(wanted, default=tag), []).append((tag, wanted))
+                alike = self._hiding.setdefault(min(wanted, default=tag), [])
+                if len(alike) < MAX_RULES_ALIKE:
+                    alike.append((tag, wanted))
                 if not wanted:
                     self.tags.add(tag)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fetchstash.handlers._html._names import names
 
 MAX_SOURCE_CHARS = 16_000_000
-MAX_ELEMENTS = 250_000
+MAX_ELEMENTS = 200_000
 MAX_DEPTH = 4_000
 """Counted from tags alone, so an unclosed one counts to the end: far more than a real page has, and parsed in some 30 ms."""
 MAX_ATTRIBUTES = 200
