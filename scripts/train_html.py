@@ -178,7 +178,7 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=60)
     parser.add_argument("--leaves", type=int, default=16)
     parser.add_argument(
-        "--folds", type=Path, help="a folder for models that have not seen one fold each: FOLD.json, for bench/html.py"
+        "--folds", type=Path, help="a folder for models that have not seen one fold each: FOLD.json, for bench/handlers_html.py"
     )
     arguments = parser.parse_args()
     rows = [json.loads(line) for line in (arguments.corpus / "index.jsonl").read_text("utf-8").splitlines()]

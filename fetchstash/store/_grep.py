@@ -62,7 +62,7 @@ def compile_pattern(query: GrepQuery) -> Search:
     try:
         compiled = re2.compile(b"(?m)" + (re2.escape(pattern) if query.literal else pattern), options)
     except re2.error as error:
-        message = clean_line(error.args[0].decode("utf-8", "replace"))
+        message = clean_line(error.args[0].decode("utf-8", "replace")).replace("(?m)", "", 1)  # that one is ours
         raise BadPattern(
             f"RE2 does not take this pattern: {message}.",
             "RE2 has no look-around and no back-references; for plain text set literal=true.",

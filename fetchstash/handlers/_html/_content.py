@@ -9,8 +9,10 @@ from fetchstash.handlers._html._tree import Element
 
 THRESHOLD = -0.4
 """Log odds from which a block is kept: missing a line costs a reader more than one too many."""
-MAX_SCORED = 15_000
-"""Blocks; a longer page is read by plain rules, for time."""
+MAX_SCORED = 1_500
+"""Blocks; a longer page is read by plain rules. It comes as a preview, to be searched: what is left out of it cannot be found."""
+PROSE_CHARS = 250
+"""A paragraph from this length on is content inside of ``main`` or ``article``: somebody wrote it, and somebody may look for it."""
 MIN_SCORED_CHARS = 2_000
 """Of text; on a shorter page there is little to sift, and little to judge it by."""
 TITLE_REACH = 12
@@ -31,7 +33,8 @@ def content(blocks: list[Block], title: str) -> list[Block]:
     if len(blocks) > MAX_SCORED or sum(len(block.words) for block in blocks) < MIN_SCORED_CHARS:
         return _by_rules(blocks)
     scores = _scorer.log_odds(blocks, title)
-    keep = [score > THRESHOLD for score in scores]
+    prose = {id(block) for block in _marked(_without_chrome(blocks)) if len(block.words) >= PROSE_CHARS}
+    keep = [score > THRESHOLD or id(block) in prose for score, block in zip(scores, blocks, strict=True)]
     if any(block.kind == CODE for block in blocks):
         _repair(blocks, keep)
     _take_title(blocks, keep)
@@ -65,11 +68,20 @@ def _share_region(one: Block, other: Block) -> bool:
 
 
 def _by_rules(blocks: list[Block]) -> list[Block]:
-    """Return what is outside of the page's chrome, and of that what is inside ``main`` or ``article`` if they hold enough."""
-    kept = [block for block in blocks if not any(map(_is_chrome, _around(block)))] or blocks
-    inside = [block for block in kept if any(map(_is_content, _around(block)))]
-    enough = _MIN_SHARE * sum(len(block.words) for block in kept)
-    return inside if sum(len(block.words) for block in inside) > enough else kept
+    """Return what is outside of the page's chrome, and of that what is marked as content if anything is."""
+    kept = _without_chrome(blocks) or blocks
+    return _marked(kept) or kept
+
+
+def _without_chrome(blocks: list[Block]) -> list[Block]:
+    return [block for block in blocks if not any(map(_is_chrome, _around(block)))]
+
+
+def _marked(blocks: list[Block]) -> list[Block]:
+    """Return the blocks inside of ``main`` or ``article``; none if those hold too little to be what the page is about."""
+    inside = [block for block in blocks if any(map(_is_content, _around(block)))]
+    enough = _MIN_SHARE * sum(len(block.words) for block in blocks)
+    return inside if sum(len(block.words) for block in inside) > enough else []
 
 
 def _around(block: Block) -> list[Element]:

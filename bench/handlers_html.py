@@ -1,10 +1,10 @@
 """Measure the HTML handler: quality by the corpus' own scorer, and CPU time against trafilatura, in one run.
 
-    python -P bench/html.py CORPUS [--folds FOLDER] [--every N]
+    python -P bench/handlers_html.py CORPUS [--folds FOLDER] [--every N]
 
 CORPUS is a folder with index.jsonl, pages/, gold/ and score_html.py. The committed model has seen all of its pages; with the
 models of scripts/train_html.py --folds each page is read by the one that has not seen its site, and the scores are held out.
-trafilatura is measured where it is installed. (-P: this file must not stand for the standard library's html.)
+trafilatura is measured where it is installed.
 """
 
 import argparse
