@@ -3,39 +3,21 @@
 import asyncio
 import functools
 import json
+import os
 import secrets
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, cast, runtime_checkable
 
+from fetchstash.config import load
 from fetchstash.errors import BadArgument
 from fetchstash.files import BinaryContent, Ends, FileType, read_within
-from fetchstash.views import PreviewLimits
+from fetchstash.views import PreviewLimits, Truncation
 
 P = ParamSpec("P")
-
-
-@dataclass(frozen=True, slots=True)
-class Truncation:
-    """When a result is too long, in characters, and what is shown of it then: tokens, and rows or lines of its ends."""
-
-    threshold: int = 5_000
-    max_preview_tokens: int = 500
-    rows_head: int = 20
-    rows_tail: int = 10
-    lines_head: int | None = None
-    lines_tail: int | None = None
-
-
-PROFILES = {
-    "default": Truncation(),
-    "sql_query": Truncation(2_000, 1_000, rows_head=30, rows_tail=10),
-    "log_search": Truncation(10_000, 300, lines_head=50, lines_tail=20),
-}
-"""The profiles of ``context_result`` by name."""
 
 
 @runtime_checkable
@@ -51,11 +33,10 @@ def context_result(profile: str | Truncation = "default") -> Callable[[Callable[
     """Decorate a tool, sync or async: at or under the profile's threshold its result comes back as it was, else a preview.
 
     Text, bytes and whatever JSON can say are measured and kept as text. The keyword ``ctx`` is passed through, and says where
-    results go (see ``store_result``). Raises BadArgument for a profile that is not there.
+    results go (see ``store_result``). A profile is named by the settings file's ``[context.truncation.NAME]``, or is one of
+    views.TRUNCATIONS. Raises BadArgument for one that is not there, and for a settings file that is not right.
     """
-    if isinstance(profile, str) and profile not in PROFILES:
-        raise BadArgument(f"There is no truncation profile {profile!r}.", f"Take one of {', '.join(sorted(PROFILES))}.")
-    truncation = PROFILES[profile] if isinstance(profile, str) else profile
+    truncation = _profile(profile) if isinstance(profile, str) else profile
 
     def decorate(tool: Callable[P, Any]) -> Callable[P, Any]:
         if iscoroutinefunction(tool):
@@ -74,6 +55,13 @@ def context_result(profile: str | Truncation = "default") -> Callable[[Callable[
         return synchronous
 
     return decorate
+
+
+def _profile(name: str) -> Truncation:
+    known = load(environment=os.environ).truncation
+    if name not in known:
+        raise BadArgument(f"There is no truncation profile {name!r}.", f"Take one of {', '.join(sorted(known))}.")
+    return known[name]
 
 
 def shortened(result: Any, truncation: Truncation, ctx: Any = None) -> Any:

@@ -25,6 +25,24 @@ flags always arrive.
 """
 
 
+TAIL = """
+## context.truncation
+
+Profiles of `context_result`, in the file alone: each is a table of its own. `threshold` counts characters;
+`max_preview_tokens` is what a preview may cost; `rows_head`, `rows_tail`, `lines_head` and `lines_tail` say what of a table or a
+text it shows. Three are there already and can be changed: `default`, `sql_query` (threshold 2000, 1000 tokens, 30 and 10 rows) and
+`log_search` (threshold 10000, 300 tokens, 50 and 20 lines).
+
+```toml
+[context.truncation.build_log]
+threshold = 8000
+max_preview_tokens = 400
+lines_head = 20
+lines_tail = 60
+```
+"""
+
+
 def setting(key: Key) -> str:
     """Return the section of one setting."""
     where = f"`{key.variable}`"
@@ -52,6 +70,7 @@ def page() -> str:
             section = key.section
             parts.append(f"\n## {section}\n")
         parts.append("\n" + setting(key))
+    parts.append(TAIL)
     return "".join(parts)
 
 

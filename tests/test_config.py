@@ -7,6 +7,7 @@ import pytest
 
 from fetchstash.config import KEYS, PROFILES, load
 from fetchstash.errors import BadArgument
+from fetchstash.views import Truncation
 
 
 def settings_file(folder: Path, text: str) -> Path:
@@ -98,6 +99,9 @@ WRONG_FILES = {
     "no TOML": ("[fetch\n", "is not TOML"),
     "a string for a list": ("[fetch]\nports = '80'\n", "fetch.ports is '80' (file"),
     "a float for a whole number": ("[fetch]\nmax_redirects = 1.5\n", "It must be a whole number, 0 to 50."),
+    "an unknown key of a profile": ("[context.truncation.a]\nlines = 1\n", "There is no setting 'context.truncation.a.lines'"),
+    "a profile that is no table": ("[context]\ntruncation = 3\n", "context.truncation is 3"),
+    "a profile's text for a number": ("[context.truncation.a]\nthreshold = 'x'\n", "context.truncation.a.threshold is 'x'"),
     "a whole number for a boolean": ("[store]\nephemeral = 7\n", "It must be true or false."),
 }
 
@@ -108,6 +112,23 @@ def test_a_wrong_file_is_one_clear_line(name: str, tmp_path: Path) -> None:
     with pytest.raises(BadArgument) as error:
         load(file=settings_file(tmp_path, text))
     assert words in error.value.line()
+
+
+def test_the_profiles_of_context_result_come_from_the_file_alone(tmp_path: Path) -> None:
+    text = "[context]\nmax_lines = 9\n[context.truncation]\nsql_query = {threshold = 1}\nmine = {max_preview_tokens = 7}\n"
+    settings = load(file=settings_file(tmp_path, text))
+    assert settings.context.max_lines == 9
+    assert settings.truncation["sql_query"] == Truncation(1, 1_000, rows_head=30, rows_tail=10)
+    assert settings.truncation["mine"] == Truncation(5_000, 7)
+    assert settings.truncation["default"] == Truncation()
+
+
+def test_the_clients_settings_make_its_policy() -> None:
+    settings = load(environment={"FETCHSTASH_CLIENT_COMPACTION_MODE": "legacy", "FETCHSTASH_CLIENT_HISTORY_MAX_TOKENS": "9"})
+    assert settings.client.compaction_mode == "legacy"
+    assert settings.client.oversized_fraction == 0.30
+    assert settings.history.max_tokens == 9
+    assert settings.history.target_tokens == 40_000
 
 
 def test_a_file_that_was_named_must_be_there(tmp_path: Path) -> None:

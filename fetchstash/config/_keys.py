@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from fetchstash.client import CompactionConfig, Policy
 from fetchstash.fetch import FetchLimits
 from fetchstash.handlers import ExtractLimits
 from fetchstash.store import StoreLimits
@@ -25,6 +26,15 @@ class TelemetryLimits:
 
     event_log: str = ""
     event_log_max_bytes: int = 16 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryLimits:
+    """When a history is compacted, and to what, in tokens; the last bounds what a summariser is handed."""
+
+    history_max_tokens: int = CompactionConfig().max_tokens
+    history_target_tokens: int = CompactionConfig().target_tokens
+    summarizer_max_tokens: int = CompactionConfig().summarizer_max_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +87,7 @@ _DEFAULTS: Mapping[str, tuple[object, ...]] = {
     "ingest": (IngestLimits(),),
     "extract": (ExtractLimits(),),
     "context": (PreviewLimits(),),
+    "client": (Policy(), HistoryLimits()),
     "telemetry": (TelemetryLimits(),),
 }
 
@@ -134,6 +145,20 @@ _MEANINGS: Mapping[str, tuple[str, float | None, float | None]] = {
     "context.max_cell_length": ("Characters of one cell in a preview", 1, None),
     "context.max_image_size_bytes": ("Bytes of one picture that a model is shown", 1_024, None),
     "context.max_image_edge_px": ("Longer edge of such a picture, in pixels", 16, None),
+    "client.overflow_fallback": ("Rewrite and retry once where the provider says that the context overflowed", None, None),
+    "client.compaction_mode": ("tiered: compact under pressure; legacy: only rewrite after an overflow", None, None),
+    "client.preserve_recent_critical_messages": (
+        "Latest critical messages that stay; only the critical tier may take fewer",
+        0,
+        None,
+    ),
+    "client.compaction_pressure_ratio_soft": ("Share of the context window from which there is pressure", 0, 1),
+    "client.compaction_pressure_ratio_hard": ("Share of the context window from which it is critical", 0, 1),
+    "client.oversized_fraction": ("Share of the context window above which one result becomes a stub", 0, 1),
+    "client.history_max_tokens": ("Tokens above which HistoryCompactor compacts", 1, None),
+    "client.history_target_tokens": ("Tokens that it compacts to", 1, None),
+    "client.summarizer_max_tokens": ("Tokens that a summariser is handed at the most", 1, None),
+    "client.churn_warning": ("Compactor calls in one iteration before a warning", 1, None),
     "telemetry.event_log": ("Path of the local event log; empty: none", None, None),
     "telemetry.event_log_max_bytes": ("Size that the event log may reach, in bytes", 1_024, None),
 }
@@ -158,7 +183,11 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
 COUNTING_BYTES = frozenset({"vscode", "copilot"})
 
 
-_CHOICES: Mapping[str, tuple[str, ...]] = {"views.profile": tuple(PROFILES), "ingest.router": ("on", "shadow")}
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "views.profile": tuple(PROFILES),
+    "ingest.router": ("on", "shadow"),
+    "client.compaction_mode": ("tiered", "legacy"),
+}
 
 
 def _key(path: str) -> Key:

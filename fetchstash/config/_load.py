@@ -3,16 +3,17 @@
 import difflib
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
+from fetchstash.client import CompactionConfig, Policy
 from fetchstash.config._keys import COUNTING_BYTES, KEYS, PROFILES, IngestLimits, Key, TelemetryLimits
 from fetchstash.errors import BadArgument
 from fetchstash.fetch import FetchLimits
 from fetchstash.handlers import ExtractLimits
 from fetchstash.store import StoreLimits
-from fetchstash.views import PreviewLimits, ViewLimits
+from fetchstash.views import TRUNCATIONS, PreviewLimits, Truncation, ViewLimits
 
 _PREFIX = "FETCHSTASH_"
 _CONFIG_VARIABLE = "FETCHSTASH_CONFIG"
@@ -20,7 +21,10 @@ _CONFIG_VARIABLE = "FETCHSTASH_CONFIG"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All rooms' limits. ``origins`` says for each key where its value came from, ``values`` what it is."""
+    """All rooms' limits. ``origins`` says for each key where its value came from, ``values`` what it is.
+
+    ``client`` and ``history`` are for agents that use fetchstash.client, ``truncation`` are the profiles of context_result.
+    """
 
     profile: str
     views: ViewLimits
@@ -29,7 +33,10 @@ class Settings:
     ingest: IngestLimits
     extract: ExtractLimits
     context: PreviewLimits
+    client: Policy
+    history: CompactionConfig
     telemetry: TelemetryLimits
+    truncation: Mapping[str, Truncation]
     values: Mapping[str, Any]
     origins: Mapping[str, str]
 
@@ -43,10 +50,12 @@ def load(
     BadArgument for an unknown key or variable and for a value that is none; it names the setting, its source and what is right.
     """
     environment = environment or {}
+    source, data = _read_file(file, environment)
+    truncation = _truncations(data, f"file {source}")
     layers: list[tuple[str, Mapping[str, Any]]] = [
         ("argument", arguments or {}),
         *_environment_layers(environment),
-        *_file_layer(file, environment),
+        (f"file {source}", _of_file(data, source)),
     ]
     found: dict[str, tuple[Any, str]] = {}
     for origin, layer in layers:
@@ -61,10 +70,11 @@ def load(
     values = {path: found[path][0] if path in found else key.default for path, key in KEYS.items()}
     if not values["store.folder"]:
         values["store.folder"] = str(_data_folder())
-    return _settings(values, {path: found[path][1] if path in found else "default" for path in KEYS})
+    origins = {path: found[path][1] if path in found else "default" for path in KEYS}
+    return _settings(values, origins, truncation)
 
 
-def _settings(values: Mapping[str, Any], origins: Mapping[str, str]) -> Settings:
+def _settings(values: Mapping[str, Any], origins: Mapping[str, str], truncation: Mapping[str, Truncation]) -> Settings:
     def section(name: str) -> dict[str, Any]:
         return {key.name: values[path] for path, key in KEYS.items() if key.section == name}
 
@@ -72,6 +82,10 @@ def _settings(values: Mapping[str, Any], origins: Mapping[str, str]) -> Settings
     profile = views.pop("profile")
     store = section("store")
     context = PreviewLimits(**section("context"))
+    client = section("client")
+    history = CompactionConfig(
+        client.pop("history_max_tokens"), client.pop("history_target_tokens"), client.pop("summarizer_max_tokens")
+    )
     return Settings(
         profile=profile,
         views=ViewLimits(**views, count_bytes=profile in COUNTING_BYTES),
@@ -80,7 +94,10 @@ def _settings(values: Mapping[str, Any], origins: Mapping[str, str]) -> Settings
         ingest=IngestLimits(**section("ingest")),
         extract=ExtractLimits(**section("extract"), preview=context),
         context=context,
+        client=Policy(**client),
+        history=history,
         telemetry=TelemetryLimits(**section("telemetry")),
+        truncation=truncation,
         values=values,
         origins=origins,
     )
@@ -104,7 +121,8 @@ def _environment_layers(environment: Mapping[str, str]) -> Iterable[tuple[str, M
         yield f"environment variable {name}", {key.path: raw}
 
 
-def _file_layer(named: Path | None, environment: Mapping[str, str]) -> Iterable[tuple[str, Mapping[str, Any]]]:
+def _read_file(named: Path | None, environment: Mapping[str, str]) -> tuple[Path, dict[str, Any]]:
+    """Return the settings file's path and what it says; nothing where the usual one is not there."""
     by_variable = environment.get(_CONFIG_VARIABLE)
     path = named or (Path(by_variable) if by_variable else None)
     optional = path is None
@@ -113,22 +131,48 @@ def _file_layer(named: Path | None, environment: Mapping[str, str]) -> Iterable[
 
         path = platformdirs.user_config_path("fetchstash", appauthor=False) / "fetchstash.toml"
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        return path, tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         if optional:
-            return
+            return path, {}
         raise BadArgument(f"There is no settings file {path}.", "Name one that is there.") from None
     except OSError as error:
         raise BadArgument(f"The settings file {path} cannot be read: {error.strerror}.", "Mend it or name another.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadArgument(f"The settings file {path} is not TOML: {error}.", "Mend that line.") from None
+
+
+def _of_file(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return a file's values by their keys."""
     sections = dict.fromkeys(key.section for key in KEYS.values())
     layer: dict[str, Any] = {}
     for section, values in data.items():
         if section not in sections or not isinstance(values, dict):
             raise BadArgument(f"The settings file {path} has no place for {section!r}.", _nearest(section, sections))
         layer |= {f"{section}.{name}": value for name, value in cast("Mapping[str, Any]", values).items()}
-    yield f"file {path}", layer
+    layer.pop("context.truncation", None)
+    return layer
+
+
+def _truncations(data: Mapping[str, Any], origin: str) -> dict[str, Truncation]:
+    """Return the profiles of context_result: ours, and those that a file's ``[context.truncation.NAME]`` changes or adds."""
+    profiles = dict(TRUNCATIONS)
+    context = data.get("context")
+    told: Any = cast("Mapping[str, Any]", context).get("truncation", {}) if isinstance(context, dict) else {}
+    if not isinstance(told, dict):
+        raise BadArgument(f"context.truncation is {told!r} ({origin}).", "It must be tables: [context.truncation.NAME].")
+    names = [f.name for f in fields(Truncation)]
+    for profile, values in cast("Mapping[str, Any]", told).items():
+        setting = f"context.truncation.{profile}"
+        if not isinstance(values, dict):
+            raise BadArgument(f"{setting} is {values!r} ({origin}).", f"It must be a table: [{setting}].")
+        for name, value in cast("Mapping[str, Any]", values).items():
+            if name not in names:
+                raise BadArgument(f"There is no setting '{setting}.{name}' ({origin}).", _nearest(name, names))
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise BadArgument(f"{setting}.{name} is {value!r} ({origin}).", "It must be a whole number, at least 0.")
+        profiles[profile] = replace(profiles.get(profile, Truncation()), **values)
+    return profiles
 
 
 def _nearest(wrong: str, known: Iterable[str]) -> str:

@@ -4,7 +4,7 @@ from fetchstash.views._cut import clip, clip_middle, whole_lines, window
 from fetchstash.views._fetched import Arrival, Failure, fetched, fetched_several
 from fetchstash.views._found import Found, Hit, grep, passages, search
 from fetchstash.views._info import info, listing, picture
-from fetchstash.views._limits import FRAME_CHARS, MIN_MAX_CHARS, PreviewLimits, ViewLimits
+from fetchstash.views._limits import FRAME_CHARS, MIN_MAX_CHARS, TRUNCATIONS, PreviewLimits, Truncation, ViewLimits
 from fetchstash.views._read import Reading, read
 from fetchstash.views._texts import Subject, size
 from fetchstash.views._view import Block, Host, View, error_line, error_view
@@ -12,6 +12,7 @@ from fetchstash.views._view import Block, Host, View, error_line, error_view
 __all__ = [
     "FRAME_CHARS",
     "MIN_MAX_CHARS",
+    "TRUNCATIONS",
     "Arrival",
     "Block",
     "Failure",
@@ -21,6 +22,7 @@ __all__ = [
     "PreviewLimits",
     "Reading",
     "Subject",
+    "Truncation",
     "View",
     "ViewLimits",
     "clip",

@@ -1,5 +1,6 @@
 """Limits of what is shown: the settings views.* and context.*."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 SHORT_MAX_CHARS = 10_000
@@ -27,6 +28,26 @@ class ViewLimits:
     def short_max_chars(self) -> int:
         """What grep, search and info take for maxChars when it is not given."""
         return min(SHORT_MAX_CHARS, self.max_chars_ceiling)
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """When a tool's result is too long, in characters, and what is shown of it then: tokens, and rows or lines of its ends."""
+
+    threshold: int = 5_000
+    max_preview_tokens: int = 500
+    rows_head: int = 20
+    rows_tail: int = 10
+    lines_head: int | None = None
+    lines_tail: int | None = None
+
+
+TRUNCATIONS: Mapping[str, Truncation] = {
+    "default": Truncation(),
+    "sql_query": Truncation(2_000, 1_000, rows_head=30, rows_tail=10),
+    "log_search": Truncation(10_000, 300, lines_head=50, lines_tail=20),
+}
+"""The profiles of ``context_result`` by name, as they are where the settings file says nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
