@@ -21,13 +21,13 @@ def at(seconds_from_now: float) -> str:
 
 
 FRESH = {
-    "max-age": stored(10, cache_control="max-age=60"),
-    "max-age, quoted and in company": stored(10, cache_control='public, max-age="60", stale-if-error=5'),
-    "expires": stored(10, expires=at(60)),
-    "max-age goes before expires": stored(10, cache_control="max-age=60", expires=at(-60)),
-    "private is ours to keep": stored(10, cache_control="private, max-age=60"),
-    "a tenth of the time since it was modified": stored(10, last_modified=at(-3600)),
-    "told to be young": stored(10, cache_control="max-age=60", age="20"),
+    "max-age": stored(10, cache_control="max-age=6000"),
+    "max-age, quoted and in company": stored(10, cache_control='public, max-age="6000", stale-if-error=5'),
+    "expires": stored(10, expires=at(6000)),
+    "max-age goes before expires": stored(10, cache_control="max-age=6000", expires=at(-60)),
+    "private is ours to keep": stored(10, cache_control="private, max-age=6000"),
+    "a tenth of the time since it was modified": stored(10, last_modified=at(-36_000)),
+    "told to be young": stored(10, cache_control="max-age=6000", age="20"),
     "expires counts from the server's clock": Cached(
         datetime.now(UTC), headers={"date": at(-7200), "expires": at(-7200 + 10_000), "cache-control": "public"}
     ),
