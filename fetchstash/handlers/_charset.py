@@ -45,7 +45,7 @@ def charset_named(name: str) -> str:
     name = name.strip().lower()
     try:
         codec = codecs.lookup(_ALIASES.get(name, name)).name
-        b"".decode(codec)
+        b"four".decode(codec, "replace")  # raises for a codec that makes no text, such as uu; an empty one would not
     except (LookupError, ValueError):
         return ""
     return "" if codec in _NO_CHARSETS else _WIDER.get(codec, codec)

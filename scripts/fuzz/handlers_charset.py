@@ -1,0 +1,29 @@
+#!/usr/bin/env python3
+"""Fuzz what finds a text's charset: whatever the bytes and the label are, some text comes out, and UTF-8 comes out as it is.
+
+Needs atheris (``pip install atheris``), which is no dependency. Takes libFuzzer's arguments, such as ``-max_total_time=60``.
+"""
+
+import sys
+from pathlib import Path
+
+import atheris
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+with atheris.instrument_imports(include=["fetchstash.handlers._charset", "fetchstash.handlers._text_test"]):
+    from fetchstash.handlers._charset import charset_named, choose_charset, declared_charset, decode
+
+
+def one(data: bytes) -> None:
+    """Decode one body under one label."""
+    provider = atheris.FuzzedDataProvider(data)
+    label = provider.ConsumeUnicodeNoSurrogates(40)
+    body = provider.ConsumeBytes(4_096)
+    b"".decode(choose_charset(body, label, declared_charset(body)))
+    decode(body, label).encode("utf-8", "surrogatepass")
+    charset_named(label)
+
+
+atheris.Setup(sys.argv, one)
+atheris.Fuzz()

@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""Fuzz what cleans text for a model: whatever comes in, what goes out encodes, is clean, and stays as it is when cleaned again.
+
+Needs atheris (``pip install atheris``), which is no dependency. Takes libFuzzer's arguments, such as ``-max_total_time=60``.
+"""
+
+import sys
+from pathlib import Path
+
+import atheris
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+with atheris.instrument_imports(include=["fetchstash.hygiene"]):
+    from fetchstash.hygiene import clean, clean_line
+
+
+def one(data: bytes) -> None:
+    """Clean one text, surrogates and all."""
+    provider = atheris.FuzzedDataProvider(data)
+    text = provider.ConsumeUnicode(4_096)
+    cleaned = clean(text)
+    cleaned.text.encode()
+    assert "\r" not in cleaned.text
+    assert cleaned.removed >= 0
+    assert clean(cleaned.text).text == cleaned.text
+    assert "\n" not in clean_line(text)
+
+
+atheris.Setup(sys.argv, one)
+atheris.Fuzz()
