@@ -1,8 +1,5 @@
 """Stash: fetch, take in, read back."""
 
-import os
-import shutil
-import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -15,12 +12,13 @@ import anyio.to_thread
 
 from fetchstash import telemetry, views
 from fetchstash.config import Settings, load
-from fetchstash.errors import BadArgument, ExpiredRef, FetchstashError, NoText, Refused, UnknownRef
+from fetchstash.errors import BadArgument, ExpiredRef, FetchstashError, NoText, UnknownRef
 from fetchstash.fetch import Fetched, Fetcher, Progress, mask_url, may_keep, open_fetcher
 from fetchstash.handlers import Extractor, Hints, Picture, Render, WorkerPool, route_file
 from fetchstash.hygiene import clean_line
 from fetchstash.ranges import Unit
 from fetchstash.stash import _read
+from fetchstash.stash._files import copy_in, copy_out
 from fetchstash.stash._revisit import cached_of, revalidated, said_of, same_again, with_response
 from fetchstash.stash._subject import decision_of, subject_of, with_findings
 from fetchstash.store import ArtifactStore, Facts, GrepQuery, Listing, Passage, TextReader, open_store
@@ -112,34 +110,13 @@ class Stash:
 
     async def add_file(self, path: Path, *, focus: str = "", max_chars: int | None = None) -> View:
         """Take in a file of this machine, as ``fetch`` does a URL. It must lie in one of ``ingest.read_roots``."""
-        copy = await anyio.to_thread.run_sync(self._copy, path)
+        copy = await anyio.to_thread.run_sync(copy_in, path, self.settings.ingest.read_roots, self.store.spool)
         try:
             facts = await self._take_in(copy, Hints(name=path.name), Facts(), url="")
         finally:
             copy.unlink(missing_ok=True)
         limit = self.host.max_chars(max_chars, self.host.limits.inline_threshold)
         return views.fetched(self.host, await self._arrival(facts, focus, limit), max_chars)
-
-    def _copy(self, path: Path) -> Path:
-        """Copy a file that may be read to the spool. Resolving first means that a link cannot lead out of the roots."""
-        roots = [Path(root).expanduser().resolve() for root in self.settings.ingest.read_roots]
-        try:
-            real = path.expanduser().resolve(strict=True)
-        except (OSError, ValueError):  # ValueError: a NUL in the path
-            raise BadArgument(f"There is no file {path}.", "Give the path of one that is there.") from None
-        if not any(real.is_relative_to(root) for root in roots):
-            raise Refused(
-                f"{path} is in no folder that may be read.", "Name its folder with --read-root when fetchstash is started."
-            )
-        if not real.is_file():
-            raise BadArgument(f"{path} is no regular file.", "Give the path of a file.")
-        copy = self.store.spool / f"add-{real.name[:40]}-{id(real):x}"
-        try:
-            shutil.copyfile(real, copy)
-        except OSError as error:
-            copy.unlink(missing_ok=True)
-            raise BadArgument(f"{path} cannot be read: {error.strerror}.", "Mend its permissions, or give another.") from None
-        return copy
 
     async def _arrive(self, url: str, focus: str, limit: int, *, refresh: bool, progress: Progress | None) -> Arrival:
         """Bring one URL in by way of what is kept of it: a fresh copy is used, a stale one asked after (RFC 9111, section 4).
@@ -156,7 +133,8 @@ class Stash:
             telemetry.count("cache", outcome="fresh")
             facts = await self.store.touch(known.artifact_ref)
             return await self._arrival(facts, focus, limit, from_cache=from_cache)
-        fetched = await self.fetcher.fetch(url, self.store.spool, cached=cached, progress=progress)
+        with telemetry.span("fetch"):
+            fetched = await self.fetcher.fetch(url, self.store.spool, cached=cached, progress=progress)
         telemetry.count("bytes_in", fetched.size_bytes)
         telemetry.count("cache", outcome="not_modified" if fetched.not_modified else "stale" if known else "miss")
         if fetched.path is None:
@@ -192,7 +170,8 @@ class Stash:
         headers = {"content-type": hints.declared_type} if hints.declared_type else {}
         decision = await anyio.to_thread.run_sync(lambda: route_file(raw, headers, hints.name or hints.url, shadow=shadow))
         hints = replace(hints, charset=decision.charset)
-        extraction = await self.extractor.extract(raw, decision, hints, self.store.spool)
+        with telemetry.span("extract", content_kind=decision.kind):
+            extraction = await self.extractor.extract(raw, decision, hints, self.store.spool)
         threshold = self.host.limits.inline_threshold
         facts = with_findings(facts, decision, extraction, name=hints.name, inline_threshold=threshold)
         try:
@@ -337,7 +316,7 @@ class Stash:
         if not raw and facts.extracted_chars is None:
             raise NoText(f"{facts.artifact_ref} has no text.", "Ask for its bytes with --raw.")
         source = await self.store.open_raw(facts.artifact_ref) if raw or facts.path is None else Path(facts.path)
-        await anyio.to_thread.run_sync(_replace_with_copy, source, target)
+        await anyio.to_thread.run_sync(copy_out, source, target)
 
     async def pin(self, ref_or_url: str, *, pinned: bool = True) -> None:
         """Keep an artifact whatever its age, or let retention have it again."""
@@ -375,19 +354,6 @@ class Stash:
     ) -> Any:
         raw = await self.store.open_raw(facts.artifact_ref)
         return await self.extractor.part(raw, decision_of(facts), path=path, unit=unit, start=start, end=end, render=render)
-
-
-def _replace_with_copy(source: Path, target: Path) -> None:
-    fd, name = -1, ""
-    try:
-        fd, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}-")
-        with os.fdopen(fd, "wb") as copy, source.open("rb") as file:
-            shutil.copyfileobj(file, copy)
-        Path(name).replace(target)
-    except OSError as error:
-        if name:
-            Path(name).unlink(missing_ok=True)
-        raise BadArgument(f"{target} cannot be written: {error.strerror}.", "Name a file that can.") from None
 
 
 def _arguments(refs_or_urls: Sequence[str], query: GrepQuery) -> dict[str, Any]:

@@ -3,9 +3,12 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import tomllib
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -120,6 +123,26 @@ def test_exit_codes_say_what_happened(run: Terminal, site: Site) -> None:
     assert "[unknown_ref] " in run("get", "art_" + "a" * 26, code=3).stderr
     assert "[http_error] " in run("fetch", site.url("/none"), code=3).stderr
     assert "No such command" in run("fetsh", code=2).stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT to send to one process")
+def test_ctrl_c_ends_a_fetch_with_nothing_half_written(run: Terminal, site: Site) -> None:
+    asked = threading.Event()
+
+    def say_nothing(handler: BaseHTTPRequestHandler) -> None:
+        asked.set()
+        handler.rfile.read(1)  # returns when the client gives up
+
+    url = site.put("/silent", script=say_nothing)
+    command = [FETCHSTASH, "fetch", url, "-o", "out.txt"]
+    with subprocess.Popen(command, env=run.env, cwd=run.folder, stderr=subprocess.PIPE, text=True) as process:
+        assert asked.wait(20)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+        assert process.stderr
+        assert "Traceback" not in process.stderr.read()
+    assert not (run.folder / "out.txt").exists()
+    assert not list((run.folder / "store" / "spool").iterdir())
 
 
 def test_a_wrong_setting_is_told_before_anything_is_done(run: Terminal) -> None:

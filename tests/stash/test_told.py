@@ -29,6 +29,7 @@ async def test_the_decision_is_an_event_of_the_span_that_is_open(
     async with open_stash() as stash:
         with trace.use_span(tracer.start_span("agent.step"), end_on_exit=True):
             await stash.fetch([site.put("/secret-words.html", "<p>the secret words</p>", "text/plain")])
+    assert {span.name for span in exporter.get_finished_spans()} >= {"fetch", "extract"}
     (span,) = (span for span in exporter.get_finished_spans() if span.name == "agent.step")
     (event,) = (event for event in span.events if event.name == "ingest.decision")
     attributes = dict(event.attributes or {})
