@@ -176,10 +176,6 @@ class TextReader(Protocol):
         """Return lines ``first`` to ``last`` (from 1, both included) with their line ends, at most ``max_chars`` of it."""
         ...
 
-    async def read_bytes(self, start: int, end: int) -> str:
-        """Return the bytes [start, end) as text; a range that cuts a character begins and ends with the whole one."""
-        ...
-
     async def char_of_line(self, line: int) -> int:
         """Return the character at which ``line`` (from 1) begins; the text's length for the line after the last."""
         ...

@@ -45,10 +45,6 @@ class LocalReader:
         """Return lines ``first`` to ``last`` (from 1, both included) with their line ends, at most ``max_chars`` of it."""
         return await in_thread(self._limiter, lambda: self._text.lines(first, last, max_chars))
 
-    async def read_bytes(self, start: int, end: int) -> str:
-        """Return the bytes [start, end) as text; a range that cuts a character begins and ends with the whole one."""
-        return await in_thread(self._limiter, lambda: self._text.span(start, end))
-
     async def char_of_line(self, line: int) -> int:
         """Return the character at which ``line`` begins; the text's length for the line after the last. Raises OutOfRange."""
         return await in_thread(self._limiter, lambda: self._text.char_of_line(line))

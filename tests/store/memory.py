@@ -65,14 +65,6 @@ class MemoryReader:
     async def read_lines(self, first: int, last: int, max_chars: int) -> str:
         return "".join(self._lines[first - 1 : last])[:max_chars]
 
-    async def read_bytes(self, start: int, end: int) -> str:
-        data = self._text.encode()
-        while start and data[start] & 0xC0 == 0x80:
-            start -= 1
-        while end < len(data) and data[end] & 0xC0 == 0x80:
-            end += 1
-        return data[start:end].decode()
-
     async def char_of_line(self, line: int) -> int:
         if not 1 <= line <= self.lines + 1:
             raise OutOfRange(f"There is no line {line}.", "Ask for another.")

@@ -79,20 +79,6 @@ async def test_following_the_offsets_gives_the_text_exactly_once(text: str, open
 
 
 @pytest.mark.anyio
-async def test_bytes_that_cut_a_character_bring_it_whole(text: str, open_text: OpenText) -> None:
-    data = text.encode()
-    reader = await open_text(data)
-    for start in points(len(data)):
-        for end in (start, start + 1, start + 2, start + 70_000):
-            left, right = start, min(end, len(data))
-            while left < right and data[left] & 0xC0 == 0x80:
-                left -= 1
-            while left < right < len(data) and data[right] & 0xC0 == 0x80:
-                right += 1
-            assert await reader.read_bytes(start, end) == data[left:right].decode()
-
-
-@pytest.mark.anyio
 async def test_lines_are_numbered_as_sed_numbers_them(text: str, open_text: OpenText, tmp_path: Path) -> None:
     saved = tmp_path / "text"
     saved.write_bytes(text.encode())
@@ -133,7 +119,6 @@ async def test_what_is_past_the_end_is_empty_or_out_of_range(open_text: OpenText
     reader = await open_text(b"one\ntwo\n")
     assert await reader.read_chars(8, 10) == ""
     assert await reader.read_lines(3, 9, 100) == ""
-    assert await reader.read_bytes(8, 10) == ""
     with pytest.raises(OutOfRange, match="no line 4: the text has 2"):
         await reader.char_of_line(4)
     with pytest.raises(OutOfRange, match="no character 9: the text has 8"):
