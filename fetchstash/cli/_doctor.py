@@ -3,7 +3,7 @@
 import platform
 import sys
 import tempfile
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -31,7 +31,8 @@ class Found:
 async def examine(settings: "Settings", *, repair: bool) -> AsyncGenerator[Found]:
     """Examine everything in turn; with ``repair`` the store is mended where it can be."""
     yield _versions()
-    yield _profile(settings)
+    for found in _profiles(settings):
+        yield found
     async with aclosing(_store(settings, repair=repair)) as findings:
         async for found in findings:
             yield found
@@ -51,11 +52,21 @@ def _versions() -> Found:
     return Found("ok", f"Python {platform.python_version()} on {platform.system()}; {', '.join(names)}")
 
 
-def _profile(settings: "Settings") -> Found:
+def _profiles(settings: "Settings") -> Iterator[Found]:
+    """Say what the profile in force shows, and what those of the other hosts would."""
+    from fetchstash.config import PROFILES, load  # noqa: PLC0415 - the rooms are heavy
+
+    yield Found("ok", f"profile {settings.profile}, in force: {_shown(settings)}")
+    for profile in PROFILES:
+        if profile != settings.profile:
+            yield Found("ok", f"profile {profile}: {_shown(load({'views.profile': profile}))}")
+
+
+def _shown(settings: "Settings") -> str:
     views, unit = settings.views, "bytes" if settings.views.count_bytes else "characters"
-    shown = min(views.inline_threshold, views.max_chars_ceiling)
-    more = f"{views.max_chars_ceiling:,} at the most" if views.max_chars_ceiling > shown else "no more if asked"
-    return Found("ok", f"profile {settings.profile}: texts up to {shown:,} {unit} come whole, {more}")
+    whole = min(views.inline_threshold, views.max_chars_ceiling)
+    more = f"{views.max_chars_ceiling:,} at the most" if views.max_chars_ceiling > whole else "no more if asked"
+    return f"texts up to {whole:,} {unit} come whole, {more}"
 
 
 async def _store(settings: "Settings", *, repair: bool) -> AsyncGenerator[Found]:

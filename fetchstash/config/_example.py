@@ -1,8 +1,10 @@
 """A settings file to start from."""
 
 import json
+from dataclasses import asdict
 
 from fetchstash.config._keys import KEYS, Key
+from fetchstash.views import TRUNCATIONS
 
 
 def example_file() -> str:
@@ -15,6 +17,10 @@ def example_file() -> str:
             lines += ["", f"[{section}]"]
         choices = f" ({', '.join(key.choices)})" if key.choices else ""
         lines += [f"# {key.meaning}{choices}", f"# {key.name} = {toml_value(key)}"]
+    lines += ["", "# Profiles of context_result, each a table of its own."]
+    for name, profile in TRUNCATIONS.items():
+        told = {key: value for key, value in asdict(profile).items() if value is not None}
+        lines += [f"# [context.truncation.{name}]", *(f"# {key} = {value}" for key, value in told.items())]
     return "\n".join(lines) + "\n"
 
 

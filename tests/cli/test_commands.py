@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.config import KEYS
+from fetchstash.config import KEYS, PROFILES
 from tests.loopback import Site
 
 FETCHSTASH = shutil.which("fetchstash", path=str(Path(sys.executable).parent)) or "fetchstash"
@@ -175,8 +175,18 @@ def test_config_says_where_each_value_came_from_and_prints_an_example(run: Termi
     assert "(environment variable FETCHSTASH_STORE_FOLDER)" in shown
     example = run("config", "--example").stdout
     assert tomllib.loads(example) == {key.section: {} for key in KEYS.values()}
-    told = tomllib.loads("\n".join(line.removeprefix("# ") if " = " in line else line for line in example.splitlines()))
+    lines = (line.removeprefix("# ") if " = " in line or "[context." in line else line for line in example.splitlines())
+    told = tomllib.loads("\n".join(lines))
+    assert set(told["context"].pop("truncation")) == {"default", "sql_query", "log_search"}
     assert {f"{section}.{name}" for section, values in told.items() for name in values} == set(KEYS)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_can_complete_commands_and_flags(shell: str, run: Terminal) -> None:
+    run.env["_FETCHSTASH_COMPLETE"] = f"{shell}_source"
+    assert "_FETCHSTASH_COMPLETE" in run().stdout
+    run.env |= {"_FETCHSTASH_COMPLETE": "bash_complete", "COMP_WORDS": "fetchstash gr", "COMP_CWORD": "1"}
+    assert "grep" in run().stdout
 
 
 def test_help_imports_nothing_heavy(run: Terminal) -> None:
@@ -191,7 +201,10 @@ def test_help_imports_nothing_heavy(run: Terminal) -> None:
 def test_doctor_finds_an_altered_file_and_mends_what_can_be_mended(run: Terminal, site: Site) -> None:
     url = site.put("/a.txt", "words", "text/plain")
     (facts,) = map(json.loads, run("fetch", url, "--json").stdout.splitlines())
-    assert all(not line.startswith(("fault", "warning")) for line in run("doctor").stdout.splitlines())
+    lines = run("doctor", "--profile", "codex").stdout.splitlines()
+    assert all(not line.startswith(("fault", "warning")) for line in lines)
+    assert sum("profile " in line for line in lines) == len(PROFILES)
+    assert "profile codex, in force: texts up to 30,000 characters come whole, 45,000 at the most" in "\n".join(lines)
     Path(facts["path"]).chmod(0o600)
     Path(facts["path"]).write_text("others")
     done = run("doctor", code=3)
