@@ -5,6 +5,7 @@ texts, oldest first, until the request is well below it again: the room between 
 prompt cache warm. Above the hard threshold the oldest messages are merged, and what is critical may go, except for what never does.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ LANDING = 0.45
 
 SHORT_ON_TIME_SECONDS = 10
 """With less time left than this only what must be done is done."""
+
+_log = logging.getLogger("fetchstash.client")
 
 REF_TOKENS = 40
 """What the reference of a merged text costs, and the frame of its message."""
@@ -308,12 +311,12 @@ def _told(work: _Work, raw: int, tier: Tier, on_event: OnEvent | None) -> tuple[
     attributes |= {f"skipped.{reason}": times for reason, times in work.skipped.items()}
     attributes |= {f"applied.stage_{stage}": times for stage, times in Counter(change.stage for change in work.new).items()}
     emit(on_event, "compaction", attributes)
-    if attributes["compactor_calls"] > work.policy.churn_warning:
-        emit(
-            on_event,
-            "compaction.churn",
-            {"compactor_calls": attributes["compactor_calls"], "churn_warning": work.policy.churn_warning},
+    calls, bound = attributes["compactor_calls"], work.policy.churn_warning
+    if calls > bound:
+        _log.warning(
+            "%d compactor calls in one iteration, where %d are usual: something makes the agent compact again", calls, bound
         )
+        emit(on_event, "compaction.churn", {"compactor_calls": calls, "churn_warning": bound})
     return work.result(), report
 
 

@@ -164,12 +164,13 @@ def test_tiers_end_at_their_thresholds(size: int, tier: str) -> None:
     assert tier_of(size, 100, Policy()) == tier
 
 
-def test_each_compaction_tells_of_itself_and_warns_of_churn() -> None:
+def test_each_compaction_tells_of_itself_and_warns_of_churn(caplog: pytest.LogCaptureFixture) -> None:
     history, state, events = working(*[prose(4_000)] * 4), State(), list[tuple[str, dict[str, Any]]]()
     for _ in range(5):
         compact(history, "openai_chat", int(tokens(history) / 0.8), state, on_event=lambda name, told: events.append((name, told)))
     names = [name for name, _ in events]
     assert names == ["compaction"] * 4 + ["compaction.churn", "compaction", "compaction.churn"]
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
     assert events[0][1]["compaction_tier"] == "pressure"
     assert events[0][1]["compaction_stage"] == 2
     assert events[1][1]["compaction_skipped_reason"] == "cache_hit"

@@ -8,6 +8,9 @@ import pytest
 
 from fetchstash.client import Policy, Recovery, ToolCall, stub_oversized
 from fetchstash.client._sizes import size_in_bytes
+from fetchstash.demo._pdf import make_pdf
+from fetchstash.demo.driver import ask, started
+from fetchstash.demo.site import Document, Site
 from tests.client.fakes import Kept, conversation, prose
 
 MAX_BYTES, MAX_TOKENS = 4_194_304, 262_144
@@ -72,10 +75,22 @@ def test_with_oversized_results_stubbed_the_run_never_gets_there() -> None:
     assert not provider.refusals
 
 
-def test_with_the_server_in_front_the_run_never_gets_there() -> None:
+def real_pdf(seed: int) -> bytes:
+    """A PDF of some 600 KB with text that hardly compresses."""
+    words = random.Random(seed)
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789     "
+    pages = ["".join(words.choices(letters, k=3_400)) for _ in range(300)]
+    return make_pdf(pages, title=f"Report {seed}")
+
+
+@pytest.mark.anyio
+async def test_with_the_server_in_front_the_run_never_gets_there() -> None:
+    page = prose(300_000, "page").encode()
+    pages = {f"/{n}": Document("text/html", real_pdf(n) if n < 3 else page) for n in range(7)}
+    assert all(len(pages[f"/{n}"].body) > 600_000 for n in range(3))
+    async with Site(pages) as site, started(site) as client:
+        results = [(await ask(client, "fetch_content", url=site.url(path))).text for path in pages]
+    assert all(result.startswith("[Fetched PDF artifact: ") for result in results[:3])
     provider = Provider()
-    preview = "[Fetched PDF artifact: report.pdf, 600 KB. Use artifact_ref=art_abcdefghijklmnopqrstuvwxyz for more.]\n" + prose(
-        2_000
-    )
-    run(provider, lambda _text, _number: preview)
+    run(provider, lambda _text, number: results[number])
     assert not provider.refusals
