@@ -13,11 +13,14 @@ _HEX_ROW = 16
 
 
 def answered_by_handler(facts: Facts, path: str) -> bool:
-    """Return whether a path names something that the handler must find: a JSON value, or a member of an archive."""
+    """Return whether a path names something that the handler must find: a JSON value, a member, a page's links, columns."""
     if not path:
         return False
-    structured = facts.content_kind in ("json", "jsonl") and path[0] in "/$"
-    return structured or facts.content_kind in ("archive", "email")
+    if facts.content_kind in ("json", "jsonl"):
+        return path[0] in "/$"
+    if facts.content_kind == "html":
+        return path in ("links", "tables") and all(heading.title.casefold() != path for heading in facts.outline)
+    return facts.content_kind in ("archive", "csv", "email")
 
 
 async def onwards(reader: TextReader, subject: Subject, offset: int, reach: int) -> Reading:

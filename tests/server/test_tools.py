@@ -332,6 +332,23 @@ async def test_json_csv_and_pages_can_be_pointed_into(connect: Connect, site: Si
         assert "The number of this page is 217." not in page
 
 
+async def test_links_of_a_whole_page_and_columns_of_a_table_come_by_path(connect: Connect, site: Site) -> None:
+    page = '<nav><a href="https://example.org/menu">Menu</a></nav><main><h1>Title</h1><p>Some words.</p></main>'
+    async with connect() as client:
+        ref = ref_in(await call(client, "fetch_content", url=site.put("/p.html", page)))
+        assert "https://example.org/menu" in await call(client, "artifact_slice", artifact_ref=ref, path="links")
+        ref = ref_in(await call(client, "fetch_content", url=site.put("/t.csv", "id,name,size\n1,one,5\n2,two,6\n", "text/csv")))
+        columns = body_of(await call(client, "artifact_slice", artifact_ref=ref, path="name,id"))
+        assert "one" in columns
+        assert "5" not in columns
+
+
+async def test_a_text_that_is_called_html_keeps_its_lines(connect: Connect, site: Site) -> None:
+    async with connect() as client:
+        text = await call(client, "fetch_content", url=site.put("/t", "first line\nsecond line\n"))
+        assert "first line\nsecond line" in text
+
+
 async def test_a_page_can_be_seen_as_a_picture(connect: Connect, site: Site) -> None:
     async with connect() as client:
         ref = ref_in(await call(client, "fetch_content", url=site.put("/r.pdf", REPORT, "application/pdf")))

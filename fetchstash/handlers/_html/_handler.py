@@ -27,6 +27,10 @@ class HtmlHandler:
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
         """Return the content of a page as Markdown; its headings are the outline."""
         checked = _read(source, hints.charset)
+        if "<" not in checked.source:  # a text that is called HTML: its lines are all the structure it has
+            plain = Extracted(None, truncated=checked.cut)
+            plain.parts = _bounded(iter([Part(checked.source.rstrip("\n") + "\n")]), limits.max_chars, plain)
+            return plain
         page = _tree.parse(checked.source)
         found = _metadata.read(page)
         blocks = _blocks.cut(page)
