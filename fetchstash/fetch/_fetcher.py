@@ -142,6 +142,8 @@ class HttpFetcher:
             await reader.read(deadline, progress)
             incomplete = reader.incomplete or (_UNKNOWN_CODING if applied is None else "")
             incomplete = await self._in_thread(partial(_finish, spool, incomplete))
+            if fetched.status == HTTPStatus.PARTIAL_CONTENT:  # nobody asked for a range (RFC 9110, section 15.3.7)
+                incomplete = incomplete or "the server sent only a part of it"
             if incomplete and not spool.size:
                 raise nothing_came(exchange.target, incomplete, self._limits.deadline_seconds)  # noqa: TRY301 -- see below
         except BaseException:

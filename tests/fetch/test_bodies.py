@@ -106,6 +106,11 @@ async def test_a_server_that_does_not_answer_runs_into_the_deadline(
     assert list(tmp_path.iterdir()) == []
 
 
+async def test_a_part_that_nobody_asked_for_is_marked(site: Site, fetcher: Make, tmp_path: Path) -> None:
+    url = site.put("/part", script=sends(b"HTTP/1.1 206 Partial Content\r\nContent-Length: 4\r\n\r\npart"))
+    assert (await fetcher().fetch(url, tmp_path)).incomplete == "the server sent only a part of it"
+
+
 async def test_what_came_by_the_deadline_is_kept_and_marked(site: Site, fetcher: Make, tmp_path: Path) -> None:
     url = site.put("/slow", script=sends(b"HTTP/1.1 200 OK\r\n\r\n", b"drop ", pause=0.05, times=40))
     fetched = await fetcher(deadline_seconds=0.3).fetch(url, tmp_path)
