@@ -77,6 +77,11 @@ async def _responses(url: str, history: list[Turn], recovery: Recovery) -> str:
         return str(client.responses.create(model="m", input=render(history, "openai_responses")).output_text)
 
 
+async def _aresponses(url: str, history: list[Turn], recovery: Recovery) -> str:
+    async with _openai("AsyncOpenAI", url, recovery) as client:
+        return str((await client.responses.create(model="m", input=render(history, "openai_responses"))).output_text)
+
+
 async def _responses_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
     with _openai("OpenAI", url, recovery) as client:
         events = list(client.responses.create(model="m", input=render(history, "openai_responses"), stream=True))
@@ -186,6 +191,12 @@ async def _litellm_stream(url: str, history: list[Turn], recovery: Recovery) -> 
     return "".join(chunk.choices[0].delta.content or "" for chunk in stream)
 
 
+async def _alitellm_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
+    adapter = importlib.import_module("fetchstash.client.adapters.litellm")
+    stream = await adapter.acompletion(recovery)(**_litellm_options(url, history), stream=True)
+    return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+
+
 def _langchain_agent(url: str, recovery: Recovery) -> Any:
     agents, openai = importlib.import_module("langchain.agents"), importlib.import_module("langchain_openai")
     adapter = importlib.import_module("fetchstash.client.adapters.langchain")
@@ -203,6 +214,16 @@ async def _langchain(url: str, history: list[Turn], recovery: Recovery) -> str:
 
 async def _alangchain(url: str, history: list[Turn], recovery: Recovery) -> str:
     return str((await _langchain_agent(url, recovery).ainvoke(_langchain_messages(history)))["messages"][-1].content)
+
+
+async def _langchain_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
+    stream = _langchain_agent(url, recovery).stream(_langchain_messages(history), stream_mode="messages")
+    return "".join(chunk.content for chunk, _ in stream)
+
+
+async def _alangchain_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
+    stream = _langchain_agent(url, recovery).astream(_langchain_messages(history), stream_mode="messages")
+    return "".join([chunk.content async for chunk, _ in stream])
 
 
 def _pydantic_agent(url: str, recovery: Recovery) -> Any:
@@ -246,6 +267,7 @@ CASES = [
     Case("openai", "chat stream", _chat_stream, streams=True),
     Case("openai", "async chat stream", _achat_stream, streams=True),
     Case("openai", "responses", _responses),
+    Case("openai", "async responses", _aresponses),
     Case("openai", "responses stream", _responses_stream, streams=True),
     Case("openai", "async responses stream", _aresponses_stream, streams=True),
     Case("anthropic", "messages", _anthropic),
@@ -259,8 +281,11 @@ CASES = [
     Case("litellm", "completion", _litellm),
     Case("litellm", "async completion", _alitellm),
     Case("litellm", "completion stream", _litellm_stream, streams=True),
+    Case("litellm", "async completion stream", _alitellm_stream, streams=True),
     Case("langchain", "agent", _langchain),
     Case("langchain", "async agent", _alangchain),
+    Case("langchain", "agent stream", _langchain_stream, streams=True),
+    Case("langchain", "async agent stream", _alangchain_stream, streams=True),
     Case("pydantic_ai", "run", _pydantic),
     Case("pydantic_ai", "run stream", _pydantic_stream, streams=True),
 ]

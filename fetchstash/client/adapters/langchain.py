@@ -1,15 +1,59 @@
-"""LangChain: a middleware for ``create_agent`` whose model calls recover from an overflow, sync and async.
+"""LangChain: a middleware for ``create_agent`` whose model calls recover from an overflow, sync, async and streamed.
 
-agent = create_agent(model, tools, middleware=[recovery_middleware(Recovery())])
+    agent = create_agent(model, tools, middleware=[recovery_middleware(Recovery())])
+
+A middleware sees a model call as one answer, even while its tokens go out to who streams the agent. They go out through callbacks,
+and so a callback tells whether an overflow came before the first of them, or after it and too late.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tracers.context import register_configure_hook
 
 from fetchstash.client._recovery import Recovery
+from fetchstash.client._streams import is_output
+
+
+class _Watch(BaseCallbackHandler):
+    """Notes whether a model call has put out anything."""
+
+    run_inline = True  # in the event loop: a thread of its own could note it too late
+
+    def __init__(self) -> None:
+        self.output = False
+
+    def on_llm_new_token(self, token: str, *, chunk: Any = None, **_: Any) -> None:
+        """Note a token, or a piece of a tool call or of reasoning."""
+        self.output = self.output or token != "" or is_output(chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class _TooLate:
+    """What a model call raised after output, handed past Recovery, which must not cure it."""
+
+    raised: Exception
+
+
+_watch: ContextVar[_Watch | None] = ContextVar("fetchstash_watch", default=None)
+register_configure_hook(_watch, inheritable=True)
+
+
+@contextmanager
+def _watched() -> Generator[_Watch]:
+    """Watch the model calls that are made inside."""
+    watch = _Watch()
+    token = _watch.set(watch)
+    try:
+        yield watch
+    finally:
+        _watch.reset(token)
 
 
 class RecoveryMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -22,19 +66,43 @@ class RecoveryMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
         """Do it for a synchronous run."""
         original = list(request.messages)
-        return self.recovery.call(lambda sent: handler(request.override(messages=_messages(sent, original))), _data(original))
+
+        def send(sent: Any) -> Any:
+            with _watched() as watch:
+                try:
+                    return handler(request.override(messages=_messages(sent, original)))
+                except Exception as error:
+                    if not watch.output:
+                        raise
+                    return _TooLate(error)
+
+        return _answer(self.recovery.call(send, _data(original)))
 
     async def awrap_model_call(self, request: Any, handler: Any) -> Any:
         """Do it for an asynchronous run."""
         original = list(request.messages)
-        return await self.recovery.acall(
-            lambda sent: handler(request.override(messages=_messages(sent, original))), _data(original)
-        )
+
+        async def send(sent: Any) -> Any:
+            with _watched() as watch:
+                try:
+                    return await handler(request.override(messages=_messages(sent, original)))
+                except Exception as error:
+                    if not watch.output:
+                        raise
+                    return _TooLate(error)
+
+        return _answer(await self.recovery.acall(send, _data(original)))
 
 
 def recovery_middleware(recovery: Recovery) -> RecoveryMiddleware:
     """Return the middleware. Give a conversation a Recovery of its own."""
     return RecoveryMiddleware(recovery)
+
+
+def _answer(answer: Any) -> Any:
+    if isinstance(answer, _TooLate):
+        raise answer.raised
+    return answer
 
 
 def _data(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
