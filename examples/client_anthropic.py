@@ -28,4 +28,4 @@ answer = client.messages.create(
         {"role": "user", "content": "Go on."},
     ],
 )
-print(answer.content[0].text)
+print("".join(block.text for block in answer.content if block.type == "text"))

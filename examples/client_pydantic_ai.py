@@ -8,7 +8,7 @@ The history holds a large tool result; the provider says that it is too long, an
 import os
 
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -20,7 +20,7 @@ LARGE = "One line of a page that was fetched.\n" * 400
 
 model = OpenAIChatModel("gpt-5", provider=OpenAIProvider(base_url=f"{PROVIDER}/v1", api_key="none"))
 agent = Agent(model, capabilities=[RecoveryCapability(Recovery())])
-history = [
+history: list[ModelMessage] = [
     ModelRequest(parts=[UserPromptPart("Sum up the page.")]),
     ModelResponse(parts=[ToolCallPart("fetch", {}, "1")]),
     ModelRequest(parts=[ToolReturnPart("fetch", LARGE, "1")]),

@@ -29,9 +29,9 @@ class _Watch(BaseCallbackHandler):
     def __init__(self) -> None:
         self.output = False
 
-    def on_llm_new_token(self, token: str, *, chunk: Any = None, **_: Any) -> None:
+    def on_llm_new_token(self, token: Any, *, chunk: Any = None, **_: Any) -> None:
         """Note a token, or a piece of a tool call or of reasoning."""
-        self.output = self.output or token != "" or is_output(chunk)
+        self.output = self.output or bool(token) or is_output(chunk)
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ def _back(data: dict[str, Any], message: ModelMessage) -> ModelMessage:
     changed = [
         part if now == was else _changed(part, now) for part, now, was in zip(message.parts, data["content"], before, strict=True)
     ]
-    return cast("ModelMessage", replace(message, parts=cast("Any", changed)))
+    return replace(message, parts=cast("Any", changed))
 
 
 def _changed(part: Any, block: dict[str, Any]) -> Any:
