@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 from fetchstash.client import CompactionConfig, HistoryCompactor, Recovery
+from tests.client import loopback
 from tests.client.conversations import Turn, render
 from tests.client.fakes import prose
-from tests.client.loopback import Loopback
+from tests.client.loopback import OVERFLOW, Loopback
 
 ROOT = Path(__file__).parents[2]
 HISTORY = [
@@ -361,6 +362,41 @@ async def test_an_overflow_that_anthropic_sends_inside_a_stream_is_cured_before_
     assert len(provider.bodies) == 2
     with Loopback("early") as provider, pytest.raises(Exception, match="too long"):
         await run(provider.url, HISTORY, Recovery())
+    assert len(provider.bodies) == 2
+
+
+# What speaks Chat Completions.
+CHAT_STREAMS = [
+    one
+    for one in CASES
+    if one.streams and "responses" not in one.way and one.sdk in {"openai", "litellm", "langchain", "pydantic_ai"}
+]
+
+
+@pytest.mark.parametrize("case", CHAT_STREAMS, ids=lambda one: f"{one.sdk} {one.way}".replace(" ", "-"))
+async def test_an_overflow_that_a_chat_stream_says_after_its_role_is_cured_before_any_output(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Servers that speak as OpenAI does may accept a request with status 200 and send the error as an event."""
+    if not installed(case.sdk):
+        pytest.skip(f"{case.sdk} is not installed here: scripts/adapters runs this in an environment that has it")
+    role = {"id": "c1", "created": 1, "model": "m", "object": "chat.completion.chunk"} | {
+        "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]
+    }
+    error = {"error": {"message": OVERFLOW, "type": "invalid_request_error", "code": "context_length_exceeded"}}
+    early = [f"data: {json.dumps(event)}\n\n" for event in (role, error)]
+    answer: Any = vars(loopback)["_chat"]
+
+    def chat(word: str, streams: bool) -> tuple[int, Any]:
+        return (200, early) if word == "early" else answer(word, streams)
+
+    monkeypatch.setattr(loopback, "_chat", chat)
+    with Loopback("early", "good") as provider:
+        assert await case.run(provider.url, HISTORY, Recovery()) == "Hello."
+    assert len(provider.bodies) == 2
+    assert provider.sizes[1] < provider.sizes[0]
+    with Loopback("early") as provider, pytest.raises(Exception, match="context"):
+        await case.run(provider.url, HISTORY, Recovery())
     assert len(provider.bodies) == 2
 
 
