@@ -71,6 +71,7 @@ class StoreFolder:
             sync_folder(self._folder)
             self._blobs.sweep_spool(all_of_it=False)
         except BaseException:
+            self._catalog.close()
             self._presence.close()
             raise
 
@@ -232,23 +233,30 @@ class StoreFolder:
             return
         self._closed = True
         try:
-            empty = False
-            if self._read:
-                with self._catalog.locked() as db, transaction(db):
-                    self._note_reads(db)
-            if self._limits.ephemeral:
-                with self._catalog.locked() as db:
-                    self._remove(db, rows.refs(db, self._run), expired=True)
-                    known = rows.known(db)
-                self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
-                if self._presence.alone():
-                    with self._catalog.reading() as db:
-                        empty = rows.is_empty(db)
-            self._catalog.close()
+            try:
+                empty = self._leave()
+            finally:
+                self._catalog.close()
             if empty:
                 self._remove_folder()
         finally:
             self._presence.close()
+
+    def _leave(self) -> bool:
+        """Write down what was read, and remove an ephemeral run; return whether the folder is nobody's then."""
+        if self._read:
+            with self._catalog.locked() as db, transaction(db):
+                self._note_reads(db)
+        if not self._limits.ephemeral:
+            return False
+        with self._catalog.locked() as db:
+            self._remove(db, rows.refs(db, self._run), expired=True)
+            known = rows.known(db)
+        self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
+        if not self._presence.alone():
+            return False
+        with self._catalog.reading() as db:
+            return rows.is_empty(db)
 
     def _stamped(self, facts: Facts, raw: Blob, text: Blob | None) -> Facts:
         """Fill in what is the store's to say."""

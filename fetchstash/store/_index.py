@@ -71,11 +71,15 @@ class SearchIndex:
     def _open(self) -> sqlite3.Connection:
         private_file(self._path)
         db = sqlite3.connect(self._path, isolation_level=None)
-        # Nothing in it must survive a crash: a journal in memory and no fsync. What is damaged is built again.
-        db.execute("PRAGMA journal_mode = MEMORY").fetchone()
-        db.execute("PRAGMA synchronous = OFF")
-        if not db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-            db.executescript(_SCHEMA)
+        try:
+            # Nothing in it must survive a crash: a journal in memory and no fsync. What is damaged is built again.
+            db.execute("PRAGMA journal_mode = MEMORY").fetchone()
+            db.execute("PRAGMA synchronous = OFF")
+            if not db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+                db.executescript(_SCHEMA)
+        except BaseException:
+            db.close()
+            raise
         return db
 
     def _known(self, db: sqlite3.Connection) -> set[str]:
