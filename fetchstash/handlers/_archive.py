@@ -6,12 +6,10 @@ from pathlib import Path
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers._archive_members import Member, members, opened
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Picture, Render
-from fetchstash.handlers._member import WITHIN, read_member
+from fetchstash.handlers._member import read_member, split_path
 from fetchstash.ranges import Unit
 
-_MAX_NESTING = 2
 _LINES_A_PART = 1_000
-_KEPT = "Its bytes are kept."
 
 
 class ArchiveHandler:
@@ -42,9 +40,7 @@ class ArchiveHandler:
         """Return a member's text or picture; ``path`` is its name, and ``inner.zip!/name`` a member of a member."""
         if not path:
             raise BadArgument("An archive has members.", "Name one of them as path; its text lists them.")
-        if path.count(WITHIN) > _MAX_NESTING:
-            raise NoText(f"members are read through {_MAX_NESTING} archives within one another at the most", _KEPT)
-        name, _, within = path.partition(WITHIN)
+        name, within = split_path(path)
         try:
             with opened(source, name) as pieces:
                 return read_member(pieces, name, within, unit, start, end, render, limits)

@@ -12,7 +12,7 @@ from typing import cast
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Picture, Render
-from fetchstash.handlers._member import WITHIN, read_member
+from fetchstash.handlers._member import read_member, split_path
 from fetchstash.handlers._prose import Prose
 from fetchstash.ranges import Unit
 
@@ -21,7 +21,6 @@ _MEDIA_TYPE = "message/rfc822"
 _MAX_BYTES = 64 * 1024 * 1024
 _MAX_HEADER_CHARS = 10_000
 _MAX_PARTS = 1_000
-_MAX_NESTING = 2
 _SHOWN = ("From", "To", "Cc", "Reply-To", "Date")
 _KEPT = "Its bytes are kept."
 
@@ -54,9 +53,7 @@ class EmailHandler:
         """Return an attachment's text or picture; ``path`` is its name."""
         if not path:
             raise BadArgument("A mail has attachments.", "Name one of them as path; its text lists them.")
-        if path.count(WITHIN) > _MAX_NESTING:
-            raise NoText(f"members are read through {_MAX_NESTING} documents within one another at the most", _KEPT)
-        name, _, within = path.partition(WITHIN)
+        name, within = split_path(path)
         for attached, part in _attachments(_parse(source)):
             if attached == name:
                 return read_member([_payload(part)], name, within, unit, start, end, render, limits)

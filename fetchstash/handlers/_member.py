@@ -13,7 +13,16 @@ from fetchstash.ranges import Unit
 WITHIN = "!/"
 """Stands between the name of a member and that of a member of it, as in the URLs of Java archives."""
 
+MAX_NESTING = 2
 _KEPT = "Its bytes are kept."
+
+
+def split_path(path: str) -> tuple[str, str]:
+    """Return the name of a member, and the path within it ("" for all of it). Raises NoText for one in too many documents."""
+    if path.count(WITHIN) > MAX_NESTING:
+        raise NoText(f"Members are read through {MAX_NESTING} archives or mails within one another at the most.", _KEPT)
+    name, _, within = path.partition(WITHIN)
+    return name, within
 
 
 def read_member(
@@ -41,11 +50,11 @@ def read_member(
         if within or render == "image":
             read_part = getattr(handler, "part", None)
             if read_part is None:
-                raise NoText(f"{name} has no parts and no picture", _KEPT)
+                raise NoText(f"{name} has no parts and no picture.", _KEPT)
             return cast("PartText | Picture", read_part(member, within, unit, start, end, render, limits))
         extracted = handler.extract(member, Hints(name=name), limits)
         if extracted.parts is None:
-            raise NoText(f"{name} has no text: it is {decision.media_type}", _KEPT)
+            raise NoText(f"{name} has no text: it is {decision.media_type}.", _KEPT)
         return part_text(_text(extracted, limits), unit, start, end)
 
 

@@ -9,13 +9,12 @@ from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._compound import CompoundFile
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Picture, Render
-from fetchstash.handlers._member import WITHIN, read_member
+from fetchstash.handlers._member import read_member, split_path
 from fetchstash.handlers._prose import Prose
 from fetchstash.ranges import Unit
 
 _MEDIA_TYPE = "application/vnd.ms-outlook"
 _MAX_BYTES = 128 * 1024 * 1024
-_MAX_NESTING = 2
 # Property tags ([MS-OXPROPS]) of texts, as they stand in the names of streams.
 _SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC, _BODY, _HTML = "0037", "0C1A", "5D01", "0E04", "0E03", "1000", "1013"
 _FILE_NAMES = ("3707", "3704", "3001")
@@ -52,9 +51,7 @@ class MsgHandler:
         """Return an attachment's text or picture; ``path`` is its name."""
         if not path:
             raise BadArgument("A mail has attachments.", "Name one of them as path; its text lists them.")
-        if path.count(WITHIN) > _MAX_NESTING:
-            raise NoText(f"members are read through {_MAX_NESTING} documents within one another at the most", _KEPT)
-        name, _, within = path.partition(WITHIN)
+        name, within = split_path(path)
         message = _open(source)
         for attached, storage in _attachments(message):
             if attached == name:
