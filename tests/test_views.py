@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.errors import BadArgument, FetchFailed, OutOfRange
+from fetchstash.errors import BadArgument, FetchFailed, NoText, OutOfRange
 from fetchstash.ranges import Heading
 from fetchstash.views import (
     Arrival,
@@ -422,6 +422,10 @@ def test_an_error_that_quotes_a_lot_stays_one_line_and_says_what_to_do() -> None
     assert len(line) < 800
     assert line.isprintable()
     assert line.endswith(" Give another.")
+
+
+def test_a_handlers_reason_ends_as_a_sentence() -> None:
+    assert error_line(NoText("the archive is damaged", "Fetch it again.")) == "[no_text] the archive is damaged. Fetch it again."
 
 
 def test_search_shows_where_each_passage_stands() -> None:

@@ -1,6 +1,6 @@
 """The only place where a result is cut: ceilings, previews, passages, head and tail notices, fences."""
 
-from fetchstash.views._cut import clip, clip_middle, whole_lines, window
+from fetchstash.views._cut import clip, clip_middle, window
 from fetchstash.views._fetched import Arrival, Failure, fetched, fetched_several
 from fetchstash.views._found import Found, Hit, grep, passages, search
 from fetchstash.views._info import info, listing, picture
@@ -39,6 +39,5 @@ __all__ = [
     "read",
     "search",
     "size",
-    "whole_lines",
     "window",
 ]

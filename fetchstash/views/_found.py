@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fetchstash.views._cut import NumberedLine, grep_lines, prefix_length
-from fetchstash.views._limits import FRAME_CHARS
 from fetchstash.views._texts import OF_SEVERAL_CHARS, SENTENCE, SOURCE_CHARS, Subject, call, counted, next_call
 from fetchstash.views._view import FACTS_AT_MOST, Block, Host, View
 
@@ -140,7 +139,7 @@ def search(host: Host, hits: Sequence[Hit], searched: int, max_chars: int | None
         return host.fenced(body, source, (head,), (around, notice) if shown < len(hits) else (around,))
 
     block = view(limit)
-    if over := host.over(block.frame, FRAME_CHARS):
+    if over := host.over(block.frame):
         block = view(limit - over)
     records = tuple(
         {"artifact_ref": hit.subject.ref, "first_line": hit.first_line, "last_line": hit.last_line, "text": hit.text}

@@ -64,9 +64,13 @@ class View:
 
 
 def error_line(error: FetchstashError) -> str:
-    """Return the one line of an error. What it quotes of its cause is made clean, and short enough that what to do next stays."""
+    """Return the one line of an error. What it quotes of its cause is made clean, and short enough that what to do next stays.
+
+    A handler's reason why there is no text is a clause, as it stands behind "Failed to extract text from PDF:"; here it ends as a
+    sentence does.
+    """
     what, next_step = (clip_middle(clean_line(text), limit) for text, limit in ((error.what, 400), (error.next_step, 300)))
-    return type(error)(what, next_step).line()
+    return type(error)(what if what.endswith((".", "!", "?")) else f"{what}.", next_step).line()
 
 
 def error_view(error: FetchstashError) -> View:
@@ -99,10 +103,10 @@ class Host:
         """Return maxChars as the next call has to say it: not at all where it was the default."""
         return {"maxChars": None if self.max_chars(asked, default) == self.max_chars(None, default) else asked}
 
-    def over(self, frame: str, allowed: int = FRAME_CHARS) -> int:
-        """Return by how much a frame is longer than allowed: the body gives that up, so that the whole stays in its bound."""
+    def over(self, frame: str) -> int:
+        """Return by how much a frame is longer than FRAME_CHARS: the body gives that up, so that the whole stays in its bound."""
         extra = STRUCTURED_FRAME if self.limits.structured else 0
-        return max(0, self.measure(frame) + extra - allowed)
+        return max(0, self.measure(frame) + extra - FRAME_CHARS)
 
     def fenced(
         self,
