@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._seven_zip import MAGIC as SEVEN_ZIP, seven_zip
+from fetchstash.handlers import _seven_zip
 from fetchstash.handlers._zip import Entry, Zip, is_unsafe
 
 # What a tar or a compressed file may unpack to while it is listed, and what one member that is read may.
@@ -60,9 +60,8 @@ def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
         if head.startswith((b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")) or _is_zip_at_end(file):
             yield from _zip_members(source)
             return
-        if head.startswith(SEVEN_ZIP):
-            for name, size, is_folder in seven_zip(source):
-                yield Member(name + "/" * is_folder, size, "members of 7z archives are listed alone"), iter(())
+        if head.startswith(_seven_zip.MAGIC):
+            yield from _seven_zip_members(source)
             return
         file.seek(0)
         unpacked = _unpacked(file, head)
@@ -96,6 +95,21 @@ def _why_not(entry: Entry) -> str:
     if entry.encrypted:
         return "it is encrypted"
     return "it is a folder" if entry.is_folder else ""
+
+
+def _seven_zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
+    for member in _seven_zip.members(source):
+        name = member.name + "/" * member.is_folder
+        content = _seven_zip.content(source, member.stream, MAX_UNPACKED)
+        yield Member(name, member.size, _why_not_in_seven_zip(member)), _bounded(content)
+
+
+def _why_not_in_seven_zip(member: _seven_zip.SevenZipMember) -> str:
+    if is_unsafe(member.name):
+        return "its name leads out of the archive"
+    if member.is_link:
+        return "it is a link"
+    return "it is a folder" if member.is_folder else member.unread
 
 
 def _overlap(entries: list[Entry]) -> bool:
@@ -171,9 +185,14 @@ def _inner_name(head: bytes) -> str:
 
 
 def _pieces(stream: "IO[bytes] | _Capped") -> Iterator[bytes]:
+    return _bounded(iter(lambda: stream.read(_STEP), b""))
+
+
+def _bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Pass on the content of a member, which must not be too large."""
     left = MAX_MEMBER
     try:
-        while piece := stream.read(_STEP):
+        for piece in pieces:
             left -= len(piece)
             if left < 0:
                 raise NoText(f"the member is larger than {MAX_MEMBER:,} bytes", _KEPT)

@@ -108,7 +108,7 @@ class Zip:
         packed = self._packed(entry)
         given = crc = 0
         try:
-            for piece in packed if entry.method == _STORED else _inflated(packed):
+            for piece in packed if entry.method == _STORED else inflated(packed):
                 given += len(piece)
                 crc = zlib.crc32(piece, crc)
                 if given > limit:
@@ -188,7 +188,7 @@ def _zip64(extra: bytes, size: int, packed: int, offset: int) -> tuple[int, int,
     return values[0], values[1], values[2]
 
 
-def _inflated(packed: Iterable[bytes]) -> Iterator[bytes]:
+def inflated(packed: Iterable[bytes]) -> Iterator[bytes]:
     engine = zlib.decompressobj(-zlib.MAX_WBITS)
     for data in packed:
         piece = engine.decompress(data, _STEP)
