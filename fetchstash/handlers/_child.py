@@ -10,13 +10,13 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from fetchstash.errors import FetchstashError, NoText
 from fetchstash.handlers import _frames, _registry
 from fetchstash.handlers._child_limits import job_limits, limit_process
 from fetchstash.handlers._child_writer import TextWriter, headings_json
-from fetchstash.handlers._contract import TEXT_KINDS, Decision, Extracted, ExtractLimits, Handler, Hints, PartText, Picture
+from fetchstash.handlers._contract import TEXT_KINDS, Decision, Extracted, ExtractLimits, Handler, Hints, Picture
 from fetchstash.handlers._frames import MAX_HEADINGS, MAX_LINE, MAX_PART_TEXT, MAX_PREVIEW, MAX_TITLE
 from fetchstash.hygiene import clean, clean_line
 from fetchstash.views import PreviewLimits, clip
@@ -55,7 +55,7 @@ def run(job: dict[str, Any], send: Send) -> bool:
             if job["do"] == "extract":
                 max_chars = None if decision.kind in TEXT_KINDS else limits.max_chars
                 return extract(handler.extract(Path(job["source"]), hints, limits), Path(job["text"]), max_chars, send)
-            send({"found": part(handler, job, limits), "sound": True})
+            send({"found": part(handler, job, hints, limits), "sound": True})
     except BaseException as error:  # noqa: BLE001 - pyo3's PanicException is no Exception, and a handler may call sys.exit
         code, what, next_step = _reason(error)
         send({"failed": [code, what, next_step], "sound": _is_sound(error)})
@@ -91,14 +91,10 @@ def extract(extracted: Extracted, text: Path, max_chars: int | None, send: Send)
     return sound
 
 
-def part(handler: Handler, job: dict[str, Any], limits: ExtractLimits) -> dict[str, Any]:
-    """Return the part that was asked for. Raises what the handler raises, NoText where it has no parts of its own."""
-    read_part = cast("Callable[..., PartText | Picture] | None", getattr(handler, "part", None))
-    if read_part is None:
-        raise NoText(
-            "This kind of document has no parts that are read by path or as pictures.", "Slice its text by lines or characters."
-        )
-    found = read_part(Path(job["source"]), job["path"], job["unit"], job["start"], job["end"], job["render"], limits)
+def part(handler: Handler, job: dict[str, Any], hints: Hints, limits: ExtractLimits) -> dict[str, Any]:
+    """Return the part that was asked for, as it is sent. Raises what the handler raises."""
+    asked = (job["path"], job["unit"], job["start"], job["end"], job["render"])
+    found = _registry.read_part(handler, Path(job["source"]), *asked, limits, hints)
     if isinstance(found, Picture):
         return {
             "picture": base64.b64encode(found.data).decode("ascii"),

@@ -52,6 +52,9 @@ class Hints:
     media_type: str = ""
 
 
+NO_HINTS = Hints()
+
+
 @dataclass(frozen=True, slots=True)
 class ExtractLimits:
     """What one document may become, and what a worker may use for it: the settings extract.*, and context.* for previews."""
@@ -142,8 +145,9 @@ class Handler(Protocol):
         part(source: Path, path: str, unit: Unit, start: int | None, end: int | None, render: Render, limits: ExtractLimits)
             -> PartText | Picture
 
-    to answer for a part that is no recorded range of the text: a JSON value, an archive's member, a page as a picture. It raises
-    OutOfRange or BadArgument of fetchstash.errors for a part that is not there.
+    to answer for a part that is no recorded range of the text: a JSON value, an archive's member, a page as a picture. One that has
+    a parameter ``hints`` besides gets what is known of the document. It raises OutOfRange or BadArgument of fetchstash.errors for a
+    part that is not there.
     """
 
     name: str
@@ -213,6 +217,7 @@ class Extractor(Protocol):
         start: int | None = None,
         end: int | None = None,
         render: Render = "text",
+        hints: Hints = NO_HINTS,
     ) -> PartText | Picture:
         """Read one part of ``source`` that is no recorded range of its text.
 

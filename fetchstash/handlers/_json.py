@@ -8,7 +8,7 @@ from typing import Any
 from fetchstash.errors import NoText
 from fetchstash.handlers import _json_shape, _json_values
 from fetchstash.handlers._charset import decode, read_text
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Render
+from fetchstash.handlers._contract import NO_HINTS, ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Render
 from fetchstash.handlers._frames import MAX_HEADINGS
 from fetchstash.handlers._json_layout import find_keys, has_long_lines, lay_out
 from fetchstash.handlers._part_text import part_text
@@ -45,11 +45,19 @@ class JsonHandler:
         return extracted
 
     def part(
-        self, source: Path, path: str, unit: Unit, start: int | None, end: int | None, render: Render, limits: ExtractLimits
-    ) -> PartText:  # fmt: skip
+        self,
+        source: Path,
+        path: str,
+        unit: Unit,
+        start: int | None,
+        end: int | None,
+        render: Render,
+        limits: ExtractLimits,
+        hints: Hints = NO_HINTS,
+    ) -> PartText:
         """Return the value at ``path`` (a pointer or a JSONPath), laid out like the document. Raises OutOfRange or BadArgument."""
         del render, limits
-        return part_text(_json_values.on_lines(_json_values.pick(_value(source), path)), unit, start, end)
+        return part_text(_json_values.on_lines(_json_values.pick(_value(source, hints.charset), path)), unit, start, end)
 
 
 def _describe(extracted: Extracted, text: str, limits: ExtractLimits) -> bool:
@@ -97,9 +105,9 @@ def _unquoted(key: str) -> str:
         return key.strip('"')
 
 
-def _value(source: Path) -> Any:
+def _value(source: Path, charset: str) -> Any:
     try:
-        return _json_values.read(decode(source.read_bytes()))
+        return _json_values.read(decode(source.read_bytes(), charset))
     except ValueError:
         raise NoText("This is not valid JSON, so that it has no paths.", "Slice its text by lines, or grep it.") from None
 
@@ -120,11 +128,19 @@ class JsonLinesHandler:
         return extracted
 
     def part(
-        self, source: Path, path: str, unit: Unit, start: int | None, end: int | None, render: Render, limits: ExtractLimits
-    ) -> PartText:  # fmt: skip
+        self,
+        source: Path,
+        path: str,
+        unit: Unit,
+        start: int | None,
+        end: int | None,
+        render: Render,
+        limits: ExtractLimits,
+        hints: Hints = NO_HINTS,
+    ) -> PartText:
         """Return the value at ``path`` in the array of all records. Raises OutOfRange or BadArgument."""
         del render, limits
-        records = [_record(line) for chunk in read_text(source) for line in _record_lines(chunk)]
+        records = [_record(line) for chunk in read_text(source, hints.charset) for line in _record_lines(chunk)]
         return part_text(_json_values.on_lines(_json_values.pick(records, path)), unit, start, end)
 
 

@@ -3,7 +3,6 @@
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import cast
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, PartText, Picture, Render
@@ -47,12 +46,10 @@ def read_member(
             file.writelines(pieces)
         decision = _router.route_file(member, {}, name)
         handler = _registry.find(decision)
+        hints = Hints(name=name, media_type=decision.media_type)
         if within or render == "image":
-            read_part = getattr(handler, "part", None)
-            if read_part is None:
-                raise NoText(f"{name} has no parts and no picture.", _KEPT)
-            return cast("PartText | Picture", read_part(member, within, unit, start, end, render, limits))
-        extracted = handler.extract(member, Hints(name=name), limits)
+            return _registry.read_part(handler, member, within, unit, start, end, render, limits, hints)
+        extracted = handler.extract(member, hints, limits)
         if extracted.parts is None:
             raise NoText(f"{name} has no text: it is {decision.media_type}.", _KEPT)
         return part_text(_text(extracted, limits), unit, start, end)

@@ -11,7 +11,7 @@ from typing import Any
 
 from fetchstash.errors import Busy, FetchstashError, Internal, TooLarge
 from fetchstash.handlers import _worker_answers as answers
-from fetchstash.handlers._contract import Decision, Extraction, ExtractLimits, Hints, PartText, Picture, Render
+from fetchstash.handlers._contract import NO_HINTS, Decision, Extraction, ExtractLimits, Hints, PartText, Picture, Render
 from fetchstash.handlers._frames import ProtocolError
 from fetchstash.handlers._worker import Worker, WorkerDied
 from fetchstash.ranges import Unit
@@ -60,10 +60,11 @@ class WorkerPool:
         start: int | None = None,
         end: int | None = None,
         render: Render = "text",
+        hints: Hints = NO_HINTS,
     ) -> PartText | Picture:
         """Read one part of ``source``. Raises OutOfRange, BadArgument, NoText, TooLarge, Busy or Internal (see Extractor)."""
         asked: dict[str, Any] = {"path": path, "unit": unit, "start": start, "end": end, "render": render}
-        request = self._request("part", source, decision, Hints()) | asked
+        request = self._request("part", source, decision, hints) | asked
         try:
             async with self._worker() as worker:
                 last = await worker.job(request, self._limits.wall_seconds, _no_report)

@@ -14,13 +14,13 @@ from fetchstash import telemetry, views
 from fetchstash.config import Settings, load
 from fetchstash.errors import BadArgument, ExpiredRef, FetchstashError, NoText, UnknownRef
 from fetchstash.fetch import Fetched, Fetcher, Progress, mask_url, may_keep, open_fetcher
-from fetchstash.handlers import Extractor, Hints, Picture, Render, WorkerPool, route_file
+from fetchstash.handlers import TEXT_KINDS, Extractor, Hints, Picture, Render, WorkerPool, route_file
 from fetchstash.hygiene import clean_line
-from fetchstash.ranges import Unit
+from fetchstash.ranges import Glimpse, Unit
 from fetchstash.stash import _read
 from fetchstash.stash._files import copy_in, copy_out
 from fetchstash.stash._revisit import cached_of, revalidated, said_of, same_again, with_response
-from fetchstash.stash._subject import decision_of, subject_of, with_findings
+from fetchstash.stash._subject import decision_of, hints_of, subject_of, with_findings
 from fetchstash.store import ArtifactStore, Facts, GrepQuery, Listing, Passage, TextReader, open_store
 from fetchstash.views import Arrival, Failure, Found, Hit, Host, Subject, View
 
@@ -59,7 +59,7 @@ class Stash:
             store = await open_store(settings.store)
             passing: set[str] = set()
             try:
-                yield cls(settings, Host(settings.views, local), fetcher, extractor, store, passing, WeakValueDictionary())
+                yield cls(settings, Host(settings.views, local, settings.context), fetcher, extractor, store, passing, WeakValueDictionary())
             finally:
                 with anyio.CancelScope(shield=True):
                     for ref in passing:
@@ -202,14 +202,17 @@ class Stash:
             text = await reader.read_chars(0, limit + 1)
             if len(text) == reader.chars and self.host.measure(text) <= limit:
                 return Arrival(subject, text)
-            if not focus.strip():
-                return Arrival(subject, text, reader.ranges.preview)
-            hits = [Hit(subject, p.first_line, p.last_line, p.text) for p in await reader.rank(focus, FOCUS_PASSAGES)]
-            if not hits:
-                return Arrival(subject, text, reader.ranges.preview, unfocused=True)
-            glimpse, _ = views.passages(hits, min(self.host.limits.preview_chars, limit), self.host)
-            around = (max(hits[0].first_line - FOCUS_LINES, 1), hits[0].last_line + FOCUS_LINES)
-            return Arrival(subject, text, glimpse, lines=around)
+            ranked = await reader.rank(focus, FOCUS_PASSAGES) if focus.strip() else []
+            if ranked:
+                hits = [Hit(subject, p.first_line, p.last_line, p.text) for p in ranked]
+                body, shown = views.passages(hits, min(self.host.limits.preview_chars, limit), self.host)
+                glimpse = Glimpse(body, lines_shown=body.count("\n") + 1 - shown)
+                around = (max(hits[0].first_line - FOCUS_LINES, 1), hits[0].last_line + FOCUS_LINES)
+                return Arrival(subject, text, glimpse, lines=around)
+            ending = ""
+            if facts.content_kind in TEXT_KINDS and not reader.ranges.preview.text:
+                ending = await reader.read_chars(max(reader.chars - self.host.limits.preview_chars, 0), reader.chars)
+            return Arrival(subject, text, reader.ranges.preview, ending, unfocused=bool(focus.strip()))
 
     async def _picture_of(self, facts: Facts) -> tuple[bytes, str] | None:
         if facts.content_kind != "image" or facts.extraction_error:
@@ -353,7 +356,8 @@ class Stash:
         render: Render = "text",
     ) -> Any:
         raw = await self.store.open_raw(facts.artifact_ref)
-        return await self.extractor.part(raw, decision_of(facts), path=path, unit=unit, start=start, end=end, render=render)
+        decision, hints = decision_of(facts), hints_of(facts)
+        return await self.extractor.part(raw, decision, path=path, unit=unit, start=start, end=end, render=render, hints=hints)
 
 
 def _arguments(refs_or_urls: Sequence[str], query: GrepQuery) -> dict[str, Any]:

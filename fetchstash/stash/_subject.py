@@ -3,9 +3,10 @@
 from dataclasses import replace
 from typing import cast
 
-from fetchstash.handlers import ContentKind, DecidedBy, Decision, Extraction, kind_word
+from fetchstash.handlers import ContentKind, DecidedBy, Decision, Extraction, Hints, kind_word
 from fetchstash.hygiene import clean_line
 from fetchstash.store import Facts
+from fetchstash.tokens import TokenCount
 from fetchstash.views import Subject
 
 
@@ -17,6 +18,7 @@ def with_findings(facts: Facts, decision: Decision, extraction: Extraction, *, n
         content_kind=decision.kind,
         media_type=extraction.media_type or decision.media_type,
         declared_type=clean_line(decision.declared_type),
+        charset=clean_line(decision.charset),
         name=clean_line(name),
         handler=extraction.handler,
         title=clean_line(extraction.title),
@@ -61,6 +63,11 @@ def decision_of(facts: Facts) -> Decision:
     )
 
 
+def hints_of(facts: Facts) -> Hints:
+    """Return what was known of the document besides its bytes when it was taken in."""
+    return Hints(url=facts.final_url, declared_type=facts.declared_type, charset=facts.charset, name=facts.name)
+
+
 def dimension(facts: Facts) -> str:
     """Return the size of a document in its own terms: "pages 48", "1600×900 px"."""
     if facts.content_kind == "office_doc" and facts.pages is not None:
@@ -89,6 +96,7 @@ def subject_of(facts: Facts, *, local: bool, from_cache: str = "") -> Subject:
         chars=facts.extracted_chars,
         text_bytes=facts.text_bytes or 0,
         lines=facts.text_lines or 0,
+        tokens=TokenCount(facts.text_tokens or 0, facts.text_tokens_exact),
         unit=unit,
         path=(facts.path or "") if local else "",
         truncated=facts.extraction_truncated,

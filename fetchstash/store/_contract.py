@@ -38,6 +38,7 @@ class Facts:
     content_kind: str = "unknown_binary"
     media_type: str = "application/octet-stream"
     declared_type: str = ""
+    charset: str = ""
     size_bytes: int = 0
     sha256: str = ""
     source_url: str = ""

@@ -71,6 +71,14 @@ def test_links_and_tables_of_the_whole_page_are_there_for_the_asking(tmp_path: P
         HtmlHandler().part(source, "links", "lines", None, None, "image", ExtractLimits())
 
 
+def test_links_are_absolute_by_the_address_of_the_page(tmp_path: Path) -> None:
+    source = tmp_path / "page.html"
+    source.write_text(f"<p>{PROSE}<a href=/b>B</a> and <a href=c>C</a></p>", "utf-8")
+    hints = Hints(url="https://example.net/docs/page")
+    found = HtmlHandler().part(source, "links", "lines", None, None, "text", ExtractLimits(), hints)
+    assert found.text == "- [B](https://example.net/b)\n- [C](https://example.net/docs/c)\n"
+
+
 # A share of each; the full sizes run from bench.
 HOSTILE = {
     "deep divisions": "<div>" * 20_000 + "gate",

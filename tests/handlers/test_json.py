@@ -191,3 +191,9 @@ def test_a_record_of_json_lines_is_found_by_its_index(save: Save) -> None:
     source = save(b'{"a": 1}\n{"a": 2}\nbroken\n')
     assert JsonLinesHandler().part(source, "/1/a", "lines", None, None, "text", ExtractLimits()).text == "2\n"
     assert JsonLinesHandler().part(source, "$[*].a", "lines", None, None, "text", ExtractLimits()).text == "[1, 2]\n"
+
+
+def test_values_are_decoded_as_the_label_says(save: Save) -> None:
+    source = save('{"city": "Łódź"}'.encode("iso-8859-2"))
+    hints = Hints(charset="iso-8859-2")
+    assert JsonHandler().part(source, "/city", "lines", None, None, "text", ExtractLimits(), hints).text == '"Łódź"\n'

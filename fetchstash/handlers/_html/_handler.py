@@ -6,7 +6,7 @@ from urllib.parse import urljoin
 
 from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers._charset import decode
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Render
+from fetchstash.handlers._contract import NO_HINTS, ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Render
 from fetchstash.handlers._html import _blocks, _content, _markdown, _metadata, _notice, _safety, _tree
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._part_text import part_text
@@ -53,20 +53,28 @@ class HtmlHandler:
         return extracted
 
     def part(
-        self, source: Path, path: str, unit: Unit, start: int | None, end: int | None, render: Render, limits: ExtractLimits
+        self,
+        source: Path,
+        path: str,
+        unit: Unit,
+        start: int | None,
+        end: int | None,
+        render: Render,
+        limits: ExtractLimits,
+        hints: Hints = NO_HINTS,
     ) -> PartText:
         """Return the links or the tables of the whole page, navigation and all: ``path`` is "links" or "tables".
 
-        Links are relative to the page's own base or canonical address. Raises OutOfRange for any other path.
+        Raises OutOfRange for any other path.
         """
         if render == "image":
             raise BadArgument("A web page is not rendered as an image.", 'Use render="text".')
         if path not in {"links", "tables"}:
             raise OutOfRange("The page has no such part.", 'Take a heading of its outline, "links" or "tables".')
-        checked = _read(source, "")
+        checked = _read(source, hints.charset)
         page = _tree.parse(checked.source)
         blocks = _blocks.cut(page)
-        inline = Inline(_base("", page, _metadata.read(page)), len(checked.source) // 2)
+        inline = Inline(_base(hints.url, page, _metadata.read(page)), len(checked.source) // 2)
         if path == "links":
             text = "".join(f"- {link}\n" for link in dict.fromkeys(link for block in blocks for link in _links(block, inline)))
         else:
