@@ -25,12 +25,14 @@ class XmlReader(Protocol):
         """Take character data."""
 
 
-def walk(chunks: Iterable[bytes], reader: XmlReader) -> Iterator[None]:
+def walk(chunks: Iterable[bytes], reader: XmlReader, *, encoding: str | None = None) -> Iterator[None]:
     """Hand the events of a document to ``reader``, and yield after each chunk, so that a caller may pass on what was read.
+
+    ``encoding`` is that of the chunks, by default the one that the document declares.
 
     Raises NoText for damaged XML, a document type declaration, nesting deeper than 1,000 and a tag larger than a mebibyte.
     """
-    parser = expat.ParserCreate()
+    parser = expat.ParserCreate(encoding)
     parser.buffer_text = True
     parser.buffer_size = 32 * 1024
     depth = given = 0

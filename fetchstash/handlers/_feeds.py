@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._expat import attribute, walk
+from fetchstash.handlers._xml import XmlHandler
 
 _MEDIA_TYPES = {
     "application/rss+xml": "RSS feed",
@@ -26,8 +27,8 @@ _TEXTS = {
 _TAG = re.compile(r"<[^<>]*>")
 
 
-class FeedHandler:
-    """Reads what is a list of addresses in XML."""
+class FeedHandler(XmlHandler):
+    """Reads what is a list of addresses in XML; a path names its elements, as in any XML."""
 
     name = "feed"
 

@@ -9,6 +9,7 @@ from fetchstash.handlers._json_layout import lay_out
 
 # Python reads integers of up to 4,300 digits, as a guard against quadratic time; longer ones are numbers all the same.
 _MAX_DIGITS = 4_000
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 class Spelled(float):
@@ -45,6 +46,13 @@ def is_array(value: Any) -> TypeGuard[list[Any]]:
 def read(text: str) -> Any:
     """Return the value of a JSON text. Raises ValueError, or RecursionError where it is nested some thousand deep."""
     return _DECODER.decode(text.lstrip("\ufeff"))
+
+
+def number(text: str) -> int | Spelled | None:
+    """Return the number that JSON would spell like this, None if it is none (RFC 8259, section 6)."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    return _integer(text) if text.lstrip("-").isdigit() else Spelled.read(text)
 
 
 def write(value: Any) -> str:

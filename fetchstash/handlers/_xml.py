@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.parsers import expat
 
+from fetchstash.errors import BadArgument
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
-from fetchstash.ranges import Heading
+from fetchstash.handlers._contract import NO_HINTS, ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Render
+from fetchstash.handlers._part_text import part_text
+from fetchstash.handlers._xml_values import find
+from fetchstash.ranges import Heading, Unit
 from fetchstash.views import clip
 
 _LONG_LINE = 160
@@ -39,19 +42,38 @@ class XmlHandler:
         extracted.parts = _parts(extracted, read_text(source, hints.charset))
         return extracted
 
+    def part(
+        self,
+        source: Path,
+        path: str,
+        unit: Unit,
+        start: int | None,
+        end: int | None,
+        render: Render,
+        limits: ExtractLimits,
+        hints: Hints = NO_HINTS,
+    ) -> PartText:
+        """Return the elements, attributes or texts at ``path``, one after the other. Raises OutOfRange, BadArgument or NoText."""
+        del limits
+        if render == "image":
+            raise BadArgument("XML is not rendered as an image.", 'Use render="text".')
+        return part_text("".join(f"{_lines(found)}\n" for found in find(source, path, hints.charset)), unit, start, end)
+
 
 def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
     elements = _Elements()
     for chunk in chunks:
-        text = _BETWEEN_TAGS.sub(_with_line_end, chunk) if _has_long_line(chunk) else chunk
+        text = _lines(chunk)
         elements.feed(text)
         yield Part(text)
     extracted.structure_info = elements.summary()
     extracted.outline = elements.children
 
 
-def _has_long_line(text: str) -> bool:
-    return any(len(line) > _LONG_LINE for line in text.split("\n"))
+def _lines(text: str) -> str:
+    """Return ``text`` with a line for each element, where lines were long."""
+    has_long_line = any(len(line) > _LONG_LINE for line in text.split("\n"))
+    return _BETWEEN_TAGS.sub(_with_line_end, text) if has_long_line else text
 
 
 def _with_line_end(found: re.Match[str]) -> str:

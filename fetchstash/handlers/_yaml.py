@@ -1,15 +1,19 @@
 """YAML, TOML and INI: kept as written, with their keys and sections as the outline.
 
-They are read as lines and never loaded: anchors and merge keys make YAML's loaders run away, and an outline needs no values.
+They are read as lines: an outline needs no values, and the text is the document. Values are read only for a path that names some.
 """
 
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
-from fetchstash.ranges import Heading
+from fetchstash.errors import NoText
+from fetchstash.handlers import _json_values
+from fetchstash.handlers._charset import decode, read_text
+from fetchstash.handlers._contract import NO_HINTS, ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Render
+from fetchstash.handlers._part_text import part_text
+from fetchstash.handlers._yaml_values import read_toml, read_yaml
+from fetchstash.ranges import Heading, Unit
 
 # A mapping's key (YAML 1.2.2, section 7.4.2) with no more than this indent; deeper ones are no outline any more.
 _DEEPEST = 4
@@ -18,7 +22,10 @@ _BLOCK_SCALAR = re.compile(r"(?:[&!]\S+\s+)*[|>][+-]?\d?[+-]?\s*(?:#.*)?$")
 # A table of TOML or a section of INI.
 _SECTION = re.compile(r"\s{0,8}(\[{1,2})\s*([^\[\]\n]{1,200}?)\s*\]{1,2}\s*(?:[#;].*)?$")
 
-_SECTIONED = {"application/toml", "text/x-ini"}
+_TOML, _INI = "application/toml", "text/x-ini"
+_SECTIONED = {_TOML, _INI}
+# A value takes some twenty times the bytes that it is written in.
+_MAX_VALUE_BYTES = 16 * 2**20
 
 
 class YamlHandler:
@@ -36,6 +43,27 @@ class YamlHandler:
         find = find_sections if hints.media_type in _SECTIONED else _Keys().find
         extracted.parts = _parts(extracted, read_text(source, hints.charset), find)
         return extracted
+
+    def part(
+        self,
+        source: Path,
+        path: str,
+        unit: Unit,
+        start: int | None,
+        end: int | None,
+        render: Render,
+        limits: ExtractLimits,
+        hints: Hints = NO_HINTS,
+    ) -> PartText:
+        """Return the value at ``path`` (a JSON pointer or a JSONPath) as JSON. Raises OutOfRange, BadArgument or NoText."""
+        del render, limits
+        if hints.media_type == _INI:
+            raise NoText("INI has sections, and no values that are read by path.", "Take a section of its outline.")
+        if source.stat().st_size > _MAX_VALUE_BYTES:
+            raise NoText(f"Values are read by path up to {_MAX_VALUE_BYTES:,} bytes.", "Slice its text by lines, or grep it.")
+        read = read_toml if hints.media_type == _TOML else read_yaml
+        value = read(decode(source.read_bytes(), hints.charset).replace("\r\n", "\n"))
+        return part_text(_json_values.on_lines(_json_values.pick(value, path)), unit, start, end)
 
 
 def _parts(extracted: Extracted, chunks: Iterator[str], find: Callable[[str], list[Heading]]) -> Iterator[Part]:

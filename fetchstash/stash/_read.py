@@ -10,14 +10,16 @@ from fetchstash.store import Facts, TextReader
 from fetchstash.views import Reading, Subject
 
 _HEX_ROW = 16
+# How a path to a value begins, by what the text is: a JSON Pointer, a JSONPath, a path of elements.
+_VALUE_PATHS = {"json": "/$", "jsonl": "/$", "yaml": "/$", "application/toml": "/$", "xml": "/", "image/svg+xml": "/"}
 
 
 def answered_by_handler(facts: Facts, path: str) -> bool:
-    """Return whether a path names something that the handler must find: a JSON value, a member, a page's links, columns."""
+    """Return whether a path names something that the handler must find: a value, a member, a page's links, columns."""
     if not path:
         return False
-    if facts.content_kind in ("json", "jsonl"):
-        return path[0] in "/$"
+    if begins := _VALUE_PATHS.get(facts.content_kind) or _VALUE_PATHS.get(facts.media_type):
+        return path[0] in begins
     if facts.content_kind == "html":
         return path in ("links", "tables") and all(heading.title.casefold() != path for heading in facts.outline)
     return facts.content_kind in ("archive", "csv", "email")

@@ -1,0 +1,126 @@
+"""Values of YAML and TOML by path: what they are, how they are spelled, and what hostile documents come to."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fetchstash.errors import BadArgument, NoText, OutOfRange
+from fetchstash.handlers import ExtractLimits, Hints
+from fetchstash.handlers._yaml import YamlHandler
+from fetchstash.handlers._yaml_values import read_yaml
+
+Save = Callable[[bytes], Path]
+
+COMPOSE = """\
+x-base: &base {restart: always, ports: [80, 443]}
+services:
+  web:
+    <<: *base
+    image: "nginx:1.10"
+    version: 1.10
+    ports: [8080]
+  db:
+    <<: [*base, {restart: never, image: postgres}]
+    environment:
+      COUNTRY: no
+      ZIP: 01234
+      NOTE: |
+        first
+        second
+"""
+
+
+def part(source: Path, path: str, media_type: str = "application/yaml") -> str:
+    hints = Hints(media_type=media_type)
+    return YamlHandler().part(source, path, "lines", None, None, "text", ExtractLimits(), hints).text
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/services/web/image", "nginx:1.10"),
+        ("/services/web/version", 1.10),
+        ("/services/web/restart", "always"),
+        ("/services/web/ports", [8080]),
+        ("/services/db/restart", "always"),
+        ("/services/db/image", "postgres"),
+        ("/services/db/environment/COUNTRY", "no"),
+        ("/services/db/environment/ZIP", "01234"),
+        ("/services/db/environment/NOTE", "first\nsecond\n"),
+        ("$.services[*].restart", ["always", "always"]),
+    ],
+)
+def test_a_path_names_a_value(save: Save, path: str, expected: Any) -> None:
+    assert json.loads(part(save(COMPOSE.encode()), path)) == expected
+
+
+def test_numbers_keep_their_spelling(save: Save) -> None:
+    assert part(save(COMPOSE.encode()), "/services/web/version") == "1.10\n"
+
+
+def test_several_documents_are_a_list(save: Save) -> None:
+    assert part(save(b"kind: Pod\n---\nkind: Service\n"), "/1/kind") == '"Service"\n'
+
+
+@pytest.mark.parametrize(
+    ("scalar", "value"),
+    [
+        ("~", None), ("null", None), ("", None), ("True", True), ("false", False), ("yes", "yes"), ("12", 12), ("-3.5e2", -350.0),
+        ("0x1F", "0x1F"), (".inf", ".inf"), ("12:30", "12:30"), ("2026-11-21", "2026-11-21"), ("'12'", "12"), ("!!str 12", "12"),
+        ("!!int 12", 12), ("!custom 12", "12"),
+    ],
+)  # fmt: skip
+def test_scalars_are_what_the_core_schema_says_or_their_own_text(scalar: str, value: Any) -> None:
+    assert read_yaml(f"a: {scalar}\n") == {"a": value}
+
+
+def test_keys_that_are_no_text_are_written_out() -> None:
+    assert read_yaml("1: a\n? [x, y]\n: b\nnull: c\n") == {"1": "a", '["x", "y"]': "b", "null": "c"}
+
+
+LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]\n" for old, new in zip("abcdefg", "bcdefgh", strict=True)
+)
+MERGES = "a: &a {k: 1}\n" + "".join(
+    f"{new}: &{new} {{<<: [{', '.join([f'*{old}'] * 10)}]}}\n" for old, new in zip("abcdefg", "bcdefgh", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a: [1", "not valid YAML"),
+        ("a: *missing\n", "missing or holds itself"),
+        ("a: &a [*a]\n", "missing or holds itself"),
+        ("a: " + "[" * 100_000, "nested deeper than 500"),
+        (LAUGHS, "more than 1,000,000 values"),
+        (MERGES, "more than 1,000,000 values"),
+    ],
+    ids=["cut", "no anchor", "in itself", "deep", "billion laughs", "merge keys"],
+)
+def test_what_cannot_be_read_is_said_in_one_line(save: Save, text: str, reason: str) -> None:
+    with pytest.raises(NoText, match=reason):
+        part(save(text.encode()), "/a")
+
+
+@pytest.mark.parametrize(("path", "error"), [("/b", OutOfRange), ("$[", BadArgument)])
+def test_a_path_that_finds_nothing_says_so(save: Save, path: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        part(save(b"a: 1\n"), path)
+
+
+def test_toml_has_paths_as_well(save: Save) -> None:
+    source = save(b'[tool.x]\nversion = 1.10\nday = 2026-11-21\nat = [07:30:00]\n\n[[tool.x.items]]\nname = "a"\n')
+    assert part(source, "/tool/x", "application/toml") == (
+        '{"version": 1.10, "day": "2026-11-21", "at": ["07:30:00"], "items": [{"name": "a"}]}\n'
+    )
+    with pytest.raises(NoText, match="not valid TOML"):
+        part(save(b"a = "), "/a", "application/toml")
+
+
+def test_ini_has_none(save: Save) -> None:
+    with pytest.raises(NoText, match="INI has sections"):
+        part(save(b"[a]\nb=1\n"), "/a", "text/x-ini")
