@@ -1,7 +1,7 @@
 """Overflow or not: one verdict from a table of rules, read in an order that separates look-alikes.
 
-Statuses and codes that say it is something else; codes that say it is an overflow; wordings that say it is something else; wordings
-that say it is an overflow; and last what a bare 413 means.
+Statuses and codes that say it is something else; codes that say it is an overflow; the table of wordings; and last what a bare 413
+means.
 """
 
 import re
@@ -13,6 +13,7 @@ from fetchstash.client import _rules
 from fetchstash.client._numbers import Numbers, read_numbers
 from fetchstash.client._rules import Outcome, Rule
 from fetchstash.client._signals import Signals, collect
+from fetchstash.client._wordings import EMPTY_400, SERVER_ERRORS, WORDINGS
 
 Action = Literal["rewrite", "shrink_bytes", "clamp_output", "none"]
 
@@ -23,6 +24,7 @@ _NO_SIZE = re.compile(r"[\d,_]{24,}")  # longer than any size; a run of digits w
 _CODE_WORD = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 _STATED_TOKENS = re.compile(r"\d tokens\b")
 _TOKEN_WINDOW = re.compile(r"context|tokens?\b")
+_OF_A_MODEL = re.compile(r"context|tokens?\b|prompt|conversation|model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +66,13 @@ def _decide(signals: Signals, provider: str) -> Verdict:
     text = _NO_SIZE.sub("0", text)
     status = signals.statuses[0] if signals.statuses else None
     if any(code >= 500 for code in signals.statuses):
-        return _by_rules(_rules.SERVER_ERRORS, text) or Verdict("not_overflow", rule_id="status-5xx", evidence=str(status))
+        return _by_rules(SERVER_ERRORS, text, signals) or Verdict("not_overflow", rule_id="status-5xx", evidence=str(status))
     vetoed = _vetoed(signals, text)
     if vetoed:
         return vetoed
     return (
         _by_code(signals, text, provider)
-        or _by_rules(_rules.VETOES, text)
-        or _by_rules(_rules.BYTE_RULES, text, unless_tokens=True)
-        or _by_rules(_rules.TOKEN_RULES, text)
+        or _by_rules(WORDINGS, text, signals)
         or _bare_status(signals, text, provider)
         or Verdict("not_overflow")
     )
@@ -113,13 +113,15 @@ def _outcome_of(code: str, provider: str) -> Outcome | None:
     return next((rule.outcome for rule in _rules.CODE_WORDINGS if rule.search(code)), None)
 
 
-def _by_rules(rules: Iterable[Rule], text: str, *, unless_tokens: bool = False) -> Verdict | None:
+def _by_rules(rules: Iterable[Rule], text: str, signals: Signals) -> Verdict | None:
     for rule in rules:
         found = rule.search(text)
-        if found and not (unless_tokens and _STATED_TOKENS.search(text)):
-            if rule.outcome == "not_overflow":
-                return Verdict("not_overflow", evidence=found[0][:200], rule_id=rule.id)
-            return _verdict(rule.outcome, text, found[0][:200], rule.id)
+        if found and rule.outcome == "not_overflow":
+            return Verdict("not_overflow", evidence=found[0][:200], rule_id=rule.id)
+        if found:
+            # A 413 that names nothing of a model is about bytes: "Request too long" is a gateway's word, too.
+            of_bytes = 413 in signals.statuses and not _OF_A_MODEL.search(text)
+            return _verdict("overflow_bytes" if of_bytes else rule.outcome, text, found[0][:200], rule.id)
     return None
 
 
@@ -127,8 +129,8 @@ def _bare_status(signals: Signals, text: str, provider: str) -> Verdict | None:
     """Read a status that stands alone: a 413 is a body that somebody on the way found too large (RFC 9110, section 15.5.14)."""
     if 413 in signals.statuses:
         return _verdict("overflow_tokens" if _TOKEN_WINDOW.search(text) else "overflow_bytes", text, "413", "bare-413")
-    if _rules.EMPTY_400.search(text.split("\n", 1)[0]) and provider in {"", "cerebras"}:
-        return _verdict("overflow_tokens", text, text[:200], _rules.EMPTY_400.id)
+    if EMPTY_400.search(text.split("\n", 1)[0]) and provider in {"", "cerebras"}:
+        return _verdict("overflow_tokens", text, text[:200], EMPTY_400.id)
     return None
 
 

@@ -5,8 +5,8 @@
 import re
 from dataclasses import dataclass
 
-_N = r"(\d[\d,_]*)(?:\.0+)?(?: ?([kmg])i?b\b)?"
-_SCALE = {"k": 2**10, "m": 2**20, "g": 2**30}
+_N = r"(\d[\d,_]*)(?:\.0+)?(?: ?([kmg]i?b|[km])\b)?"
+_SCALE = {"k": 1_000, "m": 1_000_000, "kb": 2**10, "mb": 2**20, "gb": 2**30}  # of tokens in thousands, of bytes as they are counted
 SMALLEST = 512
 """No window or body limit is smaller: a smaller number is a count, an index or a code."""
 
@@ -115,4 +115,4 @@ def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:
 
 
 def _number(digits: str, unit: str | None = None) -> int:
-    return int(digits.replace(",", "").replace("_", "")[:15]) * _SCALE.get(unit or "", 1)
+    return int(digits.replace(",", "").replace("_", "")[:15]) * _SCALE.get((unit or "").replace("i", ""), 1)

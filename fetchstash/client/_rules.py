@@ -1,10 +1,9 @@
-"""The table of wordings and codes by which an overflow is told from everything else; ``_classify.py`` says in which order it is read.
+"""What a rule is, and the codes and statuses that tell an overflow, or something else, by themselves.
 
-Each rule has an id, which ends up in the verdict and the events, a source, and an example that the tests run. Rules are written for the
-grammar of such sentences (what is too large, for which limit) rather than for one provider's sentence: providers reword them often.
+The wordings are in ``_wordings.py``.
 """
 
-# ruff: noqa: E501, RUF001 - a pattern reads better whole; examples are quoted as they came
+# ruff: noqa: E501 - a pattern reads better whole
 
 import re
 from dataclasses import dataclass
@@ -16,37 +15,28 @@ Outcome = Literal["overflow_tokens", "overflow_bytes", "not_overflow"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """``pattern`` is searched in the lower-cased text with plain apostrophes; ``example`` is a text that it decides."""
+    """``pattern`` is searched in the lower-cased text with plain apostrophes; ``example`` is a text that it decides.
+
+    A text in which ``unless`` is found is not this rule's. ``source`` says whose wording it is, and the id ends up in verdicts and
+    events.
+    """
 
     id: str
     outcome: Outcome
     pattern: str
     source: str
     example: str
+    unless: str = ""
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return where this rule finds its wording."""
-        return _compiled(self.pattern).search(text)
+        found = _compiled(self.pattern).search(text)
+        return None if found and self.unless and _compiled(self.unless).search(text) else found
 
 
 # Compiled when first used: an agent that never sees an error does not pay for them.
 _compiled = cache(re.compile)
 
-
-# The nouns of these sentences. Gaps are bounded, so that no pattern costs more than linear time on a long text.
-_WINDOW = r"(?:context[ _-]?(?:window|length|size|limit|budget|capacity)s?|(?:input|token|attention) window|n_ctx|max_model_len|max_seq_len|(?:sequence|model) length)"
-_INPUT = (
-    r"(?:prompts?|inputs?|messages|conversation|chat history|history|requests?|contexts?|documents?|"
-    r"(?:input|prompt|total|request(?:ed)?) tokens?(?: count)?|tokens? count|(?:number|sum|amount|count|total) of (?:\w+ ){0,3}tokens|tokens)"
-)
-_OVER = (
-    r"(?:exceed\w*|surpass\w*|overflow\w*|over the|(?:longer|larger|greater|bigger|more|higher) than|beyond|above|"
-    r"too (?:long|large|big|many)|(?:(?:do|does|did|will)(?: not|n't)|can't|cannot) fit|no longer fits?|(?:run |ran )?out of|past the)"
-)
-_LIMIT = (
-    rf"(?:{_WINDOW}|(?:max(?:imum)?|allowed|permitted|configured|supported|model'?s?)[ \w'`_-]{{0,30}}"
-    r"(?:tokens?|length|input|prompt|context)|tokens? (?:limit|maximum|capacity)|(?:input|prompt|length) limit)"
-)
 
 CODES: dict[str, tuple[Outcome, str]] = {
     "context_length_exceeded": ("overflow_tokens", "OpenAI API reference, error codes; taken over by most compatible servers"),
@@ -74,12 +64,12 @@ CODES: dict[str, tuple[Outcome, str]] = {
 
 CODE_WORDINGS = (
     Rule(
-        "code-tokens", "overflow_tokens", r"^(?:\w+_)?(?:context|prompt|input)(?:_\w+)?_(?:exceeded|overflow|too_long|too_large)$",
+        "code-tokens", "overflow_tokens", r"^(?:\w+_)?(?:context|prompt|input|content_length|tokens?_(?:count|quantity))(?:_\w+)?_?(?:exceed\w*|overflow|too_long|too_large)(?:_threshold)?$",
         "codes of servers that are not listed, which are built alike", "model_max_prompt_tokens_exceeded",
     ),
     Rule(
-        "code-bytes", "overflow_bytes", r"^(?:\w+_)?(?:payload|body|entity)_too_large$",
-        "Vercel, gateways", "function_payload_too_large",
+        "code-bytes", "overflow_bytes", r"^(?:\w+_)?(?:payload|body|entity|content)(?:_size|_length)?_(?:too_large|exceeded)$",
+        "Vercel, follow-redirects (Node.js), gateways", "function_payload_too_large",
     ),
 )  # fmt: skip
 """Codes by how they are built; each is tried on one code alone."""
@@ -106,221 +96,3 @@ VETO_CODES = frozenset(
 
 VETO_STATUSES = frozenset({401, 402, 403, 404, 405, 407, 408, 409, 410, 415, 429})
 """Statuses that are never an overflow (RFC 9110, sections 15.5 and 15.6; RFC 6585, section 4). All 5xx are, too."""
-
-SERVER_ERRORS = (
-    Rule(
-        "llama-cpp-context-shift", "overflow_tokens", r"^(?:.*\s)?context size has been exceeded",
-        "llama.cpp, tools/server: sent as a server error when the slot is full and context shift is off",
-        "Context size has been exceeded.",
-    ),
-    Rule(
-        "ollama-embed", "overflow_tokens", r"the input length exceeds the context length",
-        "ollama, server/routes.go: sent as 500 by the embedding route", "the input length exceeds the context length",
-    ),
-)  # fmt: skip
-"""The few servers that report an overflow as a 5xx: each needs its own rule."""
-
-VETOES = (
-    Rule(
-        "rate-limit", "not_overflow",
-        r"rate[ _-]?limit|too many requests|throttl|(?:tokens?|requests?)(?: limit)?(?: exceeded)? ?(?:per|/|a) ?(?:min|minute|hour|day|sec|month)|"
-        r"per[ -](?:minute|day|hour|second|month)|\b(?:tpm|rpm|tpd|rpd|itpm|otpm|tps)\b|"
-        r"please (?:wait|slow down)|wait before|try again (?:in|after|later)\b|retry[ -]after|retry in \d|request rate|concurren|频率|限流|次数|并发|繁忙|余额|额度|配额|充值|欠费",
-        "every provider's 429, and gateways that send it with another status",
-        "Too many tokens, please wait before trying again.",
-    ),
-    Rule(
-        "quota-or-billing", "not_overflow",
-        r"\bquotas?\b|billing|\bcredits?\b|balance|spending|can only afford|usage limit|upgrade (?:your|to)|subscription|notenoughcv|"
-        r"token usage\b|\b(?:daily|hourly|weekly|monthly|annual)\b|\bpayment\b|insufficient|trial key|free tier",
-        "OpenRouter 402, xAI, Venice, iFlytek",
-        "This request requires more credits, or fewer max_tokens. You requested up to 131072 tokens, but can only afford 54095.",
-    ),
-    Rule(
-        "overloaded", "not_overflow",
-        r"overloaded|out of capacity|capacity exceeded|temporarily unavailable|deadline exceeded|timed? ?out|server (?:is )?busy",
-        "Anthropic 529, Vertex, Mistral", "The engine is currently overloaded",
-    ),
-    Rule(
-        "output-parameter", "not_overflow",
-        r"max_(?:completion_|output_|new_)?tokens`? (?:is too large|must be (?:greater|less than or equal|at (?:most|least 1, got [0-9]))|value)|"
-        r"max tokens must be|range of max_(?:output_|completion_)?tokens|invalid max_(?:\w+_)?tokens|(?<!input and )maximum (?:allowed )?(?:number of )?output tokens|"
-        r"maximum tokens you requested|maximum output length|completion tokens, whereas|at most \d+ (?:completion|output) tokens|"
-        r"max_(?:completion_|output_)?tokens: \d+ >|"
-        r"(?<!\+ )(?<!and )max_(?:completion_|output_|new_)?tokens['`\"]? (?:parameter )?(?:exceeds|cannot exceed|should be|is not supported|can't be)|"
-        r"(?:output|completion) tokens? (?:limit|maximum) (?:for|of) th(?:is|e) model|unsupported parameter|"
-        r"max_?output_?tokens\b.{0,60}(?:range|supported|between)|budget_tokens",
-        "Anthropic, OpenAI, Cohere, DeepSeek, DashScope, Bedrock: a wrong max_tokens, whatever the prompt is",
-        "max_tokens: 128000 > 64000, which is the maximum allowed number of output tokens for claude-sonnet-4-5-20250929",
-    ),
-    Rule(
-        "output-truncated", "not_overflow",
-        r"output token maximum|length limit was reached|response exceeded|(?:output|completion|response) (?:was )?truncated|"
-        r"could not finish the message because max_tokens|incomplete.{0,20}max_output_tokens",
-        "OpenAI SDK LengthFinishReasonError, Claude Code",
-        "API Error: Claude's response exceeded the 32000 output token maximum.",
-    ),
-    Rule(
-        "client-tool", "not_overflow",
-        r"file content \(|file (?:is )?too large|use offset and limit|mcp tool .{0,40}response|tool (?:result|output|response) \(?\d",
-        "agents' own file tools, whose errors look alike",
-        "File content (30700 tokens) exceeds maximum allowed tokens (25000). Use offset and limit parameters to read specific portions",
-    ),
-    Rule(
-        "other-parameter", "not_overflow",
-        r"invalid (?:property name in )?'(?!messages|input\[\d+\]\.(?:content|output)|input'|prompt'|prompt\[|instructions|contents|system)[^']{1,80}'|"
-        r"array too long|array_above_max|invalid 'input\[\d+\]\.call_id|json schema|input_schema|\bschema\b|image dimensions?|pdf pages|pages may be|"
-        r"\btoo many (?:tools|images|functions|stop|labels|states|documents|files)|image exceeds|images? (?:is|are) too|"
-        r"string length of all values|file ?(?:name|size)|metadata|user_id|"
-        r"number of (?:images|tools|files|stop|messages)\b|\btemperature\b|\btop_p\b|base64|audio|video|sampling|logprobs",
-        "OpenAI string_above_max_length and array_above_max_length, Anthropic images, Bedrock documents",
-        "Invalid 'tools[3].name': string too long. Expected a string with maximum length 64, but got a string with length 71 instead.",
-    ),
-    Rule(
-        "malformed-history", "not_overflow",
-        r"tool_use`? ids|tool_use_id|tool_call_id|tool_calls' must|tool[ _](?:call|output|result)s? .{0,40}(?:not found|orphan|missing|must)|"
-        r"no tool output found|orphan|thinking`? .{0,60}(?:modified|blocks)|non-empty content|extraneous key|malformed(?!.{0,40}expected maxlength)|parse template|prompt ?template",
-        "Anthropic, OpenAI, Moonshot, Bedrock: histories that other clients broke",
-        "No tool output found for function call call_Zyy2Z9PgYUZUZ01B7iKppSkS.",
-    ),
-    Rule(
-        "not-available", "not_overflow",
-        r"not (?:yet )?available|is not supported|does(?:n't| not) support|not found|not have access|no endpoints|content management|flagged for|"
-        r"content polic|safety|guardrail|api key|invalid token|\b(?:jwt|auth\w*|access|session|bearer) token|unauthori[sz]ed|forbidden|incomplete chunked read|connection (?:reset|refused|error|closed)",
-        "features, models and policies",
-        "The long context beta is not yet available for this subscription.",
-    ),
-)  # fmt: skip
-"""Read before the positive wordings: what these say is true even where a token count or a context is mentioned beside it."""
-
-BYTE_RULES = (
-    Rule(
-        "message-size", "overflow_bytes", r"total message size\b.{0,40}exceed\w* (?:the )?limit",
-        "Moonshot; one of the two wordings that started this project", "Invalid request: total message size 4512345 exceeds limit 4194304",
-    ),
-    Rule(
-        "body-size", "overflow_bytes",
-        r"(?:payload|body|entity|http request|content[- ]length|request|message|upload)(?: \w+){0,2} ?(?:size|length)?\b.{0,40}"
-        r"(?:exceed|too large|larger than|over the|above|greater than|limit).{0,80}(?:bytes|\b[kmg]i?b\b)",
-        "Gemini, Azure, gRPC, gateways", "Request payload size exceeds the limit: 20971520 bytes.",
-    ),
-    Rule(
-        "too-many-bytes", "overflow_bytes",
-        r"too many (?:total )?(?:\w+ )?bytes|(?:payload|body|message) (?:size|length)[: ]*\(?\d+\)? exceeds|exceed\w*.{0,40}\d ?[kmg]i?b\b|(?:text|request|prompt|input|total) bytes .{0,30}exceed|exceeds? .{0,30}\bbytes\b",
-        "Bedrock", "too many total text bytes",
-    ),
-    Rule(
-        "entity-too-large", "overflow_bytes",
-        r"(?:request )?(?:entity|payload|content|body)(?: is)? (?:too (?:large|big)(?! for)|larger than)|maximum request body size|body (?:size )?exceeded|"
-        r"request (?:body )?(?:size )?exceeds the maximum (?:allowed )?(?:size|\d)|length limit exceeded|body limit|maximum (?:payload|body|message) size|"
-        r"(?:request|payload|message) size (?:exceeds|exceeded|is too|limit)|failed to buffer the request body|max(?:imum)? (?:allowed )?(?:content|payload) (?:length|size)",
-        "RFC 9110, section 15.5.14 (413); Go's MaxBytesReader, nginx, axum, Envoy", "http: request body too large",
-    ),
-    Rule(
-        "grpc-message", "overflow_bytes", r"received message larger than max|message larger than max \(",
-        "gRPC, RESOURCE_EXHAUSTED of a transport", "Received message larger than max (5242880 vs. 4194304)",
-    ),
-    Rule(
-        "string-length", "overflow_bytes",
-        r"invalid '(?:messages|input|contents|prompt(?!_)|instructions|system)[^']*': string too long|string (?:value )?length \(\d+\) exceeds|getmaxstringlength|"
-        r"expected maxlength: \d+, actual",
-        "OpenAI string_above_max_length on content, Jackson's StreamReadConstraints, Bedrock",
-        "Invalid 'messages[5].content': string too long. Expected a string with maximum length 10485760, but got 10605342 instead.",
-    ),
-)  # fmt: skip
-
-TOKEN_RULES = (
-    Rule(
-        "model-token-limit", "overflow_tokens", r"exceed\w* (?:the )?(?:model'?s? )?token limit",
-        "Moonshot; one of the two wordings that started this project",
-        "Invalid request: Your request exceeded model token limit: 262144 (requested: 291351)",
-    ),
-    Rule(
-        "over-window", "overflow_tokens",
-        rf"{_OVER}\b.{{0,80}}\b{_WINDOW}|{_WINDOW}\b.{{0,60}}\b(?:exceed\w*|overflow\w*|(?:is )?full|too small|too long|not enough|exhausted|reached|only \d)|"
-        rf"\bcontext (?:is |was )?(?:full|exhausted|exceeded)\b|\b(?:hit|hits|reached|reaches) (?:the |your |its |model'?s? )*{_WINDOW}|{_OVER} (?:the |its |max\w* |model'?s? ){{1,2}}context\b(?! deadline)|"
-        rf"{_OVER} (?:the |this )?(?:selected |requested )?model (?:can|supports|allows|accepts)",
-        "OpenAI, SGLang, llama.cpp, Copilot, LiteLLM, Novita", "Your input exceeds the context window of this model.",
-    ),
-    Rule(
-        "maximum-context-is", "overflow_tokens",
-        rf"max(?:imum)? (?:{_WINDOW}|(?:number of )?prompt (?:length|tokens)|model length|(?:number of )?input (?:length|tokens?|characters?|size)|input token count)"
-        r"\b.{0,30}\b(?:is|of|:|was|has been)\b",
-        "OpenAI, vLLM, OpenRouter, xAI, Qianfan", "This model's maximum context length is 128000 tokens.",
-    ),
-    Rule(
-        "input-over-limit", "overflow_tokens",
-        rf"\b{_INPUT}\b.{{0,80}}\b{_OVER}\b.{{0,60}}\b{_LIMIT}",
-        "Gemini, Bedrock, Poolside, DeepInfra, Volcengine",
-        "The input token count (132478) exceeds the maximum number of tokens allowed (131072).",
-    ),
-    Rule(
-        "input-too-long", "overflow_tokens",
-        rf"\b(?:{_INPUT}|message|text|payload|body|query|content|instructions?)\b"
-        r"(?: (?:you (?:submitted|sent)|is|are|was|were|has|have|become|became|length|size|tokens?|text|total|of|all|the|your|messages)){0,5}(?: \(?\d[\d,]*\)?)?(?: tokens)? "
-        r"(?:exceed\w*|no longer fits?|(?:is |are )?(?:longer|larger|bigger) than|(?:is |are )?(?:too|way too) (?:long|large|big))\b(?! (?:of )?an? )",
-        "Anthropic, Bedrock, Fireworks, Z.ai, gateways", "prompt is too long: 233153 tokens > 200000 maximum",
-    ),
-    Rule(
-        "too-many-tokens", "overflow_tokens",
-        r"too many (?:input |prompt |total |context )?tokens|tokens? (?:limit|count|length|budget) (?:exceeded|reached|too)|exceed\w* (?:the )?(?:max\w* )?(?:\w+ ){0,3}tokens? limit|"
-        r"tokens? (?:exceeded|over limit)|exceed\w* (?:the )?max\w* (?:number of )?(?:input |prompt )?tokens?\b|(?:input|prompt) tokens exceed",
-        "Cohere, Bedrock", "too many tokens: size limit exceeded by 168512 tokens. The limit for this model is 132000 tokens.",
-    ),
-    Rule(
-        "sum-over-window", "overflow_tokens",
-        rf"\b(?:inputs?|prompt|messages)\b.{{0,50}}(?:\+|and|plus).{{0,30}}(?:max_\w*tokens|output|completion).{{0,60}}(?:must be|{_OVER}|cannot|should be|<=)",
-        "Anthropic, TGI, Together, Cloudflare",
-        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8192. Given: 6204 `inputs` tokens and 2047 `max_new_tokens`",
-    ),
-    Rule(
-        "input-range", "overflow_tokens", r"range of input length|(?:prompt|input)_?tokens? (?:must|should) be (?:<|at most|less|below)|input (?:length|tokens?) (?:should|must) (?:be|not|have)|input should have at most \d+ tokens",
-        "DashScope, iFlytek", "Range of input length should be [1, 258048]",
-    ),
-    Rule(
-        "reduce-the-length", "overflow_tokens",
-        r"(?:reduce|shorten|decrease|trim|truncate|shrink)\b.{0,30}\b(?:length|size|number|amount)?\b.{0,20}\b(?:prompt|messages|input|context|conversation|history|tokens)|"
-        r"(?:provide|use|try|send) an? shorter (?:input|prompt|message|context)",
-        "Groq, Cerebras", "Please reduce the length of the messages or completion.",
-    ),
-    Rule(
-        "too-large-for-model", "overflow_tokens",
-        r"too (?:large|long|big) for (?:the |this |requested |selected )?(?:requested )?(?:\S+ )?model|tokens to keep from the initial prompt|to keep the first \d+ tokens|"
-        r"more tokens than|tokens in request more than|oversized (?:prompt|input|request|context)|max\w* tokens (?:for|of) (?:this|the) model is \d[\d,]*,? but",
-        "Mistral, GitHub Models, LM Studio, Z.ai", "Request body too large for gpt-4o-mini model. Max size: 8000 tokens.",
-    ),
-    Rule(
-        "negative-room", "overflow_tokens", r"max_(?:completion_|new_|output_)?tokens must be at least 1, got -\d",
-        "vLLM: what is left for the answer after the prompt is negative", "max_tokens must be at least 1, got -43420",
-    ),
-    Rule(
-        "prompt-has-window-is", "overflow_tokens",
-        rf"(?:prompt|input|request|messages?)\b.{{0,20}}\b(?:has|have|is|are|contains?|uses?|of)\b.{{0,12}}\d+ tokens?\b.{{0,40}}\b{_LIMIT}",
-        "RKLLM, ds4", "Prompt is 11543 tokens but the model context window is 4096 tokens.",
-    ),
-    Rule(
-        "input-over-number", "overflow_tokens",
-        rf"\btokens?\b(?! (?:expired|has expired|is invalid)).{{0,40}}\b{_OVER}\b.{{0,30}}\b(?:limit|max\w*)\b|"
-        r"\d tokens (?:(?:do|does|did|will)(?: not|n't)|can't|cannot) fit|"
-        r"\b(?:inputs?|prompt|messages|request)`? (?:must|should|can|may) (?:only )?(?:have|be|contain)\b.{0,12}(?:less than|fewer than|at most|up to|below).{0,12}\d+ tokens|"
-        r"\d tokens,? but\b.{0,60}\b(?:context|only|limit|max\w*)\b|tokens\b.{0,40}\b(?:more|greater|larger|higher) than (?:the )?\d|"
-        r"\buses? \d[\d,]* of \d[\d,]* tokens|\bno room (?:left )?for|"
-        r"model\b.{0,20}\b(?:only|at most|up to)\b.{0,20}\d+ tokens|model only supports up to \d|tokens?\W{0,3}\d[\d,]* ?> ?\w*\W{0,3}\d",
-        "Cohere, TGI, Vertex, gateways", "The total number of tokens (210000) in your request surpasses the limit of the model (200000).",
-    ),
-    Rule(
-        "numbers-over", "overflow_tokens",
-        r"\b(?:tokens?|context|n_prompt|n_ctx|prompt)\b.{0,30}\d[\d,]*\)? ?(?:tokens? )?(?:>|>=) .{0,24}\d|\d[\d,]* ?tokens? ?(?:>|exceeds?|is (?:more|greater|larger|over)).{0,20}\d",
-        "Anthropic and its proxies", "208310 tokens > 200000 maximum",
-    ),
-    Rule(
-        "chinese-or-japanese", "overflow_tokens",
-        r"(?:上下文|输入|提示词?|消息|对话|请求|文本|长度|tokens?|prompt)[^\n]{0,30}(?:超出|超过|超长|超限|过长|过大|上限)|(?:超出|超过)[^\n]{0,30}(?:上下文|最大长度|长度限制|tokens?)|(?:トークン|入力|プロンプト|コンテキスト)[^\n]{0,20}(?:超え|超過|長すぎ|上限)",
-        "gateways of Chinese providers", "输入内容过长，超过模型最大上下文长度",
-    ),
-)  # fmt: skip
-
-EMPTY_400 = Rule(
-    "empty-400", "overflow_tokens", r"^(?:error: )?400 status code \(no body\)\s*$",
-    "Cerebras answers an overflow with a bare 400; the wording is the OpenAI SDK's", "400 status code (no body)",
-)  # fmt: skip
