@@ -4,6 +4,7 @@ The same routing, handlers and previews as of what is fetched; nothing is stored
 """
 
 import asyncio
+import os
 import tempfile
 import threading
 from collections.abc import Callable, Coroutine
@@ -14,14 +15,27 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fetchstash import tokens
+from fetchstash.config import load
 from fetchstash.errors import FetchstashError
-from fetchstash.handlers import ContentKind, Decision, Extraction, ExtractLimits, Hints, Picture, WorkerPool, route_file
-from fetchstash.views import PreviewLimits, clip
+from fetchstash.handlers import (
+    TEXT_KINDS,
+    ContentKind,
+    Decision,
+    Extraction,
+    ExtractLimits,
+    Hints,
+    Picture,
+    WorkerPool,
+    charset_of_file,
+    route_file,
+)
+from fetchstash.ranges import Glimpse
+from fetchstash.views import PreviewLimits, TruncationInfo, head_and_tail
 
 T = TypeVar("T")
 
-HEAD_SHARE = 2 / 3
-"""Of the lines that are shown of a long text, how many are its first; the rest are its last."""
+LINE_TOKENS, LINE_CHARS = 60, 160
+"""What the line that says how much is shown may take."""
 
 
 class FileType(Enum):
@@ -71,19 +85,6 @@ class BinaryContent:
 
 
 @dataclass(frozen=True, slots=True)
-class TruncationInfo:
-    """What is shown of how much; None where it does not apply. ``tokens_shown`` and ``total_tokens`` are in o200k."""
-
-    lines_shown: int | None = None
-    columns_shown: int | None = None
-    rows_shown: int | None = None
-    cells_truncated: bool = False
-    tokens_shown: int = 0
-    total_tokens: int = 0
-    total_output_limit_reached: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class FileMetadata:
     """Facts of a file; ``modified_time`` is in UTC, ``encoding`` that of a text ("" if it is none)."""
 
@@ -108,21 +109,18 @@ class FileExtractionResult:
     metadata: FileMetadata | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """How many lines of a long text are shown of its beginning and its end."""
-
-    head: int
-    tail: int
-
-
 def read_file(path: str | Path, max_tokens: int | None = None) -> FileExtractionResult:
-    """Read a file as what it really is, within ``max_tokens`` (5,000 if None) and the limits of previews. Never raises.
+    """Read a file as what it really is, within ``max_tokens`` (context.max_tokens_per_file if None) and the limits of previews.
 
     What fits comes whole. Of what does not, structured data come as their shape, tables as first and last rows, and other text as
-    first and last lines.
+    first and last lines, under a line that says how much is shown. Never raises.
     """
-    return read_within(Path(path), replace(PreviewLimits(), **({} if max_tokens is None else {"max_tokens_per_file": max_tokens})))
+    try:
+        limits = load(environment=os.environ).extract
+    except FetchstashError as error:
+        return FileExtractionResult(None, success=False, error_message=error.what)
+    preview = limits.preview if max_tokens is None else replace(limits.preview, max_tokens_per_file=max_tokens)
+    return read_within(Path(path), replace(limits, preview=preview))
 
 
 def read_file_as_string(path: str | Path, max_tokens: int | None = None) -> str:
@@ -133,14 +131,15 @@ def read_file_as_string(path: str | Path, max_tokens: int | None = None) -> str:
     return f"[Error reading {path}: {result.error_message}]" if result.content is None else result.content
 
 
-def read_within(path: Path, limits: PreviewLimits, ends: Ends | None = None) -> FileExtractionResult:
-    """Do as ``read_file`` does, within other limits."""
+def read_within(path: Path, limits: ExtractLimits, ends: tuple[int, int] | None = None) -> FileExtractionResult:
+    """Do as ``read_file`` does, within other limits. ``ends``: so many first and last lines are shown of a longer text."""
     try:
         status = path.stat()
         decision = route_file(path, {}, path.name)
         modified = datetime.fromtimestamp(status.st_mtime, UTC)
-        metadata = FileMetadata(status.st_size, modified, decision.media_type, decision.charset)
-        file_type = _file_type(decision, path)
+        charset = charset_of_file(path, decision.charset) if decision.kind in {*TEXT_KINDS, "html"} else ""
+        metadata = FileMetadata(status.st_size, modified, decision.media_type, charset)
+        file_type = _file_type(decision)
         if decision.kind in {"image", "audio", "video", "unknown_binary"}:
             return _binary(path, decision, file_type, metadata, limits)
         return _run(lambda: _text(path, decision, file_type, metadata, limits, ends))
@@ -150,31 +149,28 @@ def read_within(path: Path, limits: PreviewLimits, ends: Ends | None = None) -> 
         return FileExtractionResult(None, success=False, error_message=error.strerror or "it cannot be read")
 
 
-def _file_type(decision: Decision, path: Path) -> FileType:
-    by_name = {kind.extension: kind for kind in (FileType.DOCX, FileType.PPTX)}
-    return (
-        by_name.get(path.suffix.lower(), _TYPE_OF_KIND[decision.kind])
-        if decision.kind == "office_doc"
-        else _TYPE_OF_KIND[decision.kind]
-    )
+def _file_type(decision: Decision) -> FileType:
+    if decision.kind == "office_doc" and "presentation" in decision.media_type:
+        return FileType.PPTX
+    return _TYPE_OF_KIND[decision.kind]
 
 
 def _binary(
-    path: Path, decision: Decision, file_type: FileType, metadata: FileMetadata, limits: PreviewLimits
+    path: Path, decision: Decision, file_type: FileType, metadata: FileMetadata, limits: ExtractLimits
 ) -> FileExtractionResult:
     """Return a picture made small enough by the worker, a small sound as it is, and of anything else only what it is."""
     content: BinaryContent | None = None
     if decision.kind == "image":
         picture = _run(lambda: _picture(path, decision, limits))
         content = BinaryContent(picture.data, picture.media_type) if picture else None
-    elif decision.kind == "audio" and metadata.size_bytes <= limits.max_image_size_bytes:
+    elif decision.kind == "audio" and metadata.size_bytes <= limits.preview.max_image_size_bytes:
         content = BinaryContent(path.read_bytes(), decision.media_type)
     error = "" if content else f"it is {decision.media_type} of {metadata.size_bytes} bytes, which is no text"
     return FileExtractionResult(content, content is not None, error, file_type, None, metadata)
 
 
-async def _picture(path: Path, decision: Decision, limits: PreviewLimits) -> Picture | None:
-    pool = WorkerPool(ExtractLimits(preview=limits), workers=1)
+async def _picture(path: Path, decision: Decision, limits: ExtractLimits) -> Picture | None:
+    pool = WorkerPool(limits, workers=1)
     try:
         part = await pool.part(path, decision, render="image")
         return part if isinstance(part, Picture) else None
@@ -183,9 +179,15 @@ async def _picture(path: Path, decision: Decision, limits: PreviewLimits) -> Pic
 
 
 async def _text(
-    path: Path, decision: Decision, file_type: FileType, metadata: FileMetadata, limits: PreviewLimits, ends: Ends | None
+    path: Path,
+    decision: Decision,
+    file_type: FileType,
+    metadata: FileMetadata,
+    limits: ExtractLimits,
+    ends: tuple[int, int] | None,
 ) -> FileExtractionResult:
-    pool = WorkerPool(ExtractLimits(preview=limits), workers=1)
+    body = _Room(limits.preview)
+    pool = WorkerPool(replace(limits, preview=replace(limits.preview, structured_tokens=body.tokens)), workers=1)
     try:
         with tempfile.TemporaryDirectory(prefix="fetchstash-") as folder:
             extraction = await pool.extract(path, decision, Hints(name=path.name, charset=decision.charset), Path(folder))
@@ -195,49 +197,64 @@ async def _text(
             text = extraction.text.read_text(encoding="utf-8")
     finally:
         await pool.aclose()
-    content, truncation = shown_of(text, extraction, limits, ends)
+    content, truncation = _shown(text, extraction, limits.preview, ends)
     return FileExtractionResult(content, success=True, file_type=file_type, truncation_info=truncation, metadata=metadata)
 
 
-def shown_of(
-    text: str, extraction: Extraction, limits: PreviewLimits, ends: Ends | None = None
+class _Room:
+    """What there is room for beside the line that says how much is shown, which very small limits go without."""
+
+    def __init__(self, limits: PreviewLimits) -> None:
+        self.with_line = limits.max_tokens_per_file > 4 * LINE_TOKENS and limits.max_total_output > 4 * LINE_CHARS
+        self.tokens = limits.max_tokens_per_file - LINE_TOKENS * self.with_line
+        self.chars = limits.max_total_output - LINE_CHARS * self.with_line
+        self.chars_ended_it = False
+
+    def fits(self, text: str) -> bool:
+        """Return whether there is room for ``text``."""
+        if tokens.count(text).tokens > self.tokens:
+            return False
+        self.chars_ended_it |= len(text) > self.chars
+        return len(text) <= self.chars
+
+
+def _shown(
+    text: str, extraction: Extraction, limits: PreviewLimits, ends: tuple[int, int] | None
 ) -> tuple[str, TruncationInfo | None]:
-    """Return ``text`` if it is within all limits, else what is shown of it and how much that is."""
-    whole = extraction.tokens <= limits.max_tokens_per_file and len(text) <= limits.max_total_output and not extraction.truncated
-    if whole and not (ends and text.count("\n") > ends.head + ends.tail):
+    """Return ``text`` if it is within all limits, else what is shown of it, under the line that says how much that is."""
+    lines = text.removesuffix("\n").split("\n")
+    most = ends or limits.lines
+    if (
+        not extraction.truncated
+        and extraction.tokens <= limits.max_tokens_per_file
+        and len(text) <= limits.max_total_output
+        and len(lines) <= sum(most)
+        and max(map(len, lines)) <= limits.max_line_length
+    ):
         return text, None
+    room = _Room(limits)
     preview = extraction.ranges.preview
-    if ends or not preview or tokens.count(preview).tokens > limits.max_tokens_per_file:
-        preview = _head_and_tail(text.splitlines(), limits, ends)
-    content = clip(preview, limits.max_total_output)
-    shown = TruncationInfo(
-        lines_shown=content.count("\n") + 1,
-        columns_shown=None if extraction.columns is None else min(extraction.columns, limits.max_columns),
-        rows_shown=None if extraction.rows is None else min(extraction.rows, limits.rows_head + limits.rows_tail),
-        cells_truncated=extraction.rows is not None and "…" in content,
-        tokens_shown=tokens.count(content).tokens,
+    whole = f"{preview.text}\n{preview.sample}" if preview.sample else preview.text
+    body = next((body for body in (whole, preview.text) if body and not ends and room.fits(body)), "")
+    if not body:
+        body, shown = head_and_tail(lines, lines, len(lines), most, limits.max_line_length, room.fits)
+        preview = Glimpse(lines_shown=shown)
+    counted = tokens.count(body)
+    info = TruncationInfo(
+        lines_shown=preview.lines_shown,
+        columns_shown=preview.columns_shown,
+        rows_shown=preview.rows_shown,
+        cells_truncated=preview.cells_truncated,
+        tokens_shown=counted.tokens,
         total_tokens=extraction.tokens,
-        total_output_limit_reached=len(preview) > limits.max_total_output,
+        total_output_limit_reached=room.chars_ended_it,
+        total_lines=len(lines),
+        total_columns=preview.total_columns,
+        total_rows=preview.total_rows,
+        tokens_shown_exact=counted.exact,
+        total_tokens_exact=extraction.tokens_exact,
     )
-    return content, shown
-
-
-def _head_and_tail(lines: list[str], limits: PreviewLimits, ends: Ends | None) -> str:
-    """Return as many first and last lines as fit the limits, with the count of those between."""
-    head = ends.head if ends else round(limits.max_lines * HEAD_SHARE)
-    tail = ends.tail if ends else limits.max_lines - head
-    width = limits.max_line_length
-    while True:
-        first, last = lines[:head], lines[max(len(lines) - tail, head) :] if tail else []
-        left_out = len(lines) - len(first) - len(last)
-        between = [f"… {left_out:,} more lines …"] if left_out else []
-        text = "\n".join(clip(line, width) for line in [*first, *between, *last])
-        if tokens.count(text).tokens <= limits.max_tokens_per_file or (head <= 1 and not tail and width <= 1):
-            return text
-        if head + tail > 1:
-            head, tail = max(head * 3 // 4, 1), tail * 3 // 4
-        else:
-            width = width * 3 // 4
+    return (f"{info.line()}\n{body}" if room.with_line else body), info
 
 
 def _run(make: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -1,6 +1,6 @@
 """Where the parts of a text stand: the one shape that handlers report, the store records and slices are read by."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Unit = Literal["lines", "chars", "bytes", "pages", "rows"]
@@ -30,21 +30,38 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Glimpse:
+    """What is shown of a document where only a glimpse fits, and how much of it that is: None for what it has not.
+
+    ``sample`` stands behind ``text`` where there is room for all of it, else not at all: half of it would be no JSON.
+    """
+
+    text: str = ""
+    sample: str = ""
+    lines_shown: int | None = None
+    rows_shown: int | None = None
+    total_rows: int | None = None
+    columns_shown: int | None = None
+    total_columns: int | None = None
+    cells_truncated: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Ranges:
     """Where the parts of a stored text stand.
 
     ``pages[i]`` is the character at which page ``i + 1`` begins; it ends where the next begins, the last at the end of the text.
-    ``preview`` is what the handler would show where only a glimpse fits ("": the text's own beginning).
+    ``preview`` is what the handler would show where only a glimpse fits (without text: the document's own).
     """
 
     pages: tuple[int, ...] = ()
     tables: tuple[Table, ...] = ()
-    preview: str = ""
+    preview: Glimpse = field(default_factory=Glimpse)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data, as stored and as sent by the worker."""
         tables = [[t.title, t.first_line, t.rows, t.columns] for t in self.tables]
-        return {"pages": list(self.pages), "tables": tables, "preview": self.preview}
+        return {"pages": list(self.pages), "tables": tables, "preview": asdict(self.preview)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Ranges":
@@ -52,5 +69,5 @@ class Ranges:
         return cls(
             pages=tuple(int(start) for start in data["pages"]),
             tables=tuple(Table(str(t), int(first), int(rows), int(cols)) for t, first, rows, cols in data["tables"]),
-            preview=str(data["preview"]),
+            preview=Glimpse(**data["preview"]),
         )

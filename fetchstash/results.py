@@ -14,8 +14,8 @@ from typing import Any, ParamSpec, Protocol, cast, runtime_checkable
 
 from fetchstash.config import load
 from fetchstash.errors import BadArgument
-from fetchstash.files import BinaryContent, Ends, FileType, read_within
-from fetchstash.views import PreviewLimits, Truncation
+from fetchstash.files import FileType, read_within
+from fetchstash.views import Truncation
 
 P = ParamSpec("P")
 
@@ -44,13 +44,13 @@ def context_result(profile: str | Truncation = "default") -> Callable[[Callable[
             @functools.wraps(tool)
             async def asynchronous(*args: P.args, **kwargs: P.kwargs) -> Any:
                 result = await tool(*args, **kwargs)
-                return await asyncio.to_thread(shortened, result, truncation, kwargs.get("ctx"))
+                return await asyncio.to_thread(_shortened, result, truncation, kwargs.get("ctx"))
 
             return asynchronous
 
         @functools.wraps(tool)
         def synchronous(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return shortened(tool(*args, **kwargs), truncation, kwargs.get("ctx"))
+            return _shortened(tool(*args, **kwargs), truncation, kwargs.get("ctx"))
 
         return synchronous
 
@@ -64,25 +64,24 @@ def _profile(name: str) -> Truncation:
     return known[name]
 
 
-def shortened(result: Any, truncation: Truncation, ctx: Any = None) -> Any:
+def _shortened(result: Any, truncation: Truncation, ctx: Any) -> Any:
     """Return ``result``, or where it is kept and a preview if it is longer than the threshold."""
     content, file_type = _as_content(result)
     if len(content) <= truncation.threshold:
         return result
     path = _written(content, file_type, ctx)
-    limits = replace(
-        PreviewLimits(),
+    limits = load(environment=os.environ).extract
+    preview = replace(
+        limits.preview,
         max_tokens_per_file=truncation.max_preview_tokens,
         rows_head=truncation.rows_head,
         rows_tail=truncation.rows_tail,
     )
     by_lines = truncation.lines_head is not None and truncation.lines_tail is not None
-    ends = Ends(truncation.lines_head or 0, truncation.lines_tail or 0) if by_lines else None
-    found = read_within(path, limits, ends)
-    binary = found.content is None or isinstance(found.content, BinaryContent)
-    preview = f"({len(content)} bytes that are no text)" if binary else found.content
-    saved = _kept(content, file_type, ctx, path)
-    return f"Results saved to {saved} ({len(content)} chars)\n\nPreview:\n{preview}"
+    ends = (truncation.lines_head or 0, truncation.lines_tail or 0) if by_lines else None
+    found = read_within(path, replace(limits, preview=preview), ends)
+    shown = found.content if isinstance(found.content, str) else f"({found.error_message or 'it is no text'})"
+    return f"Results saved to {_kept(content, file_type, ctx, path)} ({len(content)} chars)\n\nPreview:\n{shown}"
 
 
 def store_result(content: Any, content_type: FileType, ctx: Any = None) -> str:

@@ -43,10 +43,13 @@ _PIECE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TokenCount:
-    """How many tokens a text has; ``exact``: counted, else estimated."""
+    """How many tokens a text has; ``exact``: counted, else estimated, and marked ≈ where it is printed."""
 
     tokens: int
     exact: bool
+
+    def __str__(self) -> str:
+        return f"{'' if self.exact else '≈'}{self.tokens}"
 
 
 def count(text: str) -> TokenCount:

@@ -1,5 +1,6 @@
 """Bytes to text and facts. Knows formats; knows no network and no store."""
 
+from fetchstash.handlers._charset import charset_of_file
 from fetchstash.handlers._contract import (
     TEXT_KINDS,
     ContentKind,
@@ -38,6 +39,7 @@ __all__ = [
     "Picture",
     "Render",
     "WorkerPool",
+    "charset_of_file",
     "detect_content_kind",
     "kind_word",
     "route_file",

@@ -85,7 +85,7 @@ def decode(data: bytes, label: str = "", declared: str = "") -> str:
 
 def read_text(source: Path, label: str = "") -> Iterator[str]:
     """Decode a file of any size in chunks of whole lines (a megabyte where lines are longer), each ended by a line feed."""
-    charset = _charset_of_file(source, label)
+    charset = charset_of_file(source, label)
     decoder = codecs.getincrementaldecoder(charset)("replace")
     rest = ""
     with source.open("rb") as file:
@@ -139,7 +139,8 @@ def _sample(data: bytes) -> bytes:
     return data[start : start + SAMPLE_BYTES]
 
 
-def _charset_of_file(source: Path, label: str) -> str:
+def charset_of_file(source: Path, label: str = "") -> str:
+    """Return the codec to decode a file of text with; ``label`` is what the Content-Type says."""
     with source.open("rb") as file:
         head = file.read(SAMPLE_BYTES)
         sample = head

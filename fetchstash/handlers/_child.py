@@ -8,7 +8,7 @@ import base64
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from fetchstash.handlers._child_writer import TextWriter, headings_json
 from fetchstash.handlers._contract import TEXT_KINDS, Decision, Extracted, ExtractLimits, Handler, Hints, Picture
 from fetchstash.handlers._frames import MAX_HEADINGS, MAX_LINE, MAX_PART_TEXT, MAX_PREVIEW, MAX_TITLE
 from fetchstash.hygiene import clean, clean_line
+from fetchstash.ranges import Glimpse
 from fetchstash.views import PreviewLimits, clip
 
 Send = Callable[[dict[str, Any]], None]
@@ -118,9 +119,16 @@ def _facts(extracted: Extracted) -> dict[str, Any]:
     facts: dict[str, Any] = {name: clip(clean_line(getattr(extracted, name)), MAX_TITLE) for name in titles}
     facts |= {name: getattr(extracted, name) for name in numbers}
     facts |= {name: clip(clean_line(getattr(extracted, name)), MAX_LINE) for name in ("structure_info", "error")}
-    facts["preview"] = clip(clean(extracted.preview).text, MAX_PREVIEW)
+    facts["preview"] = _glimpse(extracted.preview)
     facts["outline"] = headings_json(extracted.outline[:MAX_HEADINGS])
     return facts
+
+
+def _glimpse(preview: Glimpse) -> dict[str, Any]:
+    sample = clean(preview.sample).text
+    return asdict(
+        replace(preview, text=clip(clean(preview.text).text, MAX_PREVIEW), sample=sample if len(sample) <= MAX_PREVIEW else "")
+    )
 
 
 def _reason(error: BaseException) -> tuple[str, str, str]:

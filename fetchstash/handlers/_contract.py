@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from fetchstash.ranges import Heading, Ranges, Unit
+from fetchstash.ranges import Glimpse, Heading, Ranges, Unit
 from fetchstash.views import PreviewLimits
 
 ContentKind = Literal[
@@ -110,7 +110,7 @@ class Extracted:
     height: int | None = None
     outline: list[Heading] = field(default_factory=list[Heading])
     structure_info: str = ""
-    preview: str = ""
+    preview: Glimpse = field(default_factory=Glimpse)
     truncated: bool = False
     error: str = ""
     hidden_removed: int = 0

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from fetchstash.errors import OutOfRange
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Render
+from fetchstash.handlers._contract import NO_HINTS, ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Render
 from fetchstash.handlers._csv_dialect import Dialect, cells, column_types, find_dialect
 from fetchstash.handlers._part_text import part_text
-from fetchstash.handlers._preview import fits, head_and_tail, largest
+from fetchstash.handlers._preview import TableEnds, table_glimpse
 from fetchstash.ranges import Unit
 from fetchstash.views import PreviewLimits, clip
 
@@ -20,7 +20,6 @@ LINE_FEED = "⏎"
 # A quote that nothing closes would take the rest of the file for one cell.
 _MAX_ROW_LINES = 1_000
 _TYPE_ROWS = 1_000
-_FEW_ROWS = 3
 
 _QUOTED_CELL = re.compile(r'(^|[,;\t|:])"(?:[^"]|"")*"(?=[,;\t|:]|$)')
 _OPEN_CELL = re.compile(r'(?:^|[,;\t|:])"')
@@ -43,11 +42,19 @@ class CsvHandler:
         return extracted
 
     def part(
-        self, source: Path, path: str, unit: Unit, start: int | None, end: int | None, render: Render, limits: ExtractLimits
-    ) -> PartText:  # fmt: skip
+        self,
+        source: Path,
+        path: str,
+        unit: Unit,
+        start: int | None,
+        end: int | None,
+        render: Render,
+        limits: ExtractLimits,
+        hints: Hints = NO_HINTS,
+    ) -> PartText:
         """Return some columns: ``path`` is their names or numbers (from 1), parted by commas. Raises OutOfRange or BadArgument."""
         del render, limits
-        lines = [line for chunk in one_row_a_line(read_text(source)) for line in chunk]
+        lines = [line for chunk in one_row_a_line(read_text(source, hints.charset)) for line in chunk]
         dialect = find_dialect(lines)
         chosen = _chosen_columns(path, cells(lines[0], dialect.delimiter) if lines else [], dialect)
         rows = (cells(line, dialect.delimiter) for line in lines)
@@ -132,7 +139,11 @@ class _Table:
                 yield Part("\n".join(rows) + "\n", rows=len(rows), columns=self.columns)
         extracted.rows, extracted.columns = self.rows, self.columns
         extracted.structure_info = self._summary()
-        extracted.preview = self._preview()
+        delimiter = self.dialect.delimiter
+        ends = TableEnds(
+            self.first, list(self.last), self.rows, self.columns, lambda row: cells(row, delimiter), delimiter, self.header
+        )
+        extracted.preview = table_glimpse([ends], self.limits)
 
     def _begin(self, rows: list[str]) -> Part:
         """Open the table with what stands before its rows, which is taken off ``rows``: the header, and Excel's line "sep=;"."""
@@ -151,27 +162,3 @@ class _Table:
         types = column_types([cells(row, delimiter) for row in self.first], self.columns)
         shown = [f"{clip(name.strip(), 60)} {kind}" for name, kind in zip(names, types, strict=False)][: self.limits.max_columns]
         return f"{self.rows:,} rows × {self.columns:,} columns ({self.dialect.name}): {', '.join(shown)}"
-
-    def _preview(self) -> str:
-        """Return header, first and last rows: with fewer rows where they are wide, and then with fewer columns."""
-        most = self.limits.rows_head + self.limits.rows_tail
-        columns = min(self.columns, self.limits.max_columns)
-        if fits(self._shown(_FEW_ROWS, columns)):
-            return largest(lambda n: self._shown(n, columns), most)
-        return largest(lambda n: self._shown(_FEW_ROWS, n), max(columns, 1))
-
-    def _shown(self, rows: int, columns: int) -> str:
-        head = self.first[: min(self.limits.rows_head, rows - rows // 3)]
-        tail = list(self.last)[-min(rows // 3, self.rows - len(head)) :] if rows // 3 and self.rows > len(head) else []
-        more = f", the first {columns:,} of them" if columns < self.columns else ""
-        title = f"{self.rows:,} rows × {self.columns:,} columns{more}"
-        lines = head_and_tail(
-            [self._row(r, columns) for r in head], [self._row(r, columns) for r in tail], self.rows, "rows", 10_000
-        )
-        return "\n".join([title, *([self._row(self.header, columns)] if self.header else []), lines])
-
-    def _row(self, line: str, columns: int) -> str:
-        found = cells(line, self.dialect.delimiter)
-        if columns == self.columns and max(map(len, found), default=0) <= self.limits.max_cell_length:
-            return line
-        return self.dialect.delimiter.join(clip(cell, self.limits.max_cell_length) for cell in found[:columns])

@@ -6,14 +6,14 @@ from typing import Any
 
 from fetchstash.handlers._json_layout import lay_out
 from fetchstash.handlers._json_values import is_array, is_object, write
-from fetchstash.handlers._preview import PREVIEW_TOKENS, fits, largest
-from fetchstash.views import PreviewLimits, clip
+from fetchstash.handlers._preview import fits
+from fetchstash.ranges import Glimpse
+from fetchstash.views import PreviewLimits, clip, largest
 
 # Items of an array that its shape is made of; the rest is counted.
 _SAMPLE_ITEMS = 1_000
 # Keys of an object that are looked into; the rest is counted.
 _MAX_KEYS = 1_000
-_SHAPE_TOKENS = PREVIEW_TOKENS * 2 // 3
 _MAX_NAME = 60
 
 
@@ -98,8 +98,8 @@ def _type(value: Any) -> str:
             return "null"
 
 
-def preview(value: Any, limits: PreviewLimits, *, noun: str = "", count: int | None = None) -> str:
-    """Return shape and sample of ``value`` in at most 300 tokens.
+def preview(value: Any, limits: PreviewLimits, *, noun: str = "", count: int | None = None) -> Glimpse:
+    """Return shape and sample of ``value`` in at most ``structured_tokens``.
 
     Of many records (JSON Lines) ``value`` is the list of the first, ``count`` the number of all, ``noun`` what they are called.
     """
@@ -111,18 +111,18 @@ def preview(value: Any, limits: PreviewLimits, *, noun: str = "", count: int | N
     head = shape.said() if not noun else f"{count:,} {noun}, {shape.item.plural() if shape.item else 'values'}"
 
     def shape_text(n: int) -> str:
-        more = [f"… {len(lines) - n:,} more lines of this shape"] if n < len(lines) else []
+        more = [f"… {len(lines) - n} more lines of this shape"] if n < len(lines) else []
         return "\n".join([head, *(f"  {line}" for line in lines[:n]), *more])
 
-    told = largest(shape_text, max(len(lines), 1))
-    if not fits(told, _SHAPE_TOKENS):
-        return told
-
-    def with_sample(n: int) -> str:
-        return f"{told}\n{sample(value, n, limits)}"
-
-    whole = with_sample(limits.max_array_items)
-    return whole if fits(whole) else largest(with_sample, limits.max_array_items)
+    budget = limits.structured_tokens
+    # Where the whole shape leaves a third to a sample it is shown so; else as much of it as fits, and nothing else.
+    shown = largest(len(lines), lambda n: fits(shape_text(n), budget))
+    text = shape_text(shown)
+    if not fits(text, budget * 2 // 3):
+        return Glimpse(clip(text, largest(len(text), lambda n: fits(clip(text, n), budget))))
+    biggest = max(limits.max_array_items, limits.max_object_keys // 2, limits.max_cell_length // 10)
+    size = largest(biggest, lambda n: fits(f"{text}\n{sample(value, n, limits)}", budget))
+    return Glimpse(text, sample(value, size, limits) if size else "")
 
 
 def sample(value: Any, size: int, limits: PreviewLimits) -> str:

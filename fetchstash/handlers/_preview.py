@@ -1,38 +1,113 @@
 """Glimpses of long documents, within a number of tokens."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
+from fetchstash.ranges import Glimpse
 from fetchstash.tokens import count
-from fetchstash.views import clip
+from fetchstash.views import PreviewLimits, clip, largest, split
 
-PREVIEW_TOKENS = 200
-"""What a preview of structured data costs at the most: little, so that a preview and a grep of dense records stay under 900."""
+# Fewer rows say too little of a table, shorter cells of a value: rather fewer columns.
+_FEW_ROWS = 3
+_SHORT_CELL = 20
+_MAX_TITLE = 200
 
 
-def fits(text: str, max_tokens: int = PREVIEW_TOKENS) -> bool:
+def fits(text: str, max_tokens: int) -> bool:
     """Return whether ``text`` costs at most ``max_tokens``."""
     return len(text) <= max_tokens or (len(text) < 20 * max_tokens and count(text).tokens <= max_tokens)
 
 
-def largest(build: Callable[[int], str], most: int) -> str:
-    """Return ``build(n)`` for the largest n from 1 to ``most`` that fits; where not even 1 fits, as much of it as does."""
-    low, high = 1, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits(build(middle)):
-            low = middle
-        else:
-            high = middle - 1
-    text = build(low)
-    width = len(text)
-    while not fits(text):
-        width = width * 2 // 3
-        text = clip(text, width)
-    return text
+@dataclass(frozen=True, slots=True)
+class TableEnds:
+    """The first and the last rows of a table of ``rows``, each on its line; ``title`` and ``header`` stand before them.
+
+    ``cells`` takes a row apart, ``delimiter`` joins it again.
+    """
+
+    head: Sequence[str]
+    tail: Sequence[str]
+    rows: int
+    columns: int
+    cells: Callable[[str], list[str]]
+    delimiter: str
+    header: str = ""
+    title: str = ""
 
 
-def head_and_tail(head: Sequence[str], tail: Sequence[str], total: int, noun: str, width: int) -> str:
-    """Return first and last lines, each clipped to ``width``, and between them how many of ``total`` are left out."""
-    left_out = total - len(head) - len(tail)
-    lines = [*head, *([f"… {left_out:,} more {noun} …"] if left_out > 0 else []), *tail]
-    return "\n".join(clip(line, width) for line in lines)
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """How much of each table is shown: its rows, its columns, and so many characters of a cell."""
+
+    tables: int
+    rows: int
+    columns: int
+    cell: int
+
+
+def table_glimpse(tables: Sequence[TableEnds], limits: PreviewLimits) -> Glimpse:
+    """Return headers, first and last rows in at most ``structured_tokens``.
+
+    Where not even a few rows fit their cells are cut, then there are fewer columns, and at last fewer tables.
+    """
+    most = _Bounds(len(tables), limits.rows_head + limits.rows_tail, limits.max_columns, limits.max_cell_length)
+    few = replace(most, rows=min(_FEW_ROWS, most.rows))
+    short = replace(few, cell=min(_SHORT_CELL, few.cell))
+    narrow = replace(short, columns=1)
+
+    def fit(bounds: _Bounds) -> bool:
+        return fits(_shown(tables, bounds, limits).text, limits.structured_tokens)
+
+    def widest(bounds: Callable[[int], _Bounds], low: int, high: int) -> Glimpse:
+        """Return the glimpse of the largest number from ``low`` to ``high`` whose bounds fit; those of ``low`` do."""
+        return _shown(tables, bounds(low + largest(high - low, lambda more: fit(bounds(low + more)))), limits)
+
+    if fit(few):
+        return widest(lambda rows: replace(few, rows=rows), few.rows, most.rows)
+    if fit(short):
+        return widest(lambda cell: replace(short, cell=cell), short.cell, most.cell)
+    if fit(narrow):
+        return widest(lambda columns: replace(narrow, columns=columns), 1, most.columns)
+    if fit(replace(narrow, tables=1)):
+        return widest(lambda number: replace(narrow, tables=number), 1, most.tables)
+    one = _shown(tables, replace(narrow, tables=1, cell=1), limits)
+    return replace(one, text=one.text[: largest(len(one.text), lambda n: fits(one.text[:n], limits.structured_tokens))])
+
+
+def _shown(tables: Sequence[TableEnds], bounds: _Bounds, limits: PreviewLimits) -> Glimpse:
+    """Return the glimpse that keeps to ``bounds``."""
+    lines: list[str] = []
+    rows_shown = cut = 0
+    for table in tables[: bounds.tables]:
+        first, last = split(min(bounds.rows, table.rows), limits.rows_head, limits.rows_tail)
+        head, tail = table.head[:first], table.tail[len(table.tail) - last :]
+        left_out = table.rows - len(head) - len(tail)
+        between = [f"… {left_out} more rows …"] if left_out else []
+        header = [_row(table, table.header, bounds)] if table.header else []
+        rows = [[_row(table, row, bounds) for row in part] for part in (head, tail)]
+        title = [clip(table.title, _MAX_TITLE)] if table.title else []
+        blank = [""] if lines else []
+        lines += [*blank, *title, *(line for line, _ in (*header, *rows[0])), *between, *(line for line, _ in rows[1])]
+        cut += sum(cells for _, cells in (*header, *rows[0], *rows[1]))
+        rows_shown += len(head) + len(tail)
+    if len(tables) > bounds.tables:
+        lines += ["", f"… {len(tables) - bounds.tables} more tables …"]
+    columns = tables[0].columns if len(tables) == 1 else None
+    return Glimpse(
+        "\n".join(lines),
+        rows_shown=rows_shown,
+        total_rows=sum(table.rows for table in tables),
+        columns_shown=None if columns is None else min(columns, bounds.columns),
+        total_columns=columns,
+        cells_truncated=cut,
+    )
+
+
+def _row(table: TableEnds, line: str, bounds: _Bounds) -> tuple[str, int]:
+    """Return a row with what there is room for, and how many of its cells were cut; as it is written where nothing was."""
+    found = table.cells(line)
+    shown = found[: bounds.columns]
+    cut = sum(len(cell) > bounds.cell for cell in shown)
+    if not cut and len(shown) == len(found):
+        return line, 0
+    return table.delimiter.join(clip(cell, bounds.cell) for cell in shown), cut

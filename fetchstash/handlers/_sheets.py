@@ -3,8 +3,7 @@
 import datetime as dt
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,9 +11,10 @@ from typing import TYPE_CHECKING
 from fetchstash.errors import NoText
 from fetchstash.handlers import _odf
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._preview import TableEnds, table_glimpse
 from fetchstash.handlers._zip import Entry, Zip
 from fetchstash.ranges import Heading
-from fetchstash.views import PreviewLimits, clip
+from fetchstash.views import PreviewLimits
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
@@ -25,8 +25,6 @@ _MAX_CELLS = 5_000_000
 # Larger sheets are not scanned for that: their many cells are work in any case, and the worker has its limits.
 _SCANNED_BYTES = 4 * 1024 * 1024
 _MAX_MEMBERS = 20_000
-# What 300 tokens of names and numbers come to.
-_PREVIEW_CHARS = 1_000
 _SHEET_PART = re.compile(r"xl/worksheets/[^/]+\.xml")
 _CELL = re.compile(rb'<(?:\w+:)?c\b[^>]{0,200}?\br="([A-Z]{1,3})(\d{1,7})"')
 _CELL_OVERLAP = 256
@@ -54,21 +52,6 @@ class SheetsHandler:
         return found
 
 
-@dataclass(slots=True)
-class _Glimpse:
-    """What a preview shows of a sheet: its title line, its header, the first rows and the last ones."""
-
-    title: str
-    header: str
-    head: list[str] = field(default_factory=list[str])
-    tail: deque[str] = field(default_factory=deque[str])
-    rows: int = 0
-
-    def lines(self) -> list[str]:
-        left_out = self.rows - len(self.head) - len(self.tail)
-        return [f"## {self.title}", self.header, *self.head, *([f"… {left_out:,} more rows …"] if left_out else []), *self.tail]
-
-
 def _read(source: Path, limits: PreviewLimits, found: Extracted) -> Iterator[Part]:
     from python_calamine import CalamineError, SheetVisibleEnum  # noqa: PLC0415 - an extra
 
@@ -82,20 +65,20 @@ def _read(source: Path, limits: PreviewLimits, found: Extracted) -> Iterator[Par
     try:
         sheets = workbook.sheets_metadata
         found.sheets = len(sheets)
-        glimpses: list[_Glimpse] = []
+        tables: list[TableEnds] = []
         for number, sheet in enumerate(sheets):
             state = "" if sheet.visible == SheetVisibleEnum.Visible else ", hidden"
-            yield from _read_sheet(workbook.get_sheet_by_index(number), state, limits, glimpses)
+            yield from _read_sheet(workbook.get_sheet_by_index(number), state, limits, tables)
     except CalamineError:
         raise NoText("a sheet of it is damaged: what follows is missing", _KEPT) from None
     finally:
         workbook.close()
-    if not any(glimpse.rows for glimpse in glimpses) and not any(glimpse.header for glimpse in glimpses):
+    if not tables:
         raise NoText("the spreadsheet holds no value", _KEPT)
-    if len(glimpses) == 1:
-        found.rows, found.columns = glimpses[0].rows, glimpses[0].header.count("\t") + 1
-    found.structure_info = "; ".join(f"{glimpse.title}: {glimpse.header}".replace("\t", ", ") for glimpse in glimpses)
-    found.preview = _preview(glimpses)
+    if len(tables) == 1:
+        found.rows, found.columns = tables[0].rows, tables[0].columns
+    found.structure_info = "; ".join(f"{table.title.removeprefix('## ')}: {', '.join(_cells(table.header))}" for table in tables)
+    found.preview = table_glimpse(tables, limits)
 
 
 def _open(source: Path) -> "CalamineWorkbook":
@@ -116,7 +99,7 @@ def _is_opendocument(source: Path) -> bool:
         return b"application/vnd.oasis.opendocument." in file.read(256)
 
 
-def _read_sheet(sheet: "CalamineSheet", state: str, limits: PreviewLimits, glimpses: list[_Glimpse]) -> Iterator[Part]:
+def _read_sheet(sheet: "CalamineSheet", state: str, limits: PreviewLimits, tables: list[TableEnds]) -> Iterator[Part]:
     """Yield the sheet's title and header, then its rows."""
     rows = (line for cells in sheet.iter_rows() if (line := "\t".join(map(_text, cells))).strip("\t"))
     header = next(rows, None)
@@ -124,17 +107,22 @@ def _read_sheet(sheet: "CalamineSheet", state: str, limits: PreviewLimits, glimp
     if header is None:
         yield Part(f"## {sheet.name} (empty{state})\n\n", headings=(heading,))
         return
-    title = f"{sheet.name} ({_used_range(sheet)}{state})"
-    glimpse = _Glimpse(title, header, tail=deque(maxlen=limits.rows_tail))
-    glimpses.append(glimpse)
-    yield Part(f"## {title}\n{header}\n", headings=(heading,), table=sheet.name, columns=sheet.width)
+    title = f"## {sheet.name} ({_used_range(sheet)}{state})"
+    head: list[str] = []
+    tail: deque[str] = deque(maxlen=limits.rows_tail)
+    count = 0
+    yield Part(f"{title}\n{header}\n", headings=(heading,), table=sheet.name, columns=sheet.width)
     while batch := list(islice(rows, _ROWS_A_PART)):
-        glimpse.rows += len(batch)
-        room = limits.rows_head - len(glimpse.head)
-        glimpse.head += batch[:room]
-        glimpse.tail.extend(batch[room:])
+        count += len(batch)
+        head += batch[: limits.rows_head - len(head)]
+        tail.extend(batch)
         yield Part("\n".join(batch) + "\n", rows=len(batch))
+    tables.append(TableEnds(head, list(tail), count, len(_cells(header)), _cells, "\t", header, title))
     yield Part("\n")
+
+
+def _cells(row: str) -> list[str]:
+    return row.split("\t")
 
 
 def _used_range(sheet: "CalamineSheet") -> str:
@@ -163,17 +151,6 @@ def _text(cell: Cell) -> str:
     if isinstance(cell, dt.date | dt.time):
         return cell.isoformat().removesuffix("T00:00:00")
     return str(cell)
-
-
-def _preview(glimpses: Sequence[_Glimpse]) -> str:
-    """Return the header, the first and the last rows of the sheets, with fewer rows until they fit."""
-    for glimpse in glimpses:
-        while len("\n".join(glimpse.lines())) > _PREVIEW_CHARS // len(glimpses) and (glimpse.head or glimpse.tail):
-            if len(glimpse.tail) * 2 > len(glimpse.head):
-                glimpse.tail.popleft()
-            else:
-                glimpse.head.pop()
-    return clip("\n\n".join("\n".join(glimpse.lines()) for glimpse in glimpses), _PREVIEW_CHARS)
 
 
 def _refuse_far_cells(source: Path) -> None:

@@ -17,7 +17,7 @@ from fetchstash.errors import FetchstashError, Internal
 from fetchstash.handlers._contract import Extraction, PartText, Picture
 from fetchstash.handlers._frames import MAX_HEADINGS, MAX_LINE, MAX_PART_TEXT, MAX_PREVIEW, MAX_TITLE, ProtocolError
 from fetchstash.hygiene import clean, clean_line
-from fetchstash.ranges import Heading, Ranges, Table, Unit
+from fetchstash.ranges import Glimpse, Heading, Ranges, Table, Unit
 
 MAX_NUMBER = 2**53
 MAX_PAGES = 100_000
@@ -114,7 +114,7 @@ def extraction(text: Path, done: dict[str, Any], pieces: Pieces, measured: Measu
         lines=measured.lines,
         tokens=_number(done, "tokens") if "tokens" in done else measured.chars // 4,
         tokens_exact=done.get("tokens_exact") is True,
-        ranges=Ranges(tuple(pieces.pages), tuple(pieces.tables), _text(done, "preview", MAX_PREVIEW)),
+        ranges=Ranges(tuple(pieces.pages), tuple(pieces.tables), _glimpse(member(done, "preview"))),
         outline=tuple(outline[:MAX_HEADINGS]),
         truncated=done.get("truncated") is True,
         hidden_removed=_number(done, "hidden_removed"),
@@ -166,6 +166,13 @@ def headings(data: dict[str, Any], name: str) -> list[Heading]:
     if not isinstance(found, list) or len(found) > MAX_HEADINGS:  # pyright: ignore[reportUnknownArgumentType]
         raise ProtocolError
     return [_heading(item) for item in found]  # pyright: ignore[reportUnknownVariableType]
+
+
+def _glimpse(data: dict[str, Any]) -> Glimpse:
+    counts = ("lines_shown", "rows_shown", "total_rows", "columns_shown", "total_columns")
+    known = {name: _number(data, name) for name in counts if data.get(name) is not None}
+    text, sample = (_text(data, name, MAX_PREVIEW) for name in ("text", "sample"))
+    return Glimpse(text, sample, **known, cells_truncated=_number(data, "cells_truncated"))
 
 
 def _heading(item: Any) -> Heading:

@@ -59,7 +59,8 @@ class Stash:
             store = await open_store(settings.store)
             passing: set[str] = set()
             try:
-                yield cls(settings, Host(settings.views, local, settings.context), fetcher, extractor, store, passing, WeakValueDictionary())
+                host = Host(settings.views, local, settings.context)
+                yield cls(settings, host, fetcher, extractor, store, passing, WeakValueDictionary())
             finally:
                 with anyio.CancelScope(shield=True):
                     for ref in passing:
@@ -202,7 +203,7 @@ class Stash:
             text = await reader.read_chars(0, limit + 1)
             if len(text) == reader.chars and self.host.measure(text) <= limit:
                 return Arrival(subject, text)
-            ranked = await reader.rank(focus, FOCUS_PASSAGES) if focus.strip() else []
+            ranked: Sequence[Passage] = await reader.rank(focus, FOCUS_PASSAGES) if focus.strip() else ()
             if ranked:
                 hits = [Hit(subject, p.first_line, p.last_line, p.text) for p in ranked]
                 body, shown = views.passages(hits, min(self.host.limits.preview_chars, limit), self.host)

@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 ELLIPSIS = "…"
+# Of a text with long lines, rather shorter ones than fewer than these.
+_FEW_LINES = (9, 3, 1)
+_SHORT_LINE = 60
 
 Measure = Callable[[str], int]
 """How long a host thinks a text is; never shrinks when a text grows."""
@@ -20,15 +23,21 @@ def json_length(text: str) -> int:
     return len(json.dumps(text, ensure_ascii=False)) - 2
 
 
-def prefix_length(text: str, limit: int, measure: Measure = len) -> int:
-    """Return how many characters of ``text`` fit ``limit`` as ``measure`` counts."""
-    low, high = 0, min(len(text), limit)  # no measure counts a character as less than one
-    if measure(text[:high]) <= limit:
-        return high
+def largest(most: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number from 0 to ``most`` that ``fits``; 0 is taken to, and so is all below one that does."""
+    if fits(most):
+        return most
+    low, high = 0, most - 1
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if measure(text[:middle]) <= limit else (low, middle - 1)
-    return low
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return max(low, 0)
+
+
+def prefix_length(text: str, limit: int, measure: Measure = len) -> int:
+    """Return how many characters of ``text`` fit ``limit`` as ``measure`` counts."""
+    # No measure counts a character as less than one.
+    return largest(min(len(text), limit), lambda length: measure(text[:length]) <= limit)
 
 
 def clip(text: str, limit: int) -> str:
@@ -61,6 +70,53 @@ def whole_lines(text: str, limit: int, measure: Measure = len) -> int:
     """Return how many characters of ``text`` fit ``limit`` when only whole lines count; 0 where not even the first fits."""
     fits = prefix_length(text, limit, measure)
     return fits if fits == len(text) else text.rfind("\n", 0, fits) + 1
+
+
+def split(number: int, head: int, tail: int) -> tuple[int, int]:
+    """Part ``number`` into first and last ones, as ``head`` is to ``tail``."""
+    first = round(number * head / max(head + tail, 1))
+    return first, number - first
+
+
+def head_and_tail(
+    head: Sequence[str], tail: Sequence[str], total: int, most: tuple[int, int], width: int, fits: Callable[[str], bool]
+) -> tuple[str, int]:
+    """Return first and last lines of ``total`` that fit, with how many are left out between, and how many are shown.
+
+    ``head`` and ``tail`` are the lines at hand, ``most`` how many of each may be shown, none longer than ``width``: shorter where
+    not even a few would fit. What room is left goes to the beginning of one line more.
+    """
+    whole = min(sum(most), total)
+
+    def chosen(number: int) -> tuple[int, int]:
+        first = min(split(number, *most)[0], len(head))
+        return first, min(number - first, len(tail))
+
+    def joined(number: int, width: int, extra: str = "") -> str:
+        first, last = chosen(number)
+        left_out = total - first - last - bool(extra)
+        between = [*([extra] if extra else []), *([f"… {left_out} more lines …"] if left_out else [])]
+        begin, end = ([clip(line, width) for line in lines] for lines in (head[:first], tail[len(tail) - last :]))
+        return "\n".join([*begin, *between, *end])
+
+    def width_for(number: int) -> int:
+        return largest(width, lambda width: fits(joined(number, width)))
+
+    for few in _FEW_LINES:
+        number = min(few, whole)
+        fitting = width_for(number)
+        if fitting == width:
+            break
+        if fitting >= _SHORT_LINE or few == 1:
+            return joined(number, fitting), sum(chosen(number))
+    number = largest(whole, lambda number: fits(joined(number, width)))
+    first, last = chosen(number)
+    if number < whole and first < len(head):
+        line = head[first]
+        room = largest(min(len(line), width) - 1, lambda length: fits(joined(number, width, line[:length] + ELLIPSIS)))
+        if room > 0:
+            return joined(number, width, line[:room] + ELLIPSIS), first + last + 1
+    return joined(number, width), first + last
 
 
 class NumberedLine(Protocol):

@@ -12,7 +12,8 @@ _LINE_CHARS = 300
 
 def info(host: Host, subject: Subject, outline: Sequence[Heading]) -> View:
     """Return the facts of an artifact, its outline as far as there is room, and how to read it."""
-    lines = [f"{key}: {_plain(value)}" for key, value in subject.facts.items() if _known(value) and key != "outline"]
+    told = {**subject.facts, "text_tokens": None if subject.chars is None else subject.tokens}  # an estimate is marked as one
+    lines = [f"{key}: {_plain(value)}" for key, value in told.items() if _known(value) and key != "text_tokens_exact"]
     if outline:
         lines.append("outline:")
         lines += [

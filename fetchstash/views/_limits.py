@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fetchstash.views._cut import split
+
 SHORT_MAX_CHARS = 10_000
 """maxChars of grep, search and info when not given."""
 
@@ -52,8 +54,13 @@ TRUNCATIONS: Mapping[str, Truncation] = {
 
 @dataclass(frozen=True, slots=True)
 class PreviewLimits:
-    """Bounds of previews; the smallest that applies wins. Sizes in the unit that the name says."""
+    """Bounds of previews; the smallest that applies wins. Sizes in the unit that the name says.
 
+    ``structured_tokens`` is what a JSON shape or a table may cost, which is no setting: little, so that a preview and a grep of
+    dense records stay under 900.
+    """
+
+    structured_tokens: int = 200
     max_tokens_per_file: int = 5_000
     max_total_output: int = 50_000
     max_lines: int = 200
@@ -67,3 +74,8 @@ class PreviewLimits:
     max_cell_length: int = 500
     max_image_size_bytes: int = 2_097_152
     max_image_edge_px: int = 1_568
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        """How many first and last lines are shown of a long text: two first ones for each last one."""
+        return split(self.max_lines, 2, 1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from fetchstash.errors import BadArgument, FetchstashError
 from fetchstash.hygiene import clean_line
 from fetchstash.views._cut import Measure, clip_middle, json_length, utf8_length
-from fetchstash.views._limits import FRAME_CHARS, MIN_MAX_CHARS, ViewLimits
+from fetchstash.views._limits import FRAME_CHARS, MIN_MAX_CHARS, PreviewLimits, ViewLimits
 from fetchstash.views._texts import SENTENCE, SOURCE_CHARS, fence
 
 FACTS_AT_MOST = 10
@@ -84,6 +84,7 @@ class Host:
 
     limits: ViewLimits = field(default_factory=ViewLimits)
     local: bool = True
+    preview: PreviewLimits = field(default_factory=PreviewLimits)
     nonce: Callable[[], str] = field(default=lambda: secrets.token_hex(4))
 
     @property

@@ -10,6 +10,7 @@ from fetchstash.errors import OutOfRange
 from fetchstash.handlers import Decision, Extracted, ExtractLimits, Hints, PartText, WorkerPool
 from fetchstash.handlers._csv import CsvHandler
 from fetchstash.handlers._csv_dialect import cell_type, find_dialect
+from fetchstash.ranges import Glimpse
 from fetchstash.views import PreviewLimits
 
 Read = Callable[..., tuple[Extracted, str]]
@@ -77,46 +78,47 @@ def test_the_facts_say_rows_columns_and_types(read: Read) -> None:
     found, _ = read(CsvHandler(), PEOPLE.encode())
     assert (found.rows, found.columns) == (3, 3)
     assert found.structure_info == "3 rows × 3 columns (comma): name text, age integer, town text"
-    assert found.preview == f"3 rows × 3 columns\n{PEOPLE.rstrip()}"
+    assert found.preview == Glimpse(PEOPLE.rstrip(), rows_shown=3, total_rows=3, columns_shown=3, total_columns=3)
 
 
 def test_a_preview_shows_both_ends_within_its_tokens(read: Read) -> None:
     source = "id,name\n" + "".join(f"{i},name {i}\n" for i in range(1, 5_001))
     found, _ = read(CsvHandler(), source.encode())
-    lines = found.preview.split("\n")
-    assert lines[:3] == ["5,000 rows × 2 columns", "id,name", "1,name 1"]
-    assert any(line.startswith("… 4,9") and line.endswith("more rows …") for line in lines)
+    lines = found.preview.text.split("\n")
+    assert lines[:2] == ["id,name", "1,name 1"]
+    assert any(line.startswith("… 49") and line.endswith("more rows …") for line in lines)
     assert lines[-1] == "5000,name 5000"
-    assert tokens.count(found.preview).tokens <= 300
+    assert tokens.count(found.preview.text).tokens <= 300
 
 
 def test_a_preview_of_a_wide_table_shows_its_first_columns(read: Read) -> None:
     wide = ",".join(f"column{i}" for i in range(400))
     found, _ = read(CsvHandler(), f"{wide}\n{wide}\n{','.join(['1'] * 400)}\n".encode())
-    assert found.preview.startswith("2 rows × 400 columns, the first ")
-    assert tokens.count(found.preview).tokens <= 300
+    assert 5 < (found.preview.columns_shown or 0) < 100
+    assert found.preview.total_columns == 400
+    assert tokens.count(found.preview.text).tokens <= 300
 
 
 @pytest.mark.parametrize(("rows", "shown"), [(5, 5), (6, 6), (7, 6)], ids=["-1", "the limit", "+1"])
 def test_a_preview_keeps_to_its_rows(read: Read, rows: int, shown: int) -> None:
     limits = ExtractLimits(preview=PreviewLimits(rows_head=4, rows_tail=2))
     found, _ = read(CsvHandler(), ("a,b\n" + "1,2\n" * rows).encode(), limits)
-    assert found.preview.count("1,2") == shown
-    assert ("more rows" in found.preview) is (rows > shown)
+    assert found.preview.text.count("1,2") == shown
+    assert ("more rows" in found.preview.text) is (rows > shown)
 
 
 @pytest.mark.parametrize(("columns", "shown"), [(2, 2), (3, 3), (4, 3)], ids=["-1", "the limit", "+1"])
 def test_a_preview_keeps_to_its_columns(read: Read, columns: int, shown: int) -> None:
     limits = ExtractLimits(preview=PreviewLimits(max_columns=3))
     found, _ = read(CsvHandler(), (",".join("abcd"[:columns]) + "\n" + ",".join("1234"[:columns]) + "\n").encode(), limits)
-    assert found.preview.split("\n")[1] == ",".join("abcd"[:shown])
+    assert found.preview.text.split("\n")[0] == ",".join("abcd"[:shown])
 
 
 @pytest.mark.parametrize(("length", "cut"), [(9, False), (10, False), (11, True)], ids=["-1", "the limit", "+1"])
 def test_a_preview_keeps_to_its_cells(read: Read, length: int, *, cut: bool) -> None:
     limits = ExtractLimits(preview=PreviewLimits(max_cell_length=10))
     found, _ = read(CsvHandler(), f"a,b\n1,{'x' * length}\n".encode(), limits)
-    assert ("…" in found.preview) is cut
+    assert ("…" in found.preview.text) is cut
 
 
 def test_columns_are_chosen_by_name_or_number(save: Save) -> None:

@@ -116,7 +116,7 @@ async def test_a_hostile_file_ends_in_text_or_one_clear_line(pool: WorkerPool, t
     assert "\n" not in found.error + found.structure_info + found.title
     assert all(len(heading.title) <= 200 for heading in found.outline)
     assert len(found.outline) <= 2_000
-    assert len(found.ranges.preview) <= 20_000
+    assert len(found.ranges.preview.text) <= 20_000
     if found.text is not None:
         text = found.text.read_bytes().decode("utf-8")
         assert "root:x:" not in text

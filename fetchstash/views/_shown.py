@@ -1,0 +1,38 @@
+"""How much of a document a preview shows, as data and in words."""
+
+from dataclasses import dataclass
+
+from fetchstash.tokens import TokenCount
+
+_UNITS = ("rows", "columns", "lines")
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationInfo:
+    """What is shown of how much; None where it does not apply: of a table that is rows and columns, of a text lines.
+
+    ``cells_truncated`` are cells of which only the beginning is shown. Tokens are o200k, counted where they are ``exact`` and
+    estimated where they are not. ``total_output_limit_reached``: it was context.max_total_output that ended it.
+    """
+
+    lines_shown: int | None = None
+    columns_shown: int | None = None
+    rows_shown: int | None = None
+    cells_truncated: int = 0
+    tokens_shown: int = 0
+    total_tokens: int = 0
+    total_output_limit_reached: bool = False
+    total_lines: int | None = None
+    total_columns: int | None = None
+    total_rows: int | None = None
+    tokens_shown_exact: bool = True
+    total_tokens_exact: bool = True
+
+    def line(self) -> str:
+        """Return it in words: ``[Shown: 30 of 5000 rows, 50 of 80 columns, 12 cells cut, 480 of ≈20100 tokens.]``."""
+        pairs = [(name, getattr(self, f"{name}_shown"), getattr(self, f"total_{name}")) for name in _UNITS]
+        parts = [f"{shown} of {total} {name}" for name, shown, total in pairs if shown is not None and total is not None]
+        if self.cells_truncated:
+            parts.append(f"{self.cells_truncated} cell{'s' if self.cells_truncated > 1 else ''} cut")
+        shown = TokenCount(self.tokens_shown, self.tokens_shown_exact)
+        return f"[Shown: {', '.join([*parts, f'{shown} of {TokenCount(self.total_tokens, self.total_tokens_exact)} tokens'])}.]"
