@@ -1,4 +1,4 @@
-"""How well ``classify`` tells overflows: precision, recall, and tokens from bytes, on a file of labelled provider errors.
+"""How well ``classify`` tells overflows (precision, recall, tokens from bytes) on labelled provider errors, and its slowest texts.
 
     python bench/client_classify.py overflow_errors.jsonl [--show]
 
@@ -8,12 +8,29 @@ Each line of the file is a JSON object with message, body, http_status, error_ty
 import argparse
 import json
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from fetchstash.client import classify
 
+# Words that begin a pattern, and go on to another.
+HARD_WORDS = (
+    "context",
+    "tokens",
+    "prompt",
+    "exceeds",
+    "maximum",
+    "file",
+    "1",
+    "input",
+    "messages",
+    "limit",
+    "request",
+    "size",
+    "too long",
+)
 APART = {"ambiguous", "shrink_may_help"}
 
 
@@ -30,6 +47,17 @@ def forms(row: dict[str, Any]) -> dict[str, Any]:
     if row["body"] is not None:
         shapes["body"] = row["body"]
     return shapes
+
+
+def slowest() -> float:
+    """Return the seconds that the slowest of many long texts takes, each made of two such words over and over."""
+    seconds = 0.0
+    for first in HARD_WORDS:
+        for second in HARD_WORDS:
+            started = time.process_time()
+            classify(f"{first} {second} " * 10_000)
+            seconds = max(seconds, time.process_time() - started)
+    return seconds
 
 
 def main() -> int:
@@ -61,6 +89,7 @@ def main() -> int:
             recall = counts["true"] / max(counts["true"] + counts["missed"], 1)
             told = "provider told" if with_provider else "provider not told"
             print(f"{shape:10} {told:18} precision {precision:.3f} recall {recall:.3f} {dict(counts)}")
+    print(f"slowest of {len(HARD_WORDS) ** 2} hard texts: {slowest() * 1000:.0f} ms")
     return 0
 
 

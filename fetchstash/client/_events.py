@@ -7,7 +7,7 @@ from typing import Any
 from fetchstash import telemetry
 
 OnEvent = Callable[[str, dict[str, Any]], None]
-"""Called with an event's name and its attributes (CONTRACT, section 7)."""
+"""Called with an event's name and its attributes: compression, compaction, tool.result.oversized_excluded and others."""
 
 
 def emit(on_event: OnEvent | None, name: str, attributes: dict[str, Any]) -> None:

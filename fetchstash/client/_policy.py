@@ -17,7 +17,7 @@ class Offload(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How the client behaves (CONTRACT, section 1: client.*).
+    """How the client behaves: the settings ``client.*``, with their defaults.
 
     ``offload`` keeps what is replaced by a stub; without it a stub only says what was there. ``window`` is the model's context
     window in tokens: with it a request is compacted before it is sent, without it only after the provider refused it.

@@ -20,7 +20,7 @@ _SENTENCE = re.compile(r"[^\n]{8,240}?(?:[.!?](?=\s|$)|(?=\n|$))")
 
 
 def result_stub(text: str, tool: str, offload: Offload | None) -> dict[str, Any]:
-    """Return the overflow stub of a tool result: a short summary and the key facts (CONTRACT, section 6)."""
+    """Return the overflow stub of a tool result: a short summary, the key facts, and ``overflow_fallback``."""
     facts = facts_of(text)
     ref = facts.artifact_ref or (offload.keep(text, tool or "result") if offload else "")
     stub: dict[str, Any] = {

@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501 - an error is quoted on one line, as it came
 
-import time
-
 import pytest
 
 from fetchstash.client import classify
@@ -114,13 +112,3 @@ def test_sizes_are_read_in_thousands_of_tokens_and_in_binary_bytes() -> None:
     verdict = classify("Model context window is 128k tokens, you requested 256k tokens")
     assert (verdict.limit, verdict.requested_input) == (128_000, 256_000)
     assert classify("Request body of 15 MiB is larger than the allowed 10 MiB").limit == 10 * 2**20
-
-
-@pytest.mark.parametrize(
-    "words", ["context too long ", "request size exceeds ", "1 tokens ", "max_tokens messages and ", "file names "]
-)
-def test_a_long_text_of_the_rules_own_words_is_read_in_bounded_time(words: str) -> None:
-    """A pattern that tries the square of its text would need minutes for this."""
-    started = time.process_time()
-    classify(words * 20_000)
-    assert time.process_time() - started < 5
