@@ -6,16 +6,19 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from fetchstash.errors import BadArgument, StoreError
 from fetchstash.store import _steps
 from fetchstash.store._disk import open_file, private_folder, sync_file, sync_folder
 from fetchstash.store._stride import STRIDE, StrideBuilder, StrideIndex
 
+T = TypeVar("T")
 Kind = Literal["raw", "text"]
 KINDS: tuple[Kind, ...] = ("raw", "text")
 SPOOL_SECONDS = 24 * 3600  # no fetch takes a day: what is older was left by a process that died
@@ -38,6 +41,7 @@ class Blobs:
     def __init__(self, folder: Path) -> None:
         self.spool = folder / "spool"
         self._folders: dict[Kind, Path] = {kind: folder / kind for kind in KINDS}
+        self._threads = ThreadPoolExecutor()
 
     def make_folders(self) -> None:
         """Make what is missing. Raises StoreError where something else is in the way."""
@@ -48,20 +52,27 @@ class Blobs:
         """Return where this blob is, or would be."""
         return self._folders[kind] / sha256
 
-    def is_spooled(self, path: Path) -> bool:
-        """Return whether a file is in the spool, wherever its path leads through."""
-        return path.parent.resolve().is_relative_to(self.spool)
-
-    def measure(self, path: Path, kind: Kind) -> Blob:
-        """Hash and index a file of the spool, make it private, and return once its bytes are on the disk.
+    def measure(self, arriving: Mapping[Kind, Path]) -> list[Blob]:
+        """Hash and index files of the spool, make them private, and return once their bytes are on the disk.
 
         Raises BadArgument for a file that is not in the spool, or a text that is no UTF-8.
         """
-        if not self.is_spooled(path):
-            raise BadArgument(
-                f"{path.name} is not in the store's spool.", "Write files into the folder `spool` of the store, then put them."
-            )
-        return self._measured(path, kind, arriving=True)
+        for path in arriving.values():
+            if not self._is_spooled(path):
+                raise BadArgument(
+                    f"{path.name} is not in the store's spool.", "Write files into the folder `spool` of the store, then put them."
+                )
+        return self._side_by_side(partial(self._measured, path, kind, arriving=True) for kind, path in arriving.items())
+
+    def discard(self, paths: Iterable[Path]) -> None:
+        """Unlink what is left in the spool of a put that failed; no file of anybody else's."""
+        for path in paths:
+            if self._is_spooled(path):
+                path.unlink(missing_ok=True)
+
+    def _is_spooled(self, path: Path) -> bool:
+        """Return whether a file is in the spool, wherever its path leads through."""
+        return path.parent.resolve().is_relative_to(self.spool)
 
     def inspect(self, kind: Kind, sha256: str) -> Blob:
         """Measure the file that has this name; a sound blob has it for its hash. Raises BadArgument for a text that is no UTF-8."""
@@ -104,9 +115,17 @@ class Blobs:
                 source.unlink()
             folders.add(target.parent)
         _steps.reached("renamed")
-        for folder in folders:
-            sync_folder(folder)
+        self._side_by_side(partial(sync_folder, folder) for folder in folders)
         _steps.reached("folders_synced")
+
+    def _side_by_side(self, works: Iterable[Callable[[], T]]) -> list[T]:
+        """Do works that wait for the disk at the same time, which takes hardly longer than one; return when all have ended."""
+        first, *others = works
+        running = [self._threads.submit(work) for work in others]
+        try:
+            return [first(), *(one.result() for one in running)]
+        finally:
+            wait(running)
 
     def open(self, blob: Blob) -> int:
         """Open for reading, and return the descriptor. Raises StoreError where the file is gone or is not what was put."""

@@ -1,8 +1,8 @@
 """The catalogue: one SQLite file in WAL mode that several processes share.
 
 SQLite 3.7.0 to 3.51.2 can corrupt a WAL that one process resets while another writes (https://sqlite.org/wal.html, the
-WAL-reset bug), and Python links such a version on many machines. So every write transaction and every checkpoint runs under
-one lock of ours, and SQLite's own automatic checkpoint is off. Readers need no lock.
+WAL-reset bug), and Python links such a version on many machines. So every write transaction runs under one lock of ours, and
+with it the checkpoint that SQLite makes after a commit when the log has grown. Readers need no lock.
 """
 
 import contextlib
@@ -16,7 +16,8 @@ from fetchstash.store import _steps
 from fetchstash.store._disk import locked, private_file
 from fetchstash.store._schema import STEPS, migrate, version
 
-CHECKPOINT_BYTES = 4 * 2**20
+CHECKPOINT_PAGES = 1000
+LOG_BYTES = 4 * 2**20
 RESERVE_BYTES = 512 * 2**10
 
 
@@ -27,7 +28,6 @@ class Catalog:
         self._path = path
         self._lock = lock
         self._reserve = path.with_name("reserve")
-        self._wal = path.with_name(path.name + "-wal")
         self._idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
 
     def prepare(self) -> None:
@@ -62,7 +62,6 @@ class Catalog:
         with locked(self._lock):
             _steps.reached("locked")
             with self._connection() as db, self._reserve_open() if make_room else contextlib.nullcontext():
-                self._checkpoint(db)
                 yield db
 
     @contextlib.contextmanager
@@ -105,12 +104,6 @@ class Catalog:
             raise
         self._idle.put(db)
 
-    def _checkpoint(self, db: sqlite3.Connection) -> None:
-        """Move a log that has grown into the catalogue; if that fails, what was committed is in the log all the same."""
-        with contextlib.suppress(FileNotFoundError, sqlite3.Error):
-            if self._wal.stat().st_size > CHECKPOINT_BYTES:
-                checkpoint(db)
-
 
 def connect(path: Path) -> sqlite3.Connection:
     """Open the catalogue; a commit is on the disk when it returns."""
@@ -118,8 +111,9 @@ def connect(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=5, isolation_level=None, check_same_thread=False)
     try:
         db.execute("PRAGMA journal_mode = WAL").fetchone()
-        db.execute("PRAGMA wal_autocheckpoint = 0").fetchone()
-        db.execute("PRAGMA journal_size_limit = 0").fetchone()  # a reset WAL begins small, so that its size tells when it is due
+        db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}").fetchone()
+        # A log that is moved is written over, not made anew: fdatasync(2) is quicker where the file need not grow.
+        db.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}").fetchone()
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA fullfsync = ON")
     except BaseException:
@@ -137,11 +131,6 @@ def settle(db: sqlite3.Connection) -> None:
     """
     with transaction(db):
         db.execute("INSERT OR REPLACE INTO setting VALUES ('settled', randomblob(8))")
-
-
-def checkpoint(db: sqlite3.Connection) -> None:
-    """Move the log into the catalogue, as far as readers allow: it waits for none."""
-    db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
 
 @contextlib.contextmanager

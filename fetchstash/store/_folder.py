@@ -21,12 +21,13 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from io import FileIO
 from pathlib import Path
 
 from fetchstash.errors import ExpiredRef, NoText, StoreError, TooLarge, UnknownRef
 from fetchstash.ranges import Ranges
 from fetchstash.store import _rows as rows, _steps
-from fetchstash.store._blobs import KINDS, Blob, Blobs
+from fetchstash.store._blobs import KINDS, Blob, Blobs, Kind
 from fetchstash.store._catalog import Catalog, settle, transaction
 from fetchstash.store._clock import Clock
 from fetchstash.store._contract import DEFAULT_RUN, REF_PREFIX, Facts, Listing, Passage, Removed, StoreLimits
@@ -34,10 +35,13 @@ from fetchstash.store._disk import Presence, sync_folder
 from fetchstash.store._index import SearchIndex
 from fetchstash.store._rank import Ranking, passages
 from fetchstash.store._retention import plan
+from fetchstash.store._stride import StrideIndex
 from fetchstash.store._text import StoredText
 
 INDEX_BYTES = 8 * 2**20
 """A run with more text than that is searched by an index, any other by reading all of it, in well under a second."""
+
+KEPT_INDICES = 16
 
 _OWN_NAMES = {"catalog.db", "in-use", "lock", "raw", "reserve", "search-lock", "search.db", "spool", "text"}
 _OWN_FACTS = (
@@ -58,6 +62,7 @@ class StoreFolder:
         self._process = os.getpid()
         self._closed = False
         self._read: dict[str, None] = {}  # references read since the last change, in order: their use is written down with the next
+        self._indices: dict[str, StrideIndex] = {}  # of the texts read last, by SHA-256
         self._clock = Clock()
         self._folder = limits.folder.resolve()
         refuse_foreign(self._folder)
@@ -94,29 +99,26 @@ class StoreFolder:
 
     def put(self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, url: str) -> Facts:
         """Keep both files; what is left of them in the spool is removed, whatever happens."""
-        sources = [path for path in (raw, text) if path]
+        arriving: dict[Kind, Path] = {"raw": raw, "text": text} if text else {"raw": raw}
         try:
-            raw_blob = self._blobs.measure(raw, "raw")
-            text_blob = self._blobs.measure(text, "text") if text else None
+            blobs = self._blobs.measure(arriving)
             _steps.reached("measured")
-            facts = self._stamped(facts, raw_blob, text_blob)
-            blobs = [blob for blob in (raw_blob, text_blob) if blob]
+            facts = self._stamped(facts, *blobs)
             with self._catalog.locked() as db:
                 try:
-                    self._blobs.publish(zip(sources, blobs, strict=True))
+                    self._blobs.publish(zip(arriving.values(), blobs, strict=True))
                     with transaction(db):
                         self._note_reads(db)
-                        rows.insert(db, self._run, facts, ranges, raw_blob, text_blob, url)
+                        rows.insert(db, self._run, facts, ranges, url, *blobs)
                 except BaseException:
                     with contextlib.suppress(OSError, sqlite3.Error):  # what cannot be removed now, gc will find
                         self._withdraw(db, blobs)
                     raise
                 with contextlib.suppress(OSError, sqlite3.Error):  # the artifact is safe; gc will tell what is wrong
                     self._retain(db)
-        finally:
-            for path in sources:
-                if self._blobs.is_spooled(path):
-                    path.unlink(missing_ok=True)
+        except BaseException:
+            self._blobs.discard(arriving.values())
+            raise
         _steps.reached("put_done")
         return facts
 
@@ -124,7 +126,7 @@ class StoreFolder:
         """Return the facts of an artifact."""
         with self._catalog.reading() as db:
             row = rows.find(db, ref_or_url, self._run)
-        self._read[row.facts.artifact_ref] = None
+        self._read[row.ref] = None
         return self._facts(row)
 
     def list(self, limit: int, offset: int) -> Listing:
@@ -137,22 +139,21 @@ class StoreFolder:
         """Open an artifact's text: its reference, the text, and where its parts stand."""
         with self._catalog.reading() as db:
             row = rows.find(db, ref_or_url, self._run)
-            ref = row.facts.artifact_ref
             if row.text is None:
-                raise NoText(f"The artifact {ref} has no text: it is {row.facts.media_type}.", "Read its facts with artifact_info.")
-            blob, ranges = rows.blob(db, "text", row.text), rows.ranges(db, row)
-        assert blob.index is not None
-        fd = self._open(blob, ref)
-        self._read[ref] = None
-        return ref, StoredText(fd, blob.index), ranges
+                what = f"The artifact {row.ref} has no text: it is {row.facts().media_type}."
+                raise NoText(what, "Read its facts with artifact_info.")
+            blob, index, ranges = rows.blob(db, "text", row.text), self._text_index(db, row.text), rows.ranges(db, row)
+        fd = self._open(blob, row.ref)
+        self._read[row.ref] = None
+        return row.ref, StoredText(FileIO(fd), index), ranges
 
     def open_raw(self, ref_or_url: str) -> Path:
         """Return the path of an artifact's bytes, which were there and whole a moment ago."""
         with self._catalog.reading() as db:
             row = rows.find(db, ref_or_url, self._run)
             blob = rows.blob(db, "raw", row.raw)
-        os.close(self._open(blob, row.facts.artifact_ref))
-        self._read[row.facts.artifact_ref] = None
+        os.close(self._open(blob, row.ref))
+        self._read[row.ref] = None
         return self._blobs.path("raw", row.raw)
 
     def search(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Passage, ...]:
@@ -191,22 +192,22 @@ class StoreFolder:
             self._note_reads(db)
             row = rows.find(db, ref, self._run)
             expires = self._clock.now() + self._limits.max_age_days * 86400
-            rows.use(db, row.facts.artifact_ref)
-            rows.renew(db, row, _owned(facts or row.facts, row.facts), expires)
-            return self._facts(rows.find(db, row.facts.artifact_ref, self._run))
+            rows.use(db, row.ref)
+            rows.renew(db, row, _owned(facts or row.facts(), row.facts()), expires)
+            return self._facts(rows.find(db, row.ref, self._run))
 
     def pin(self, ref: str, *, pinned: bool) -> Facts:
         """Pin an artifact, or lift its pin."""
         with self._catalog.locked() as db, transaction(db):
             row = rows.find(db, ref, self._run)
             rows.pin(db, row, pinned=pinned)
-            return self._facts(rows.find(db, row.facts.artifact_ref, self._run))
+            return self._facts(rows.find(db, row.ref, self._run))
 
     def delete(self, ref: str) -> None:
         """Forget an artifact."""
         with self._catalog.locked(make_room=True) as db:
             row = rows.find(db, ref, self._run)
-            self._remove(db, [row.facts.artifact_ref], expired=False)
+            self._remove(db, [row.ref], expired=False)
 
     def gc(self, *, dry_run: bool) -> tuple[Removed, ...]:
         """Apply retention, then remove files that no artifact names."""
@@ -258,7 +259,7 @@ class StoreFolder:
         with self._catalog.reading() as db:
             return rows.is_empty(db)
 
-    def _stamped(self, facts: Facts, raw: Blob, text: Blob | None) -> Facts:
+    def _stamped(self, facts: Facts, raw: Blob, text: Blob | None = None) -> Facts:
         """Fill in what is the store's to say."""
         if raw.size + (text.size if text else 0) > self._limits.max_total_bytes:
             raise TooLarge("The document is larger than all that the store may keep.", "Raise store.max_total_bytes.")
@@ -292,7 +293,7 @@ class StoreFolder:
 
     def _facts(self, row: rows.Row) -> Facts:
         path = self._blobs.path("text", row.text) if row.text else self._blobs.path("raw", row.raw)
-        return replace(row.facts, path=str(path))
+        return replace(row.facts(), path=str(path))
 
     def _open(self, blob: Blob, ref: str) -> int:
         try:
@@ -303,6 +304,15 @@ class StoreFolder:
             raise StoreError(
                 f"The file of the artifact {ref} is missing.", "Fetch its document again, or run `fetchstash doctor`."
             ) from None
+
+    def _text_index(self, db: sqlite3.Connection, sha256: str) -> StrideIndex:
+        """Return a text's index; some stay at hand, as that of a large text is large. It never changes, as the text never does."""
+        index = self._indices.get(sha256)
+        if index is None:
+            if len(self._indices) >= KEPT_INDICES:
+                self._indices.clear()
+            index = self._indices[sha256] = rows.index(db, sha256)
+        return index
 
     def _note_reads(self, db: sqlite3.Connection) -> None:
         """Write down what was read since the last change, so that it is not the next to go."""

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, lowlevel, to_thread
 
 from fetchstash.ranges import Ranges
 from fetchstash.store._contract import GrepQuery, Matches, Passage
 from fetchstash.store._disk import told
 from fetchstash.store._grep import grep
 from fetchstash.store._rank import Ranking, passages
-from fetchstash.store._text import StoredText
+from fetchstash.store._text import CachedText, NotCached, StoredText
 
 T = TypeVar("T")
 
@@ -35,27 +35,28 @@ class LocalReader:
         self.ranges = ranges
         self._ref = ref
         self._text = text
+        self._cached = CachedText(text.file, text.index)
         self._limiter = limiter
 
     async def read_chars(self, start: int, end: int) -> str:
         """Return the characters [start, end), fewer at the end of the text."""
-        return await in_thread(self._limiter, lambda: self._text.chars(start, end))
+        return await self._read(lambda text: text.chars(start, end))
 
     async def read_lines(self, first: int, last: int, max_chars: int) -> str:
         """Return lines ``first`` to ``last`` (from 1, both included) with their line ends, at most ``max_chars`` of it."""
-        return await in_thread(self._limiter, lambda: self._text.lines(first, last, max_chars))
+        return await self._read(lambda text: text.lines(first, last, max_chars))
 
     async def char_of_line(self, line: int) -> int:
         """Return the character at which ``line`` begins; the text's length for the line after the last. Raises OutOfRange."""
-        return await in_thread(self._limiter, lambda: self._text.char_of_line(line))
+        return await self._read(lambda text: text.char_of_line(line))
 
     async def line_of_char(self, char: int) -> int:
         """Return the line on which this character stands. Raises OutOfRange."""
-        return await in_thread(self._limiter, lambda: self._text.line_of_char(char))
+        return await self._read(lambda text: text.line_of_char(char))
 
     async def char_of_byte(self, byte: int) -> int:
         """Return the character that this byte, or the last one before the end, belongs to."""
-        return await in_thread(self._limiter, lambda: self._text.char_of_byte(byte))
+        return await self._read(lambda text: text.char_of_byte(byte))
 
     async def grep(self, query: GrepQuery) -> Matches:
         """Search with RE2. Raises BadPattern."""
@@ -74,3 +75,12 @@ class LocalReader:
     async def aclose(self) -> None:
         """Close the file."""
         self._text.close()
+
+    async def _read(self, work: Callable[[StoredText], T]) -> T:
+        """Read at once what needs no disk: going to a thread and back takes longer than most reads."""
+        await lowlevel.checkpoint()
+        try:
+            with told():
+                return work(self._cached)
+        except NotCached:
+            return await in_thread(self._limiter, lambda: work(self._text))

@@ -22,18 +22,31 @@ MAX_EXPIRED = 100_000
 """So many references of removed artifacts are remembered, so that "expired" can be told apart from "unknown"."""
 
 _REF = re.compile(REF_PREFIX + "[a-z2-7]{26}")
-_SELECT = "SELECT id, ref, run, raw, text, pinned, created_at, expires_at, facts FROM artifact"
+_SELECT = "SELECT id, ref, raw, text, pinned, created_at, expires_at, facts FROM artifact"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An artifact as the catalogue has it; ``facts`` lack only the path."""
+    """An artifact as the catalogue has it: the names of its blobs, and its facts as JSON."""
 
     id: int
-    run: str
+    ref: str
     raw: str
     text: str | None
-    facts: Facts
+    pinned: int
+    created_at: float
+    expires_at: float
+    data: str
+
+    def facts(self) -> Facts:
+        """Return the facts; only the path is missing."""
+        return replace(
+            Facts.from_json(json.loads(self.data)),
+            artifact_ref=self.ref,
+            pinned=bool(self.pinned),
+            created_at=datetime.fromtimestamp(self.created_at, UTC),
+            expires_at=datetime.fromtimestamp(self.expires_at, UTC),
+        )
 
 
 def find(db: sqlite3.Connection, ref_or_url: str, run: str) -> Row:
@@ -45,11 +58,11 @@ def find(db: sqlite3.Connection, ref_or_url: str, run: str) -> Row:
         ).fetchone()
         if not found:
             raise UnknownRef("Nothing is stored under this URL.", "Fetch it first.")
-        return _row(found)
+        return Row(*found)
     if _REF.fullmatch(ref_or_url):
         found = db.execute(_SELECT + " WHERE ref = ?", (ref_or_url,)).fetchone()
         if found:
-            return _row(found)
+            return Row(*found)
         if db.execute("SELECT 1 FROM expired WHERE ref = ?", (ref_or_url,)).fetchone():
             raise ExpiredRef(f"The artifact {ref_or_url} was removed by retention.", "Fetch its document again.")
     shown = clip(clean_line(ref_or_url), 40)
@@ -58,7 +71,8 @@ def find(db: sqlite3.Connection, ref_or_url: str, run: str) -> Row:
 
 def newest(db: sqlite3.Connection, run: str, limit: int, offset: int) -> Iterator[Row]:
     """Go through a run's artifacts, newest first."""
-    yield from map(_row, db.execute(_SELECT + " WHERE run = ? ORDER BY id DESC LIMIT ? OFFSET ?", (run, limit, offset)))
+    found = db.execute(_SELECT + " WHERE run = ? ORDER BY id DESC LIMIT ? OFFSET ?", (run, limit, offset))
+    yield from (Row(*row) for row in found)
 
 
 def count(db: sqlite3.Connection, run: str) -> int:
@@ -66,7 +80,7 @@ def count(db: sqlite3.Connection, run: str) -> int:
     return int(db.execute("SELECT count(*) FROM artifact WHERE run = ?", (run,)).fetchone()[0])
 
 
-def insert(db: sqlite3.Connection, run: str, facts: Facts, ranges: Ranges, raw: Blob, text: Blob | None, url: str) -> None:
+def insert(db: sqlite3.Connection, run: str, facts: Facts, ranges: Ranges, url: str, raw: Blob, text: Blob | None = None) -> None:
     """Add an artifact, as the one that was used last."""
     assert facts.created_at is not None
     assert facts.expires_at is not None
@@ -101,15 +115,18 @@ def insert_blob(db: sqlite3.Connection, blob: Blob) -> None:
 
 
 def blob(db: sqlite3.Connection, kind: Kind, sha256: str) -> Blob:
-    """Return what is known of a blob that an artifact names. Raises StoreError if a repair has lost it."""
-    found = db.execute(
-        "SELECT size, modified_ns, chars, lines, strides FROM blob WHERE kind = ? AND sha256 = ?", (kind, sha256)
-    ).fetchone()
+    """Return what is known of a blob that an artifact names, but for the index. Raises StoreError if a repair has lost it."""
+    found = db.execute("SELECT size, modified_ns FROM blob WHERE kind = ? AND sha256 = ?", (kind, sha256)).fetchone()
     if not found:
         raise StoreError("The catalogue lacks the record of a file.", "Run `fetchstash doctor --repair`.")
-    size, modified_ns, chars, lines, strides = found
-    index = StrideIndex.unpack(size, chars, lines, strides) if kind == "text" else None
-    return Blob(kind, sha256, size, modified_ns, index)
+    return Blob(kind, sha256, *found)
+
+
+def index(db: sqlite3.Connection, sha256: str) -> StrideIndex:
+    """Return the index of a text whose blob has a record."""
+    return StrideIndex.unpack(
+        *db.execute("SELECT size, chars, lines, strides FROM blob WHERE kind = 'text' AND sha256 = ?", (sha256,)).fetchone()
+    )
 
 
 def is_recorded(db: sqlite3.Connection, kind: Kind, sha256: str) -> bool:
@@ -218,20 +235,3 @@ def url_hash(db: sqlite3.Connection, url: str) -> bytes:
 
 def _dump(data: dict[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False).encode("utf-8", "ignore").decode("utf-8")  # a lone surrogate goes no further
-
-
-def _row(found: tuple[int, str, str, str, str | None, int, float, float, str]) -> Row:
-    row_id, ref, run, raw, text, pinned, created_at, expires_at, facts = found
-    return Row(
-        row_id,
-        run,
-        raw,
-        text,
-        replace(
-            Facts.from_json(json.loads(facts)),
-            artifact_ref=ref,
-            pinned=bool(pinned),
-            created_at=datetime.fromtimestamp(created_at, UTC),
-            expires_at=datetime.fromtimestamp(expires_at, UTC),
-        ),
-    )

@@ -1,23 +1,28 @@
 """A stored text, open for reading: any part of it costs one look-up in the stride index and the blocks that it lies in."""
 
 import os
+import sys
+from io import FileIO
 from threading import Lock
 
 from fetchstash.errors import OutOfRange, StoreError
 from fetchstash.store._stride import CONTINUATION_BYTES, STRIDE, StrideIndex
 
+MAX_CACHED_READ = 8 * STRIDE
+"""In bytes: what copies and decodes in a fraction of a millisecond."""
+
 
 class StoredText:
     """The file of a text and its index. All methods block; offsets count from 0, lines from 1; ranges are [start, end)."""
 
-    def __init__(self, fd: int, index: StrideIndex) -> None:
-        self._file = os.fdopen(fd, "rb", buffering=0)
-        self._position = Lock()  # between seek and read: not every system has pread
+    def __init__(self, file: FileIO, index: StrideIndex) -> None:
+        self.file = file
         self.index = index
+        self._position = Lock()  # between seek and read: not every system has pread
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        self.file.close()
 
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes [start, end), fewer at the end of the file."""
@@ -30,8 +35,8 @@ class StoredText:
     def read_into(self, buffer: memoryview, start: int) -> int:
         """Read what fits from byte ``start`` on, and return how much that is. Raises StoreError if the file became shorter."""
         with self._position:
-            self._file.seek(start)
-            count = self._file.readinto(buffer)
+            self.file.seek(start)
+            count = self.file.readinto(buffer)
         if not count and len(buffer):
             raise _altered()
         return count or 0
@@ -52,15 +57,16 @@ class StoredText:
         if first > last or max_chars <= 0:
             return ""
         start = self.byte_of_line(first)
-        end = self.byte_of_line(last + 1)
-        return _decode(self.read(start, min(end, start + 4 * max_chars)))[:max_chars]
+        end = (self.index.block_of_line(last + 1) + 1) * STRIDE
+        data = self.read(start, min(end, start + 4 * max_chars))  # a character has four bytes at the most
+        return _decode(data[: _after_feeds(data, last - first + 1)])[:max_chars]
 
     def span(self, start: int, end: int) -> str:
         """Return the bytes [start, end) as text; characters that the range cuts are there whole."""
         start, end = max(start, 0), min(end, self.index.size)
         if start >= end:
             return ""
-        from_ = max(start - 3, 0)  # a character has four bytes at the most
+        from_ = max(start - 3, 0)
         data = self.read(from_, end + 3)
         left, right = start - from_, end - from_
         while left and data[left] in CONTINUATION_BYTES:
@@ -77,11 +83,7 @@ class StoredText:
             return 0
         block = self.index.block_of_line(line)
         data = self.read(block * STRIDE, (block + 1) * STRIDE)
-        feeds = line - 1 - self.index.feeds_before[block]
-        pieces = data.split(b"\n", feeds)
-        if len(pieces) <= feeds:  # the line after an unended last one
-            return self.index.size
-        return block * STRIDE + len(data) - len(pieces[-1])
+        return block * STRIDE + _after_feeds(data, line - 1 - self.index.feeds_before[block])
 
     def char_of_line(self, line: int) -> int:
         """Return the character at which ``line`` begins; the length for the line after the last. Raises OutOfRange beyond that."""
@@ -109,6 +111,37 @@ class StoredText:
         """Return how many characters begin before ``byte``."""
         block = min(byte // STRIDE, len(self.index.chars_before) - 1)
         return self.index.chars_before[block] + _count(self.read(block * STRIDE, byte))
+
+
+class NotCached(Exception):
+    """What was asked for cannot be had without waiting for the disk."""
+
+
+class CachedText(StoredText):
+    """The same text, as far as the system's page cache has it: every read returns at once, or raises NotCached.
+
+    Only Linux can tell (RWF_NOWAIT, preadv2(2)), and not on every file system.
+    """
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes [start, end), fewer at the end of the file; nothing over MAX_CACHED_READ."""
+        size = max(min(end, self.index.size) - start, 0)
+        if sys.platform != "linux" or size > MAX_CACHED_READ:
+            raise NotCached
+        data = bytearray(size)
+        try:
+            count = os.preadv(self.file.fileno(), [data], start, os.RWF_NOWAIT)
+        except OSError as error:
+            raise NotCached from error
+        if count < size:
+            raise NotCached
+        return bytes(data)
+
+
+def _after_feeds(data: bytes, feeds: int) -> int:
+    """Return how many bytes there are up to and with this many line feeds; all where there are not so many."""
+    pieces = data.split(b"\n", feeds)
+    return len(data) - len(pieces[-1]) if len(pieces) > feeds else len(data)
 
 
 def _decode(data: bytes) -> str:

@@ -79,7 +79,7 @@ def plant_a_bug() -> None:
     def delete(self: StoreFolder, ref: str) -> None:
         with self._catalog.locked() as db, transaction(db):  # pyright: ignore[reportPrivateUsage]
             found = rows.find(db, ref, "kept")
-            unshared = rows.forget(db, found.facts.artifact_ref, expired=False)
+            unshared = rows.forget(db, found.ref, expired=False)
         _steps.reached("unlocked")
         for kind, sha256 in unshared:
             self._blobs.remove(kind, sha256)  # pyright: ignore[reportPrivateUsage]

@@ -245,13 +245,13 @@ async def test_only_so_many_expired_references_are_remembered(
     await store.aclose()
 
 
-async def test_the_write_ahead_log_stays_small(
-    store: LocalStore, limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_catalog, "CHECKPOINT_BYTES", 100_000)
+async def test_the_write_ahead_log_stays_small(limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_catalog, "CHECKPOINT_PAGES", 30)
+    store = await open_store(limits)
     for n in range(40):
         await put(store, b"%d" % n, facts=Facts(structure_info="x" * 5000))
     assert size(limits.folder / "catalog.db-wal") < 300_000
+    await store.aclose()
 
 
 async def test_a_closed_store_says_so(limits: StoreLimits) -> None:

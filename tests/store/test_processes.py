@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -36,9 +37,33 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-P", *arguments], capture_output=True, text=True, check=False, timeout=300)
 
 
-def place(calls: list[str], pattern: str, after: int = -1) -> int:
-    """Return where the first call that matches stands, later than ``after``."""
-    return next(n for n, call in enumerate(calls) if n > after and re.search(pattern, call))
+@dataclass
+class Call:
+    """A system call, and the lines of the trace on which it began and ended: those of other threads may stand between."""
+
+    text: str
+    began: int
+    ended: int
+
+
+def calls_of(trace: str) -> list[Call]:
+    """Read what `strace -f` wrote."""
+    calls: list[Call] = []
+    begun: dict[str, Call] = {}
+    for number, line in enumerate(trace.splitlines()):
+        thread, text = line.split(maxsplit=1)
+        if text.startswith("<..."):
+            begun.pop(thread).ended = number
+            continue
+        calls.append(Call(text, number, number))
+        if text.endswith("<unfinished ...>"):
+            begun[thread] = calls[-1]
+    return calls
+
+
+def ended(calls: list[Call], pattern: str, after: int = -1) -> int:
+    """Return when the first call ended that matches and began later than ``after``."""
+    return next(call.ended for call in calls if call.began > after and re.search(pattern, call.text))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="strace is Linux's")
@@ -65,16 +90,16 @@ def test_a_put_is_on_the_disk_step_by_step_before_it_is_acknowledged(tmp_path: P
     if "ptrace" in done.stderr:
         pytest.skip("strace may trace nothing here: the order of the system calls was not looked at")
     assert done.returncode == 0, done.stderr
-    calls = trace.read_text(encoding="utf-8", errors="replace").splitlines()
-    renames: list[int] = []
+    calls = calls_of(trace.read_text(encoding="utf-8", errors="replace"))
+    on_disk: list[int] = []
     for kind in ("raw", "text"):
-        written = place(calls, rf"write\(.*spool/the-{kind}")
-        synced = place(calls, rf"fsync\(.*spool/the-{kind}", written)
-        renamed = place(calls, rf"rename.*spool/the-{kind}.*/{kind}/", synced)
-        renames.append(place(calls, rf"fsync\(.*/store/{kind}>", renamed))
-    log_written = place(calls, r"pwrite64\(.*catalog\.db-wal", max(renames))
-    committed = place(calls, r"(fsync|fdatasync)\(.*catalog\.db-wal", log_written)
-    assert place(calls, r"acknowledged") > committed
+        written = ended(calls, rf"write\(.*spool/the-{kind}")
+        synced = ended(calls, rf"fsync\(.*spool/the-{kind}", written)
+        renamed = ended(calls, rf"rename.*spool/the-{kind}.*/{kind}/", synced)
+        on_disk.append(ended(calls, rf"fsync\(.*/store/{kind}>", renamed))
+    log_written = ended(calls, r"pwrite64\(.*catalog\.db-wal", max(on_disk))
+    committed = ended(calls, r"(fsync|fdatasync)\(.*catalog\.db-wal", log_written)
+    assert ended(calls, r"write\(.*acknowledged", committed)
 
 
 def test_kills_at_random_and_at_every_step_lose_nothing() -> None:

@@ -8,11 +8,18 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import OutOfRange
-from fetchstash.store import TextReader
+from fetchstash.store import TextReader, _text
 
 OpenText = Callable[[bytes], Awaitable[TextReader]]
 
 BLOCK = 64 * 2**10
+
+
+@pytest.fixture(autouse=True, params=["cached", "not cached"])
+def _cache(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the page cache have what is asked for, or let it all come from the disk."""
+    if request.param == "not cached":
+        monkeypatch.setattr(_text, "MAX_CACHED_READ", -1)
 
 
 def mixed(size: int) -> str:
