@@ -114,6 +114,10 @@ BINARY_MEDIA_TYPES: Mapping[str, ContentKind] = MappingProxyType({
     "application/vnd.ms-excel": "spreadsheet",
     "application/vnd.ms-excel.sheet.binary.macroenabled.12": "spreadsheet",
     "application/vnd.ms-excel.sheet.macroenabled.12": "spreadsheet",
+    "application/vnd.sqlite3": "spreadsheet",
+    "application/x-sqlite3": "spreadsheet",
+    "application/vnd.apache.parquet": "spreadsheet",
+    "application/x-parquet": "spreadsheet",
     "application/vnd.ms-outlook": "email",
     "application/zip": "archive",
     "application/x-zip-compressed": "archive",
@@ -181,8 +185,9 @@ EXTENSIONS: Mapping[str, tuple[ContentKind, str]] = MappingProxyType({
     "zst": ("archive", "application/zstd"), "7z": ("archive", "application/x-7z-compressed"),
     "rar": ("archive", "application/vnd.rar"), "woff": ("unknown_binary", "font/woff"),
     "woff2": ("unknown_binary", "font/woff2"), "ttf": ("unknown_binary", "font/ttf"), "otf": ("unknown_binary", "font/otf"),
-    "wasm": ("unknown_binary", "application/wasm"), "sqlite": ("unknown_binary", "application/vnd.sqlite3"),
-    "parquet": ("unknown_binary", "application/vnd.apache.parquet"),
+    "wasm": ("unknown_binary", "application/wasm"), "sqlite": ("spreadsheet", "application/vnd.sqlite3"),
+    "sqlite3": ("spreadsheet", "application/vnd.sqlite3"), "db": ("spreadsheet", "application/vnd.sqlite3"),
+    "parquet": ("spreadsheet", "application/vnd.apache.parquet"),
 })  # fmt: skip
 """Extensions of URLs and file names; those of programming languages are in ``_languages``."""
 

@@ -37,6 +37,8 @@ HANDLERS: tuple[tuple[str, tuple[ContentKind, ...]], ...] = (
     ("fetchstash.handlers._epub:EpubHandler", ("office_doc",)),
     ("fetchstash.handlers._rtf:RtfHandler", ("office_doc",)),
     ("fetchstash.handlers._old_office:OldOfficeHandler", ("office_doc", "unknown_binary")),
+    ("fetchstash.handlers._sqlite:SqliteHandler", ("spreadsheet",)),
+    ("fetchstash.handlers._parquet:ParquetHandler", ("spreadsheet",)),
     ("fetchstash.handlers._sheets:SheetsHandler", ("spreadsheet",)),
     ("fetchstash.handlers._archive:ArchiveHandler", ("archive",)),
     ("fetchstash.handlers._email:EmailHandler", ("email",)),

@@ -1,0 +1,147 @@
+"""SQLite databases: definitions, counts and first rows; nothing of the file's own is run."""
+
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from fetchstash.errors import NoText
+from fetchstash.handlers import Extracted, ExtractLimits, Hints
+from fetchstash.handlers._sqlite import SqliteHandler
+
+Read = Callable[..., tuple[Extracted, str]]
+
+
+def database(folder: Path, *statements: str) -> bytes:
+    path = folder / "made.sqlite"
+    path.unlink(missing_ok=True)
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+    return path.read_bytes()
+
+
+def test_each_table_comes_with_its_definition_its_count_and_its_rows(read: Read, tmp_path: Path) -> None:
+    found, text = read(
+        SqliteHandler(),
+        database(
+            tmp_path,
+            "CREATE TABLE towns (id INTEGER PRIMARY KEY, name TEXT, flag BLOB)",
+            "INSERT INTO towns VALUES (1, 'Łódź', x'0102'), (2, 'two' || char(9, 10) || 'lines', NULL)",
+            'CREATE TABLE "odd "" name" ("a b" REAL)',
+            "CREATE VIEW big AS SELECT * FROM towns",
+            "CREATE INDEX i ON towns (name)",
+        ),
+    )  # fmt: skip
+    assert text == (
+        "## towns (2 rows)\nCREATE TABLE towns (id INTEGER PRIMARY KEY, name TEXT, flag BLOB)\n\n"
+        "id\tname\tflag\n1\tŁódź\t(2 bytes)\n2\ttwo ⏎lines\t\n\n"
+        '## odd " name (0 rows)\nCREATE TABLE "odd "" name" ("a b" REAL)\n\na b\n\n'
+        "## big (view)\nCREATE VIEW big AS SELECT * FROM towns\n\n"
+    )
+    assert found.sheets == 2
+    assert found.structure_info == 'towns (2 rows), odd " name (0 rows), big (view)'
+
+
+def test_rows_and_tables_are_parts_of_their_own(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(database(tmp_path, "CREATE TABLE t (a)", "INSERT INTO t VALUES (1), (2)"))
+    parts = list(SqliteHandler().extract(source, Hints(), ExtractLimits()).parts or ())
+    assert [(part.table, part.columns, part.rows, part.headings[:1] != ()) for part in parts] == [
+        (None, 0, 0, True), ("t", 1, 0, False), (None, 0, 2, False), (None, 0, 0, False),
+    ]  # fmt: skip
+
+
+def test_of_many_rows_the_first_thousand_are_read(read: Read, tmp_path: Path) -> None:
+    _, text = read(
+        SqliteHandler(),
+        database(
+            tmp_path,
+            "CREATE TABLE t (a)",
+            "INSERT INTO t WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n WHERE a < 2345) SELECT a FROM n",
+        ),
+    )
+    assert text.startswith("## t (2,345 rows, the first 1,000 of them here)\n")
+    assert text.endswith("\n999\n1000\n\n")
+
+
+def test_long_text_is_cut(read: Read, tmp_path: Path) -> None:
+    _, text = read(SqliteHandler(), database(tmp_path, "CREATE TABLE t (a)", "INSERT INTO t VALUES (printf('%.5000c', 'x'))"))
+    assert text.splitlines()[-2] == "x" * 1_000 + "…"
+
+
+ENDLESS = "WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a FROM n) SELECT a FROM n"
+BLOWN_UP = "replace(" * 20 + "'aaaaaaaaaa'" + ", 'a', 'aaaaaaaaaa')" * 20
+
+
+def computed(expression: str) -> tuple[str, ...]:
+    """Return what makes a table with a column that is computed in a way that SQLite would not have taken."""
+    return (
+        "CREATE TABLE t (a, b AS (a))",
+        "INSERT INTO t VALUES (1)",
+        "PRAGMA writable_schema = ON",
+        f"""UPDATE sqlite_master SET sql = "CREATE TABLE t (a, b AS ({expression}))" """,
+    )
+
+
+@pytest.mark.parametrize(
+    ("statements", "told"),
+    [
+        ((f"CREATE VIEW v AS {ENDLESS}",), "## v (view)"),
+        (computed(BLOWN_UP), "## t (its rows cannot be read)"),
+        (("CREATE VIRTUAL TABLE f USING fts5(a)", "INSERT INTO f VALUES ('words')"), "## f (virtual table)"),
+    ],
+    ids=["an endless view", "a column of 10^20 characters", "a virtual table and what it keeps"],
+)
+def test_nothing_that_a_schema_defines_is_run(read: Read, tmp_path: Path, statements: tuple[str, ...], told: str) -> None:
+    data = database(tmp_path, *statements)
+    before = time.process_time()
+    found, text = read(SqliteHandler(), data)
+    assert text.startswith(told)
+    assert found.structure_info.count("(") == 1
+    assert time.process_time() - before < 5
+
+
+def test_a_schema_that_would_load_code_is_not_taken(read: Read, tmp_path: Path) -> None:
+    with pytest.raises(NoText, match="damaged"):
+        read(SqliteHandler(), database(tmp_path, *computed("load_extension('/tmp/evil')")))
+
+
+def test_a_database_with_a_journal_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "wal.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE t (a)")
+        connection.commit()
+    source = tmp_path / "alone" / "name ?#%.sqlite"
+    source.parent.mkdir()
+    source.write_bytes(path.read_bytes())
+    assert "".join(part.text for part in SqliteHandler().extract(source, Hints(), ExtractLimits()).parts or ()).startswith(
+        "## t (0"
+    )
+    assert [entry.name for entry in source.parent.iterdir()] == [source.name]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [(b"SQLite format 3\0" + b"\xff" * 200, "damaged"), (b"SQLite format 3\0", "no tables|damaged"), (b"", "no tables")],
+    ids=["garbage", "header alone", "empty"],
+)
+def test_what_is_no_database_is_named(read: Read, data: bytes, reason: str) -> None:
+    with pytest.raises(NoText, match=reason):
+        read(SqliteHandler(), data)
+
+
+def test_damage_does_no_harm(read: Read, tmp_path: Path) -> None:
+    rows = ", ".join(f"({n}, 'name {n}')" for n in range(500))
+    whole = database(tmp_path, "CREATE TABLE t (a, b)", f"INSERT INTO t VALUES {rows}")
+    for seed in range(200):
+        broken = bytearray(whole)
+        for step in range(4):
+            broken[(seed * 7_919 + step * 104_729) % (len(broken) - 100) + 100] = (seed * 31 + step) % 256
+        with suppress(NoText):
+            read(SqliteHandler(), bytes(broken))
