@@ -4,6 +4,7 @@ What happens is one generator without I/O, ``steps``: it says what to send and i
 only carry it out, with or without streams, in threads or in an event loop.
 """
 
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from fetchstash.client._rewrite import rewrite
 from fetchstash.client._sizes import measure
 from fetchstash.client._streams import Peek, aclose, apeek, close, failure, peek
 from fetchstash.client._target import clamped_output, target_of
+
+_log = logging.getLogger("fetchstash.client")
 
 Trigger = Literal["provider_error", "stream_event"]
 Send = Callable[..., Any]
@@ -40,11 +43,20 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of an attempt: a response, or what went wrong; an event that says so comes with the response that it came in."""
+    """What came of an attempt: a response, or what went wrong; an event that says so comes with the response that it came in.
+
+    ``committed``: somebody has seen output of it already, so that it is too late for a retry.
+    """
 
     response: Any = None
     error: Exception | None = None
     event: Any = None
+    committed: bool = False
+
+    @property
+    def problem(self) -> Any:
+        """What went wrong, None if nothing did."""
+        return self.event if self.error is None else self.error
 
 
 Steps = Generator[Attempt, Outcome, Any]
@@ -56,7 +68,8 @@ class Recovery:
     On an overflow the request is rewritten and sent once more: only if it got smaller, never after output was seen, never twice.
     ``on_event`` is told of every decision. The first ``prefix`` messages of each request stay byte for byte. ``provider`` settles
     what only one provider's error means. One Recovery belongs to one conversation: its ``state`` keeps stubs where they are from
-    request to request, so that prompt caches stay warm and the same overflow does not come back.
+    request to request, so that prompt caches stay warm and the same overflow does not come back. ``report`` is that of its last
+    overflow, None before there was one: for failures that are no exception, and for whoever wants to know what was left out.
     """
 
     def __init__(
@@ -73,6 +86,7 @@ class Recovery:
         self.prefix = prefix
         self.provider = provider
         self.state = state or State()
+        self.report: Report | None = None
 
     def call(
         self, send: Send, messages: Sequence[Message], format: Format = "openai_chat", *, max_output: int | None = None
@@ -80,8 +94,8 @@ class Recovery:
         """Return what ``send(messages)`` returns, after at most one retry with smaller messages.
 
         Give ``max_output``, the output tokens that the request asks for, if ``send`` takes ``max_output=`` to ask for fewer.
-        Raises what ``send`` raises; an overflow that the retry did not cure is not retryable, and ``overflow_report(error)`` tells
-        of it.
+        Raises what ``send`` raises; an overflow that was not cured, and whatever the retry raises, is not retryable, and
+        ``overflow_report(error)`` tells of it.
         """
 
         def attempt(what: Attempt) -> Outcome:
@@ -91,7 +105,7 @@ class Recovery:
                 return Outcome(error=error)
             return Outcome(response, event=failure(response))
 
-        return _drive(self.steps(messages, format, max_output, "provider_error"), attempt)
+        return drive(self.steps(messages, format, max_output, "provider_error"), attempt)
 
     async def acall(
         self,
@@ -110,7 +124,7 @@ class Recovery:
                 return Outcome(error=error)
             return Outcome(response, event=failure(response))
 
-        return await _adrive(self.steps(messages, format, max_output, "provider_error"), attempt)
+        return await adrive(self.steps(messages, format, max_output, "provider_error"), attempt)
 
     def stream(
         self,
@@ -162,7 +176,7 @@ class Recovery:
                 return Outcome(error=error)
             return Outcome(opened[0], event=opened[0].failure)
 
-        peeked: Peek = _drive(self.steps(messages, format, max_output, "stream_event"), attempt)
+        peeked: Peek = drive(self.steps(messages, format, max_output, "stream_event"), attempt)
         return peeked
 
     async def aopen(
@@ -186,7 +200,7 @@ class Recovery:
                 return Outcome(error=error)
             return Outcome(opened[0], event=opened[0].failure)
 
-        peeked: Peek = await _adrive(self.steps(messages, format, max_output, "stream_event"), attempt)
+        peeked: Peek = await adrive(self.steps(messages, format, max_output, "stream_event"), attempt)
         return peeked
 
     def steps(
@@ -199,30 +213,35 @@ class Recovery:
         """Say what to send, hear what came of it, and end with the response or the error that the caller gets."""
         first = Attempt(self._prepared(messages, format))
         outcome = yield first
-        problem = outcome.error if outcome.error is not None else outcome.event
-        if problem is None:
-            return outcome.response
+        if outcome.problem is None or outcome.committed:
+            return _surfaced(outcome)
         trigger: Trigger = "provider_error" if outcome.error is not None else event_trigger
-        verdict = classify(problem, self.provider)
+        verdict = classify(outcome.problem, self.provider)
         retry = self._retry(verdict, outcome.error, first.messages, format, max_output, trigger)
         if retry is None:
             return _surfaced(outcome)
         attempt, report = retry
         outcome = yield attempt
-        problem = outcome.error if outcome.error is not None else outcome.event
-        self._tell(trigger, verdict, "success" if problem is None else "retry_failed")
-        if outcome.error is not None and classify(outcome.error, self.provider).overflow:
+        self._tell(trigger, verdict, "success" if outcome.problem is None else "retry_failed")
+        if outcome.error is not None:
             _mark(outcome.error, report)
         return _surfaced(outcome)
 
     def _prepared(self, messages: Sequence[Message], format: Format) -> Sequence[Message]:
-        """Return what the first attempt sends: the messages themselves, or compacted as the policy wants it."""
+        """Return what the first attempt sends: the messages themselves, or compacted as the policy wants it.
+
+        What cannot be compacted (an offload that fails, a format that is none) is sent as it is: it may fit all the same.
+        """
         if self.policy.compaction_mode == "legacy":
             return messages
-        if self.policy.window is None:
-            return reapply(messages, format, self.state, self.policy, self.prefix)
-        options: dict[str, Any] = {"policy": self.policy, "prefix": self.prefix, "on_event": self.on_event}
-        compacted, report = compact(messages, format, self.policy.window, self.state, **options)
+        try:
+            if self.policy.window is None:
+                return reapply(messages, format, self.state, self.policy, self.prefix)
+            options: dict[str, Any] = {"policy": self.policy, "prefix": self.prefix, "on_event": self.on_event}
+            compacted, report = compact(messages, format, self.policy.window, self.state, **options)
+        except Exception as failed:  # noqa: BLE001 - whatever it is, it is no reason not to ask the model
+            _log.warning("The request is sent as it is, for its compaction failed: %s", type(failed).__name__)
+            return messages
         return compacted if report.smaller else messages
 
     def _retry(
@@ -240,7 +259,8 @@ class Recovery:
         try:
             clamped = clamped_output(verdict, max_output)
             if clamped is not None and max_output is not None:
-                return Attempt(messages, clamped), Report("tokens", max_output, clamped, clamped)
+                self.report = Report("tokens", max_output, clamped, clamped)
+                return Attempt(messages, clamped), self.report
             target = target_of(verdict, measure(messages, format, "bytes" if verdict.kind == "overflow_bytes" else "tokens"))
             rewritten, report = rewrite(messages, format, target, self.policy, self.state, prefix=self.prefix)
         except Exception as failed:
@@ -248,6 +268,7 @@ class Recovery:
             if error is None:
                 return None
             raise error from failed
+        self.report = report
         if not report.smaller:
             self._tell(trigger, verdict, "not_smaller")
             if error is not None:
@@ -281,13 +302,14 @@ def _surfaced(outcome: Outcome) -> Any:
 
 def _mark(error: Exception, report: Report) -> None:
     """Note on the provider's own error that sending the same again is no use, and why."""
-    error.add_note(report.sentence())
-    with suppress(Exception):  # an exception class with slots takes no attributes
+    with suppress(Exception):  # an exception that is frozen takes neither
+        error.add_note(report.sentence())
         error.retryable = False  # type: ignore[attr-defined]
         error.overflow_report = report  # type: ignore[attr-defined]
 
 
-def _drive(steps: Steps, attempt: Callable[[Attempt], Outcome]) -> Any:
+def drive(steps: Steps, attempt: Callable[[Attempt], Outcome]) -> Any:
+    """Carry out what ``steps`` says, and return or raise what it ends with."""
     try:
         what = next(steps)
         while True:
@@ -296,7 +318,8 @@ def _drive(steps: Steps, attempt: Callable[[Attempt], Outcome]) -> Any:
         return end.value
 
 
-async def _adrive(steps: Steps, attempt: Callable[[Attempt], Awaitable[Outcome]]) -> Any:
+async def adrive(steps: Steps, attempt: Callable[[Attempt], Awaitable[Outcome]]) -> Any:
+    """Do as ``drive`` does, where an attempt is awaited."""
     try:
         what = next(steps)
         while True:

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
@@ -12,13 +13,15 @@ GEMINI_TOO_LONG = "The input token count (6000) exceeds the maximum number of to
 
 class Loopback:
     """Answers each request with the next of ``script``: overflow, good, other (an error), late (an overflow after output), early
-    (Anthropic alone: an overflow as an event of a stream, before any output).
+    (Anthropic alone: an overflow as an event of a stream, before any output), overloaded (Anthropic alone: 529).
 
-    A script that has run out goes on with its last word. ``bodies`` are the requests as they came.
+    A script that has run out goes on with its last word. ``headers`` are sent with every error. ``bodies`` are the requests as they
+    came.
     """
 
-    def __init__(self, *script: str) -> None:
+    def __init__(self, *script: str, headers: Mapping[str, str] | None = None) -> None:
         self.script = list(script)
+        self.headers = dict(headers or {})
         self.bodies: list[dict[str, Any]] = []
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self.url = f"http://127.0.0.1:{self.server.server_port}"
@@ -49,6 +52,8 @@ def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
             self.send_response(status)
             self.send_header("Content-Type", "text/event-stream" if streams and status == 200 else "application/json")
             self.send_header("Content-Length", str(len(sent)))
+            for name, value in loopback.headers.items() if status != 200 else ():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(sent)
 
@@ -142,6 +147,8 @@ def _responses(word: str, streams: bool) -> tuple[int, Any]:
 
 
 def _anthropic(word: str, streams: bool) -> tuple[int, Any]:
+    if word == "overloaded":
+        return 529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     if word in {"overflow", "other"}:
         message = TOO_LONG if word == "overflow" else "temperature: must be less than or equal to 1"
         return 400, {"type": "error", "error": {"type": "invalid_request_error", "message": message}}

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.client import CompactionConfig, HistoryCompactor, Recovery
+from fetchstash.client import CompactionConfig, HistoryCompactor, Policy, Recovery, overflow_report
 from tests.client import loopback
 from tests.client.conversations import Turn, render
 from tests.client.fakes import prose
@@ -107,7 +107,8 @@ def _raise_failed(events: list[Any]) -> None:
 
 def _anthropic_client(client: str, url: str, recovery: Recovery) -> Any:
     sdk, adapter = importlib.import_module("anthropic"), importlib.import_module("fetchstash.client.adapters.anthropic")
-    return getattr(sdk, client)(base_url=url, api_key="k", max_retries=0, middleware=[adapter.recovery_middleware(recovery)])
+    # The SDK's own retries are left on: it must not use them for an overflow.
+    return getattr(sdk, client)(base_url=url, api_key="k", max_retries=2, middleware=[adapter.recovery_middleware(recovery)])
 
 
 async def _anthropic(url: str, history: list[Turn], recovery: Recovery) -> str:
@@ -291,6 +292,9 @@ CASES = [
     Case("pydantic_ai", "run stream", _pydantic_stream, streams=True),
 ]
 
+# Streams that raise nothing: whoever reads them sees the failure as an event, which carries no report.
+FAILURES_ARE_EVENTS = {"responses stream", "async responses stream"}
+
 
 def installed(sdk: str) -> bool:
     try:
@@ -319,11 +323,17 @@ async def test_an_overflow_takes_exactly_two_requests_the_second_smaller_and_a_g
     assert "overflow_fallback" in json.dumps(provider.bodies[1])
 
 
-async def test_two_overflows_take_two_requests_and_end_in_the_sdks_own_error(case: Case) -> None:
+async def test_two_overflows_take_two_requests_and_end_in_the_sdks_own_error_with_the_report(case: Case) -> None:
+    recovery = Recovery()
     with Loopback("overflow") as provider, pytest.raises(Exception, match=r"context|too long|token") as caught:
-        await case.run(provider.url, HISTORY, Recovery())
+        await case.run(provider.url, HISTORY, recovery)
     assert len(provider.bodies) == 2
     assert not type(caught.value).__module__.startswith("fetchstash")
+    assert recovery.report
+    assert recovery.report.smaller
+    if case.way not in FAILURES_ARE_EVENTS:
+        assert overflow_report(caught.value) is recovery.report
+        assert getattr(caught.value, "retryable", None) is False
 
 
 async def test_another_error_takes_one_request(case: Case) -> None:
@@ -333,9 +343,11 @@ async def test_another_error_takes_one_request(case: Case) -> None:
 
 
 async def test_with_nothing_to_shrink_there_is_one_request(case: Case) -> None:
-    with Loopback("overflow", "good") as provider, pytest.raises(Exception, match=r"context|too long|token"):
+    with Loopback("overflow", "good") as provider, pytest.raises(Exception, match=r"context|too long|token") as caught:
         await case.run(provider.url, SMALL, Recovery())
     assert len(provider.bodies) == 1
+    if case.way not in FAILURES_ARE_EVENTS:
+        assert overflow_report(caught.value)
 
 
 async def test_an_overflow_after_output_takes_one_request(case: Case) -> None:
@@ -353,16 +365,65 @@ async def test_without_an_overflow_the_request_is_as_it_was(case: Case) -> None:
     assert "overflow_fallback" not in json.dumps(provider.bodies[0])
 
 
+needs_anthropic = pytest.mark.skipif(
+    not installed("anthropic"), reason="anthropic is not installed here: scripts/adapters runs this in an environment that has it"
+)
+
+
+@needs_anthropic
 @pytest.mark.parametrize("run", [_anthropic_stream, _aanthropic_stream])
 async def test_an_overflow_that_anthropic_sends_inside_a_stream_is_cured_before_any_output(run: Any) -> None:
-    if not installed("anthropic"):
-        pytest.skip("anthropic is not installed here: scripts/adapters runs this in an environment that has it")
     with Loopback("early", "good") as provider:
         assert await run(provider.url, HISTORY, Recovery()) == "Hello."
     assert len(provider.bodies) == 2
-    with Loopback("early") as provider, pytest.raises(Exception, match="too long"):
+    with Loopback("early") as provider, pytest.raises(Exception, match="too long") as caught:
         await run(provider.url, HISTORY, Recovery())
     assert len(provider.bodies) == 2
+    assert isinstance(caught.value, importlib.import_module("anthropic").APIStatusError)
+    assert overflow_report(caught.value)
+
+
+@needs_anthropic
+@pytest.mark.parametrize("run", [_anthropic, _aanthropic, _anthropic_stream, _aanthropic_stream])
+async def test_anthropics_own_retries_never_send_an_overflow_again_whatever_the_answer_says(run: Any) -> None:
+    """A proxy may send an overflow with a header that tells the SDK to retry; the second one is final all the same."""
+    with Loopback("overflow", headers={"x-should-retry": "true"}) as provider, pytest.raises(Exception, match="too long") as caught:
+        await run(provider.url, HISTORY, Recovery())
+    assert len(provider.bodies) == 2
+    assert isinstance(caught.value, importlib.import_module("anthropic").BadRequestError)
+    assert overflow_report(caught.value)
+    with Loopback("overflow", headers={"x-should-retry": "true"}) as provider, pytest.raises(Exception, match="too long"):
+        await run(provider.url, SMALL, Recovery())
+    assert len(provider.bodies) == 1
+
+
+@needs_anthropic
+@pytest.mark.parametrize("run", [_anthropic, _aanthropic_stream])
+async def test_anthropics_own_retries_are_left_for_every_other_error(run: Any) -> None:
+    with Loopback("overloaded", "good", headers={"retry-after-ms": "1"}) as provider:
+        assert await run(provider.url, HISTORY, Recovery()) == "Hello."
+    assert len(provider.bodies) == 2
+    assert provider.sizes[0] == provider.sizes[1]
+
+
+@needs_anthropic
+async def test_failure_of_the_rewrite_is_the_cause_of_anthropics_error() -> None:
+    class Broken:
+        def keep(self, text: str, name: str) -> str:  # noqa: ARG002 - the protocol names them
+            raise OSError("disk full")
+
+    with Loopback("overflow") as provider, pytest.raises(Exception, match="too long") as caught:
+        await _anthropic(provider.url, HISTORY, Recovery(Policy(offload=Broken())))
+    assert isinstance(caught.value.__cause__, OSError)
+    assert len(provider.bodies) == 1
+
+
+@needs_anthropic
+async def test_anthropics_count_of_tokens_is_that_of_the_messages_as_they_are() -> None:
+    messages = render(HISTORY, "anthropic")
+    with Loopback("good") as provider, _anthropic_client("Anthropic", provider.url, Recovery(Policy(window=100))) as client:
+        client.messages.count_tokens(model="m", messages=messages)
+    assert provider.bodies[0]["messages"] == messages
 
 
 # What speaks Chat Completions.
@@ -398,6 +459,43 @@ async def test_an_overflow_that_a_chat_stream_says_after_its_role_is_cured_befor
     with Loopback("early") as provider, pytest.raises(Exception, match="context"):
         await case.run(provider.url, HISTORY, Recovery())
     assert len(provider.bodies) == 2
+
+
+needs_langchain = pytest.mark.skipif(
+    not installed("langchain"), reason="langchain is not installed here: scripts/adapters runs this in an environment that has it"
+)
+
+
+async def _langchain_events(url: str, history: list[Turn], recovery: Recovery) -> str:
+    events = _langchain_agent(url, recovery).astream_events(_langchain_messages(history), version="v2")
+    return "".join([e["data"]["chunk"].content async for e in events if e["event"] == "on_chat_model_stream"])
+
+
+@needs_langchain
+async def test_langchains_events_recover_from_an_overflow_and_show_the_good_answer_once() -> None:
+    with Loopback("overflow", "good") as provider:
+        assert await _langchain_events(provider.url, HISTORY, Recovery()) == "Hello."
+    assert len(provider.bodies) == 2
+    assert provider.sizes[1] < provider.sizes[0]
+    with Loopback("overflow") as provider, pytest.raises(Exception, match="context") as caught:
+        await _langchain_events(provider.url, HISTORY, Recovery())
+    assert len(provider.bodies) == 2
+    assert overflow_report(caught.value)
+    with Loopback("late", "good") as provider, pytest.raises(Exception, match="context"):
+        await _langchain_events(provider.url, HISTORY, Recovery())
+    assert len(provider.bodies) == 1
+
+
+@needs_langchain
+@pytest.mark.parametrize("run", [_langchain_stream, _alangchain_stream, _langchain_events])
+async def test_a_langchain_retry_that_fails_after_output_is_told_as_failed(run: Any) -> None:
+    events: list[Any] = []
+    recovery = Recovery(on_event=lambda _, attributes: events.append(attributes["compression.outcome"]))
+    with Loopback("overflow", "late") as provider, pytest.raises(Exception, match="context") as caught:
+        await run(provider.url, HISTORY, recovery)
+    assert len(provider.bodies) == 2
+    assert events == ["retry_failed"]
+    assert overflow_report(caught.value)
 
 
 async def test_a_pydantic_ai_agent_sends_a_history_that_was_compacted_first() -> None:

@@ -133,6 +133,21 @@ async def test_a_second_overflow_surfaces_the_providers_own_error_as_not_retryab
 
 @pytest.mark.anyio
 @every
+async def test_whatever_the_retry_raises_is_not_retryable_and_tells_what_had_been_tried(run: Run, good: Any) -> None:
+    busy = ValueError("the model is busy")
+    provider, events = Provider(Overflow(), busy, good), list[Any]()
+    recovery = Recovery(on_event=lambda _, attributes: events.append(attributes))
+    with pytest.raises(ValueError, match="busy") as caught:
+        await run(recovery, provider, HISTORY)
+    assert caught.value is busy
+    assert len(provider.sizes) == 2
+    assert overflow_report(busy) is recovery.report
+    assert busy.retryable is False  # type: ignore[attr-defined]
+    assert events[-1]["compression.outcome"] == "retry_failed"
+
+
+@pytest.mark.anyio
+@every
 async def test_another_error_is_raised_as_it_is_after_one_request(run: Run, good: Any) -> None:
     error = ValueError("the model is on fire")
     provider = Provider(error, good)
@@ -233,8 +248,12 @@ async def test_another_error_before_any_delta_passes_as_it_came(run: Run) -> Non
 @streamed
 async def test_a_second_overflow_in_a_stream_reaches_the_reader_as_it_came(run: Run) -> None:
     provider = Provider([OVERFLOW_EVENT], [CREATED, OVERFLOW_EVENT], [DELTA])
-    assert await run(Recovery(), provider, HISTORY) == [CREATED, OVERFLOW_EVENT]
+    recovery, events = Recovery(on_event=lambda _, attributes: events.append(attributes)), list[Any]()
+    assert await run(recovery, provider, HISTORY) == [CREATED, OVERFLOW_EVENT]
     assert len(provider.sizes) == 2
+    assert recovery.report
+    assert recovery.report.smaller
+    assert (events[-1]["compression.trigger"], events[-1]["compression.outcome"]) == ("stream_event", "retry_failed")
 
 
 def test_a_stream_is_neither_teed_nor_collected_and_every_chunk_arrives_as_it_came() -> None:
@@ -293,6 +312,53 @@ def test_with_a_window_a_request_is_compacted_before_it_is_sent() -> None:
     provider = Provider({"ok": 1})
     Recovery(Policy(window=4_000)).call(provider, HISTORY)
     assert provider.sizes[0] < len(as_json(HISTORY))
+
+
+@pytest.mark.anyio
+@every
+async def test_a_request_that_cannot_be_compacted_is_sent_as_it_is(run: Run, good: Any) -> None:
+    class Broken:
+        def keep(self, text: str, name: str) -> str:  # noqa: ARG002 - the protocol names them
+            raise OSError("disk full")
+
+    provider = Provider(good)
+    assert await run(Recovery(Policy(window=4_000, offload=Broken())), provider, HISTORY) == good
+    assert provider.sizes == [len(as_json(HISTORY))]
+
+
+ODD_MESSAGES: list[Any] = [
+    [],
+    [None],
+    ["text", 7],
+    [{}],
+    [{"role": "tool"}],
+    ({"role": "user", "content": "x"},),
+    [{"content": b"x"}],
+]
+
+
+@pytest.mark.anyio
+@every
+@pytest.mark.parametrize("messages", ODD_MESSAGES, ids=repr)
+@pytest.mark.parametrize("window", [None, 1])
+async def test_odd_messages_are_sent_as_they_are_and_the_providers_error_is_the_callers(
+    run: Run, good: Any, messages: Any, window: int | None
+) -> None:
+    assert await run(Recovery(Policy(window=window)), Provider(good), messages) == good
+    overflow = Overflow()
+    provider = Provider(overflow, good)
+    with pytest.raises(Overflow) as caught:
+        await run(Recovery(Policy(window=window)), provider, messages)
+    assert caught.value is overflow
+    assert len(provider.sizes) == 1
+
+
+def test_with_a_format_that_is_none_the_providers_error_is_raised_from_the_rewrites() -> None:
+    no_format: Any = "no_format"
+    assert Recovery(Policy(window=1)).call(Provider({"ok": 1}), HISTORY, no_format) == {"ok": 1}
+    with pytest.raises(Overflow) as caught:
+        Recovery().call(Provider(Overflow()), HISTORY, no_format)
+    assert isinstance(caught.value.__cause__, KeyError)
 
 
 def test_an_observer_that_fails_changes_nothing() -> None:

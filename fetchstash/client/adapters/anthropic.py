@@ -2,11 +2,12 @@
 
     client = Anthropic(middleware=[recovery_middleware(Recovery())])
 
-The SDK runs its middleware for each HTTP attempt and raises its typed errors afterwards: the second answer reaches the caller as
-any other would. An error may also come as an event of a stream that began with status 200, so that streams are read up to their
-first output.
+The SDK runs its middleware for each HTTP attempt, and makes its typed errors afterwards. An overflow that was not cured is raised
+as that error by the middleware itself, for only so can it carry the report; every other answer is handed on. An error may also
+come as an event of a stream that began with status 200, so that streams are read up to their first output.
 """
 
+import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -14,21 +15,11 @@ from typing import Any
 import httpx2
 from anthropic import Middleware
 
-from fetchstash.client._recovery import Recovery
+from fetchstash.client._recovery import Recovery, overflow_report
 from fetchstash.client._shapes import is_list, is_object
 
 # The first event that is output or an error, in a stream of server-sent events (Anthropic API reference, "Streaming messages").
 _FIRST = re.compile(rb"(?:^|\n)event: ?(content_block_delta|error)\r?\ndata: ?([^\n]*)\n")
-
-
-class _RefusedError(Exception):
-    """An answer that is an error, on its way through Recovery."""
-
-    def __init__(self, response: Any, body: Any) -> None:
-        super().__init__(f"HTTP {response.status_code}")
-        self.response = response
-        self.status_code = response.status_code
-        self.body = body
 
 
 class RecoveryMiddleware(Middleware):
@@ -40,48 +31,50 @@ class RecoveryMiddleware(Middleware):
     def handle(self, request: Any, call_next: Any) -> Any:
         """Do it for the synchronous client."""
         body = request.json
-        if not _has_messages(body):
+        if not _has_messages(request):
             return call_next(request)
 
-        refusals: list[Any] = []
+        refused: dict[Exception, Any] = {}
 
         def send(messages: Any, **changes: Any) -> Any:
-            for refused in refusals:
-                refused.close()
+            for answer in refused.values():
+                answer.close()
             response = call_next(_changed(request, messages, changes))
-            error = response.read() if response.status_code >= 400 else _peek(response) if request.stream else None
-            if error is None:
+            said = response.read() if response.status_code >= 400 else _peek(response) if request.stream else None
+            if said is None:
                 return response
-            refusals.append(response)
-            raise _RefusedError(response, error)
+            error = _error_of(response, said)
+            refused[error] = response
+            raise error
 
         try:
             return self.recovery.call(send, body["messages"], "anthropic", max_output=body.get("max_tokens"))
-        except _RefusedError as refused:
-            return refused.response
+        except Exception as error:  # noqa: BLE001 - raised again, unless the SDK is to make its own of it
+            return _handed_on(error, refused)
 
     async def handle_async(self, request: Any, call_next: Any) -> Any:
         """Do it for the asynchronous client."""
         body = request.json
-        if not _has_messages(body):
+        if not _has_messages(request):
             return await call_next(request)
 
-        refusals: list[Any] = []
+        refused: dict[Exception, Any] = {}
 
         async def send(messages: Any, **changes: Any) -> Any:
-            for refused in refusals:
-                await refused.close()
+            for answer in refused.values():
+                await answer.close()
             response = await call_next(_changed(request, messages, changes))
-            error = await response.read() if response.status_code >= 400 else await _apeek(response) if request.stream else None
-            if error is None:
+            said = await response.read() if response.status_code >= 400 else await _apeek(response) if request.stream else None
+            if said is None:
                 return response
-            refusals.append(response)
-            raise _RefusedError(response, error)
+            error = _error_of(response, said)
+            refused[error] = response
+            raise error
 
         try:
             return await self.recovery.acall(send, body["messages"], "anthropic", max_output=body.get("max_tokens"))
-        except _RefusedError as refused:
-            return refused.response
+        except Exception as error:  # noqa: BLE001 - as in handle
+            return _handed_on(error, refused)
 
 
 def recovery_middleware(recovery: Recovery) -> RecoveryMiddleware:
@@ -89,8 +82,35 @@ def recovery_middleware(recovery: Recovery) -> RecoveryMiddleware:
     return RecoveryMiddleware(recovery)
 
 
-def _has_messages(body: Any) -> bool:
-    return is_object(body) and is_list(body.get("messages"))
+def _has_messages(request: Any) -> bool:
+    """Return whether this asks for an answer; a request to count tokens is to be counted as it is."""
+    body = request.json
+    return is_object(body) and is_list(body.get("messages")) and "/count_tokens" not in request.url
+
+
+def _error_of(response: Any, said: bytes) -> Any:
+    """Return the error that the SDK makes of this answer, whose body or event ``said`` is."""
+    raw, client = response.http_response, response._client  # noqa: SLF001 - nothing public leads to what makes the SDK's own errors
+    if raw.status_code >= 400:
+        return client._make_status_error_from_response(raw)  # noqa: SLF001 - as above
+    text = said.decode("utf-8", "replace")
+    try:
+        body = json.loads(text)
+    except ValueError:
+        body = text
+    return client._make_status_error(str(body), body=body, response=raw)  # noqa: SLF001 - as above
+
+
+def _handed_on(error: Any, refused: dict[Exception, Any]) -> Any:
+    """Return the answer behind ``error``, for the SDK to treat as ever; raise what recovery has something to say about."""
+    if error not in refused:
+        raise error
+    if overflow_report(error):
+        error.response.headers["x-should-retry"] = "false"  # which the SDK obeys, whatever the status is
+        raise error
+    if error.__cause__:
+        raise error
+    return refused[error]
 
 
 def _changed(request: Any, messages: Any, changes: dict[str, Any]) -> Any:

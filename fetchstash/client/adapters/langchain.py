@@ -9,7 +9,6 @@ and so a callback tells whether an overflow came before the first of them, or af
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware
@@ -17,7 +16,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tracers.context import register_configure_hook
 
-from fetchstash.client._recovery import Recovery
+from fetchstash.client._recovery import Attempt, Outcome, Recovery, adrive, drive
 from fetchstash.client._streams import is_output
 
 
@@ -32,13 +31,6 @@ class _Watch(BaseCallbackHandler):
     def on_llm_new_token(self, token: Any, *, chunk: Any = None, **_: Any) -> None:
         """Note a token, or a piece of a tool call or of reasoning."""
         self.output = self.output or bool(token) or is_output(chunk)
-
-
-@dataclass(frozen=True, slots=True)
-class _TooLate:
-    """What a model call raised after output, handed past Recovery, which must not cure it."""
-
-    raised: Exception
 
 
 _watch: ContextVar[_Watch | None] = ContextVar("fetchstash_watch", default=None)
@@ -67,42 +59,32 @@ class RecoveryMiddleware(AgentMiddleware[Any, Any, Any]):
         """Do it for a synchronous run."""
         original = list(request.messages)
 
-        def send(sent: Any) -> Any:
+        def attempt(what: Attempt) -> Outcome:
             with _watched() as watch:
                 try:
-                    return handler(request.override(messages=_messages(sent, original)))
-                except Exception as error:
-                    if not watch.output:
-                        raise
-                    return _TooLate(error)
+                    return Outcome(handler(request.override(messages=_messages(what.messages, original))))
+                except Exception as error:  # noqa: BLE001 - told to the steps, which raise it if it is not to be cured
+                    return Outcome(error=error, committed=watch.output)
 
-        return _answer(self.recovery.call(send, _data(original)))
+        return drive(self.recovery.steps(_data(original)), attempt)
 
     async def awrap_model_call(self, request: Any, handler: Any) -> Any:
         """Do it for an asynchronous run."""
         original = list(request.messages)
 
-        async def send(sent: Any) -> Any:
+        async def attempt(what: Attempt) -> Outcome:
             with _watched() as watch:
                 try:
-                    return await handler(request.override(messages=_messages(sent, original)))
-                except Exception as error:
-                    if not watch.output:
-                        raise
-                    return _TooLate(error)
+                    return Outcome(await handler(request.override(messages=_messages(what.messages, original))))
+                except Exception as error:  # noqa: BLE001 - as in wrap_model_call
+                    return Outcome(error=error, committed=watch.output)
 
-        return _answer(await self.recovery.acall(send, _data(original)))
+        return await adrive(self.recovery.steps(_data(original)), attempt)
 
 
 def recovery_middleware(recovery: Recovery) -> RecoveryMiddleware:
     """Return the middleware. Give a conversation a Recovery of its own."""
     return RecoveryMiddleware(recovery)
-
-
-def _answer(answer: Any) -> Any:
-    if isinstance(answer, _TooLate):
-        raise answer.raised
-    return answer
 
 
 def _data(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
