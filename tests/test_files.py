@@ -29,7 +29,7 @@ def test_a_long_text_comes_as_first_and_last_lines_within_its_tokens(tmp_path: P
     result = read_file(written(tmp_path, "a.txt", text), max_tokens=300)
     assert isinstance(result.content, str)
     shown, first, *_ = result.content.split("\n")
-    assert shown == "[Shown: 28 of 5000 lines, 239 of 44000 tokens.]"
+    assert shown == "[Shown: 29 of 5000 lines, 240 of 44000 tokens.]"
     assert first == "line 0 of a long text"
     assert result.content.endswith("line 4999 of a long text")
     assert "more lines" in result.content

@@ -97,7 +97,12 @@ def _ends(host: Host, arrival: Arrival, bound: int) -> tuple[str, int]:
     # What the cuts through the text left of a line is no line, unless there is no other.
     head, tail = head[:-1] or head, tail[1:]
     width = host.preview.max_line_length if lines > 1 else bound
-    return head_and_tail(head, tail, lines, host.preview.lines, width, lambda text: _prefix(host, text, bound) == len(text))
+
+    def fits(text: str) -> bool:
+        room = len(text) <= host.preview.max_total_output and host.measure(text) <= bound
+        return room and tokens.estimate(text) <= host.preview.max_tokens_per_file
+
+    return head_and_tail(head, tail, lines, host.preview.lines, width, fits)
 
 
 def _prefix(host: Host, text: str, bound: int) -> int:

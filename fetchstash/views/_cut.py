@@ -84,7 +84,7 @@ def head_and_tail(
     """Return first and last lines of ``total`` that fit, with how many are left out between, and how many are shown.
 
     ``head`` and ``tail`` are the lines at hand, ``most`` how many of each may be shown, none longer than ``width``: shorter where
-    not even a few would fit. What room is left goes to the beginning of one line more.
+    not even a few would fit. What room is left goes to the last of the first lines and what follows it.
     """
     whole = min(sum(most), total)
 
@@ -92,31 +92,36 @@ def head_and_tail(
         first = min(split(number, *most)[0], len(head))
         return first, min(number - first, len(tail))
 
-    def joined(number: int, width: int, extra: str = "") -> str:
+    def joined(begin: Sequence[str], last: int, width: int) -> str:
+        left_out = total - sum(text.count("\n") + 1 for text in begin) - last
+        between = [f"… {left_out} more lines …"] if left_out else []
+        return "\n".join([*begin, *between, *(clip(line, width) for line in tail[len(tail) - last :])])
+
+    def lines(number: int, width: int) -> str:
         first, last = chosen(number)
-        left_out = total - first - last - bool(extra)
-        between = [*([extra] if extra else []), *([f"… {left_out} more lines …"] if left_out else [])]
-        begin, end = ([clip(line, width) for line in lines] for lines in (head[:first], tail[len(tail) - last :]))
-        return "\n".join([*begin, *between, *end])
+        return joined([clip(line, width) for line in head[:first]], last, width)
 
-    def width_for(number: int) -> int:
-        return largest(width, lambda width: fits(joined(number, width)))
+    def width_of(number: int) -> int:
+        return largest(width, lambda narrow: fits(lines(number, narrow)))
 
-    for few in _FEW_LINES:
-        number = min(few, whole)
-        fitting = width_for(number)
-        if fitting == width:
-            break
-        if fitting >= _SHORT_LINE or few == 1:
-            return joined(number, fitting), sum(chosen(number))
-    number = largest(whole, lambda number: fits(joined(number, width)))
+    few = (min(number, whole) for number in _FEW_LINES)
+    number = next((number for number in few if width_of(number) >= min(_SHORT_LINE, width)), min(1, whole))
+    narrow = width_of(number)
+    if narrow == width:
+        number = largest(whole, lambda number: fits(lines(number, width)))
     first, last = chosen(number)
-    if number < whole and first < len(head):
-        line = head[first]
-        room = largest(min(len(line), width) - 1, lambda length: fits(joined(number, width, line[:length] + ELLIPSIS)))
-        if room > 0:
-            return joined(number, width, line[:room] + ELLIPSIS), first + last + 1
-    return joined(number, width), first + last
+    begin = [clip(line, narrow) for line in head[: max(first - 1, 0)]]
+    rest = "\n".join(clip(line, width) for line in head[len(begin) : first + whole - number] if first)
+
+    def filled(length: int) -> str:
+        cut = rest[:length]
+        ended = cut.endswith("\n") or rest[length : length + 1] in {"", "\n"}
+        return joined([*begin, cut if ended else cut[:-1] + ELLIPSIS], last, narrow)
+
+    length = largest(len(rest), lambda length: fits(filled(length)))
+    if not length:
+        return lines(number, narrow), first + last
+    return filled(length), len(begin) + 1 + rest.count("\n", 0, length) + last
 
 
 class NumberedLine(Protocol):
