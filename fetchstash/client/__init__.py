@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from fetchstash.client._recovery import Recovery, overflow_report
     from fetchstash.client._report import Change, Report
     from fetchstash.client._rewrite import Target, rewrite
+    from fetchstash.client._sections import EXTRACTION_MARK
 
 __all__ = [
+    "EXTRACTION_MARK",
     "Change",
     "CompactionConfig",
     "CompactionResult",
@@ -59,6 +61,7 @@ _MODULES = {
     "_recovery": ("Recovery", "overflow_report"),
     "_report": ("Change", "Report"),
     "_rewrite": ("Target", "rewrite"),
+    "_sections": ("EXTRACTION_MARK",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -15,13 +15,14 @@ _TODO_TOOL = re.compile(r"(?i)todo|update_plan|task_list")
 _TODO_TEXT = re.compile(r"(?i)\btodos?\b[^\n]{0,60}\n\s*(?:[-*\d]|\[[ x~]\])|<system-reminder>|^\s*[-*] \[[ x]\] ", re.MULTILINE)
 
 
-def critical_messages(found: Sequence[Part], pairing: Pairing, recent: int) -> frozenset[int]:
+def critical_messages(all_parts: Sequence[Part], pairing: Pairing, recent: int) -> frozenset[int]:
     """Return the numbers of the messages that only the critical tier may touch.
 
     These are the last ``recent`` of what users said and of what the assistant said without calling a tool (steering, answers, what
     was completed), the latest of the latter in any case, the last system instruction, the last reminder of what is to do, and the
-    last exchange with a tool that keeps it.
+    last exchange with a tool that keeps it. What the prompt of a background extractor quotes is none of them.
     """
+    found = [part for part in all_parts if not part.background]
     calling = {part.message for part in found if part.kind == "call"}
     texts = [part for part in found if part.kind == "text"]
     said = sorted({part.message for part in texts if part.role == "assistant" and part.message not in calling})
@@ -36,7 +37,9 @@ def critical_messages(found: Sequence[Part], pairing: Pairing, recent: int) -> f
 
 
 def class_of(part: Part, critical: frozenset[int]) -> Class:
-    """Return the class of one part."""
+    """Return the class of one part: what it is worth, or that it only stands in the prompt of a memory extractor."""
+    if part.background:
+        return "background_extraction"
     if part.message in critical:
         return "critical"
     return "tool_trace" if part.kind in {"call", "result"} else "historical_context"

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fetchstash.client._classes import class_of, critical_messages
-from fetchstash.client._events import OnEvent, emit
+from fetchstash.client._events import OnEvent, emit, tell_of_prompt
 from fetchstash.client._formats import Format, Message, Part, Place, parts, replace_values, user_text
 from fetchstash.client._merge import find_run, merge_of, merged_text, message_hash
 from fetchstash.client._pairing import Unit, pair, units
 from fetchstash.client._policy import Merge, Policy, State, content_hash
-from fetchstash.client._protect import untouchable
+from fetchstash.client._protect import background_task, untouchable
 from fetchstash.client._report import Change, Report, Tier
 from fetchstash.client._rewrite import call_names, make_stub, stub_key
 from fetchstash.client._sizes import exact_tokens, total
@@ -120,6 +120,7 @@ class _Work:
     found: list[Part] = field(init=False)
     cut: list[Unit] = field(init=False)
     kept: frozenset[int] = field(init=False)
+    task: frozenset[int] = field(init=False)
     critical: frozenset[int] = field(init=False)
     names: dict[Place, str] = field(init=False)
     count: Callable[[Part], int] = field(init=False)
@@ -143,6 +144,7 @@ class _Work:
         self.names = call_names(pairing)
         self.cut = units(len(self.messages), self.found, pairing)
         self.kept = untouchable(len(self.messages), theirs, self.cut, self.prefix)
+        self.task = background_task(theirs)
         recent = self.policy.preserve_recent_critical_messages
         self.critical = frozenset() if self.critical_open else critical_messages(theirs, pairing, recent)
         self.size = total(self.messages, self.found, self.count)
@@ -274,7 +276,7 @@ class _Work:
         return not self.protected(unit.start, unit.end)
 
     def protected(self, start: int, end: int) -> bool:
-        return not (self.kept | self.critical | self.merged).isdisjoint(range(start, end))
+        return not (self.kept | self.critical | self.merged | self.task).isdisjoint(range(start, end))
 
     def open_critical(self) -> None:
         """Begin again with the original messages, and let go of what is critical too: all but what is always kept."""
@@ -311,6 +313,10 @@ def _told(work: _Work, raw: int, tier: Tier, on_event: OnEvent | None) -> tuple[
     attributes |= {f"skipped.{reason}": times for reason, times in work.skipped.items()}
     attributes |= {f"applied.stage_{stage}": times for stage, times in Counter(change.stage for change in work.new).items()}
     emit(on_event, "compaction", attributes)
+    quoted = [part for part in work.found if part.background]
+    if quoted:
+        now = "\n\n".join(str(work.changes.get(part.place, part.text)) for part in quoted)
+        tell_of_prompt(on_event, now, sum(part.place in work.changes for part in quoted))
     calls, bound = attributes["compactor_calls"], work.policy.churn_warning
     if calls > bound:
         _log.warning(

@@ -1,14 +1,17 @@
-"""Prompts of a background memory extractor: a conversation as text, bounded by the same stages, never by a cut."""
+"""Prompts of a background memory extractor: a conversation as text, bounded by the same stages, never by a cut.
 
-from collections.abc import Sequence
+They begin with the mark of ``_sections.py``, by which ``compact`` and ``rewrite`` know them again in a conversation.
+"""
+
+from collections.abc import Mapping, Sequence
 
 from fetchstash.client._compact import SHORT_ON_TIME_SECONDS, compact
-from fetchstash.client._events import OnEvent, emit
-from fetchstash.client._formats import Format, Message, Part, as_json, parts
+from fetchstash.client._events import OnEvent, emit, tell_of_prompt
+from fetchstash.client._formats import Format, Message, Part, Place, as_json, parts
 from fetchstash.client._policy import Policy, State
 from fetchstash.client._report import Report
+from fetchstash.client._sections import EXTRACTION_MARK
 from fetchstash.client._shapes import is_object
-from fetchstash.client._sizes import sample_text
 from fetchstash.client._stubs import LONG_VALUE_CHARS, arguments_stub
 
 
@@ -35,23 +38,20 @@ def extractor_prompt(
     found = parts(compacted, format)
     documents = [part for part in found if part.kind == "call" and _holds_a_document(part)]
     stubs = {part.place: as_json(arguments_stub(part, policy.offload)) for part in documents}
-    shown = [part for part in found if part.kind in {"text", "call", "result"} and part.text]
-    said = [f"{_heading(part)}\n{stubs.get(part.place, part.text)}" for part in shown]
-    prompt = "\n\n".join(said)
-    figures = {
-        "extractor_prompt_chars": len(prompt),
-        "extractor_prompt_est_tokens": sample_text(prompt),
-        "extractor_compacted_fields": len(documents) + report.reused + len(report.changes),
-    }
-    emit(on_event, "extractor.prompt", figures)
+    prompt = f"{EXTRACTION_MARK}\n\n{transcript(found, stubs)}"
+    tell_of_prompt(on_event, prompt, len(documents) + report.reused + len(report.changes))
     return prompt, report
+
+
+def transcript(found: Sequence[Part], instead: Mapping[Place, str] | None = None) -> str:
+    """Return the texts, calls and results of a conversation as sections, each under its heading; ``instead`` has other texts."""
+    shown = [part for part in found if part.kind in {"text", "call", "result"} and part.text]
+    return "\n\n".join(f"{_heading(part)}\n{(instead or {}).get(part.place, part.text)}" for part in shown)
+
+
+def _heading(part: Part) -> str:
+    return f"[{part.role} calls {part.name.replace(']', ' ')[:100]}]" if part.kind == "call" else f"[{part.role}]"
 
 
 def _holds_a_document(part: Part) -> bool:
     return len(part.text) > LONG_VALUE_CHARS and (isinstance(part.value, str) or is_object(part.value))
-
-
-def _heading(part: Part) -> str:
-    if part.kind == "call":
-        return f"[{part.role} calls {part.name}]"
-    return f"[{part.role}]"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from fetchstash.client._sections import is_extraction, sections
 from fetchstash.client._shapes import a_string, an_object, is_object, objects
 
 Format = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
@@ -16,14 +17,15 @@ Kind = Literal["text", "call", "result", "reasoning", "opaque"]
 Role = Literal["system", "user", "assistant", "tool"]
 Message = Any
 Place = tuple[int, tuple[str | int, ...]]
-"""The number of a message, and the keys and indexes that lead to a value inside it."""
+"""The number of a message, and the keys and indexes that lead to a value inside it; an index into a text is that of a section."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """One piece of a message. ``value`` stands at ``place``: a text, a call's arguments, a result's content.
 
-    ``call_id`` is "" where the format gave none (Gemini does not have to).
+    ``call_id`` is "" where the format gave none (Gemini does not have to). ``background``: it is only quoted, in the prompt of a
+    memory extractor, so that a call of this kind has no result to be paired with.
     """
 
     place: Place
@@ -32,6 +34,7 @@ class Part:
     value: Any
     call_id: str = ""
     name: str = ""
+    background: bool = False
 
     @property
     def message(self) -> int:
@@ -50,15 +53,16 @@ def as_json(value: Any) -> str:
 
 
 def parts(messages: Sequence[Message], format: Format) -> list[Part]:
-    """Return all parts of ``messages`` in order. A message of no known shape is one opaque part.
+    """Return all parts of ``messages`` in order. A message of no known shape is one opaque part, and an extractor's prompt several.
 
     Raises KeyError for an unknown format.
     """
     read = _READERS[format]
     return [
-        part
+        piece
         for number, message in enumerate(messages)
         for part in (read(number, message) if is_object(message) else [Part((number, ()), "opaque", "user", message)])
+        for piece in _pieces(part)
     ]
 
 
@@ -84,9 +88,26 @@ def user_text(text: str, format: Format) -> Message:
     return {"role": "user", "content": text}
 
 
+def _pieces(part: Part) -> Iterator[Part]:
+    """Yield a part itself, or what the prompt of an extractor is made of: its task, which is left alone, and what it quotes."""
+    if part.kind != "text" or part.role != "user" or not is_extraction(part.text):
+        yield part
+        return
+    number, path = part.place
+    quoted = list(sections(part.text))
+    task = part.text[: quoted[0].start] if quoted else part.text
+    yield Part(part.place, "opaque", part.role, task, background=True)
+    for index, one in enumerate(quoted):
+        value = part.text[one.start : one.end]
+        yield Part((number, (*path, index)), one.kind, one.role, value, name=one.name, background=True)
+
+
 def _replaced(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
     if not path:
         return new
+    if isinstance(value, str):
+        one = list(sections(value))[int(path[0])]
+        return value[: one.start] + str(new) + value[one.end :]
     copy: Any = value.copy()  # a dict or a list, for a place was read from this very value
     copy[path[0]] = _replaced(value[path[0]], path[1:], new)
     return copy

@@ -7,10 +7,11 @@ from inspect import isawaitable
 from typing import Any
 
 from fetchstash.client._compact import compact
+from fetchstash.client._extraction import transcript
 from fetchstash.client._formats import Format, Message, parts, user_text
 from fetchstash.client._pairing import pair, units
 from fetchstash.client._policy import Policy, State
-from fetchstash.client._protect import untouchable
+from fetchstash.client._protect import background_task, untouchable
 from fetchstash.client._sizes import exact_tokens, total
 
 Summarizer = Callable[[str], "str | Awaitable[str]"]
@@ -98,7 +99,7 @@ class HistoryCompactor:
         assert self.summarizer is not None
         found = parts(messages, self.format)
         cut = units(len(messages), found, pair(found))
-        kept = untouchable(len(messages), found, cut)
+        kept = untouchable(len(messages), found, cut) | background_task(found)
         old = [unit for unit in cut if kept.isdisjoint(range(unit.start, unit.end))]
         if not old:
             return list(messages), None
@@ -117,5 +118,4 @@ class HistoryCompactor:
     def _handed(self, messages: list[Message]) -> str:
         """Return what the summariser gets: within its bound, by stubs and not by a cut."""
         bounded = compact(messages, self.format, self._config.summarizer_max_tokens, State(), policy=self.policy)[0]
-        found = [part for part in parts(bounded, self.format) if part.kind in {"text", "call", "result"} and part.text]
-        return "\n\n".join(f"[{part.role}{f' calls {part.name}' if part.kind == 'call' else ''}]\n{part.text}" for part in found)
+        return transcript(parts(bounded, self.format))

@@ -26,8 +26,9 @@ def merge_of(messages: Sequence[Message], found: Sequence[Part], offload: Offloa
 
 def merged_text(count: int, found: Sequence[Part], ref: str) -> str:
     """Return what stands for ``count`` messages, whose parts are ``found`` and which are kept as ``ref`` ("": they are not)."""
-    tools = Counter(part.name or "a tool" for part in found if part.kind == "call")
-    users = [first_sentence(part.text) for part in found if part.kind == "text" and part.role == "user"]
+    said = [part for part in found if not part.background]
+    tools = Counter(part.name or "a tool" for part in said if part.kind == "call")
+    users = [first_sentence(part.text) for part in said if part.kind == "text" and part.role == "user"]
     lines = [f"(Earlier part of this conversation: {count} messages{f', kept as {ref}' if ref else ''}."]
     if tools:
         lines.append("Tools were called: " + ", ".join(f"{name} {times}x" for name, times in tools.most_common(QUOTED)) + ".")

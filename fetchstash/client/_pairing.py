@@ -47,6 +47,8 @@ def pair(found: Sequence[Part]) -> Pairing:
     lone_calls: list[Part] = []
     lone_results: list[Part] = []
     for part in found:
+        if part.background:
+            continue
         queue = waiting[part.call_id or f"name:{part.name}"]
         if part.kind == "call":
             if queue and queue[0].message != part.message:
