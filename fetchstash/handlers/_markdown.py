@@ -15,6 +15,8 @@ _MARK = re.compile(
     r"|^(?P<setext>[^\s#>`~|*+-][^\n]*)\n {0,3}(?P<line>=+|-+)[ \t]*$",
     re.MULTILINE,
 )
+_FENCE = re.compile(r"`{3,}|~{3,}")
+_LONG_FENCE = 16
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*\n")
 _FRONT_TITLE = re.compile(r"^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$", re.MULTILINE)
 _FRONT_REACH = 16_384
@@ -75,6 +77,15 @@ def find_headings(text: str, fence: str = "", start: int = 0) -> tuple[list[Head
             )
             headings.append(Heading(title, level, "lines", line))
     return headings, fence
+
+
+def fence_for(text: str) -> str:
+    """Return a fence that nothing within ``text`` closes (CommonMark 0.31, section 4.5): of tildes where backticks would be many."""
+    longest = {"`": 2, "~": 2}
+    for run in _FENCE.finditer(text):
+        longest[run[0][0]] = max(longest[run[0][0]], len(run[0]))
+    mark = "~" if longest["`"] > max(longest["~"], _LONG_FENCE) else "`"
+    return mark * (longest[mark] + 1)
 
 
 def _without_closing(title: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Part
 from fetchstash.handlers._expat import XmlReader, walk
-from fetchstash.handlers._markdown import find_headings
+from fetchstash.handlers._markdown import fence_for, find_headings
 from fetchstash.ranges import Heading
 
 _PART_CHARS = 64 * 1024
@@ -67,10 +67,8 @@ class Prose:
                 self._add("|" + " --- |" * width)
 
     def code(self, text: str, language: str = "") -> None:
-        """Add a code block, verbatim, in a fence that is longer than any within it (CommonMark 0.31, section 4.5)."""
-        fence = "```"
-        while fence in text:
-            fence += "`"
+        """Add a code block, verbatim."""
+        fence = fence_for(text)
         self._gap()
         for line in (fence + language, *text.rstrip("\n").split("\n"), fence):
             self._add(line)

@@ -8,6 +8,7 @@ import pytest
 from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers import Extracted, ExtractLimits, Hints
 from fetchstash.handlers._html import HtmlHandler
+from tests.handlers.hostile.pages import pages
 
 PROSE = "The reservoir fills slowly in spring, and the wardens open the lower gate when the mark is reached. " * 3
 HEAD = """<html lang="en-GB"><head><title>Gate works</title><link rel="canonical" href="https://example.org/gate">
@@ -79,30 +80,15 @@ def test_links_are_absolute_by_the_address_of_the_page(tmp_path: Path) -> None:
     assert found.text == "- [B](https://example.net/b)\n- [C](https://example.net/docs/c)\n"
 
 
-# A share of each; the full sizes run from bench.
-HOSTILE = {
-    "deep divisions": "<div>" * 20_000 + "gate",
-    "deep formatting": "<b>" * 20_000 + "gate",
-    "deep tables": "<div><table><td></div>" * 5_000 + "gate",
-    "formatting that copies itself": "".join(f"<font size={n}>" for n in range(1_000)) + "<p>gate" * 10_000,
-    "attributes of one tag": f"<p {' '.join(f'a{n}=1' for n in range(20_000))}>gate</p>",
-    "options of one select": f"<select>{'<option>x' * 50_000}</select><p>gate",
-    "cells over a thousand columns": f"<table><tr>{'<td colspan=1000 rowspan=1000>gate</td>' * 1_000}</tr><tr><td>x<td>y</table>",
-    "tags that never end": "gate" + "<a " * 200_000,
-    "comments that never end": "gate" + "<!--" * 200_000,
-    "scripts that never end": "gate" + "<script>" * 50_000,
-    "lists in lists": "<ul><li>gate" * 3_000,
-    "quotations in quotations": "<blockquote>gate" * 3_000,
-    "links of a long base": f"<base href='https://e.org/{'x' * 8_000}/'>" + "<p><a href=y>gate</a>" * 2_000,
-    "rules of a style sheet": f"<style>{''.join(f'.a.b{n}{{display:none}}' for n in range(5_000))}</style>"
-    + "<p class=a>gate</p>" * 500,
-}
+# A share of each; scripts/torture runs the full sizes through a server.
+HOSTILE = pages(2**16)
 
 
-@pytest.mark.parametrize("html", HOSTILE.values(), ids=HOSTILE.keys())
-def test_a_hostile_page_ends_in_bounded_text(tmp_path: Path, html: str) -> None:
+@pytest.mark.parametrize("page", HOSTILE)
+def test_a_hostile_page_ends_in_bounded_text(tmp_path: Path, page: str) -> None:
+    html = HOSTILE[page].decode()
     start = time.process_time()
     _, text = extract(tmp_path, html)
-    assert time.process_time() - start < 10  # a runaway, not a figure: those are in bench
+    assert time.process_time() - start < 10  # a runaway, not a figure: scripts/torture has those
     assert "gate" in text
     assert len(text) <= 2 * len(html)

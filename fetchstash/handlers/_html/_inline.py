@@ -5,6 +5,7 @@ from urllib.parse import urljoin
 
 from fetchstash.handlers._html._names import names
 from fetchstash.handlers._html._tree import BLOCKS, Element, Node
+from fetchstash.handlers._markdown import fence_for
 
 _CODE = frozenset(("code", "tt", "kbd", "samp"))
 _STRONG = frozenset(("strong", "b"))
@@ -157,9 +158,7 @@ def code_block(pre: Element) -> str:
     lines: list[str] = []
     _write_verbatim(pre, lines)
     text = "".join(lines).replace("\r\n", "\n").replace("\r", "\n").replace("\xa0", " ").strip("\n").rstrip()
-    fence = "```"
-    while fence in text:
-        fence += "`"
+    fence = fence_for(text)
     return f"{fence}{language(pre)}\n{text}\n{fence}"
 
 
