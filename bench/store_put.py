@@ -1,9 +1,14 @@
-"""A durable put against a bare write and fsync of the same bytes; then writers and readers that share a folder.
+"""A durable put against what a plain program does with the same bytes; then writers and readers that share a folder.
 
 python bench/store_put.py [--repeat 40] [--seconds 12] [--writers 4] [--readers 2] [--at FOLDER]
+
+All of it writes the same two files, raw and text. bare: each is written and fsynced. plain: each is also renamed, and its folder
+fsynced, which is what it takes to survive a crash under a name. put: by way of the spool, and in the catalogue.
 """
 
 import argparse
+import itertools
+import json
 import os
 import subprocess
 import sys
@@ -16,6 +21,7 @@ import anyio
 from fetchstash.ranges import Ranges
 from fetchstash.store import Facts, LocalStore, StoreLimits, open_store
 
+WARM_UP = 150  # puts until the catalogue's log has its size
 SIZES = {"10 KB": 10_000, "100 KB": 100_000, "1 MB": 1_000_000, "10 MB": 10_000_000}
 
 
@@ -32,6 +38,22 @@ def write(path: Path, data: bytes, *, sync: bool) -> None:
             os.fsync(file.fileno())
 
 
+def bare(folder: Path, name: str, raw: bytes, text: bytes) -> None:
+    """Write both files and fsync them."""
+    for kind, data in (("raw", raw), ("text", text)):
+        write(folder / f"{name}.{kind}", data, sync=True)
+
+
+def plain(folder: Path, name: str, raw: bytes, text: bytes) -> None:
+    """Write both files, fsync them, rename them, and fsync the folders that they are in."""
+    for kind, data in (("raw", raw), ("text", text)):
+        write(folder / f"{name}.tmp", data, sync=True)
+        (folder / f"{name}.tmp").rename(folder / kind / name)
+        descriptor = os.open(folder / kind, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+
+
 async def put(store: LocalStore, raw: bytes, text: bytes) -> str:
     """Put one artifact by way of the spool, and return its reference."""
     name = os.urandom(8).hex()
@@ -41,36 +63,60 @@ async def put(store: LocalStore, raw: bytes, text: bytes) -> str:
     return (await store.put(raw_path, text_path, Facts(), Ranges())).artifact_ref
 
 
-async def against_bare(folder: Path, repeat: int) -> None:
+async def against_plain(folder: Path, repeat: int) -> None:
     store = await open_store(StoreLimits(folder / "store", max_total_bytes=2**40, max_artifacts=10**6))
-    print(f"{'raw and text':14}{'put p50':>10}{'bare p50':>10}{'ratio':>8}   (ms; bare: both files written and fsynced)")
+    for kind in ("raw", "text"):
+        (folder / kind).mkdir()
+    for n in range(WARM_UP):
+        await put(store, b"%d" % n, b"%d" % n)
+    print("p50 in ms        put     bare   ratio    plain   ratio")
     for name, size in SIZES.items():
-        own: list[float] = []
-        bare: list[float] = []
+        taken: dict[str, list[float]] = {"put": [], "bare": [], "plain": []}
         for n in range(max(repeat * 10**6 // max(size, 10**6), 5)):
             raw = os.urandom(16) * (size // 32)
             text = b"%d " % n + b"some words of text\n" * (size // 38)
             began = time.perf_counter()
-            for kind, data in (("raw", raw), ("text", text)):
-                write(folder / f"bare-{kind}-{n}", data, sync=True)
-            bare.append(time.perf_counter() - began)
+            bare(folder, f"{n}", raw, text)
+            taken["bare"].append(time.perf_counter() - began)
             began = time.perf_counter()
             await put(store, raw, text)
-            own.append(time.perf_counter() - began)
-        ours, theirs = percentile(own, 0.5), percentile(bare, 0.5)
-        print(f"{name:14}{ours:>10.2f}{theirs:>10.2f}{ours / theirs:>8.2f}")
+            taken["put"].append(time.perf_counter() - began)
+            began = time.perf_counter()
+            plain(folder, f"{n}", raw, text)
+            taken["plain"].append(time.perf_counter() - began)
+        p50 = {what: percentile(seconds, 0.5) for what, seconds in taken.items()}
+        ratios = [f"{p50[what]:9.2f}{p50['put'] / p50[what]:8.2f}" for what in ("bare", "plain")]
+        print(f"{name:12}{p50['put']:8.2f}{''.join(ratios)}")
     await store.aclose()
 
 
+class Queue:
+    """Tells how long the threads of this process have waited for a processor (Linux: schedstat)."""
+
+    def __init__(self) -> None:
+        self._files = [os.open(path, os.O_RDONLY) for path in Path("/proc/self/task").glob("*/schedstat")]
+
+    def waited(self) -> float:
+        """Return seconds, of all threads together."""
+        return sum(int(os.pread(file, 100, 0).split()[1]) for file in self._files) / 1e9
+
+
 async def work(role: str, folder: Path, seconds: float) -> None:
-    """Write or read for a while in a process of its own; print each call's seconds."""
+    """Write or read for a while in a process of its own; print the seconds of each call, and those waited for a processor."""
     store = await open_store(StoreLimits(folder, max_artifacts=2000))
+    name = os.urandom(8).hex()
+    queue = None
     end = time.monotonic() + seconds
-    taken: list[float] = []
-    while time.monotonic() < end:
+    taken: list[tuple[float, float]] = []
+    for n in itertools.count():
+        if time.monotonic() > end:
+            break
+        waited = queue.waited() if queue else 0.0
         began = time.perf_counter()
-        if role == "writer":
+        if role == "put":
             await put(store, os.urandom(20_000), os.urandom(5_000).hex().encode() + b"\n")
+        elif role == "bare":
+            bare(store.spool, f"{name}-{n % 1000}", os.urandom(20_000), os.urandom(5_000).hex().encode() + b"\n")
         else:
             found = await store.list(limit=1)
             if not found.total:
@@ -78,26 +124,28 @@ async def work(role: str, folder: Path, seconds: float) -> None:
             reader = await store.open_text(found.facts[0].artifact_ref)
             assert len(await reader.read_chars(0, 10_001)) == 10_001
             await reader.aclose()
-        taken.append(time.perf_counter() - began)
+        took = time.perf_counter() - began
+        queue = queue or Queue()  # now that all threads are there
+        taken.append((took, queue.waited() - waited if waited else 0.0))
     await store.aclose()
-    print(" ".join(f"{one:.6f}" for one in taken))
+    json.dump(taken, sys.stdout)
 
 
-def together(folder: Path, args: argparse.Namespace) -> None:
-    roles = ["writer"] * args.writers + ["reader"] * args.readers
+def together(folder: Path, args: argparse.Namespace, role: str) -> None:
+    """Let processes write and read side by side; print what each call took, and what it took without waiting for a processor."""
+    roles = [role] * args.writers + ["read"] * args.readers
     command = [sys.executable, "-P", __file__, "--folder", str(folder), "--seconds", str(args.seconds), "--role"]
     running = [(role, subprocess.Popen([*command, role], stdout=subprocess.PIPE, text=True)) for role in roles]
-    taken: dict[str, list[float]] = {"writer": [], "reader": []}
+    taken: dict[str, list[tuple[float, float]]] = {role: [], "read": []}
     errors = 0
-    for role, process in running:
+    for what, process in running:
         output, _ = process.communicate()
         errors += process.returncode != 0
-        taken[role] += [float(one) for one in output.split()]
-    print(f"\n{args.writers} writers, {args.readers} readers, {args.seconds:g} s: {errors} processes with an error")
-    print("reader: list, open, 10,001 characters, close; writer: spool and put 20 KB + 10 KB")
-    for role, seconds in taken.items():
-        p50, p99 = percentile(seconds, 0.5), percentile(seconds, 0.99)
-        print(f"{role}: {len(seconds)} calls, p50 {p50:.2f} ms, p99 {p99:.2f} ms ({p99 / p50:.1f} x)")
+        taken[what] += json.loads(output or "[]")
+    for what, calls in taken.items():
+        p50, p99 = (percentile([took for took, _ in calls], share) for share in (0.5, 0.99))
+        own = percentile([took - waited for took, waited in calls], 0.99)
+        print(f"{what:6}{len(calls):8}{p50:9.2f}{p99:9.2f}{p99 / p50:8.1f} x{own:12.2f}{errors:8}")
 
 
 def main() -> None:
@@ -107,15 +155,20 @@ def main() -> None:
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--readers", type=int, default=2)
     parser.add_argument("--at", type=Path, help="a folder on the disk to measure (default: the system's temporary one)")
-    parser.add_argument("--role", choices=["writer", "reader"], help=argparse.SUPPRESS)
+    parser.add_argument("--role", choices=["put", "bare", "read"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.role:
         anyio.run(work, args.role, args.folder, args.seconds)
         return
+    print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors")
     with tempfile.TemporaryDirectory(dir=args.at) as folder:
-        anyio.run(against_bare, Path(folder), args.repeat)
-        together(Path(folder) / "shared", args)
+        anyio.run(against_plain, Path(folder), args.repeat)
+        print(f"\n{args.writers} processes that write 20 KB and 10 KB beside {args.readers} readers, {args.seconds:g} s")
+        print("read: list, open, 10,001 characters, close. on cpu: without the time that the call waited for a processor")
+        print("         calls  p50 (ms)      p99              p99 on cpu  errors")
+        together(Path(folder) / "shared", args, "put")
+        together(Path(folder) / "shared", args, "bare")
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ class Blobs:
 
     def _is_spooled(self, path: Path) -> bool:
         """Return whether a file is in the spool, wherever its path leads through."""
-        return path.parent.resolve().is_relative_to(self.spool)
+        return path.parent == self.spool or path.parent.resolve().is_relative_to(self.spool)
 
     def inspect(self, kind: Kind, sha256: str) -> Blob:
         """Measure the file that has this name; a sound blob has it for its hash. Raises BadArgument for a text that is no UTF-8."""

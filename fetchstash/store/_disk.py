@@ -24,7 +24,8 @@ def private_folder(folder: Path) -> None:
 
     Raises StoreError for a folder of somebody else's and for what is no folder.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700, parents=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
         raise StoreError(f"{folder} is not a folder.", "Move it away, or set store.folder to another place.")

@@ -43,7 +43,11 @@ INDEX_BYTES = 8 * 2**20
 
 KEPT_INDICES = 16
 
-_OWN_NAMES = {"catalog.db", "in-use", "lock", "raw", "reserve", "search-lock", "search.db", "spool", "text"}
+_OWN_NAMES = (
+    "raw", "text", "spool", "search.db", "search-lock", "reserve",
+    "catalog.db", "catalog.db-journal", "catalog.db-shm", "catalog.db-wal", "lock", "in-use",
+)  # fmt: skip
+"""In the order in which they may be removed: whoever looks meanwhile sees no blobs without a catalogue."""
 _OWN_FACTS = (
     "artifact_ref", "path", "size_bytes", "sha256", "created_at", "expires_at", "pinned",
     "extracted_chars", "text_bytes", "text_lines",
@@ -342,24 +346,23 @@ class StoreFolder:
 
     def _remove_folder(self) -> None:
         """Remove the store, and the folder if nothing else is in it."""
-        for name in _OWN_NAMES - {"in-use"}:
-            path = self._folder / name
+        for path in (self._folder / name for name in _OWN_NAMES):
             if path.is_dir():
                 shutil.rmtree(path)
             else:
-                path.unlink(missing_ok=True)
-        (self._folder / "in-use").unlink()  # last: whoever waits for it sees that it is gone, and begins anew
+                path.unlink(missing_ok=True)  # at last the one that others wait for: they see that it is gone, and begin anew
         with contextlib.suppress(OSError):
             self._folder.rmdir()
 
 
 def refuse_foreign(folder: Path) -> None:
     """Raise StoreError for a folder that holds something and is no store: gc would take it for strays."""
-    if not folder.is_dir() or (folder / "catalog.db").exists():
+    try:
+        foreign = [path.name for path in folder.iterdir() if path.name not in _OWN_NAMES]
+    except FileNotFoundError:
         return
-    foreign = [path.name for path in folder.iterdir() if path.name not in _OWN_NAMES]
     foreign += [f"{kind}/{path.name}" for kind in KINDS for path in (folder / kind).glob("*")]
-    if foreign:
+    if foreign and not (folder / "catalog.db").exists():  # asked for last, as another process may be making it
         raise StoreError(
             f"{folder} is no store and not empty: it holds {foreign[0]}.",
             "Set store.folder to a folder of its own; if this was a store, `fetchstash doctor --repair` makes it one again.",
