@@ -24,6 +24,7 @@ from fetchstash.store._reader import in_thread
 # Locks and shared memory, which SQLite's WAL needs (https://sqlite.org/wal.html), work on none of these.
 NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.rclone", "fuse.glusterfs"}
 WAL_RESET_BUG = ((3, 7, 0), (3, 51, 2))
+_REMOVES = "Fetch its document again; repair removes the artifact."
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +180,11 @@ class _Store:
 
     def _artifacts(self) -> Iterator[Ailment]:
         with self._catalog.reading() as db:
+            damaged = rows.damaged(db)
+        for ref in damaged:
+            what = f"The catalogue's record of the artifact {ref} is damaged."
+            yield Ailment(Finding("fault", what, _REMOVES, ref), partial(self._forget, ref))
+        with self._catalog.reading() as db:
             named = rows.known(db)
         for (kind, sha256), ref in named.items():
             problem = self._problem(kind, sha256)
@@ -188,22 +194,21 @@ class _Store:
     def _problem(self, kind: Kind, sha256: str) -> str | None:
         """Return what is wrong with a blob that an artifact names, if anything is."""
         try:
-            sound = self._blobs.inspect(kind, sha256).sha256 == sha256
+            found = self._blobs.inspect(kind, sha256)
         except FileNotFoundError:
             return "is missing"
         except BadArgument:
-            sound = False
-        if not sound:
+            return "was altered after it was stored"
+        if found.sha256 != sha256:
             return "was altered after it was stored"
         with self._catalog.reading() as db:
-            return None if rows.is_recorded(db, kind, sha256) else "has no record"
+            return None if rows.is_recorded(db, found) else "has no record that is right"
 
     def _ailment(self, kind: Kind, sha256: str, ref: str, problem: str) -> Ailment:
         what = f"The file {kind}/{sha256} of the artifact {ref} {problem}."
-        if problem == "has no record":
+        if problem == "has no record that is right":
             return Ailment(Finding("fault", what, "Repair measures it anew.", ref), partial(self._record, kind, sha256))
-        next_step = "Fetch its document again; repair removes the artifact."
-        return Ailment(Finding("fault", what, next_step, ref), partial(self._remove, kind, sha256))
+        return Ailment(Finding("fault", what, _REMOVES, ref), partial(self._remove, kind, sha256))
 
     def _record(self, kind: Kind, sha256: str) -> None:
         found: Blob = self._blobs.inspect(kind, sha256)
@@ -213,12 +218,18 @@ class _Store:
     def _remove(self, kind: Kind, sha256: str) -> None:
         """Remove every artifact that names a lost blob, unless a put has brought the bytes back."""
         with self._catalog.locked() as db:
-            if self._problem(kind, sha256) is None:
-                return
-            with transaction(db):
-                unshared = [blob for ref in rows.naming(db, kind, sha256) for blob in rows.forget(db, ref, expired=True)]
-            for other_kind, other in unshared:
-                self._blobs.remove(other_kind, other)
+            if self._problem(kind, sha256) is not None:
+                self._forget_all(db, rows.naming(db, kind, sha256))
+
+    def _forget(self, ref: str) -> None:
+        with self._catalog.locked() as db:
+            self._forget_all(db, [ref])
+
+    def _forget_all(self, db: sqlite3.Connection, refs: list[str]) -> None:
+        with transaction(db):
+            unshared = [blob for ref in refs for blob in rows.forget(db, ref, expired=True)]
+        for kind, sha256 in unshared:
+            self._blobs.remove(kind, sha256)
 
     def _strays(self) -> Iterator[Ailment]:
         with self._catalog.locked() as db:

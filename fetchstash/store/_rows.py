@@ -4,10 +4,10 @@ import hmac
 import json
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from fetchstash.errors import ExpiredRef, StoreError, UnknownRef
 from fetchstash.hygiene import clean_line
@@ -17,6 +17,8 @@ from fetchstash.store._contract import REF_PREFIX, Facts, StoreLimits
 from fetchstash.store._retention import Candidate
 from fetchstash.store._stride import StrideIndex
 from fetchstash.views import clip
+
+T = TypeVar("T")
 
 MAX_EXPIRED = 100_000
 """So many references of removed artifacts are remembered, so that "expired" can be told apart from "unknown"."""
@@ -39,9 +41,9 @@ class Row:
     data: str
 
     def facts(self) -> Facts:
-        """Return the facts; only the path is missing."""
+        """Return the facts; only the path is missing. Raises StoreError where they are damaged."""
         return replace(
-            Facts.from_json(json.loads(self.data)),
+            _read(self.data, Facts.from_json, self.ref),
             artifact_ref=self.ref,
             pinned=bool(self.pinned),
             created_at=datetime.fromtimestamp(self.created_at, UTC),
@@ -107,11 +109,12 @@ def insert(db: sqlite3.Connection, run: str, facts: Facts, ranges: Ranges, url: 
 
 def insert_blob(db: sqlite3.Connection, blob: Blob) -> None:
     """Record a blob, in place of an earlier record of it."""
-    index = blob.index
-    strides = (index.chars, index.lines, index.pack()) if index else (None, None, None)
-    db.execute(
-        "INSERT OR REPLACE INTO blob VALUES (?, ?, ?, ?, ?, ?, ?)", (blob.kind, blob.sha256, blob.size, blob.modified_ns, *strides)
-    )
+    row = (blob.kind, blob.sha256, blob.size, blob.modified_ns, *_strides(blob))
+    db.execute("INSERT OR REPLACE INTO blob VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def _strides(blob: Blob) -> tuple[int, int, bytes] | tuple[None, None, None]:
+    return (blob.index.chars, blob.index.lines, blob.index.pack()) if blob.index else (None, None, None)
 
 
 def blob(db: sqlite3.Connection, kind: Kind, sha256: str) -> Blob:
@@ -123,21 +126,26 @@ def blob(db: sqlite3.Connection, kind: Kind, sha256: str) -> Blob:
 
 
 def index(db: sqlite3.Connection, sha256: str) -> StrideIndex:
-    """Return the index of a text whose blob has a record."""
-    return StrideIndex.unpack(
-        *db.execute("SELECT size, chars, lines, strides FROM blob WHERE kind = 'text' AND sha256 = ?", (sha256,)).fetchone()
-    )
+    """Return the index of a text whose blob has a record. Raises StoreError where it is damaged."""
+    found = db.execute("SELECT size, chars, lines, strides FROM blob WHERE kind = 'text' AND sha256 = ?", (sha256,)).fetchone()
+    try:
+        return StrideIndex.unpack(*found)
+    except (TypeError, ValueError) as error:
+        raise StoreError("The catalogue's record of a text is damaged.", "Run `fetchstash doctor --repair`.") from error
 
 
-def is_recorded(db: sqlite3.Connection, kind: Kind, sha256: str) -> bool:
-    """Return whether a blob has its record."""
-    return db.execute("SELECT 1 FROM blob WHERE kind = ? AND sha256 = ?", (kind, sha256)).fetchone() is not None
+def is_recorded(db: sqlite3.Connection, blob: Blob) -> bool:
+    """Return whether a blob's record says what was measured just now; the file's time may be another."""
+    found = db.execute(
+        "SELECT size, chars, lines, strides FROM blob WHERE kind = ? AND sha256 = ?", (blob.kind, blob.sha256)
+    ).fetchone()
+    return found == (blob.size, *_strides(blob))
 
 
 def ranges(db: sqlite3.Connection, row: Row) -> Ranges:
-    """Return the recorded ranges of an artifact."""
+    """Return the recorded ranges of an artifact. Raises StoreError where they are damaged."""
     (data,) = db.execute("SELECT ranges FROM artifact WHERE id = ?", (row.id,)).fetchone()
-    return Ranges.from_json(json.loads(data))
+    return _read(data, Ranges.from_json, row.ref)
 
 
 def use(db: sqlite3.Connection, ref: str) -> None:
@@ -221,6 +229,18 @@ def known(db: sqlite3.Connection) -> dict[tuple[Kind, str], str]:
     return {(kind, sha256): ref for kind, sha256, ref in rows}
 
 
+def damaged(db: sqlite3.Connection) -> list[str]:
+    """Return the references of the artifacts whose facts or ranges cannot be read."""
+    found: list[str] = []
+    for row in (Row(*values) for values in db.execute(_SELECT)):
+        try:
+            row.facts()
+            ranges(db, row)
+        except StoreError:
+            found.append(row.ref)
+    return found
+
+
 def naming(db: sqlite3.Connection, kind: Kind, sha256: str) -> list[str]:
     """Return the references of the artifacts that name a blob."""
     statement = "SELECT ref FROM artifact WHERE raw = ?" if kind == "raw" else "SELECT ref FROM artifact WHERE text = ?"
@@ -235,3 +255,13 @@ def url_hash(db: sqlite3.Connection, url: str) -> bytes:
 
 def _dump(data: dict[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False).encode("utf-8", "ignore").decode("utf-8")  # a lone surrogate goes no further
+
+
+def _read(data: str, read: Callable[[dict[str, Any]], T], ref: str) -> T:
+    try:
+        return read(json.loads(data))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StoreError(
+            f"The catalogue's record of the artifact {ref} is damaged.",
+            "Fetch its document again; `fetchstash doctor --repair` removes the artifact.",
+        ) from error

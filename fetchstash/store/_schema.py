@@ -30,7 +30,14 @@ def _first(db: sqlite3.Connection) -> None:
     db.execute("CREATE TABLE expired (id INTEGER PRIMARY KEY AUTOINCREMENT, ref TEXT NOT NULL UNIQUE)")
 
 
-STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first,)
+def _second(db: sqlite3.Connection) -> None:
+    # A preview was no more than a text; now it says how much it shows (ranges.Glimpse).
+    db.execute("""
+        UPDATE artifact SET ranges = json_set(ranges, '$.preview', json_object('text', json_extract(ranges, '$.preview')))
+        WHERE json_type(ranges, '$.preview') = 'text'""")
+
+
+STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first, _second)
 
 
 def version(db: sqlite3.Connection) -> int:

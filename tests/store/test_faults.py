@@ -1,6 +1,7 @@
 """Whatever the disk, the clock or somebody else does to the store: one clear error, and nothing else is lost."""
 
 import errno
+import json
 import os
 import shutil
 import sqlite3
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from fetchstash.errors import Busy, StoreError
+from fetchstash.ranges import Glimpse, Ranges
 from fetchstash.store import Facts, LocalStore, StoreLimits, _catalog, _disk, _schema, _steps, open_store
 
 Put = Callable[..., Awaitable[Facts]]
@@ -246,6 +248,21 @@ async def test_a_store_of_an_older_version_is_migrated_with_all_it_holds(
     db.close()
     assert "later" in tables
     assert "half" not in tables
+
+
+async def test_a_preview_of_the_first_version_is_read(limits: StoreLimits, put: Put) -> None:
+    store = await open_store(limits)
+    facts = await put(store, b"text", ranges=Ranges(pages=(0, 2)))
+    await store.aclose()
+    with sqlite3.connect(limits.folder / "catalog.db") as db:
+        db.execute("UPDATE artifact SET ranges = ?", (json.dumps({"pages": [0, 2], "tables": [], "preview": "a glimpse"}),))
+        db.execute("PRAGMA user_version = 1")
+    db.close()
+    migrated = await open_store(limits)
+    reader = await migrated.open_text(facts.artifact_ref)
+    assert reader.ranges == Ranges(pages=(0, 2), preview=Glimpse("a glimpse"))
+    await reader.aclose()
+    await migrated.aclose()
 
 
 async def test_a_damaged_catalogue_is_told(limits: StoreLimits, put: Put) -> None:

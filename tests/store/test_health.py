@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.errors import ExpiredRef, UnknownRef
+from fetchstash.errors import ExpiredRef, StoreError, UnknownRef
 from fetchstash.store import Facts, Finding, LocalStore, StoreLimits, _health, check_store, open_store, repair_store
 
 Put = Callable[..., Awaitable[Facts]]
@@ -92,6 +92,47 @@ async def test_a_lost_record_of_a_file_is_measured_anew(store: LocalStore, limit
     assert {found.artifact_ref for found in wrong(await check_store(limits))} == {facts.artifact_ref}
     await repair_store(limits)
     assert await text_of(store, facts.artifact_ref) == "ä\n" * 50_000
+
+
+async def test_a_wrong_record_of_a_file_is_measured_anew(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+    facts = await put(store, "ä\n".encode() * 50_000)
+    with sqlite3.connect(limits.folder / "catalog.db") as db:
+        db.execute("UPDATE blob SET strides = x'00' WHERE kind = 'text'")
+    db.close()
+    with pytest.raises(StoreError, match="record of a text is damaged"):
+        await store.open_text(facts.artifact_ref)
+    assert [found.artifact_ref for found in wrong(await check_store(limits))] == [facts.artifact_ref]
+    await repair_store(limits)
+    assert await text_of(store, facts.artifact_ref) == "ä\n" * 50_000
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        pytest.param("facts", "", id="no JSON"),
+        pytest.param("facts", "[]", id="no object"),
+        pytest.param("facts", '{"created_at": "yesterday"}', id="no time"),
+        pytest.param("facts", '{"outline": [1]}', id="no heading"),
+        pytest.param("ranges", "{}", id="no ranges"),
+        pytest.param("ranges", '{"pages": [], "tables": [[1]], "preview": {}}', id="no table"),
+        pytest.param("ranges", '{"pages": [], "tables": [], "preview": {"unknown": 1}}', id="no glimpse"),
+    ],
+)
+async def test_an_artifact_whose_record_is_damaged_is_told_and_removed_by_repair(
+    column: str, value: str, store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
+    lost, kept = await put(store, b"the text", b"the raw"), await put(store, b"kept", b"kept raw")
+    with sqlite3.connect(limits.folder / "catalog.db") as db:
+        db.execute(f"UPDATE artifact SET {column} = ? WHERE ref = ?", (value, lost.artifact_ref))
+    db.close()
+    with pytest.raises(StoreError, match="is damaged"):
+        await (store.get if column == "facts" else store.open_text)(lost.artifact_ref)
+    assert [found.artifact_ref for found in wrong(await check_store(limits))] == [lost.artifact_ref]
+    assert [found.mended for found in wrong(await repair_store(limits))] == [True]
+    assert wrong(await check_store(limits)) == []
+    with pytest.raises(ExpiredRef):
+        await store.get(lost.artifact_ref)
+    assert await text_of(store, kept.artifact_ref) == "kept"
 
 
 def damage(catalogue: Path) -> None:
