@@ -21,7 +21,7 @@ from fetchstash.client._protect import background_task, untouchable
 from fetchstash.client._report import Change, Report, Tier
 from fetchstash.client._rewrite import call_names, make_stub, stub_key
 from fetchstash.client._sizes import exact_tokens, total
-from fetchstash.client._stubs import HISTORY_TARGET, as_value, history_stub
+from fetchstash.client._stubs import HISTORY_TARGET, WORTH, as_value, history_stub
 
 LANDING = 0.45
 """Where a compaction comes down to, as a share of the window: low enough that the next one is far away."""
@@ -225,12 +225,12 @@ class _Work:
         return True
 
     def make(self, part: Part) -> Any:
-        """Return the stub of a part, None where it would not be smaller: then it is never tried again."""
+        """Return the stub of a part, None where it would hardly be smaller: then it is never tried again."""
         if part.kind == "text":
             stub: Any = history_stub(part.text, part.role, self.policy.offload)
         else:
             stub = make_stub(part, self.names.get(part.place, part.name), self.policy)
-        return stub if self.count_value(as_value(part, stub)) < self.count(part) else None
+        return stub if self.count_value(as_value(part, stub)) <= self.count(part) * WORTH else None
 
     def count_value(self, value: Any) -> int:
         return self.count(Part((0, ()), "text", "user", value))

@@ -32,20 +32,25 @@ _LIMITS = _patterns(
     r"should be \[\d+, ?{N}\]",
     r"limit for this model is {N}",
     r"(?:maximum |max |model'?s? |available )?context (?:length|window|size)\b(?: limit| budget)?(?:,? (?:is|of|was|only|has|been|exceeded|the|model|for|to)\b)*\W{0,4}{N}",
-    r"max(?:imum)? (?:allowed )?(?:prompt length|model length|input length|input tokens?|input characters|request body size|"
+    r"max(?:imum)? (?:allowed )?(?:prompt length|model length|input length|input tokens?|input characters|request body size|content length|"
     r"number of (?:input )?tokens(?: allowed)?|payload size|body size|size|length|tokens)\b(?! \d+ exceeded)[^\d\n]{0,40}{N}",
-    r"(?:n_ctx|window limit|configured limit|token limit|model limit|size limit|max_model_len|input limit)\b(?! exceeded by)[^\d\n]{0,30}{N}",
+    r"(?:n_ctx|window limit|configured limit|token limit|model limit|size limit|input limit)\b(?! exceeded by)[^\d\n]{0,30}{N}",
+    r"max_(?!(?:completion_|new_|output_)?tokens)\w{1,30}\W{1,4}{N}",
     r"{N}[- ](?:tokens? )?(?:context|limit|maximum|window)",
     r"longer than (?:the )?(?:maximum|model'?s?)[^\d\n]{0,60}{N}",
     r"(?:must|should) (?:be|have|contain) (?:less than|at most|up to|fewer than) {N}",
+    r"(?:cannot|must not|should not) (?:exceed|be (?:larger|greater|longer|more) than)\b[^\d\n]{0,30}{N}",
+    r"is over (?:the )?{N}",
+    r"(?:less|fewer) than {N} tokens",
     r"supports? (?:only )?(?:up to|at most) {N}",
     r"(?:exceeds?|over|above|than|exceeded) (?:the )?(?:maximum|limit|allowed)\b[^\d\n]{0,40}{N}",
     r"\blimit (?:is|of|was)?:? ?{N}",
     r"larger than max \(\d+ vs\.? {N}\)",
     r"expected maxlength: {N}",
     r"\(?max {N}",
-    r"exceeds? {N}",
+    r"exceed(?:s|ed)? {N}",
     r"> ?{N}",
+    r"(?:上限|限制|超出|超过|最大)[^\d\n]{0,20}{N}",
 )
 _INPUTS = _patterns(
     r"\({N} (?:in the messages|in your prompt|of text input)",
@@ -74,16 +79,18 @@ _OUTPUTS = _patterns(
     r"\d \+ {N} >",
     r"and {N} `?max_new_tokens",
     r"requested {N} output tokens",
+    r"max_(?:completion_|new_|output_)?tokens['\"`]?(?: is too large:)? \(?{N}",
 )
 _TOTAL = _patterns(r"requested (?:about |a total of )?{N} tokens")
 _BY = _patterns(r"exceeded by {N} tokens")
-_MINIMAX_CODE = "(2013)"  # MiniMax ends "context window exceeds limit" with its error code
+# Numbers that are no sizes: "(2013)" is MiniMax's code, "code: 336007" Baidu's, and a status may stand at the beginning.
+_CODES = re.compile(r"\(2013\)|\bcode['\"]?[:=]? ?['\"]?\d+|^\d{3,4} ")
 _ANY = re.compile(r"(?<![\w.-])\d[\d,]{2,}(?![\w-])")
 
 
 def read_numbers(text: str) -> Numbers:
     """Read the sizes out of an error's words, in lower case."""
-    text = text.replace(_MINIMAX_CODE, "")
+    text = _CODES.sub("", text)
     limit, wanted, output = _first(_LIMITS, text), _first(_INPUTS, text), _first(_OUTPUTS, text)
     total, excess = _first(_TOTAL, text), _first(_BY, text)
     if limit and excess and wanted is None:

@@ -13,7 +13,7 @@ from fetchstash.client._policy import Policy, State, content_hash
 from fetchstash.client._protect import untouchable
 from fetchstash.client._report import Change, Report
 from fetchstash.client._sizes import SizeUnit, measure, sample_text, sampled_tokens, size_in_bytes
-from fetchstash.client._stubs import ARGUMENTS_TARGET, RESULT_TARGET, arguments_stub, as_value, result_stub
+from fetchstash.client._stubs import ARGUMENTS_TARGET, RESULT_TARGET, WORTH, arguments_stub, as_value, result_stub
 
 LARGE_CHARS = 1_000
 """A result or arguments that are shorter give less than they cost in meaning."""
@@ -58,9 +58,10 @@ def rewrite(
         tokens, label = stub_key(part, name)
         digest = content_hash(part.text)
         stub, _ = state.remembered((digest, tokens, label), partial(make_stub, part, name, policy))
-        value = as_value(part, stub)
+        value = as_value(part, stub) if stub is not None else part.value
         was, becomes = size(part), _size_of(value, goal.unit)
-        if becomes >= was:
+        if becomes > was * WORTH:
+            state.memo[digest, tokens, label] = None
             skipped["no_gain"] += 1
             continue
         changes[part.place] = value

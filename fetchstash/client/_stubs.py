@@ -16,6 +16,9 @@ RESULT_TARGET, ARGUMENTS_TARGET, HISTORY_TARGET = 200, 120, 160
 LONG_VALUE_CHARS = 200
 """A string in arguments that is longer is a document, not a parameter."""
 
+WORTH = 0.8
+"""A stub of more than this share of its content is no gain: what it saves is less than a prompt cache that it makes cold."""
+
 _SENTENCE = re.compile(r"[^\n]{8,240}?(?:[.!?](?=\s|$)|(?=\n|$))")
 
 

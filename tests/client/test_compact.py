@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fetchstash.client import Policy, State, compact, orphans
+from fetchstash.client import Policy, State, compact, orphans, rewrite
 from fetchstash.client._compact import tier_of
 from fetchstash.client._formats import Format, as_json
 from fetchstash.client._sizes import measure
@@ -152,6 +152,19 @@ def test_a_content_whose_stub_is_no_gain_is_not_tried_again() -> None:
     assert len(state.memo) == tried
     assert not second.changes
     assert first.changes
+
+
+def test_what_was_no_gain_for_a_compaction_is_none_for_a_rewrite_and_the_other_way_round() -> None:
+    history, state = working(*[prose(4_000)] * 2, "ok"), State()
+    history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps({f"key{n}": n for n in range(200)})
+    compact(history, "openai_chat", 600, state)
+    _, report = rewrite(history, "openai_chat", 1, state=state)
+    assert report.skipped["no_gain"] == 1
+    fresh = State()
+    rewrite(history, "openai_chat", 1, state=fresh)
+    _, report = compact(history, "openai_chat", 600, fresh)
+    assert report.after < report.before
+    assert not [change for change in report.changes if change.after >= change.before]
 
 
 def test_legacy_mode_compacts_nothing_beforehand() -> None:

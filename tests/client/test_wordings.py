@@ -108,6 +108,27 @@ def test_a_wording_that_no_rule_was_written_from_is_told_for_what_it_is(
     assert verdict.kind == kind, (source, verdict)
 
 
+@pytest.mark.parametrize(
+    ("words", "limit", "requested_input", "requested_output"),
+    [
+        ("'max_tokens' or 'max_completion_tokens' is too large: 32768. This model's maximum context length is 32768 tokens and your request has 9021 input tokens (32768 > 32768 - 9021). None", 32_768, 9_021, 32_768),
+        ("The sum of prompt length (8000), query length (0) max_tokens (1000) should not exceed max_num_tokens (8192)", 8_192, 8_000, 1_000),
+        ("the number of input tokens 4098 cannot exceed the total tokens limit 4096 for this model", 4_096, 4_098, None),
+        ('{"code":20015,"message":"length of prompt_tokens (40981) must be less than max_seq_len (32768).","data":null}', 32_768, 40_981, None),
+        ("1007 Request contains an invalid argument: input tokens exceed the context window of 32768", 32_768, None, None),
+        ("code: 336007, msg: the max input characters is 20000", 20_000, None, None),
+        ("prepared prompt exceeds Engine max_context 196608", 196_608, None, None),
+        ("输入内容长度超出模型最大限制 (32000 tokens)，请缩短输入", 32_000, None, None),
+        ("request body exceeded 100 MB", 100 * 2**20, None, None),
+    ],
+)  # fmt: skip
+def test_sizes_are_found_in_other_wordings_and_no_code_is_taken_for_one(
+    words: str, limit: int | None, requested_input: int | None, requested_output: int | None
+) -> None:
+    verdict = classify(words)
+    assert (verdict.limit, verdict.requested_input, verdict.requested_output) == (limit, requested_input, requested_output)
+
+
 def test_sizes_are_read_in_thousands_of_tokens_and_in_binary_bytes() -> None:
     verdict = classify("Model context window is 128k tokens, you requested 256k tokens")
     assert (verdict.limit, verdict.requested_input) == (128_000, 256_000)
