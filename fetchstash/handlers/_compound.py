@@ -10,7 +10,7 @@ from fetchstash.errors import NoText
 
 _MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _END_OF_CHAIN, _NOTHING = 0xFFFFFFFE, 0xFFFFFFFF
-_HEADER = struct.Struct("<30xHH10x3L4x5L")  # section 2.2; the 109 first entries of the DIFAT follow at 76
+_HEADER = struct.Struct("<30xHH14xL8xL4xL")  # section 2.2; the 109 first entries of the DIFAT follow at 76
 _ENTRY = struct.Struct("<64sHBB3L36xLQ")  # section 2.6.1
 _ENTRY_SIZE = 128
 _STORAGE, _STREAM, _ROOT = 1, 2, 5
@@ -35,7 +35,7 @@ class CompoundFile:
         self._data = data
         if not data.startswith(_MAGIC) or len(data) < 512:
             raise NoText("the file is no compound file", _KEPT)
-        shift, mini_shift, _, directory_at, _, _, mini_table_at, _, more_at, _ = _HEADER.unpack_from(data)
+        shift, mini_shift, directory_at, mini_table_at, more_at = _HEADER.unpack_from(data)
         if shift not in {9, 12} or mini_shift != 6:
             raise NoText("the compound file is damaged: its sectors have an unknown size", _KEPT)
         self._shift = shift

@@ -1,4 +1,4 @@
-"""Outlook messages (MSG): headers, the body, and attachments as members ([MS-OXMSG])."""
+"""Outlook messages (MSG): headers, the body (as text, HTML or RTF), and attachments as members ([MS-OXMSG])."""
 
 import datetime as dt
 import struct
@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
+from fetchstash.handlers import _rtf
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._compound import CompoundFile
+from fetchstash.handlers._compressed_rtf import decompress
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Picture, Render
 from fetchstash.handlers._member import read_member, split_path
 from fetchstash.handlers._prose import Prose
@@ -16,7 +18,7 @@ from fetchstash.ranges import Unit
 _MEDIA_TYPE = "application/vnd.ms-outlook"
 _MAX_BYTES = 128 * 1024 * 1024
 # Property tags ([MS-OXPROPS]) of texts, as they stand in the names of streams.
-_SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC, _BODY, _HTML = "0037", "0C1A", "5D01", "0E04", "0E03", "1000", "1013"
+_SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC, _BODY, _HTML, _RTF = "0037", "0C1A", "5D01", "0E04", "0E03", "1000", "1013", "1009"
 _FILE_NAMES = ("3707", "3704", "3001")
 _DATA = "37010102"
 _SUBMITTED = 0x0039
@@ -71,11 +73,7 @@ def _read(source: Path, found: Extracted) -> Iterator[Part]:
     prose.heading(found.title or "(no subject)", 1)
     headers = {"From": found.author, "To": _text(message, _TO), "Cc": _text(message, _CC), "Date": date}
     prose.paragraph("\n".join(f"{name}: {value}" for name, value in headers.items() if value))
-    body = _text(message, _BODY)
-    if body.strip():
-        prose.paragraph(body.replace("\r\n", "\n"))
-    else:
-        found.hidden_removed = _write_html(message, prose)
+    yield from _write_body(message, prose, found)
     attachments = list(_attachments(message))
     found.members = len(attachments)
     if attachments:
@@ -104,17 +102,19 @@ def _text(message: CompoundFile, tag: str, storage: str = "") -> str:
     return decode(message.read(*path, f"__substg1.0_{tag}001E")).rstrip("\0")
 
 
-def _write_html(message: CompoundFile, prose: Prose) -> int:
-    """Write the body of a message that has it as HTML alone; return how many hidden elements were left out."""
-    markup = decode(message.read(f"__substg1.0_{_HTML}0102")) or _text(message, _HTML)
-    if not markup:
-        return 0
-    from fetchstash.handlers._html._whole import whole  # noqa: PLC0415 - brings the HTML parser
+def _write_body(message: CompoundFile, prose: Prose, found: Extracted) -> Iterator[Part]:
+    """Write the body as text, else as HTML, else as RTF: Outlook keeps one of them, or several of the same content."""
+    if (body := _text(message, _BODY)).strip():
+        prose.paragraph(body.replace("\r\n", "\n"))
+    elif markup := decode(message.read(f"__substg1.0_{_HTML}0102")) or _text(message, _HTML):
+        from fetchstash.handlers._html._whole import whole  # noqa: PLC0415 - brings the HTML parser
 
-    shown = whole(markup)
-    for piece in shown.parts:
-        prose.markdown(piece.text)
-    return shown.hidden
+        shown = whole(markup)
+        for piece in shown.parts:
+            prose.markdown(piece.text)
+        found.hidden_removed = shown.hidden
+    elif packed := message.read(f"__substg1.0_{_RTF}0102"):
+        yield from _rtf.read(decompress(packed), prose, found)
 
 
 def _attachments(message: CompoundFile) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from fetchstash.errors import NoText
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._expat import FirstTexts, attribute, walk
 from fetchstash.handlers._prose import OpenTables, Prose, read_prose
+from fetchstash.handlers._slides import Slides
 from fetchstash.handlers._zip import Zip
 
 _MEDIA_TYPE = "application/vnd.oasis.opendocument."
@@ -59,7 +60,8 @@ def read(source: Path, found: Extracted) -> Iterator[Part]:
         prose = Prose()
         reader = _Reader(prose)
         yield from read_prose(container.chunks(entries["content.xml"]), reader, prose)
-        found.pages = reader.pages or None
+        if reader.slides.count:
+            found.pages, found.structure_info = reader.slides.count, reader.slides.summary()
         yield from prose.end()
 
 
@@ -75,7 +77,9 @@ class _Reader:
     """Takes the events of content.xml and writes what it reads into ``prose``."""
 
     def __init__(self, prose: Prose) -> None:
-        self.pages = 0
+        self.slides = Slides(prose)
+        self._pictures = 0
+        self._is_frame = False
         self._prose = prose
         self._skipping = 0
         self._tables = OpenTables(prose)
@@ -89,7 +93,6 @@ class _Reader:
         self._lists: list[str] = []
         self._counts: list[int] = []
         self._item_is_new = False
-        self._opening = ""
         self._is_title = False
         self._in_notes = False
 
@@ -105,6 +108,7 @@ class _Reader:
             self._start_block(name, attributes)
 
     def _start_block(self, name: str, attributes: Mapping[str, str]) -> None:
+        is_first_in_frame, self._is_frame = self._is_frame, name == "frame"
         match name:
             case "list":
                 self._lists.append(attribute(attributes, "style-name"))
@@ -120,13 +124,14 @@ class _Reader:
                 self._cell_width = min(int(repeats), _MAX_REPEATS) if repeats.isdecimal() else 1
                 self._tables.start_cell()
             case "page":
-                self.pages += 1
-                self._prose.page()
-                self._opening = f"Slide {self.pages}"
+                self.slides.begin()
+                self._pictures = 0
             case "frame":
                 self._is_title = attribute(attributes, "class") == "title"
+            case "image" if is_first_in_frame:  # else it stands for something that the frame holds, such as a table
+                self._pictures += 1
             case "notes":
-                self._open_page()
+                self.slides.open()
                 self._in_notes = True
             case "list-style":
                 self._list_style = attribute(attributes, "name")
@@ -173,7 +178,7 @@ class _Reader:
                 self._tables.end_cell(self._cell_width)
                 self._cell_width = 1
             case "page":
-                self._open_page()
+                self.slides.end(self._pictures)
             case "frame":
                 self._is_title = False
             case "notes":
@@ -206,7 +211,7 @@ class _Reader:
         if self._in_notes:
             self._prose.paragraph(f"Notes: {text}")
             return
-        self._open_page(text if self._is_title else "")
+        self.slides.open(text if self._is_title else "")
         if level:
             self._prose.heading(text, level)
         elif self._lists:
@@ -217,11 +222,3 @@ class _Reader:
             self._item_is_new = False
         elif not self._is_title:
             self._prose.paragraph(text)
-
-    def _open_page(self, title: str = "") -> None:
-        """Write the heading of a slide, once."""
-        if self._opening:
-            self._prose.heading(f"{self._opening}: {title}" if title else self._opening, 2)
-            self._opening = ""
-        elif title:
-            self._prose.heading(title, 3)

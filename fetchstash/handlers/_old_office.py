@@ -1,10 +1,13 @@
-"""What stands in compound files and has no text here: Office before 2007, and documents under a password. Each is named."""
+"""What stands in compound files: Word and PowerPoint before 2007, and documents under a password, which are named."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from fetchstash.errors import NoText
+from fetchstash.handlers import _doc, _ppt
 from fetchstash.handlers._compound import CompoundFile
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._ole_properties import describe
 
 _MAX_BYTES = 128 * 1024 * 1024
 _OLD = {"application/msword", "application/vnd.ms-powerpoint"}
@@ -13,7 +16,7 @@ _KEPT = "Its bytes are kept."
 
 
 class OldOfficeHandler:
-    """Says of a document why it is not read."""
+    """Reads documents and presentations of Office 97 to 2003."""
 
     name = "old_office"
 
@@ -22,13 +25,20 @@ class OldOfficeHandler:
         return (kind == "office_doc" and media_type in _OLD) or media_type == _OTHER
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the streams say it
-        """Raise NoText with the reason; return no text for a container of something else."""
+        """Read ``source``; a container of something else has no text. Raises NoText for what cannot be read."""
         with source.open("rb") as file:
-            streams = CompoundFile(file.read(_MAX_BYTES)).streams
-        if ("EncryptedPackage",) in streams:  # [MS-OFFCRYPTO], section 2.3.4.4
+            container = CompoundFile(file.read(_MAX_BYTES))
+        if ("EncryptedPackage",) in container.streams:  # [MS-OFFCRYPTO], section 2.3.4.4
             raise NoText("the document is encrypted and opens only with its password", _KEPT)
-        if ("WordDocument",) in streams:
-            raise NoText("documents of Word before 2007 are not read", "Save it as DOCX.")
-        if ("PowerPoint Document",) in streams:
-            raise NoText("presentations of PowerPoint before 2007 are not read", "Save it as PPTX.")
-        return Extracted(parts=None)
+        found = Extracted(parts=None)
+        found.parts = _parts(container, found)
+        return found
+
+
+def _parts(container: CompoundFile, found: Extracted) -> Iterator[Part] | None:
+    describe(container, found)
+    if ("WordDocument",) in container.streams:
+        return _doc.read(container, found)
+    if ("PowerPoint Document",) in container.streams:
+        return _ppt.read(container, found)
+    return None

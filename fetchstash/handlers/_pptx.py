@@ -6,7 +6,8 @@ from pathlib import Path
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._expat import attribute
 from fetchstash.handlers._ooxml import Package, Relation
-from fetchstash.handlers._prose import Prose, read_prose
+from fetchstash.handlers._prose import OpenTables, Prose, read_prose
+from fetchstash.handlers._slides import Slides
 from fetchstash.handlers._zip import Zip
 
 _MEDIA_TYPES = (
@@ -43,12 +44,12 @@ def _read(source: Path, found: Extracted) -> Iterator[Part]:
         package = Package(container)
         package.describe(found)
         found.title = "" if found.title in _NO_TITLES else found.title
-        slides = _slides(package)
-        found.pages = len(slides)
         prose = Prose()
-        for number, slide in enumerate(slides, start=1):
-            prose.page()
-            yield from _read_slide(package, slide, number, prose)
+        slides = Slides(prose)
+        for slide in _slides(package):
+            slides.begin()
+            yield from _read_slide(package, slide, slides, prose)
+        found.pages, found.structure_info = slides.count, slides.summary()
         yield from prose.end()
 
 
@@ -61,11 +62,11 @@ def _slides(package: Package) -> list[str]:
     return list(dict.fromkeys(relations[number].target for number in order.found if number in relations))
 
 
-def _read_slide(package: Package, slide: str, number: int, prose: Prose) -> Iterator[Part]:
+def _read_slide(package: Package, slide: str, slides: Slides, prose: Prose) -> Iterator[Part]:
     relations = package.relations(slide)
-    reader = _Reader(prose, relations, opening=f"Slide {number}")
+    reader = _Reader(prose, relations, slides)
     yield from read_prose(package.chunks(slide), reader, prose)
-    reader.open()
+    slides.end(reader.pictures, reader.descriptions)
     beside = sorted(relations.values(), key=lambda relation: relation.kind)
     for relation in beside:
         if relation.kind == "chart":
@@ -116,12 +117,14 @@ class _Chart:
 class _Reader:
     """Takes the events of a slide, its notes or a diagram, and writes their paragraphs into ``prose``.
 
-    ``opening`` becomes the slide's heading, together with its title if that comes first. ``label`` stands before each paragraph.
+    The titles of a slide go to ``slides``. ``label`` stands before each paragraph.
     """
 
-    def __init__(self, prose: Prose, relations: Mapping[str, Relation], opening: str = "", label: str = "") -> None:
+    def __init__(self, prose: Prose, relations: Mapping[str, Relation], slides: Slides | None = None, label: str = "") -> None:
+        self.pictures = 0
+        self.descriptions: list[str] = []
         self._prose = prose
-        self._opening = opening
+        self._slides = slides
         self._relations = relations
         self._label = label
         self._skipping = 0
@@ -130,8 +133,8 @@ class _Reader:
         self._pieces: list[str] = []
         self._level = 0
         self._link = ""
-        self._rows: list[list[str]] | None = None
-        self._cell: list[str] = []
+        self._tables = OpenTables(prose)
+        self._is_picture = False
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if self._skipping or name == "Fallback":
@@ -152,12 +155,19 @@ class _Reader:
             self._placeholder = ""
         elif name == "ph":
             self._placeholder = attribute(attributes, "type") or "body"
+        elif name == "pic":
+            self.pictures += 1
+            self._is_picture = True
+        elif name == "cNvPr" and self._is_picture:
+            self._is_picture = False
+            self.descriptions += filter(None, [attribute(attributes, "descr").strip()])
         elif name == "tbl":
-            self._rows = []
-        elif name == "tr" and self._rows is not None:
-            self._rows.append([])
+            self._open()
+            self._tables.start_table()
+        elif name == "tr":
+            self._tables.start_row()
         elif name == "tc":
-            self._cell = []
+            self._tables.start_cell()
 
     def end(self, name: str) -> None:
         if self._skipping:
@@ -169,34 +179,28 @@ class _Reader:
             self._link = ""
         elif name == "p":
             self._write()
-        elif name == "tc" and self._rows:
-            self._rows[-1].append("\n".join(self._cell))
-        elif name == "tbl" and self._rows is not None:
-            self.open()
-            self._prose.table(self._rows)
-            self._rows = None
+        elif name == "tc":
+            self._tables.end_cell()
+        elif name == "tbl":
+            self._tables.end_table()
 
     def text(self, data: str) -> None:
         if self._in_text and not self._skipping:
             self._pieces.append(data)
 
-    def open(self, title: str = "") -> None:
-        """Write the slide's heading, once."""
-        if self._opening:
-            self._prose.heading(f"{self._opening}: {title}" if title else self._opening, 2)
-            self._opening = ""
-        elif title:
-            self._prose.heading(title, 3)
+    def _open(self, title: str = "") -> None:
+        if self._slides:
+            self._slides.open(title)
 
     def _write(self) -> None:
         text = "".join(self._pieces).strip()
         self._pieces = []
         if not text or self._placeholder in _FURNITURE:
             return
-        if self._rows is not None:
-            self._cell.append(text)
+        if self._tables:
+            self._tables.add(text)
             return
-        self.open(text if self._placeholder in _TITLES else "")
+        self._open(text if self._placeholder in _TITLES else "")
         if self._label:
             self._prose.paragraph(self._label + text)
         elif self._placeholder in _BODIES:

@@ -61,23 +61,29 @@ def _read(source: Path, found: Extracted) -> Iterator[Part]:
         raw = file.read(_MAX_BYTES)
     if not raw.lstrip().startswith(b"{\\rtf"):
         raise NoText("the file is no RTF", _KEPT)
-    reader = _Reader()
+    prose = Prose()
+    yield from read(raw, prose, found)
+    found.truncated = len(raw) == _MAX_BYTES
+    yield from prose.end()
+
+
+def read(raw: bytes, prose: Prose, found: Extracted) -> Iterator[Part]:
+    """Write RTF into ``prose``, its title and the number of its hidden runs into ``found``, and yield parts as they fill."""
+    reader = _Reader(prose)
     place = 0
     while token := _TOKEN.search(raw, place):
         place = token.end() + reader.take(token)
-        yield from reader.prose.full()
+        yield from prose.full()
     reader.end()
-    found.title = reader.title.strip()
-    found.hidden_removed = reader.hidden
-    found.truncated = len(raw) == _MAX_BYTES
-    yield from reader.prose.end()
+    found.title = found.title or reader.title.strip()
+    found.hidden_removed += reader.hidden
 
 
 class _Reader:
     """Takes the tokens one by one and writes what they say into ``prose``."""
 
-    def __init__(self) -> None:
-        self.prose = Prose()
+    def __init__(self, prose: Prose) -> None:
+        self.prose = prose
         self.title = ""
         self.hidden = 0
         self._states = [_State()]

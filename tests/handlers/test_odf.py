@@ -78,6 +78,13 @@ def test_slides_are_pages_with_their_titles_and_notes(save: Callable[[bytes], Pa
     assert (found.pages, found.title, found.author, found.published) == (2, "A plan", "Ada", "2026-05-01")
 
 
+def test_pictures_on_slides_are_counted_but_not_what_stands_for_a_table(read: Read, odf: Odf) -> None:
+    pictures = "<draw:frame><draw:image/><draw:image/></draw:frame><draw:frame><table:table/><draw:image/></draw:frame>"
+    found, text = read(OdfHandler(), odf(f"<draw:page>{pictures}</draw:page><draw:page>{items('a')}</draw:page>"))
+    assert text == "## Slide 1\n\n(1 picture)\n\n## Slide 2\n\n- a\n\n"
+    assert found.structure_info == "2 slides, 1 picture"
+
+
 def test_an_encrypted_document_is_named(read: Read, odf: Odf) -> None:
     manifest = "<manifest:manifest><manifest:file-entry><manifest:encryption-data/></manifest:file-entry></manifest:manifest>"
     with pytest.raises(NoText, match="the document is encrypted"):

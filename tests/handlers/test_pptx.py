@@ -65,9 +65,13 @@ def pptx(pack: Pack) -> Pptx:
             "<a:tbl><a:tr><a:tc><a:p><a:r><a:t>N</a:t></a:r></a:p></a:tc><a:tc><a:p><a:r><a:t>V</a:t></a:r></a:p></a:tc></a:tr></a:tbl>",
             "## Slide 1\n\n| N | V |\n| --- | --- |\n\n",
         ),
-        ("<p:pic/>", "## Slide 1\n\n"),
+        ("<p:pic/>", "## Slide 1\n\n(1 picture)\n\n"),
+        (
+            '<p:pic><p:nvPicPr><p:cNvPr id="1" descr="A red  square"/></p:nvPicPr></p:pic><p:pic/>' + shape("", paragraphs("Text")),
+            "## Slide 1\n\nText\n\n(2 pictures: A red square)\n\n",
+        ),
     ],
-    ids=["title", "bullets", "slide number", "table", "picture alone"],
+    ids=["title", "bullets", "slide number", "table", "picture alone", "pictures, one described"],
 )
 def test_a_slide_becomes_markdown(read: Read, pptx: Pptx, slide: str, text: str) -> None:
     assert read(PptxHandler(), pptx(slide))[1] == text

@@ -1,0 +1,44 @@
+"""How slides read, whatever program made them: each a page with a heading of its number and title, its pictures counted."""
+
+from collections.abc import Sequence
+
+from fetchstash.handlers._prose import Prose
+
+_MAX_DESCRIPTIONS = 20
+
+
+class Slides:
+    """Writes the slides of a presentation into ``prose``."""
+
+    def __init__(self, prose: Prose) -> None:
+        self.count = 0
+        self.pictures = 0
+        self._prose = prose
+        self._opening = ""
+
+    def begin(self) -> None:
+        """Begin a slide. Its heading waits for a title that may come first."""
+        self.count += 1
+        self._prose.page()
+        self._opening = f"Slide {self.count}"
+
+    def open(self, title: str = "") -> None:
+        """Write the heading of the slide if that has not been done; a further title becomes a heading of its own."""
+        if self._opening:
+            self._prose.heading(f"{self._opening}: {title}" if title else self._opening, 2)
+            self._opening = ""
+        elif title:
+            self._prose.heading(title, 3)
+
+    def end(self, pictures: int, descriptions: Sequence[str] = ()) -> None:
+        """End a slide that shows so many pictures; some of them may be described."""
+        self.open()
+        self.pictures += pictures
+        if pictures:
+            told = "; ".join(" ".join(one.split()) for one in descriptions[:_MAX_DESCRIPTIONS])
+            self._prose.paragraph(f"({pictures} {'picture' if pictures == 1 else 'pictures'}{f': {told}' if told else ''})")
+
+    def summary(self) -> str:
+        """Return the number of slides and pictures in a few words."""
+        slides = f"{self.count:,} {'slide' if self.count == 1 else 'slides'}"
+        return f"{slides}, {self.pictures:,} {'picture' if self.pictures == 1 else 'pictures'}" if self.pictures else slides

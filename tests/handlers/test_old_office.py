@@ -1,0 +1,111 @@
+"""Word and PowerPoint of 97 to 2003: text with its structure; encrypted, older and damaged files named."""
+
+import lzma
+import random
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from fetchstash.errors import NoText
+from fetchstash.handlers import Extracted, ExtractLimits, Hints
+from fetchstash.handlers._old_office import OldOfficeHandler
+from tests.handlers.compounds import compound
+
+Read = Callable[..., tuple[Extracted, str]]
+Save = Callable[[bytes], Path]
+
+# Written by LibreOffice 7.4 out of a DOCX and a PPTX that python-docx and python-pptx made.
+DATA = Path(__file__).parent / "data"
+REPORT = (DATA / "report.doc").read_bytes()
+TALK = lzma.decompress((DATA / "talk.ppt.xz").read_bytes())
+
+
+def test_a_document_keeps_headings_lists_and_tables(read: Read) -> None:
+    found, text = read(OldOfficeHandler(), REPORT)
+    assert text == (
+        "Quarterly report\n\n"
+        "# Results\n\n"
+        "Sales rose by 12 % in Łódź and “Zürich”.\n\n"
+        "A line\nbroken, then a tab\tand a  end.\n\n"
+        "- First item\n- Second item\n- Step one\n\n"
+        "| Town | Sales | Note |\n| --- | --- | --- |\n| Łódź | 12 |  |\n| Zürich | 7 | low |\n\n"
+        "## Outlook\n\n"
+        "日本語 and emoji 😀 at the end.\n\n"
+    )
+    assert (found.title, found.author, found.published, found.hidden_removed) == (
+        "Quarterly report", "Ann Example", "2013-12-23", 1,
+    )  # fmt: skip
+
+
+def test_slides_are_pages_with_titles_notes_and_pictures(save: Save) -> None:
+    found = OldOfficeHandler().extract(save(TALK), Hints(), ExtractLimits())
+    parts = list(found.parts or ())
+    assert [part.starts_page for part in parts] == [True, True, True]
+    assert "".join(part.text for part in parts) == (
+        "## Slide 1: Results of 2026\n\n- By Ann Example\n\n"
+        "## Slide 2: Sales\n\nŁódź rose\n\nby 12 %\n\nNotes: Say this slowly.\n\n"
+        "## Slide 3: Figures\n\nTown\n\nSales\n\nZürich\n\n7\n\nA box of text\n\n(1 picture)\n\n"
+    )
+    assert (found.pages, found.structure_info) == (3, "3 slides, 1 picture")
+
+
+def word(text: bytes, *, version: int = 0xC1, flags: int = 0x200) -> bytes:
+    """Return a document of one piece of 8-bit text, and nothing said of its looks."""
+    header = bytearray(0x800)
+    struct.pack_into("<HH6xH", header, 0, 0xA5EC, version, flags)
+    struct.pack_into("<l", header, 0x4C, len(text))
+    pieces = b"\2" + struct.pack("<L2LHLH", 16, 0, len(text), 0, 0x40000000 | 2 * len(header), 0)
+    struct.pack_into("<2L", header, 0x1A2, 0, len(pieces))
+    return compound({"WordDocument": bytes(header) + text + bytes(4_096), "1Table": pieces})
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (b"one\rtwo\x0bthree\x0cfour", "one\n\ntwo\nthree\n\nfour\n\n"),
+        (b'see \x13HYPERLINK "https://example.org/"\x14the site\x15.\r', "see [the site](https://example.org/).\n\n"),
+        (b"page \x13PAGE\x147\x15 of \x13NUMPAGES \x13X\x14in\x15\x149\x15\r", "page 7 of 9\n\n"),
+        (b"\x13TOC\rcode\x14one\rtwo\x15 three\r", "one\n\ntwo three\n\n"),
+        (b"non\x1ebreaking so\x1fft \x01\x02\x05", "non-breaking soft\n\n"),
+        (b"quotes \x93so\x94", "quotes “so”\n\n"),
+    ],
+    ids=["breaks", "link", "fields in fields", "field over paragraphs", "signs", "cp1252"],
+)  # fmt: skip
+def test_marks_within_the_text_are_read(read: Read, text: bytes, shown: str) -> None:
+    assert read(OldOfficeHandler(), word(text))[1] == shown
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (compound({"EncryptedPackage": b"x"}), "encrypted and opens only with its password"),
+        (word(b"x", flags=0x300), "encrypted and opens only with its password"),
+        (word(b"x", version=0x65), "documents of Word before 97 are not read"),
+        (compound({"WordDocument": b"x"}), "damaged or cut short"),
+        (compound({"PowerPoint Document": b"x"}), "damaged or cut short"),
+        (compound({"PowerPoint Document": b"x", "Current User": struct.pack("<8xLLL", 20, 0xF3D1C4DF, 0)}), "encrypted"),
+        (word(b"\r\r"), "holds no text"),
+    ],
+    ids=["package", "Word", "Word 95", "Word cut", "PowerPoint cut", "PowerPoint encrypted", "Word empty"],
+)
+def test_a_document_that_is_not_read_is_told_why(read: Read, data: bytes, reason: str) -> None:
+    with pytest.raises(NoText, match=reason):
+        read(OldOfficeHandler(), data)
+
+
+def test_a_compound_file_of_something_else_has_no_text(read: Read) -> None:
+    assert read(OldOfficeHandler(), compound({"Thumbs": b"x"}))[0].parts is None
+
+
+@pytest.mark.parametrize("whole", [REPORT, TALK[:60_000] + TALK[-20_000:]], ids=["doc", "ppt"])
+def test_damage_does_no_harm(read: Read, whole: bytes) -> None:
+    chance = random.Random(7)
+    for _ in range(100):
+        broken = bytearray(whole)
+        for _ in range(20):
+            broken[chance.randrange(512, len(broken))] = chance.randrange(256)
+        with suppress(NoText):
+            read(OldOfficeHandler(), bytes(broken))
