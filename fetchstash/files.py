@@ -197,7 +197,7 @@ async def _text(
             text = extraction.text.read_text(encoding="utf-8")
     finally:
         await pool.aclose()
-    content, truncation = _shown(text, extraction, limits.preview, ends)
+    content, truncation = shown_of(text, extraction, limits.preview, ends)
     return FileExtractionResult(content, success=True, file_type=file_type, truncation_info=truncation, metadata=metadata)
 
 
@@ -218,8 +218,8 @@ class _Room:
         return len(text) <= self.chars
 
 
-def _shown(
-    text: str, extraction: Extraction, limits: PreviewLimits, ends: tuple[int, int] | None
+def shown_of(
+    text: str, extraction: Extraction, limits: PreviewLimits, ends: tuple[int, int] | None = None
 ) -> tuple[str, TruncationInfo | None]:
     """Return ``text`` if it is within all limits, else what is shown of it, under the line that says how much that is."""
     lines = text.removesuffix("\n").split("\n")

@@ -80,7 +80,7 @@ def find_headings(text: str, fence: str = "", start: int = 0) -> tuple[list[Head
 
 
 def fence_for(text: str) -> str:
-    """Return a fence that nothing within ``text`` closes (CommonMark 0.31, section 4.5): of tildes where backticks would be many."""
+    """Return a fence that nothing within ``text`` closes (CommonMark 0.31, section 4.5): tildes where backticks would be many."""
     longest = {"`": 2, "~": 2}
     for run in _FENCE.finditer(text):
         longest[run[0][0]] = max(longest[run[0][0]], len(run[0]))

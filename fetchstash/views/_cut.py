@@ -118,10 +118,11 @@ def head_and_tail(
         ended = cut.endswith("\n") or rest[length : length + 1] in {"", "\n"}
         return joined([*begin, cut if ended else cut[:-1] + ELLIPSIS], last, narrow)
 
-    length = largest(len(rest), lambda length: fits(filled(length)))
-    if not length:
-        return lines(number, narrow), first + last
-    return filled(length), len(begin) + 1 + rest.count("\n", 0, length) + last
+    if length := largest(len(rest), lambda length: fits(filled(length))):
+        return filled(length), len(begin) + 1 + rest.count("\n", 0, length) + last
+    if fits(shown := lines(number, narrow)):
+        return shown, first + last
+    return head[0][: largest(len(head[0]), lambda length: fits(head[0][:length]))], 1  # there is no room to say what is left out
 
 
 class NumberedLine(Protocol):

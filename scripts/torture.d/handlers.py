@@ -1,96 +1,183 @@
-"""Hostile files at full size, through the workers of a server's process that must stay small and awake.
+"""Hostile files of all formats at full size, through a real server over stdio that is pinged all the while.
 
     python scripts/torture.d/handlers.py [--only WORDS] [--length 1048576]
 
-Each file of tests/handlers/test_hostile_data.py, at the length that is asked for, is routed and extracted under the default limits.
-Each must end in text or in one clear line. All the while the loop's longest pause is watched, and how much this process, which
-stands for the server, grows. Exit code: 0 if all is well.
+Each file of tests/handlers/hostile is served on loopback and fetched by fetch_content under the default limits. Each must end in
+text, in facts or in one clear line; the server's own process must stay under 150 MB and answer each ping within half a second. A
+page of HTML must besides cost at most 2 seconds of CPU and 300 MB in its worker, and become at most twice as much text. Exit code:
+0 if all is well.
 """
 
 import argparse
 import asyncio
-import importlib.util
+import os
 import sys
-import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fetchstash.handlers import Hints, WorkerPool, route_file
+from fetchstash.demo.driver import Answer, ask, started
+from fetchstash.demo.site import Document, Site
 
-TESTS = Path(__file__).parents[2] / "tests" / "handlers" / "test_hostile_data.py"
-# A ping is answered in a tenth of that; the rest is for what else the machine does.
-MAX_PAUSE_SECONDS = 0.5
-MAX_GROWTH_BYTES = 40 * 2**20
+sys.path.append(str(Path(__file__).parents[2]))
+
+from tests.handlers.hostile.documents import archives, documents, pdfs, pictures
+from tests.handlers.hostile.pages import pages
+from tests.handlers.hostile.texts import texts
+
+MAX_PING_SECONDS = 0.5
+MAX_SERVER_BYTES = 150_000_000
+MAX_LINE = 300
+MAX_PAGE_SECONDS, MAX_PAGE_BYTES, MAX_PAGE_GROWTH = 2.0, 300_000_000, 2
+PING_SECONDS = 0.02
+PAGE_LENGTHS = 10
+"""Pages are so much longer than texts."""
+
+Files = dict[str, tuple[str, bytes]]
+
+
+def groups(length: int) -> Iterator[Callable[[], Files]]:
+    """Yield what makes the files of each kind, by their titles, with their names and bytes."""
+    yield lambda: texts(length)
+    yield lambda: {title: ("page.html", page) for title, page in pages(PAGE_LENGTHS * length).items()}
+    for make in (pdfs, documents, archives, pictures):
+        yield lambda make=make: {title: ("a.ipynb" if "IPYNB" in title else "", data) for title, data in make().items()}
+
+
+class Process:
+    """A process of this machine, as /proc shows it (Linux); nothing is known of it elsewhere."""
+
+    def __init__(self, pid: int) -> None:
+        self._folder = Path("/proc", str(pid))
+
+    def children(self) -> "list[Process]":
+        """Return the processes that it started and that live."""
+        found: list[Process] = []
+        for listing in self._folder.glob("task/*/children"):
+            with suppress(OSError):
+                found += [Process(int(pid)) for pid in listing.read_text().split()]
+        return found
+
+    def peak(self) -> int:
+        """Return the most bytes that it held in memory."""
+        with suppress(OSError):
+            for line in (self._folder / "status").read_text().splitlines():
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) * 1_024
+        return 0
+
+    def forget_peak(self) -> None:
+        """Let the peak begin anew (proc_pid_clear_refs(5))."""
+        with suppress(OSError):
+            (self._folder / "clear_refs").write_text("5")
+
+    def cpu_seconds(self) -> float:
+        """Return the CPU time that it took."""
+        with suppress(OSError):
+            fields = (self._folder / "stat").read_text().rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return 0.0
 
 
 @dataclass(slots=True)
-class Watch:
-    """The longest that the loop was held since ``since``, in seconds."""
+class Pings:
+    """The slowest ping since ``slowest`` was set to 0, in seconds."""
 
-    longest: float = 0.0
+    slowest: float = 0.0
 
-    async def run(self) -> None:
-        """Watch until cancelled."""
+    async def run(self, client: Any) -> None:
+        """Ping until cancelled."""
         while True:
             asked = time.perf_counter()
-            await asyncio.sleep(0.005)
-            self.longest = max(self.longest, time.perf_counter() - asked - 0.005)
+            await client.session.send_ping()
+            self.slowest = max(self.slowest, time.perf_counter() - asked)
+            await asyncio.sleep(PING_SECONDS)
 
 
-def hostile(large: int) -> dict[str, tuple[str, bytes]]:
-    """Return the hostile files of the tests, at this length."""
-    spec = importlib.util.spec_from_file_location("hostile", TESTS)
-    assert spec is not None
-    assert spec.loader is not None
-    module: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    files: dict[str, tuple[str, bytes]] = module.hostile(large)
-    return files
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How one file ended: what the server answered, and what that took."""
+
+    title: str
+    size: int
+    answer: Answer
+    seconds: float
+    cpu_seconds: float
+    worker_bytes: int
+    ping_seconds: float
+
+    def faults(self) -> list[str]:
+        """Return what is wrong with it."""
+        wrong = [f"ping {self.ping_seconds:.2f} s"] if self.ping_seconds > MAX_PING_SECONDS else []
+        answer = self.answer
+        if not answer.facts:
+            clear = answer.is_error and "\n" not in answer.text and not answer.text.startswith("[internal]")
+            return wrong if clear else [*wrong, "no clear line"]
+        error, chars = answer.facts[0]["extraction_error"], answer.facts[0]["extracted_chars"] or 0
+        if answer.is_error or "\n" in error or len(error) > MAX_LINE:
+            wrong.append("no clear line")
+        if self.title.startswith("HTML:"):
+            wrong += [] if chars else ["no text"]
+            wrong += [f"{self.cpu_seconds:.1f} s of CPU"] if self.cpu_seconds > MAX_PAGE_SECONDS else []
+            wrong += [f"{self.worker_bytes / 1e6:.0f} MB"] if self.worker_bytes > MAX_PAGE_BYTES else []
+            wrong += [f"{chars / self.size:.1f} times as much text"] if chars > MAX_PAGE_GROWTH * self.size else []
+        return wrong
+
+    def line(self) -> str:
+        """Return it for people."""
+        took = f"{self.seconds:6.2f} s  CPU {self.cpu_seconds:5.2f} s  worker {self.worker_bytes / 1e6:4.0f} MB"
+        facts = self.answer.facts[0] if self.answer.facts else {"extraction_error": self.answer.text.split("\n", 1)[0]}
+        said = facts["extraction_error"] or f"{facts['content_kind']}, {facts['extracted_chars'] or 0:,} characters"
+        wrong = self.faults()
+        verdict = f"  <-- {', '.join(wrong)}" if wrong else ""
+        return f"{'WRONG' if wrong else 'ok   '} {took}  ping {self.ping_seconds * 1e3:4.0f} ms  {self.title}: {said}{verdict}"
 
 
-def resident() -> int:
-    """Return the bytes that this process holds in memory now (Linux), 0 where the system does not say."""
-    if sys.platform != "linux":
-        return 0
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-
-async def run(cases: dict[str, tuple[str, bytes]]) -> int:
-    """Extract each case and print how it ended; return how many went wrong."""
-    wrong = 0
-    pool = WorkerPool()
-    before = resident()
-    with tempfile.TemporaryDirectory() as folder:
-        for case, (name, data) in cases.items():
-            source = Path(folder) / name
-            source.write_bytes(data)
-            watch = Watch()
-            watching = asyncio.create_task(watch.run())
-            start = time.perf_counter()
-            decision = await asyncio.to_thread(route_file, source, {}, name)
-            found = await pool.extract(source, decision, Hints(name=name), Path(folder))
-            seconds, growth = time.perf_counter() - start, resident() - before
-            watching.cancel()
-            well = bool(found.text or found.error) and watch.longest < MAX_PAUSE_SECONDS and growth < MAX_GROWTH_BYTES
-            wrong += not well
-            told = f"{seconds:6.2f} s  pause {watch.longest * 1e3:4.0f} ms  grown {growth >> 20:3} MiB"
-            print(f"{'ok   ' if well else 'WRONG'} {told}  {case}: {found.error or f'{found.chars:,} characters'}")
-            if found.text:
-                found.text.unlink()
-    await pool.aclose()
-    return wrong
+async def run(length: int, only: str) -> tuple[list[Ending], int]:
+    """Fetch each file and print how it ended; return that, and the most bytes that the server's process held."""
+    endings: list[Ending] = []
+    served, pings = dict[str, Document](), Pings()
+    async with Site(served) as site, started(site, mode="legacy") as client:
+        server = Process(os.getpid()).children()[0]
+        pinging = asyncio.create_task(pings.run(client))
+        for make in groups(length):
+            for title, (name, data) in make().items():
+                if only not in title:
+                    continue
+                path = f"/{len(endings)}/{name}"
+                served[path] = Document("text/html" if title.startswith("HTML:") else "application/octet-stream", data)
+                for worker in server.children():
+                    worker.forget_peak()
+                before = sum(worker.cpu_seconds() for worker in server.children())
+                pings.slowest, begun = 0.0, time.perf_counter()
+                answer = await ask(client, "fetch_content", url=site.url(path))
+                seconds, workers = time.perf_counter() - begun, server.children()
+                del served[path]
+                cpu = max(sum(worker.cpu_seconds() for worker in workers) - before, 0.0)  # one that was killed takes its time along
+                peak = max((worker.peak() for worker in workers), default=0)
+                endings.append(Ending(title, len(data), answer, seconds, cpu, peak, pings.slowest))
+                print(endings[-1].line(), flush=True)
+        pinging.cancel()
+        return endings, server.peak()
 
 
 def main() -> int:
-    """Parse the arguments and run."""
+    """Parse the arguments, run, and print what all came to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="run the cases whose name has these words")
-    parser.add_argument("--length", type=int, default=2**20, help="bytes of what is long by repetition")
+    parser.add_argument("--only", default="", help="run the files whose title has these words")
+    parser.add_argument("--length", type=int, default=2**20, help="bytes of what is long by repetition; ten times that for pages")
     arguments = parser.parse_args()
-    cases = {case: file for case, file in hostile(arguments.length).items() if arguments.only in case}
-    return asyncio.run(run(cases))
+    endings, held = asyncio.run(run(arguments.length, arguments.only))
+    wrong = sum(bool(ending.faults()) for ending in endings)
+    slowest = max(endings, key=lambda ending: ending.seconds)
+    small = held < MAX_SERVER_BYTES
+    ping = max(ending.ping_seconds for ending in endings)
+    print(f"{len(endings)} files, {wrong} of them wrong. The slowest took {slowest.seconds:.1f} s: {slowest.title}.")
+    print(f"The slowest ping took {ping * 1e3:.0f} ms; the server held {held / 1e6:.0f} MB at the most{'' if small else ': TOO MUCH'}.")
+    return 1 if wrong or not small else 0
 
 
 if __name__ == "__main__":

@@ -115,6 +115,24 @@ async def test_a_worker_that_takes_too_long_is_killed(bench: Bench) -> None:
     await bench.pool.aclose()
 
 
+@pytest.mark.parametrize(
+    ("share", "error"),
+    [
+        pytest.param(0.4, "", id="within"),
+        pytest.param(1.0, "it took longer than 2 seconds", id="the limit"),
+        pytest.param(1.6, "it took longer than 2 seconds", id="beyond"),
+    ],
+)
+async def test_a_job_may_take_its_wall_seconds_and_no_more(bench: Bench, share: float, error: str) -> None:
+    bench.pool = WorkerPool(ExtractLimits(wall_seconds=2), workers=1)
+    await bench.run("whole")  # what it takes to start a worker is no part of a job's time
+    begun = time.monotonic()
+    found = await bench.run(f"yield [Part('one\\n'), *(time.sleep({2 * share}) or ()), Part('two\\n')]")
+    assert found.error == error
+    assert time.monotonic() - begun < 4
+    await bench.pool.aclose()
+
+
 async def test_nothing_that_a_handler_prints_reaches_the_pipe(bench: Bench, capfd: pytest.CaptureFixture[str]) -> None:
     found = await bench.run("after chatter")
     assert (found.error, found.lines) == ("", 3)

@@ -1,0 +1,200 @@
+"""Every setting of context.* and extract.* at its limit, one below and one above: only what is over is cut."""
+
+import io
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from fetchstash import tokens
+from fetchstash.config import KEYS, load
+from fetchstash.demo._pdf import make_pdf
+from fetchstash.files import shown_of
+from fetchstash.handlers import Extracted, Extraction, ExtractLimits, Hints, Part, Picture
+from fetchstash.handlers._child import extract
+from fetchstash.handlers._image import ImageHandler
+from fetchstash.handlers._json_shape import preview
+from fetchstash.handlers._pdf import PdfHandler
+from fetchstash.handlers._preview import TableEnds, table_glimpse
+from fetchstash.views import PreviewLimits
+
+LIMIT = 12
+WIDE = PreviewLimits(structured_tokens=100_000)
+
+
+def text_is_cut(text: str, limits: PreviewLimits) -> bool:
+    """Return whether read_file shows less than all of a text."""
+    counted = tokens.count(text).tokens
+    content, info = shown_of(text, Extraction(Path(), "text", chars=len(text), tokens=counted), limits)
+    assert (content == text) is (info is None)
+    return info is not None
+
+
+def json_is_cut(value: Any, limits: PreviewLimits) -> bool:
+    return "…" in preview(value, limits).sample
+
+
+def table(rows: int = 1, columns: int = 2, cell: int = 1) -> TableEnds:
+    lines = [",".join(["x" * cell] * columns)] * rows
+    return TableEnds(lines, lines, rows, columns, lambda row: row.split(","), ",")
+
+
+def rows_are_cut(rows: int, limits: PreviewLimits) -> bool:
+    found = table_glimpse([table(rows)], limits)
+    assert ("more rows" in found.text) is (found.rows_shown != rows)
+    return found.rows_shown != rows
+
+
+def columns_are_cut(columns: int, limits: PreviewLimits) -> bool:
+    found = table_glimpse([table(columns=columns)], limits)
+    assert found.text.count("x") == found.columns_shown
+    return found.columns_shown != columns
+
+
+def cells_are_cut(cell: int, limits: PreviewLimits) -> bool:
+    found = table_glimpse([table(cell=cell)], limits)
+    assert ("…" in found.text) is (found.cells_truncated > 0)
+    return found.cells_truncated == 2
+
+
+def nested(depth: int) -> Any:
+    return [nested(depth - 1)] if depth else 1
+
+
+# Whether something of this size is cut under these limits of previews.
+PREVIEWS: dict[str, Callable[[int, PreviewLimits], bool]] = {
+    "max_tokens_per_file": lambda n, limits: text_is_cut(" a" * n, limits),
+    "max_total_output": lambda n, limits: text_is_cut("x" * n, limits),
+    "max_lines": lambda n, limits: text_is_cut("x\n" * n, limits),
+    "max_line_length": lambda n, limits: text_is_cut(f"one\n{'x' * n}\n", limits),
+    "max_nesting_depth": lambda n, limits: json_is_cut(nested(n), limits),
+    "max_array_items": lambda n, limits: json_is_cut([1] * n, limits),
+    "max_object_keys": lambda n, limits: json_is_cut({f"k{i}": 1 for i in range(n)}, limits),
+    "max_columns": columns_are_cut,
+    "rows_head": lambda n, limits: rows_are_cut(n, replace(limits, rows_tail=0)),
+    "rows_tail": lambda n, limits: rows_are_cut(n, replace(limits, rows_head=0)),
+    "max_cell_length": cells_are_cut,
+}
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+@pytest.mark.parametrize("setting", PREVIEWS)
+def test_a_preview_is_cut_above_its_limit_alone(setting: str, more: int) -> None:
+    limits = replace(WIDE, **{setting: LIMIT})
+    assert PREVIEWS[setting](LIMIT + more, limits) is (more > 0)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_picture_is_made_smaller_above_its_longest_edge_alone(save: Callable[[bytes], Path], more: int) -> None:
+    edge = 64
+    picture = shown(save, noise(edge + more, 9), PreviewLimits(max_image_edge_px=edge))
+    assert picture.width == min(edge + more, edge)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_picture_is_made_smaller_above_its_bytes_alone(save: Callable[[bytes], Path], more: int) -> None:
+    image = noise(200, 200)
+    whole = shown(save, image, PreviewLimits())
+    picture = shown(save, image, PreviewLimits(max_image_size_bytes=len(whole.data) - more))
+    assert (picture == whole) is (more <= 0)
+    assert len(picture.data) <= len(whole.data) - more
+
+
+def noise(width: int, height: int) -> Image.Image:
+    return Image.frombytes("RGB", (width, height), random.Random(1).randbytes(3 * width * height))
+
+
+def shown(save: Callable[[bytes], Path], image: Image.Image, limits: PreviewLimits) -> Picture:
+    out = io.BytesIO()
+    image.save(out, "PNG")
+    found = ImageHandler().part(save(out.getvalue()), "", "lines", None, None, "image", ExtractLimits(preview=limits))
+    assert isinstance(found, Picture)
+    return found
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_text_ends_at_max_chars(tmp_path: Path, more: int) -> None:
+    text = tmp_path / "text"
+    text.touch()
+    sent: list[dict[str, Any]] = []
+    assert extract(Extracted([Part("x" * (LIMIT + more))]), text, LIMIT, sent.append)
+    assert text.stat().st_size == min(LIMIT + more, LIMIT)
+    assert sent[-1]["done"]["truncated"] is (more > 0)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_pdf_is_read_up_to_pdf_max_pages(save: Callable[[bytes], Path], more: int) -> None:
+    source = save(make_pdf([f"Page {n}." for n in range(3 + more)], "t"))
+    found = PdfHandler().extract(source, Hints(), ExtractLimits(pdf_max_pages=3))
+    text = "".join(part.text for part in found.parts or ())
+    assert text.count("[Page ") == min(3 + more, 3)
+    assert found.truncated is (more > 0)
+
+
+# What the operating system holds a worker to; in a process of its own, because this one is larger than that.
+OF_THE_SYSTEM = """
+import math, mmap, resource, sys
+from fetchstash.handlers._child_limits import job_limits
+
+def pages(): return int(open("/proc/self/statm").read().split()[0])
+def used(): return resource.getrusage(resource.RUSAGE_SELF).ru_utime + resource.getrusage(resource.RUSAGE_SELF).ru_stime
+limit, more = int(sys.argv[2]), int(sys.argv[3])
+if sys.argv[1] == "cpu_seconds":
+    before = used()
+    with job_limits(1_024, limit + more, 60):
+        granted = resource.getrlimit(resource.RLIMIT_CPU)[0] - math.ceil(before)
+    print(limit + more <= granted <= limit + more + 1)
+else:
+    with job_limits(limit, 30, 60):
+        try:
+            mmap.mmap(-1, ((limit << 20) // mmap.PAGESIZE - pages() + more) * mmap.PAGESIZE)
+            print("fits")
+        except OSError:
+            print("does not fit")
+"""
+
+
+def said_by_the_system(setting: str, limit: int, more: int) -> str:
+    command = [sys.executable, "-P", "-c", OF_THE_SYSTEM, setting, str(limit), str(more)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc says how much address space is taken")
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_worker_has_its_memory_to_the_page(more: int) -> None:
+    assert said_by_the_system("memory_mb", 512, more) == ("does not fit" if more > 0 else "fits")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_worker_has_its_seconds_of_cpu(more: int) -> None:
+    assert said_by_the_system("cpu_seconds", 5, more) == "True"
+
+
+ELSEWHERE = {
+    "context.max_image_edge_px": test_a_picture_is_made_smaller_above_its_longest_edge_alone,
+    "context.max_image_size_bytes": test_a_picture_is_made_smaller_above_its_bytes_alone,
+    "extract.max_chars": test_a_text_ends_at_max_chars,
+    "extract.pdf_max_pages": test_a_pdf_is_read_up_to_pdf_max_pages,
+    "extract.memory_mb": test_a_worker_has_its_memory_to_the_page,
+    "extract.cpu_seconds": test_a_worker_has_its_seconds_of_cpu,
+    "extract.wall_seconds": "test_worker: test_a_job_may_take_its_wall_seconds_and_no_more",
+}
+
+
+def test_every_setting_of_a_document_has_its_test() -> None:
+    settings = {path for path in KEYS if path.startswith(("context.", "extract."))}
+    assert settings == {*ELSEWHERE, *(f"context.{name}" for name in PREVIEWS)}
+
+
+@pytest.mark.parametrize("path", [path for path in KEYS if path.startswith(("context.", "extract."))])
+def test_a_setting_arrives_where_documents_are_read(path: str) -> None:
+    limits = load(environment={KEYS[path].variable: "2000"}).extract
+    section, name = path.split(".")
+    assert getattr(limits.preview if section == "context" else limits, name) == 2_000
