@@ -255,7 +255,10 @@ class ArtifactStore(Protocol):
         ...
 
     async def get(self, ref_or_url: str) -> Facts:
-        """Return the facts of a reference, or of the newest artifact of this run that was put under this URL."""
+        """Return the facts of a reference, or of the newest artifact of this run that was put under this URL.
+
+        Where the bytes of a URL's artifact are lost, the URL is unknown: who then fetches it again gets them back.
+        """
         ...
 
     async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:

@@ -127,9 +127,11 @@ class StoreFolder:
         return facts
 
     def get(self, ref_or_url: str) -> Facts:
-        """Return the facts of an artifact."""
+        """Return the facts of an artifact; under a URL only of one that is whole, so that a lost one is fetched again."""
         with self._catalog.reading() as db:
             row = rows.find(db, ref_or_url, self._run)
+            if row.ref != ref_or_url and not self._is_whole(db, row):
+                raise UnknownRef("What was stored under this URL is lost.", "Fetch it again.")
         self._read[row.ref] = None
         return self._facts(row)
 
@@ -308,6 +310,16 @@ class StoreFolder:
             raise StoreError(
                 f"The file of the artifact {ref} is missing.", "Fetch its document again, or run `fetchstash doctor`."
             ) from None
+
+    def _is_whole(self, db: sqlite3.Connection, row: rows.Row) -> bool:
+        """Return whether an artifact's files are there, and not altered."""
+        names: dict[Kind, str] = {"raw": row.raw, "text": row.text} if row.text else {"raw": row.raw}
+        try:
+            for kind, sha256 in names.items():
+                os.close(self._blobs.open(rows.blob(db, kind, sha256)))
+        except (FileNotFoundError, StoreError):
+            return False
+        return True
 
     def _text_index(self, db: sqlite3.Connection, sha256: str) -> StrideIndex:
         """Return a text's index; some stay at hand, as that of a large text is large. It never changes, as the text never does."""

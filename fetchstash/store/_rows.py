@@ -139,7 +139,7 @@ def is_recorded(db: sqlite3.Connection, blob: Blob) -> bool:
     found = db.execute(
         "SELECT size, chars, lines, strides FROM blob WHERE kind = ? AND sha256 = ?", (blob.kind, blob.sha256)
     ).fetchone()
-    return found == (blob.size, *_strides(blob))
+    return bool(found == (blob.size, *_strides(blob)))
 
 
 def ranges(db: sqlite3.Connection, row: Row) -> Ranges:

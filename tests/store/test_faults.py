@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.errors import Busy, StoreError
+from fetchstash.errors import Busy, StoreError, UnknownRef
 from fetchstash.ranges import Glimpse, Ranges
 from fetchstash.store import Facts, LocalStore, StoreLimits, _catalog, _disk, _schema, _steps, open_store
 
@@ -178,6 +178,20 @@ async def test_a_file_that_is_gone_is_told_and_the_next_put_of_the_same_bytes_he
         await store.open_text(facts.artifact_ref)
     await put(store, b"text")
     assert await text_of(store, facts.artifact_ref) == "text"
+
+
+@pytest.mark.parametrize("kind", ["raw", "text"])
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"altered")], ids=["gone", "altered"])
+async def test_a_url_whose_bytes_are_lost_is_unknown_so_that_it_is_fetched_again(
+    damage: Callable[[Path], Any], kind: str, store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
+    lost = await put(store, b"text", url="https://example.org/")
+    damage(*(limits.folder / kind).iterdir())
+    with pytest.raises(UnknownRef, match="is lost"):
+        await store.get("https://example.org/")
+    again = await put(store, b"text", url="https://example.org/")
+    assert await store.get("https://example.org/") == again
+    assert await text_of(store, lost.artifact_ref) == "text"
 
 
 @pytest.mark.parametrize("days", [400, -400])
