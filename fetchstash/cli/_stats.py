@@ -15,13 +15,14 @@ _BYTES_PER_TOKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Artifacts of one kind or from one host, their bytes as they came, and the tokens of their texts."""
+    """Artifacts of one kind or from one host, their bytes as they came, and the tokens of their texts (``tokens_exact``: counted)."""
 
     group: str
     name: str
     artifacts: int
     size_bytes: int
     tokens: int
+    tokens_exact: bool
 
 
 def rows_of(artifacts: Sequence[Facts]) -> tuple[Row, ...]:
@@ -35,11 +36,16 @@ def _rows(group: str, named: Iterable[tuple[str, Facts]]) -> list[Row]:
     groups: dict[str, list[Facts]] = {}
     for name, facts in named:
         groups.setdefault(name, []).append(facts)
-    rows = [
-        Row(group, name, len(of), sum(one.size_bytes for one in of), sum(one.text_tokens or 0 for one in of))
-        for name, of in groups.items()
-    ]
+    rows = [Row(group, name, len(of), sum(one.size_bytes for one in of), *_tokens(of)) for name, of in groups.items()]
     return sorted(rows, key=lambda row: (-row.tokens, row.name))
+
+
+def _tokens(artifacts: Sequence[Facts]) -> tuple[int, bool]:
+    return sum(one.text_tokens or 0 for one in artifacts), all(one.text_tokens_exact for one in artifacts if one.text_tokens)
+
+
+def _marked(tokens: int, *, exact: bool) -> str:
+    return f"{'' if exact else '≈'}{tokens:,}"
 
 
 def shown_tokens(event_log: str) -> int | None:
@@ -69,12 +75,15 @@ def printed(rows: Sequence[Row], shown: int | None) -> list[str]:
         if row.group != group:
             group = row.group
             lines.append(f"{group:<{width}}  {'artifacts':>9}  {'bytes':>15}  {'tokens':>13}")
-        lines.append(f"{row.name:<{width}}  {row.artifacts:>9,}  {row.size_bytes:>15,}  {row.tokens:>13,}")
+        lines.append(
+            f"{row.name:<{width}}  {row.artifacts:>9,}  {row.size_bytes:>15,}  {_marked(row.tokens, exact=row.tokens_exact):>13}"
+        )
     whole = sum(row.tokens for row in rows if row.group == "kind")
+    all_of_it = _marked(whole, exact=all(row.tokens_exact for row in rows))
     if shown is None:
-        lines.append(f"All texts together: {whole:,} tokens. With telemetry.event_log, what was shown of them is counted, too.")
+        lines.append(f"All texts together: {all_of_it} tokens. With telemetry.event_log, what was shown of them is counted, too.")
     else:
-        lines.append(f"All texts together: {whole:,} tokens. Shown: about {shown:,}. Kept out: about {max(whole - shown, 0):,}.")
+        lines.append(f"All texts together: {all_of_it} tokens. Shown: about {shown:,}. Kept out: about {max(whole - shown, 0):,}.")
     return lines
 
 
