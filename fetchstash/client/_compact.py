@@ -85,7 +85,7 @@ def compact(
             if work.tier() != "normal":
                 work.run(1, 2, 3)
                 work.merge_oldest()
-    return _told(work, raw, tier, on_event)
+    return _told(work, raw, tier, on_event, hurried=hurried)
 
 
 def reapply(messages: Sequence[Message], format: Format, state: State, policy: Policy, prefix: int = 0) -> Sequence[Message]:
@@ -230,7 +230,8 @@ class _Work:
             stub: Any = history_stub(part.text, part.role, self.policy.offload)
         else:
             stub = make_stub(part, self.names.get(part.place, part.name), self.policy)
-        return stub if self.count_value(as_value(part, stub)) <= self.count(part) * WORTH else None
+        worth = stub is not None and self.count_value(as_value(part, stub)) <= self.count(part) * WORTH
+        return stub if worth else None
 
     def count_value(self, value: Any) -> int:
         return self.count(Part((0, ()), "text", "user", value))
@@ -289,7 +290,7 @@ class _Work:
         return replace_values(self.messages, self.changes)
 
 
-def _told(work: _Work, raw: int, tier: Tier, on_event: OnEvent | None) -> tuple[list[Message], Report]:
+def _told(work: _Work, raw: int, tier: Tier, on_event: OnEvent | None, *, hurried: bool = False) -> tuple[list[Message], Report]:
     """Return what came out, and tell of it: one event for each decision."""
     report = Report(
         "tokens",
@@ -308,6 +309,7 @@ def _told(work: _Work, raw: int, tier: Tier, on_event: OnEvent | None) -> tuple[
         "compaction_stage": work.stage,
         "compaction_candidate_count": work.candidates,
         "compaction_skipped_reason": ",".join(sorted(reason for reason, times in work.skipped.items() if times)),
+        "compaction_hurried": hurried,
         "compactor_calls": _calls_in_iteration(work),
     }
     attributes |= {f"skipped.{reason}": times for reason, times in work.skipped.items()}

@@ -11,7 +11,6 @@ from fetchstash.client._formats import Format, Message, Part, Place, as_json, pa
 from fetchstash.client._policy import Policy, State
 from fetchstash.client._report import Report
 from fetchstash.client._sections import EXTRACTION_MARK
-from fetchstash.client._shapes import is_object
 from fetchstash.client._stubs import LONG_VALUE_CHARS, arguments_stub
 
 
@@ -32,14 +31,14 @@ def extractor_prompt(
     """
     policy = policy or Policy()
     if remaining_seconds is not None and remaining_seconds < SHORT_ON_TIME_SECONDS:
-        emit(on_event, "extraction.deferred", {"compaction_skipped_reason": "no_time"})
+        emit(on_event, "extraction.deferred", {"remaining_seconds": remaining_seconds})
         return None, None
     compacted, report = compact(messages, format, budget, state, policy=policy, on_event=on_event)
     found = parts(compacted, format)
-    documents = [part for part in found if part.kind == "call" and _holds_a_document(part)]
-    stubs = {part.place: as_json(arguments_stub(part, policy.offload)) for part in documents}
+    long = [part for part in found if part.kind == "call" and len(part.text) > LONG_VALUE_CHARS]
+    stubs = {part.place: as_json(stub) for part in long if (stub := arguments_stub(part, policy.offload))}
     prompt = f"{EXTRACTION_MARK}\n\n{transcript(found, stubs)}"
-    tell_of_prompt(on_event, prompt, len(documents) + report.reused + len(report.changes))
+    tell_of_prompt(on_event, prompt, len(stubs) + report.reused + len(report.changes))
     return prompt, report
 
 
@@ -51,7 +50,3 @@ def transcript(found: Sequence[Part], instead: Mapping[Place, str] | None = None
 
 def _heading(part: Part) -> str:
     return f"[{part.role} calls {part.name.replace(']', ' ')[:100]}]" if part.kind == "call" else f"[{part.role}]"
-
-
-def _holds_a_document(part: Part) -> bool:
-    return len(part.text) > LONG_VALUE_CHARS and (isinstance(part.value, str) or is_object(part.value))

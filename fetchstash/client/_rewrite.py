@@ -84,7 +84,7 @@ def stub_key(part: Part, name: str) -> tuple[int, str]:
 
 
 def make_stub(part: Part, name: str, policy: Policy) -> Any:
-    """Return the stub of a result or of arguments."""
+    """Return the stub of a result or of arguments, None where nothing in these is long."""
     return result_stub(part.text, name, policy.offload) if part.kind == "result" else arguments_stub(part, policy.offload)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from fetchstash import tokens
 from fetchstash.client._formats import Format, Message, Part, as_json, parts
 from fetchstash.client._policy import State, content_hash
-from fetchstash.client._shapes import is_object
+from fetchstash.client._shapes import is_list, is_object
 
 SizeUnit = Literal["tokens", "bytes"]
 
@@ -31,22 +31,21 @@ def exact_tokens(state: State) -> Callable[[Part], int]:
     """Return a counter of a part's tokens that counts each content once for as long as ``state`` lives."""
 
     def count(part: Part) -> int:
-        if _is_picture(part):
-            return PICTURE_TOKENS
-        text = part.text
+        text, pictures = _told(part)
         if len(text) < 64:
-            return tokens.count(text).tokens
+            return tokens.count(text).tokens + pictures
         key = content_hash(text)
         if key not in state.token_counts:
             state.token_counts[key] = tokens.count(text).tokens
-        return state.token_counts[key]
+        return state.token_counts[key] + pictures
 
     return count
 
 
 def sampled_tokens(part: Part) -> int:
     """Estimate the tokens of a part from two samples: within a few percent of the count in a hundredth of its time."""
-    return PICTURE_TOKENS if _is_picture(part) else sample_text(part.text)
+    text, pictures = _told(part)
+    return sample_text(text) + pictures
 
 
 def sample_text(text: str) -> int:
@@ -70,9 +69,20 @@ def measure(messages: Sequence[Message], format: Format, unit: SizeUnit) -> int:
     return size_in_bytes(messages) if unit == "bytes" else total(messages, parts(messages, format), sampled_tokens)
 
 
-def _is_picture(part: Part) -> bool:
-    """Return whether an opaque part is media: a block of such a type, or one with such a key."""
-    if part.kind != "opaque" or not is_object(part.value):
+def _told(part: Part) -> tuple[str, int]:
+    """Return the text of a part, and the tokens of the pictures in it: it may be one, and a tool's result may hold some."""
+    if part.kind == "opaque" and _is_picture(part.value):
+        return "", PICTURE_TOKENS
+    if part.kind == "result" and is_list(part.value):
+        rest = [block for block in part.value if not _is_picture(block)]
+        pictures = len(part.value) - len(rest)
+        return (as_json(rest), PICTURE_TOKENS * pictures) if pictures else (part.text, 0)
+    return part.text, 0
+
+
+def _is_picture(value: Any) -> bool:
+    """Return whether this is a block of media: of such a type, or with such a key."""
+    if not is_object(value):
         return False
-    named = [*part.value, part.value.get("type")]
+    named = [*value, value.get("type")]
     return any(word in str(name) for name in named for word in ("image", "inline", "file", "audio", "media", "video"))

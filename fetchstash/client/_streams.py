@@ -20,6 +20,8 @@ _OUTPUT_FIELDS = (
     "functionCall",
     "refusal",
     "reasoning_content",
+    "reasoning",
+    "audio",
 )
 
 
@@ -36,12 +38,15 @@ def is_output(event: Any) -> bool:
     """Return whether this event carries the first piece of an answer: text, reasoning or a tool call that a user may have seen.
 
     Chat Completions: a choice's delta with content or calls. Responses: an event whose type ends in ``.delta``. Anthropic: a
-    content_block_delta. Gemini: a candidate with parts. LangChain: a message chunk with content or calls. A bare string is text.
+    content_block_delta, or the start of a tool call, which may have no arguments to follow. Gemini: a candidate with parts.
+    LangChain: a message chunk with content or calls. A bare string is text.
     """
     if isinstance(event, str):
         return event != ""
     kind = get(event, "type")
     if isinstance(kind, str) and (kind.endswith((".delta", "_delta")) and kind != "message_delta"):
+        return True
+    if kind == "content_block_start" and "tool" in str(get(get(event, "content_block"), "type")):
         return True
     if _has_output(event) or _has_output(get(event, "message")):
         return True

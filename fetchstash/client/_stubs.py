@@ -16,6 +16,9 @@ RESULT_TARGET, ARGUMENTS_TARGET, HISTORY_TARGET = 200, 120, 160
 LONG_VALUE_CHARS = 200
 """A string in arguments that is longer is a document, not a parameter."""
 
+LONG_OBJECT_CHARS = 2_000
+"""An object in arguments that is still longer without such strings is one, too."""
+
 WORTH = 0.8
 """A stub of more than this share of its content is no gain: what it saves is less than a prompt cache that it makes cold."""
 
@@ -37,8 +40,8 @@ def result_stub(text: str, tool: str, offload: Offload | None) -> dict[str, Any]
     return {key: value for key, value in stub.items() if value != ""} | {"overflow_fallback": True}
 
 
-def arguments_stub(part: Part, offload: Offload | None) -> dict[str, Any]:
-    """Return a call's arguments with every long text in them replaced by its size and where it is kept.
+def arguments_stub(part: Part, offload: Offload | None) -> dict[str, Any] | None:
+    """Return a call's arguments with every long text in them replaced by its size and where it is kept; None if there is none.
 
     Parameters stay as they are.
     """
@@ -48,6 +51,8 @@ def arguments_stub(part: Part, offload: Offload | None) -> dict[str, Any]:
             value = json.loads(value)
         except (ValueError, RecursionError):
             value = {"arguments": value}
+    if _shortened(value, "") == value:
+        return None
     ref = offload.keep(part.text, f"arguments of {part.name}") if offload else ""
     shortened = _shortened(value, f", kept as {ref}" if ref else "")
     return shortened if is_object(shortened) else {"arguments": shortened}
@@ -86,7 +91,13 @@ def _shortened(value: Any, kept: str) -> Any:
     if isinstance(value, str):
         return value if len(value) <= LONG_VALUE_CHARS else f"({len(value)} characters{kept})"
     if is_object(value):
-        return {key: _shortened(inner, kept) for key, inner in value.items()}
+        shortened = {key: _shortened(inner, kept) for key, inner in value.items()}
+        # Many short values are a document, too.
+        return (
+            shortened
+            if len(as_json(shortened)) <= LONG_OBJECT_CHARS
+            else f"({len(value)} entries, {len(as_json(value))} characters{kept})"
+        )
     if is_list(value):
         whole = as_json(value)
         if len(whole) > 2 * LONG_VALUE_CHARS:

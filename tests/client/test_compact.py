@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from fetchstash.client import Policy, State, compact, orphans, rewrite
 from fetchstash.client._compact import tier_of
-from fetchstash.client._formats import Format, as_json
+from fetchstash.client._formats import Format, as_json, parts
 from fetchstash.client._sizes import measure
 from tests.client.conversations import FORMATS, Turn, render, turns
 from tests.client.fakes import Kept, conversation, prose
@@ -156,7 +156,7 @@ def test_a_content_whose_stub_is_no_gain_is_not_tried_again() -> None:
 
 def test_what_was_no_gain_for_a_compaction_is_none_for_a_rewrite_and_the_other_way_round() -> None:
     history, state = working(*[prose(4_000)] * 2, "ok"), State()
-    history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps({f"key{n}": n for n in range(200)})
+    history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps({f"key{n}": n for n in range(120)})
     compact(history, "openai_chat", 600, state)
     _, report = rewrite(history, "openai_chat", 1, state=state)
     assert report.skipped["no_gain"] == 1
@@ -189,6 +189,76 @@ def test_each_compaction_tells_of_itself_and_warns_of_churn(caplog: pytest.LogCa
     assert events[1][1]["compaction_skipped_reason"] == "cache_hit"
     compact([*history, said("user", "go on")], "openai_chat", 10**6, state, on_event=lambda name, told: events.append((name, told)))
     assert events[-1][1]["compactor_calls"] == 1
+
+
+PICTURES: dict[str, Any] = {
+    "openai_chat": {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 40_000}},
+    "openai_responses": {"type": "input_image", "image_url": "data:image/png;base64," + "A" * 40_000},
+    "anthropic": {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 40_000}},
+    "gemini": {"inlineData": {"mimeType": "image/png", "data": "A" * 40_000}},
+}
+EMPTY: dict[str, list[Any]] = {
+    "openai_chat": [{"role": "assistant", "content": None}, {"role": "user", "content": ""}, {"role": "user", "content": []}],
+    "openai_responses": [
+        {"type": "message", "role": "user", "content": ""},
+        {"type": "message", "role": "assistant", "content": []},
+    ],
+    "anthropic": [{"role": "assistant", "content": []}, {"role": "user", "content": ""}],
+    "gemini": [{"role": "model", "parts": []}, {"role": "user"}],
+}
+
+
+@pytest.mark.parametrize("share", [0.05, 0.6, 1.2])
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_parallel_calls_reasoning_pictures_and_empty_contents_stay_what_the_format_wants(fmt: Format, share: float) -> None:
+    calls = tuple(("fetch", prose(900, f"a{n}x"), prose(3_000, f"r{n}x")) for n in range(3))
+    seen = {**render([Turn("user", "")], fmt)[-1], "parts" if fmt == "gemini" else "content": [PICTURES[fmt]]}
+    history = [
+        *render([Turn("user", "the task"), Turn("tools", "", calls, reasoning=True)], fmt),
+        seen,
+        *EMPTY[fmt],
+        *render([Turn("tools", "", calls, reasoning=True), Turn("user", "Go on."), Turn("tools", "", (("now", "", "noon"),))], fmt)[
+            fmt.startswith("openai") :
+        ],
+    ]
+    size = compact(history, fmt, 10**6, State())[1].before
+    sent, report = compact(history, fmt, int(size * share), State(), policy=Policy(offload=Kept()))
+    assert report.changes
+    assert not orphans(sent, fmt)
+    reasoning = [[part.value for part in parts(messages, fmt) if part.kind == "reasoning"] for messages in (history, sent)]
+    if report.merged_messages:
+        assert all(value in reasoning[0] for value in reasoning[1])
+        return
+    assert reasoning[0] == reasoning[1]
+    assert len(sent) == len(history)
+    assert all(message in sent for message in (seen, *EMPTY[fmt]))
+
+
+def test_a_picture_that_a_tool_returned_costs_what_a_picture_costs() -> None:
+    messages: list[Any] = [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "screenshot", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": [PICTURES["anthropic"]]}]},
+    ]
+    assert 1_600 < measure(messages, "anthropic", "tokens") < 2_000
+    assert 1_600 < compact(messages, "anthropic", 10**6, State())[1].before < 2_000
+    assert measure(messages, "anthropic", "bytes") > 40_000
+
+
+@settings(max_examples=60)
+@given(turns, st.sampled_from(FORMATS), st.integers(50, 3_000), st.lists(st.booleans(), min_size=1, max_size=14))
+def test_compactions_and_rewrites_of_one_conversation_in_any_order_agree(
+    history: list[Turn], fmt: Format, budget: int, rewrites: list[bool]
+) -> None:
+    state, policy, seen = State(), Policy(offload=Kept()), list[Any]()
+    for end, by_rewrite in zip(range(1, len(history) + 1), rewrites, strict=False):
+        messages = render(history[:end], fmt)
+        sent, report = (rewrite if by_rewrite else compact)(messages, fmt, budget, policy=policy, state=state)
+        assert messages == render(history[:end], fmt)
+        assert not orphans(sent, fmt)
+        assert report.after <= report.before
+        seen += [(change.content_hash, change.target, change.label) for change in report.changes if not by_rewrite]
+    assert len(seen) == len(set(seen))
 
 
 @settings(max_examples=60)

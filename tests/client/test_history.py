@@ -54,6 +54,25 @@ async def test_with_a_summarizer_its_summary_takes_the_place_of_what_is_old() ->
 
 
 @pytest.mark.anyio
+async def test_summarizer_and_on_compaction_may_be_synchronous() -> None:
+    told: list[CompactionResult] = []
+    compactor = HistoryCompactor(SMALL, lambda text: f"{len(text)} characters", told.append)
+    result = await compactor.compact(working(*[prose(4_000)] * 5))
+    assert told == [result]
+    assert result.summary
+    assert result.summary in result.compacted_messages[2]["content"]
+    assert result.compacted_tokens < result.original_tokens
+
+
+@pytest.mark.anyio
+async def test_what_nobody_said_but_an_extractors_prompt_is_not_summed_up() -> None:
+    prompt, _ = extractor_prompt(working(prose(4_000), "ok"), "openai_chat", 10_000, State())
+    history = [said("system", "Extract."), said("user", str(prompt)), *working("ok")[2:], *working("ok")[2:]]
+    result = await HistoryCompactor(SMALL, lambda _: "summary").compact(history)
+    assert result.compacted_messages[:2] == history[:2]
+
+
+@pytest.mark.anyio
 async def test_a_summarizer_that_fails_changes_nothing() -> None:
     def summarize(_text: str) -> str:
         raise RuntimeError("no model today")
@@ -85,6 +104,26 @@ def test_an_extraction_prompt_compacts_large_tool_arguments_even_where_all_would
     assert events["extractor.prompt"]["extractor_prompt_chars"] == len(prompt)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        json.dumps([f"line {n}" for n in range(500)]),
+        json.dumps({"path": "a.md", "lines": [f"line {n}" for n in range(500)]}),
+        json.dumps({f"line{n}": f"line {n}" for n in range(500)}),
+        json.dumps({"files": {f"file{n}.md": f"line {n}" for n in range(500)}}),
+        "line 1\n" * 500,
+    ],
+    ids=["list", "list inside", "many values", "many values inside", "no JSON"],
+)
+def test_no_document_is_raw_in_an_extraction_prompt_whatever_its_shape_is_as_an_argument(arguments: str) -> None:
+    history = working("ok", "ok")
+    history[2]["tool_calls"][0]["function"]["arguments"] = arguments
+    prompt, _ = extractor_prompt(history, "openai_chat", 100_000, State())
+    assert prompt is not None
+    assert "line 1" not in prompt
+    assert len(prompt) < 600
+
+
 def test_an_extraction_prompt_is_bounded_by_the_stages() -> None:
     history = working(*[prose(4_000)] * 8)
     prompt, _ = extractor_prompt(history, "openai_chat", 3_000, State())
@@ -94,4 +133,9 @@ def test_an_extraction_prompt_is_bounded_by_the_stages() -> None:
 
 
 def test_near_the_time_limit_extraction_is_put_off() -> None:
-    assert extractor_prompt(with_a_document(), "openai_chat", 100_000, State(), remaining_seconds=2) == (None, None)
+    events: list[tuple[str, Any]] = []
+    told = extractor_prompt(
+        with_a_document(), "openai_chat", 100_000, State(), remaining_seconds=2, on_event=lambda *event: events.append(event)
+    )
+    assert told == (None, None)
+    assert events == [("extraction.deferred", {"remaining_seconds": 2})]

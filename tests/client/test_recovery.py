@@ -275,6 +275,71 @@ def test_an_abandoned_stream_is_closed() -> None:
 
 
 @pytest.mark.anyio
+async def test_an_abandoned_asynchronous_stream_is_closed_and_not_read_ahead() -> None:
+    chunks: list[Any] = [CREATED, DELTA, dict(DELTA), DONE]
+    provider = Provider(chunks)
+    stream = Recovery().astream(provider.acall, HISTORY)
+    assert [await anext(stream) for _ in range(3)] == chunks[:3]
+    assert provider.pulled == 3
+    await stream.aclose()
+    assert provider.closed == 1
+    assert provider.pulled == 3
+
+
+FIRST_OUTPUTS: list[Any] = [
+    "text",
+    {"choices": [{"delta": {"content": "Hi"}}]},
+    {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"name": "f"}}]}}]},
+    {"choices": [{"delta": {"reasoning_content": "hm"}}]},
+    {"choices": [{"delta": {"reasoning": "hm"}}]},
+    {"choices": [{"delta": {"refusal": "no"}}]},
+    {"choices": [{"text": "Hi"}]},
+    {"type": "response.reasoning_summary_text.delta", "delta": "hm"},
+    {"type": "response.function_call_arguments.delta", "delta": "{}"},
+    {"type": "content_block_delta", "delta": {"type": "input_json_delta", "partial_json": "{"}},
+    {"type": "content_block_start", "content_block": {"type": "tool_use", "name": "now", "input": {}}},
+    {"candidates": [{"content": {"parts": [{"functionCall": {"name": "f"}}]}}]},
+]
+
+
+@pytest.mark.anyio
+@streamed
+@pytest.mark.parametrize("output", FIRST_OUTPUTS, ids=repr)
+async def test_whatever_the_first_output_is_nothing_is_held_back_or_retried_after_it(run: Run, output: Any) -> None:
+    provider = Provider([CREATED, output, Overflow()], [DELTA])
+    stream = Recovery().stream(provider, HISTORY)
+    assert [next(stream), next(stream)] == [CREATED, output]
+    assert provider.pulled == 2
+    provider = Provider([CREATED, output, Overflow()], [DELTA])
+    with pytest.raises(Overflow):
+        await run(Recovery(), provider, HISTORY)
+    assert len(provider.sizes) == 1
+
+
+NO_OUTPUTS: list[Any] = [
+    {"choices": [{"delta": {"role": "assistant", "content": ""}}]},
+    {"choices": []},
+    {"type": "message_start", "message": {"content": []}},
+    {"type": "content_block_start", "content_block": {"type": "text", "text": ""}},
+    {"type": "response.in_progress"},
+    {"candidates": [{"content": {"role": "model"}}]},
+    "",
+    None,
+    b"",
+    7,
+]
+
+
+@pytest.mark.anyio
+@streamed
+@pytest.mark.parametrize("event", NO_OUTPUTS, ids=repr)
+async def test_an_overflow_after_events_without_output_is_still_cured(run: Run, event: Any) -> None:
+    provider = Provider([event, event, Overflow()], [event, DELTA, DONE])
+    assert await run(Recovery(), provider, HISTORY) == [event, DELTA, DONE]
+    assert len(provider.sizes) == 2
+
+
+@pytest.mark.anyio
 @whole
 async def test_an_error_body_with_status_200_is_an_overflow_too(run: Run) -> None:
     body = {"error": {"message": "This endpoint's maximum context length is 128000 tokens.", "code": 400}, "choices": None}

@@ -19,7 +19,10 @@ from fetchstash.client._recovery import Recovery, overflow_report
 from fetchstash.client._shapes import is_list, is_object
 
 # The first event that is output or an error, in a stream of server-sent events (Anthropic API reference, "Streaming messages").
-_FIRST = re.compile(rb"(?:^|\n)event: ?(content_block_delta|error)\r?\ndata: ?([^\n]*)\n")
+# A tool call is output from its start: it may have no arguments to follow.
+_FIRST = re.compile(
+    rb"(?:^|\n)event: ?(content_block_delta|error|content_block_start(?=\r?\ndata:[^\n]*tool))\r?\ndata: ?([^\n]*)\n"
+)
 
 
 class RecoveryMiddleware(Middleware):
