@@ -49,7 +49,11 @@ class TokenCount:
     exact: bool
 
     def __str__(self) -> str:
-        return f"{'' if self.exact else '≈'}{self.tokens}"
+        return format(self)
+
+    def __format__(self, spec: str) -> str:
+        """Format the number as an int is formatted, behind its mark."""
+        return f"{'' if self.exact else '≈'}{self.tokens:{spec}}"
 
 
 def count(text: str) -> TokenCount:

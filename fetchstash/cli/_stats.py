@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from fetchstash.store import Facts
+from fetchstash.tokens import TokenCount
 
 _BYTES_PER_TOKEN = 4
 """Of a result, about: English and its frame. What was shown is known in bytes alone."""
@@ -15,7 +16,7 @@ _BYTES_PER_TOKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Artifacts of one kind or from one host, their bytes as they came, and the tokens of their texts (``tokens_exact``: counted)."""
+    """Artifacts of one kind or from one host, their bytes as they came, and their texts' tokens (``tokens_exact``: counted)."""
 
     group: str
     name: str
@@ -42,10 +43,6 @@ def _rows(group: str, named: Iterable[tuple[str, Facts]]) -> list[Row]:
 
 def _tokens(artifacts: Sequence[Facts]) -> tuple[int, bool]:
     return sum(one.text_tokens or 0 for one in artifacts), all(one.text_tokens_exact for one in artifacts if one.text_tokens)
-
-
-def _marked(tokens: int, *, exact: bool) -> str:
-    return f"{'' if exact else '≈'}{tokens:,}"
 
 
 def shown_tokens(event_log: str) -> int | None:
@@ -79,11 +76,13 @@ def printed(rows: Sequence[Row], shown: int | None) -> list[str]:
             f"{row.name:<{width}}  {row.artifacts:>9,}  {row.size_bytes:>15,}  {_marked(row.tokens, exact=row.tokens_exact):>13}"
         )
     whole = sum(row.tokens for row in rows if row.group == "kind")
-    all_of_it = _marked(whole, exact=all(row.tokens_exact for row in rows))
+    all_of_it = TokenCount(whole, all(row.tokens_exact for row in rows))
     if shown is None:
-        lines.append(f"All texts together: {all_of_it} tokens. With telemetry.event_log, what was shown of them is counted, too.")
+        lines.append(f"All texts together: {all_of_it:,} tokens. With telemetry.event_log, what was shown of them is counted, too.")
     else:
-        lines.append(f"All texts together: {all_of_it} tokens. Shown: about {shown:,}. Kept out: about {max(whole - shown, 0):,}.")
+        lines.append(
+            f"All texts together: {all_of_it:,} tokens. Shown: about {shown:,}. Kept out: about {max(whole - shown, 0):,}."
+        )
     return lines
 
 

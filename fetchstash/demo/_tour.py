@@ -9,6 +9,7 @@ from fetchstash.demo import _content as content
 from fetchstash.demo._screen import Screen
 from fetchstash.demo.driver import Answer, ask, started
 from fetchstash.demo.site import Site
+from fetchstash.tokens import TokenCount
 
 
 @dataclass(slots=True)
@@ -17,7 +18,7 @@ class _Tour:
     screen: Screen
     steps: int = 0
     failed: bool = False
-    costs: list[tuple[str, int, int]] = field(default_factory=list[tuple[str, int, int]])
+    costs: list[tuple[str, int, TokenCount]] = field(default_factory=list[tuple[str, int, TokenCount]])
     reached: dict[str, int] = field(default_factory=dict[str, int])
 
     async def step(self, title: str, tool: str, **arguments: Any) -> Answer:
@@ -27,7 +28,7 @@ class _Tour:
         self.screen.call(tool, arguments)
         answer = await ask(self.client, tool, **arguments)
         self.screen.result(answer.text)
-        whole = f"; the whole has {answer.whole:,}" if answer.whole else ""
+        whole = f"; the whole has {answer.whole:,}" if answer.whole.tokens else ""
         self.screen.prose(f"{answer.tokens:,} tokens{whole}")
         self.costs.append((title, answer.tokens, answer.whole))
         self.reached |= {facts["artifact_ref"]: facts.get("text_tokens") or 0 for facts in answer.facts}
@@ -81,9 +82,10 @@ async def _reach(walk: _Tour, site: Site) -> None:
 
 def _sum_up(walk: _Tour) -> None:
     walk.screen.title("What went into the context, in tokens (o200k)")
-    rows = [(title, f"{cost:,}", f"{whole:,}", f"{cost / max(whole, 1):.2%}") for title, cost, whole in walk.costs]
+    rows = [(title, f"{cost:,}", f"{whole:,}", f"{cost / max(whole.tokens, 1):.2%}") for title, cost, whole in walk.costs]
     walk.screen.table([("call", "result", "whole", "share"), *rows])
-    spent, reached = sum(cost for _, cost, _ in walk.costs), sum(walk.reached.values())
+    spent = sum(cost for _, cost, _ in walk.costs)
+    reached = TokenCount(sum(walk.reached.values()), all(whole.exact for _, _, whole in walk.costs))
     walk.screen.prose("")
     walk.screen.prose(
         f"All {walk.steps} calls together: {spent:,} tokens. The {len(walk.reached)} documents they reached have {reached:,}."

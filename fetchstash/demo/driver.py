@@ -36,9 +36,10 @@ class Answer:
         return str(self.facts[0]["artifact_ref"]) if self.facts else ""
 
     @property
-    def whole(self) -> int:
+    def whole(self) -> tokens.TokenCount:
         """The tokens of the whole documents."""
-        return sum(facts.get("text_tokens") or 0 for facts in self.facts)
+        exact = all(facts.get("text_tokens_exact", True) for facts in self.facts)
+        return tokens.TokenCount(sum(facts.get("text_tokens") or 0 for facts in self.facts), exact)
 
 
 def command() -> str:
