@@ -13,7 +13,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from fetchstash.store import _steps
-from fetchstash.store._disk import locked, private_file
+from fetchstash.store._disk import is_of_full_disk, locked, private_file
 from fetchstash.store._schema import STEPS, migrate, version
 
 CHECKPOINT_PAGES = 1000
@@ -28,6 +28,7 @@ class Catalog:
         self._path = path
         self._lock = lock
         self._reserve = path.with_name("reserve")
+        self._reserve_given_up = False
         self._idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
 
     def prepare(self) -> None:
@@ -67,14 +68,19 @@ class Catalog:
     @contextlib.contextmanager
     def _reserve_open(self) -> Generator[None]:
         """Give up the reserve meanwhile: even to delete something SQLite must write, which a full disk would not let it."""
-        with contextlib.suppress(OSError):
-            os.truncate(self._reserve, 0)
+        self._give_up_reserve()
         try:
             yield
         finally:
             self._fill_reserve()
 
+    def _give_up_reserve(self) -> None:
+        self._reserve_given_up = True
+        with contextlib.suppress(OSError):
+            os.truncate(self._reserve, 0)
+
     def _fill_reserve(self) -> None:
+        self._reserve_given_up = False
         with contextlib.suppress(OSError):
             private_file(self._reserve)
             self._reserve.write_bytes(bytes(RESERVE_BYTES))
@@ -87,13 +93,15 @@ class Catalog:
             with contextlib.suppress(Empty):
                 while True:
                     self._idle.get_nowait().close()
+        if self._reserve_given_up:
+            self._fill_reserve()
 
     @contextlib.contextmanager
     def _connection(self) -> Generator[sqlite3.Connection]:
         try:
             db = self._idle.get_nowait()
         except Empty:
-            db = connect(self._path)
+            db = self._connect()
         try:
             yield db
         except sqlite3.Error:
@@ -103,6 +111,16 @@ class Catalog:
             self._idle.put(db)
             raise
         self._idle.put(db)
+
+    def _connect(self) -> sqlite3.Connection:
+        """Open the catalogue, on a full disk, too: SQLite must write even to read, into the memory that processes share."""
+        try:
+            return connect(self._path)
+        except sqlite3.OperationalError as error:
+            if not is_of_full_disk(error):
+                raise
+        self._give_up_reserve()
+        return connect(self._path)
 
 
 def connect(path: Path) -> sqlite3.Connection:

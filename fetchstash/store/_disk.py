@@ -204,13 +204,19 @@ def _of_catalogue(error: sqlite3.Error) -> FetchstashError:
     name = getattr(error, "sqlite_errorname", "") or ""
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return Busy("The catalogue of the store is in use by another program.", "Try again.")
-    if name.startswith(("SQLITE_FULL", "SQLITE_IOERR_WRITE")):
+    if is_of_full_disk(error):
         return StoreError("The disk of the store is full.", _MAKE_ROOM)
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
         return StoreError("The catalogue of the store may not be read or written.", _ALLOW)
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         return StoreError("The catalogue of the store is damaged.", _DOCTOR)
     return StoreError(f"The catalogue of the store failed: {error}.", _DOCTOR)
+
+
+def is_of_full_disk(error: sqlite3.Error) -> bool:
+    """Return whether SQLite found no room: for the log, the catalogue, or the memory that processes share."""
+    name = getattr(error, "sqlite_errorname", "") or ""
+    return name.startswith(("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE"))
 
 
 _MAKE_ROOM = "Make room, or lower store.max_total_bytes and run `fetchstash gc`."

@@ -80,7 +80,7 @@ async def test_a_catalogue_without_room_refuses_the_put_and_keeps_the_rest(
 
 
 FULL_DISK = """
-import anyio, os, sys
+import anyio, contextlib, os, sys
 from pathlib import Path
 from fetchstash.errors import StoreError
 from fetchstash.ranges import Ranges
@@ -106,6 +106,15 @@ async def main():
     refs.append((await store.put(store.spool / "raw", None, Facts(), Ranges())).artifact_ref)
     assert (await store.list(limit=1000)).total == len(refs)
     assert await store.gc() == ()
+    await store.aclose()
+    with contextlib.suppress(OSError), open(sys.argv[1] + "/junk", "wb", buffering=0) as junk:
+        while junk.write(bytes(1024)):
+            pass
+    store = await open_store(StoreLimits(Path(sys.argv[1]) / "store"))
+    await store.delete(refs.pop())
+    assert await store.gc() == ()
+    for ref in refs:
+        await store.open_raw(ref)
     await store.aclose()
     print(len(refs), "kept")
 
@@ -181,12 +190,13 @@ async def test_a_file_that_is_gone_is_told_and_the_next_put_of_the_same_bytes_he
 
 
 @pytest.mark.parametrize("kind", ["raw", "text"])
-@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"altered")], ids=["gone", "altered"])
+@pytest.mark.parametrize("damage", ["gone", "altered"])
 async def test_a_url_whose_bytes_are_lost_is_unknown_so_that_it_is_fetched_again(
-    damage: Callable[[Path], Any], kind: str, store: LocalStore, limits: StoreLimits, put: Put
+    damage: str, kind: str, store: LocalStore, limits: StoreLimits, put: Put
 ) -> None:
     lost = await put(store, b"text", url="https://example.org/")
-    damage(*(limits.folder / kind).iterdir())
+    (path,) = (limits.folder / kind).iterdir()
+    path.unlink() if damage == "gone" else path.write_bytes(b"altered")
     with pytest.raises(UnknownRef, match="is lost"):
         await store.get("https://example.org/")
     again = await put(store, b"text", url="https://example.org/")
