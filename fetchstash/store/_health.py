@@ -113,6 +113,16 @@ def file_system(folder: Path) -> str:
     return kind
 
 
+def _mode(path: Path, mode: int) -> Iterator[Ailment]:
+    """Tell of a file or folder that is not for this user, and this user alone."""
+    right = 0o700 if stat.S_ISDIR(mode) else 0o600
+    mend = partial(path.chmod, right)
+    if mode & 0o077:
+        yield Ailment(Finding("warning", f"Other users may get at {path}.", f"chmod {right:o} it."), mend)
+    elif mode & right != right:
+        yield Ailment(Finding("fault", f"Its own user may not read and write {path}.", f"chmod {right:o} it."), mend)
+
+
 class _Store:
     """The parts of a store that may be broken, each opened for itself."""
 
@@ -142,10 +152,8 @@ class _Store:
             if found.st_uid != os.geteuid():
                 what = f"{path} belongs to another user."
                 yield Ailment(Finding("fault", what, "Give it to this user, or remove it."))
-            elif found.st_mode & 0o077 and not stat.S_ISLNK(found.st_mode):
-                what = f"Other users may get at {path}."
-                mode = 0o700 if stat.S_ISDIR(found.st_mode) else 0o600
-                yield Ailment(Finding("warning", what, f"chmod {mode:o} it."), partial(path.chmod, mode))
+            elif not stat.S_ISLNK(found.st_mode):
+                yield from _mode(path, found.st_mode)
 
     def _catalogue(self) -> Iterator[Ailment]:
         try:

@@ -84,6 +84,20 @@ async def test_files_that_others_may_read_are_told_and_closed(store: LocalStore,
     assert Path(facts.path or "").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
+@pytest.mark.parametrize(("name", "mode"), [("text", 0o500), ("raw", 0), ("catalog.db", 0o400), ("lock", 0)])
+async def test_what_its_own_user_may_not_write_is_told_and_opened(
+    name: str, mode: int, store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
+    facts = await put(store, b"text")
+    (limits.folder / name).chmod(mode)
+    found = wrong(await check_store(limits))[0]
+    assert (found.level, found.what) == ("fault", f"Its own user may not read and write {limits.folder / name}.")
+    assert all(finding.mended for finding in wrong(await repair_store(limits)))
+    assert wrong(await check_store(limits)) == []
+    assert await text_of(store, facts.artifact_ref) == "text"
+
+
 async def test_a_lost_record_of_a_file_is_measured_anew(store: LocalStore, limits: StoreLimits, put: Put) -> None:
     facts = await put(store, "ä\n".encode() * 50_000)
     with sqlite3.connect(limits.folder / "catalog.db") as db:
