@@ -72,17 +72,14 @@ def printed(rows: Sequence[Row], shown: int | None) -> list[str]:
         if row.group != group:
             group = row.group
             lines.append(f"{group:<{width}}  {'artifacts':>9}  {'bytes':>15}  {'tokens':>13}")
-        lines.append(
-            f"{row.name:<{width}}  {row.artifacts:>9,}  {row.size_bytes:>15,}  {_marked(row.tokens, exact=row.tokens_exact):>13}"
-        )
+        tokens = f"{TokenCount(row.tokens, row.tokens_exact):,}"
+        lines.append(f"{row.name:<{width}}  {row.artifacts:>9,}  {row.size_bytes:>15,}  {tokens:>13}")
     whole = sum(row.tokens for row in rows if row.group == "kind")
-    all_of_it = TokenCount(whole, all(row.tokens_exact for row in rows))
+    together = f"All texts together: {TokenCount(whole, all(row.tokens_exact for row in rows)):,} tokens."
     if shown is None:
-        lines.append(f"All texts together: {all_of_it:,} tokens. With telemetry.event_log, what was shown of them is counted, too.")
+        lines.append(f"{together} With telemetry.event_log, what was shown of them is counted, too.")
     else:
-        lines.append(
-            f"All texts together: {all_of_it:,} tokens. Shown: about {shown:,}. Kept out: about {max(whole - shown, 0):,}."
-        )
+        lines.append(f"{together} Shown: about {shown:,}. Kept out: about {max(whole - shown, 0):,}.")
     return lines
 
 
