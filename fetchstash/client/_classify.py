@@ -1,7 +1,7 @@
 """Overflow or not: one verdict from a table of rules, read in an order that separates look-alikes.
 
-Statuses and codes that say it is something else; codes that say it is an overflow; the table of wordings; and last what a bare 413
-means.
+What a transport says of itself; statuses and codes that say it is something else; codes that say it is an overflow; the table of
+wordings; codes that are built alike; and last what a bare 413 means.
 """
 
 import re
@@ -13,7 +13,7 @@ from fetchstash.client import _rules
 from fetchstash.client._numbers import Numbers, read_numbers
 from fetchstash.client._rules import Outcome, Rule
 from fetchstash.client._signals import Signals, collect
-from fetchstash.client._wordings import EMPTY_400, SERVER_ERRORS, WORDINGS
+from fetchstash.client._wordings import EMPTY_400, SERVER_ERRORS, TRANSPORT, WORDINGS
 
 Action = Literal["rewrite", "shrink_bytes", "clamp_output", "none"]
 
@@ -23,7 +23,6 @@ _PLAIN_APOSTROPHES = {0x2018: "'", 0x2019: "'"}
 _NO_SIZE = re.compile(r"[\d,_]{24,}")  # longer than any size; a run of digits would cost every pattern the square of its length
 _CODE_WORD = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 _STATED_TOKENS = re.compile(r"\d tokens\b")
-_TOKEN_WINDOW = re.compile(r"context|tokens?\b")
 _OF_A_MODEL = re.compile(r"context|tokens?\b|prompt|conversation|model")
 
 
@@ -67,12 +66,13 @@ def _decide(signals: Signals, provider: str) -> Verdict:
     status = signals.statuses[0] if signals.statuses else None
     if any(code >= 500 for code in signals.statuses):
         return _by_rules(SERVER_ERRORS, text, signals) or Verdict("not_overflow", rule_id="status-5xx", evidence=str(status))
-    vetoed = _vetoed(signals, text)
-    if vetoed:
-        return vetoed
+    codes = sorted(signals.codes.union(_CODE_WORD.findall(text)))
     return (
-        _by_code(signals, text, provider)
+        _by_rules(TRANSPORT, text, signals)
+        or _vetoed(signals, text)
+        or _by_code(codes, text, provider)
         or _by_rules(WORDINGS, text, signals)
+        or _by_build(codes, text)
         or _bare_status(signals, text, provider)
         or Verdict("not_overflow")
     )
@@ -92,11 +92,13 @@ def _vetoed(signals: Signals, text: str) -> Verdict | None:
     return Verdict("not_overflow", evidence=code, rule_id=f"code-{code}") if code else None
 
 
-def _by_code(signals: Signals, text: str, provider: str) -> Verdict | None:
-    # Wrappers often leave nothing of a body but its words: a code is unmistakable there, too.
-    named = set(_CODE_WORD.findall(text))
-    for code in sorted(signals.codes | named):
-        outcome = _outcome_of(code, provider)
+def _by_code(codes: Iterable[str], text: str, provider: str) -> Verdict | None:
+    """Read the codes that are known. Wrappers often leave nothing of a body but its words: codes are unmistakable there, too."""
+    for code in codes:
+        outcome, _ = _rules.CODES.get(code, (None, ""))
+        names, theirs, _ = _rules.PROVIDER_CODES.get(code, ("", None, ""))
+        if names and provider and re.search(names, provider):
+            outcome = theirs
         if outcome == "overflow_bytes" and _STATED_TOKENS.search(text):
             outcome = "overflow_tokens"
         if outcome:
@@ -104,13 +106,10 @@ def _by_code(signals: Signals, text: str, provider: str) -> Verdict | None:
     return None
 
 
-def _outcome_of(code: str, provider: str) -> Outcome | None:
-    if code in _rules.CODES:
-        return _rules.CODES[code][0]
-    if code in _rules.PROVIDER_CODES:
-        names, outcome, _ = _rules.PROVIDER_CODES[code]
-        return outcome if provider and re.search(names, provider) else None
-    return next((rule.outcome for rule in _rules.CODE_WORDINGS if rule.search(code)), None)
+def _by_build(codes: Iterable[str], text: str) -> Verdict | None:
+    """Read codes that nobody listed, and that say what they mean."""
+    built = ((code, rule) for code in codes for rule in _rules.CODE_WORDINGS if rule.search(code))
+    return next((_verdict(rule.outcome, text, code, f"code-{code}") for code, rule in built), None)
 
 
 def _by_rules(rules: Iterable[Rule], text: str, signals: Signals) -> Verdict | None:
@@ -128,7 +127,7 @@ def _by_rules(rules: Iterable[Rule], text: str, signals: Signals) -> Verdict | N
 def _bare_status(signals: Signals, text: str, provider: str) -> Verdict | None:
     """Read a status that stands alone: a 413 is a body that somebody on the way found too large (RFC 9110, section 15.5.14)."""
     if 413 in signals.statuses:
-        return _verdict("overflow_tokens" if _TOKEN_WINDOW.search(text) else "overflow_bytes", text, "413", "bare-413")
+        return _verdict("overflow_tokens" if _OF_A_MODEL.search(text) else "overflow_bytes", text, "413", "bare-413")
     if EMPTY_400.search(text.split("\n", 1)[0]) and provider in {"", "cerebras"}:
         return _verdict("overflow_tokens", text, text[:200], EMPTY_400.id)
     return None

@@ -45,6 +45,14 @@ SERVER_ERRORS = (
 )  # fmt: skip
 """The few servers that report an overflow as a 5xx: each needs its own rule."""
 
+TRANSPORT = (
+    Rule(
+        "grpc-message", "overflow_bytes", r"(?:sent|received) message larger than max|message larger than max \(",
+        "gRPC: RESOURCE_EXHAUSTED, which google-api-core makes a 429 of", "429 Received message larger than max (5242880 vs. 4194304)",
+    ),
+)  # fmt: skip
+"""Read before statuses and codes: a transport has the same for a message that is too large as for a quota."""
+
 WORDINGS = (
     # Of waiting and of money: both count tokens, too.
     Rule(
@@ -104,10 +112,6 @@ WORDINGS = (
         "Moonshot; one of the two wordings that started this project", "Invalid request: total message size 4512345 exceeds limit 4194304", unless=_STATED_TOKENS,
     ),
     Rule(
-        "grpc-message", "overflow_bytes", r"received message larger than max|message larger than max \(",
-        "gRPC, RESOURCE_EXHAUSTED of a transport", "Received message larger than max (5242880 vs. 4194304)", unless=_STATED_TOKENS,
-    ),
-    Rule(
         "body-size", "overflow_bytes",
         r"(?:payload|body|entity|http request|content[- ]length|request|message)(?: \w+){0,2} ?(?:size|length)?\b.{0,40}"
         r"(?:exceed|too large|larger than|over the|above|greater than|limit).{0,80}(?:bytes|\b[kmg]i?b\b)",
@@ -121,14 +125,14 @@ WORDINGS = (
     Rule(
         "over-window", "overflow_tokens",
         rf"{_OVER}\b.{{0,80}}\b{_WINDOW}|{_WINDOW}\b.{{0,60}}\b(?:exceed\w*|overflow\w*|(?:is )?full|too small(?!.{{0,20}}minimum)|too long|not enough|exhausted|reached|only \d)|"
-        rf"\bcontext[ _-]?(?:is |was )?(?:full|exhausted|exceeded|overflow\w*)\b|\b(?:hit|hits|reached|reaches) (?:the |your |its |model'?s? )*{_WINDOW}|{_OVER} (?:the |its |max\w* |model'?s? ){{1,2}}context\b(?! deadline)|"
+        rf"\bcontext[ _-]?(?:is |was )?(?:full|exhausted|exceeded|overflow\w*)\b|\b(?:hit|hits|reached|reaches) (?:the |your |its |model'?s? )*{_WINDOW}|{_OVER} (?:the |its |max\w* |model'?s? ){{1,3}}context\b(?! deadline)|"
         rf"{_OVER} (?:the |this )?(?:selected |requested )?model (?:can|supports|allows|accepts)",
         "OpenAI, SGLang, llama.cpp, Copilot, LiteLLM, Novita", "Your input exceeds the context window of this model.",
     ),
     Rule(
         "maximum-context-is", "overflow_tokens",
         rf"max(?:imum)? (?:{_WINDOW}|(?:number of )?prompt (?:length|tokens)|model length|(?:number of )?input (?:length|tokens?|characters?|size)|input token count)"
-        r"\b.{0,30}\b(?:is|of|:|was|has been)\b",
+        r"\b(?:.{0,30}\b(?:is|of|:|was|has been)\b|\W{0,3}(?:\d|$))",
         "OpenAI, vLLM, OpenRouter, xAI, Qianfan", "This model's maximum context length is 128000 tokens.",
     ),
     Rule(
@@ -180,7 +184,7 @@ WORDINGS = (
         "entity-too-large", "overflow_bytes",
         r"(?:request )?(?:entity|payload|content|body)(?: is)? (?:too (?:large|big)(?! for)|larger than)|maximum request body size|body (?:size )?exceeded|"
         r"request (?:body )?(?:size )?exceeds the maximum (?:allowed )?(?:size|\d)|length limit exceeded|body limit|maximum (?:payload|body|message) size|"
-        r"(?:request|payload|message) size (?:exceeds|exceeded|is too|limit)|failed to buffer the request body|max(?:imum)? (?:allowed )?(?:content|payload) (?:length|size)",
+        r"(?:request|payload|message) size (?:exceeds|exceeded|is too|limit)|failed to buffer the request body|request (?:is )?too (?:large|big)(?=\W*(?:$|\())|max(?:imum)? (?:allowed )?(?:content|payload) (?:length|size)",
         "RFC 9110, section 15.5.14 (413); Go's MaxBytesReader, nginx, axum, Envoy", "http: request body too large", unless=_STATED_TOKENS,
     ),
     Rule(

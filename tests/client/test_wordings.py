@@ -52,6 +52,8 @@ TABLE = [
     (BYTES, "Lambda", 413, "Request must be smaller than 6291456 bytes for the InvokeFunction operation"),
     (BYTES, "Gemini", 400, "Request payload size exceeds the limit: 104857600 bytes. The file size is too large."),
     (BYTES, "grpc-go", None, "rpc error: code = ResourceExhausted desc = grpc: received message larger than max (5000000 vs. 4194304)"),
+    (BYTES, "gRPC through google-api-core", 429, "429 Received message larger than max (5242880 vs. 4194304)"),
+    (NOT, "a code beside a rate limit", 400, "input_tokens_exceeded: the limit is 30000 tokens per minute"),
     (BYTES, "Anthropic", 413, "Request exceeds the maximum allowed number of bytes. Total request size is 34 MB, maximum is 32 MB"),
     (BYTES, "IIS", None, "404.13 - Content Length Too Large: maximum content length 30000000"),
     (BYTES, "Chinese gateways", 413, "请求体过大，最大允许 10MB"),
