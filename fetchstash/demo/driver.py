@@ -17,6 +17,7 @@ from mcp_types import TextContent
 from fetchstash import tokens
 from fetchstash.demo.site import Site
 from fetchstash.errors import Internal
+from fetchstash.tokens import TokenCount
 
 __all__ = ["Answer", "ask", "command", "started"]
 
@@ -36,10 +37,10 @@ class Answer:
         return str(self.facts[0]["artifact_ref"]) if self.facts else ""
 
     @property
-    def whole(self) -> tokens.TokenCount:
+    def whole(self) -> TokenCount:
         """The tokens of the whole documents."""
         exact = all(facts.get("text_tokens_exact", True) for facts in self.facts)
-        return tokens.TokenCount(sum(facts.get("text_tokens") or 0 for facts in self.facts), exact)
+        return TokenCount(sum(facts.get("text_tokens") or 0 for facts in self.facts), exact)
 
 
 def command() -> str:
