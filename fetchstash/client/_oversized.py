@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from fetchstash.client._artifacts import facts_of
@@ -19,6 +20,9 @@ _warned: set[str] = set()
 
 MAX_ARGUMENT_CHARS, MAX_ARGUMENTS_CHARS = 200, 1_000
 """What a stub repeats of one argument of the call, and of all of them."""
+
+MAX_NAMES, MAX_NAME_CHARS = 12, 40
+"""How many keys of a result it names, and how long they may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +100,18 @@ def structure_info(result: Any) -> str:
             return f"text of {len(result)} characters, {result.count(chr(10)) + 1} lines"
         result = data
     if is_object(result):
-        names = [name for name in list(result)[:12] if len(name) <= 40]
-        return f"object of {len(result)} keys, among them {', '.join(names)}"
+        return f"object of {len(result)} keys, among them {_names(result)}"
     if is_list(result):
         first = result[0] if result else None
-        keys = f", the first with the keys {', '.join(list(first)[:12])}" if is_object(first) else ""
+        keys = f", the first with the keys {_names(first)}" if is_object(first) else ""
         return f"array of {len(result)} items{keys}"
     return type(result).__name__
+
+
+def _names(data: Mapping[Any, Any]) -> str:
+    """Return the first keys that are names: short and printable. Others would be content, or worse."""
+    names = [str(name) for name in islice(data, MAX_NAMES)]
+    return ", ".join(name for name in names if len(name) <= MAX_NAME_CHARS and name.isprintable())
 
 
 def _clean(args: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,8 +123,8 @@ def _clean(args: Mapping[str, Any]) -> dict[str, Any]:
         plain = "".join(character for character in text if character.isprintable())
         if len(plain) > MAX_ARGUMENT_CHARS:
             plain = f"({len(plain)} characters)"
-        room -= len(plain) + len(name)
+        room -= len(plain) + len(str(name))
         if room < 0:
             break
-        shown["".join(filter(str.isprintable, name))[:80]] = plain if isinstance(value, str) or plain != text else value
+        shown["".join(filter(str.isprintable, str(name)))[:80]] = plain if isinstance(value, str) or plain != text else value
     return shown

@@ -65,6 +65,27 @@ def test_a_stub_tells_what_it_stands_for_and_where_it_is_kept() -> None:
     assert [name for name, _ in events] == ["tool.result.oversized_excluded"]
 
 
+ODD_RESULTS: list[Any] = [
+    dict.fromkeys(range(3000), "x" * 30),
+    [{f"key {n}": "x" * 30} for n in range(3_000)],
+    [[n, "x" * 30] for n in range(3_000)],
+    {"a\ud800\u202e\x1b": "x" * 30_000, "y" * 500: 1, "plain": 2},
+    [{"a\ud800\u202e\x1b": "x" * 30_000, "plain": 2}],
+    json.dumps({"plain": "x y " * 10_000}),
+    "x y " * 10_000,
+    b"x y " * 10_000,
+]
+
+
+@pytest.mark.parametrize("result", ODD_RESULTS, ids=lambda result: f"{type(result).__name__} {str(result)[:20]}")
+def test_a_result_of_any_shape_becomes_a_stub_that_is_short_and_clean(result: Any) -> None:
+    stub = stub_oversized(result, ToolCall("1", "f", {1: 2}), 2_000)  # type: ignore[dict-item] # as a careless agent has it
+    told = json.dumps(stub, ensure_ascii=False)
+    assert told.isprintable()
+    assert len(told) < 1_000
+    assert stub["status"] == "oversized"
+
+
 def test_the_arguments_in_a_stub_are_bounded_and_clean_too() -> None:
     args = {"url": "https://a.example/\u202e\x1b[0m", "body": "x" * 5_000} | {f"k{n}": "v" * 150 for n in range(50)}
     shown = stub_oversized(prose(20_000), ToolCall("1", "f", args), 1_000)["toolInfo"]["toolArgs"]
