@@ -282,7 +282,7 @@ class Stash:
             found.append(Found(self._subject(facts), groups, min(skip, matches.total), matches.total, matches.stopped))
             skip, wanted = max(skip - matches.total, 0), max(wanted - shown, 0)
         total = sum(one.total for one in found)
-        if total and query.offset >= total:
+        if total and query.offset >= total and not any(one.stopped for one in found):  # else there may be more
             raise _read.past_the_matches(query.offset, total)
         return views.grep(self.host, found, query.offset, _arguments(refs_or_urls, query), max_chars)
 

@@ -66,7 +66,7 @@ def find(db: sqlite3.Connection, ref_or_url: str, run: str) -> Row:
         if found:
             return Row(*found)
         if db.execute("SELECT 1 FROM expired WHERE ref = ?", (ref_or_url,)).fetchone():
-            raise ExpiredRef(f"The artifact {ref_or_url} was removed by retention.", "Fetch its document again.")
+            raise ExpiredRef(f"The artifact {ref_or_url} is no longer kept.", "Fetch its document again.")
     shown = clip(clean_line(ref_or_url), 40)
     raise UnknownRef(f"There is no artifact {shown}.", "Check the reference, or list what there is with artifact_info.")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.errors import UnknownRef
+from fetchstash.errors import StoreError, UnknownRef
 from tests.loopback import Site
 from tests.stash.conftest import OpenStash
 
@@ -34,6 +34,20 @@ async def test_a_stale_copy_is_asked_after_and_kept_where_the_server_says_304(si
         assert again.body == "one"
         assert again.facts[0]["from_cache"] == "kept copy; the server says that it has not changed"
         assert again.facts[0]["artifact_ref"] == first.facts[0]["artifact_ref"]
+
+
+@pytest.mark.parametrize("damage", ["gone", "altered"])
+async def test_a_fresh_copy_whose_file_is_lost_is_fetched_again(damage: str, site: Site, open_stash: OpenStash) -> None:
+    url = site.put("/a.txt", "one", "text/plain", headers={"Cache-Control": "max-age=600"})
+    async with open_stash() as stash:
+        first = (await stash.fetch([url])).facts[0]
+        path = Path(str(first["path"]))
+        path.unlink() if damage == "gone" else path.write_text("altered", encoding="utf-8")
+        with pytest.raises(StoreError, match="Fetch"):
+            await stash.read(str(first["artifact_ref"]))
+        assert (await stash.fetch([url])).body == "one"
+        assert (await stash.read(str(first["artifact_ref"]))).body == "one"
+        assert site.asked == ["/a.txt"] * 2
 
 
 async def test_a_preview_says_what_it_owes_to_the_cache(site: Site, open_stash: OpenStash) -> None:

@@ -1,0 +1,28 @@
+"""A grep that goes on behind the last match is out of range, but only where all matches were counted."""
+
+import pytest
+
+from fetchstash.errors import OutOfRange
+from fetchstash.stash import Stash
+from fetchstash.store import GrepQuery, _grep
+from tests.stash.conftest import Put
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_an_offset_behind_the_last_match_is_out_of_range(stash: Stash, put: Put) -> None:
+    refs = [await put("hit\n" * 3), await put("hit\n" * 2)]
+    body = (await stash.grep(refs, GrepQuery("hit", offset=4))).body
+    assert "2:hit" in body
+    assert "1:hit" not in body
+    with pytest.raises(OutOfRange, match="There are 5 matches, and offset is 5"):
+        await stash.grep(refs, GrepQuery("hit", offset=5))
+
+
+async def test_where_a_limit_stopped_the_count_nothing_is_said_of_what_may_come(
+    stash: Stash, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_grep, "MAX_SECONDS", 0.002)
+    view = await stash.grep([await put("hit\n" * 2_000_000)], GrepQuery("hit", offset=1_900_000))
+    assert "of at least" in view.text
+    assert "stopped after 0.002 s" in view.text
