@@ -97,6 +97,18 @@ def reapply(messages: Sequence[Message], format: Format, state: State, policy: P
     return work.result()
 
 
+def bounded_prompt(prompt: str, budget: int, state: State, policy: Policy) -> tuple[str, int]:
+    """Return the prompt of an extractor in ``budget`` tokens, as far as stubs go, and how many contents became one.
+
+    What a request protects (the task, the latest exchange) is only quoted in it, and is bounded like everything else.
+    """
+    work = _Work([user_text(prompt, "openai_chat")], "openai_chat", budget, state, policy, 0)
+    work.landing = budget
+    work.run(1, 2, 3)
+    text: str = work.result()[0]["content"]
+    return text, len(work.changes)
+
+
 @dataclass(slots=True)
 class _Work:
     """One compaction on its way: the messages with merges done, their parts, and the stubs decided so far."""

@@ -5,7 +5,7 @@ They begin with the mark of ``_sections.py``, by which ``compact`` and ``rewrite
 
 from collections.abc import Mapping, Sequence
 
-from fetchstash.client._compact import SHORT_ON_TIME_SECONDS, compact
+from fetchstash.client._compact import SHORT_ON_TIME_SECONDS, bounded_prompt, compact
 from fetchstash.client._events import OnEvent, emit, tell_of_prompt
 from fetchstash.client._formats import Format, Message, Part, Place, as_json, parts
 from fetchstash.client._policy import Policy, State
@@ -26,8 +26,9 @@ def extractor_prompt(
 ) -> tuple[str | None, Report | None]:
     """Return the conversation as the text that a memory extractor is prompted with, in about ``budget`` tokens at the most.
 
-    It is compacted as a request would be, and no call's argument that is a document is ever raw in it, even where all would fit.
-    With little of ``remaining_seconds`` left extraction is put off: both are None.
+    It is compacted as a request would be, and further where what a request protects is too much. No call's argument that is a
+    document is ever raw in it, even where all would fit. With little of ``remaining_seconds`` left extraction is put off: both are
+    None.
     """
     policy = policy or Policy()
     if remaining_seconds is not None and remaining_seconds < SHORT_ON_TIME_SECONDS:
@@ -38,7 +39,8 @@ def extractor_prompt(
     long = [part for part in found if part.kind == "call" and len(part.text) > LONG_VALUE_CHARS]
     stubs = {part.place: as_json(stub) for part in long if (stub := arguments_stub(part, policy.offload))}
     prompt = f"{EXTRACTION_MARK}\n\n{transcript(found, stubs)}"
-    tell_of_prompt(on_event, prompt, len(stubs) + report.reused + len(report.changes))
+    prompt, more = bounded_prompt(prompt, budget, state, policy)
+    tell_of_prompt(on_event, prompt, len(stubs) + report.reused + len(report.changes) + more)
     return prompt, report
 
 

@@ -6,12 +6,13 @@ from importlib import import_module
 from inspect import isawaitable
 from typing import Any
 
-from fetchstash.client._compact import compact
+from fetchstash.client._compact import bounded_prompt, compact
 from fetchstash.client._extraction import transcript
 from fetchstash.client._formats import Format, Message, parts, user_text
 from fetchstash.client._pairing import pair, units
 from fetchstash.client._policy import Policy, State
 from fetchstash.client._protect import background_task, untouchable
+from fetchstash.client._sections import EXTRACTION_MARK
 from fetchstash.client._sizes import exact_tokens, total
 
 Summarizer = Callable[[str], "str | Awaitable[str]"]
@@ -117,5 +118,8 @@ class HistoryCompactor:
 
     def _handed(self, messages: list[Message]) -> str:
         """Return what the summariser gets: within its bound, by stubs and not by a cut."""
-        bounded = compact(messages, self.format, self._config.summarizer_max_tokens, State(), policy=self.policy)[0]
-        return transcript(parts(bounded, self.format))
+        bound = self._config.summarizer_max_tokens
+        compacted, _ = compact(messages, self.format, bound, State(), policy=self.policy)
+        prompt = f"{EXTRACTION_MARK}\n\n{transcript(parts(compacted, self.format))}"
+        bounded, _ = bounded_prompt(prompt, bound, State(), self.policy)
+        return bounded.removeprefix(EXTRACTION_MARK).lstrip("\n")

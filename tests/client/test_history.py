@@ -124,6 +124,33 @@ def test_no_document_is_raw_in_an_extraction_prompt_whatever_its_shape_is_as_an_
     assert len(prompt) < 600
 
 
+def test_what_a_request_protects_is_bounded_in_an_extraction_prompt() -> None:
+    history = [said("system", "Be good."), said("user", prose(30_000, "task")), *working(prose(60_000, "page"))[2:]]
+    prompt, report = extractor_prompt(history, "openai_chat", 2_000, State(), policy=Policy(offload=Kept()))
+    assert prompt is not None
+    assert report is not None
+    assert HistoryCompactor().count_tokens([said("user", prompt)]) < 2_000
+    assert "task1 task2" not in prompt
+    assert "page1 page2" not in prompt
+    assert "[user]\n(Earlier user message of 30000 characters, kept as art_" in prompt
+
+
+@pytest.mark.anyio
+async def test_a_summarizer_is_never_handed_more_than_its_bound_whatever_it_is_that_is_long() -> None:
+    handed: list[str] = []
+    history = [
+        *working(prose(60_000, "page")),
+        said("user", prose(30_000, "words")),
+        said("assistant", prose(30_000, "answer")),
+        said("user", "Go on."),
+        *working("ok")[2:],
+    ]
+    await HistoryCompactor(SMALL, lambda text: handed.append(text) or "summary").compact(history)
+    assert HistoryCompactor().count_tokens([said("user", handed[0])]) <= 1_500
+    assert "[tool]" in handed[0]
+    assert not handed[0].startswith("[background")
+
+
 def test_an_extraction_prompt_is_bounded_by_the_stages() -> None:
     history = working(*[prose(4_000)] * 8)
     prompt, _ = extractor_prompt(history, "openai_chat", 3_000, State())
