@@ -145,7 +145,12 @@ async def test_a_summarizer_is_never_handed_more_than_its_bound_whatever_it_is_t
         said("user", "Go on."),
         *working("ok")[2:],
     ]
-    await HistoryCompactor(SMALL, lambda text: handed.append(text) or "summary").compact(history)
+
+    def summarize(text: str) -> str:
+        handed.append(text)
+        return "summary"
+
+    await HistoryCompactor(SMALL, summarize).compact(history)
     assert HistoryCompactor().count_tokens([said("user", handed[0])]) <= 1_500
     assert "[tool]" in handed[0]
     assert not handed[0].startswith("[background")
@@ -160,9 +165,7 @@ def test_an_extraction_prompt_is_bounded_by_the_stages() -> None:
 
 
 def test_near_the_time_limit_extraction_is_put_off() -> None:
-    events: list[tuple[str, Any]] = []
-    told = extractor_prompt(
-        with_a_document(), "openai_chat", 100_000, State(), remaining_seconds=2, on_event=lambda *event: events.append(event)
-    )
+    events = dict[str, dict[str, Any]]()
+    told = extractor_prompt(with_a_document(), "openai_chat", 100_000, State(), remaining_seconds=2, on_event=events.__setitem__)
     assert told == (None, None)
-    assert events == [("extraction.deferred", {"remaining_seconds": 2})]
+    assert events == {"extraction.deferred": {"remaining_seconds": 2}}
