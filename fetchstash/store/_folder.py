@@ -42,6 +42,7 @@ INDEX_BYTES = 8 * 2**20
 """A run with more text than that is searched by an index, any other by reading all of it, in well under a second."""
 
 KEPT_INDICES = 16
+"""Each takes 16 bytes for every 64 KiB of its text."""
 
 _OWN_NAMES = (
     "raw", "text", "spool", "search.db", "search-lock", "reserve",
@@ -371,7 +372,7 @@ def refuse_foreign(folder: Path) -> None:
     """Raise StoreError for a folder that holds something and is no store: gc would take it for strays."""
     try:
         foreign = [path.name for path in folder.iterdir() if path.name not in _OWN_NAMES]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     foreign += [f"{kind}/{path.name}" for kind in KINDS for path in (folder / kind).glob("*")]
     if foreign and not (folder / "catalog.db").exists():  # asked for last, as another process may be making it

@@ -69,7 +69,7 @@ async def test_a_folder_of_another_user_is_refused(limits: StoreLimits) -> None:
 
 async def test_a_file_in_the_way_of_the_folder_is_told(limits: StoreLimits) -> None:
     limits.folder.write_text("in the way")
-    with pytest.raises(StoreError):
+    with pytest.raises(StoreError, match="is not a folder"):
         await open_store(limits)
 
 
