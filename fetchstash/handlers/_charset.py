@@ -112,8 +112,10 @@ def _is_utf8(sample: bytes, *, said: bool) -> bool:
     """
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(sample)
     broken = len(_BROKEN.findall(text))
-    whole = sum(char > "\x7f" for char in text) - text.count("\ufffd")
-    return broken == 0 or (broken < whole if said else broken * 4 <= whole)
+    if not broken:
+        return True
+    whole = len(text) - len(text.encode("ascii", "ignore")) - text.count("\ufffd")
+    return broken < whole if said else broken * 4 <= whole
 
 
 def _errors(sample: bytes, charset: str) -> int:
