@@ -5,8 +5,10 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import mul
 
 from fetchstash.handlers._html._blocks import CODE, HEADING, PARAGRAPH, TABLE, Block
+from fetchstash.handlers._html._landmarks import Place, by_rules, places
 from fetchstash.handlers._html._tree import Element, Node
 
 Row = list[float]
@@ -55,6 +57,8 @@ _ENDING = re.compile(
     r"tags|archives?|navigation|menu|search|contact|footer|quick links|sign up|get in touch|also viewed|similar",
     re.IGNORECASE,
 )
+# Characters of fewer than 40 words that nobody wrote to be read.
+_LONG_WORDS = 4_000
 _DATE = re.compile(
     r"\b(?:19|20)\d\d\b|\b\d{1,2}[./-]\d{1,2}\b|\b(?:ago|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b",
     re.IGNORECASE,
@@ -67,6 +71,10 @@ _PLACES = (
 )  # fmt: skip
 _TAGS = {tag: float(number) for number, tag in enumerate(_PLACES, 1)}
 _GENERATIONS = 4
+_SHARES = (0.6, 0.8, 0.95)
+"""Of the page's running text: the innermost element that holds so much is where the text stands."""
+_RUNNING = 10
+"""Words from which on a paragraph is running text."""
 
 
 @dataclass(slots=True)
@@ -96,6 +104,9 @@ def features(blocks: list[Block], title: str) -> list[Row]:
     linked = [0, *accumulate(text.linked for text in texts)]
     sentences = [0, *accumulate(text.ends and text.words > 9 for text in texts)]
     spans = _spans(blocks)
+    where = places(blocks)
+    landmarks = _landmark_rows(blocks, texts, where)
+    regions = _region_rows(blocks, texts, where, spans)
     total = words[-1] or 1
     page = _page_row(blocks, texts, words[-1], linked[-1])
     alike = Counter(map(_signature, blocks))
@@ -115,6 +126,8 @@ def features(blocks: list[Block], title: str) -> list[Row]:
         own_words = set(block.words[:200].lower().split())
         row = [
             *_own_row(block, text),
+            *landmarks[number],
+            *regions[number],
             *span.said,
             span.depth,
             len(block.containers),
@@ -179,7 +192,7 @@ def _links(nodes: list[Node]) -> tuple[int, int]:
 def _own_row(block: Block, text: _Text) -> Row:
     words = block.words
     size = len(words) or 1
-    short = text.words < 40
+    short = text.words < 40 and size < _LONG_WORDS
     return [
         _KINDS[block.kind],
         float(block.level),
@@ -217,6 +230,48 @@ def _page_row(blocks: list[Block], texts: list[_Text], words: int, linked: int) 
         sum(text.words for text in texts if text.ends) / (words or 1),
         math.log1p(sum(block.kind == HEADING for block in blocks)),
     ]
+
+
+def _landmark_rows(blocks: list[Block], texts: list[_Text], where: list[Place]) -> list[Row]:
+    """Return for each block what the plain rules say of it, and of how much of the page they say so."""
+    columns = [
+        [float(kept) for kept in by_rules(blocks, where)],
+        [float(not place.chrome) for place in where],
+        [float(place.content) for place in where],
+    ]
+    words = [text.words for text in texts]
+    shares = [sum(map(mul, words, column)) / (sum(words) or 1) for column in columns]
+    return [[*row, *shares] for row in zip(*columns, strict=True)]
+
+
+def _region_rows(blocks: list[Block], texts: list[_Text], where: list[Place], spans: dict[Element, _Span]) -> list[Row]:
+    """Return for each block how far in the tree, and in the page, it stands from the elements that hold the running text."""
+    running = [0, *accumulate(_running(*one) for one in zip(blocks, texts, where, strict=True))]
+    held = {element: running[span.last + 1] - running[span.first] for element, span in spans.items()}
+    rows: list[Row] = [[] for _ in blocks]
+    for share in _SHARES:
+        most = [element for element, words in held.items() if words >= share * running[-1]]
+        region = max(most, key=lambda element: spans[element].depth)
+        around = {region, *region.ancestors()}
+        meets: dict[Element, int] = {}  # the depth at which an element's ancestors meet the region's; parents come first in spans
+        for element, span in spans.items():
+            meets[element] = span.depth if element in around or element.parent is None else meets[element.parent]
+        inner = spans[region]
+        for number, block in enumerate(blocks):
+            meet = meets[block.parent]
+            rows[number] += [
+                inner.depth - meet,
+                spans[block.parent].depth - meet,
+                _clamp(min(number - inner.first, 0) + max(number - inner.last, 0)),
+                held[region] / (running[-1] or 1),
+            ]
+    return rows
+
+
+def _running(block: Block, text: _Text, place: Place) -> int:
+    """Return how many words of running text outside of the chrome a block has."""
+    is_text = text.words >= _RUNNING or block.kind in {CODE, TABLE}
+    return max(text.words - text.linked, 0) if is_text and not place.chrome else 0
 
 
 def _spans(blocks: list[Block]) -> dict[Element, _Span]:

@@ -92,12 +92,14 @@ def _read(source: Path, charset: str) -> _safety.Checked:
 
 
 def _bounded(parts: Iterator[Part], max_chars: int, extracted: Extracted) -> Iterator[Part]:
-    """Pass the parts on while they fit."""
+    """Pass the parts on while they fit, and of the one that does not its beginning."""
     for part in parts:
-        max_chars -= len(part.text)
-        if max_chars < 0:
+        if len(part.text) > max_chars:
             extracted.truncated = True
+            text = part.text[:max_chars]
+            yield Part(text, headings=tuple(heading for heading in part.headings if heading.start <= text.count("\n") + 1))
             return
+        max_chars -= len(part.text)
         yield part
 
 

@@ -74,7 +74,7 @@ class _Scan:
     """Counts what the tags of a source open, and says which must go."""
 
     def __init__(self) -> None:
-        self._depth = self._elements = self._copies = self._options = self._foreign = 0
+        self._depth = self._elements = self._paragraphs = self._copies = self._options = self._foreign = 0
         self._open: defaultdict[str, int] = defaultdict(int)
         self._left_out: defaultdict[str, int] = defaultdict(int)
         self._formatting: set[tuple[str, str]] = set()
@@ -94,24 +94,33 @@ class _Scan:
                 continue
             name = name.lower()
             replacement: str | None = None
+            self._elements += self._makes_element(name, closing=bool(closing))
+            if self._elements > MAX_ELEMENTS:
+                return Checked("".join((*kept, source[kept_to:start])), cut=True)
             if closing:
                 if name not in _FLAT and self._closes_left_out(name):
                     replacement = ""
-            else:
-                self._elements += 1
-                if self._elements > MAX_ELEMENTS:
-                    return Checked("".join((*kept, source[kept_to:start])), cut=True)
-                if name in _END_OF_RAW_TEXT and not self._foreign:
-                    found = _END_OF_RAW_TEXT[name].search(source, tag.end())
-                    skip_to = found.start() if found else len(source)
-                elif self._is_too_much(name, rest):
-                    replacement = ""
-                elif len(rest) > 2 * MAX_ATTRIBUTES and (first := _FIRST_ATTRIBUTES.match(rest)):
-                    replacement = f"<{name}{first[0]}>"
+            elif name in _END_OF_RAW_TEXT and not self._foreign:
+                found = _END_OF_RAW_TEXT[name].search(source, tag.end())
+                skip_to = found.start() if found else len(source)
+            elif self._is_too_much(name, rest):
+                replacement = ""
+            elif len(rest) > 2 * MAX_ATTRIBUTES and (first := _FIRST_ATTRIBUTES.match(rest)):
+                replacement = f"<{name}{first[0]}>"
             if replacement is not None:
                 kept += (source[kept_to:start], replacement)
                 kept_to = tag.end()
         return Checked("".join((*kept, source[kept_to:])) if kept else source, cut=False)
+
+    def _makes_element(self, name: str, *, closing: bool) -> bool:
+        """Return whether a tag makes an element: so does the end of a paragraph that is not open (HTML Standard, 13.2.6.4.7)."""
+        if name != "p":
+            return not closing or name == "br"
+        if closing and self._paragraphs:
+            self._paragraphs -= 1
+            return False
+        self._paragraphs += not closing
+        return True
 
     def _is_too_much(self, name: str, rest: str) -> bool:
         if name in _FORMATTING:
