@@ -113,13 +113,17 @@ def file_system(folder: Path) -> str:
     return kind
 
 
-def _mode(path: Path, mode: int) -> Iterator[Ailment]:
+def _rights(path: Path, found: os.stat_result) -> Iterator[Ailment]:
     """Tell of a file or folder that is not for this user, and this user alone."""
-    right = 0o700 if stat.S_ISDIR(mode) else 0o600
+    right = 0o700 if stat.S_ISDIR(found.st_mode) else 0o600
     mend = partial(path.chmod, right)
-    if mode & 0o077:
+    if found.st_uid != os.geteuid():
+        yield Ailment(Finding("fault", f"{path} belongs to another user.", "Give it to this user, or remove it."))
+    elif stat.S_ISLNK(found.st_mode):
+        return
+    elif found.st_mode & 0o077:
         yield Ailment(Finding("warning", f"Other users may get at {path}.", f"chmod {right:o} it."), mend)
-    elif mode & right != right:
+    elif found.st_mode & right != right:
         yield Ailment(Finding("fault", f"Its own user may not read and write {path}.", f"chmod {right:o} it."), mend)
 
 
@@ -137,7 +141,7 @@ class _Store:
 
     def examine(self) -> Iterator[Ailment]:
         self._blobs.make_folders()
-        yield from self._modes()
+        yield from self._rights()
         try:
             yield from self._catalogue()
             yield from self._artifacts()
@@ -146,14 +150,14 @@ class _Store:
             with contextlib.suppress(sqlite3.Error):
                 self._catalog.close()
 
-    def _modes(self) -> Iterator[Ailment]:
-        for path in self._folder.rglob("*") if sys.platform != "win32" else ():
-            found = path.lstat()
-            if found.st_uid != os.geteuid():
-                what = f"{path} belongs to another user."
-                yield Ailment(Finding("fault", what, "Give it to this user, or remove it."))
-            elif not stat.S_ISLNK(found.st_mode):
-                yield from _mode(path, found.st_mode)
+    def _rights(self) -> Iterator[Ailment]:
+        for folder, names, files in os.walk(self._folder) if sys.platform != "win32" else ():
+            if Path(folder) == self._blobs.spool:  # what is on its way is made private by put
+                names.clear()
+                continue
+            for path in (Path(folder, name) for name in (*names, *files)):
+                with contextlib.suppress(FileNotFoundError):  # gone meanwhile
+                    yield from _rights(path, path.lstat())
 
     def _catalogue(self) -> Iterator[Ailment]:
         try:
@@ -196,8 +200,12 @@ class _Store:
             named = rows.known(db)
         for (kind, sha256), ref in named.items():
             problem = self._problem(kind, sha256)
-            if problem is not None:
+            if problem is not None and self._is_named(kind, sha256):  # gc may have taken it since
                 yield self._ailment(kind, sha256, ref, problem)
+
+    def _is_named(self, kind: Kind, sha256: str) -> bool:
+        with self._catalog.reading() as db:
+            return bool(rows.naming(db, kind, sha256))
 
     def _problem(self, kind: Kind, sha256: str) -> str | None:
         """Return what is wrong with a blob that an artifact names, if anything is."""

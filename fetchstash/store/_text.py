@@ -8,6 +8,7 @@ from threading import Lock
 from fetchstash.errors import OutOfRange, StoreError
 from fetchstash.store._stride import CONTINUATION_BYTES, STRIDE, StrideIndex
 
+_NO_WAIT = getattr(os, "RWF_NOWAIT", 0)
 MAX_CACHED_READ = 8 * STRIDE
 """In bytes: what copies and decodes in a fraction of a millisecond."""
 
@@ -126,11 +127,11 @@ class CachedText(StoredText):
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes [start, end), fewer at the end of the file; nothing over MAX_CACHED_READ."""
         size = max(min(end, self.index.size) - start, 0)
-        if sys.platform != "linux" or size > MAX_CACHED_READ:
+        if sys.platform != "linux" or not _NO_WAIT or size > MAX_CACHED_READ:
             raise NotCached
         data = bytearray(size)
         try:
-            count = os.preadv(self.file.fileno(), [data], start, os.RWF_NOWAIT)
+            count = os.preadv(self.file.fileno(), [data], start, _NO_WAIT)
         except OSError as error:
             raise NotCached from error
         if count < size:

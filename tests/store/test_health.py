@@ -1,5 +1,6 @@
 """Doctor finds what is wrong with a store, changes nothing by looking, and mends what can be mended."""
 
+import contextlib
 import os
 import sqlite3
 import sys
@@ -10,6 +11,8 @@ import pytest
 
 from fetchstash.errors import ExpiredRef, StoreError, UnknownRef
 from fetchstash.store import Facts, Finding, LocalStore, StoreLimits, _health, check_store, open_store, repair_store
+from fetchstash.store._blobs import Blob, Blobs, Kind
+from fetchstash.store._folder import StoreFolder
 
 Put = Callable[..., Awaitable[Facts]]
 
@@ -60,6 +63,23 @@ async def test_an_artifact_whose_bytes_are_lost_is_told_and_removed_by_repair(
         await store.get(lost.artifact_ref)
     assert await text_of(store, kept.artifact_ref) == "kept"
     assert not path.exists()
+
+
+async def test_what_is_taken_while_doctor_looks_is_no_fault(
+    limits: StoreLimits, store: LocalStore, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = await put(store, b"text")
+    (store.spool / "on its way").write_bytes(b"")
+    other, inspect = StoreFolder(limits), Blobs.inspect
+
+    def inspect_too_late(self: Blobs, kind: Kind, sha256: str) -> Blob:
+        with contextlib.suppress(UnknownRef):
+            other.delete(taken.artifact_ref)
+        return inspect(self, kind, sha256)
+
+    monkeypatch.setattr(Blobs, "inspect", inspect_too_late)
+    assert wrong(await check_store(limits)) == []
+    other.close()
 
 
 async def test_stray_files_are_told_and_removed(store: LocalStore, limits: StoreLimits, put: Put) -> None:
