@@ -120,8 +120,6 @@ def _texts(document: "PdfDocument", count: int, fallback: "_Pypdf") -> Iterator[
     from pypdfium2 import PdfiumError  # noqa: PLC0415 - a heavy import
 
     has_form = _has_form(document)
-    if has_form:
-        document.init_forms()
     for index in range(count):
         try:
             yield mend(_raw_text(document, index, has_form=has_form))
@@ -133,6 +131,8 @@ def _raw_text(document: "PdfDocument", index: int, *, has_form: bool) -> str:
     with closing(document[index]) as page:
         if not has_form or not _has_field(page):
             return _text_of(page)
+    document.init_forms()  # once; from then on each page costs more
+    with closing(document[index]) as page:
         page.flatten()  # what was filled in becomes part of the page once it is loaded again
     with closing(document[index]) as page:
         return _text_of(page)

@@ -13,7 +13,7 @@ Box = tuple[float, float, float, float]
 
 _RUNS_A_LINE = 1.7
 _MIN_LINES = 12
-_SAMPLES = 20
+_SAMPLES = 9
 _MIN_GUTTER = 6.0
 _MIN_WIDTH = 100.0
 # Where a gutter may be, and how many runs may cross it (headings, figures), as shares of the text's width and of the runs.
@@ -29,8 +29,11 @@ def may_have_columns(runs: int, lines: int) -> bool:
 
 
 def sampled(runs: int) -> list[int]:
-    """Return the runs, some of all, that ``are_side_by_side`` is to be asked about together with the one behind each."""
-    return list(range(0, runs - 1, max(runs // _SAMPLES, 1)))
+    """Return the runs, some of all, that ``are_side_by_side`` is to be asked about together with the one behind each.
+
+    They are an odd number apart: left and right take turns on the pages that are looked for.
+    """
+    return list(range(0, runs - 1, -(-runs // _SAMPLES) | 1))
 
 
 def are_side_by_side(run: Box, following: Box) -> bool:

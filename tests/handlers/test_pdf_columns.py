@@ -45,9 +45,16 @@ def test_lines_of_two_columns_stand_side_by_side(following: Box, seen: bool) -> 
     assert are_side_by_side((60.0, 700.0, 290.0, 710.0), following) is seen
 
 
-@pytest.mark.parametrize(("runs", "count"), [(0, 0), (1, 0), (2, 1), (39, 38), (4_000, 20)])
+@pytest.mark.parametrize(("runs", "count"), [(0, 0), (1, 0), (2, 1), (9, 8), (39, 8), (4_000, 9)])
 def test_a_few_runs_of_many_are_sampled(runs: int, count: int) -> None:
     assert len(sampled(runs)) == count
+
+
+@pytest.mark.parametrize("runs", [24, 40, 60, 100, 120, 160, 200])
+@pytest.mark.parametrize("before", [0, 1])
+def test_of_runs_that_take_turns_every_other_sample_is_a_left_one(runs: int, before: int) -> None:
+    left = sum((index + before) % 2 == 0 for index in sampled(runs))
+    assert left >= len(sampled(runs)) // 2
 
 
 def test_two_columns_of_prose_are_two_regions() -> None:
