@@ -14,7 +14,7 @@ import pytest
 
 from fetchstash.errors import BadArgument, ExpiredRef, StoreError, TooLarge, UnknownRef
 from fetchstash.ranges import Ranges
-from fetchstash.store import Facts, LocalStore, StoreLimits, _catalog, _rows, open_store
+from fetchstash.store import Facts, LocalStore, StoreLimits, _catalog, _reader, _rows, open_store
 
 Put = Callable[..., Awaitable[Facts]]
 
@@ -102,6 +102,23 @@ async def test_what_was_read_last_is_remembered_when_the_store_is_opened_again(l
     with pytest.raises(ExpiredRef):
         await again.get(other.artifact_ref)
     await again.aclose()
+
+
+@pytest.mark.skipif(not hasattr(os, "RWF_NOWAIT"), reason="this system cannot say what it has in memory")
+async def test_what_the_page_cache_has_is_read_without_a_thread(
+    store: LocalStore, put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = await put(store, b"line\n" * 50_000)
+    with Path(facts.path or "").open("rb") as file:
+        try:
+            os.preadv(file.fileno(), [bytearray(1)], 0, os.RWF_NOWAIT)
+        except OSError:
+            pytest.skip(f"nor can the file system of {tmp_path}")
+    reader = await store.open_text(facts.artifact_ref)
+    monkeypatch.setattr(_reader, "in_thread", None)
+    assert await reader.read_lines(40_000, 40_049, 10**6) == "line\n" * 50
+    assert await reader.line_of_char(100_000) == 20_001
+    await reader.aclose()
 
 
 async def test_identical_bytes_are_stored_once(store: LocalStore, limits: StoreLimits, put: Put) -> None:
