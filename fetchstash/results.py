@@ -6,14 +6,14 @@ import json
 import os
 import secrets
 import tempfile
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from inspect import iscoroutinefunction
+from inspect import isawaitable, iscoroutinefunction
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, cast, runtime_checkable
 
 from fetchstash.config import load
-from fetchstash.errors import BadArgument
+from fetchstash.errors import BadArgument, StoreError
 from fetchstash.files import FileType, read_within
 from fetchstash.views import Truncation
 
@@ -43,18 +43,24 @@ def context_result(profile: str | Truncation = "default") -> Callable[[Callable[
 
             @functools.wraps(tool)
             async def asynchronous(*args: P.args, **kwargs: P.kwargs) -> Any:
-                result = await tool(*args, **kwargs)
-                return await asyncio.to_thread(_shortened, result, truncation, kwargs.get("ctx"))
+                return await _awaited(tool(*args, **kwargs), truncation, kwargs.get("ctx"))
 
             return asynchronous
 
         @functools.wraps(tool)
         def synchronous(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return _shortened(tool(*args, **kwargs), truncation, kwargs.get("ctx"))
+            result = tool(*args, **kwargs)
+            if isawaitable(result):  # an async tool that another decorator wrapped
+                return _awaited(result, truncation, kwargs.get("ctx"))
+            return _shortened(result, truncation, kwargs.get("ctx"))
 
         return synchronous
 
     return decorate
+
+
+async def _awaited(result: Awaitable[Any], truncation: Truncation, ctx: Any) -> Any:
+    return await asyncio.to_thread(_shortened, await result, truncation, ctx)
 
 
 def _profile(name: str) -> Truncation:
@@ -77,18 +83,30 @@ def _shortened(result: Any, truncation: Truncation, ctx: Any) -> Any:
         rows_head=truncation.rows_head,
         rows_tail=truncation.rows_tail,
     )
-    by_lines = truncation.lines_head is not None and truncation.lines_tail is not None
-    ends = (truncation.lines_head or 0, truncation.lines_tail or 0) if by_lines else None
-    found = read_within(path, replace(limits, preview=preview), ends)
+    found = read_within(path, replace(limits, preview=preview), _ends(result, truncation))
     shown = found.content if isinstance(found.content, str) else f"({found.error_message or 'it is no text'})"
     return f"Results saved to {_kept(content, file_type, ctx, path)} ({len(content)} chars)\n\nPreview:\n{shown}"
+
+
+def _ends(result: Any, truncation: Truncation) -> tuple[int, int] | None:
+    """Return how many first and last lines of the file are shown, where a profile or the result's own form says so."""
+    if truncation.lines_head is not None and truncation.lines_tail is not None:
+        return truncation.lines_head, truncation.lines_tail
+    if isinstance(result, list | tuple) and all(map(_is_row, cast("list[Any]", result))):
+        return truncation.rows_head + 1, truncation.rows_tail + 1  # the brackets stand on lines of their own
+    return None
+
+
+def _is_row(record: Any) -> bool:
+    """Return whether ``record`` is what a query returns: named values that hold no others."""
+    return isinstance(record, dict) and not any(isinstance(value, dict | list) for value in cast("dict[Any, Any]", record).values())
 
 
 def store_result(content: Any, content_type: FileType, ctx: Any = None) -> str:
     """Keep ``content`` (text, bytes or what JSON can say) and return where: a path, or a reference.
 
     It becomes the file ``result_{8 hex}{extension}`` in the folder ``ctx`` (a path), or in one of this process's own, which only
-    this user can read. A ``ctx`` that has ``keep`` keeps text itself, and its reference is returned.
+    this user can read. A ``ctx`` that has ``keep`` keeps text itself, and its reference is returned. Raises StoreError.
     """
     plain = content if isinstance(content, str | bytes) else _as_content(content)[0]
     if isinstance(ctx, Keeper) and isinstance(plain, str):
@@ -109,7 +127,10 @@ def _as_content(result: Any) -> tuple[str | bytes, FileType]:
 
 
 def _json(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str, indent=indent)
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str, indent=indent)
+    except (TypeError, ValueError, RecursionError):  # keys that are no strings, rings, depths
+        return json.dumps(str(value), ensure_ascii=False)
 
 
 def _is_json(text: str) -> bool:
@@ -133,8 +154,13 @@ def _written(content: str | bytes, file_type: FileType, ctx: Any) -> Path:
     folder = Path(ctx) if isinstance(ctx, str | Path) else _own_folder()
     path = folder / f"result_{secrets.token_hex(4)}{file_type.extension}"
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
-    with path.open("xb") as file:
-        file.write(data)
+    try:
+        with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.write(data)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        what = f"The result cannot be kept in {folder}: {error.strerror or 'it cannot be written'}."
+        raise StoreError(what, "Free some room, or name another folder.") from None
     return path
 
 

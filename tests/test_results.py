@@ -2,13 +2,15 @@
 
 import json
 import re
+import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fetchstash.errors import BadArgument
+from fetchstash.errors import BadArgument, StoreError
 from fetchstash.files import FileType
 from fetchstash.results import context_result, store_result
 
@@ -61,6 +63,46 @@ async def test_an_async_tool_is_shortened_too(tmp_path: Path) -> None:
 
     shown = await tool(ctx=tmp_path)
     assert json.loads(saved(shown).read_text()) == ROWS
+
+
+@pytest.mark.anyio
+async def test_an_async_tool_in_the_wrapping_of_another_decorator_is_shortened_too(tmp_path: Path) -> None:
+    async def tool(*, ctx: Path) -> str:
+        return "words " * 2_000
+
+    def wrapping(**kwargs: Any) -> Any:
+        return tool(**kwargs)
+
+    assert (await context_result()(wrapping)(ctx=tmp_path)).startswith("Results saved to ")
+
+
+def test_rows_come_with_the_first_and_the_last_that_the_profile_names(tmp_path: Path) -> None:
+    shown = context_result("sql_query")(returning(ROWS))(ctx=tmp_path).split("\n")
+    rows = [json.loads(line.rstrip(",")) for line in shown if line.startswith('{"id"')]
+    assert rows == [*ROWS[:30], *ROWS[-10:]]
+    assert "… 960 more lines …" in shown
+
+
+def test_records_that_hold_others_come_as_their_shape(tmp_path: Path) -> None:
+    records = [{"id": number, "tags": ["a", "b"]} for number in range(1_000)]
+    assert "array of 1,000 objects\n" in context_result()(returning(records))(ctx=tmp_path)
+
+
+def test_what_json_cannot_say_is_kept_as_words(tmp_path: Path) -> None:
+    ring: dict[Any, Any] = {(1, 2): "x" * 6_000}
+    ring["ring"] = ring
+    shown = context_result()(returning(ring))(ctx=tmp_path)
+    assert "(1, 2)" in json.loads(saved(shown).read_text())
+
+
+def test_a_folder_that_cannot_be_written_to_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"cannot be kept in .*missing"):
+        store_result("text", FileType.TEXT, tmp_path / "missing")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the modes are those of POSIX")
+def test_a_result_can_be_read_by_its_user_alone(tmp_path: Path) -> None:
+    assert stat.S_IMODE(Path(store_result("text", FileType.TEXT, tmp_path)).stat().st_mode) == 0o600
 
 
 def test_a_log_comes_with_its_first_and_last_lines(tmp_path: Path) -> None:

@@ -9,6 +9,9 @@ from fetchstash.store import Facts
 from fetchstash.tokens import TokenCount
 from fetchstash.views import Subject
 
+_CHARS_PER_TOKEN = 4
+"""Of English in o200k, about."""
+
 
 def with_findings(facts: Facts, decision: Decision, extraction: Extraction, *, name: str, inline_threshold: int) -> Facts:
     """Return ``facts`` with what the bytes told: the router's decision and the handler's findings, clean and on one line."""
@@ -78,6 +81,13 @@ def dimension(facts: Facts) -> str:
     return next((f"{word} {count}" for word, count in counts.items() if count is not None), "")
 
 
+def _tokens(facts: Facts) -> TokenCount:
+    """Return how many tokens the text has; roughly, where nobody counted them: what a client offloaded."""
+    if facts.text_tokens is None:
+        return TokenCount((facts.extracted_chars or 0) // _CHARS_PER_TOKEN, exact=False)
+    return TokenCount(facts.text_tokens, facts.text_tokens_exact)
+
+
 def subject_of(facts: Facts, *, local: bool, from_cache: str = "") -> Subject:
     """Return what a view has to know of an artifact; over HTTP it is given no path."""
     shown = facts.to_json()
@@ -96,7 +106,7 @@ def subject_of(facts: Facts, *, local: bool, from_cache: str = "") -> Subject:
         chars=facts.extracted_chars,
         text_bytes=facts.text_bytes or 0,
         lines=facts.text_lines or 0,
-        tokens=TokenCount(facts.text_tokens or 0, facts.text_tokens_exact),
+        tokens=_tokens(facts),
         unit=unit,
         path=(facts.path or "") if local else "",
         truncated=facts.extraction_truncated,
