@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from inspect import isawaitable, iscoroutinefunction
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol, cast, runtime_checkable
+from typing import Any, ParamSpec, Protocol, TypeGuard, cast, runtime_checkable
 
 from fetchstash.config import load
 from fetchstash.errors import BadArgument, StoreError
@@ -99,7 +99,11 @@ def _ends(result: Any, truncation: Truncation) -> tuple[int, int] | None:
 
 def _is_row(record: Any) -> bool:
     """Return whether ``record`` is what a query returns: named values that hold no others."""
-    return isinstance(record, dict) and not any(isinstance(value, dict | list) for value in cast("dict[Any, Any]", record).values())
+    return _is_object(record) and not any(isinstance(value, dict | list) for value in record.values())
+
+
+def _is_object(value: Any) -> TypeGuard[dict[Any, Any]]:
+    return isinstance(value, dict)
 
 
 def store_result(content: Any, content_type: FileType, ctx: Any = None) -> str:

@@ -121,7 +121,7 @@ class Ending:
         if answer.is_error or "\n" in error or len(error) > MAX_LINE:
             wrong.append("no clear line")
         if self.title.startswith("HTML:"):
-            wrong += [] if chars else ["no text"]
+            wrong += [] if chars or answer.facts[0]["content_kind"] != "html" else ["no text"]
             wrong += [f"{self.cpu_seconds:.1f} s of CPU"] if self.cpu_seconds > MAX_PAGE_SECONDS else []
             wrong += [f"{self.worker_bytes / 1e6:.0f} MB"] if self.worker_bytes > MAX_PAGE_BYTES else []
             wrong += [f"{chars / self.size:.1f} times as much text"] if chars > MAX_PAGE_GROWTH * self.size else []
