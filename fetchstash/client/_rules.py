@@ -68,6 +68,10 @@ CODE_WORDINGS = (
         "codes of servers that are not listed, which are built alike", "model_max_prompt_tokens_exceeded",
     ),
     Rule(
+        "class-tokens", "overflow_tokens", r"^\w*context(?:window|length|limit)?(?:exceeded|exceeding|overflow)(?:error|exception)?$",
+        "exception classes of libraries that are not listed, which are named alike", "modelcontextwindowexceedederror",
+    ),
+    Rule(
         "code-bytes", "overflow_bytes", r"^(?:\w+_)?(?:payload|body|entity|content)(?:_size|_length)?_(?:too_large|exceeded)$",
         "Vercel, follow-redirects (Node.js), gateways", "function_payload_too_large",
     ),

@@ -23,10 +23,9 @@ from typing import Literal, cast
 
 EXTRACTION_MARK = "[background extraction]"
 
-_HEADING = re.compile(r"^\[(system|user|assistant|tool)(?: calls ([^\]\n]{0,100}))?\]\n", re.MULTILINE)
-
-
 Speaker = Literal["system", "user", "assistant", "tool"]
+
+_HEADING = re.compile(r"^\[(system|user|assistant|tool)(?: calls ([^\]\n]{0,100}))?\]\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

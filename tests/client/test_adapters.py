@@ -486,9 +486,23 @@ async def test_langchains_events_recover_from_an_overflow_and_show_the_good_answ
     assert len(provider.bodies) == 1
 
 
-@needs_langchain
-@pytest.mark.parametrize("run", [_langchain_stream, _alangchain_stream, _langchain_events])
-async def test_a_langchain_retry_that_fails_after_output_is_told_as_failed(run: Any) -> None:
+needs_pydantic_ai = pytest.mark.skipif(
+    not installed("pydantic_ai"),
+    reason="pydantic_ai is not installed here: scripts/adapters runs this in an environment that has it",
+)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param(_langchain_stream, marks=needs_langchain),
+        pytest.param(_alangchain_stream, marks=needs_langchain),
+        pytest.param(_langchain_events, marks=needs_langchain),
+        pytest.param(_pydantic_stream, marks=needs_pydantic_ai),
+    ],
+)
+async def test_a_retry_that_fails_after_output_is_told_as_failed(run: Any) -> None:
+    """Where the framework hands on the tokens, and the adapter sees an attempt as one answer or one error."""
     events: list[Any] = []
     recovery = Recovery(on_event=lambda _, attributes: events.append(attributes["compression.outcome"]))
     with Loopback("overflow", "late") as provider, pytest.raises(Exception, match="context") as caught:
@@ -498,9 +512,8 @@ async def test_a_langchain_retry_that_fails_after_output_is_told_as_failed(run: 
     assert overflow_report(caught.value)
 
 
+@needs_pydantic_ai
 async def test_a_pydantic_ai_agent_sends_a_history_that_was_compacted_first() -> None:
-    if not installed("pydantic_ai"):
-        pytest.skip("pydantic_ai is not installed here: scripts/adapters runs this in an environment that has it")
     ai, capabilities = importlib.import_module("pydantic_ai"), importlib.import_module("pydantic_ai.capabilities")
     model = _pydantic_agent("http://127.0.0.1:1", Recovery()).model
     processor = HistoryCompactor(CompactionConfig(max_tokens=1_000, target_tokens=800)).create_history_processor()

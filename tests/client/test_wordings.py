@@ -39,6 +39,13 @@ TABLE = [
     (TOKENS, "OpenClaw", None, "Model context window is 128k tokens, you requested 256k tokens"),
     (TOKENS, "OpenClaw", None, "LLM request rejected: max_tokens would exceed context window"),
     (TOKENS, "an Anthropic proxy, by OpenClaw", 400, "Request size exceeds model context window"),
+    (TOKENS, "Codex, by OpenClaw", None, "Codex ran out of room in the model's context window. Start a new thread or clear earlier history before retrying."),
+    (TOKENS, "llama.cpp, by OpenClaw", None, "request (130000 tokens) exceeds available context size (131072 tokens)"),
+    (TOKENS, "LiteLLM, its tests", None, "AWS Bedrock Error: The request payload size has exceed context limit."),
+    (TOKENS, "agents, their tests", None, "exceeds the model's maximum context"),
+    (NOT, "LiteLLM, its tests", None, "The context is large, but acceptable."),
+    (NOT, "OpenClaw", None, "ResourceExhausted: Worker local total request limit reached"),
+    (NOT, "OpenClaw", None, "LLM request rejected: does not support assistant message prefill"),
     (TOKENS, "gateways", 400, "This model supports at most 1048576 input tokens."),
     (TOKENS, "Tencent", 400, "输入内容长度超出模型最大限制 (32000 tokens)，请缩短输入"),
     (TOKENS, "Chinese proxies, by OpenClaw", 400, "错误：上下文过长，请减少输入"),
@@ -129,6 +136,11 @@ def test_sizes_are_found_in_other_wordings_and_no_code_is_taken_for_one(
 ) -> None:
     verdict = classify(words)
     assert (verdict.limit, verdict.requested_input, verdict.requested_output) == (limit, requested_input, requested_output)
+
+
+@pytest.mark.parametrize("name", ["ModelContextWindowExceededError", "LLMContextLengthExceededException", "ContextOverflow"])
+def test_the_class_of_an_error_may_be_all_that_says_it(name: str) -> None:
+    assert classify(type(name, (Exception,), {})("the request failed")).kind == TOKENS
 
 
 def test_sizes_are_read_in_thousands_of_tokens_and_in_binary_bytes() -> None:

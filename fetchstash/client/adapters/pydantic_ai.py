@@ -71,6 +71,14 @@ class RecoveryCapability(AbstractCapability[Any]):
             self._steps = self._next = None
         return response
 
+    async def on_run_error(self, ctx: Any, *, error: BaseException) -> Any:  # noqa: ARG002 - the SDK's signature
+        """Tell of an answer that failed after its first output: no other hook hears of it."""
+        if self._steps is not None and isinstance(error, Exception):
+            with suppress(Exception):
+                self._steps.send(Outcome(error=error, committed=True))
+        self._steps = self._next = None
+        raise error
+
 
 def history_processor(compactor: HistoryCompactor) -> Callable[[list[ModelMessage]], Awaitable[list[ModelMessage]]]:
     """Return a processor for ``ProcessHistory`` that compacts a history when it needs it."""
