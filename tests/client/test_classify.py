@@ -342,7 +342,9 @@ def test_a_wording_is_told_for_what_it_is(kind: str, wording: str) -> None:
 def test_each_rule_has_a_source_and_decides_its_own_example(rule: Rule) -> None:
     assert rule.source
     assert rule.search(rule.example.lower())
-    example: Any = ProviderError(rule.example, 500) if rule in SERVER_ERRORS else rule.example
+    example: Any = {"code": rule.example} if rule in CODE_WORDINGS else rule.example
+    if rule in SERVER_ERRORS:
+        example = ProviderError(rule.example, 500)
     verdict = classify(example)
     assert verdict.kind == rule.outcome
 
