@@ -155,7 +155,7 @@ def _record_parts(extracted: Extracted, chunks: Iterator[str], limits: ExtractLi
         count += len(lines)
     extracted.rows = count
     extracted.structure_info = _json_shape.summary(first, records=count)
-    extracted.preview = _json_shape.preview(first, limits.preview, noun="records", count=count)
+    extracted.preview = _json_shape.preview(first, limits.preview, records=count)
 
 
 def _record_lines(chunk: str) -> list[str]:

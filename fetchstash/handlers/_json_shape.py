@@ -1,7 +1,7 @@
 """The shape of JSON: which keys, which types, how many; and a sample that is cut by depth, items and keys and yet valid JSON."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fetchstash.handlers._json_layout import lay_out
@@ -98,17 +98,15 @@ def _type(value: Any) -> str:
             return "null"
 
 
-def preview(value: Any, limits: PreviewLimits, *, noun: str = "", count: int | None = None) -> Glimpse:
+def preview(value: Any, limits: PreviewLimits, *, records: int | None = None) -> Glimpse:
     """Return shape and sample of ``value`` in at most ``structured_tokens``.
 
-    Of many records (JSON Lines) ``value`` is the list of the first, ``count`` the number of all, ``noun`` what they are called.
+    Of many records (JSON Lines) ``value`` is the list of the first, and ``records`` the number of all.
     """
     shape = _Shape()
     shape.add(value, limits.max_nesting_depth)
-    if count is not None:
-        shape.items = count
     lines = shape.lines(limits)
-    head = shape.said() if not noun else f"{count:,} {noun}, {shape.item.plural() if shape.item else 'values'}"
+    head = shape.said() if records is None else f"{records:,} records, {shape.item.plural() if shape.item else 'values'}"
 
     def shape_text(n: int) -> str:
         more = [f"… {len(lines) - n} more lines of this shape"] if n < len(lines) else []
@@ -121,13 +119,20 @@ def preview(value: Any, limits: PreviewLimits, *, noun: str = "", count: int | N
     if not fits(text, budget * 2 // 3):
         return Glimpse(clip(text, largest(len(text), lambda n: fits(clip(text, n), budget))))
     biggest = max(limits.max_array_items, limits.max_object_keys // 2, limits.max_cell_length // 10)
-    size = largest(biggest, lambda n: fits(f"{text}\n{sample(value, n, limits)}", budget))
-    return Glimpse(text, sample(value, size, limits) if size else "")
+    size = largest(biggest, lambda n: fits(f"{text}\n{_sample(value, n, limits, records)}", budget))
+    glimpse = Glimpse(text, _sample(value, size, limits, records) if size else "")
+    if records is None:
+        return glimpse
+    return replace(glimpse, rows_shown=min(size, limits.max_array_items, len(value)), total_rows=records)
 
 
-def sample(value: Any, size: int, limits: PreviewLimits) -> str:
+def _sample(value: Any, size: int, limits: PreviewLimits, records: int | None) -> str:
     """Return valid JSON of the beginning of ``value``: larger with ``size``, at most as deep, long and wide as ``limits`` allow."""
-    return "".join(lay_out(write(_cut(value, size, limits.max_nesting_depth, limits)))).rstrip("\n")
+    found = _cut(value, size, limits.max_nesting_depth, limits)
+    if records is not None and len(value) < records:
+        shown = min(size, limits.max_array_items)
+        found = [*found[:shown], f"… {records - shown:,} more"]
+    return "".join(lay_out(write(found))).rstrip("\n")
 
 
 def _cut(value: Any, size: int, depth: int, limits: PreviewLimits) -> Any:

@@ -187,6 +187,14 @@ def test_json_lines_are_kept_one_a_line(read: Read) -> None:
     assert found.preview.text.startswith("3 records, objects\n  a: integer | null\n  b?: string")
 
 
+def test_a_preview_of_json_lines_counts_all_records(read: Read) -> None:
+    found, _ = read(JsonLinesHandler(), b"".join(b'{"id": %d, "words": "%s"}\n' % (n, b"word " * 9) for n in range(3_000)))
+    *shown, more = json.loads(found.preview.sample)
+    assert [record["id"] for record in shown] == list(range(len(shown)))
+    assert more == f"… {3_000 - len(shown):,} more"
+    assert (found.preview.rows_shown, found.preview.total_rows) == (len(shown), 3_000)
+
+
 def test_a_record_of_json_lines_is_found_by_its_index(save: Save) -> None:
     source = save(b'{"a": 1}\n{"a": 2}\nbroken\n')
     assert JsonLinesHandler().part(source, "/1/a", "lines", None, None, "text", ExtractLimits()).text == "2\n"
