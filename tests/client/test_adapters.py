@@ -303,11 +303,19 @@ def installed(sdk: str) -> bool:
         return False
 
 
-@pytest.fixture(params=CASES, ids=lambda case: f"{case.sdk} {case.way}".replace(" ", "-"))
+def needs(sdk: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(
+        not installed(sdk), reason=f"{sdk} is not installed here: scripts/adapters runs this in an environment that has it"
+    )
+
+
+def marked(cases: list[Case]) -> list[Any]:
+    return [pytest.param(one, marks=needs(one.sdk), id=f"{one.sdk} {one.way}".replace(" ", "-")) for one in cases]
+
+
+@pytest.fixture(params=marked(CASES))
 def case(request: pytest.FixtureRequest) -> Case:
     one: Case = request.param
-    if not installed(one.sdk):
-        pytest.skip(f"{one.sdk} is not installed here: scripts/adapters runs this in an environment that has it")
     return one
 
 
@@ -365,12 +373,7 @@ async def test_without_an_overflow_the_request_is_as_it_was(case: Case) -> None:
     assert "overflow_fallback" not in json.dumps(provider.bodies[0])
 
 
-needs_anthropic = pytest.mark.skipif(
-    not installed("anthropic"), reason="anthropic is not installed here: scripts/adapters runs this in an environment that has it"
-)
-
-
-@needs_anthropic
+@needs("anthropic")
 @pytest.mark.parametrize("run", [_anthropic_stream, _aanthropic_stream])
 async def test_an_overflow_that_anthropic_sends_inside_a_stream_is_cured_before_any_output(run: Any) -> None:
     with Loopback("early", "good") as provider:
@@ -383,7 +386,7 @@ async def test_an_overflow_that_anthropic_sends_inside_a_stream_is_cured_before_
     assert overflow_report(caught.value)
 
 
-@needs_anthropic
+@needs("anthropic")
 @pytest.mark.parametrize("run", [_anthropic, _aanthropic, _anthropic_stream, _aanthropic_stream])
 async def test_anthropics_own_retries_never_send_an_overflow_again_whatever_the_answer_says(run: Any) -> None:
     """A proxy may send an overflow with a header that tells the SDK to retry; the second one is final all the same."""
@@ -397,7 +400,7 @@ async def test_anthropics_own_retries_never_send_an_overflow_again_whatever_the_
     assert len(provider.bodies) == 1
 
 
-@needs_anthropic
+@needs("anthropic")
 @pytest.mark.parametrize("run", [_anthropic, _aanthropic_stream])
 async def test_anthropics_own_retries_are_left_for_every_other_error(run: Any) -> None:
     with Loopback("overloaded", "good", headers={"retry-after-ms": "1"}) as provider:
@@ -406,7 +409,7 @@ async def test_anthropics_own_retries_are_left_for_every_other_error(run: Any) -
     assert provider.sizes[0] == provider.sizes[1]
 
 
-@needs_anthropic
+@needs("anthropic")
 async def test_failure_of_the_rewrite_is_the_cause_of_anthropics_error() -> None:
     class Broken:
         def keep(self, text: str, name: str) -> str:  # noqa: ARG002 - the protocol names them
@@ -418,7 +421,7 @@ async def test_failure_of_the_rewrite_is_the_cause_of_anthropics_error() -> None
     assert len(provider.bodies) == 1
 
 
-@needs_anthropic
+@needs("anthropic")
 async def test_anthropics_count_of_tokens_is_that_of_the_messages_as_they_are() -> None:
     messages = render(HISTORY, "anthropic")
     with Loopback("good") as provider, _anthropic_client("Anthropic", provider.url, Recovery(Policy(window=100))) as client:
@@ -434,13 +437,11 @@ CHAT_STREAMS = [
 ]
 
 
-@pytest.mark.parametrize("case", CHAT_STREAMS, ids=lambda one: f"{one.sdk} {one.way}".replace(" ", "-"))
+@pytest.mark.parametrize("case", marked(CHAT_STREAMS))
 async def test_an_overflow_that_a_chat_stream_says_after_its_role_is_cured_before_any_output(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Servers that speak as OpenAI does may accept a request with status 200 and send the error as an event."""
-    if not installed(case.sdk):
-        pytest.skip(f"{case.sdk} is not installed here: scripts/adapters runs this in an environment that has it")
     role = {"id": "c1", "created": 1, "model": "m", "object": "chat.completion.chunk"} | {
         "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]
     }
@@ -461,17 +462,12 @@ async def test_an_overflow_that_a_chat_stream_says_after_its_role_is_cured_befor
     assert len(provider.bodies) == 2
 
 
-needs_langchain = pytest.mark.skipif(
-    not installed("langchain"), reason="langchain is not installed here: scripts/adapters runs this in an environment that has it"
-)
-
-
 async def _langchain_events(url: str, history: list[Turn], recovery: Recovery) -> str:
     events = _langchain_agent(url, recovery).astream_events(_langchain_messages(history), version="v2")
     return "".join([e["data"]["chunk"].content async for e in events if e["event"] == "on_chat_model_stream"])
 
 
-@needs_langchain
+@needs("langchain")
 async def test_langchains_events_recover_from_an_overflow_and_show_the_good_answer_once() -> None:
     with Loopback("overflow", "good") as provider:
         assert await _langchain_events(provider.url, HISTORY, Recovery()) == "Hello."
@@ -486,19 +482,13 @@ async def test_langchains_events_recover_from_an_overflow_and_show_the_good_answ
     assert len(provider.bodies) == 1
 
 
-needs_pydantic_ai = pytest.mark.skipif(
-    not installed("pydantic_ai"),
-    reason="pydantic_ai is not installed here: scripts/adapters runs this in an environment that has it",
-)
-
-
 @pytest.mark.parametrize(
     "run",
     [
-        pytest.param(_langchain_stream, marks=needs_langchain),
-        pytest.param(_alangchain_stream, marks=needs_langchain),
-        pytest.param(_langchain_events, marks=needs_langchain),
-        pytest.param(_pydantic_stream, marks=needs_pydantic_ai),
+        pytest.param(_langchain_stream, marks=needs("langchain")),
+        pytest.param(_alangchain_stream, marks=needs("langchain")),
+        pytest.param(_langchain_events, marks=needs("langchain")),
+        pytest.param(_pydantic_stream, marks=needs("pydantic_ai")),
     ],
 )
 async def test_a_retry_that_fails_after_output_is_told_as_failed(run: Any) -> None:
@@ -512,7 +502,7 @@ async def test_a_retry_that_fails_after_output_is_told_as_failed(run: Any) -> No
     assert overflow_report(caught.value)
 
 
-@needs_pydantic_ai
+@needs("pydantic_ai")
 async def test_a_pydantic_ai_agent_sends_a_history_that_was_compacted_first() -> None:
     ai, capabilities = importlib.import_module("pydantic_ai"), importlib.import_module("pydantic_ai.capabilities")
     model = _pydantic_agent("http://127.0.0.1:1", Recovery()).model
@@ -533,10 +523,8 @@ EXAMPLES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("sdk", EXAMPLES)
+@pytest.mark.parametrize("sdk", [pytest.param(sdk, marks=needs(sdk)) for sdk in EXAMPLES])
 async def test_the_example_runs_and_survives_an_overflow(sdk: str) -> None:
-    if not installed(sdk):
-        pytest.skip(f"{sdk} is not installed here: scripts/adapters runs this in an environment that has it")
     with Loopback("overflow", "good") as provider:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PROVIDER_URL": provider.url}
         program = [sys.executable, str(ROOT / "examples" / f"client_{EXAMPLES[sdk]}.py")]
