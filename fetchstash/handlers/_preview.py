@@ -37,9 +37,10 @@ class TableEnds:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """How much of each table is shown: its rows, its columns, and so many characters of a cell."""
+    """How much is shown: so many tables, so many more by their titles alone; of each table rows, columns, characters of a cell."""
 
     tables: int
+    titles: int
     rows: int
     columns: int
     cell: int
@@ -48,29 +49,33 @@ class _Bounds:
 def table_glimpse(tables: Sequence[TableEnds], limits: PreviewLimits) -> Glimpse:
     """Return headers, first and last rows in at most ``structured_tokens``.
 
-    Where not even a few rows fit their cells are cut, then there are fewer columns, and at last fewer tables.
+    Where not even a few rows of all tables fit their cells are cut; then there is the first table and the titles of the others, at
+    last that alone, with fewer columns.
     """
-    most = _Bounds(len(tables), limits.rows_head + limits.rows_tail, limits.max_columns, limits.max_cell_length)
-    few = replace(most, rows=min(_FEW_ROWS, most.rows))
-    short = replace(few, cell=min(_SHORT_CELL, few.cell))
-    narrow = replace(short, columns=1)
+    all_of_it = _Bounds(len(tables), 0, limits.rows_head + limits.rows_tail, limits.max_columns, limits.max_cell_length)
+    first = replace(all_of_it, tables=1, titles=len(tables) - 1)
 
     def fit(bounds: _Bounds) -> bool:
         return fits(_shown(tables, bounds, limits).text, limits.structured_tokens)
 
-    def widest(bounds: Callable[[int], _Bounds], low: int, high: int) -> Glimpse:
-        """Return the glimpse of the largest number from ``low`` to ``high`` whose bounds fit; those of ``low`` do."""
-        return _shown(tables, bounds(low + largest(high - low, lambda more: fit(bounds(low + more)))), limits)
+    def widest(low: _Bounds, name: str, high: int) -> Glimpse:
+        """Return the glimpse with as much as fits of what ``name`` bounds, up to ``high``; ``low`` does."""
 
-    if fit(few):
-        return widest(lambda rows: replace(few, rows=rows), few.rows, most.rows)
-    if fit(short):
-        return widest(lambda cell: replace(short, cell=cell), short.cell, most.cell)
-    if fit(narrow):
-        return widest(lambda columns: replace(narrow, columns=columns), 1, most.columns)
-    if fit(replace(narrow, tables=1)):
-        return widest(lambda number: replace(narrow, tables=number), 1, most.tables)
-    one = _shown(tables, replace(narrow, tables=1, cell=1), limits)
+        def bounds(more: int) -> _Bounds:
+            return replace(low, **{name: getattr(low, name) + more})
+
+        return _shown(tables, bounds(largest(high - getattr(low, name), lambda more: fit(bounds(more)))), limits)
+
+    for most in dict.fromkeys((all_of_it, first, replace(first, titles=0))):
+        few = replace(most, rows=min(_FEW_ROWS, most.rows))
+        short = replace(few, cell=min(_SHORT_CELL, few.cell))
+        if fit(few):
+            return widest(few, "rows", most.rows)
+        if fit(short):
+            return widest(short, "cell", most.cell)
+        if most.tables == 1 and fit(narrow := replace(short, columns=1)):
+            return widest(narrow, "columns", most.columns)
+    one = _shown(tables, _Bounds(tables=1, titles=0, rows=0, columns=1, cell=1), limits)
     return replace(one, text=one.text[: largest(len(one.text), lambda n: fits(one.text[:n], limits.structured_tokens))])
 
 
@@ -84,14 +89,16 @@ def _shown(tables: Sequence[TableEnds], bounds: _Bounds, limits: PreviewLimits) 
         left_out = table.rows - len(head) - len(tail)
         between = [f"… {left_out} more rows …"] if left_out else []
         header = [_row(table, table.header, bounds)] if table.header else []
-        rows = [[_row(table, row, bounds) for row in part] for part in (head, tail)]
+        begin, end = ([_row(table, row, bounds) for row in rows] for rows in (head, tail))
         title = [clip(table.title, _MAX_TITLE)] if table.title else []
         blank = [""] if lines else []
-        lines += [*blank, *title, *(line for line, _ in (*header, *rows[0])), *between, *(line for line, _ in rows[1])]
-        cut += sum(cells for _, cells in (*header, *rows[0], *rows[1]))
+        lines += [*blank, *title, *(line for line, _ in (*header, *begin)), *between, *(line for line, _ in end)]
+        cut += sum(cells for _, cells in (*header, *begin, *end))
         rows_shown += len(head) + len(tail)
-    if len(tables) > bounds.tables:
-        lines += ["", f"… {len(tables) - bounds.tables} more tables …"]
+    rest = tables[bounds.tables :]
+    lines += [""] * bool(rest) + [clip(table.title, _MAX_TITLE) for table in rest[: bounds.titles]]
+    if len(rest) > bounds.titles:
+        lines.append(f"… {len(rest) - bounds.titles} more tables …")
     columns = tables[0].columns if len(tables) == 1 else None
     return Glimpse(
         "\n".join(lines),

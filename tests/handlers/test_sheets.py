@@ -184,3 +184,14 @@ def test_what_is_no_spreadsheet_gives_one_clear_line(read: Read, data: bytes, re
 def test_a_spreadsheet_without_values_is_said_to_hold_none(read: Read, xlsx: Workbook) -> None:
     with pytest.raises(NoText, match="holds no value"):
         read(SheetsHandler(), xlsx({"S": ""}))
+
+
+def test_of_many_sheets_the_first_is_shown_and_the_others_are_named(read: Read, xlsx: Workbook) -> None:
+    rows = [text(f"{column}{n}", f"{column} of row {n}") for n in range(1, 50) for column in "ABCDEF"]
+    found, _ = read(SheetsHandler(), xlsx({f"Sheet {n}": rows_of(*rows) for n in range(9)}))
+    shown = found.preview.text.split("\n")
+    assert shown[0] == "## Sheet 0 (A1:F49)"
+    assert shown[1].startswith("A of row 1\tB of row 1\t")
+    assert shown[-8:] == [f"## Sheet {n} (A1:F49)" for n in range(1, 9)]
+    assert found.preview.total_rows == 9 * 48
+    assert tokens.count(found.preview.text).tokens <= 200
