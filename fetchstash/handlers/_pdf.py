@@ -7,13 +7,14 @@ runs in the worker alone.
 import logging
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Picture, Render
 from fetchstash.handlers._pdf_columns import are_side_by_side, may_have_columns, reading_order, sampled
+from fetchstash.handlers._pdf_repair import pages_once, repaired
 from fetchstash.handlers._pdf_text import mend
 from fetchstash.handlers._picture import bounded
 from fetchstash.ranges import Heading, Unit
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 # A document in which pdfium finds no text is called scanned after so many pages without text in pypdf, which is 18 times slower.
 _PYPDF_TRIES = 3
 _MAX_BOOKMARKS = 2_000
+_MAX_REPAIRED = 128 * 2**20
+_NO_PDF = "no PDF"
 # Four times 72 dpi: a larger scale shows nothing more of a small page.
 _MAX_SCALE = 4.0
 _KEPT = "Its bytes are kept; look at a page as a picture."
@@ -60,7 +63,7 @@ class PdfHandler:
         """Return page ``start`` (from 1) as a picture."""
         if render != "image" or unit != "pages" or path:
             raise BadArgument("A PDF has pages.", 'Use unit="pages", with render="image" for a picture.')
-        with _open(source) as document:
+        with _opened(source) as document:
             number = 1 if start is None else start
             if not 1 <= number <= len(document):
                 raise OutOfRange(f"There is no page {number}: the document has {len(document)}.", f"Use 1 to {len(document)}.")
@@ -77,26 +80,71 @@ def _read(source: Path, limits: ExtractLimits, found: Extracted) -> Iterator[Par
     try:
         document = _open(source)
     except PdfiumError:
-        pages = fallback.page_count()
-        if not pages:
-            raise NoText(f"the file is {_damage(source)}: not one page can be read", "Fetch it again.") from None
+        yield from _read_damaged(source, limits, found, fallback)
+        return
+    with document:
+        yield from _read_document(document, limits, found, fallback)
+
+
+def _read_document(document: "PdfDocument", limits: ExtractLimits, found: Extracted, fallback: "_Pypdf") -> Iterator[Part]:
+    found.pages = len(document)
+    found.title, found.author, found.published = _metadata(document)
+    found.outline = list(_outline(document))
+    count = _bounded_count(found.pages, limits, found)
+    parts = _parts(_texts(document, count, fallback))
+    first = next(parts, None)
+    if first is None and any(fallback.texts(min(count, _PYPDF_TRIES))):
+        parts = _parts(fallback.texts(count))
+        first = next(parts, None)
+    if first is None:
+        raise NoText(_why_no_text(document), _KEPT)
+    yield first
+    yield from parts
+
+
+def _read_damaged(source: Path, limits: ExtractLimits, found: Extracted, fallback: "_Pypdf") -> Iterator[Part]:
+    """Read what pdfium does not open: by pypdf, or else the pages that came of a file that was cut short."""
+    if pages := fallback.page_count():
         found.pages = pages
         yield from _parts(fallback.texts(_bounded_count(pages, limits, found)))
         return
+    document, told = _recovered(source)
     with document:
-        found.pages = len(document)
-        found.title, found.author, found.published = _metadata(document)
-        found.outline = list(_outline(document))
-        count = _bounded_count(found.pages, limits, found)
-        parts = _parts(_texts(document, count, fallback))
-        first = next(parts, None)
-        if first is None and any(fallback.texts(min(count, _PYPDF_TRIES))):
-            parts = _parts(fallback.texts(count))
-            first = next(parts, None)
-        if first is None:
-            raise NoText(_why_no_text(document), _KEPT)
-        yield first
-        yield from parts
+        try:
+            yield from _read_document(document, limits, found, fallback)
+        except NoText:
+            raise _unreadable(source) from None
+    found.truncated, found.error = True, told
+
+
+def _recovered(source: Path) -> tuple["PdfDocument", str]:
+    """Open what came of a file that was cut short, and tell how much that is. Raises NoText where there is no whole page."""
+    from pypdfium2 import PdfDocument, PdfiumError  # noqa: PLC0415 - a heavy import
+
+    damage = _damage(source)
+    if damage != _NO_PDF and source.stat().st_size <= _MAX_REPAIRED:
+        data = source.read_bytes()
+        whole, pages = repaired(data)
+        once = pages_once(data)
+        with suppress(PdfiumError):
+            if pages:
+                among = f"of its {once:,} pages" if once else "pages"
+                return PdfDocument(whole), f"the file is {damage}: {pages:,} {among} were found in it"
+    raise _unreadable(source)
+
+
+def _unreadable(source: Path) -> NoText:
+    return NoText(f"the file is {_damage(source)}: not one page can be read", "Fetch it again.")
+
+
+def _opened(source: Path) -> "PdfDocument":
+    """Open a document, or what came of it."""
+    from pypdfium2 import PdfiumError  # noqa: PLC0415 - a heavy import
+
+    try:
+        return _open(source)
+    except PdfiumError:
+        return _recovered(source)[0]
 
 
 def _open(source: Path) -> "PdfDocument":
@@ -239,7 +287,7 @@ def _damage(source: Path) -> str:
         file.seek(max(source.stat().st_size - 1024, 0))
         whole = b"%%EOF" in file.read()
     if b"%PDF-" not in head:
-        return "no PDF"
+        return _NO_PDF
     return "damaged" if whole else "cut short"
 
 

@@ -170,12 +170,6 @@ def test_a_file_that_cannot_be_opened_gives_one_clear_line(save: Save, data: byt
     assert caught.value.what == reason
 
 
-def test_a_truncated_file_is_said_to_be_cut_short(save: Save) -> None:
-    whole = make_pdf([f"Page of number {number}." for number in range(1, 9)], "t")
-    with pytest.raises(NoText, match="the file is cut short"):
-        read(save(whole[: len(whole) * 2 // 3]))
-
-
 def test_what_was_filled_into_a_form_is_read(save: Save) -> None:
     _, parts = read(save(with_form_field()))
     assert "Name:" in parts[0].text

@@ -1,0 +1,80 @@
+"""PDF files that were cut short: what came of them is given an end of its own, so that a reader finds its pages.
+
+The end of a PDF says where its objects stand and which of them is the root (ISO 32000-1, section 7.5). Without it no library reads
+the pages that are there. What follows here looks for objects as a library does whose table is damaged, and appends a page tree, a
+root and a trailer; objects that stand in compressed streams (section 7.5.7) are written out. Pure functions.
+"""
+
+import re
+import zlib
+from collections.abc import Iterator
+from itertools import pairwise
+
+_OBJECT = re.compile(rb"(?<!\d)(\d{1,10})[ \t\r\n]{1,4}\d{1,5}[ \t\r\n]{1,4}obj\b")
+_PAGE = re.compile(rb"/Type[ \t\r\n]{0,4}/Page(?![A-Za-z])")
+_OBJECT_STREAM = re.compile(rb"/Type[ \t\r\n]{0,4}/ObjStm(?![A-Za-z])")
+_STREAM = re.compile(rb"stream\r?\n")
+_FIRST, _COUNT = re.compile(rb"/First\s{1,4}(\d{1,10})"), re.compile(rb"/N\s{1,4}(\d{1,10})")
+_LINEARIZED = re.compile(rb"/Linearized\b.{0,200}?/N\s{1,4}(\d{1,7})", re.DOTALL)
+_MAX_DICTIONARY = 16 * 1024
+_MAX_UNPACKED = 64 * 2**20
+_MAX_PAGES = 100_000
+_LETTER = b"[0 0 612 792]"
+
+
+def repaired(data: bytes) -> tuple[bytes, int]:
+    """Return a PDF of the whole pages in ``data``, and how many they are; 0 if none was found."""
+    objects = list(_OBJECT.finditer(data))
+    ends = [*(found.start() for found in objects[1:]), len(data)]
+    pages: dict[int, None] = {}
+    unpacked: list[bytes] = []
+    room = _MAX_UNPACKED
+    highest = 0
+    for found, end in zip(objects, ends, strict=False):
+        number = int(found[1])
+        highest = max(highest, number)
+        head = data[found.end() : min(end, found.end() + _MAX_DICTIONARY)]
+        dictionary, stream, _ = head.partition(b"stream")
+        if not stream and _PAGE.search(dictionary) and b"endobj" in head:
+            pages[number] = None
+        elif stream and _OBJECT_STREAM.search(dictionary):
+            for inner, content in _within(data[found.end() : end], dictionary, room):
+                highest = max(highest, inner)
+                room -= len(content)
+                unpacked.append(b"%d 0 obj\n%s\nendobj\n" % (inner, content))
+                if _PAGE.search(content):
+                    pages[inner] = None
+    kids = list(pages)[:_MAX_PAGES]
+    root, tree = highest + 1, highest + 2
+    ending = b"".join(
+        (
+            b"\n", *unpacked,
+            b"%d 0 obj\n<< /Type /Catalog /Pages %d 0 R >>\nendobj\n" % (root, tree),
+            b"%d 0 obj\n<< /Type /Pages /MediaBox %s /Count %d /Kids [" % (tree, _LETTER, len(kids)),
+            b" ".join(b"%d 0 R" % kid for kid in kids),
+            b"] >>\nendobj\ntrailer\n<< /Root %d 0 R /Size %d >>\nstartxref\n0\n%%%%EOF\n" % (root, tree + 1),
+        )
+    )  # fmt: skip
+    # What was cut within an object would take in what follows it.
+    return data[: data.rfind(b"endobj") + len(b"endobj")] + ending, len(kids)
+
+
+def pages_once(data: bytes) -> int:
+    """Return how many pages the whole file had, 0 where its beginning does not say (ISO 32000-1, annex F.3.3)."""
+    found = _LINEARIZED.search(data, 0, 2_048)
+    return int(found[1]) if found else 0
+
+
+def _within(content: bytes, dictionary: bytes, room: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the objects of an object stream: its head lists their numbers and places."""
+    begin, first, count = _STREAM.search(content), _FIRST.search(dictionary), _COUNT.search(dictionary)
+    if not begin or not first or not count or b"/FlateDecode" not in dictionary:
+        return
+    try:
+        inner = zlib.decompressobj().decompress(content[begin.end() :], max(room, 1))
+        numbers = [int(word) for word in inner[: int(first[1])].split()[: 2 * int(count[1])]]
+    except (zlib.error, ValueError):
+        return
+    places = [int(first[1]) + place for place in numbers[1::2]]
+    for number, (start, end) in zip(numbers[::2], pairwise([*places, len(inner)]), strict=False):
+        yield number, inner[start:end]

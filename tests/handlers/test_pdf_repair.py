@@ -1,0 +1,90 @@
+"""PDF files that were cut short: the pages that came are read, and said not to be all."""
+
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fetchstash.demo._pdf import make_pdf, stream, write_objects
+from fetchstash.errors import NoText
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, Picture
+from fetchstash.handlers._pdf import PdfHandler
+from fetchstash.handlers._pdf_repair import pages_once, repaired
+
+Read = Callable[..., tuple[Extracted, str]]
+Save = Callable[[bytes], Path]
+
+WHOLE = make_pdf([f"This is page {number} of twenty." for number in range(1, 21)], "Twenty pages")
+
+
+def test_the_pages_before_the_cut_are_read_and_the_rest_is_told_to_be_missing(read: Read) -> None:
+    found, text = read(PdfHandler(), WHOLE[: len(WHOLE) // 2])
+    assert text.startswith("[Page 1]\nThis is page 1 of twenty.\n")
+    pages = text.count("[Page ")
+    assert 5 < pages < 20
+    assert found.pages == pages
+    assert found.truncated
+    assert found.error == f"the file is cut short: {pages} pages were found in it"
+
+
+@pytest.mark.parametrize("share", [0.3, 0.7, 0.95])
+def test_wherever_the_cut_is_each_page_that_is_whole_is_found(share: float) -> None:
+    cut = WHOLE[: int(len(WHOLE) * share)]
+    assert repaired(cut)[1] == cut[: cut.rfind(b"endobj")].count(b"/Type /Page ")
+
+
+def test_a_page_of_what_came_is_shown_as_a_picture(save: Save) -> None:
+    found = PdfHandler().part(save(WHOLE[: len(WHOLE) // 2]), "", "pages", 2, 2, "image", ExtractLimits())
+    assert isinstance(found, Picture)
+
+
+def in_object_stream() -> bytes:
+    """Return a PDF whose page stands in a compressed object stream, and which ends before its cross-reference stream."""
+    page = b"<< /Type /Page /Resources << /Font << /F1 3 0 R >> >> /Contents 4 0 R >>"
+    inner = zlib.compress(b"7 0 8 %d " % len(page) + page + b"<< /Other true >>")
+    head = b"<< /Type /ObjStm /N 2 /First %d /Filter /FlateDecode /Length %d >>" % (len(b"7 0 8 %d " % len(page)), len(inner))
+    return write_objects(
+        [
+            b"<< /Type /Catalog >>",
+            b"<< >>",
+            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+            stream(b"BT /F1 12 Tf 50 700 Td (Packed page) Tj ET"),
+            head + b"\nstream\n" + inner + b"\nendstream",
+        ]
+    ).partition(b"xref")[0]
+
+
+def test_pages_within_compressed_object_streams_are_found(read: Read) -> None:
+    found, text = read(PdfHandler(), in_object_stream())
+    assert text == "[Page 1]\nPacked page\n\n"
+    assert found.truncated
+
+
+def test_a_linearized_file_says_how_many_pages_it_had() -> None:
+    assert pages_once(b"%PDF-1.5\n1 0 obj\n<</Linearized 1/L 9999/O 3/E 500/N 137/T 9000>>\nendobj\n") == 137
+    assert pages_once(WHOLE) == 0
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        WHOLE[:300],
+        b"%PDF-1.7\n" + b"1 0 obj " * 300_000,
+        b"%PDF-1.7\n" + b"1 0 obj << /Type /ObjStm /N 9 /First 9 /FlateDecode >> stream\nx endobj\n" * 20_000,
+        b"%PDF-1.7\n" + b"1 0 obj << /Type /Page" * 100_000,
+    ],
+    ids=["no page yet", "objects alone", "object streams that are none", "pages that do not end"],
+)
+def test_where_no_page_came_that_is_one_line_and_soon(read: Read, data: bytes) -> None:
+    before = time.process_time()
+    with pytest.raises(NoText, match="not one page can be read"):
+        read(PdfHandler(), data)
+    assert time.process_time() - before < 10
+
+
+def test_a_rotated_page_reads_as_any_other(save: Save) -> None:
+    data = make_pdf(["One line of text."], "Rotated").replace(b"/Parent 2 0 R ", b"/Parent 2 0 R /Rotate 90 ")
+    parts = PdfHandler().extract(save(data), Hints(), ExtractLimits()).parts
+    assert "".join(part.text for part in parts or ()) == "[Page 1]\nOne line of text.\n\n"
