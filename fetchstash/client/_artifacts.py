@@ -44,10 +44,11 @@ def facts_of(result: str) -> ArtifactFacts:
     fence = _FENCE.search(head)
     # What stands inside the fence was fetched, and may pretend to be facts.
     told = head[: fence.start()] if fence else head
-    ref, kind, media_type, size, url, line = (p.search(told) for p in (_REF, _KIND, _MEDIA_TYPE, _SIZE, _URL, _FACTS_LINE))
+    kind, media_type, size, url, line = (p.search(told) for p in (_KIND, _MEDIA_TYPE, _SIZE, _URL, _FACTS_LINE))
+    refs = set(_REF.findall(told))  # a list of several artifacts is none of them
     media = media_type[1] if media_type else ""
     return ArtifactFacts(
-        artifact_ref=ref[0] if ref else "",
+        artifact_ref=refs.pop() if len(refs) == 1 else "",
         content_kind=kind[1] if kind else (_KIND_OF_WORD.get(line[1].split()[0], "") if line else "") or _by_bytes(head, media),
         media_type=media,
         size_bytes=int(size[1]) if size else None,

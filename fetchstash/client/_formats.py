@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fetchstash.client._sections import is_extraction, sections
-from fetchstash.client._shapes import a_string, an_object, is_object, objects
+from fetchstash.client._shapes import a_string, an_object, is_list, is_object, objects
 
 Format = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
 Kind = Literal["text", "call", "result", "reasoning", "opaque"]
@@ -50,6 +50,19 @@ class Part:
 def as_json(value: Any) -> str:
     """Return compact JSON of any value, what JSON cannot say by its ``str``."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def plain(value: Any) -> str:
+    """Return a result as it reads: its text, the texts of its blocks, or the one text that an object holds; else its JSON.
+
+    JSON escapes what somebody greps for, and hides a fence.
+    """
+    if is_object(value) and len(value) == 1:
+        value = next(iter(value.values()))
+    texts = [a_string(block.get("text")) for _, block in objects(value)]
+    if is_list(value) and texts and all(texts) and len(texts) == len(value):
+        return "\n".join(texts)
+    return value if isinstance(value, str) else as_json(value)
 
 
 def parts(messages: Sequence[Message], format: Format) -> list[Part]:

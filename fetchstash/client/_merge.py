@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from fetchstash.client._formats import Message, Part, as_json
+from fetchstash.client._formats import Message, Part, as_json, plain
 from fetchstash.client._policy import Merge, Offload, content_hash
 from fetchstash.client._stubs import first_sentence
 
@@ -19,7 +19,7 @@ def message_hash(message: Message) -> str:
 def merge_of(messages: Sequence[Message], found: Sequence[Part], offload: Offload | None) -> Merge:
     """Return the merge of ``messages``, whose parts are ``found``."""
     # As plain text and not as JSON, whose escapes would hide what somebody greps for.
-    whole = "\n\n".join(f"[{part.role} {part.kind} {part.name}]\n{part.text}" for part in found)
+    whole = "\n\n".join(f"[{part.role} {part.kind} {part.name}]\n{plain(part.value)}" for part in found)
     ref = offload.keep(whole, "earlier messages") if offload else ""
     return Merge(tuple(message_hash(message) for message in messages), merged_text(len(messages), found, ref))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from fetchstash.client._artifacts import facts_of
 from fetchstash.client._events import OnEvent, emit
-from fetchstash.client._formats import as_json
+from fetchstash.client._formats import as_json, plain
 from fetchstash.client._policy import Policy
 from fetchstash.client._shapes import is_list, is_object
 from fetchstash.client._sizes import sample_text
@@ -61,7 +61,7 @@ def stub_oversized(
     """
     policy = policy or Policy()
     window = context_window(model_or_window) if isinstance(model_or_window, str) else model_or_window
-    text = result if isinstance(result, str) else as_json(result)
+    text = plain(result)
     size, limit = sample_text(text), window * policy.oversized_fraction
     if size <= limit:
         return result

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from fetchstash.client._artifacts import HEAVY_KINDS, facts_of
-from fetchstash.client._formats import Format, Message, Part, Place, parts, replace_values
+from fetchstash.client._formats import Format, Message, Part, Place, parts, plain, replace_values
 from fetchstash.client._pairing import Pairing, pair, units
 from fetchstash.client._policy import Policy, State, content_hash
 from fetchstash.client._protect import untouchable
@@ -85,7 +85,7 @@ def stub_key(part: Part, name: str) -> tuple[int, str]:
 
 def make_stub(part: Part, name: str, policy: Policy) -> Any:
     """Return the stub of a result or of arguments, None where nothing in these is long."""
-    return result_stub(part.text, name, policy.offload) if part.kind == "result" else arguments_stub(part, policy.offload)
+    return result_stub(plain(part.value), name, policy.offload) if part.kind == "result" else arguments_stub(part, policy.offload)
 
 
 def _candidates(found: Sequence[Part], kept: frozenset[int], skipped: Counter[str]) -> list[Part]:
@@ -98,7 +98,7 @@ def _candidates(found: Sequence[Part], kept: frozenset[int], skipped: Counter[st
 def _rank(part: Part) -> int:
     if part.kind == "call":
         return 2
-    return 0 if facts_of(part.text).content_kind in HEAVY_KINDS else 1
+    return 0 if facts_of(plain(part.value)).content_kind in HEAVY_KINDS else 1
 
 
 def _size_of(value: Any, unit: SizeUnit) -> int:

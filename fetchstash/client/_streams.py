@@ -78,8 +78,10 @@ def failure(event: Any) -> Any:
     reasons = [get(event, "stop_reason"), get(get(event, "delta"), "stop_reason")]
     choices = get(event, "choices")
     reasons += [get(choice, "finish_reason") for choice in (choices if is_list(choices) else [])]
-    # An ordinary end is no failure, and what is not a string is not a reason.
-    return next((reason for reason in reasons if isinstance(reason, str) and "context" in reason), None)
+    # An ordinary end is no failure, and what is not a string is not a reason. Mistral says model_length.
+    return next(
+        (reason for reason in reasons if isinstance(reason, str) and ("context" in reason or reason == "model_length")), None
+    )
 
 
 class Peek:

@@ -476,6 +476,53 @@ def test_finish_reasons_and_stream_events_are_read() -> None:
     assert classify("model_context_window_exceeded").kind == TOKENS
 
 
+SAID = {
+    "type": "error",
+    "error": {"type": "invalid_request_error", "message": "prompt is too long: 210000 tokens > 200000 maximum"},
+}
+
+
+class Answer:
+    """A response as HTTP clients have them."""
+
+    status_code = 400
+    text = json.dumps(SAID)
+
+
+class Carried(Exception):
+    """An error that has its words in its response alone."""
+
+    response = Answer()
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        SAID,
+        [SAID],
+        json.dumps(SAID),
+        json.dumps(SAID).encode(),
+        f"event: error\ndata: {json.dumps(SAID)}\n\n",
+        f"data: {json.dumps(SAID)}".encode(),
+        f"Error code: 400 - {json.dumps(SAID)}",
+        {"error": json.dumps(SAID)},
+        {"detail": [{"msg": json.dumps(SAID)}]},
+        Answer(),
+        Carried(),
+        Carried("it failed"),
+        ("a", Carried()),
+        {
+            "Error": {"Code": "ValidationException", "Message": SAID["error"]["message"]},
+            "ResponseMetadata": {"HTTPStatusCode": 400},
+        },
+    ],
+    ids=lambda thing: f"{type(thing).__name__} {str(thing)[:30]}",
+)
+def test_an_overflow_is_read_in_whatever_shape_it_comes(thing: Any) -> None:
+    verdict = classify(thing)
+    assert (verdict.kind, verdict.limit, verdict.requested_input) == (TOKENS, 200_000, 210_000)
+
+
 def test_a_number_that_only_one_provider_uses_needs_that_provider() -> None:
     body = {"error": {"code": "1261", "message": "failed"}}
     assert classify(body, "Z.AI zai").kind == TOKENS

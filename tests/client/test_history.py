@@ -4,8 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from fetchstash.client import CompactionConfig, CompactionResult, HistoryCompactor, Policy, State, extractor_prompt, orphans
+from fetchstash.client._formats import Format
+from tests.client.conversations import FORMATS, Turn, render, turns
 from tests.client.fakes import Kept, conversation, prose
 from tests.client.test_compact import said, working
 
@@ -70,6 +73,21 @@ async def test_what_nobody_said_but_an_extractors_prompt_is_not_summed_up() -> N
     history = [said("system", "Extract."), said("user", str(prompt)), *working("ok")[2:], *working("ok")[2:]]
     result = await HistoryCompactor(SMALL, lambda _: "summary").compact(history)
     assert result.compacted_messages[:2] == history[:2]
+
+
+@pytest.mark.anyio
+@settings(max_examples=40)
+@given(turns, st.sampled_from(FORMATS), st.booleans(), st.booleans())
+async def test_in_every_format_no_pair_is_orphaned_and_what_is_latest_stays(
+    history: list[Turn], fmt: Format, repeat_ids: bool, summed_up: bool
+) -> None:
+    messages = render([*history, Turn("user", "Go on.")], fmt, repeat_ids=repeat_ids)
+    compactor = HistoryCompactor(SMALL, (lambda _: "summary") if summed_up else None, format=fmt)
+    result = await compactor.compact(messages)
+    assert not orphans(result.compacted_messages, fmt)
+    assert result.compacted_messages[-1] == messages[-1]
+    assert result.compacted_messages[0] == messages[0]
+    assert result.original_messages == messages
 
 
 @pytest.mark.anyio
