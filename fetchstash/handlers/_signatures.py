@@ -74,7 +74,16 @@ _TABLE: tuple[tuple[int, bytes, ContentKind, str], ...] = (
     (0, b"MZ", "unknown_binary", "application/vnd.microsoft.portable-executable"),
     (0, b"\xcf\xfa\xed\xfe", "unknown_binary", "application/x-mach-binary"),
     (0, b"\xfe\xed\xfa\xcf", "unknown_binary", "application/x-mach-binary"),
+    (0, b"\xce\xfa\xed\xfe", "unknown_binary", "application/x-mach-binary"),
+    (0, b"\xca\xfe\xba\xbe\0\0\0\1", "unknown_binary", "application/x-mach-binary"),  # for so many processors; as a version
+    (0, b"\xca\xfe\xba\xbe\0\0\0\2", "unknown_binary", "application/x-mach-binary"),  # of Java such numbers never were
     (0, b"\xca\xfe\xba\xbe", "unknown_binary", "application/java-vm"),
+    (0, b"bplist0", "unknown_binary", "application/x-bplist"),
+    (0, b"PACK\0\0\0", "unknown_binary", "application/x-git-pack"),
+    (0, b"\xd4\xc3\xb2\xa1", "unknown_binary", "application/vnd.tcpdump.pcap"),
+    (0, b"\xa1\xb2\xc3\xd4", "unknown_binary", "application/vnd.tcpdump.pcap"),
+    (0, b"\xde\x12\x04\x95", "unknown_binary", "application/x-gettext-translation"),
+    (0, b"\x1bLua", "unknown_binary", "application/x-lua-bytecode"),
     (0, b"\0asm", "unknown_binary", "application/wasm"),
     (0, b"dex\n03", "unknown_binary", "application/vnd.android.dex"),
     (0, b"wOFF", "unknown_binary", "font/woff"),

@@ -105,9 +105,15 @@ def _eight_bit(head: bytes) -> TextTest | None:
     printable_ascii = len(head) - len(head.translate(None, bytes(range(0x20, 0x7F)) + b"\t\r\n"))
     blanks = sum(head.count(c) for c in (b" ", b"\n", b"\t"))
     # Words between blanks, mostly ASCII, or strictly valid in one of the charsets of East Asia, which need no blanks.
-    if printable_ascii * 2 > len(head) or blanks * 25 > len(head) or any(_decode(head, c) is not None for c in _MULTI_BYTE):
+    if printable_ascii * 2 > len(head) or blanks * 25 > len(head) or any(_is_in(head, charset) for charset in _MULTI_BYTE):
         return TextTest("", "8-bit text")
     return None
+
+
+def _is_in(head: bytes, charset: str) -> bool:
+    """Return whether ``head`` is text in ``charset``, and not bytes that it merely has a place for (0xFF is one in cp932)."""
+    text = _decode(head, charset)
+    return text is not None and _reads_well(text)
 
 
 def _ebcdic(head: bytes) -> TextTest | None:
