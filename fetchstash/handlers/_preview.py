@@ -15,7 +15,8 @@ _MAX_TITLE = 200
 
 def fits(text: str, max_tokens: int) -> bool:
     """Return whether ``text`` costs at most ``max_tokens``."""
-    return len(text) <= max_tokens or (len(text) < 20 * max_tokens and count(text).tokens <= max_tokens)
+    # A token is a byte at least, and four bytes are a character at the most; what is very long is not worth counting.
+    return 4 * len(text) <= max_tokens or (len(text) < 20 * max_tokens and count(text).tokens <= max_tokens)
 
 
 @dataclass(frozen=True, slots=True)
