@@ -1,4 +1,4 @@
-"""Images: facts by Pillow, and the picture within the bounds of image content. Where it was taken is never told."""
+"""Images: facts by Pillow, and the picture within the bounds of image content. Where it was taken is told only on request."""
 
 import warnings
 from collections.abc import Generator
@@ -6,9 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fetchstash.errors import BadArgument, NoText
+from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, PartText, Picture, Render
+from fetchstash.handlers._exif import exif_lines
 from fetchstash.handlers._media_mp4 import mp4
+from fetchstash.handlers._part_text import part_text
 from fetchstash.handlers._picture import bounded
 from fetchstash.ranges import Unit
 
@@ -51,15 +53,21 @@ class ImageHandler:
         self,
         source: Path,
         path: str,
-        unit: Unit,  # noqa: ARG002 - an image has one part
-        start: int | None,  # noqa: ARG002
-        end: int | None,  # noqa: ARG002
+        unit: Unit,
+        start: int | None,
+        end: int | None,
         render: Render,
         limits: ExtractLimits,
     ) -> PartText | Picture:
-        """Return the image as a picture, the right way up and within the bounds."""
+        """Return the image as a picture, the right way up and within the bounds; or all of its EXIF, if ``path`` is "exif"."""
+        if render == "text" and path == "exif":
+            with _opened(source) as image:
+                text = "".join(exif_lines(image))
+            if not text:
+                raise OutOfRange("The image has no EXIF.", 'Use render="image" to see it.')
+            return part_text(text, unit, start, end)
         if render != "image" or path:
-            raise BadArgument("An image has no text and no parts.", 'Use render="image".')
+            raise BadArgument("An image has no text.", 'Use render="image", or path="exif" for all that its EXIF says.')
         from PIL import ImageOps  # noqa: PLC0415 - a heavy import
 
         edge = limits.preview.max_image_edge_px

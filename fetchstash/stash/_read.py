@@ -20,6 +20,8 @@ def answered_by_handler(facts: Facts, path: str) -> bool:
         return False
     if begins := _VALUE_PATHS.get(facts.content_kind) or _VALUE_PATHS.get(facts.media_type):
         return path[0] in begins
+    if facts.content_kind == "image":
+        return path == "exif"
     if facts.content_kind == "html":
         return path in ("links", "tables") and all(heading.title.casefold() != path for heading in facts.outline)
     return facts.content_kind in ("archive", "csv", "email")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from PIL import Image, TiffImagePlugin
 
-from fetchstash.errors import BadArgument, NoText, TooLarge
-from fetchstash.handlers import ExtractLimits, Hints, Picture
+from fetchstash.errors import BadArgument, NoText, OutOfRange, TooLarge
+from fetchstash.handlers import ExtractLimits, Hints, PartText, Picture
 from fetchstash.handlers._image import ImageHandler
 from fetchstash.views import PreviewLimits
 
@@ -49,7 +49,9 @@ def photo_with_exif() -> bytes:
     exif[0x0110] = "Testcam 3000"
     exif.get_ifd(0x8769)[0x9003] = "2026:05:01 10:00:00"
     degrees = tuple(TiffImagePlugin.IFDRational(value) for value in (47, 11, 42))
-    exif.get_ifd(0x8825).update({1: "N", 2: degrees})
+    exif.get_ifd(0x8769)[0x927C] = b"\0\1\2\xff"
+    west = tuple(TiffImagePlugin.IFDRational(value) for value in (8, 30, 0))
+    exif.get_ifd(0x8825).update({1: "N", 2: degrees, 3: "W", 4: west})
     return encode(Image.new("RGB", (400, 300), "red"), "JPEG", exif=exif)
 
 
@@ -71,6 +73,21 @@ def test_exif_is_told_without_the_place(save: Save) -> None:
     found = ImageHandler().extract(save(photo_with_exif()), Hints(), ExtractLimits())
     assert found.structure_info == "JPEG, RGB, taken 2026:05:01 10:00:00, camera Testcam 3000"
     assert (found.width, found.height) == (300, 400), "as it is shown, the right way up"
+
+
+def test_all_of_exif_with_the_place_is_told_to_who_asks_for_it(save: Save) -> None:
+    found = ImageHandler().part(save(photo_with_exif()), "exif", "lines", None, None, "text", ExtractLimits())
+    assert isinstance(found, PartText)
+    assert found.text == (
+        "Model: Testcam 3000\nOrientation: 6\nDateTimeOriginal: 2026:05:01 10:00:00\nMakerNote: (4 bytes)\n"
+        "GPSLatitudeRef: N\nGPSLatitude: 47.0, 11.0, 42.0\nGPSLongitudeRef: W\nGPSLongitude: 8.0, 30.0, 0.0\n"
+        "Position: 47.195000, -8.500000\n"
+    )
+
+
+def test_an_image_without_exif_says_so(save: Save) -> None:
+    with pytest.raises(OutOfRange, match="no EXIF"):
+        ImageHandler().part(save(encode(Image.new("L", (3, 3)), "PNG")), "exif", "lines", None, None, "text", ExtractLimits())
 
 
 def test_the_picture_carries_no_exif_and_stands_the_right_way_up(save: Save) -> None:
