@@ -59,7 +59,7 @@ class Outcome:
         return self.event if self.error is None else self.error
 
 
-Steps = Generator[Attempt, Outcome, Any]
+Steps = Generator[Attempt, Outcome, Outcome]
 
 
 class Recovery:
@@ -210,22 +210,22 @@ class Recovery:
         max_output: int | None = None,
         event_trigger: Trigger = "provider_error",
     ) -> Steps:
-        """Say what to send, hear what came of it, and end with the response or the error that the caller gets."""
+        """Say what to send, hear what came of it, and end with the outcome that is the caller's."""
         first = Attempt(self._prepared(messages, format))
         outcome = yield first
         if outcome.problem is None or outcome.committed:
-            return _surfaced(outcome)
+            return outcome
         trigger: Trigger = "provider_error" if outcome.error is not None else event_trigger
         verdict = classify(outcome.problem, self.provider)
         retry = self._retry(verdict, outcome.error, first.messages, format, max_output, trigger)
         if retry is None:
-            return _surfaced(outcome)
+            return outcome
         attempt, report = retry
         outcome = yield attempt
         self._tell(trigger, verdict, "success" if outcome.problem is None else "retry_failed")
         if outcome.error is not None:
             _mark(outcome.error, report)
-        return _surfaced(outcome)
+        return outcome
 
     def _prepared(self, messages: Sequence[Message], format: Format) -> Sequence[Message]:
         """Return what the first attempt sends: the messages themselves, or compacted as the policy wants it.
@@ -263,11 +263,11 @@ class Recovery:
                 return Attempt(messages, clamped), self.report
             target = target_of(verdict, measure(messages, format, "bytes" if verdict.kind == "overflow_bytes" else "tokens"))
             rewritten, report = rewrite(messages, format, target, self.policy, self.state, prefix=self.prefix)
-        except Exception as failed:
+        except Exception as failed:  # noqa: BLE001 - whatever it is, the provider's error is raised from it
             self._tell(trigger, verdict, "compression_failed")
-            if error is None:
-                return None
-            raise error from failed
+            if error is not None:
+                error.__cause__ = failed
+            return None
         self.report = report
         if not report.smaller:
             self._tell(trigger, verdict, "not_smaller")
@@ -293,13 +293,6 @@ def overflow_report(error: BaseException) -> Report | None:
     return getattr(error, "overflow_report", None)
 
 
-def _surfaced(outcome: Outcome) -> Any:
-    """Give the caller what the provider gave: its error raised, its response returned."""
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome.response
-
-
 def _mark(error: Exception, report: Report) -> None:
     """Note on the provider's own error that sending the same again is no use, and why."""
     with suppress(Exception):  # an exception that is frozen takes neither
@@ -315,7 +308,8 @@ def drive(steps: Steps, attempt: Callable[[Attempt], Outcome]) -> Any:
         while True:
             what = steps.send(attempt(what))
     except StopIteration as end:
-        return end.value
+        outcome: Outcome = end.value
+    return _surfaced(outcome)
 
 
 async def adrive(steps: Steps, attempt: Callable[[Attempt], Awaitable[Outcome]]) -> Any:
@@ -325,4 +319,12 @@ async def adrive(steps: Steps, attempt: Callable[[Attempt], Awaitable[Outcome]])
         while True:
             what = steps.send(await attempt(what))
     except StopIteration as end:
-        return end.value
+        outcome: Outcome = end.value
+    return _surfaced(outcome)
+
+
+def _surfaced(outcome: Outcome) -> Any:
+    """Give the caller what the provider gave: its error raised, its response returned."""
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.response

@@ -476,7 +476,7 @@ def test_finish_reasons_and_stream_events_are_read() -> None:
     assert classify("model_context_window_exceeded").kind == TOKENS
 
 
-SAID = {
+SAID: dict[str, Any] = {
     "type": "error",
     "error": {"type": "invalid_request_error", "message": "prompt is too long: 210000 tokens > 200000 maximum"},
 }

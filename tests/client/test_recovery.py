@@ -426,6 +426,14 @@ def test_with_a_format_that_is_none_the_providers_error_is_raised_from_the_rewri
     assert isinstance(caught.value.__cause__, KeyError)
 
 
+@pytest.mark.parametrize("error", [StopIteration("spent"), StopAsyncIteration("spent"), ExceptionGroup("all", [ValueError("x")])])
+def test_what_send_raises_is_raised_whatever_it_is_and_without_a_trace_of_ours(error: Exception) -> None:
+    with pytest.raises(type(error)) as caught:
+        Recovery().call(Provider(error), HISTORY)
+    assert caught.value is error
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
 def test_an_observer_that_fails_changes_nothing() -> None:
     def observer(name: str, attributes: dict[str, Any]) -> None:
         raise RuntimeError(name)

@@ -58,9 +58,9 @@ class RecoveryCapability(AbstractCapability[Any]):
             raise error
         try:
             self._next = self._steps.send(Outcome(error=error))
-        except BaseException:
+        except StopIteration:
             self._steps = self._next = None
-            raise
+            raise error from error.__cause__
         raise RetryModelRequest from error
 
     async def after_model_request(self, ctx: Any, *, request_context: Any, response: ModelResponse) -> ModelResponse:  # noqa: ARG002 - the SDK's signature
@@ -74,7 +74,7 @@ class RecoveryCapability(AbstractCapability[Any]):
     async def on_run_error(self, ctx: Any, *, error: BaseException) -> Any:  # noqa: ARG002 - the SDK's signature
         """Tell of an answer that failed after its first output: no other hook hears of it."""
         if self._steps is not None and isinstance(error, Exception):
-            with suppress(Exception):
+            with suppress(StopIteration):
                 self._steps.send(Outcome(error=error, committed=True))
         self._steps = self._next = None
         raise error
