@@ -1,0 +1,57 @@
+"""Parts that no range of the text holds: values, elements, links, members, EXIF, each read by the handler in its worker."""
+
+import io
+import tarfile
+
+import pytest
+from PIL import Image
+
+from fetchstash.stash import Stash
+from tests.stash.conftest import Put
+
+pytestmark = pytest.mark.anyio
+
+
+def photo() -> bytes:
+    exif = Image.Exif()
+    exif[0x0110] = "Testcam 3000"
+    out = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(out, "JPEG", exif=exif)
+    return out.getvalue()
+
+
+def archive() -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        info = tarfile.TarInfo("docs/a.txt")
+        info.size = 6
+        tar.addfile(info, io.BytesIO(b"alpha\n"))
+    return out.getvalue()
+
+
+PAGE = b"<title>t</title><p>Some words, and <a href=/b>a link</a>.</p>"
+PARTS = {
+    "JSON": (b'{"a": {"b": 1.10}}', "json", "application/json", "/a/b", "1.10\n"),
+    "YAML": (b"a:\n  b: no\n", "yaml", "application/yaml", "$.a.b", '"no"\n'),
+    "TOML": (b"[a]\nb = 2026-11-21\n", "text", "application/toml", "/a/b", '"2026-11-21"\n'),
+    "XML": (b"<r><a b='1'/><a b='2'/></r>", "xml", "application/xml", "/r/a[2]/@b", "2\n"),
+    "feed": (b"<rss><item><title>T</title></item></rss>", "xml", "application/rss+xml", "//item/title/text()", "T\n"),
+    "SVG": (b"<svg><text>words</text></svg>", "image", "image/svg+xml", "/svg/text/text()", "words\n"),
+    "CSV": (b"a,b\n1,2\n3,4\n", "csv", "text/csv", "b", "b\n2\n4\n"),
+    "links": (PAGE, "html", "text/html", "links", "- [a link](https://example.org/b)\n"),
+    "member": (archive(), "archive", "application/x-tar", "docs/a.txt", "alpha\n"),
+    "EXIF": (photo(), "image", "image/jpeg", "exif", "Model: Testcam 3000\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PARTS)
+async def test_a_path_names_a_part_of_its_own(case: str, stash: Stash, put: Put) -> None:
+    raw, kind, media_type, path, expected = PARTS[case]
+    ref = await put(None, raw=raw, content_kind=kind, media_type=media_type, final_url="https://example.org/docs/page")
+    assert (await stash.slice(ref, path=path)).body == expected
+
+
+async def test_the_label_says_how_a_part_is_decoded(stash: Stash, put: Put) -> None:
+    raw = '{"town": "Łódź"}'.encode("iso-8859-2")
+    ref = await put(None, raw=raw, content_kind="json", media_type="application/json", charset="iso-8859-2")
+    assert (await stash.slice(ref, path="/town")).body == '"Łódź"\n'
