@@ -1,6 +1,6 @@
 """Hostile files of all formats at full size, through a real server over stdio that is pinged all the while.
 
-    python scripts/torture.d/handlers.py [--only WORDS] [--length 1048576]
+    python scripts/torture.d/handlers.py [KIND ...] [--only WORDS] [--length 1048576]
 
 Each file of tests/handlers/hostile is served on loopback and fetched by fetch_content under the default limits. Each must end in
 text, in facts or in one clear line; the server's own process must stay under 150 MB and answer each ping within half a second. A
@@ -13,7 +13,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,12 +39,17 @@ PAGE_LENGTHS = 10
 Files = dict[str, tuple[str, bytes]]
 
 
-def groups(length: int) -> Iterator[Files]:
-    """Yield the files of each kind, by their titles, with their names and bytes."""
-    yield texts(length)
-    yield {title: ("page.html", page) for title, page in pages(PAGE_LENGTHS * length).items()}
-    for make in (pdfs, documents, archives, pictures):
-        yield {title: ("a.ipynb" if "IPYNB" in title else "", data) for title, data in make().items()}
+KINDS = ("texts", "pages", "pdfs", "documents", "archives", "pictures")
+
+
+def files_of(kind: str, length: int) -> Files:
+    """Return the files of one kind, by their titles, with their names and bytes."""
+    if kind == "texts":
+        return texts(length)
+    if kind == "pages":
+        return {title: ("page.html", page) for title, page in pages(PAGE_LENGTHS * length).items()}
+    made = {"pdfs": pdfs, "documents": documents, "archives": archives, "pictures": pictures}[kind]()
+    return {title: ("a.ipynb" if "IPYNB" in title else "", data) for title, data in made.items()}
 
 
 class Process:
@@ -137,15 +142,15 @@ class Ending:
         return f"{'WRONG' if wrong else 'ok   '} {took}  ping {self.ping_seconds * 1e3:4.0f} ms  {self.title}: {said}{verdict}"
 
 
-async def run(length: int, only: str) -> tuple[list[Ending], int]:
+async def run(kinds: Sequence[str], length: int, only: str) -> tuple[list[Ending], int]:
     """Fetch each file and print how it ended; return that, and the most bytes that the server's process held."""
     endings: list[Ending] = []
     served, pings = dict[str, Document](), Pings()
     async with Site(served) as site, started(site, mode="legacy") as client:
         server = Process(os.getpid()).children()[0]
         pinging = asyncio.create_task(pings.run(client))
-        for files in groups(length):
-            for title, (name, data) in files.items():
+        for kind in kinds:
+            for title, (name, data) in files_of(kind, length).items():
                 if only not in title:
                     continue
                 path = f"/{len(endings)}/{name}"
@@ -167,10 +172,13 @@ async def run(length: int, only: str) -> tuple[list[Ending], int]:
 def main() -> int:
     """Parse the arguments, run, and print what all came to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"{', '.join(KINDS)}; all if none is named")
     parser.add_argument("--only", default="", help="run the files whose title has these words")
     parser.add_argument("--length", type=int, default=2**20, help="bytes of what is long by repetition; ten times that for pages")
     arguments = parser.parse_args()
-    endings, held = asyncio.run(run(arguments.length, arguments.only))
+    if unknown := set(arguments.kinds) - set(KINDS):
+        parser.error(f"there is no kind {', '.join(sorted(unknown))}")
+    endings, held = asyncio.run(run(arguments.kinds or KINDS, arguments.length, arguments.only))
     wrong = sum(bool(ending.faults()) for ending in endings)
     slowest = max(endings, key=lambda ending: ending.seconds)
     ping = max(ending.ping_seconds for ending in endings)
