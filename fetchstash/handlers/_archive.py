@@ -1,18 +1,18 @@
 """Archives: the list of members, and one member read as a document of its own."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from fetchstash.errors import BadArgument, NoText, OutOfRange
+from fetchstash.errors import NoText
 from fetchstash.handlers._archive_members import Member, members, opened
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Picture, Render
-from fetchstash.handlers._member import read_member, split_path
-from fetchstash.ranges import Unit
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._member import MemberParts
 
 _LINES_A_PART = 1_000
 
 
-class ArchiveHandler:
+class ArchiveHandler(MemberParts):
     """Reads zip and its kin (jar, whl, apk), tar (plain, gz, bz2, xz, zst), and single files that are compressed."""
 
     name = "archive"
@@ -27,25 +27,9 @@ class ArchiveHandler:
         found.parts = _list(source, found)
         return found
 
-    def part(
-        self,
-        source: Path,
-        path: str,
-        unit: Unit,
-        start: int | None,
-        end: int | None,
-        render: Render,
-        limits: ExtractLimits,
-    ) -> PartText | Picture:
-        """Return a member's text or picture; ``path`` is its name, and ``inner.zip!/name`` a member of a member."""
-        if not path:
-            raise BadArgument("An archive has members.", "Name one of them as path; its text lists them.")
-        name, within = split_path(path)
-        try:
-            with opened(source, name) as pieces:
-                return read_member(pieces, name, within, unit, start, end, render, limits)
-        except KeyError:
-            raise OutOfRange(f"There is no member {name!r}.", "The archive's text lists them all.") from None
+    def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterator[bytes]]:
+        """Give the content of a member in pieces. Raises OutOfRange if there is none, NoText for one that is not read."""
+        return opened(source, name)
 
 
 def _list(source: Path, found: Extracted) -> Iterator[Part]:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, cast
 
-from fetchstash.errors import NoText
+from fetchstash.errors import NoText, OutOfRange
 from fetchstash.handlers import _seven_zip
 from fetchstash.handlers._zip import Entry, Zip, is_unsafe
 
@@ -43,14 +43,14 @@ def members(source: Path) -> Iterator[Member]:
 
 @contextmanager
 def opened(source: Path, name: str) -> Generator[Iterator[bytes]]:
-    """Give the content of the member ``name`` in pieces. Raises KeyError if there is none, NoText for one that is not read."""
+    """Give the content of the member ``name`` in pieces. Raises OutOfRange if there is none, NoText for one that is not read."""
     for member, content in _walk(source):
         if member.name == name:
             if member.refused:
                 raise NoText(f"{name} is not read: {member.refused}.", _KEPT)
             yield content
             return
-    raise KeyError(name)
+    raise OutOfRange(f"There is no member {name!r}.", "The archive's text lists them all.")
 
 
 def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:

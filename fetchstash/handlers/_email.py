@@ -5,16 +5,16 @@ import email.header
 import email.message
 import email.policy
 import email.utils
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import cast
 
-from fetchstash.errors import BadArgument, NoText, OutOfRange
+from fetchstash.errors import NoText, OutOfRange
 from fetchstash.handlers._charset import decode
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Picture, Render
-from fetchstash.handlers._member import read_member, split_path
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._member import MemberParts
 from fetchstash.handlers._prose import Prose
-from fetchstash.ranges import Unit
 
 _MEDIA_TYPE = "message/rfc822"
 # Attachments are base64 within the message; more than this is not held in memory.
@@ -25,7 +25,7 @@ _SHOWN = ("From", "To", "Cc", "Reply-To", "Date")
 _KEPT = "Its bytes are kept."
 
 
-class EmailHandler:
+class EmailHandler(MemberParts):
     """Reads messages as they are sent and kept: one message a file."""
 
     name = "email"
@@ -40,23 +40,11 @@ class EmailHandler:
         found.parts = _read(source, found)
         return found
 
-    def part(
-        self,
-        source: Path,
-        path: str,
-        unit: Unit,
-        start: int | None,
-        end: int | None,
-        render: Render,
-        limits: ExtractLimits,
-    ) -> PartText | Picture:
-        """Return an attachment's text or picture; ``path`` is its name."""
-        if not path:
-            raise BadArgument("A mail has attachments.", "Name one of them as path; its text lists them.")
-        name, within = split_path(path)
+    def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterable[bytes]]:
+        """Give the content of an attachment. Raises OutOfRange if there is none of that name."""
         for attached, part in _attachments(_parse(source)):
             if attached == name:
-                return read_member([_payload(part)], name, within, unit, start, end, render, limits)
+                return nullcontext([_payload(part)])
         raise OutOfRange(f"There is no attachment {name!r}.", "The mail's text lists them all.")
 
 

@@ -8,11 +8,11 @@ from typing import Any
 from fetchstash.errors import NoText
 from fetchstash.handlers import _json_shape, _json_values
 from fetchstash.handlers._charset import decode, read_text
-from fetchstash.handlers._contract import NO_HINTS, ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Render
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._frames import MAX_HEADINGS
 from fetchstash.handlers._json_layout import find_keys, has_long_lines, lay_out
-from fetchstash.handlers._part_text import part_text
-from fetchstash.ranges import Heading, Unit
+from fetchstash.handlers._part_text import TextParts
+from fetchstash.ranges import Heading
 
 # Bytes up to which a document is held whole, to be laid out anew; a larger one is kept as it is.
 _MAX_LAYOUT_BYTES = 64 * 2**20
@@ -21,7 +21,7 @@ _MAX_VALUE_BYTES = 32 * 2**20
 _SHAPE_RECORDS = 1_000
 
 
-class JsonHandler:
+class JsonHandler(TextParts):
     """One JSON document."""
 
     name = "json"
@@ -44,20 +44,9 @@ class JsonHandler:
             extracted.parts = [Part(text)]
         return extracted
 
-    def part(
-        self,
-        source: Path,
-        path: str,
-        unit: Unit,
-        start: int | None,
-        end: int | None,
-        render: Render,
-        limits: ExtractLimits,
-        hints: Hints = NO_HINTS,
-    ) -> PartText:
+    def find(self, source: Path, path: str, hints: Hints) -> str:
         """Return the value at ``path`` (a pointer or a JSONPath), laid out like the document. Raises OutOfRange or BadArgument."""
-        del render, limits
-        return part_text(_json_values.on_lines(_json_values.pick(_value(source, hints.charset), path)), unit, start, end)
+        return _json_values.on_lines(_json_values.pick(_value(source, hints.charset), path))
 
 
 def _describe(extracted: Extracted, text: str, limits: ExtractLimits) -> bool:
@@ -112,7 +101,7 @@ def _value(source: Path, charset: str) -> Any:
         raise NoText("This is not valid JSON, so that it has no paths.", "Slice its text by lines, or grep it.") from None
 
 
-class JsonLinesHandler:
+class JsonLinesHandler(TextParts):
     """JSON Lines: a record a line already, kept as it is but for empty lines."""
 
     name = "jsonl"
@@ -127,21 +116,10 @@ class JsonLinesHandler:
         extracted.parts = _record_parts(extracted, read_text(source, hints.charset), limits)
         return extracted
 
-    def part(
-        self,
-        source: Path,
-        path: str,
-        unit: Unit,
-        start: int | None,
-        end: int | None,
-        render: Render,
-        limits: ExtractLimits,
-        hints: Hints = NO_HINTS,
-    ) -> PartText:
+    def find(self, source: Path, path: str, hints: Hints) -> str:
         """Return the value at ``path`` in the array of all records. Raises OutOfRange or BadArgument."""
-        del render, limits
         records = [_record(line) for chunk in read_text(source, hints.charset) for line in _record_lines(chunk)]
-        return part_text(_json_values.on_lines(_json_values.pick(records, path)), unit, start, end)
+        return _json_values.on_lines(_json_values.pick(records, path))
 
 
 def _record_parts(extracted: Extracted, chunks: Iterator[str], limits: ExtractLimits) -> Iterator[Part]:

@@ -1,10 +1,12 @@
 """A document within a document: a member of an archive, an attachment of a mail. It is routed and read as any other."""
 
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from fetchstash.errors import NoText
+from fetchstash.errors import BadArgument, NoText
 from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, PartText, Picture, Render
 from fetchstash.handlers._part_text import part_text
 from fetchstash.ranges import Unit
@@ -14,6 +16,31 @@ WITHIN = "!/"
 
 MAX_NESTING = 2
 _KEPT = "Its bytes are kept."
+
+
+class MemberParts(ABC):
+    """What handlers share whose parts are documents: a subclass opens one by its name, and this reads it."""
+
+    @abstractmethod
+    def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterable[bytes]]:
+        """Give the content of ``name`` in pieces. Raises OutOfRange if there is no such member, NoText for one that is not read."""
+
+    def part(
+        self,
+        source: Path,
+        path: str,
+        unit: Unit,
+        start: int | None,
+        end: int | None,
+        render: Render,
+        limits: ExtractLimits,
+    ) -> PartText | Picture:
+        """Return a member's text or picture; ``path`` is its name, and ``inner.zip!/name`` a member of a member."""
+        if not path:
+            raise BadArgument("This has members.", "Name one of them as path; its text lists them.")
+        name, within = split_path(path)
+        with self.open_member(source, name) as pieces:
+            return read_member(pieces, name, within, unit, start, end, render, limits)
 
 
 def split_path(path: str) -> tuple[str, str]:

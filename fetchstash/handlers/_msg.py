@@ -2,18 +2,18 @@
 
 import datetime as dt
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from fetchstash.errors import BadArgument, NoText, OutOfRange
+from fetchstash.errors import NoText, OutOfRange
 from fetchstash.handlers import _rtf
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._compound import CompoundFile
 from fetchstash.handlers._compressed_rtf import decompress
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Picture, Render
-from fetchstash.handlers._member import read_member, split_path
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._member import MemberParts
 from fetchstash.handlers._prose import Prose
-from fetchstash.ranges import Unit
 
 _MEDIA_TYPE = "application/vnd.ms-outlook"
 _MAX_BYTES = 128 * 1024 * 1024
@@ -25,7 +25,7 @@ _SUBMITTED = 0x0039
 _KEPT = "Its bytes are kept."
 
 
-class MsgHandler:
+class MsgHandler(MemberParts):
     """Reads messages that Outlook saved."""
 
     name = "msg"
@@ -40,24 +40,12 @@ class MsgHandler:
         found.parts = _read(source, found)
         return found
 
-    def part(
-        self,
-        source: Path,
-        path: str,
-        unit: Unit,
-        start: int | None,
-        end: int | None,
-        render: Render,
-        limits: ExtractLimits,
-    ) -> PartText | Picture:
-        """Return an attachment's text or picture; ``path`` is its name."""
-        if not path:
-            raise BadArgument("A mail has attachments.", "Name one of them as path; its text lists them.")
-        name, within = split_path(path)
+    def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterable[bytes]]:
+        """Give the content of an attachment. Raises OutOfRange if there is none of that name."""
         message = _open(source)
         for attached, storage in _attachments(message):
             if attached == name:
-                return read_member([message.read(storage, f"__substg1.0_{_DATA}")], name, within, unit, start, end, render, limits)
+                return nullcontext([message.read(storage, f"__substg1.0_{_DATA}")])
         raise OutOfRange(f"There is no attachment {name!r}.", "The mail's text lists them all.")
 
 

@@ -1,8 +1,36 @@
-"""Cutting a part that has a text of its own: lines, characters, bytes or rows of it."""
+"""Parts that have a text of their own, and cutting lines, characters, bytes or rows out of it."""
+
+from abc import ABC, abstractmethod
+from pathlib import Path
 
 from fetchstash.errors import BadArgument, OutOfRange
-from fetchstash.handlers._contract import PartText
+from fetchstash.handlers._contract import NO_HINTS, ExtractLimits, Hints, PartText, Render
 from fetchstash.ranges import Unit
+
+
+class TextParts(ABC):
+    """What handlers share whose parts are text: a subclass finds the text, and this cuts it."""
+
+    @abstractmethod
+    def find(self, source: Path, path: str, hints: Hints) -> str:
+        """Return the text of what ``path`` names. Raises OutOfRange, BadArgument or NoText."""
+
+    def part(
+        self,
+        source: Path,
+        path: str,
+        unit: Unit,
+        start: int | None,
+        end: int | None,
+        render: Render,
+        limits: ExtractLimits,
+        hints: Hints = NO_HINTS,
+    ) -> PartText:
+        """Return ``start`` to ``end`` of what ``path`` names. Raises OutOfRange, BadArgument or NoText."""
+        del limits
+        if render == "image":
+            raise BadArgument("This part is text, and not rendered as an image.", 'Use render="text".')
+        return part_text(self.find(source, path, hints), unit, start, end)
 
 
 def part_text(text: str, unit: Unit, start: int | None, end: int | None) -> PartText:

@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.parsers import expat
 
-from fetchstash.errors import BadArgument
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import NO_HINTS, ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Render
-from fetchstash.handlers._part_text import part_text
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._part_text import TextParts
 from fetchstash.handlers._xml_values import find
-from fetchstash.ranges import Heading, Unit
+from fetchstash.ranges import Heading
 from fetchstash.views import clip
 
 _LONG_LINE = 160
@@ -27,7 +26,7 @@ _SHOWN_NAMES = 10
 _BETWEEN_TAGS = re.compile(r"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)|>[ \t]*(?=<[^/!])", re.DOTALL)
 
 
-class XmlHandler:
+class XmlHandler(TextParts):
     """Any XML that no other handler knows better."""
 
     name = "xml"
@@ -42,22 +41,9 @@ class XmlHandler:
         extracted.parts = _parts(extracted, read_text(source, hints.charset))
         return extracted
 
-    def part(
-        self,
-        source: Path,
-        path: str,
-        unit: Unit,
-        start: int | None,
-        end: int | None,
-        render: Render,
-        limits: ExtractLimits,
-        hints: Hints = NO_HINTS,
-    ) -> PartText:
+    def find(self, source: Path, path: str, hints: Hints) -> str:
         """Return the elements, attributes or texts at ``path``, one after the other. Raises OutOfRange, BadArgument or NoText."""
-        del limits
-        if render == "image":
-            raise BadArgument("XML is not rendered as an image.", 'Use render="text".')
-        return part_text("".join(f"{_lines(found)}\n" for found in find(source, path, hints.charset)), unit, start, end)
+        return "".join(f"{_lines(found)}\n" for found in find(source, path, hints.charset))
 
 
 def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:

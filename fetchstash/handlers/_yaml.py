@@ -10,10 +10,10 @@ from pathlib import Path
 from fetchstash.errors import NoText
 from fetchstash.handlers import _json_values
 from fetchstash.handlers._charset import decode, read_text
-from fetchstash.handlers._contract import NO_HINTS, ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Render
-from fetchstash.handlers._part_text import part_text
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._part_text import TextParts
 from fetchstash.handlers._yaml_values import read_toml, read_yaml
-from fetchstash.ranges import Heading, Unit
+from fetchstash.ranges import Heading
 
 # A mapping's key (YAML 1.2.2, section 7.4.2) with no more than this indent; deeper ones are no outline any more.
 _DEEPEST = 4
@@ -28,7 +28,7 @@ _SECTIONED = {_TOML, _INI}
 _MAX_VALUE_BYTES = 16 * 2**20
 
 
-class YamlHandler:
+class YamlHandler(TextParts):
     """YAML, TOML or INI, as it is written."""
 
     name = "yaml"
@@ -44,26 +44,15 @@ class YamlHandler:
         extracted.parts = _parts(extracted, read_text(source, hints.charset), find)
         return extracted
 
-    def part(
-        self,
-        source: Path,
-        path: str,
-        unit: Unit,
-        start: int | None,
-        end: int | None,
-        render: Render,
-        limits: ExtractLimits,
-        hints: Hints = NO_HINTS,
-    ) -> PartText:
+    def find(self, source: Path, path: str, hints: Hints) -> str:
         """Return the value at ``path`` (a JSON pointer or a JSONPath) as JSON. Raises OutOfRange, BadArgument or NoText."""
-        del render, limits
         if hints.media_type == _INI:
             raise NoText("INI has sections, and no values that are read by path.", "Take a section of its outline.")
         if source.stat().st_size > _MAX_VALUE_BYTES:
             raise NoText(f"Values are read by path up to {_MAX_VALUE_BYTES:,} bytes.", "Slice its text by lines, or grep it.")
         read = read_toml if hints.media_type == _TOML else read_yaml
         value = read(decode(source.read_bytes(), hints.charset).replace("\r\n", "\n"))
-        return part_text(_json_values.on_lines(_json_values.pick(value, path)), unit, start, end)
+        return _json_values.on_lines(_json_values.pick(value, path))
 
 
 def _parts(extracted: Extracted, chunks: Iterator[str], find: Callable[[str], list[Heading]]) -> Iterator[Part]:
