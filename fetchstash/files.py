@@ -234,26 +234,14 @@ def shown_of(
         return text, None
     room = _Room(limits)
     preview = extraction.ranges.preview
-    whole = f"{preview.text}\n{preview.sample}" if preview.sample else preview.text
-    body = next((body for body in (whole, preview.text) if body and not ends and room.fits(body)), "")
-    if not body:
+    glimpses = () if ends else (preview, preview.without_sample())
+    glimpse = next((one for one in glimpses if one.text and room.fits(one.whole)), None)
+    body = glimpse.whole if glimpse else ""
+    if not glimpse:
         body, shown = head_and_tail(lines, lines, len(lines), most, limits.max_line_length, room.fits)
-        preview = Glimpse(lines_shown=shown)
-    counted = tokens.count(body)
-    info = TruncationInfo(
-        lines_shown=preview.lines_shown,
-        columns_shown=preview.columns_shown,
-        rows_shown=preview.rows_shown,
-        cells_truncated=preview.cells_truncated,
-        tokens_shown=counted.tokens,
-        total_tokens=extraction.tokens,
-        total_output_limit_reached=room.chars_ended_it,
-        total_lines=len(lines),
-        total_columns=preview.total_columns,
-        total_rows=preview.total_rows,
-        tokens_shown_exact=counted.exact,
-        total_tokens_exact=extraction.tokens_exact,
-    )
+        glimpse = Glimpse(lines_shown=shown)
+    total = tokens.TokenCount(extraction.tokens, extraction.tokens_exact)
+    info = TruncationInfo.of(glimpse, len(lines), tokens.count(body), total, total_output_limit_reached=room.chars_ended_it)
     return (f"{info.line()}\n{body}" if room.with_line else body), info
 
 

@@ -1,6 +1,6 @@
 """Where the parts of a text stand: the one shape that handlers report, the store records and slices are read by."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 Unit = Literal["lines", "chars", "bytes", "pages", "rows"]
@@ -44,6 +44,15 @@ class Glimpse:
     columns_shown: int | None = None
     total_columns: int | None = None
     cells_truncated: int = 0
+
+    @property
+    def whole(self) -> str:
+        """The text with its sample."""
+        return f"{self.text}\n{self.sample}" if self.sample else self.text
+
+    def without_sample(self) -> "Glimpse":
+        """Return the text alone; the records were in the sample."""
+        return replace(self, sample="", rows_shown=self.rows_shown and 0) if self.sample else self
 
 
 @dataclass(frozen=True, slots=True)

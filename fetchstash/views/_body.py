@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 from fetchstash import tokens
 from fetchstash.ranges import Glimpse
+from fetchstash.tokens import TokenCount
 from fetchstash.views._cut import head_and_tail, largest, prefix_length, whole_lines
 from fetchstash.views._shown import TruncationInfo
 from fetchstash.views._texts import Subject
@@ -63,29 +64,17 @@ def shown_of(host: Host, arrival: Arrival, limit: int) -> Shown:
         body = arrival.text[: _prefix(host, arrival.text, bound)]
         offset = len(body)
         glimpse = Glimpse(lines_shown=body.count("\n") + (not body.endswith("\n")))
-    info = TruncationInfo(
-        lines_shown=glimpse.lines_shown,
-        columns_shown=glimpse.columns_shown,
-        rows_shown=glimpse.rows_shown,
-        cells_truncated=glimpse.cells_truncated,
-        tokens_shown=tokens.estimate(body),  # counting would load the vocabulary into the server
-        total_tokens=subject.tokens.tokens,
-        total_output_limit_reached=len(body) >= host.preview.max_total_output,
-        total_lines=subject.lines,
-        total_columns=glimpse.total_columns,
-        total_rows=glimpse.total_rows,
-        tokens_shown_exact=False,
-        total_tokens_exact=subject.tokens.exact,
-    )
+    shown = TokenCount(tokens.estimate(body), exact=False)  # counting would load the vocabulary into the server
+    ended = len(body) >= host.preview.max_total_output
+    info = TruncationInfo.of(glimpse, subject.lines, shown, subject.tokens, total_output_limit_reached=ended)
     return Shown(body, info, offset)
 
 
 def _cut_glimpse(host: Host, glimpse: Glimpse, bound: int) -> tuple[str, Glimpse]:
     """Return what there is room for, and the glimpse that this is: of one that had to be cut, nobody counted the rows."""
-    whole = f"{glimpse.text}\n{glimpse.sample}" if glimpse.sample else glimpse.text
-    for body in (whole, glimpse.text):
-        if _prefix(host, body, bound) == len(body):
-            return body, glimpse
+    for one in (glimpse, glimpse.without_sample()):
+        if _prefix(host, one.whole, bound) == len(one.whole):
+            return one.whole, one
     end = _prefix(host, glimpse.text, bound)
     return glimpse.text[: whole_lines(glimpse.text, end) or end].removesuffix("\n"), Glimpse()
 

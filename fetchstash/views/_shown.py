@@ -1,7 +1,9 @@
 """How much of a document a preview shows, as data and in words."""
 
 from dataclasses import dataclass
+from typing import Self
 
+from fetchstash.ranges import Glimpse
 from fetchstash.tokens import TokenCount
 
 _UNITS = ("rows", "columns", "lines")
@@ -27,6 +29,26 @@ class TruncationInfo:
     total_rows: int | None = None
     tokens_shown_exact: bool = True
     total_tokens_exact: bool = True
+
+    @classmethod
+    def of(
+        cls, glimpse: Glimpse, total_lines: int, shown: TokenCount, total: TokenCount, *, total_output_limit_reached: bool
+    ) -> Self:
+        """Return what ``glimpse`` shows of a text of so many lines, which costs ``shown`` of ``total`` tokens."""
+        return cls(
+            lines_shown=glimpse.lines_shown,
+            columns_shown=glimpse.columns_shown,
+            rows_shown=glimpse.rows_shown,
+            cells_truncated=glimpse.cells_truncated,
+            tokens_shown=shown.tokens,
+            total_tokens=total.tokens,
+            total_output_limit_reached=total_output_limit_reached,
+            total_lines=total_lines,
+            total_columns=glimpse.total_columns,
+            total_rows=glimpse.total_rows,
+            tokens_shown_exact=shown.exact,
+            total_tokens_exact=total.exact,
+        )
 
     def line(self) -> str:
         """Return it in words: ``[Shown: 30 of 5000 rows, 50 of 80 columns, 12 cells cut, 480 of ≈20100 tokens.]``."""
