@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import ContentKind, Extracted, Part
 from fetchstash.handlers._docx_styles import Numbering, Styles
 from fetchstash.handlers._expat import attribute
 from fetchstash.handlers._ooxml import Package, Relation
 from fetchstash.handlers._prose import OpenTables, Prose, read_prose
+from fetchstash.handlers._streamed import Streamed
 from fetchstash.handlers._zip import Zip
 
 _MEDIA_TYPES = (
@@ -21,7 +22,7 @@ _SKIPPED = {"Fallback", "delText", "moveFrom", "instrText", "delInstrText"}
 _OFF = {"0", "false", "off"}
 
 
-class DocxHandler:
+class DocxHandler(Streamed):
     """Reads Word documents and templates of 2007 and later."""
 
     name = "docx"
@@ -30,31 +31,25 @@ class DocxHandler:
         """Return whether this is a Word document."""
         return kind == "office_doc" and media_type.startswith(_MEDIA_TYPES)
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the package says it all
-        """Read ``source``. What cannot be read raises NoText when the parts are read."""
-        found = Extracted(parts=None)
-        found.parts = _read(source, found)
-        return found
-
-
-def _read(source: Path, found: Extracted) -> Iterator[Part]:
-    with Zip(source) as container:
-        package = Package(container)
-        package.describe(found)
-        main = package.main_part("word/document.xml")
-        styles, numbering = Styles(), Numbering()
-        relations = package.relations(main)
-        for relation in relations.values():
-            if relation.kind == "styles":
-                package.read_small(relation.target, styles)
-            elif relation.kind == "numbering":
-                package.read_small(relation.target, numbering)
-        prose = Prose()
-        for part, label in [(main, ""), *_side_parts(relations.values())]:
-            reader = _Reader(prose, styles, numbering, package.relations(part), label)
-            yield from read_prose(package.chunks(part), reader, prose)
-            found.hidden_removed += reader.hidden
-        yield from prose.end()
+    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+        """Yield the parts of ``source``. Raises NoText for what cannot be read."""
+        with Zip(source) as container:
+            package = Package(container)
+            package.describe(found)
+            main = package.main_part("word/document.xml")
+            styles, numbering = Styles(), Numbering()
+            relations = package.relations(main)
+            for relation in relations.values():
+                if relation.kind == "styles":
+                    package.read_small(relation.target, styles)
+                elif relation.kind == "numbering":
+                    package.read_small(relation.target, numbering)
+            prose = Prose()
+            for part, label in [(main, ""), *_side_parts(relations.values())]:
+                reader = _Reader(prose, styles, numbering, package.relations(part), label)
+                yield from read_prose(package.chunks(part), reader, prose)
+                found.hidden_removed += reader.hidden
+            yield from prose.end()
 
 
 def _side_parts(relations: Iterable[Relation]) -> list[tuple[str, str]]:

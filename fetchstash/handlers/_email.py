@@ -12,9 +12,10 @@ from typing import cast
 
 from fetchstash.errors import NoText, OutOfRange
 from fetchstash.handlers._charset import decode
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import ContentKind, Extracted, Part
 from fetchstash.handlers._member import MemberParts
 from fetchstash.handlers._prose import Prose
+from fetchstash.handlers._streamed import Streamed
 
 _MEDIA_TYPE = "message/rfc822"
 # Attachments are base64 within the message; more than this is not held in memory.
@@ -25,7 +26,7 @@ _SHOWN = ("From", "To", "Cc", "Reply-To", "Date")
 _KEPT = "Its bytes are kept."
 
 
-class EmailHandler(MemberParts):
+class EmailHandler(Streamed, MemberParts):
     """Reads messages as they are sent and kept: one message a file."""
 
     name = "email"
@@ -34,11 +35,27 @@ class EmailHandler(MemberParts):
         """Return whether this is a message in Internet format."""
         return kind == "email" and media_type != "application/vnd.ms-outlook"
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the message says it all
-        """Read ``source``. What cannot be read raises NoText when the parts are read."""
-        found = Extracted(parts=None)
-        found.parts = _read(source, found)
-        return found
+    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+        """Yield the parts of ``source``. Raises NoText for what cannot be read."""
+        message = _parse(source)
+        found.title = _header(message, "Subject")
+        found.author = _header(message, "From")
+        found.published = _date(message)
+        found.truncated = source.stat().st_size > _MAX_BYTES
+        prose = Prose()
+        for number, mail in enumerate(_messages(message)):
+            prose.heading(_header(mail, "Subject") or "(no subject)", 1 if not number else 2)
+            prose.paragraph("\n".join(f"{name}: {value}" for name in _SHOWN if (value := _header(mail, name))))
+            for part in _bodies(mail):
+                found.hidden_removed += _write_body(part, prose)
+                yield from prose.full()
+        attachments = list(_attachments(message))
+        found.members = len(attachments)
+        if attachments:
+            prose.heading("Attachments", 2)
+            for name, part in attachments:
+                prose.item(f"{name} ({part.get_content_type()}, {len(_payload(part)):,} bytes)")
+        yield from prose.end()
 
     def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterable[bytes]]:
         """Give the content of an attachment. Raises OutOfRange if there is none of that name."""
@@ -46,28 +63,6 @@ class EmailHandler(MemberParts):
             if attached == name:
                 return nullcontext([_payload(part)])
         raise OutOfRange(f"There is no attachment {name!r}.", "The mail's text lists them all.")
-
-
-def _read(source: Path, found: Extracted) -> Iterator[Part]:
-    message = _parse(source)
-    found.title = _header(message, "Subject")
-    found.author = _header(message, "From")
-    found.published = _date(message)
-    found.truncated = source.stat().st_size > _MAX_BYTES
-    prose = Prose()
-    for number, mail in enumerate(_messages(message)):
-        prose.heading(_header(mail, "Subject") or "(no subject)", 1 if not number else 2)
-        prose.paragraph("\n".join(f"{name}: {value}" for name in _SHOWN if (value := _header(mail, name))))
-        for part in _bodies(mail):
-            found.hidden_removed += _write_body(part, prose)
-            yield from prose.full()
-    attachments = list(_attachments(message))
-    found.members = len(attachments)
-    if attachments:
-        prose.heading("Attachments", 2)
-        for name, part in attachments:
-            prose.item(f"{name} ({part.get_content_type()}, {len(_payload(part)):,} bytes)")
-    yield from prose.end()
 
 
 def _parse(source: Path) -> email.message.Message:

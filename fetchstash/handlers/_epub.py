@@ -7,8 +7,9 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import ContentKind, Extracted, Part
 from fetchstash.handlers._expat import attribute, walk
+from fetchstash.handlers._streamed import Streamed
 from fetchstash.handlers._zip import Entry, Zip
 
 _MEDIA_TYPE = "application/epub+zip"
@@ -21,7 +22,7 @@ _METADATA = {"title", "creator", "language", "date"}
 _KEPT = "Its bytes are kept."
 
 
-class EpubHandler:
+class EpubHandler(Streamed):
     """Reads books that carry no rights management."""
 
     name = "epub"
@@ -30,37 +31,31 @@ class EpubHandler:
         """Return whether this is an EPUB."""
         return kind == "office_doc" and media_type == _MEDIA_TYPE
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the package says it all
-        """Read ``source``. What cannot be read raises NoText when the parts are read."""
-        found = Extracted(parts=None)
-        found.parts = _read(source, found)
-        return found
+    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+        """Yield the parts of ``source``. Raises NoText for what cannot be read."""
+        from fetchstash.handlers._html._whole import whole  # noqa: PLC0415 - brings the HTML parser
 
-
-def _read(source: Path, found: Extracted) -> Iterator[Part]:
-    from fetchstash.handlers._html._whole import whole  # noqa: PLC0415 - brings the HTML parser
-
-    with Zip(source) as container:
-        entries = {entry.name: entry for entry in islice(container.entries(), _MAX_MEMBERS)}
-        _refuse_locked(container, entries)
-        package = _package(container, entries)
-        found.title = package.metadata.get("title", "")
-        found.author = package.metadata.get("creator", "")
-        found.language = package.metadata.get("language", "")
-        found.published = package.metadata.get("date", "")[:10]
-        empty = True
-        for name in package.chapters():
-            if name not in entries:
-                continue
-            markup = container.read(entries[name], _MAX_CHAPTER).decode("utf-8", "replace")
-            chapter = whole(markup)
-            found.hidden_removed += chapter.hidden
-            empty = empty and not chapter.parts
-            yield from chapter.parts
-            if chapter.parts:
-                yield Part("\n")
-        if empty:
-            raise NoText("the book holds no text", _KEPT)
+        with Zip(source) as container:
+            entries = {entry.name: entry for entry in islice(container.entries(), _MAX_MEMBERS)}
+            _refuse_locked(container, entries)
+            package = _package(container, entries)
+            found.title = package.metadata.get("title", "")
+            found.author = package.metadata.get("creator", "")
+            found.language = package.metadata.get("language", "")
+            found.published = package.metadata.get("date", "")[:10]
+            empty = True
+            for name in package.chapters():
+                if name not in entries:
+                    continue
+                markup = container.read(entries[name], _MAX_CHAPTER).decode("utf-8", "replace")
+                chapter = whole(markup)
+                found.hidden_removed += chapter.hidden
+                empty = empty and not chapter.parts
+                yield from chapter.parts
+                if chapter.parts:
+                    yield Part("\n")
+            if empty:
+                raise NoText("the book holds no text", _KEPT)
 
 
 def _refuse_locked(container: Zip, entries: Mapping[str, Entry]) -> None:

@@ -11,9 +11,10 @@ from fetchstash.handlers import _rtf
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._compound import CompoundFile
 from fetchstash.handlers._compressed_rtf import decompress
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import ContentKind, Extracted, Part
 from fetchstash.handlers._member import MemberParts
 from fetchstash.handlers._prose import Prose
+from fetchstash.handlers._streamed import Streamed
 
 _MEDIA_TYPE = "application/vnd.ms-outlook"
 _MAX_BYTES = 128 * 1024 * 1024
@@ -25,7 +26,7 @@ _SUBMITTED = 0x0039
 _KEPT = "Its bytes are kept."
 
 
-class MsgHandler(MemberParts):
+class MsgHandler(Streamed, MemberParts):
     """Reads messages that Outlook saved."""
 
     name = "msg"
@@ -34,11 +35,28 @@ class MsgHandler(MemberParts):
         """Return whether this is an Outlook message."""
         return kind == "email" and media_type == _MEDIA_TYPE
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the message says it all
-        """Read ``source``. What cannot be read raises NoText when the parts are read."""
-        found = Extracted(parts=None)
-        found.parts = _read(source, found)
-        return found
+    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+        """Yield the parts of ``source``. Raises NoText for what cannot be read."""
+        message = _open(source)
+        found.title = _text(message, _SUBJECT)
+        sender = _text(message, _SENDER)
+        address = _text(message, _SENDER_ADDRESS)
+        found.author = f"{sender} <{address}>" if sender and address and sender != address else sender or address
+        date = _submitted(message.read("__properties_version1.0"))
+        found.published = date[:10]
+        prose = Prose()
+        prose.heading(found.title or "(no subject)", 1)
+        headers = {"From": found.author, "To": _text(message, _TO), "Cc": _text(message, _CC), "Date": date}
+        prose.paragraph("\n".join(f"{name}: {value}" for name, value in headers.items() if value))
+        yield from _write_body(message, prose, found)
+        attachments = list(_attachments(message))
+        found.members = len(attachments)
+        if attachments:
+            prose.heading("Attachments", 2)
+            for name, storage in attachments:
+                stream = message.streams.get((storage, f"__substg1.0_{_DATA}"))
+                prose.item(f"{name} ({stream.size:,} bytes)" if stream else f"{name} (a message or an object)")
+        yield from prose.end()
 
     def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterable[bytes]]:
         """Give the content of an attachment. Raises OutOfRange if there is none of that name."""
@@ -47,29 +65,6 @@ class MsgHandler(MemberParts):
             if attached == name:
                 return nullcontext([message.read(storage, f"__substg1.0_{_DATA}")])
         raise OutOfRange(f"There is no attachment {name!r}.", "The mail's text lists them all.")
-
-
-def _read(source: Path, found: Extracted) -> Iterator[Part]:
-    message = _open(source)
-    found.title = _text(message, _SUBJECT)
-    sender = _text(message, _SENDER)
-    address = _text(message, _SENDER_ADDRESS)
-    found.author = f"{sender} <{address}>" if sender and address and sender != address else sender or address
-    date = _submitted(message.read("__properties_version1.0"))
-    found.published = date[:10]
-    prose = Prose()
-    prose.heading(found.title or "(no subject)", 1)
-    headers = {"From": found.author, "To": _text(message, _TO), "Cc": _text(message, _CC), "Date": date}
-    prose.paragraph("\n".join(f"{name}: {value}" for name, value in headers.items() if value))
-    yield from _write_body(message, prose, found)
-    attachments = list(_attachments(message))
-    found.members = len(attachments)
-    if attachments:
-        prose.heading("Attachments", 2)
-        for name, storage in attachments:
-            stream = message.streams.get((storage, f"__substg1.0_{_DATA}"))
-            prose.item(f"{name} ({stream.size:,} bytes)" if stream else f"{name} (a message or an object)")
-    yield from prose.end()
 
 
 def _open(source: Path) -> CompoundFile:

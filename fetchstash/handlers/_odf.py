@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import ContentKind, Extracted, Part
 from fetchstash.handlers._expat import FirstTexts, attribute, walk
 from fetchstash.handlers._prose import OpenTables, Prose, read_prose
 from fetchstash.handlers._slides import Slides
+from fetchstash.handlers._streamed import Streamed
 from fetchstash.handlers._zip import Zip
 
 _MEDIA_TYPE = "application/vnd.oasis.opendocument."
@@ -23,7 +24,7 @@ _INLINE = {"s", "tab", "line-break", "a", "note"}
 _SPACE = re.compile(r"\s+")
 
 
-class OdfHandler:
+class OdfHandler(Streamed):
     """Reads text documents, presentations and drawings of LibreOffice and others."""
 
     name = "odf"
@@ -32,37 +33,30 @@ class OdfHandler:
         """Return whether this is an OpenDocument text, presentation or drawing."""
         return kind == "office_doc" and media_type.startswith(_MEDIA_TYPE)
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the package says it all
-        """Read ``source``. What cannot be read raises NoText when the parts are read."""
-        found = Extracted(parts=None)
-        found.parts = read(source, found)
-        return found
-
-
-def read(source: Path, found: Extracted) -> Iterator[Part]:
-    """Yield the parts of an OpenDocument file of any kind, and write what it says of itself into ``found``. Raises NoText."""
-    with Zip(source) as container:
-        entries = container.find(["content.xml", "meta.xml", "META-INF/manifest.xml"])
-        if "META-INF/manifest.xml" in entries:
-            manifest = container.read(entries["META-INF/manifest.xml"], _MAX_SMALL_MEMBER)
-            if b":encryption-data" in manifest:
-                raise NoText("the document is encrypted and opens only with its password", _KEPT)
-        if "content.xml" not in entries:
-            raise NoText("the package holds no document", _KEPT)
-        if "meta.xml" in entries:
-            meta = FirstTexts()
-            for _ in walk(container.chunks(entries["meta.xml"], _MAX_SMALL_MEMBER), meta):
-                pass
-            found.title = meta.found.get("title", "")
-            found.author = meta.found.get("initial-creator") or meta.found.get("creator", "")
-            found.published = meta.found.get("creation-date", "")[:10]
-            found.language = meta.found.get("language", "")
-        prose = Prose()
-        reader = _Reader(prose)
-        yield from read_prose(container.chunks(entries["content.xml"]), reader, prose)
-        if reader.slides.count:
-            found.pages, found.structure_info = reader.slides.count, reader.slides.summary()
-        yield from prose.end()
+    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+        """Yield the parts of an OpenDocument file of any kind. Raises NoText for what cannot be read."""
+        with Zip(source) as container:
+            entries = container.find(["content.xml", "meta.xml", "META-INF/manifest.xml"])
+            if "META-INF/manifest.xml" in entries:
+                manifest = container.read(entries["META-INF/manifest.xml"], _MAX_SMALL_MEMBER)
+                if b":encryption-data" in manifest:
+                    raise NoText("the document is encrypted and opens only with its password", _KEPT)
+            if "content.xml" not in entries:
+                raise NoText("the package holds no document", _KEPT)
+            if "meta.xml" in entries:
+                meta = FirstTexts()
+                for _ in walk(container.chunks(entries["meta.xml"], _MAX_SMALL_MEMBER), meta):
+                    pass
+                found.title = meta.found.get("title", "")
+                found.author = meta.found.get("initial-creator") or meta.found.get("creator", "")
+                found.published = meta.found.get("creation-date", "")[:10]
+                found.language = meta.found.get("language", "")
+            prose = Prose()
+            reader = _Reader(prose)
+            yield from read_prose(container.chunks(entries["content.xml"]), reader, prose)
+            if reader.slides.count:
+                found.pages, found.structure_info = reader.slides.count, reader.slides.summary()
+            yield from prose.end()
 
 
 @dataclass(slots=True)

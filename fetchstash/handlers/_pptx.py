@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import ContentKind, Extracted, Part
 from fetchstash.handlers._expat import attribute
 from fetchstash.handlers._ooxml import Package, Relation
 from fetchstash.handlers._prose import OpenTables, Prose, read_prose
 from fetchstash.handlers._slides import Slides
+from fetchstash.handlers._streamed import Streamed
 from fetchstash.handlers._zip import Zip
 
 _MEDIA_TYPES = (
@@ -23,7 +24,7 @@ _NO_TITLES = {"Presentation", "PowerPoint Presentation"}
 _BODIES = {"body", "subTitle", "obj"}
 
 
-class PptxHandler:
+class PptxHandler(Streamed):
     """Reads presentations of PowerPoint 2007 and later."""
 
     name = "pptx"
@@ -32,25 +33,19 @@ class PptxHandler:
         """Return whether this is a presentation."""
         return kind == "office_doc" and media_type.startswith(_MEDIA_TYPES)
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the package says it all
-        """Read ``source``. What cannot be read raises NoText when the parts are read."""
-        found = Extracted(parts=None)
-        found.parts = _read(source, found)
-        return found
-
-
-def _read(source: Path, found: Extracted) -> Iterator[Part]:
-    with Zip(source) as container:
-        package = Package(container)
-        package.describe(found)
-        found.title = "" if found.title in _NO_TITLES else found.title
-        prose = Prose()
-        slides = Slides(prose)
-        for slide in _slides(package):
-            slides.begin()
-            yield from _read_slide(package, slide, slides, prose)
-        found.pages, found.structure_info = slides.count, slides.summary()
-        yield from prose.end()
+    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+        """Yield the parts of ``source``. Raises NoText for what cannot be read."""
+        with Zip(source) as container:
+            package = Package(container)
+            package.describe(found)
+            found.title = "" if found.title in _NO_TITLES else found.title
+            prose = Prose()
+            slides = Slides(prose)
+            for slide in _slides(package):
+                slides.begin()
+                yield from _read_slide(package, slide, slides, prose)
+            found.pages, found.structure_info = slides.count, slides.summary()
+            yield from prose.end()
 
 
 def _slides(package: Package) -> list[str]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import ContentKind, Extracted, Part
 from fetchstash.handlers._prose import Prose
+from fetchstash.handlers._streamed import Streamed
 
 _MEDIA_TYPES = {"application/rtf", "text/rtf"}
 _MAX_BYTES = 128 * 1024 * 1024
@@ -29,7 +30,7 @@ _SIGNS: Mapping[str, str] = {
 }  # fmt: skip
 
 
-class RtfHandler:
+class RtfHandler(Streamed):
     """Reads RTF documents: paragraphs, tables and headings by their outline level."""
 
     name = "rtf"
@@ -38,11 +39,16 @@ class RtfHandler:
         """Return whether this is RTF."""
         return kind == "office_doc" and media_type in _MEDIA_TYPES
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the document says it all
-        """Read ``source``. What cannot be read raises NoText when the parts are read."""
-        found = Extracted(parts=None)
-        found.parts = _read(source, found)
-        return found
+    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+        """Yield the parts of ``source``. Raises NoText for what cannot be read."""
+        with source.open("rb") as file:
+            raw = file.read(_MAX_BYTES)
+        if not raw.lstrip().startswith(b"{\\rtf"):
+            raise NoText("the file is no RTF", _KEPT)
+        prose = Prose()
+        yield from read(raw, prose, found)
+        found.truncated = len(raw) == _MAX_BYTES
+        yield from prose.end()
 
 
 @dataclass(slots=True)
@@ -54,17 +60,6 @@ class _State:
     is_title: bool = False
     charset: str = "cp1252"
     fallback_chars: int = 1
-
-
-def _read(source: Path, found: Extracted) -> Iterator[Part]:
-    with source.open("rb") as file:
-        raw = file.read(_MAX_BYTES)
-    if not raw.lstrip().startswith(b"{\\rtf"):
-        raise NoText("the file is no RTF", _KEPT)
-    prose = Prose()
-    yield from read(raw, prose, found)
-    found.truncated = len(raw) == _MAX_BYTES
-    yield from prose.end()
 
 
 def read(raw: bytes, prose: Prose, found: Extracted) -> Iterator[Part]:

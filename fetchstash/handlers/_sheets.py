@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import _odf
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._odf import OdfHandler
 from fetchstash.handlers._preview import TableEnds, table_glimpse
 from fetchstash.handlers._zip import Entry, Zip
 from fetchstash.ranges import Heading
@@ -60,7 +60,7 @@ def _read(source: Path, limits: PreviewLimits, found: Extracted) -> Iterator[Par
     except CalamineError:
         if not _is_opendocument(source):
             raise NoText("the spreadsheet is damaged, cut short or encrypted", _KEPT) from None
-        yield from _odf.read(source, found)  # calamine takes no white space between cells; its tables are Markdown then
+        yield from OdfHandler().read(source, found)  # calamine takes no white space between cells; its tables are Markdown then
         return
     try:
         sheets = workbook.sheets_metadata

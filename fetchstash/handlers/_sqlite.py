@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import ContentKind, Extracted, Part
+from fetchstash.handlers._streamed import Streamed
 from fetchstash.ranges import Heading
 
 _MEDIA_TYPES = {"application/vnd.sqlite3", "application/x-sqlite3"}
@@ -30,7 +31,7 @@ _KEPT = "Its bytes are kept."
 _BROKEN = (sqlite3.Error, ValueError)  # the second where a message quotes what is no UTF-8
 
 
-class SqliteHandler:
+class SqliteHandler(Streamed):
     """Reads databases of SQLite 3."""
 
     name = "sqlite"
@@ -39,11 +40,21 @@ class SqliteHandler:
         """Return whether this is an SQLite database."""
         return kind == "spreadsheet" and media_type in _MEDIA_TYPES
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the file says it all
-        """Read ``source``. What cannot be read raises NoText when the parts are read."""
-        found = Extracted(parts=None)
-        found.parts = _read(source, found)
-        return found
+    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+        """Yield the parts of ``source``. Raises NoText for what cannot be read."""
+        try:
+            with closing(_open(source)) as database:
+                items = _items(database)
+                tables = [item for item in items if not item.why_unread]
+                found.sheets = len(tables)
+                if not items:
+                    raise NoText("the database has no tables", _KEPT)
+                counts: list[str] = []
+                for item in items:
+                    yield from _read_item(database, item, counts)
+        except _BROKEN:
+            raise NoText("the database is damaged or cut short", "Fetch it again.") from None
+        found.structure_info = ", ".join(counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +71,6 @@ class _Item:
         if self.kind == "view":
             return "view"
         return "virtual table" if _VIRTUAL.match(self.definition) else ""
-
-
-def _read(source: Path, found: Extracted) -> Iterator[Part]:
-    try:
-        with closing(_open(source)) as database:
-            items = _items(database)
-            tables = [item for item in items if not item.why_unread]
-            found.sheets = len(tables)
-            if not items:
-                raise NoText("the database has no tables", _KEPT)
-            counts: list[str] = []
-            for item in items:
-                yield from _read_item(database, item, counts)
-    except _BROKEN:
-        raise NoText("the database is damaged or cut short", "Fetch it again.") from None
-    found.structure_info = ", ".join(counts)
 
 
 def _open(source: Path) -> sqlite3.Connection:
