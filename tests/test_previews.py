@@ -19,7 +19,7 @@ def subject(text: str, **more: Any) -> Subject:
     facts = {"artifact_ref": "art_a", "text_tokens": 70_000}
     given: dict[str, Any] = {
         "ref": "art_a", "word": "text", "name": "a.txt", "source": "https://e.org/", "size_bytes": len(text), "dimension": "",
-        "chars": len(text), "text_bytes": len(text), "lines": text.count("\n"), "tokens": TokenCount(70_000, exact=True),
+        "chars": len(text), "text_bytes": len(text), "lines": len(text.splitlines()), "tokens": TokenCount(70_000, exact=True),
         "unit": "lines", "path": "", "truncated": False, "error": "", "incomplete": "", "from_cache": "", "picturable": False,
         "facts": facts,
     }  # fmt: skip
@@ -105,6 +105,20 @@ def test_the_settings_bound_the_preview_of_a_fetch(setting: str, more: int) -> N
         assert shown["tokens_shown"] <= limit
     else:
         assert max(map(len, lines)) == limit
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        pytest.param("x" * 90_000, "1 of 1 lines", id="one line without end"),
+        pytest.param(f"{'x' * 14_999}\n" * 20, "3 of 20 lines", id="a few long lines"),
+        pytest.param("[\n" * 90_000, "200 of 90000 lines", id="very short lines"),
+    ],
+)
+def test_lines_of_any_length_give_a_preview(text: str, shown: str) -> None:
+    found = view(text, ending=text[-30_000:])
+    assert said(found).startswith(f"[Shown: {shown}, ")
+    assert len(found.body) == 2_000 or "200 of" in shown
 
 
 def test_long_lines_are_shortened_so_that_several_are_seen() -> None:

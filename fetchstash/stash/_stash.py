@@ -212,7 +212,7 @@ class Stash:
                 return Arrival(subject, text, glimpse, lines=around)
             ending = ""
             if facts.content_kind in TEXT_KINDS and not reader.ranges.preview.text:
-                ending = await reader.read_chars(max(reader.chars - self.host.limits.preview_chars, 0), reader.chars)
+                ending = await reader.read_chars(max(reader.chars - limit, 0), reader.chars)
             return Arrival(subject, text, reader.ranges.preview, ending, unfocused=bool(focus.strip()))
 
     async def _picture_of(self, facts: Facts) -> tuple[bytes, str] | None:

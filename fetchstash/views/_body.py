@@ -81,11 +81,11 @@ def _cut_glimpse(host: Host, glimpse: Glimpse, bound: int) -> tuple[str, Glimpse
 
 def _ends(host: Host, arrival: Arrival, bound: int) -> tuple[str, int]:
     """Return first and last lines of a text within ``bound``, and how many they are."""
-    lines = arrival.subject.lines
-    head, tail = arrival.text.split("\n"), arrival.ending.removesuffix("\n").split("\n")
-    # What the cuts through the text left of a line is no line, unless there is no other.
-    head, tail = head[:-1] or head, tail[1:]
+    lines = max(arrival.subject.lines, 1)
     width = host.preview.max_line_length if lines > 1 else bound
+    head, tail = arrival.text.split("\n"), arrival.ending.removesuffix("\n").split("\n")
+    # What the cuts through the text left of a line is no line, unless more of it could not be shown.
+    head, tail = head if len(head[-1]) > width else head[:-1], tail[1:]
 
     def fits(text: str) -> bool:
         room = len(text) <= host.preview.max_total_output and host.measure(text) <= bound
