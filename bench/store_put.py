@@ -7,6 +7,7 @@ fsynced, which is what it takes to survive a crash under a name. put: by way of 
 """
 
 import argparse
+import functools
 import itertools
 import json
 import os
@@ -135,7 +136,9 @@ def together(folder: Path, args: argparse.Namespace, role: str) -> None:
     """Let processes write and read side by side; print what each call took, and what it took without waiting for a processor."""
     roles = [role] * args.writers + ["read"] * args.readers
     command = [sys.executable, "-P", __file__, "--folder", str(folder), "--seconds", str(args.seconds), "--role"]
-    running = [(role, subprocess.Popen([*command, role], stdout=subprocess.PIPE, text=True)) for role in roles]
+    # Each in a session of its own, as hosts start them: by session Linux shares out its processors (sched(7), autogroup).
+    start = functools.partial(subprocess.Popen[str], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    running = [(role, start([*command, role])) for role in roles]
     taken: dict[str, list[tuple[float, float]]] = {role: [], "read": []}
     errors = 0
     for what, process in running:

@@ -37,7 +37,12 @@ def _second(db: sqlite3.Connection) -> None:
         WHERE json_type(ranges, '$.preview') = 'text'""")
 
 
-STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first, _second)
+def _third(db: sqlite3.Connection) -> None:
+    # Every index holds the id last: a run's artifacts are listed from the newest on without sorting all of them.
+    db.execute("CREATE INDEX artifact_run ON artifact (run)")
+
+
+STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first, _second, _third)
 
 
 def version(db: sqlite3.Connection) -> int:

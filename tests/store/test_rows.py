@@ -1,0 +1,45 @@
+"""No question that is asked all day costs more because the catalogue is larger."""
+
+import sqlite3
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from fetchstash.store import Facts, StoreLimits, _catalog, open_store
+
+Put = Callable[..., Awaitable[Facts]]
+
+
+@pytest.mark.anyio
+async def test_nothing_that_is_asked_all_day_scans_or_sorts_the_artifacts(
+    limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: set[str] = set()
+    connect = _catalog.connect
+
+    def connect_and_listen(path: Path) -> sqlite3.Connection:
+        db = connect(path)
+        db.set_trace_callback(asked.add)
+        return db
+
+    store = await open_store(limits)  # makes the catalogue
+    monkeypatch.setattr(_catalog, "connect", connect_and_listen)
+    listening = await open_store(limits)
+    facts = await put(listening, b"text", url="https://example.org/")
+    await listening.list(limit=10, offset=5)
+    await listening.get("https://example.org/")
+    await (await listening.open_text(facts.artifact_ref)).aclose()
+    await listening.open_raw(facts.artifact_ref)
+    await listening.touch(facts.artifact_ref)
+    await listening.pin(facts.artifact_ref)
+    await listening.delete(facts.artifact_ref)
+    await listening.aclose()
+    await store.aclose()
+    statements = {sql for sql in asked if sql.startswith(("SELECT", "UPDATE", "DELETE", "INSERT"))}
+    assert len(statements) > 10
+    with sqlite3.connect(limits.folder / "catalog.db") as db:
+        plans = {sql: [step[3] for step in db.execute(f"EXPLAIN QUERY PLAN {sql}")] for sql in statements}
+    db.close()
+    slow = {sql: plan for sql, plan in plans.items() if any(step.startswith("SCAN artifact") or "B-TREE" in step for step in plan)}
+    assert slow == {}
