@@ -148,6 +148,8 @@ async def run(kinds: Sequence[str], length: int, only: str) -> tuple[list[Ending
     served, pings = dict[str, Document](), Pings()
     async with Site(served) as site, started(site, mode="legacy") as client:
         server = Process(os.getpid()).children()[0]
+        served["/warm"] = Document("text/html", b"<p>What a server does once it has done now.")
+        await ask(client, "fetch_content", url=site.url("/warm"))
         pinging = asyncio.create_task(pings.run(client))
         for kind in kinds:
             for title, (name, data) in files_of(kind, length).items():

@@ -13,6 +13,8 @@ from fetchstash.handlers._html._names import names
 
 MAX_SOURCE_CHARS = 16_000_000
 MAX_ELEMENTS = 200_000
+MAX_TAGS = 4 * MAX_ELEMENTS
+"""And comments: each element has two tags at the most, and end tags that close nothing are tags, too."""
 MAX_DEPTH = 4_000
 """Counted from tags alone, so an unclosed one counts to the end: far more than a real page has, and parsed in some 30 ms."""
 MAX_ATTRIBUTES = 200
@@ -83,8 +85,10 @@ class _Scan:
         """Return ``source`` without the tags that are too many, up to the last element that fits."""
         kept: list[str] = []
         kept_to = skip_to = 0
-        for tag in _TAG.finditer(source):
+        for number, tag in enumerate(_TAG.finditer(source)):
             start = tag.start()
+            if number > MAX_TAGS:
+                return Checked("".join((*kept, source[kept_to:start])), cut=True)
             if start < skip_to:
                 continue
             closing, name, rest = tag.groups()
