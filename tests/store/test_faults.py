@@ -274,13 +274,15 @@ async def test_a_store_of_an_older_version_is_migrated_with_all_it_holds(
     assert "half" not in tables
 
 
-async def test_a_preview_of_the_first_version_is_read(limits: StoreLimits, put: Put) -> None:
-    store = await open_store(limits)
-    facts = await put(store, b"text", ranges=Ranges(pages=(0, 2)))
-    await store.aclose()
+async def test_a_preview_of_the_first_version_is_read(limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as first_version:
+        for module in (_schema, _catalog):
+            first_version.setattr(module, "STEPS", _schema.STEPS[:1])
+        store = await open_store(limits)
+        facts = await put(store, b"text")
+        await store.aclose()
     with sqlite3.connect(limits.folder / "catalog.db") as db:
         db.execute("UPDATE artifact SET ranges = ?", (json.dumps({"pages": [0, 2], "tables": [], "preview": "a glimpse"}),))
-        db.execute("PRAGMA user_version = 1")
     db.close()
     migrated = await open_store(limits)
     reader = await migrated.open_text(facts.artifact_ref)
