@@ -225,7 +225,8 @@ WORDINGS = (
     Rule(
         "input-must-be", "overflow_tokens",
         r"\b(?:(?:input|prompt|total|request)[ _]tokens?|(?:input|prompt|sequence)[ _](?:length|size)|length of (?:the )?(?:prompt|input)\w*|(?:number|count) of (?:\w+ ){0,2}tokens)\b"
-        r"[^\n]{0,50}\b(?:must|should|cannot|can't|needs? to|may not|can only)\b[^\n]{0,16}(?:<|≤|\[|less|fewer|smaller|shorter|at most|up to|below|under|within|exceed|larger|greater|longer|more)[^\n]{0,40}\d|"
+        r"[^\n]{0,50}\b(?:(?:must|should|needs? to|can only)\b[^\n]{0,16}(?:<|≤|\[|less|fewer|smaller|shorter|at most|up to|below|under|within)|"
+        r"(?:cannot|can't|(?:must|should|may) not)\b[^\n]{0,16}(?:exceed|larger|greater|longer|more))[^\n]{0,40}\d|"
         r"\b(?:inputs?|prompt|messages|request)`? (?:(?:must|should|can|may) (?:only )?(?:have|be|contain)|that (?:is|has|are|have))\b.{0,12}(?:less than|fewer than|shorter than|at most|up to|below).{0,12}\d+ tokens",
         "DashScope, SiliconFlow, watsonx, TGI, OCI", "Range of input length should be [1, 258048]",
     ),
