@@ -2,9 +2,9 @@
 
     python -P bench/handlers_router.py [--corpus FOLDER]
 
-Measured on the two lists of the tests (mislabelled files, odd texts) and, if given, on a folder of files whose extensions are
-right. libmagic sees the bytes alone, as it does wherever it is used; on the lists the router sees label and name too. Both get the
-first 64 KiB.
+Measured on the lists of the tests (mislabelled files, odd texts, nasty files) and, if given, on a folder of files whose extensions
+are right. libmagic sees the bytes alone, as it does wherever it is used; on the lists the router sees label and name too. Both get
+the first 64 KiB.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, help="a folder of files whose extensions are right")
     arguments = parser.parse_args()
-    lists: dict[str, list[Sample]] = {"mislabelled": mislabelled(), "odd texts": odd_texts()}
+    lists: dict[str, list[Sample]] = {"mislabelled": mislabelled(), "odd texts": odd_texts(), "nasty": nasty()}
     if arguments.corpus is None:
         print("no --corpus: only the lists of the tests", file=sys.stderr)
     elif not arguments.corpus.is_dir():
@@ -106,6 +106,17 @@ def odd_texts() -> list[Sample]:
     """Return the list of odd texts of the tests."""
     cases: dict[str, Any] = tests("test_odd_texts").ODD
     return [Sample(data[:HEAD_BYTES], label, "https://example.org/file", "any text") for data, label, _ in cases.values()]
+
+
+def nasty() -> list[Sample]:
+    """Return the texts that look like binaries, and the binaries that are called text, of the tests."""
+    lists = tests("test_nasty_files")
+    samples = [
+        Sample(data[:HEAD_BYTES], label, f"https://example.org{path}", kind) for data, label, path, kind in lists.TEXTS.values()
+    ]
+    return samples + [
+        Sample(data[:HEAD_BYTES], "text/plain", f"https://example.org{path}", kind) for data, path, kind in lists.BINARIES.values()
+    ]
 
 
 def tests(name: str) -> Any:

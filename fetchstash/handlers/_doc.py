@@ -28,8 +28,8 @@ _HIDDEN, _IN_TABLE, _ROW_END, _LIST, _LIST_LEVEL, _OUTLINE = 0x083C, 0x2416, 0x2
 # How many bytes a property's value has, by the upper three bits of its number (section 2.2.5.1); 6: the first of them says it.
 _SIZES = {0: 1, 1: 1, 2: 2, 3: 4, 4: 2, 5: 2, 7: 3}
 _HEADINGS = range(1, 10)  # the numbers of the styles "heading 1" to "heading 9", which are fixed (section 2.9.271)
-# Texts that follow the main one, as what their paragraphs are called; headers and macros (None) are left out.
-_TEXTS = ("", "Footnote", None, None, "Comment", "Endnote", "Text box", None)
+# Texts that follow the main one, as what their paragraphs are called; macros and the boxes of headers (None) are left out.
+_TEXTS = ("", "Footnote", "Header or footer", None, "Comment", "Endnote", "Text box", None)
 _KEPT = "Its bytes are kept."
 
 _CELL_END = "\x07"
@@ -224,6 +224,7 @@ class _Writer:
     """Takes paragraphs and writes them into ``prose``. A field may begin in one paragraph and end in another."""
 
     prose: Prose = field(default_factory=Prose)
+    _noted: set[str] = field(default_factory=set[str])
     _fields: list[_Field] = field(default_factory=list[_Field])
     _rows: list[list[str]] = field(default_factory=list[list[str]])
     _row: list[str] = field(default_factory=list[str])
@@ -238,7 +239,10 @@ class _Writer:
         self.end_table()
         level = properties.get(_OUTLINE, 9) + 1 if style not in _HEADINGS else style
         if label:
-            self.prose.paragraph(f"{label}: {text}" if text else "")
+            labelled = f"{label}: {text}" if text else ""
+            if labelled not in self._noted:  # each section has headers of its own, which are mostly the same
+                self._noted.add(labelled)
+                self.prose.paragraph(labelled)
         elif level in _HEADINGS:
             self.prose.heading(text, level)
         elif properties.get(_LIST):
