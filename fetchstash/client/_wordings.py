@@ -106,16 +106,18 @@ WORDINGS = (
         "OpenAI SDK LengthFinishReasonError, Claude Code",
         "API Error: Claude's response exceeded the 32000 output token maximum.",
     ),
-    # Of a body or a context window by that name: nothing else is told so.
+    # Of a body or a context window by that name: nothing else is told so. A body is not measured in tokens.
     Rule(
         "message-size", "overflow_bytes", r"total message size\b.{0,40}exceed\w* (?:the )?limit",
-        "Moonshot; one of the two wordings that started this project", "Invalid request: total message size 4512345 exceeds limit 4194304", unless=_STATED_TOKENS,
+        "Moonshot; one of the two wordings that started this project", "Invalid request: total message size 4512345 exceeds limit 4194304",
+        unless=_STATED_TOKENS,
     ),
     Rule(
         "body-size", "overflow_bytes",
         r"(?:payload|body|entity|http request|content[- ]length|request|message)(?: \w+){0,2} ?(?:size|length)?\b.{0,40}"
         r"(?:exceed|too large|larger than|over the|above|greater than|limit).{0,80}(?:bytes|\b[kmg]i?b\b)",
-        "Gemini, Azure, gRPC, gateways", "Request payload size exceeds the limit: 20971520 bytes.", unless=_STATED_TOKENS,
+        "Gemini, Azure, gRPC, gateways", "Request payload size exceeds the limit: 20971520 bytes.",
+        unless=_STATED_TOKENS,
     ),
     Rule(
         "model-token-limit", "overflow_tokens", r"exceed\w* (?:the )?(?:model'?s? )?token limit",
@@ -178,25 +180,29 @@ WORDINGS = (
     Rule(
         "too-many-bytes", "overflow_bytes",
         r"too many (?:total )?(?:\w+ )?bytes|(?:payload|body|message) (?:size|length)[: ]*\(?\d+\)? exceeds|exceed\w*.{0,40}\d ?[kmg]i?b\b|(?:text|request|prompt|input|total) bytes .{0,30}exceed|exceeds? .{0,30}\bbytes\b",
-        "Bedrock", "too many total text bytes", unless=_STATED_TOKENS,
+        "Bedrock", "too many total text bytes",
+        unless=_STATED_TOKENS,
     ),
     Rule(
         "entity-too-large", "overflow_bytes",
         r"(?:request )?(?:entity|payload|content|body)(?: is)? (?:too (?:large|big)(?! for)|larger than)|maximum request body size|body (?:size )?exceeded|"
         r"request (?:body )?(?:size )?exceeds the maximum (?:allowed )?(?:size|\d)|length limit exceeded|body limit|maximum (?:payload|body|message) size|"
         r"(?:request|payload|message) size (?:exceeds|exceeded|is too|limit)|failed to buffer the request body|request (?:is )?too (?:large|big)(?=\W*(?:$|\())|max(?:imum)? (?:allowed )?(?:content|payload) (?:length|size)",
-        "RFC 9110, section 15.5.14 (413); Go's MaxBytesReader, nginx, axum, Envoy", "http: request body too large", unless=_STATED_TOKENS,
+        "RFC 9110, section 15.5.14 (413); Go's MaxBytesReader, nginx, axum, Envoy", "http: request body too large",
+        unless=_STATED_TOKENS,
     ),
     Rule(
         "chinese-body", "overflow_bytes", r"(?:请求体|报文|请求(?:包|数据|大小))[^\n]{0,16}(?:过大|太大|超出|超过|超限|上限)",
-        "gateways of Chinese providers", "请求体过大，最大允许 10MB", unless=_STATED_TOKENS,
+        "gateways of Chinese providers", "请求体过大，最大允许 10MB",
+        unless=_STATED_TOKENS,
     ),
     Rule(
         "string-length", "overflow_bytes",
         rf"invalid '{_CONTENT}: string too long|string (?:value )?length \(\d+\) exceeds|getmaxstringlength|"
         r"expected maxlength: \d+, actual",
         "OpenAI string_above_max_length on content, Jackson's StreamReadConstraints, Bedrock",
-        "Invalid 'messages[5].content': string too long. Expected a string with maximum length 10485760, but got 10605342 instead.", unless=_STATED_TOKENS,
+        "Invalid 'messages[5].content': string too long. Expected a string with maximum length 10485760, but got 10605342 instead.",
+        unless=_STATED_TOKENS,
     ),
     Rule(
         "input-over-limit", "overflow_tokens",
