@@ -34,6 +34,7 @@ _KEPT = "Its bytes are kept."
 
 _CELL_END = "\x07"
 _PARAGRAPH_END = re.compile("[\r\x07\x0c]")
+_NO_MARK = re.compile("[^\r\x07\x0c\x13-\x15]")
 _FIELD_MARK = re.compile("([\x13\x14\x15])")
 _LINK = re.compile(r'\s*HYPERLINK\s+"([^"\s]+)"')
 # Line and page breaks, hyphens that do not break and that need not show, and marks that stand for something else.
@@ -73,7 +74,7 @@ def read(file: CompoundFile, found: Extracted) -> Iterator[Part]:
         if flags & _ENCRYPTED:
             raise NoText("the document is encrypted and opens only with its password", _KEPT)
         table = file.read("1Table" if flags & _SECOND_TABLE else "0Table")
-        pieces = _pieces(_at(stream, table, _PIECES_AT))
+        pieces = _pieces(_at(stream, table, _PIECES_AT), len(stream))
         paragraphs = _looks(stream, _at(stream, table, _PARAGRAPHS_AT), of_paragraphs=True)
         runs = _looks(stream, _at(stream, table, _RUNS_AT), of_paragraphs=False)
         lengths = struct.unpack_from("<8l", stream, _LENGTHS_AT)
@@ -99,8 +100,11 @@ def _at(stream: bytes, table: bytes, place: int) -> bytes:
     return table[offset : offset + length]
 
 
-def _pieces(clx: bytes) -> list[_Piece]:
-    """Return the piece table; changes that are saved before it (type 1) are passed over (section 2.9.38)."""
+def _pieces(clx: bytes, size: int) -> list[_Piece]:
+    """Return the piece table; changes that are saved before it (type 1) are passed over (section 2.9.38).
+
+    Raises IndexError where the pieces are more than the ``size`` of the stream: no text stands in it twice.
+    """
     place = 0
     while clx[place] == 1:
         place += 3 + struct.unpack_from("<H", clx, place + 1)[0]
@@ -113,6 +117,8 @@ def _pieces(clx: bytes) -> list[_Piece]:
     for start, end, (_, fc, _) in zip(bounds, bounds[1:], descriptors, strict=False):
         is_narrow = bool(fc & 0x40000000)
         pieces.append(_Piece(start, end, (fc & 0x3FFFFFFF) // 2 if is_narrow else fc, 1 if is_narrow else 2))
+    if sum(max(piece.end - piece.start, 0) * piece.width for piece in pieces) > size:
+        raise IndexError
     return pieces
 
 
@@ -177,10 +183,12 @@ def _text(stream: bytes, pieces: Sequence[_Piece], runs: _Looks) -> tuple[str, i
             if sys.byteorder == "big":
                 units.byteswap()
             text = "".join(map(chr, units))
+        at = 0
         for begin, end in _hidden(runs, piece, len(text)):
             hidden += 1
-            text = text[:begin] + re.sub("[^\r\x07\x0c\x13-\x15]", "\0", text[begin:end]) + text[end:]
-        written.append(text)
+            written += [text[at:begin], _NO_MARK.sub("\0", text[max(begin, at) : end])]
+            at = max(at, end)
+        written.append(text[at:])
     return "".join(written), hidden
 
 

@@ -68,8 +68,12 @@ def read(file: CompoundFile, found: Extracted) -> Iterator[Part]:
         raise NoText("the presentation is damaged or cut short", _KEPT) from None
     prose = Prose()
     pages = Slides(prose)
+    seen: set[int] = set()
     for slide in slides:
         place = objects.get(slide.reference, -1)
+        if place in seen:  # of a hostile file: it would be read once for each
+            continue
+        seen.add(place)
         beside = notes.get(stream.notes_of(place))
         _write(stream.shown(place, slide.texts), pages, prose)
         if beside:

@@ -96,6 +96,18 @@ def test_a_document_that_is_not_read_is_told_why(read: Read, data: bytes, reason
         read(OldOfficeHandler(), data)
 
 
+def test_a_text_that_stands_in_the_file_a_thousand_times_is_not_read(read: Read) -> None:
+    header = bytearray(0x800)
+    struct.pack_into("<HH6xH", header, 0, 0xA5EC, 0xC1, 0x200)
+    bounds = struct.pack("<1001L", *range(0, 4_004_000, 4_000))
+    pieces = (
+        b"\2" + struct.pack("<L", len(bounds) + 8_000) + bounds + struct.pack("<HLH", 0, 0x40000000 | 2 * len(header), 0) * 1_000
+    )
+    struct.pack_into("<2L", header, 0x1A2, 0, len(pieces))
+    with pytest.raises(NoText, match="damaged or cut short"):
+        read(OldOfficeHandler(), compound({"WordDocument": bytes(header) + b"x" * 4_096, "1Table": pieces}))
+
+
 def test_a_compound_file_of_something_else_has_no_text(read: Read) -> None:
     assert read(OldOfficeHandler(), compound({"Thumbs": b"x"}))[0].parts is None
 
