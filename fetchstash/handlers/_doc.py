@@ -128,7 +128,8 @@ def _looks(stream: bytes, plc: bytes, *, of_paragraphs: bool) -> _Looks:
     starts: list[int] = []
     entries: list[tuple[int, dict[int, int]]] = []
     for number in struct.unpack_from(f"<{count}L", plc, 4 * (count + 1)) if count else ():
-        page = stream[(number & 0x3FFFFF) * _PAGE :][:_PAGE]
+        at = (number & 0x3FFFFF) * _PAGE
+        page = stream[at : at + _PAGE]
         if len(page) < _PAGE:
             break
         filed = page[-1]
