@@ -1,6 +1,5 @@
 """A page cut into blocks: a paragraph, a heading, a list item's text, a whole ``pre``, a whole data table."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fetchstash.handlers._html._tables import is_data_table
@@ -33,8 +32,11 @@ def cut(page: Page) -> list[Block]:
 
     What is there for browsers without scripts counts only where it is the larger part of the page.
     """
-    blocks = list(_blocks(page.body, (), ""))
-    instead = [block for element in page.without_scripts for block in _blocks(element, (), "")]
+    blocks: list[Block] = []
+    _cut(page.body, (), "", blocks)
+    instead: list[Block] = []
+    for element in page.without_scripts:
+        _cut(element, (), "", instead)
     return instead + blocks if _size(instead) > _size(blocks) else blocks
 
 
@@ -42,48 +44,44 @@ def _size(blocks: list[Block]) -> int:
     return sum(len(block.words) for block in blocks)
 
 
-def _blocks(parent: Element, containers: tuple[Element, ...], link: str) -> Iterator[Block]:
+def _cut(parent: Element, containers: tuple[Element, ...], link: str, out: list[Block]) -> None:
+    """Add the blocks inside an element to ``out``."""
     run: list[Node] = []
     for child in parent.children:
         if isinstance(child, str) or not (child.tag in BLOCKS or child.holds_blocks):
             if isinstance(child, str) or child.tag not in _NOT_READ:
                 if _ends_paragraph(run, child):
-                    yield from _paragraph(run, parent, containers, link)
+                    _add_paragraph(run, parent, containers, link, out)
                     run = []
                 run.append(child)
             continue
-        yield from _paragraph(run, parent, containers, link)
+        _add_paragraph(run, parent, containers, link, out)
         run = []
-        yield from _element(child, containers, link)
-    yield from _paragraph(run, parent, containers, link)
+        _add_element(child, containers, link, out)
+    _add_paragraph(run, parent, containers, link, out)
 
 
-def _element(element: Element, containers: tuple[Element, ...], link: str) -> Iterator[Block]:
+def _add_element(element: Element, containers: tuple[Element, ...], link: str, out: list[Block]) -> None:
     tag = element.tag
-    if tag in HEADINGS:
-        words = element.text()
-        if words:
-            yield Block(HEADING, element.children, element, containers, words, link, HEADINGS[tag])
-    elif tag == "pre":
-        words = element.text()
-        if words:
-            yield Block(CODE, [element], element, containers, words, link)
-    elif tag == "table" and is_data_table(element):
-        words = element.text()
-        if words:
-            yield Block(TABLE, [element], element, containers, words, link)
+    whole = HEADING if tag in HEADINGS else CODE if tag == "pre" else TABLE if tag == "table" and is_data_table(element) else ""
+    if whole:
+        if words := element.text():
+            nodes = element.children if whole == HEADING else [element]
+            out.append(Block(whole, nodes, element, containers, words, link, HEADINGS.get(tag, 0)))
     elif tag not in _NOT_READ:
         if tag in _ITEMS:
             containers = (*containers, element)
         elif tag == "a":
             link = element.attributes.get("href", "") or link
-        yield from _blocks(element, containers, link)
+        _cut(element, containers, link, out)
 
 
-def _paragraph(run: list[Node], parent: Element, containers: tuple[Element, ...], link: str) -> Iterator[Block]:
+def _add_paragraph(run: list[Node], parent: Element, containers: tuple[Element, ...], link: str, out: list[Block]) -> None:
+    if not run:
+        return
     words = " ".join("".join(node if isinstance(node, str) else "".join(node.texts()) for node in run).split())
     if words:
-        yield Block(PARAGRAPH, run, parent, containers, words, link)
+        out.append(Block(PARAGRAPH, run, parent, containers, words, link))
 
 
 def _ends_paragraph(run: list[Node], child: Node) -> bool:

@@ -49,16 +49,20 @@ _RULE = re.compile(r"([^{}]*)\{([^{}]*)\}")
 _SIMPLE = re.compile(r"^([a-z][a-z0-9-]*)?((?:[.#][\w-]+)*)$", re.IGNORECASE)
 _NAME = re.compile(r"[.#][\w-]+")
 _SHOWS = re.compile(r"display\s*:(?!\s*none)|opacity\s*:|visibility\s*:\s*visible", re.IGNORECASE)
+_CLOSED = re.compile(r"accordion|collaps|expand|(?<![a-z])(?:faq|tab-?(?:pane|panel|content)|toggle-content)", re.IGNORECASE)
+_NOT_PANELS = names("dialog alertdialog menu menubar listbox tooltip alert navigation search")
+_CHROME = names("nav header footer form dialog menu")
 MAX_SHEET_CHARS = 2_000_000
 MAX_RULES_ALIKE = 50
 """Of hiding rules that one class, id or tag calls up for each element; a real sheet has a few."""
 
 
 class HiddenBy(Enum):
-    """What hides an element: itself for good, or a style that scripts use to take back once the page is shown."""
+    """What hides an element: an attribute or a style, which scripts take back, or a way that is for good."""
 
-    ITSELF = auto()
+    ATTRIBUTE = auto()
     STYLE = auto()
+    FOR_GOOD = auto()
 
 
 def hidden_by(element: "Element", sheet: "StyleSheet") -> HiddenBy | None:
@@ -67,18 +71,33 @@ def hidden_by(element: "Element", sheet: "StyleSheet") -> HiddenBy | None:
     if not attributes and element.tag != "dialog" and element.tag not in sheet.tags:
         return None
     if "hidden" in attributes and attributes["hidden"].lower() != "until-found":
-        return HiddenBy.ITSELF
+        return HiddenBy.ATTRIBUTE
     if element.tag == "dialog" and "open" not in attributes:
-        return HiddenBy.ITSELF
+        return HiddenBy.FOR_GOOD
     style = attributes.get("style")
     if style and hides(style):
         return HiddenBy.STYLE
     classes = attributes.get("class", "").split()
     if not _UNSEEN_CLASSES.isdisjoint(classes) and not any(map(_SHOWN_AGAIN.match, classes)):
-        return HiddenBy.ITSELF
+        return HiddenBy.FOR_GOOD
     if (style or "color" in attributes) and _same_colour(element):
-        return HiddenBy.ITSELF
+        return HiddenBy.FOR_GOOD
     return HiddenBy.STYLE if sheet.hides(element.tag, classes, attributes.get("id", "")) else None
+
+
+def is_closed_panel(element: "Element", controlled: set[str]) -> bool:
+    """Return whether this is part of the text that a click opens: the panel of a tab or of an accordion.
+
+    ``controlled`` are the ids that some element of the page says it controls (WAI-ARIA 1.2, aria-controls).
+    """
+    role = element.attributes.get("role", "")
+    if role in _NOT_PANELS or any(one.tag in _CHROME or one.attributes.get("role") in _NOT_PANELS for one in element.ancestors()):
+        return False
+    return (
+        role == "tabpanel"
+        or element.attributes.get("id", "") in controlled
+        or _CLOSED.search(element.attributes.get("class", "")) is not None
+    )
 
 
 def hides(declarations: str) -> bool:

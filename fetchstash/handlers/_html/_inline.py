@@ -17,6 +17,8 @@ _LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight|sourceCode|brush:?|s
 _NO_LANGUAGE = names("none default text plain plaintext source notranslate nohighlight code auto")
 _WEB = ("http://", "https://")
 _NO_ADDRESS = names("javascript vbscript data blob about")
+# Many readers of Markdown take no more than one pair of parentheses in an address; any others are safe in angle brackets.
+_PLAIN = re.compile(r"[^()]*(?:\([^()]*\)[^()]*)*")
 
 
 class Inline:
@@ -41,7 +43,9 @@ class Inline:
     def link(self, text: str, href: str) -> str:
         """Return a Markdown link, or the text alone where the address leads nowhere else."""
         address = self.absolute(href)
-        return f"[{text}]({address})" if address and text else text
+        if not address or not text:
+            return text
+        return f"[{text}]({address if _PLAIN.fullmatch(address) else f'<{address}>'})"
 
     def absolute(self, href: str) -> str:
         """Return the address that a link leads to: "#name" for a place on the same page, "" for a script or data."""
@@ -147,9 +151,7 @@ def _around(node: Element, text: str) -> str:
 
 
 def _escape(address: str) -> str:
-    """Return an address that cannot end its own link: no blanks, angle brackets or odd parentheses (CommonMark 0.31, 6.3)."""
-    if address.count("(") != address.count(")"):
-        address = address.replace("(", "%28").replace(")", "%29")
+    """Return an address that cannot end its own link: without blanks and angle brackets (CommonMark 0.31, 6.3)."""
     return address.replace(" ", "%20").replace("<", "%3C").replace(">", "%3E")
 
 

@@ -13,6 +13,10 @@ from typing import cast
 from fetchstash.handlers._html import _features
 from fetchstash.handlers._html._blocks import Block
 
+_SETTLED = 3.5
+"""Log odds; what a part of the trees are so sure of, the rest would not turn, and it need not be asked."""
+_ROUND = 20  # trees
+
 Tree = list[list[float] | float]
 
 
@@ -27,9 +31,11 @@ def log_odds(blocks: list[Block], title: str) -> list[float]:
     """Return for each block the log odds that it is content; ``title`` is the page's."""
     columns = list(zip(*_features.features(blocks, title), strict=True))
     scores = [0.0] * len(blocks)
-    everything = list(range(len(blocks)))
-    for tree in model():
-        _add(tree, columns, everything, scores)
+    open_rows = list(range(len(blocks)))
+    for number, tree in enumerate(model(), 1):
+        _add(tree, columns, open_rows, scores)
+        if number % _ROUND == 0:
+            open_rows = [row for row in open_rows if -_SETTLED < scores[row] < _SETTLED]
     return scores
 
 

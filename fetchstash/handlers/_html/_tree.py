@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fetchstash.handlers._html._hidden import HiddenBy, StyleSheet, hidden_by
+from fetchstash.handlers._html._hidden import HiddenBy, StyleSheet, hidden_by, is_closed_panel
 from fetchstash.handlers._html._names import names
 
 if TYPE_CHECKING:
@@ -148,8 +148,9 @@ class _Copy:
         self._page = page
         self._sheet = sheet
         self._body = body
-        # React streams parts of a page in hidden elements (S:0), which a script puts where their templates (B:0) stand.
-        self._streamed = {f"B:{(node.id or '')[2:]}": node for node in body.css('div[hidden][id^="S:"]')}
+        self._controlled = {one for node in body.css("[aria-controls]") for one in _attributes(node)["aria-controls"].split()}
+        # React streams parts of a page in hidden elements (S:0), which a script puts where their templates (B:0, P:0) stand.
+        self._streamed = {(node.id or "")[2:]: node for node in body.css('div[hidden][id^="S:"]')}
         self._placed: set[str] = set()
 
     def run(self) -> None:
@@ -162,7 +163,7 @@ class _Copy:
                 if kind == _TEXT:
                     parent.children.append(node.text_content or "")
                 elif kind != _COMMENT and (tag := node.tag):
-                    if tag == "template" and (streamed := self._streamed.pop(node.id or "", None)) is not None:
+                    if tag == "template" and (streamed := self._part(node.id or "")) is not None:
                         self._placed.add(streamed.id or "")
                         pending.append((node.next, parent))
                         node = streamed.child
@@ -189,14 +190,20 @@ class _Copy:
         how = hidden_by(element, self._sheet)
         if how is None or (how is HiddenBy.STYLE and self._is_most_of_the_page(node)):
             return element
+        if how is not HiddenBy.FOR_GOOD and is_closed_panel(element, self._controlled):
+            return element
         if element.attributes.get("id", "") not in self._placed:
             self._page.hidden += bool(node.text(deep=True, strip=True))
         return None
 
+    def _part(self, template: str) -> "LexborNode | None":
+        """Return the streamed part that belongs in the place of a template, once."""
+        return self._streamed.pop(template[2:], None) if template[:2] in {"B:", "P:"} else None
+
     def _is_most_of_the_page(self, node: "LexborNode") -> bool:
-        """Return whether this is a page that fades in: so much that it can be nothing else than the content."""
+        """Return whether this is a page that fades in: so much that it can be nothing else than the content, or named so."""
         size = _readable(node)
-        return size > MIN_FADING_CHARS and size * 3 > _readable(self._body)
+        return size > MIN_FADING_CHARS and (node.tag == "main" or size * 3 > _readable(self._body))
 
 
 def _readable(node: "LexborNode") -> int:
