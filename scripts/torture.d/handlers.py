@@ -150,9 +150,10 @@ async def run(kinds: Sequence[str], length: int, only: str) -> tuple[list[Ending
         server = Process(os.getpid()).children()[0]
         served["/warm"] = Document("text/html", b"<p>What a server does once it has done now.")
         await ask(client, "fetch_content", url=site.url("/warm"))
-        pinging = asyncio.create_task(pings.run(client))
         for kind in kinds:
-            for title, (name, data) in files_of(kind, length).items():
+            files = files_of(kind, length)
+            pinging = asyncio.create_task(pings.run(client))
+            for title, (name, data) in files.items():
                 if only not in title:
                     continue
                 path = f"/{len(endings)}/{name}"
@@ -167,7 +168,7 @@ async def run(kinds: Sequence[str], length: int, only: str) -> tuple[list[Ending
                 grown = max(max((worker.peak() for worker in workers), default=0) - held, 0)
                 endings.append(Ending(title, len(data), answer, seconds, cpu, grown, pings.slowest))
                 print(endings[-1].line(), flush=True)
-        pinging.cancel()
+            pinging.cancel()  # while this process makes the next files it could not see an answer
         return endings, server.peak()
 
 
