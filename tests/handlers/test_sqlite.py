@@ -117,7 +117,7 @@ def test_a_database_with_a_journal_is_left_as_it_is(tmp_path: Path) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("CREATE TABLE t (a)")
         connection.commit()
-    source = tmp_path / "alone" / "name ?#%.sqlite"
+    source = tmp_path / "alone" / "name #% .sqlite"
     source.parent.mkdir()
     source.write_bytes(path.read_bytes())
     assert "".join(part.text for part in SqliteHandler().extract(source, Hints(), ExtractLimits()).parts or ()).startswith(
