@@ -32,6 +32,16 @@ from fetchstash.handlers import (
 from fetchstash.ranges import Glimpse
 from fetchstash.views import PreviewLimits, TruncationInfo, head_and_tail
 
+__all__ = [
+    "BinaryContent",
+    "FileExtractionResult",
+    "FileMetadata",
+    "FileType",
+    "TruncationInfo",
+    "read_file",
+    "read_file_as_string",
+]
+
 T = TypeVar("T")
 
 LINE_TOKENS, LINE_CHARS = 60, 160

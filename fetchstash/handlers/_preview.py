@@ -88,7 +88,7 @@ def _shown(tables: Sequence[TableEnds], bounds: _Bounds, limits: PreviewLimits) 
         first, last = split(min(bounds.rows, table.rows), limits.rows_head, limits.rows_tail)
         head, tail = table.head[:first], table.tail[len(table.tail) - last :]
         left_out = table.rows - len(head) - len(tail)
-        between = [f"… {left_out} more rows …"] if left_out else []
+        between = [f"… {left_out} more row{'s' if left_out > 1 else ''} …"] if left_out else []
         header = [_row(table, table.header, bounds)] if table.header else []
         begin, end = ([_row(table, row, bounds) for row in rows] for rows in (head, tail))
         title = [clip(table.title, _MAX_TITLE)] if table.title else []

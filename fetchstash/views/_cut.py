@@ -94,7 +94,7 @@ def head_and_tail(
 
     def joined(begin: Sequence[str], last: int, width: int) -> str:
         left_out = total - sum(text.count("\n") + 1 for text in begin) - last
-        between = [f"… {left_out} more lines …"] if left_out else []
+        between = [f"… {left_out} more line{'s' if left_out > 1 else ''} …"] if left_out else []
         return "\n".join([*begin, *between, *(clip(line, width) for line in tail[len(tail) - last :])])
 
     def lines(number: int, width: int) -> str:

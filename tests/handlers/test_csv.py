@@ -104,7 +104,7 @@ def test_a_preview_keeps_to_its_rows(read: Read, rows: int, shown: int) -> None:
     limits = ExtractLimits(preview=PreviewLimits(rows_head=4, rows_tail=2))
     found, _ = read(CsvHandler(), ("a,b\n" + "1,2\n" * rows).encode(), limits)
     assert found.preview.text.count("1,2") == shown
-    assert ("more rows" in found.preview.text) is (rows > shown)
+    assert ("more row" in found.preview.text) is (rows > shown)
 
 
 @pytest.mark.parametrize(("columns", "shown"), [(2, 2), (3, 3), (4, 3)], ids=["-1", "the limit", "+1"])

@@ -47,7 +47,7 @@ def table(rows: int = 1, columns: int = 2, cell: int = 1) -> TableEnds:
 
 def rows_are_cut(rows: int, limits: PreviewLimits) -> bool:
     found = table_glimpse([table(rows)], limits)
-    assert ("more rows" in found.text) is (found.rows_shown != rows)
+    assert ("more row" in found.text) is (found.rows_shown != rows)
     return found.rows_shown != rows
 
 
