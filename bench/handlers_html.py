@@ -8,6 +8,7 @@ trafilatura is measured where it is installed.
 """
 
 import argparse
+import gc
 import gzip
 import json
 import subprocess
@@ -20,7 +21,10 @@ from typing import Any
 from unittest.mock import patch
 
 from fetchstash.handlers import ExtractLimits, Hints
+from fetchstash.handlers._child import GC_THRESHOLDS
 from fetchstash.handlers._html import HtmlHandler, _scorer
+
+DEFAULT_THRESHOLDS = gc.get_threshold()
 
 
 def extract(source: Path, url: str) -> str:
@@ -33,6 +37,7 @@ def trafilatura_seconds(pages: list[tuple[Path, dict[str, Any]]]) -> float:
         trafilatura: Any = import_module("trafilatura")
     except ImportError:
         return 0.0
+    gc.set_threshold(*DEFAULT_THRESHOLDS)
     start = time.process_time()
     for source, row in pages:
         text = source.read_bytes().decode("utf-8", "replace")
@@ -52,6 +57,7 @@ def main() -> None:
     if not index.is_file():
         sys.exit(f"There is no corpus at {arguments.corpus}: unpack one and name its folder.")
     rows = [json.loads(line) for line in index.read_text("utf-8").splitlines()]
+    gc.set_threshold(*GC_THRESHOLDS)  # as in the worker, where pages are read
     with tempfile.TemporaryDirectory() as folder:
         pages: list[tuple[Path, dict[str, Any]]] = []
         for number, row in enumerate(rows):

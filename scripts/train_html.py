@@ -1,6 +1,6 @@
 """Train the block scorer of the HTML handler on pages with gold text, and print its scores on sites that it has not seen.
 
-    python scripts/train_html.py CORPUS [--out MODEL.json] [--trees 100] [--leaves 16]
+    python scripts/train_html.py CORPUS [--out MODEL.json] [--trees 80] [--leaves 16]
 
 CORPUS is a folder with index.jsonl (one page a line: set, fold, path, gold), pages/ and gold/. Needs lightgbm and numpy, which
 nothing else here does: use an environment of its own that has the package's dependencies too.
@@ -20,7 +20,7 @@ from fetchstash.handlers._charset import decode
 from fetchstash.handlers._html import _blocks, _features, _safety, _tree
 
 FOLDS = 5
-THRESHOLD = 0.4
+THRESHOLD = 0.35
 GRAM = 4
 WORD = re.compile(r"\w+")
 
@@ -85,7 +85,7 @@ def read(job: tuple[Path, dict[str, Any]]) -> Sample:
         row["set"] == "docs",
         row["family"],
         row["fold"],
-        np.array(_features.features(blocks, page.title) if blocks else [], dtype=np.float32),
+        np.array(_features.features(blocks), dtype=np.float32),
         np.array(label(blocks, gold)),
         np.array([len(words(block.words)) for block in blocks], dtype=float),
         len(words(gold)),
@@ -110,7 +110,7 @@ class Trainer:
         settings = {
             "objective": "cross_entropy",
             "num_leaves": self._leaves,
-            "learning_rate": 0.1,
+            "learning_rate": 0.12,
             "min_data_in_leaf": 300,
             "lambda_l2": 20,
             "feature_fraction": 0.25,
@@ -176,7 +176,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--out", type=Path, help="where the model goes; without it only the scores are printed")
-    parser.add_argument("--trees", type=int, default=100)
+    parser.add_argument("--trees", type=int, default=80)
     parser.add_argument("--leaves", type=int, default=16)
     parser.add_argument(
         "--folds", type=Path, help="a folder for models that have not seen one fold each: FOLD.json, for bench/handlers_html.py"

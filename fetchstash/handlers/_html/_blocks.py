@@ -66,7 +66,7 @@ def _add_element(element: Element, containers: tuple[Element, ...], link: str, o
     whole = HEADING if tag in HEADINGS else CODE if tag == "pre" else TABLE if tag == "table" and is_data_table(element) else ""
     if whole:
         if words := element.text():
-            nodes = element.children if whole == HEADING else [element]
+            nodes: list[Node] = element.children if whole == HEADING else [element]
             out.append(Block(whole, nodes, element, containers, words, link, HEADINGS.get(tag, 0)))
     elif tag not in _NOT_READ:
         if tag in _ITEMS:

@@ -17,11 +17,11 @@ MAX_GAP = 3
 """Blocks in a row that come back where they stand between kept ones of the same region."""
 
 
-def content(blocks: list[Block], title: str) -> list[Block]:
+def content(blocks: list[Block]) -> list[Block]:
     """Return the blocks that a reader came for, in order; some where there are any."""
     if len(blocks) > MAX_SCORED or sum(len(block.words) for block in blocks) < MIN_SCORED_CHARS:
         return list(compress(blocks, by_rules(blocks, places(blocks))))
-    keep = _likeliest(blocks, _scorer.log_odds(blocks, title))
+    keep = _likeliest(blocks, _scorer.log_odds(blocks))
     if any(block.kind == CODE for block in blocks):
         _repair(blocks, keep)
     _take_title(blocks, keep)

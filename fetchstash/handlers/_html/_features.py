@@ -42,14 +42,6 @@ GROUPS: dict[str, re.Pattern[str]] = {
     }.items()
 }
 _SENTENCE_END = re.compile(r"[.!?。！？…][\"'”’)\]]?(?:\s|$)")  # noqa: RUF001 - the punctuation of Chinese and Japanese
-_SMALL_PRINT = re.compile(
-    r"cookie|privacy|copyright|©|all rights|terms of|sign (?:in|up)|log ?in|subscribe|newsletter|share (?:this|on)|follow us|"
-    r"advertis|"
-    r"read more|learn more|click here|contact us|add to cart|powered by|skip to|back to top|leave a (?:comment|"
-    r"reply)|previous|next\b|"
-    r"table of contents|on this page|edit (?:this|on)|view source|permalink|loading|javascript",
-    re.IGNORECASE,
-)
 _ENDING = re.compile(
     r"related|recommend|you (?:may|might) (?:also )?(?:like|be)|more (?:from|in|on|stories|posts|articles|news)|"
     r"comments?\b|repl(?:y|ies)|share|follow|subscribe|newsletter|latest|popular|trending|recent|read next|up next|"
@@ -57,13 +49,6 @@ _ENDING = re.compile(
     r"tags|archives?|navigation|menu|search|contact|footer|quick links|sign up|get in touch|also viewed|similar",
     re.IGNORECASE,
 )
-# Characters of fewer than 40 words that nobody wrote to be read.
-_LONG_WORDS = 4_000
-_DATE = re.compile(
-    r"\b(?:19|20)\d\d\b|\b\d{1,2}[./-]\d{1,2}\b|\b(?:ago|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b",
-    re.IGNORECASE,
-)
-_SEPARATORS = re.compile("[|/\u00b7\u2022\u00bb\u203a\u2192\u00a9]")  # middle dot, bullet, quotation marks, arrow, copyright
 _KINDS = {PARAGRAPH: 0.0, HEADING: 1.0, CODE: 2.0, TABLE: 3.0}
 _PLACES = (
     "div", "p", "li", "td", "th", "dd", "dt", "span", "section", "article", "main", "aside", "header", "footer", "nav", "form",
@@ -83,7 +68,6 @@ class _Text:
 
     words: int
     linked: int  # words inside links
-    links: int
     ends: bool  # ends as a sentence does
 
 
@@ -97,24 +81,22 @@ class _Span:
     said: list[int]  # for each of GROUPS: how far above, FAR at the most
 
 
-def features(blocks: list[Block], title: str) -> list[Row]:
+def features(blocks: list[Block]) -> list[Row]:
     """Return one row of numbers for each block of a page. Their order is the model's."""
+    if not blocks:
+        return []
     texts = [_measure(block) for block in blocks]
     words = [0, *accumulate(text.words for text in texts)]
-    linked = [0, *accumulate(text.linked for text in texts)]
-    sentences = [0, *accumulate(text.ends and text.words > 9 for text in texts)]
     spans = _spans(blocks)
     where = places(blocks)
+    own = [_own_row(block, text) for block, text in zip(blocks, texts, strict=True)]
     landmarks = _landmark_rows(blocks, texts, where)
     regions = _region_rows(blocks, texts, where, spans)
-    total = words[-1] or 1
-    page = _page_row(blocks, texts, words[-1], linked[-1])
+    around = _surrounding_rows(blocks, texts, spans)
+    page = _page_row(blocks, texts)
     alike = Counter(map(_signature, blocks))
     same_text = Counter(block.words for block in blocks)
-    title_words = set(title.lower().split())
     first_h1 = next((number for number, block in enumerate(blocks) if block.level == 1), -1)
-    near = [_near_row(block, text) for block, text in zip(blocks, texts, strict=True)]
-    nowhere = [-1.0] * len(near[0]) if near else []
     rows: list[Row] = []
     heading = -1
     ending = 0.0
@@ -123,76 +105,52 @@ def features(blocks: list[Block], title: str) -> list[Row]:
             heading = number
             ending = float(_ENDING.search(block.words) is not None)
         span = spans[block.parent]
-        own_words = set(block.words[:200].lower().split())
-        row = [
-            *_own_row(block, text),
-            *landmarks[number],
-            *regions[number],
-            *span.said,
-            span.depth,
-            len(block.containers),
-            words[number] / total,
-            number / len(blocks),
-            float(min(number, 50)),
-            float(min(len(blocks) - number, 50)),
-            _clamp(number - first_h1) if first_h1 >= 0 else -60.0,
-            _clamp(number - heading) if heading >= 0 else 60.0,
-            ending,
-            math.log1p(alike[_signature(block)]),
-            float(same_text[block.words]),
-            len(own_words & title_words) / (len(own_words | title_words) or 1) if text.words < 30 else 0.0,
-        ]
-        element: Element | None = block.parent
-        inside = words[number + 1] - words[number]
-        for _ in range(_GENERATIONS):
-            around = spans[element] if element is not None else span
-            in_words = words[around.last + 1] - words[around.first]
-            count = around.last + 1 - around.first
-            row += [
-                in_words / total,
-                (linked[around.last + 1] - linked[around.first]) / (in_words or 1),
-                math.log1p(in_words / count),
-                (sentences[around.last + 1] - sentences[around.first]) / count,
-                inside / (in_words or 1),
+        rows.append(
+            [
+                *own[number],
+                *landmarks[number],
+                *regions[number],
+                *around[block.parent],
+                text.words / (words[span.last + 1] - words[span.first] or 1),
+                len(block.containers),
+                words[number] / (words[-1] or 1),
+                number / len(blocks),
+                min(number, 50),
+                min(len(blocks) - number, 50),
+                _clamp(number - first_h1) if first_h1 >= 0 else -60,
+                _clamp(number - heading) if heading >= 0 else 60,
+                ending,
+                math.log1p(alike[_signature(block)]),
+                same_text[block.words],
+                *page,
             ]
-            inside = in_words
-            span = around
-            element = element.parent if element is not None else None
-        for other in (number - 2, number - 1, number + 1, number + 2):
-            row += near[other] if 0 <= other < len(near) else nowhere
-        row += page
-        rows.append(row)
+        )
     return rows
 
 
 def _measure(block: Block) -> _Text:
     words = len(block.words.split())
     if block.link:
-        return _Text(words, words, 1, ends=False)
-    linked, links = _links(block.nodes)
-    return _Text(words, min(linked, words), links, _SENTENCE_END.search(block.words[-4:]) is not None)
+        return _Text(words, words, ends=False)
+    return _Text(words, min(_linked(block.nodes), words), _SENTENCE_END.search(block.words[-4:]) is not None)
 
 
-def _links(nodes: list[Node]) -> tuple[int, int]:
-    """Return the words inside links, and how many links there are."""
-    words = links = 0
+def _linked(nodes: list[Node]) -> int:
+    """Return the words inside links."""
+    words = 0
     for node in nodes:
         if isinstance(node, str):
             continue
         if node.tag == "a":
             words += len("".join(node.texts()).split())
-            links += 1
         elif node.children:
-            inner_words, inner_links = _links(node.children)
-            words += inner_words
-            links += inner_links
-    return words, links
+            words += _linked(node.children)
+    return words
 
 
 def _own_row(block: Block, text: _Text) -> Row:
     words = block.words
     size = len(words) or 1
-    short = text.words < 40 and size < _LONG_WORDS
     return [
         _KINDS[block.kind],
         float(block.level),
@@ -200,26 +158,13 @@ def _own_row(block: Block, text: _Text) -> Row:
         math.log1p(text.words),
         size / (text.words or 1),
         text.linked / (text.words or 1),
-        float(min(text.links, 20)),
         float(text.ends),
-        float(min(len(_SENTENCE_END.findall(words[:4000])), 20)),
-        words.count(",") / size * 100,
-        sum(map(str.isdecimal, words[:300])) / min(size, 300),
-        sum(map(str.isupper, words[:300])) / min(size, 300),
-        float(words[:1].isupper()),
-        float(short and _SMALL_PRINT.search(words) is not None),
-        float(short and _DATE.search(words) is not None),
-        float(short and _SEPARATORS.search(words) is not None),
-        float(bool(block.link)),
+        sum(map(str.isupper, words[:200])) / min(size, 200),
     ]
 
 
-def _near_row(block: Block, text: _Text) -> Row:
-    """Return what a block's neighbours are told of it."""
-    return [_KINDS[block.kind], math.log1p(text.words), text.linked / (text.words or 1), float(text.ends)]
-
-
-def _page_row(blocks: list[Block], texts: list[_Text], words: int, linked: int) -> Row:
+def _page_row(blocks: list[Block], texts: list[_Text]) -> Row:
+    words, linked = sum(text.words for text in texts), sum(text.linked for text in texts)
     long_blocks = sum(text.words > 25 and text.linked * 3 < text.words for text in texts)
     return [
         math.log1p(words),
@@ -245,21 +190,24 @@ def _landmark_rows(blocks: list[Block], texts: list[_Text], where: list[Place]) 
 
 
 def _region_rows(blocks: list[Block], texts: list[_Text], where: list[Place], spans: dict[Element, _Span]) -> list[Row]:
-    """Return for each block how far in the tree, and in the page, it stands from the elements that hold the running text."""
+    """Return for each block how far in the tree, and in the page, it stands from where the running text and the title stand."""
     running = [0, *accumulate(_running(*one) for one in zip(blocks, texts, where, strict=True))]
     held = {element: running[span.last + 1] - running[span.first] for element, span in spans.items()}
-    rows: list[Row] = [[] for _ in blocks]
+    regions: list[Element | None] = []
     for share in _SHARES:
         most = [element for element, words in held.items() if words >= share * running[-1]]
-        region = max(most, key=lambda element: spans[element].depth)
-        around = {region, *region.ancestors()}
-        meets: dict[Element, int] = {}  # the depth at which an element's ancestors meet the region's; parents come first in spans
-        for element, span in spans.items():
-            meets[element] = span.depth if element in around or element.parent is None else meets[element.parent]
+        regions.append(max(most, key=lambda element: spans[element].depth))
+    regions.append(next((block.parent for block in blocks if block.level == 1), None))
+    rows: list[Row] = [[] for _ in blocks]
+    for region in regions:
+        if region is None:
+            rows = [[*row, -1, -1, 0, -1] for row in rows]
+            continue
         inner = spans[region]
-        for number, block in enumerate(blocks):
+        meets = _meets(region, spans)
+        for number, (row, block) in enumerate(zip(rows, blocks, strict=True)):
             meet = meets[block.parent]
-            rows[number] += [
+            row += [
                 inner.depth - meet,
                 spans[block.parent].depth - meet,
                 _clamp(min(number - inner.first, 0) + max(number - inner.last, 0)),
@@ -268,10 +216,45 @@ def _region_rows(blocks: list[Block], texts: list[_Text], where: list[Place], sp
     return rows
 
 
+def _meets(region: Element, spans: dict[Element, _Span]) -> dict[Element, int]:
+    """Return for each element the depth of the innermost one that holds both it and the region."""
+    around = {region, *region.ancestors()}
+    meets: dict[Element, int] = {}
+    for element, span in spans.items():  # in the order in which they begin: those around an element come before it
+        meets[element] = span.depth if element in around or element.parent is None else meets[element.parent]
+    return meets
+
+
 def _running(block: Block, text: _Text, place: Place) -> int:
     """Return how many words of running text outside of the chrome a block has."""
     is_text = text.words >= _RUNNING or block.kind in {CODE, TABLE}
     return max(text.words - text.linked, 0) if is_text and not place.chrome else 0
+
+
+def _surrounding_rows(blocks: list[Block], texts: list[_Text], spans: dict[Element, _Span]) -> dict[Element, Row]:
+    """Return for each block's parent what it and the elements around it are called, and hold."""
+    words = [0, *accumulate(text.words for text in texts)]
+    linked = [0, *accumulate(text.linked for text in texts)]
+    sentences = [0, *accumulate(text.ends and text.words > 9 for text in texts)]
+    rows: dict[Element, Row] = {}
+    for parent in {block.parent for block in blocks}:
+        row = rows[parent] = [*spans[parent].said, spans[parent].depth]
+        element = parent
+        inside = 0
+        for _ in range(_GENERATIONS):
+            span = spans[element]
+            held = words[span.last + 1] - words[span.first]
+            count = span.last + 1 - span.first
+            row += [
+                held / (words[-1] or 1),
+                (linked[span.last + 1] - linked[span.first]) / (held or 1),
+                math.log1p(held / count),
+                (sentences[span.last + 1] - sentences[span.first]) / count,
+                inside / (held or 1),
+            ]
+            inside = held
+            element = element.parent or element
+    return rows
 
 
 def _spans(blocks: list[Block]) -> dict[Element, _Span]:

@@ -34,7 +34,7 @@ class HtmlHandler:
         page = _tree.parse(checked.source)
         found = _metadata.read(page)
         blocks = _blocks.cut(page)
-        content = _content.content(blocks, found.title)
+        content = _content.content(blocks)
         extracted = Extracted(
             None,
             title=found.title,

@@ -77,12 +77,9 @@ def hidden_by(element: "Element", sheet: "StyleSheet") -> HiddenBy | None:
     style = attributes.get("style")
     if style and hides(style):
         return HiddenBy.STYLE
-    classes = attributes.get("class", "").split()
-    if not _UNSEEN_CLASSES.isdisjoint(classes) and not any(map(_SHOWN_AGAIN.match, classes)):
-        return HiddenBy.FOR_GOOD
     if (style or "color" in attributes) and _same_colour(element):
         return HiddenBy.FOR_GOOD
-    return HiddenBy.STYLE if sheet.hides(element.tag, classes, attributes.get("id", "")) else None
+    return sheet.hidden_by_name(element.tag, attributes.get("class", ""), attributes.get("id", ""))
 
 
 def is_closed_panel(element: "Element", controlled: set[str]) -> bool:
@@ -161,6 +158,8 @@ class StyleSheet:
 
     def __init__(self, sources: Iterable[str]) -> None:
         self._hiding: dict[str, list[tuple[str, frozenset[str]]]] = {}
+        self._known: dict[tuple[str, str, str], HiddenBy | None] = {}
+        self._ids: set[str] = set()
         self.tags: set[str] = set()
         hiding: list[str] = []
         shown: set[str] = set()
@@ -181,16 +180,22 @@ class StyleSheet:
                     alike.append((tag, wanted))
                 if not wanted:
                     self.tags.add(tag)
+                self._ids.update(one for one in wanted if one.startswith("#"))
 
-    def hides(self, tag: str, classes: list[str], identifier: str) -> bool:
-        """Return whether a rule hides such an element."""
-        if not self._hiding:
-            return False
-        own = {f".{name}" for name in classes}
-        if identifier:
-            own.add(f"#{identifier}")
+    def hidden_by_name(self, tag: str, classes: str, identifier: str) -> HiddenBy | None:
+        """Return what the class names alone say, or a rule about such an element."""
+        name = f"#{identifier}" if identifier and f"#{identifier}" in self._ids else ""
+        key = (tag, classes, name)
+        if key not in self._known:
+            self._known[key] = self._look_up(tag, classes.split(), name)
+        return self._known[key]
+
+    def _look_up(self, tag: str, classes: list[str], name: str) -> HiddenBy | None:
+        if not _UNSEEN_CLASSES.isdisjoint(classes) and not any(map(_SHOWN_AGAIN.match, classes)):
+            return HiddenBy.FOR_GOOD
+        own = {f".{one}" for one in classes} | {name}
         rules = (rule for key in (tag, *own) for rule in self._hiding.get(key, ()))
-        return any(wanted_tag in {"", tag} and wanted <= own for wanted_tag, wanted in rules)
+        return HiddenBy.STYLE if any(wanted_tag in {"", tag} and wanted <= own for wanted_tag, wanted in rules) else None
 
 
 def _rules(source: str) -> Iterable[tuple[int, str, str]]:

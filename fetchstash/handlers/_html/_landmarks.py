@@ -4,7 +4,7 @@ HTML Standard, 4.3; WAI-ARIA 1.2, 5.3.4.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fetchstash.handlers._html._blocks import Block
 from fetchstash.handlers._html._names import names
@@ -17,8 +17,7 @@ _MIN_SHARE = 0.3
 """Of the text outside of the chrome; where ``main`` and ``article`` hold less they are not what the page is about."""
 
 
-@dataclass(slots=True, frozen=True)
-class Place:
+class Place(NamedTuple):
     """Whether a block stands in the page's chrome, and whether in what is marked as content."""
 
     chrome: bool

@@ -13,9 +13,9 @@ from typing import cast
 from fetchstash.handlers._html import _features
 from fetchstash.handlers._html._blocks import Block
 
-_SETTLED = 3.5
+_SETTLED = 2.5
 """Log odds; what a part of the trees are so sure of, the rest would not turn, and it need not be asked."""
-_ROUND = 20  # trees
+_ROUND = 10  # trees
 
 Tree = list[list[float] | float]
 
@@ -27,9 +27,9 @@ def model() -> list[Tree]:
     return cast("list[Tree]", json.loads(source)["trees"])
 
 
-def log_odds(blocks: list[Block], title: str) -> list[float]:
-    """Return for each block the log odds that it is content; ``title`` is the page's."""
-    columns = list(zip(*_features.features(blocks, title), strict=True))
+def log_odds(blocks: list[Block]) -> list[float]:
+    """Return for each block the log odds that it is content."""
+    columns = list(zip(*_features.features(blocks), strict=True))
     scores = [0.0] * len(blocks)
     open_rows = list(range(len(blocks)))
     for number, tree in enumerate(model(), 1):
