@@ -52,7 +52,7 @@ def _lines(block: Block, inline: Inline) -> Iterator[str]:
         text = _LINK_TO_ITSELF.sub(r"\1", inline.text(block.nodes, breaks=" ", emphasis=False)) or block.words
         yield f"{'#' * block.level} {inline.link(text, block.link) if block.link else text}"
     else:
-        text = inline.text(block.nodes)
+        text = block.words if all(isinstance(node, str) for node in block.nodes) else inline.text(block.nodes)
         yield from (inline.link(text, block.link) if block.link and "](" not in text and "\n" not in text else text).split("\n")
 
 
@@ -82,6 +82,8 @@ class _Marks:
 
     def prefixes(self, block: Block) -> tuple[str, str]:
         """Return what stands before the first line of a block, and before its others."""
+        if not block.containers:
+            return "", ""
         if block.kind == HEADING:  # a section of the page rather than an item of a list
             self._unmarked.update(one for one in block.containers if one.tag != "blockquote")
         elif block.kind != PARAGRAPH:  # a fence or a table's row must begin its line

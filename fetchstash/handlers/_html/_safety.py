@@ -15,7 +15,7 @@ MAX_SOURCE_CHARS = 16_000_000
 MAX_ELEMENTS = 200_000
 MAX_TAGS = 4 * MAX_ELEMENTS
 """And comments: each element has two tags at the most, and end tags that close nothing are tags, too."""
-MAX_DEPTH = 4_000
+MAX_DEPTH = 2_000
 """Counted from tags alone, so an unclosed one counts to the end: far more than a real page has, and parsed in some 30 ms."""
 MAX_ATTRIBUTES = 200
 MAX_OPTIONS = 2_000
