@@ -62,6 +62,10 @@ HIDDEN = {
     "a class for screen readers (Bootstrap, WordPress)": f'<span class="sr-only">{SECRET}</span>',
     "visually hidden (GOV.UK)": f'<p class="note visually-hidden">{SECRET}</p>',
     "not displayed (Bootstrap)": f'<p class="d-none">{SECRET}</p>',
+    # What a click opens, and is no part of the text
+    "a dialog that a button controls": f'<button aria-controls="d">Ask</button><div role="dialog" id="d" hidden>{SECRET}</div>',
+    "a closed menu": f'<nav><button aria-controls="m">Menu</button><div id="m" hidden>{SECRET}</div></nav>',
+    "a class for screen readers on a panel": f'<div class="accordion-label sr-only">{SECRET}</div>',
     # The page's own style sheet
     "a class of its style sheet": f"<style>.xq7 {{ display: none }}</style><p class='big xq7'>{SECRET}</p>",
     "an id of its style sheet": f"<style>p#xq7, b{{visibility:hidden}}</style><p id=xq7>{SECRET}</p>",
@@ -78,11 +82,22 @@ SEEN = {
     "white where a class may darken the ground": f'<div class="dark"><p style="color:#fff">{SECRET}</p></div>',
     "small print": f'<p style="font-size:11px">{SECRET}</p>',
     "a tab that opens": f"<style>.tab{{display:none}} .open .tab{{display:block}}</style><p class=tab>{SECRET}</p>",
+    "the panel of a tab (WAI-ARIA 1.2, tabpanel)": f'<div role="tabpanel" hidden><p>{SECRET}</p></div>',
+    "what a button says it controls (WAI-ARIA 1.2, aria-controls)": (
+        f'<button aria-controls="a1 a2">More</button><div id="a2" style="display:none"><p>{SECRET}</p></div>'
+    ),
+    "the panel of an accordion": f'<div class="c-accordion__panel" style="height:0;overflow:hidden"><p>{SECRET}</p></div>',
+    "the answer to a question": f'<h3>Why?</h3><div class="faq-answer" style="display:none">{SECRET}</div>',
+    "a main part that a script shows": f'<main style="display:none"><p>{SECRET}</p>{f"<p>{PROSE}</p>" * 20}</main>',
     "shown on larger screens (Bootstrap)": f'<p class="d-none d-md-block">{SECRET}</p>',
     "hidden in print alone": f"<style>@media print{{.noprint{{display:none}}}}</style><p class=noprint>{SECRET}</p>",
     "a page that fades in": f'<div style="opacity:0"><p>{SECRET}</p>{f"<p>{PROSE}</p>" * 20}</div>',
     "a part that React streams": (
         f'<!--$?--><template id="B:3"></template><!--/$--><div hidden id="S:3"><p>{SECRET}</p></div><script>$RC()</script>'
+    ),
+    "a part inside of a part that React streams": (
+        '<template id="B:0"></template><div hidden id="S:0"><template id="P:1"></template></div>'
+        f'<div hidden id="S:1">{SECRET}</div>'
     ),
 }
 
