@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,16 +13,21 @@ from fetchstash.errors import BadArgument, Refused
 def copy_in(path: Path, read_roots: Sequence[str], spool: Path) -> Path:
     """Copy a file that may be read to the spool. Resolving it first means that a link cannot lead out of the roots.
 
-    Raises Refused for a file outside of them, BadArgument for one that is not there or cannot be read.
+    Raises Refused for a file outside of them, whether there is one or not, BadArgument for one that is not there or cannot be read.
     """
     roots = [Path(root).expanduser().resolve() for root in read_roots]
+    missing = BadArgument(f"There is no file {path}.", "Give the path of one that is there.")
     try:
-        real = path.expanduser().resolve(strict=True)
-    except (OSError, ValueError):  # ValueError: a NUL in the path
-        raise BadArgument(f"There is no file {path}.", "Give the path of one that is there.") from None
+        real = path.expanduser().resolve()
+    except (OSError, RuntimeError, ValueError):  # RuntimeError: links that go round, a user who is not there; ValueError: a NUL
+        raise missing from None
     if not any(real.is_relative_to(root) for root in roots):
         raise Refused(f"{path} is in no folder that may be read.", "Name its folder with --read-root when fetchstash is started.")
-    if not real.is_file():
+    try:
+        mode = real.stat().st_mode
+    except OSError:
+        raise missing from None
+    if not stat.S_ISREG(mode):
         raise BadArgument(f"{path} is no regular file.", "Give the path of a file.")
     copy = spool / f"add-{real.name[:40]}-{id(real):x}"
     try:

@@ -437,6 +437,23 @@ async def test_stash_file_is_there_only_with_a_folder_to_read(connect: Connect, 
         assert (await fail(client, "stash_file", path=str(inside / "none"))).startswith("[bad_argument] ")
 
 
+async def test_stash_file_tells_nothing_of_what_lies_outside_its_folders(connect: Connect, tmp_path: Path) -> None:
+    inside = tmp_path / "docs"
+    inside.mkdir()
+    (tmp_path / "secret.txt").write_text("secret")
+    async with connect(ingest__read_roots=[str(inside)]) as client:
+        there, not_there = [await fail(client, "stash_file", path=str(tmp_path / name)) for name in ("secret.txt", "nothing.txt")]
+    assert there.replace("secret", "nothing") == not_there
+
+
+@pytest.mark.parametrize("path", ["loop", "~nobody-of-this-name/file", "n" * 3_000, "a\0b"], ids=["loop", "user", "long", "NUL"])
+async def test_a_path_that_leads_nowhere_is_a_file_that_is_not_there(path: str, connect: Connect, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    asked = path if path.startswith("~") else f"{tmp_path}/{path}"
+    async with connect(ingest__read_roots=[str(tmp_path)]) as client:
+        assert (await fail(client, "stash_file", path=asked)).startswith("[bad_argument] There is no file ")
+
+
 def test_a_profile_shows_its_own_defaults() -> None:
     specs = {spec.name: spec for spec in tool_specs(load(environment={"FETCHSTASH_VIEWS_PROFILE": "vscode"}))}
     assert specs["fetch_content"].properties["maxChars"]["default"] == 6_800
