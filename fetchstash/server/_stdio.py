@@ -11,18 +11,23 @@ from mcp.server.stdio import stdio_server
 from fetchstash.config import Settings
 from fetchstash.server._server import LazyStash, build_server
 
+_log = logging.getLogger("fetchstash.server")
+
 
 async def serve_stdio(settings: Settings) -> None:
     """Serve until the host closes our stdin or ends us; then close the store, and clean it up where it is ephemeral."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     stash = LazyStash(settings)
     server = build_server(stash)
-    async with anyio.create_task_group() as tasks:
-        if sys.platform != "win32":
-            tasks.start_soon(_end_on_signal, stash)
-        async with stdio_server() as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
-        tasks.cancel_scope.cancel()
+    try:
+        async with anyio.create_task_group() as tasks:
+            if sys.platform != "win32":
+                tasks.start_soon(_end_on_signal, stash)
+            async with stdio_server() as (incoming, outgoing):
+                await server.run(incoming, outgoing, server.create_initialization_options())
+            tasks.cancel_scope.cancel()
+    except* BrokenPipeError:
+        _log.info("The host has closed our stdout: nobody is left to answer.")
 
 
 async def _end_on_signal(stash: LazyStash) -> None:

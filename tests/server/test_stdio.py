@@ -111,6 +111,23 @@ def test_nothing_but_json_rpc_goes_to_stdout_and_it_ends_when_stdin_does(site: S
     assert sorted(line["id"] for line in lines) == [1, 2, 3, 4]
 
 
+def test_a_host_that_closes_our_stdout_ends_it_without_a_traceback(site: Site, tmp_path: Path) -> None:
+    url = site.put("/r.pdf", REPORT, "text/html")
+    command = [FETCHSTASH, *flags(site, tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write(messages(*OPENING))
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 1
+        process.stdout.close()
+        process.stdin.write(messages(fetching(2, url), {"id": 3, "method": "ping"}))
+        process.stdin.close()
+        assert process.wait(20) == 0
+        assert not process.stderr.read()
+
+
 def blobs(folder: Path) -> list[Path]:
     return [file for file in folder.rglob("*") if file.is_file() and len(file.name) == 64]
 
