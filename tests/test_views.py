@@ -450,6 +450,13 @@ def test_info_and_listing_stay_within_ten_thousand_characters() -> None:
     assert len(view.text) <= 10_000
 
 
+def test_a_listing_that_is_cut_says_so_whatever_its_sources_are_called() -> None:
+    named = replace(REPORT, source="https://example.org/art_gallery/art_")
+    text = listing(HOST, "default", [named] * 500, 700).text
+    shown = text.count(f"{REF}: ")
+    assert f"[Showing {shown} of 700. artifact_search finds passages in all of them.]" in text
+
+
 def test_an_empty_run_says_what_to_do() -> None:
     view: View = listing(HOST, "default", [], 0)
     assert view.text == '[Run default: no artifacts yet.]\nfetch_content(url="https://…")'

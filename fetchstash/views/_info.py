@@ -32,7 +32,7 @@ def listing(host: Host, run: str, subjects: Sequence[Subject], total: int) -> Vi
     head = (f"[Run {run}: {counted(total, 'artifact')}, newest first]",)
     calls = (call("artifact_info", artifact_ref=subjects[0].ref),)
     block = _bounded(host, lines, f"run {run}", head, calls)
-    shown = (block.body or "").count("art_")
+    shown = sum(line.startswith("art_") for line in (block.body or "").split("\n"))
     if shown < total:
         more = f"[Showing {shown} of {total}. artifact_search finds passages in all of them.]"
         block = _bounded(host, lines, f"run {run}", head, (*calls, more))
