@@ -109,7 +109,8 @@ def part(handler: Handler, job: dict[str, Any], hints: Hints, limits: ExtractLim
             "width": found.width,
             "height": found.height,
         }
-    return {"text": clean(found.text[:MAX_PART_TEXT]).text, "total": found.total}
+    cut = len(found.text) > MAX_PART_TEXT
+    return {"text": clean(found.text[:MAX_PART_TEXT]).text, "total": found.total, "cut": cut}
 
 
 def _read_job(job: dict[str, Any]) -> tuple[Decision, Hints, ExtractLimits]:

@@ -128,10 +128,14 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class PartText:
-    """What ``part`` found: the text of it, and how many ``unit`` the part that was asked for has in all."""
+    """What ``part`` found: the text of it, and how many ``unit`` the part that was asked for has in all.
+
+    ``cut`` is set behind the handler: the text was longer than what the worker hands on, and this is its beginning.
+    """
 
     text: str
     total: int
+    cut: bool = False
 
 
 class Handler(Protocol):

@@ -14,7 +14,7 @@ MAX_HEADINGS = 2_000
 MAX_TITLE = 200
 MAX_LINE = 1_000
 MAX_PREVIEW = 50_000
-# A result shows at most a tenth of this; what lies behind is reached by a narrower part.
+# A result shows at most a tenth of this; what lies behind is reached by a narrower part, and the result says so.
 MAX_PART_TEXT = 1_000_000
 
 

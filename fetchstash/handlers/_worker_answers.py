@@ -143,7 +143,7 @@ def remains(text: Path, pieces: Pieces, measured: Measured, error: str) -> Extra
 def part(found: dict[str, Any]) -> PartText | Picture:
     """Read the answer to a request for a part. Raises ProtocolError."""
     if "picture" not in found:
-        return PartText(_text(found, "text", MAX_PART_TEXT), _number(found, "total"))
+        return PartText(_text(found, "text", MAX_PART_TEXT), _number(found, "total"), cut=found.get("cut") is True)
     try:
         data = base64.b64decode(_string(found, "picture", MAX_PICTURE_CHARS), validate=True)
     except binascii.Error as error:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fetchstash.errors import BadArgument, OutOfRange
+from fetchstash.handlers import PartText
 from fetchstash.ranges import Heading, Unit
 from fetchstash.stash import _parts
 from fetchstash.store import Facts, TextReader
@@ -65,8 +66,9 @@ async def part(
     )
 
 
-def of_value(text: str, subject: Subject, path: str, unit: Unit, start: int | None, end: int | None) -> Reading:
+def of_value(found: PartText, subject: Subject, path: str, unit: Unit, start: int | None, end: int | None) -> Reading:
     """Return lines or characters of a text that is no part of the stored one: a JSON value, a member."""
+    text = found.text
     if unit == "chars":
         first, last = _parts.half_open(start, end, len(text), "characters")
         part, count, char = text[first:last], len(text), first
@@ -77,7 +79,8 @@ def of_value(text: str, subject: Subject, path: str, unit: Unit, start: int | No
         char = sum(map(len, lines[: first - 1]))
     else:
         raise BadArgument(f"This part is not counted in {unit}.", 'Use unit="lines" or unit="chars".')
-    return Reading(subject, "artifact_slice", part, len(part), unit, first, last, count, char, path, path)
+    cut_at = len(text) if found.cut else None
+    return Reading(subject, "artifact_slice", part, len(part), unit, first, last, count, char, path, path, cut_at=cut_at)
 
 
 def hex_dump(raw: Path, subject: Subject, start: int | None, end: int | None, reach: int) -> Reading:

@@ -250,7 +250,7 @@ class Stash:
             found = await self._handler_part(facts, path=path, unit="chars")
             if isinstance(found, Picture):
                 raise BadArgument("That part is a picture.", 'Use render="image".')
-            reading = _read.of_value(found.text, subject, path, unit, start, end)
+            reading = _read.of_value(found, subject, path, unit, start, end)
         elif unit == "bytes" and facts.extracted_chars is None:
             raw = await self.store.open_raw(facts.artifact_ref)
             reading = await anyio.to_thread.run_sync(lambda: _read.hex_dump(raw, subject, start, end, reach))

@@ -18,7 +18,8 @@ class Reading:
     characters. ``start`` and ``end`` are what was asked for in ``unit``, resolved: lines, pages and rows from 1 and both included,
     chars and bytes from 0 and end excluded. ``count`` says how many units there are in what ``path`` names ("": the whole text).
     ``char`` is where the part begins, in characters, counted in what ``char_path`` names. ``page_ends``: where in ``text`` each
-    page ends, for unit "pages". ``bytes_per_line``: the text is a dump of so many bytes a line (0: it is not).
+    page ends, for unit "pages". ``bytes_per_line``: the text is a dump of so many bytes a line (0: it is not). ``cut_at``: what
+    ``path`` names goes on behind so many characters, and nothing here counts what lies there (None: it does not).
     """
 
     subject: Subject
@@ -34,6 +35,7 @@ class Reading:
     char_path: str = ""
     page_ends: tuple[int, ...] = ()
     bytes_per_line: int = 0
+    cut_at: int | None = None
 
 
 _WORDS: Mapping[Unit, str] = {"lines": "lines", "chars": "characters", "bytes": "bytes", "pages": "pages", "rows": "rows"}
@@ -48,12 +50,15 @@ def read(host: Host, reading: Reading, max_chars: int | None = None) -> View:
     total = reading.count if reading.tool == "get_search_content" else reading.total
 
     unit = "bytes" if host.limits.count_bytes else "chars"
+    cut: tuple[str, ...] = ()
+    if reading.cut_at is not None:
+        cut = (f"[What this path names goes on behind its first {reading.cut_at} chars. Name a narrower path for the rest.]",)
 
     def view(limit: int) -> View:
         shown = _cut(host, reading, limit)
         body = reading.text[:shown]
         if shown == reading.total:
-            head: tuple[str, ...] = (_opening(reading, body, None),)
+            head: tuple[str, ...] = (_opening(reading, body, None), *cut)
             tail: tuple[str, ...] = ()
         else:
             advice = "Use a higher maxChars to retrieve more."
@@ -61,6 +66,7 @@ def read(host: Host, reading: Reading, max_chars: int | None = None) -> View:
                 advice = "Continue with the call above."
             head = (
                 _opening(reading, body, shown),
+                *cut,
                 truncation_notice(applied, unit, total, "Continue with the call at the end."),
             )
             tail = (_continuation(reading, body, more), truncation_notice(applied, unit, total, advice))
@@ -71,7 +77,7 @@ def read(host: Host, reading: Reading, max_chars: int | None = None) -> View:
             "start": reading.start,
             "count": reading.count,
             "text": body,
-            "whole": shown == reading.total,
+            "whole": shown == reading.total and not cut,
         }
         block = host.fenced(body, reading.subject.source, head, tail)
         return View((block,), (reading.subject.facts,), records=(record,))
