@@ -4,7 +4,9 @@ The same routing, handlers and previews as of what is fetched; nothing is stored
 """
 
 import asyncio
+import errno
 import os
+import stat
 import tempfile
 import threading
 from collections.abc import Callable, Coroutine
@@ -144,7 +146,7 @@ def read_file_as_string(path: str | Path, max_tokens: int | None = None) -> str:
 def read_within(path: Path, limits: ExtractLimits, ends: tuple[int, int] | None = None) -> FileExtractionResult:
     """Do as ``read_file`` does, within other limits. ``ends``: so many first and last lines are shown of a longer text."""
     try:
-        status = path.stat()
+        status = _status(path)
         decision = route_file(path, {}, path.name)
         modified = datetime.fromtimestamp(status.st_mtime, UTC)
         charset = charset_of_file(path, decision.charset) if decision.kind in {*TEXT_KINDS, "html"} else ""
@@ -157,6 +159,17 @@ def read_within(path: Path, limits: ExtractLimits, ends: tuple[int, int] | None 
         return FileExtractionResult(None, success=False, error_message=error.what)
     except OSError as error:
         return FileExtractionResult(None, success=False, error_message=error.strerror or "it cannot be read")
+
+
+def _status(path: Path) -> os.stat_result:
+    """Return what the system knows of a file. Raises OSError where it is none, or no regular one: a pipe would be waited for."""
+    try:
+        status = path.stat()
+    except ValueError as error:  # a NUL, or half a character
+        raise OSError(errno.EINVAL, "this is no name of a file") from error
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file")
+    return status
 
 
 def _file_type(decision: Decision) -> FileType:

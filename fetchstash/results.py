@@ -7,6 +7,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from inspect import isawaitable, iscoroutinefunction
 from pathlib import Path
@@ -161,8 +162,11 @@ def _written(content: str | bytes, file_type: FileType, ctx: Any) -> Path:
     try:
         with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
             file.write(data)
+    except FileExistsError:
+        return _written(content, file_type, ctx)  # somebody else's: another name
     except OSError as error:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
         what = f"The result cannot be kept in {folder}: {error.strerror or 'it cannot be written'}."
         raise StoreError(what, "Free some room, or name another folder.") from None
     return path

@@ -1,6 +1,8 @@
 """read_file: what fits comes whole, of what does not a type-aware preview, and a failure is a sentence."""
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,19 @@ def test_a_failure_is_a_sentence_in_brackets(tmp_path: Path) -> None:
     assert read_file_as_string(missing) == f"[Error reading {missing}: No such file or directory]"
     binary = written(tmp_path, "a.bin", bytes(range(256)) * 10)
     assert read_file_as_string(binary).startswith(f"[Error reading {binary}: it is ")
+
+
+@pytest.mark.parametrize("path", ["a\0b", "\ud800", "x" * 5_000, "."], ids=["NUL", "half a character", "long", "folder"])
+def test_what_is_no_file_is_said_to_be_none(path: str) -> None:
+    result = read_file(path)
+    assert not result.success
+    assert result.error_message
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes among its files")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert read_file(tmp_path / "pipe").error_message == "it is no regular file"
 
 
 @pytest.mark.anyio

@@ -2,6 +2,7 @@
 
 import json
 import re
+import secrets
 import stat
 import sys
 from collections.abc import Callable
@@ -98,6 +99,20 @@ def test_what_json_cannot_say_is_kept_as_words(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_to_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"cannot be kept in .*missing"):
         store_result("text", FileType.TEXT, tmp_path / "missing")
+    (tmp_path / "file").write_text("words")
+    with pytest.raises(StoreError, match=r"cannot be kept in .*file"):
+        store_result("text", FileType.TEXT, tmp_path / "file")
+
+
+def test_a_name_that_is_taken_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = iter(["00000000", "00000000", "11111111"])
+
+    def drawn(_size: int) -> str:
+        return next(names)
+
+    monkeypatch.setattr(secrets, "token_hex", drawn)
+    first, second = (Path(store_result(text, FileType.TEXT, tmp_path)) for text in ("first", "second"))
+    assert (first.read_text(), second.read_text(), second.name) == ("first", "second", "result_11111111.txt")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the modes are those of POSIX")
