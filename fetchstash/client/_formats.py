@@ -87,11 +87,6 @@ def replace_values(messages: Sequence[Message], changes: Mapping[Place, Any]) ->
     return replaced
 
 
-def shaped(part: Part, content: Mapping[str, Any]) -> Any:
-    """Return ``content`` in the shape that the format wants where ``part`` stands: an object where one stood, else its JSON."""
-    return dict(content) if is_object(part.value) else as_json(content)
-
-
 def user_text(text: str, format: Format) -> Message:
     """Return a user message of this format that says ``text``."""
     if format == "gemini":

@@ -79,7 +79,6 @@ class Key:
         return name.removesuffix("s") if self.kind is tuple else name
 
 
-_MIB = 2**20
 _DEFAULTS: Mapping[str, tuple[object, ...]] = {
     "views": (ViewLimits(), ProfileChoice()),
     "fetch": (FetchLimits(),),
