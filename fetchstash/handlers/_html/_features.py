@@ -81,6 +81,15 @@ class _Span:
     said: list[int]  # for each of GROUPS: how far above, FAR at the most
 
 
+@dataclass(slots=True)
+class _Region:
+    """Where the running text, or the title, stands."""
+
+    span: _Span
+    held: float  # of the page's running text
+    meets: dict[Element, int]  # for each element the depth of the innermost one that holds both it and the region
+
+
 def features(blocks: list[Block]) -> list[Row]:
     """Return one row of numbers for each block of a page. Their order is the model's."""
     if not blocks:
@@ -91,8 +100,10 @@ def features(blocks: list[Block]) -> list[Row]:
     where = places(blocks)
     own = [_own_row(block, text) for block, text in zip(blocks, texts, strict=True)]
     landmarks = _landmark_rows(blocks, texts, where)
-    regions = _region_rows(blocks, texts, where, spans)
-    around = _surrounding_rows(blocks, texts, spans)
+    regions = _regions(blocks, texts, where, spans)
+    edges = [(region.span.first, region.span.last) for region in regions]
+    no_title = [0] * (len(_SHARES) + 1 - len(regions))
+    around = _surrounding_rows(blocks, texts, spans, regions)
     page = _page_row(blocks, texts)
     alike = Counter(map(_signature, blocks))
     same_text = Counter(block.words for block in blocks)
@@ -109,7 +120,8 @@ def features(blocks: list[Block]) -> list[Row]:
             [
                 *own[number],
                 *landmarks[number],
-                *regions[number],
+                *[_clamp(min(number - first, 0) + max(number - last, 0)) for first, last in edges],
+                *no_title,
                 *around[block.parent],
                 text.words / (words[span.last + 1] - words[span.first] or 1),
                 len(block.containers),
@@ -189,31 +201,16 @@ def _landmark_rows(blocks: list[Block], texts: list[_Text], where: list[Place]) 
     return [[*row, *shares] for row in zip(*columns, strict=True)]
 
 
-def _region_rows(blocks: list[Block], texts: list[_Text], where: list[Place], spans: dict[Element, _Span]) -> list[Row]:
-    """Return for each block how far in the tree, and in the page, it stands from where the running text and the title stand."""
+def _regions(blocks: list[Block], texts: list[_Text], where: list[Place], spans: dict[Element, _Span]) -> list[_Region]:
+    """Return where the running text stands, for each of the shares, and where the title stands, if there is one."""
     running = [0, *accumulate(_running(*one) for one in zip(blocks, texts, where, strict=True))]
     held = {element: running[span.last + 1] - running[span.first] for element, span in spans.items()}
-    regions: list[Element | None] = []
+    elements: list[Element] = []
     for share in _SHARES:
         most = [element for element, words in held.items() if words >= share * running[-1]]
-        regions.append(max(most, key=lambda element: spans[element].depth))
-    regions.append(next((block.parent for block in blocks if block.level == 1), None))
-    rows: list[Row] = [[] for _ in blocks]
-    for region in regions:
-        if region is None:
-            rows = [[*row, -1, -1, 0, -1] for row in rows]
-            continue
-        inner = spans[region]
-        meets = _meets(region, spans)
-        for number, (row, block) in enumerate(zip(rows, blocks, strict=True)):
-            meet = meets[block.parent]
-            row += [
-                inner.depth - meet,
-                spans[block.parent].depth - meet,
-                _clamp(min(number - inner.first, 0) + max(number - inner.last, 0)),
-                held[region] / (running[-1] or 1),
-            ]
-    return rows
+        elements.append(max(most, key=lambda element: spans[element].depth))
+    elements += [block.parent for block in blocks if block.level == 1][:1]
+    return [_Region(spans[one], held[one] / (running[-1] or 1), _meets(one, spans)) for one in elements]
 
 
 def _meets(region: Element, spans: dict[Element, _Span]) -> dict[Element, int]:
@@ -231,14 +228,21 @@ def _running(block: Block, text: _Text, place: Place) -> int:
     return max(text.words - text.linked, 0) if is_text and not place.chrome else 0
 
 
-def _surrounding_rows(blocks: list[Block], texts: list[_Text], spans: dict[Element, _Span]) -> dict[Element, Row]:
-    """Return for each block's parent what it and the elements around it are called, and hold."""
+def _surrounding_rows(
+    blocks: list[Block], texts: list[_Text], spans: dict[Element, _Span], regions: list[_Region]
+) -> dict[Element, Row]:
+    """Return for each block's parent how far it is from the regions, and what it and the elements around it are called and hold."""
     words = [0, *accumulate(text.words for text in texts)]
     linked = [0, *accumulate(text.linked for text in texts)]
     sentences = [0, *accumulate(text.ends and text.words > 9 for text in texts)]
     rows: dict[Element, Row] = {}
     for parent in {block.parent for block in blocks}:
-        row = rows[parent] = [*spans[parent].said, spans[parent].depth]
+        depth = spans[parent].depth
+        row = rows[parent] = [*spans[parent].said, depth]
+        for region in regions:
+            meet = region.meets[parent]
+            row += [region.span.depth - meet, depth - meet, region.held]
+        row += [-1] * 3 * (len(_SHARES) + 1 - len(regions))
         element = parent
         inside = 0
         for _ in range(_GENERATIONS):
