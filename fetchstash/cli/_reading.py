@@ -61,7 +61,7 @@ def fetch(settings: "Settings", urls: Sequence[str], output: Path | None, raw: b
     finally:
         meter.clear()
     if as_json:
-        print_objects(view.facts)
+        print_objects(view.records or view.facts)
     elif output is None:
         click.echo(view.text)
     return FAILED if view.is_error else None

@@ -37,6 +37,10 @@ class Failure:
         room = min(limit - len(line) - 3, OF_SEVERAL_CHARS)
         return clip(f"{line} ({clip_middle(self.source, room)})" if room > len("https://…") else line, limit)
 
+    def record(self) -> Mapping[str, object]:
+        """Return it as data."""
+        return {"source_url": self.source, "error": {"code": self.error.code, "line": error_line(self.error), **self.error.details}}
+
 
 def fetched(host: Host, arrival: Arrival, max_chars: int | None = None) -> View:
     """Return the view of one fetched artifact. Raises BadArgument for a maxChars under 200."""
@@ -82,13 +86,25 @@ def fetched_several(host: Host, arrivals: Sequence[Arrival | Failure], max_chars
         lines = [
             reference_line(item.subject) if isinstance(item, Arrival) else item.line(REFERENCE_LINE_CHARS) for item in arrivals
         ]
-        return View((Block(tuple(lines)),), tuple(item.subject.facts for item in good)[:FACTS_AT_MOST], pictures, is_error=not good)
+        return _several((Block(tuple(lines)),), arrivals, [item.subject.facts for item in good], pictures)
     blocks, facts = _share(host, arrivals, limit)
     # What the frames of many need beyond that of one comes off the bodies.
     for _ in range(2):
         if over := host.over("\n".join(block.frame for block in blocks)):
             blocks, facts = _share(host, arrivals, max(limit - over, 0))
-    return View(tuple(blocks), tuple(facts)[:FACTS_AT_MOST], pictures, is_error=not good)
+    return _several(tuple(blocks), arrivals, facts, pictures)
+
+
+def _several(
+    blocks: tuple[Block, ...],
+    arrivals: Sequence[Arrival | Failure],
+    facts: Sequence[Mapping[str, object]],
+    pictures: tuple[tuple[bytes, str], ...],
+) -> View:
+    """Return the view of several URLs, an error where all failed. ``facts`` are those of what came; what failed has its record."""
+    told = iter(facts)
+    records = tuple(item.record() if isinstance(item, Failure) else next(told) for item in arrivals)
+    return View(blocks, tuple(facts)[:FACTS_AT_MOST], pictures, is_error=not facts, records=records)
 
 
 def _share(host: Host, arrivals: Sequence[Arrival | Failure], room: int) -> tuple[list[Block], list[Mapping[str, object]]]:

@@ -1,6 +1,7 @@
 """Views of what is known: the facts and the outline of one artifact, or the list of a run."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 from fetchstash.ranges import Heading
 from fetchstash.views._cut import clip, prefix_length, whole_lines
@@ -21,7 +22,8 @@ def info(host: Host, subject: Subject, outline: Sequence[Heading]) -> View:
         ]
     calls = follow_up_calls([subject], 0) if subject.chars is not None else calls_without_text(subject)
     head = (f"[{subject.ref}: facts]", *condition_lines(subject))
-    return View((_bounded(host, [clip(line, _LINE_CHARS) for line in lines], subject.source, head, calls),), (subject.facts,))
+    block = _bounded(host, [clip(line, _LINE_CHARS) for line in lines], subject.source, head, calls)
+    return View((block,), (subject.facts,), records=({**subject.facts, "outline": [asdict(heading) for heading in outline]},))
 
 
 def listing(host: Host, run: str, subjects: Sequence[Subject], total: int) -> View:

@@ -100,7 +100,15 @@ def test_json_is_one_object_a_line(run: Terminal, site: Site) -> None:
     assert [(one["line"], one["match"]) for one in found] == [(75, False), (76, False), (77, True), (78, False), (79, False)]
     assert json.loads(run("slice", ref, "--start", "7", "--end", "7", "--json").stdout)["text"] == "line 7\n"
     assert json.loads(run("ls", "--json").stdout)["artifact_ref"] == ref
+    assert json.loads(run("info", ref, "--json").stdout)["outline"] == []
     assert [json.loads(line)["key"] for line in run("config", "--json").stdout.splitlines()] == list(KEYS)
+
+
+def test_of_several_urls_one_that_fails_is_an_object_in_its_place(run: Terminal, site: Site) -> None:
+    urls = [site.url("/none"), site.put("/a.txt", "words", "text/plain")]
+    failed, came = (json.loads(line) for line in run("fetch", *urls, "--json").stdout.splitlines())
+    assert (failed["source_url"], failed["error"]["code"], failed["error"]["status"]) == (urls[0], "http_error", 404)
+    assert came["extracted_chars"] == 5
 
 
 def test_the_whole_text_or_the_bytes_go_to_a_file(run: Terminal, site: Site) -> None:
