@@ -209,6 +209,11 @@ def test_all_failed_is_an_error() -> None:
     assert fetched_several(HOST, [failed, failed]).is_error
 
 
+def test_urls_that_led_to_one_artifact_name_it_once_in_the_calls() -> None:
+    tail = fetched_several(HOST, [Arrival(REPORT, "x" * 9_000)] * 2, 2_000).blocks[-1].text
+    assert tail.startswith(f'artifact_grep(artifact_ref="{REF}", pattern="…") · ')
+
+
 def test_what_a_short_text_leaves_goes_to_the_others() -> None:
     texts = [text_of(1_000), text_of(16_000)]
     view = fetched_several(HOST, [Arrival(short(t), t) for t in texts], 20_000)

@@ -144,7 +144,8 @@ def follow_up_calls(subjects: Sequence[Subject], offset: int, lines: tuple[int, 
     ``lines`` are those that the preview found to be of interest.
     """
     first = subjects[0]
-    refs = {"artifact_ref": first.ref} if len(subjects) == 1 else {"artifact_refs": [subject.ref for subject in subjects]}
+    named = list(dict.fromkeys(subject.ref for subject in subjects))  # two URLs may have led to one artifact
+    refs = {"artifact_refs": named} if len(named) > 1 else {"artifact_ref": first.ref}
     start, end = lines or (1, 2 if first.unit == "pages" else 100)
     part = call("artifact_slice", artifact_ref=first.ref, unit="lines" if lines else first.unit, start=start, end=end)
     grep = call("artifact_grep", **refs, pattern="…")
