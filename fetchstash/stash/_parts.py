@@ -94,15 +94,24 @@ def _pages(reader: TextReader, begin: int, stop: int, start: int | None, end: in
 
 
 def _table(tables: Sequence[Table], path: str) -> Table | None:
-    return next((table for table in tables if path and table.title == path), None)
+    position = _titled([table.title for table in tables], path)
+    return None if position is None else tables[position]
+
+
+def _titled(titles: Sequence[str], path: str) -> int | None:
+    """Return which title ``path`` names: the one spelled so, else one in another case or without the # of Markdown."""
+    plain = [title.strip("# ").casefold() for title in titles]
+    for all_titles, wanted in ((titles, path), (plain, path.strip("# ").casefold())):
+        if wanted and wanted in all_titles:
+            return all_titles.index(wanted)
+    return None
 
 
 async def _named(reader: TextReader, outline: Sequence[Heading], path: str, table: Table | None) -> tuple[int, int]:
     """Return the characters of what ``path`` names: a heading and all under it, a sheet; "" is the whole text."""
     if not path:
         return 0, reader.chars
-    wanted = path.strip().strip("#").strip().casefold()
-    position = next((i for i, heading in enumerate(outline) if heading.title.strip().casefold() == wanted), None)
+    position = _titled([heading.title for heading in outline], path)
     if position is not None:
         heading = outline[position]
         following = next((other for other in outline[position + 1 :] if other.level <= heading.level), None)

@@ -111,11 +111,21 @@ async def test_rows_of_sheets(stash: Stash, put: Put) -> None:
     ref = await put(SHEETS, TABLES, outline=outline)
     assert (await stash.slice(ref, path="South", unit="rows")).body == "4\n5\n"
     assert (await stash.slice(ref, path="North", unit="rows", start=2, end=3)).body == "2\n3\n"
+    assert (await stash.slice(ref, path="south", unit="rows")).body == "4\n5\n"
     assert (await stash.slice(ref, path="South")).body == "## South\n| id |\n4\n5\n"
     with pytest.raises(BadArgument, match="There are 2 tables here"):
         await stash.slice(ref, unit="rows")
     with pytest.raises(OutOfRange, match="There are 2 rows, and start is 3"):
         await stash.slice(ref, path="South", unit="rows", start=3)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("C", "# C\n1\n"), ("C#", "# C#\n2\n"), ("c", "# c\n3\n"), ("# C#", "# C\n1\n"), ("## d", "# D\n4\n")]
+)
+async def test_a_heading_is_named_as_it_is_spelled_or_nearly(path: str, body: str, stash: Stash, put: Put) -> None:
+    outline = tuple(Heading(title, 1, "lines", line) for title, line in (("C", 1), ("C#", 3), ("c", 5), ("D", 7)))
+    ref = await put("# C\n1\n# C#\n2\n# c\n3\n# D\n4\n", outline=outline)
+    assert (await stash.slice(ref, path=path)).body == body
 
 
 async def test_rows_of_the_only_table_need_no_path(stash: Stash, put: Put) -> None:
