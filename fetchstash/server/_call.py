@@ -37,7 +37,7 @@ async def _artifact_grep(stash: Stash, given: Arguments, _progress: Progress) ->
 async def _artifact_slice(stash: Stash, given: Arguments, _progress: Progress) -> View:
     ref, path, unit, start, end = (given[name] for name in ("artifact_ref", "path", "unit", "start", "end"))
     if given["render"] == "image":
-        return await stash.render(ref, path=path, unit=unit, start=start)
+        return await stash.render(ref, path=path, start=start)
     return await stash.slice(ref, path=path, unit=unit, start=start, end=end, max_chars=given["maxChars"])
 
 

@@ -259,13 +259,14 @@ class Stash:
                 reading = await _read.part(reader, subject, facts.outline, path, unit, start, end, reach)
         return views.read(self.host, reading, max_chars)
 
-    async def render(self, ref_or_url: str, *, path: str = "", unit: Unit = "pages", start: int | None = None) -> View:
-        """Show a page, or an image, as a picture within the image bounds."""
+    async def render(self, ref_or_url: str, *, path: str = "", start: int | None = None) -> View:
+        """Show page ``start`` (from 1), or an image, as a picture within the image bounds."""
         facts = await self.store.get(ref_or_url)
-        found = await self._handler_part(facts, path=path, unit=unit, start=start, end=start, render="image")
+        found = await self._handler_part(facts, path=path, start=start, end=start, render="image")
         if not isinstance(found, Picture):
             raise BadArgument("That part is no picture.", 'Use render="text".')
-        return views.picture(self._subject(facts), found.data, found.media_type, found.width, found.height, page=start)
+        page = None if facts.content_kind == "image" else start
+        return views.picture(self._subject(facts), found.data, found.media_type, found.width, found.height, page=page)
 
     async def grep(self, refs_or_urls: Sequence[str], query: GrepQuery, *, max_chars: int | None = None) -> View:
         """Show the lines of one or several artifacts that match, with their numbers, their context and the count of all."""

@@ -359,6 +359,16 @@ async def test_a_page_can_be_seen_as_a_picture(connect: Connect, site: Site) -> 
         assert "page 3 as a picture" in text_of(result)
 
 
+async def test_the_call_that_is_told_of_pages_without_text_shows_one(connect: Connect, site: Site) -> None:
+    scan = make_pdf(["", ""], title="A scan")
+    async with connect() as client:
+        ref = ref_in(await call(client, "fetch_content", url=site.put("/scan.pdf", scan, "application/pdf")))
+        told = (await call(client, "artifact_info", artifact_ref=ref)).splitlines()[-1]
+        assert told == f'artifact_slice(artifact_ref="{ref}", render="image")'
+        result: Any = await client.call_tool("artifact_slice", {"artifact_ref": ref, "render": "image"})
+        assert isinstance(result.content[1], ImageContent)
+
+
 async def test_over_http_no_path_is_given(connect: Connect, site: Site, tmp_path: Path) -> None:
     async with connect(local=False) as client:
         result = await client.call_tool("fetch_content", {"url": site.put("/long.txt", long_text(90_000), "text/plain")})
