@@ -47,8 +47,8 @@ def is_extraction(text: str) -> bool:
 def sections(text: str) -> Iterator[Section]:
     """Yield the sections of a prompt, in order. Those that are empty count too, so that replacing one moves no other."""
     headings = list(_HEADING.finditer(text))
-    ends = [heading.start() for heading in headings[1:]] + [len(text)]
-    for heading, end in zip(headings, ends, strict=True):
+    starts = [*(heading.start() for heading in headings), len(text)]
+    for heading, end in zip(headings, starts[1:], strict=True):
         stop = heading.end() + len(text[heading.end() : end].rstrip("\n"))
         role, name = cast("Speaker", heading[1]), heading[2]
         yield Section(heading.end(), stop, "call" if name is not None else "result" if role == "tool" else "text", role, name or "")

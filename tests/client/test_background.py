@@ -151,3 +151,10 @@ def test_a_prompt_of_any_conversation_is_read_without_loss_and_bounded_without_o
     sent, report = compact(messages, fmt, 60, State(), policy=Policy(offload=Kept()))
     assert not orphans(sent, fmt)
     assert report.after <= report.before
+
+
+@pytest.mark.parametrize("text", [EXTRACTION_MARK, f"{EXTRACTION_MARK}\n\n", f"{EXTRACTION_MARK}\nNote what matters."])
+def test_a_prompt_that_quotes_nothing_stays_as_it_is(text: str) -> None:
+    messages = [{"role": "user", "content": "the task"}, {"role": "user", "content": text}]
+    compacted, _ = compact(messages, "openai_chat", 1, State())
+    assert compacted == messages
