@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 
 from fetchstash.handlers import ExtractLimits, Hints, route_file
-from fetchstash.handlers._child_writer import TextWriter
 from fetchstash.handlers._registry import find
+from fetchstash.handlers._worker._writer import TextWriter
 
 
 def main() -> None:

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers import ExtractLimits, Handler, Hints
-from fetchstash.handlers._docx import DocxHandler
-from fetchstash.handlers._pptx import PptxHandler
-from fetchstash.handlers._sheets import SheetsHandler
+from fetchstash.handlers._data._sheets import SheetsHandler
+from fetchstash.handlers._office._docx import DocxHandler
+from fetchstash.handlers._office._pptx import PptxHandler
 
 HANDLERS: dict[str, Handler] = {"docx": DocxHandler(), "pptx": PptxHandler(), "xlsx": SheetsHandler()}
 # The parts that hold text, and its elements; phonetic readings (rPh) stand beside the text that they explain.

@@ -22,7 +22,7 @@ from pypdf import PdfReader
 from fetchstash.demo._pdf import make_pdf, stream, write_objects
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers import ExtractLimits, Hints
-from fetchstash.handlers._pdf import PdfHandler
+from fetchstash.handlers._pdf._handler import PdfHandler
 
 MARKITDOWN = """
 import sys, time

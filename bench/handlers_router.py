@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from fetchstash.handlers import detect_content_kind
-from fetchstash.handlers._media_types import EXTENSIONS, kind_of
-from fetchstash.handlers._router import HEAD_BYTES
+from fetchstash.handlers._routing._media_types import EXTENSIONS, kind_of
+from fetchstash.handlers._routing._router import HEAD_BYTES
 
 TESTS = Path(__file__).parents[1] / "tests" / "handlers"
 ROUNDS = 20

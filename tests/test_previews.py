@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.handlers._json_shape import preview
+from fetchstash.handlers._data._json_shape import preview
 from fetchstash.ranges import Glimpse
 from fetchstash.tokens import TokenCount
 from fetchstash.views import Arrival, Host, PreviewLimits, Subject, TruncationInfo, View, ViewLimits, fetched, head_and_tail, info

@@ -17,10 +17,10 @@ from fetchstash.handlers._contract import (
     Picture,
     Render,
 )
-from fetchstash.handlers._media_types import TEXT_MEDIA_TYPES
-from fetchstash.handlers._router import detect_content_kind, route_file
+from fetchstash.handlers._routing._media_types import TEXT_MEDIA_TYPES
+from fetchstash.handlers._routing._router import detect_content_kind, route_file
 from fetchstash.handlers._words import kind_word
-from fetchstash.handlers._worker_pool import WorkerPool
+from fetchstash.handlers._worker._pool import WorkerPool
 
 __all__ = [
     "TEXT_KINDS",

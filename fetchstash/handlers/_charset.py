@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from fetchstash.handlers._text_test import BOMS, text_test
+from fetchstash.handlers._routing._text_test import BOMS, text_test
 
 SAMPLE_BYTES = 64 * 1024
 CHUNK_BYTES = 2**20

@@ -14,8 +14,8 @@ from fetchstash.errors import NoText, OutOfRange
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import ContentKind, Extracted, Part
 from fetchstash.handlers._member import MemberParts
+from fetchstash.handlers._office._streamed import Streamed
 from fetchstash.handlers._prose import Prose
-from fetchstash.handlers._streamed import Streamed
 
 _MEDIA_TYPE = "message/rfc822"
 # Attachments are base64 within the message; more than this is not held in memory.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, PartText, Picture, Render
 from fetchstash.handlers._exif import exif_lines
-from fetchstash.handlers._media_mp4 import mp4
+from fetchstash.handlers._media._mp4 import mp4
 from fetchstash.handlers._part_text import part_text
 from fetchstash.handlers._picture import bounded
 from fetchstash.ranges import Unit

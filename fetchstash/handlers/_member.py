@@ -65,7 +65,8 @@ def read_member(
 
     Raises NoText for a document without text, and what its handler raises.
     """
-    from fetchstash.handlers import _registry, _router  # noqa: PLC0415 - it may be of any format, also of the caller's
+    from fetchstash.handlers import _registry  # noqa: PLC0415 - it may be of any format, also of the caller's
+    from fetchstash.handlers._routing import _router  # noqa: PLC0415 - it may be of any format, also of the caller's
 
     with tempfile.TemporaryDirectory(prefix="fetchstash-") as folder:
         member = Path(folder) / "member"

@@ -7,14 +7,14 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from fetchstash.errors import NoText, OutOfRange
-from fetchstash.handlers import _rtf
 from fetchstash.handlers._charset import decode
-from fetchstash.handlers._compound import CompoundFile
-from fetchstash.handlers._compressed_rtf import decompress
 from fetchstash.handlers._contract import ContentKind, Extracted, Part
 from fetchstash.handlers._member import MemberParts
+from fetchstash.handlers._office import _rtf
+from fetchstash.handlers._office._compound import CompoundFile
+from fetchstash.handlers._office._compressed_rtf import decompress
+from fetchstash.handlers._office._streamed import Streamed
 from fetchstash.handlers._prose import Prose
-from fetchstash.handlers._streamed import Streamed
 
 _MEDIA_TYPE = "application/vnd.ms-outlook"
 _MAX_BYTES = 128 * 1024 * 1024

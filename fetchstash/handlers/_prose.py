@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Part
-from fetchstash.handlers._expat import XmlReader, walk
 from fetchstash.handlers._markdown import fence_for, find_headings
+from fetchstash.handlers._office._expat import XmlReader, walk
 from fetchstash.ranges import Heading
 
 _PART_CHARS = 64 * 1024

@@ -11,7 +11,7 @@ import atheris
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-with atheris.instrument_imports(include=["fetchstash.handlers._charset", "fetchstash.handlers._text_test"]):
+with atheris.instrument_imports(include=["fetchstash.handlers._charset", "fetchstash.handlers._routing._text_test"]):
     from fetchstash.handlers._charset import charset_named, choose_charset, declared_charset, decode
 
 

@@ -13,10 +13,10 @@ import atheris
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-FUZZED = ["fetchstash.handlers._preview", "fetchstash.handlers._json_shape", "fetchstash.views._cut"]
+FUZZED = ["fetchstash.handlers._preview", "fetchstash.handlers._data._json_shape", "fetchstash.views._cut"]
 
 with atheris.instrument_imports(include=FUZZED):
-    from fetchstash.handlers._json_shape import preview
+    from fetchstash.handlers._data._json_shape import preview
     from fetchstash.handlers._preview import TableEnds, table_glimpse
     from fetchstash.tokens import count
     from fetchstash.views import PreviewLimits, head_and_tail

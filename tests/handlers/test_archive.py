@@ -16,7 +16,7 @@ from PIL import Image
 
 from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange
 from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartText, Picture
-from fetchstash.handlers._archive import ArchiveHandler
+from fetchstash.handlers._archive._handler import ArchiveHandler
 
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]
@@ -161,7 +161,7 @@ def test_members_that_overlap_are_refused(save: Save, pack: Pack, read: Read) ->
 
 
 def test_a_tar_bomb_stops_at_its_bound_and_keeps_what_was_listed(save: Save, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fetchstash.handlers._archive_members.MAX_UNPACKED", 5_000_000)
+    monkeypatch.setattr("fetchstash.handlers._archive._members.MAX_UNPACKED", 5_000_000)
     source = save(gzip.compress(tar_of({"first": b"x", "bomb": bytes(20_000_000), "last": b"y"})))
     found = ArchiveHandler().extract(source, Hints(), ExtractLimits())
     assert found.parts is not None
@@ -173,7 +173,7 @@ def test_a_tar_bomb_stops_at_its_bound_and_keeps_what_was_listed(save: Save, mon
 
 
 def test_a_member_that_is_a_bomb_stops_at_its_bound(save: Save, pack: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fetchstash.handlers._archive_members.MAX_MEMBER", 1_000_000)
+    monkeypatch.setattr("fetchstash.handlers._archive._members.MAX_MEMBER", 1_000_000)
     with pytest.raises(NoText, match="larger than 1,000,000 bytes"):
         part(save(pack({"bomb.txt": bytes(5_000_000)})), "bomb.txt")
     with pytest.raises(NoText, match="larger than 1,000,000 bytes"):

@@ -8,7 +8,7 @@ import pytest
 
 from fetchstash.errors import NoText
 from fetchstash.handlers import Extracted, route_file
-from fetchstash.handlers._sheets import SheetsHandler
+from fetchstash.handlers._data._sheets import SheetsHandler
 from tests.handlers.compounds import compound
 
 Read = Callable[..., tuple[Extracted, str]]

@@ -8,8 +8,8 @@ import pytest
 from fetchstash import tokens
 from fetchstash.errors import OutOfRange
 from fetchstash.handlers import Decision, Extracted, ExtractLimits, Hints, PartText, WorkerPool
-from fetchstash.handlers._csv import CsvHandler
-from fetchstash.handlers._csv_dialect import cell_type, find_dialect
+from fetchstash.handlers._data._csv import CsvHandler
+from fetchstash.handlers._data._csv_dialect import cell_type, find_dialect
 from fetchstash.ranges import Glimpse
 from fetchstash.views import PreviewLimits
 

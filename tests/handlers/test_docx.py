@@ -7,7 +7,7 @@ import pytest
 
 from fetchstash.errors import NoText
 from fetchstash.handlers import Extracted, ExtractLimits, Hints
-from fetchstash.handlers._docx import DocxHandler
+from fetchstash.handlers._office._docx import DocxHandler
 
 Read = Callable[..., tuple[Extracted, str]]
 Pack = Callable[[Mapping[str, str | bytes]], bytes]

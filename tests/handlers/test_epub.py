@@ -6,7 +6,7 @@ import pytest
 
 from fetchstash.errors import NoText
 from fetchstash.handlers import Extracted
-from fetchstash.handlers._epub import EpubHandler
+from fetchstash.handlers._office._epub import EpubHandler
 
 Read = Callable[..., tuple[Extracted, str]]
 Pack = Callable[[Mapping[str, str | bytes]], bytes]

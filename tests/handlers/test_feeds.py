@@ -6,7 +6,7 @@ import pytest
 
 from fetchstash.errors import NoText
 from fetchstash.handlers import Extracted, ExtractLimits, Hints
-from fetchstash.handlers._feeds import FeedHandler
+from fetchstash.handlers._data._feeds import FeedHandler
 
 RSS = """<?xml version="1.0"?><rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>Gate news</title>
 <link>https://example.org/</link><description>What the wardens do.</description><language>en</language>

@@ -12,9 +12,9 @@ from hypothesis import given, strategies as st
 from fetchstash import tokens
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartText
-from fetchstash.handlers._json import JsonHandler, JsonLinesHandler
-from fetchstash.handlers._json_layout import WIDTH, find_keys, has_long_lines, lay_out
-from fetchstash.handlers._json_shape import preview
+from fetchstash.handlers._data._json import JsonHandler, JsonLinesHandler
+from fetchstash.handlers._data._json_layout import WIDTH, find_keys, has_long_lines, lay_out
+from fetchstash.handlers._data._json_shape import preview
 from fetchstash.views import PreviewLimits
 
 Read = Callable[..., tuple[Extracted, str]]

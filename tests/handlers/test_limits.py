@@ -17,11 +17,11 @@ from fetchstash.config import KEYS, load
 from fetchstash.demo._pdf import make_pdf
 from fetchstash.files import shown_of
 from fetchstash.handlers import Extracted, Extraction, ExtractLimits, Hints, Part, Picture
-from fetchstash.handlers._child import extract
+from fetchstash.handlers._data._json_shape import preview
 from fetchstash.handlers._image import ImageHandler
-from fetchstash.handlers._json_shape import preview
-from fetchstash.handlers._pdf import PdfHandler
+from fetchstash.handlers._pdf._handler import PdfHandler
 from fetchstash.handlers._preview import TableEnds, table_glimpse
+from fetchstash.handlers._worker._child import extract
 from fetchstash.views import PreviewLimits
 
 LIMIT = 12
@@ -140,7 +140,7 @@ def test_a_pdf_is_read_up_to_pdf_max_pages(save: Callable[[bytes], Path], more: 
 # What the operating system holds a worker to; in a process of its own, because this one is larger than that.
 OF_THE_SYSTEM = """
 import math, mmap, resource, sys
-from fetchstash.handlers._child_limits import job_limits
+from fetchstash.handlers._worker._limits import job_limits
 
 def pages(): return int(open("/proc/self/statm").read().split()[0])
 def used(): return resource.getrusage(resource.RUSAGE_SELF).ru_utime + resource.getrusage(resource.RUSAGE_SELF).ru_stime

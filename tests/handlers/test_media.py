@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.handlers import Extracted, ExtractLimits, Hints
-from fetchstash.handlers._media import MediaHandler
+from fetchstash.handlers._media._handler import MediaHandler
 
 Save = Callable[[bytes], Path]
 

@@ -8,8 +8,8 @@ import pytest
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers import Extracted, ExtractLimits, PartText
-from fetchstash.handlers._compound import CompoundFile
 from fetchstash.handlers._msg import MsgHandler
+from fetchstash.handlers._office._compound import CompoundFile
 from tests.handlers.compounds import compound, wide
 
 Read = Callable[..., tuple[Extracted, str]]

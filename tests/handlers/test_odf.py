@@ -7,7 +7,7 @@ import pytest
 
 from fetchstash.errors import NoText
 from fetchstash.handlers import Extracted, ExtractLimits, Hints
-from fetchstash.handlers._odf import OdfHandler
+from fetchstash.handlers._office._odf import OdfHandler
 
 Read = Callable[..., tuple[Extracted, str]]
 Pack = Callable[[Mapping[str, str | bytes]], bytes]

@@ -11,7 +11,7 @@ import pytest
 
 from fetchstash.errors import NoText
 from fetchstash.handlers import Extracted, ExtractLimits, Hints
-from fetchstash.handlers._old_office import OldOfficeHandler
+from fetchstash.handlers._office._old_office import OldOfficeHandler
 from tests.handlers.compounds import compound
 
 Read = Callable[..., tuple[Extracted, str]]

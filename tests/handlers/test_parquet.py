@@ -9,7 +9,7 @@ import pytest
 
 from fetchstash.errors import NoText
 from fetchstash.handlers import Extracted
-from fetchstash.handlers._parquet import ParquetHandler
+from fetchstash.handlers._data._parquet import ParquetHandler
 
 Read = Callable[..., tuple[Extracted, str]]
 

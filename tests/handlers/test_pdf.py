@@ -13,8 +13,8 @@ from PIL import Image
 from fetchstash.demo._pdf import Bookmark, make_pdf, stream, write_objects
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers import Extracted, ExtractLimits, Hints, Part, Picture
-from fetchstash.handlers._pdf import PdfHandler
-from fetchstash.handlers._pdf_text import mend
+from fetchstash.handlers._pdf._handler import PdfHandler
+from fetchstash.handlers._pdf._text import mend
 from fetchstash.ranges import Heading
 from fetchstash.views import PreviewLimits
 

@@ -6,8 +6,8 @@ import pytest
 
 from fetchstash.demo._pdf import stream, write_objects
 from fetchstash.handlers import ExtractLimits, Hints
-from fetchstash.handlers._pdf import PdfHandler
-from fetchstash.handlers._pdf_columns import Box, are_side_by_side, may_have_columns, reading_order, sampled
+from fetchstash.handlers._pdf._columns import Box, are_side_by_side, may_have_columns, reading_order, sampled
+from fetchstash.handlers._pdf._handler import PdfHandler
 
 LEFT, RIGHT, WIDTH = 60.0, 310.0, 230.0
 

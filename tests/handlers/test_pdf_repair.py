@@ -10,8 +10,8 @@ import pytest
 from fetchstash.demo._pdf import make_pdf, stream, write_objects
 from fetchstash.errors import NoText
 from fetchstash.handlers import Extracted, ExtractLimits, Hints, Picture
-from fetchstash.handlers._pdf import PdfHandler
-from fetchstash.handlers._pdf_repair import pages_once, repaired
+from fetchstash.handlers._pdf._handler import PdfHandler
+from fetchstash.handlers._pdf._repair import pages_once, repaired
 
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]

@@ -12,10 +12,10 @@ from fetchstash.handlers import Extracted, ExtractLimits, Handler, Hints
 from fetchstash.handlers._binary import BinaryHandler
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._code import CodeHandler, find_symbols
+from fetchstash.handlers._data._xml import XmlHandler
+from fetchstash.handlers._data._yaml import YamlHandler
 from fetchstash.handlers._markdown import MarkdownHandler, find_headings
 from fetchstash.handlers._text import TextHandler
-from fetchstash.handlers._xml import XmlHandler
-from fetchstash.handlers._yaml import YamlHandler
 from fetchstash.ranges import Heading
 
 Read = Callable[..., tuple[Extracted, str]]

@@ -7,7 +7,7 @@ import pytest
 
 from fetchstash.errors import NoText
 from fetchstash.handlers import Extracted, ExtractLimits, Hints
-from fetchstash.handlers._pptx import PptxHandler
+from fetchstash.handlers._office._pptx import PptxHandler
 
 Read = Callable[..., tuple[Extracted, str]]
 Pack = Callable[[Mapping[str, str | bytes]], bytes]

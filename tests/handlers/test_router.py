@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from fetchstash.handlers import TEXT_MEDIA_TYPES, Decision, detect_content_kind, kind_word, route_file
-from fetchstash.handlers._containers import members_of_file
-from fetchstash.handlers._media_types import kind_of
-from fetchstash.handlers._text_test import text_test
+from fetchstash.handlers._routing._containers import members_of_file
+from fetchstash.handlers._routing._media_types import kind_of
+from fetchstash.handlers._routing._text_test import text_test
 
 OOXML = "application/vnd.openxmlformats-officedocument."
 DOCX, XLSX, PPTX = f"{OOXML}wordprocessingml.document", f"{OOXML}spreadsheetml.sheet", f"{OOXML}presentationml.presentation"

@@ -6,7 +6,7 @@ import pytest
 
 from fetchstash.errors import NoText
 from fetchstash.handlers import Extracted
-from fetchstash.handlers._rtf import RtfHandler
+from fetchstash.handlers._office._rtf import RtfHandler
 
 Read = Callable[..., tuple[Extracted, str]]
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import NoText, OutOfRange
-from fetchstash.handlers import Extracted, ExtractLimits, PartText, _seven_zip
-from fetchstash.handlers._archive import ArchiveHandler
-from fetchstash.handlers._archive_members import MAX_UNPACKED, members, opened
+from fetchstash.handlers import Extracted, ExtractLimits, PartText
+from fetchstash.handlers._archive import _seven_zip
+from fetchstash.handlers._archive._handler import ArchiveHandler
+from fetchstash.handlers._archive._members import MAX_UNPACKED, members, opened
 
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]

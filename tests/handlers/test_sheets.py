@@ -10,7 +10,7 @@ import pytest
 from fetchstash import tokens
 from fetchstash.errors import NoText
 from fetchstash.handlers import Extracted, ExtractLimits, Hints, Part
-from fetchstash.handlers._sheets import SheetsHandler
+from fetchstash.handlers._data._sheets import SheetsHandler
 from fetchstash.views import PreviewLimits
 
 Read = Callable[..., tuple[Extracted, str]]
@@ -129,7 +129,7 @@ def test_a_preview_has_300_tokens_at_the_most(read: Read, xlsx: Workbook, width:
 def test_cells_that_lie_too_far_apart_are_refused_by_name(
     read: Read, xlsx: Workbook, monkeypatch: pytest.MonkeyPatch, cell: str, refused: bool
 ) -> None:
-    monkeypatch.setattr("fetchstash.handlers._sheets._MAX_CELLS", 1_000)
+    monkeypatch.setattr("fetchstash.handlers._data._sheets._MAX_CELLS", 1_000)
     data = xlsx({"S": f"<row>{number('A1', 1)}</row><row>{number(cell, 2)}</row>"})
     if refused:
         with pytest.raises(NoText, match="its cells lie too far apart"):

@@ -10,7 +10,7 @@ import pytest
 
 from fetchstash.errors import NoText
 from fetchstash.handlers import Extracted, ExtractLimits, Hints
-from fetchstash.handlers._sqlite import SqliteHandler
+from fetchstash.handlers._data._sqlite import SqliteHandler
 
 Read = Callable[..., tuple[Extracted, str]]
 

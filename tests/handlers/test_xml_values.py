@@ -7,8 +7,8 @@ import pytest
 
 from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange
 from fetchstash.handlers import ExtractLimits, Hints
-from fetchstash.handlers._feeds import FeedHandler
-from fetchstash.handlers._xml import XmlHandler
+from fetchstash.handlers._data._feeds import FeedHandler
+from fetchstash.handlers._data._xml import XmlHandler
 
 Save = Callable[[bytes], Path]
 

@@ -9,8 +9,8 @@ import pytest
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers import ExtractLimits, Hints
-from fetchstash.handlers._yaml import YamlHandler
-from fetchstash.handlers._yaml_values import read_yaml
+from fetchstash.handlers._data._yaml import YamlHandler
+from fetchstash.handlers._data._yaml_values import read_yaml
 
 Save = Callable[[bytes], Path]
 

@@ -1,0 +1,61 @@
+"""Archives: the list of members, and one member read as a document of its own."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from fetchstash.errors import NoText
+from fetchstash.handlers._archive._members import Member, members, opened
+from fetchstash.handlers._contract import ContentKind, Extracted, Part
+from fetchstash.handlers._member import MemberParts
+from fetchstash.handlers._office._streamed import Streamed
+
+_LINES_A_PART = 1_000
+
+
+class ArchiveHandler(Streamed, MemberParts):
+    """Reads zip and its kin (jar, whl, apk), tar (plain, gz, bz2, xz, zst), and single files that are compressed."""
+
+    name = "archive"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - the bytes say which kind it is
+        """Return whether this is an archive."""
+        return kind == "archive"
+
+    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+        """Yield the list of members: a table of sizes and names, one member a row. Raises NoText for what cannot be read."""
+        count = size = 0
+        lines: list[str] = []
+        yield Part("Size\tName\n", table="", columns=2)
+        try:
+            for member in members(source):
+                count += 1
+                size += member.size or 0
+                lines.append(_line(member))
+                if len(lines) == _LINES_A_PART:
+                    yield _rows(lines)
+                    lines = []
+        except NoText:  # what was found before the damage is listed
+            if lines:
+                yield _rows(lines)
+            raise
+        finally:
+            found.members = found.rows = count
+            found.columns = 2
+            found.structure_info = f"{count:,} members, {size:,} bytes unpacked"
+        if lines:
+            yield _rows(lines)
+
+    def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterator[bytes]]:
+        """Give the content of a member in pieces. Raises OutOfRange if there is none, NoText for one that is not read."""
+        return opened(source, name)
+
+
+def _rows(lines: list[str]) -> Part:
+    return Part("".join(lines), rows=len(lines))
+
+
+def _line(member: Member) -> str:
+    name = " ".join(member.name.split())
+    why = f" ({member.refused})" if member.refused and not member.name.endswith("/") else ""
+    return f"{'?' if member.size is None else member.size}\t{name}{why}\n"

@@ -1,0 +1,225 @@
+"""The members of archives: zip and 7z by directory, tar as a stream, the one member of a compressed file. All sizes are bounded."""
+
+import bz2
+import gzip
+import io
+import lzma
+import sys
+import tarfile
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, Any, cast
+
+from fetchstash.errors import NoText, OutOfRange
+from fetchstash.handlers._archive import _seven_zip
+from fetchstash.handlers._archive._zip import Entry, Zip, is_unsafe
+
+# What a tar or a compressed file may unpack to while it is listed, and what one member that is read may.
+MAX_UNPACKED = 512 * 1024 * 1024
+MAX_MEMBER = 64 * 1024 * 1024
+_STEP = 64 * 1024
+_KEPT = "Its bytes are kept."
+_BROKEN = (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member: ``size`` in bytes unpacked (None: not said), and why it is not read ("" if it is)."""
+
+    name: str
+    size: int | None
+    refused: str = ""
+
+
+def members(source: Path) -> Iterator[Member]:
+    """Yield the members of an archive. Raises NoText for what is none, is damaged, or unpacks to too much."""
+    for member, _ in _walk(source):
+        yield member
+
+
+@contextmanager
+def opened(source: Path, name: str) -> Generator[Iterator[bytes]]:
+    """Give the content of the member ``name`` in pieces. Raises OutOfRange if there is none, NoText for one that is not read."""
+    for member, content in _walk(source):
+        if member.name == name:
+            if member.refused:
+                raise NoText(f"{name} is not read: {member.refused}.", _KEPT)
+            yield content
+            return
+    raise OutOfRange(f"There is no member {name!r}.", "The archive's text lists them all.")
+
+
+def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
+    """Yield each member with its content, which is to be read before the next one."""
+    with source.open("rb") as file:
+        head = file.read(512)
+        if head.startswith((b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")) or _is_zip_at_end(file):
+            yield from _zip_members(source)
+            return
+        if head.startswith(_seven_zip.MAGIC):
+            yield from _seven_zip_members(source)
+            return
+        file.seek(0)
+        unpacked = _unpacked(file, head)
+        if unpacked is None and not _is_tar(head):
+            raise NoText("the members of this kind of archive are not listed here", _KEPT)
+        stream = _Capped(unpacked or file)
+        try:
+            start = stream.read(512)
+            stream.push_back(start)
+            if _is_tar(start):
+                yield from _tar_members(stream)
+            else:
+                yield Member(_inner_name(head), None), _pieces(stream)
+        except _BROKEN:
+            raise NoText("the archive is damaged or cut short", "Fetch it again.") from None
+
+
+def _zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
+    with Zip(source) as container:
+        if _overlap(list(container.entries())):
+            raise NoText("its members overlap, as in a zip bomb: none of them is read", _KEPT)
+        for entry in container.entries():
+            yield Member(entry.name, entry.size, _why_not(entry)), container.chunks(entry, MAX_MEMBER)
+
+
+def _why_not(entry: Entry) -> str:
+    if is_unsafe(entry.name):
+        return "its name leads out of the archive"
+    if entry.is_link:
+        return "it is a link"
+    if entry.encrypted:
+        return "it is encrypted"
+    return "it is a folder" if entry.is_folder else ""
+
+
+def _seven_zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
+    for member in _seven_zip.members(source):
+        name = member.name + "/" * member.is_folder
+        content = _seven_zip.content(source, member.stream, MAX_UNPACKED)
+        yield Member(name, member.size, _why_not_in_seven_zip(member)), _bounded(content)
+
+
+def _why_not_in_seven_zip(member: _seven_zip.SevenZipMember) -> str:
+    if is_unsafe(member.name):
+        return "its name leads out of the archive"
+    if member.is_link:
+        return "it is a link"
+    return "it is a folder" if member.is_folder else member.unread
+
+
+def _overlap(entries: list[Entry]) -> bool:
+    """Return whether two members share bytes, by which a small file unpacks to petabytes."""
+    spans = sorted((entry.offset, entry.offset + entry.packed) for entry in entries if not entry.is_folder)
+    return any(end > start for (_, end), (start, _) in pairwise(spans))
+
+
+def _tar_members(stream: "_Capped") -> Iterator[tuple[Member, Iterator[bytes]]]:
+    with tarfile.open(fileobj=cast("IO[bytes]", stream), mode="r|") as archive:
+        while (info := archive.next()) is not None:
+            cast("Any", archive).members.clear()  # a stream is read once: nothing of what lies behind is needed
+            content = archive.extractfile(info) if info.isfile() else None
+            yield Member(info.name + "/" * info.isdir(), info.size, _why_not_in_tar(info)), _pieces(content or io.BytesIO())
+
+
+def _why_not_in_tar(info: tarfile.TarInfo) -> str:
+    if is_unsafe(info.name):
+        return "its name leads out of the archive"
+    if info.issym() or info.islnk():
+        return "it is a link"  # where to is somebody's text, and this stands in an error
+    if info.isdir():
+        return "it is a folder"
+    return "" if info.isfile() else "it is a device"
+
+
+def _unpacked(file: IO[bytes], head: bytes) -> IO[bytes] | None:
+    """Return a stream of what a compressed file holds, None for what is not compressed."""
+    if head.startswith(b"\x1f\x8b"):
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
+    if head.startswith(b"BZh"):
+        return bz2.BZ2File(file)
+    if head.startswith(b"\xfd7zXZ\0"):
+        return lzma.LZMAFile(file)
+    if head.startswith(b"\x28\xb5\x2f\xfd"):
+        return cast("IO[bytes]", _zstd(file))
+    return None
+
+
+def _zstd(file: IO[bytes]) -> object:
+    if sys.version_info >= (3, 14):
+        from compression import zstd  # noqa: PLC0415 - few need it
+    else:
+        from backports import zstd  # noqa: PLC0415
+    return zstd.ZstdFile(file)
+
+
+def _is_tar(head: bytes) -> bool:
+    """Return whether a block is a tar header: by its magic, or by its checksum in archives older than that (POSIX ustar)."""
+    if len(head) < 512:
+        return False
+    if head[257:262] == b"ustar":
+        return True
+    digits = head[148:156].strip(b" \0")
+    is_octal = bool(digits) and all(digit in b"01234567" for digit in digits)
+    return is_octal and int(digits, 8) == sum(head[:148]) + sum(head[156:512]) + 8 * ord(" ")
+
+
+def _is_zip_at_end(file: IO[bytes]) -> bool:
+    """Return whether a zip's end record stands in the last bytes, as in a self-extracting archive."""
+    size = file.seek(0, io.SEEK_END)
+    file.seek(max(size - 66_000, 0))
+    return b"PK\x05\x06" in file.read()
+
+
+def _inner_name(head: bytes) -> str:
+    """Return the name that gzip kept (RFC 1952, section 2.3.1), else "content": the file's own name says nothing of it here."""
+    if head.startswith(b"\x1f\x8b") and head[3:4] == b"\x08":
+        name = head[10 : head.find(b"\0", 10)].decode("latin-1")
+        if name and not is_unsafe(name):
+            return name
+    return "content"
+
+
+def _pieces(stream: "IO[bytes] | _Capped") -> Iterator[bytes]:
+    return _bounded(iter(lambda: stream.read(_STEP), b""))
+
+
+def _bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Pass on the content of a member, which must not be too large."""
+    left = MAX_MEMBER
+    try:
+        for piece in pieces:
+            left -= len(piece)
+            if left < 0:
+                raise NoText(f"the member is larger than {MAX_MEMBER:,} bytes", _KEPT)
+            yield piece
+    except _BROKEN:
+        raise NoText("the archive is damaged or cut short", "Fetch it again.") from None
+
+
+class _Capped:
+    """Reads from a stream, and ends with NoText when more came than an archive may unpack to."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._left = MAX_UNPACKED
+        self._kept = b""
+
+    def push_back(self, data: bytes) -> None:
+        """Put back what was read to see what it is."""
+        self._kept = data
+
+    def read(self, size: int) -> bytes:
+        """Read at most ``size`` bytes."""
+        if self._kept:
+            data, self._kept = self._kept[:size], self._kept[size:]
+            return data
+        data = self._stream.read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise NoText(f"the archive unpacks to more than {MAX_UNPACKED:,} bytes: what is behind them is not listed", _KEPT)
+        return data

@@ -1,0 +1,1 @@
+"""Structured data: JSON, YAML, XML, tables, databases."""

@@ -1,0 +1,164 @@
+"""Tables as text (CSV, TSV and their like): one row a line, found by its number."""
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fetchstash.errors import OutOfRange
+from fetchstash.handlers._charset import read_text
+from fetchstash.handlers._contract import NO_HINTS, ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Render
+from fetchstash.handlers._data._csv_dialect import Dialect, cells, column_types, find_dialect
+from fetchstash.handlers._part_text import part_text
+from fetchstash.handlers._preview import TableEnds, table_glimpse
+from fetchstash.ranges import Unit
+from fetchstash.views import PreviewLimits, clip
+
+# Stands for a line feed inside of a cell: a row stays one line, and the break stays visible.
+LINE_FEED = "⏎"
+# A quote that nothing closes would take the rest of the file for one cell.
+_MAX_ROW_LINES = 1_000
+_TYPE_ROWS = 1_000
+
+_QUOTED_CELL = re.compile(r'(^|[,;\t|:])"(?:[^"]|"")*"(?=[,;\t|:]|$)')
+_OPEN_CELL = re.compile(r'(?:^|[,;\t|:])"')
+
+
+class CsvHandler:
+    """A table whose cells are parted by commas, tabs, semicolons or the like."""
+
+    name = "csv"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - any of them
+        """Return whether this is a table of text."""
+        return kind == "csv"
+
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
+        """Return the rows as they are written, one a line."""
+        extracted = Extracted(parts=None)
+        table = _Table(limits.preview, tabs=hints.media_type == "text/tab-separated-values")
+        extracted.parts = table.parts(extracted, read_text(source, hints.charset))
+        return extracted
+
+    def part(
+        self,
+        source: Path,
+        path: str,
+        unit: Unit,
+        start: int | None,
+        end: int | None,
+        render: Render,
+        limits: ExtractLimits,
+        hints: Hints = NO_HINTS,
+    ) -> PartText:
+        """Return some columns: ``path`` is their names or numbers (from 1), parted by commas. Raises OutOfRange or BadArgument."""
+        del render, limits
+        lines = [line for chunk in one_row_a_line(read_text(source, hints.charset)) for line in chunk]
+        dialect = find_dialect(lines)
+        chosen = _chosen_columns(path, cells(lines[0], dialect.delimiter) if lines else [], dialect)
+        rows = (cells(line, dialect.delimiter) for line in lines)
+        text = "".join(dialect.delimiter.join(row[c] if c < len(row) else "" for c in chosen) + "\n" for row in rows)
+        if unit == "rows" and dialect.header:
+            header, _, text = text.partition("\n")
+            rows_found = part_text(text, unit, start, end)
+            return PartText(f"{header}\n{rows_found.text}", rows_found.total)
+        return part_text(text, unit, start, end)
+
+
+def one_row_a_line(chunks: Iterator[str]) -> Iterator[list[str]]:
+    """Yield the rows of a table in batches, without line ends: empty ones left out, line feeds inside of cells made visible."""
+    open_lines: list[str] = []
+    for chunk in chunks:
+        was_open, lines = bool(open_lines), open_lines + chunk.removesuffix("\n").split("\n")
+        open_lines = []
+        if was_open or '"' in chunk:
+            lines, open_lines = _joined(lines)
+        yield [line for line in lines if line]
+    if open_lines:
+        yield [line for line in open_lines if line]
+
+
+def _joined(lines: list[str]) -> tuple[list[str], list[str]]:
+    """Join the lines that belong to one row; return the rows, and the lines of a last one that goes on."""
+    rows: list[str] = []
+    at = 0
+    while at < len(lines):
+        end = at + 1
+        # Quotes come in pairs within a row (RFC 4180, section 2): an odd number leaves a cell open, or was a mark of inches.
+        if lines[at].count('"') % 2 and _OPEN_CELL.search(_QUOTED_CELL.sub(r"\1", lines[at])):
+            last = next((n for n in range(end, min(len(lines), at + _MAX_ROW_LINES)) if lines[n].count('"') % 2), None)
+            if last is not None:
+                end = last + 1
+            elif len(lines) - at < _MAX_ROW_LINES:
+                return rows, lines[at:]
+        rows.append(LINE_FEED.join(lines[at:end]))
+        at = end
+    return rows, []
+
+
+def _chosen_columns(path: str, header: list[str], dialect: Dialect) -> list[int]:
+    names = [name.strip() for name in header] if dialect.header else []
+    chosen: list[int] = []
+    for name in (part.strip() for part in path.split(",")):
+        if name in names:
+            chosen.append(names.index(name))
+        elif name.isdecimal() and 1 <= int(name) <= len(header):
+            chosen.append(int(name) - 1)
+        else:
+            known = f"names of the header or numbers from 1 to {len(header)}, parted by commas"
+            raise OutOfRange(f"There is no column {clip(name, 60)!r}.", f"Take {known}.")
+    return chosen
+
+
+@dataclass(slots=True)
+class _Table:
+    """What is learned of a table while its rows pass."""
+
+    limits: PreviewLimits
+    tabs: bool
+    dialect: Dialect = field(default=Dialect(",", header=False))
+    header: str = ""
+    columns: int = 0
+    rows: int = 0
+    first: list[str] = field(default_factory=list[str])
+    last: deque[str] = field(default_factory=deque[str])
+
+    def parts(self, extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
+        """Yield the header, then the rows; at the end fill in the facts."""
+        self.last = deque(maxlen=self.limits.rows_tail)
+        begun = False
+        for rows in one_row_a_line(chunks):
+            if rows and not begun:
+                begun = True
+                yield self._begin(rows)
+            self.rows += len(rows)
+            self.first += rows[: _TYPE_ROWS - len(self.first)]
+            self.last.extend(rows)
+            if rows:
+                yield Part("\n".join(rows) + "\n", rows=len(rows), columns=self.columns)
+        extracted.rows, extracted.columns = self.rows, self.columns
+        extracted.structure_info = self._summary()
+        delimiter = self.dialect.delimiter
+        ends = TableEnds(
+            self.first, list(self.last), self.rows, self.columns, lambda row: cells(row, delimiter), delimiter, self.header
+        )
+        extracted.preview = table_glimpse([ends], self.limits)
+
+    def _begin(self, rows: list[str]) -> Part:
+        """Open the table with what stands before its rows, which is taken off ``rows``: the header, and Excel's line "sep=;"."""
+        before = [rows.pop(0)] if rows[0].lower().startswith("sep=") else []
+        self.dialect = find_dialect(rows, tabs=self.tabs)
+        sample = [cells(row, self.dialect.delimiter) for row in rows[:_TYPE_ROWS]]
+        self.columns = max(map(len, sample), default=0)
+        if self.dialect.header:
+            self.header = rows.pop(0)
+            before.append(self.header)
+        return Part("".join(f"{line}\n" for line in before), table="", columns=self.columns)
+
+    def _summary(self) -> str:
+        delimiter = self.dialect.delimiter
+        names = cells(self.header, delimiter) if self.header else [str(n) for n in range(1, self.columns + 1)]
+        types = column_types([cells(row, delimiter) for row in self.first], self.columns)
+        shown = [f"{clip(name.strip(), 60)} {kind}" for name, kind in zip(names, types, strict=False)][: self.limits.max_columns]
+        return f"{self.rows:,} rows × {self.columns:,} columns ({self.dialect.name}): {', '.join(shown)}"

@@ -1,0 +1,165 @@
+"""The shape of JSON: which keys, which types, how many; and a sample that is cut by depth, items and keys and yet valid JSON."""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fetchstash.handlers._data._json_layout import lay_out
+from fetchstash.handlers._data._json_values import is_array, is_object, write
+from fetchstash.handlers._preview import fits
+from fetchstash.ranges import Glimpse
+from fetchstash.views import PreviewLimits, clip, largest
+
+# Items of an array that its shape is made of; the rest is counted.
+_SAMPLE_ITEMS = 1_000
+# Keys of an object that are looked into; the rest is counted.
+_MAX_KEYS = 1_000
+_MAX_NAME = 60
+
+
+@dataclass(slots=True)
+class _Shape:
+    """What is known of the values that stand in one place: how many of which type, and what is inside of them."""
+
+    types: Counter[str] = field(default_factory=Counter[str])
+    items: int = 0
+    item: "_Shape | None" = None
+    keys: "dict[str, _Shape]" = field(default_factory=dict[str, "_Shape"])
+    more_keys: set[str] = field(default_factory=set[str])
+
+    def add(self, value: Any, depth: int) -> None:
+        """Take one value into account, down to ``depth``."""
+        self.types[_type(value)] += 1
+        if is_object(value) and depth > 0:
+            for key, inner in value.items():
+                if key in self.keys or len(self.keys) < _MAX_KEYS:
+                    self.keys.setdefault(key, _Shape()).add(inner, depth - 1)
+                else:
+                    self.more_keys.add(key)
+        elif is_array(value):
+            self.items += len(value)
+            self.item = self.item or _Shape()
+            for inner in value[:_SAMPLE_ITEMS] if depth > 0 else ():
+                self.item.add(inner, depth - 1)
+
+    def said(self) -> str:
+        """Return what stands here in words: "array of 3 objects"; arrays that stand in many records are not counted."""
+        array = "array"
+        if self.item:
+            array += f" of {self.items:,} {self.item.plural()}" if self.types.total() == 1 else f" of {self.item.plural()}"
+        return " | ".join(array if name == "array" else name for name, _ in self.types.most_common())
+
+    def plural(self) -> str:
+        """Return the types of an array's items in the plural."""
+        return " | ".join(_PLURALS.get(name, name) for name, _ in self.types.most_common()) or "values"
+
+    def lines(self, limits: PreviewLimits, indent: str = "", of: int = 0) -> list[str]:
+        """Return the keys, one a line, deeper ones indented. ``of``: so many objects have been here."""
+        shape = self
+        while shape.item and not shape.keys:
+            shape = shape.item
+        total = of or shape.types["object"]
+        lines: list[str] = []
+        for key, inner in list(shape.keys.items())[: limits.max_object_keys]:
+            seen = sum(inner.types.values())
+            lines.append(f"{indent}{clip(key, _MAX_NAME)}{'?' if seen < total else ''}: {inner.said()}")
+            lines += inner.lines(limits, indent + "  ")
+        if len(shape.keys) > limits.max_object_keys:
+            lines.append(f"{indent}… {len(shape.keys) + len(shape.more_keys) - limits.max_object_keys:,} more keys")
+        return lines
+
+
+_PLURALS = {
+    "object": "objects",
+    "array": "arrays",
+    "string": "strings",
+    "integer": "integers",
+    "number": "numbers",
+    "boolean": "booleans",
+    "null": "nulls",
+}
+
+
+def _type(value: Any) -> str:
+    match value:
+        case dict():
+            return "object"
+        case list():
+            return "array"
+        case str():
+            return "string"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case _:
+            return "null"
+
+
+def preview(value: Any, limits: PreviewLimits, *, records: int | None = None) -> Glimpse:
+    """Return shape and sample of ``value`` in at most ``structured_tokens``.
+
+    Of many records (JSON Lines) ``value`` is the list of the first, and ``records`` the number of all.
+    """
+    shape = _Shape()
+    shape.add(value, limits.max_nesting_depth)
+    lines = shape.lines(limits)
+    head = shape.said() if records is None else f"{records:,} records, {shape.item.plural() if shape.item else 'values'}"
+
+    def shape_text(n: int) -> str:
+        more = [f"… {len(lines) - n} more lines of this shape"] if n < len(lines) else []
+        return "\n".join([head, *(f"  {line}" for line in lines[:n]), *more])
+
+    budget = limits.structured_tokens
+    # Where the whole shape leaves a third to a sample it is shown so; else as much of it as fits, and nothing else.
+    shown = largest(len(lines), lambda n: fits(shape_text(n), budget))
+    text = shape_text(shown)
+    if not fits(text, budget * 2 // 3):
+        return Glimpse(clip(text, largest(len(text), lambda n: fits(clip(text, n), budget))))
+    biggest = max(limits.max_array_items, limits.max_object_keys // 2, limits.max_cell_length // 10)
+    size = largest(biggest, lambda n: fits(f"{text}\n{_sample(value, n, limits, records)}", budget))
+    glimpse = Glimpse(text, _sample(value, size, limits, records) if size else "")
+    if records is None:
+        return glimpse
+    return replace(glimpse, rows_shown=min(size, limits.max_array_items, len(value)), total_rows=records)
+
+
+def _sample(value: Any, size: int, limits: PreviewLimits, records: int | None) -> str:
+    """Return valid JSON of the beginning of ``value``: larger with ``size``, at most as deep, long and wide as ``limits`` allow."""
+    found = _cut(value, size, limits.max_nesting_depth, limits)
+    if records is not None and len(value) < records:
+        shown = min(size, limits.max_array_items)
+        found = [*found[:shown], f"… {records - shown:,} more"]
+    return "".join(lay_out(write(found))).rstrip("\n")
+
+
+def _cut(value: Any, size: int, depth: int, limits: PreviewLimits) -> Any:
+    if isinstance(value, str):
+        return clip(value, min(limits.max_cell_length, 20 + 10 * size))
+    if is_array(value):
+        items = min(size, limits.max_array_items) if depth > 0 else 0
+        rest = [f"… {len(value) - items:,} more"] if len(value) > items else []
+        return [*(_cut(item, size, depth - 1, limits) for item in value[:items]), *rest]
+    if is_object(value):
+        entries = list(value.items())
+        keys = min(4 + 2 * size, limits.max_object_keys) if depth > 0 else 0
+        more = {"…": f"{len(entries) - keys:,} more"} if len(entries) > keys else {}
+        return {clip(key, _MAX_NAME): _cut(inner, size, depth - 1, limits) for key, inner in entries[:keys]} | more
+    return value
+
+
+def summary(value: Any, *, records: int | None = None) -> str:
+    """Return one line: what it is, and its first keys."""
+    first = value
+    while is_array(first) and first:
+        first = first[0]
+    keys = list(first)[:20] if is_object(first) else []
+    names = ", ".join(clip(key, _MAX_NAME) for key in keys)
+    if is_object(value):
+        return f"object of {len(value):,} keys: {names}"
+    if is_array(value):
+        count = f"{records:,} records" if records is not None else f"array of {len(value):,} items"
+        return f"{count}: {names}" if names else count
+    return _type(value)

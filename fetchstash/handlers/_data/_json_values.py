@@ -1,0 +1,124 @@
+"""JSON as values: read without losing how a number was spelled, picked by pointer or path, and written again on lines."""
+
+import json
+import re
+from typing import Any, TypeGuard
+
+from fetchstash.errors import BadArgument, OutOfRange
+from fetchstash.handlers._data._json_layout import lay_out
+
+# Python reads integers of up to 4,300 digits, as a guard against quadratic time; longer ones are numbers all the same.
+_MAX_DIGITS = 4_000
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+
+
+class Spelled(float):
+    """A number that remembers its spelling: 1.10 is not printed as 1.1."""
+
+    __slots__ = ("spelling",)
+    spelling: str
+
+    @classmethod
+    def read(cls, spelling: str) -> "Spelled":
+        """Return the number that ``spelling`` stands for."""
+        number = cls(spelling)
+        number.spelling = spelling
+        return number
+
+
+def _integer(spelling: str) -> int | Spelled:
+    return int(spelling) if len(spelling) < _MAX_DIGITS and spelling != "-0" else Spelled.read(spelling)
+
+
+_DECODER = json.JSONDecoder(parse_float=Spelled.read, parse_int=_integer, parse_constant=Spelled.read)
+
+
+def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Return whether a JSON value is an object, whose keys are strings."""
+    return isinstance(value, dict)
+
+
+def is_array(value: Any) -> TypeGuard[list[Any]]:
+    """Return whether a JSON value is an array."""
+    return isinstance(value, list)
+
+
+def read(text: str) -> Any:
+    """Return the value of a JSON text. Raises ValueError, or RecursionError where it is nested some thousand deep."""
+    return _DECODER.decode(text.lstrip("\ufeff"))
+
+
+def number(text: str) -> int | Spelled | None:
+    """Return the number that JSON would spell like this, None if it is none (RFC 8259, section 6)."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    return _integer(text) if text.lstrip("-").isdigit() else Spelled.read(text)
+
+
+def write(value: Any) -> str:
+    """Return ``value`` as JSON on one line, numbers as they were spelled."""
+    if is_object(value):
+        return "{" + ", ".join(f"{write(k)}: {write(v)}" for k, v in value.items()) + "}"
+    if is_array(value):
+        return "[" + ", ".join(write(item) for item in value) + "]"
+    if isinstance(value, Spelled):
+        return value.spelling
+    return json.dumps(value, ensure_ascii=False)
+
+
+def pick(value: Any, path: str) -> Any:
+    """Return the part of ``value`` that ``path`` points at.
+
+    A JSON pointer (RFC 6901) begins with "/", a JSONPath (RFC 9535) with "$"; anything else is a key of the outermost object. A
+    path that may match several values gives the list of them. Raises OutOfRange where nothing is there, BadArgument for what is no
+    path.
+    """
+    if path.startswith("$"):
+        return _by_path(value, path)
+    if not path:
+        return value
+    names = path.split("/")[1:] if path.startswith("/") else [path]
+    for name in names:
+        value = _step(value, name.replace("~1", "/").replace("~0", "~") if path.startswith("/") else name, path)
+    return value
+
+
+def _step(value: Any, name: str, path: str) -> Any:
+    if is_object(value) and name in value:
+        return value[name]
+    # RFC 6901, section 4: an index has no sign and no leading zero.
+    if is_array(value) and re.fullmatch(r"0|[1-9]\d{0,9}", name, re.ASCII) and int(name) < len(value):
+        return value[int(name)]
+    raise OutOfRange(
+        f"There is nothing at {path}: {_what_is_there(value, name)}", "Take a key or an index that is there, or read the whole."
+    )
+
+
+def _what_is_there(value: Any, name: str) -> str:
+    if is_object(value):
+        return f"the object before {name!r} has {len(value):,} other keys."
+    if is_array(value):
+        return f"the array before {name!r} has {len(value):,} items, counted from 0."
+    return f"the value before {name!r} is no object or array."
+
+
+def _by_path(value: Any, path: str) -> Any:
+    from jsonpath import JSONPath, JSONPathEnvironment  # noqa: PLC0415 - heavy, and only this needs it
+    from jsonpath.exceptions import JSONPathError  # noqa: PLC0415
+
+    try:
+        query = JSONPathEnvironment(strict=True).compile(path)
+        found: list[Any] = query.findall(value)
+    except JSONPathError as error:
+        raise BadArgument(
+            f"{path} is no JSONPath of RFC 9535: {str(error).splitlines()[0]}.",
+            "Correct it, or give a JSON pointer such as /items/0/name.",
+        ) from error
+    if not found:
+        raise OutOfRange(f"There is nothing at {path}.", "Take a path that is there, or read the whole.")
+    return found[0] if isinstance(query, JSONPath) and query.singular_query() else found
+
+
+def on_lines(value: Any) -> str:
+    """Return ``value`` as JSON with one record a line."""
+    return "".join(lay_out(write(value)))

@@ -1,0 +1,191 @@
+"""Spreadsheets (XLSX, XLSM, XLSB, XLS, ODS) by calamine: each sheet a table, one row a line, cells parted by tabs."""
+
+import datetime as dt
+import re
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fetchstash.errors import NoText
+from fetchstash.handlers._archive._zip import Entry, Zip
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._office._odf import OdfHandler
+from fetchstash.handlers._preview import TableEnds, table_glimpse
+from fetchstash.ranges import Heading
+from fetchstash.views import PreviewLimits
+
+if TYPE_CHECKING:
+    from python_calamine import CalamineSheet, CalamineWorkbook
+
+_ROWS_A_PART = 1_000
+# calamine holds the whole rectangle between the first and the last cell: two far cells would ask for 17 billion.
+_MAX_CELLS = 5_000_000
+# Larger sheets are not scanned for that: their many cells are work in any case, and the worker has its limits.
+_SCANNED_BYTES = 4 * 1024 * 1024
+_MAX_MEMBERS = 20_000
+_SHEET_PART = re.compile(r"xl/worksheets/[^/]+\.xml")
+_CELL = re.compile(rb'<(?:\w+:)?c\b[^>]{0,200}?\br="([A-Z]{1,3})(\d{1,7})"')
+_CELL_OVERLAP = 256
+# A line feed within a cell, as in the tables of CSV files: a row stays on its line.
+_LINE_FEED = "⏎"
+_BREAK = re.compile(r"\r\n|\r|\n")
+_KEPT = "Its bytes are kept."
+
+Cell = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
+
+
+class SheetsHandler:
+    """Reads spreadsheets: values as they were last calculated, dates as ISO 8601; rows without a value are left out."""
+
+    name = "sheets"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - the kind says it all
+        """Return whether this is a spreadsheet."""
+        return kind == "spreadsheet"
+
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the file says it all
+        """Read ``source``. What cannot be read raises NoText when the parts are read."""
+        found = Extracted(parts=None)
+        found.parts = _read(source, limits.preview, found)
+        return found
+
+
+def _read(source: Path, limits: PreviewLimits, found: Extracted) -> Iterator[Part]:
+    from python_calamine import CalamineError, SheetVisibleEnum  # noqa: PLC0415 - an extra
+
+    try:
+        workbook = _open(source)
+    except CalamineError:
+        if not _is_opendocument(source):
+            raise NoText("the spreadsheet is damaged, cut short or encrypted", _KEPT) from None
+        yield from OdfHandler().read(source, found)  # calamine takes no white space between cells; its tables are Markdown then
+        return
+    try:
+        sheets = workbook.sheets_metadata
+        found.sheets = len(sheets)
+        tables: list[TableEnds] = []
+        for number, sheet in enumerate(sheets):
+            state = "" if sheet.visible == SheetVisibleEnum.Visible else ", hidden"
+            yield from _read_sheet(workbook.get_sheet_by_index(number), state, limits, tables)
+    except CalamineError:
+        raise NoText("a sheet of it is damaged: what follows is missing", _KEPT) from None
+    finally:
+        workbook.close()
+    if not tables:
+        raise NoText("the spreadsheet holds no value", _KEPT)
+    if len(tables) == 1:
+        found.rows, found.columns = tables[0].rows, tables[0].columns
+    found.structure_info = "; ".join(f"{table.title.removeprefix('## ')}: {', '.join(_cells(table.header))}" for table in tables)
+    found.preview = table_glimpse(tables, limits)
+
+
+def _open(source: Path) -> "CalamineWorkbook":
+    """Open a workbook. Raises NoText for one that is known not to open, CalamineError for the rest."""
+    from python_calamine import CalamineWorkbook, PasswordError  # noqa: PLC0415 - an extra
+
+    if not source.stat().st_size:
+        raise NoText("the file is empty", "Fetch it again.")
+    _refuse_far_cells(source)
+    try:
+        return CalamineWorkbook.from_path(source)  # pyright: ignore[reportUnknownMemberType] - a bare PathLike in its stub
+    except PasswordError:
+        raise NoText("the spreadsheet is encrypted and opens only with its password", _KEPT) from None
+
+
+def _is_opendocument(source: Path) -> bool:
+    with source.open("rb") as file:
+        return b"application/vnd.oasis.opendocument." in file.read(256)
+
+
+def _read_sheet(sheet: "CalamineSheet", state: str, limits: PreviewLimits, tables: list[TableEnds]) -> Iterator[Part]:
+    """Yield the sheet's title and header, then its rows."""
+    rows = (line for cells in sheet.iter_rows() if (line := "\t".join(map(_text, cells))).strip("\t"))
+    header = next(rows, None)
+    heading = Heading(sheet.name, 1, "lines", 1)
+    if header is None:
+        yield Part(f"## {sheet.name} (empty{state})\n\n", headings=(heading,))
+        return
+    title = f"## {sheet.name} ({_used_range(sheet)}{state})"
+    head: list[str] = []
+    tail: deque[str] = deque(maxlen=limits.rows_tail)
+    count = 0
+    yield Part(f"{title}\n{header}\n", headings=(heading,), table=sheet.name, columns=sheet.width)
+    while batch := list(islice(rows, _ROWS_A_PART)):
+        count += len(batch)
+        head += batch[: limits.rows_head - len(head)]
+        tail.extend(batch)
+        yield Part("\n".join(batch) + "\n", rows=len(batch))
+    tables.append(TableEnds(head, list(tail), count, len(_cells(header)), _cells, "\t", header, title))
+    yield Part("\n")
+
+
+def _cells(row: str) -> list[str]:
+    return row.split("\t")
+
+
+def _used_range(sheet: "CalamineSheet") -> str:
+    (top, left), (bottom, right) = sheet.start or (0, 0), sheet.end or (0, 0)
+    return f"{_column_name(left)}{top + 1}:{_column_name(right)}{bottom + 1}"
+
+
+def _column_name(index: int) -> str:
+    """Return the letters of a column that counts from 0: A, Z, AA, XFD."""
+    name = ""
+    index += 1
+    while index:
+        index, letter = divmod(index - 1, 26)
+        name = chr(ord("A") + letter) + name
+    return name
+
+
+def _text(cell: Cell) -> str:
+    """Return a cell on one line: whole numbers without a point, dates as ISO 8601, midnight left out."""
+    if isinstance(cell, str):
+        return _BREAK.sub(_LINE_FEED, cell).replace("\t", " ") if "\n" in cell or "\t" in cell or "\r" in cell else cell
+    if isinstance(cell, bool):
+        return str(cell).upper()
+    if isinstance(cell, float):
+        return str(int(cell)) if cell.is_integer() and abs(cell) < 1e15 else repr(cell)
+    if isinstance(cell, dt.date | dt.time):
+        return cell.isoformat().removesuffix("T00:00:00")
+    return str(cell)
+
+
+def _refuse_far_cells(source: Path) -> None:
+    """Raise NoText for an XLSX sheet whose first and last cell span more than calamine can hold."""
+    with source.open("rb") as file:
+        if file.read(4) != b"PK\x03\x04":
+            return
+    with Zip(source) as container:
+        for entry in islice(container.entries(), _MAX_MEMBERS):
+            if _SHEET_PART.fullmatch(entry.name) and entry.size <= _SCANNED_BYTES:
+                cells = _spanned_cells(container, entry)
+                if cells > _MAX_CELLS:
+                    raise NoText(f"its cells lie too far apart: a sheet spans {cells:,} cells, and {_MAX_CELLS:,} are read", _KEPT)
+
+
+def _spanned_cells(container: Zip, entry: Entry) -> int:
+    """Return the size of the rectangle around all cells that say where they stand (ECMA-376-1, section 18.3.1.4)."""
+    columns: set[bytes] = set()
+    first_row, last_row = 1 << 31, 0
+    kept = b""
+    for chunk in container.chunks(entry, _SCANNED_BYTES):
+        text = kept + chunk
+        for column, row in _CELL.findall(text):
+            columns.add(column)
+            number = int(row)
+            first_row, last_row = min(first_row, number), max(last_row, number)
+        kept = text[-_CELL_OVERLAP:]
+    if not columns:
+        return 0
+    indexes = [_column_index(name) for name in columns]
+    return (max(indexes) - min(indexes) + 1) * (last_row - first_row + 1)
+
+
+def _column_index(name: bytes) -> int:
+    index = 0
+    for letter in name:
+        index = index * 26 + letter - ord("A") + 1
+    return index

@@ -1,0 +1,169 @@
+"""SQLite databases: each table with its definition, the number of its rows and the first of them.
+
+The file is a stranger's: it is opened read-only, without its journal, its schema is not trusted (views, triggers and virtual tables
+are named and never run), and every statement has a bound of steps. https://sqlite.org/security.html has the reasons.
+"""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from fetchstash.errors import NoText
+from fetchstash.handlers._contract import ContentKind, Extracted, Part
+from fetchstash.handlers._office._streamed import Streamed
+from fetchstash.ranges import Heading
+
+_MEDIA_TYPES = {"application/vnd.sqlite3", "application/x-sqlite3"}
+_MAX_ROWS = 1_000
+_MAX_TABLES = 1_000
+_MAX_CELL = 1_000
+_MAX_DEFINITION = 4_000
+# A statement gets so many calls of the handler, one after each so many steps of the virtual machine: about a second.
+_STEPS, _CALLS = 100_000, 300
+_MAX_VALUE_BYTES = 64 * 2**20
+_VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE", re.IGNORECASE)
+_BREAK = re.compile(r"\r\n|\r|\n")
+_LINE_FEED = "⏎"
+_KEPT = "Its bytes are kept."
+_BROKEN = (sqlite3.Error, ValueError)  # the second where a message quotes what is no UTF-8
+
+
+class SqliteHandler(Streamed):
+    """Reads databases of SQLite 3."""
+
+    name = "sqlite"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
+        """Return whether this is an SQLite database."""
+        return kind == "spreadsheet" and media_type in _MEDIA_TYPES
+
+    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+        """Yield the parts of ``source``. Raises NoText for what cannot be read."""
+        try:
+            with closing(_open(source)) as database:
+                items = _items(database)
+                tables = [item for item in items if not item.why_unread]
+                found.sheets = len(tables)
+                if not items:
+                    raise NoText("the database has no tables", _KEPT)
+                counts: list[str] = []
+                for item in items:
+                    yield from _read_item(database, item, counts)
+        except _BROKEN:
+            raise NoText("the database is damaged or cut short", "Fetch it again.") from None
+        found.structure_info = ", ".join(counts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A table or a view, as the schema defines it."""
+
+    kind: str
+    name: str
+    definition: str
+
+    @property
+    def why_unread(self) -> str:
+        """Why its rows are not read: what runs a program of the file's own, or of an extension."""
+        if self.kind == "view":
+            return "view"
+        return "virtual table" if _VIRTUAL.match(self.definition) else ""
+
+
+def _open(source: Path) -> sqlite3.Connection:
+    database = sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+    database.text_factory = _decoded
+    for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "query_only = ON"):
+        database.execute(f"PRAGMA {pragma}")
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
+    database.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    return database
+
+
+def _items(database: sqlite3.Connection) -> list[_Item]:
+    """Return tables and views in the order in which they were made; those of SQLite's own and of virtual tables are left out."""
+    rows = database.execute(
+        "SELECT type, name, substr(sql, 1, ?) FROM sqlite_master"
+        " WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' LIMIT ?",
+        (_MAX_DEFINITION, _MAX_TABLES),
+    )
+    items = [_Item(str(kind), str(name), str(definition or "")) for kind, name, definition in rows]
+    virtual = tuple(f"{item.name}_" for item in items if item.why_unread == "virtual table")
+    return [item for item in items if not item.name.startswith(virtual)] if virtual else items
+
+
+def _read_item(database: sqlite3.Connection, item: _Item, counts: list[str]) -> Iterator[Part]:
+    """Yield one table: its title, its definition, its columns and its first rows."""
+    title = " ".join(item.name.split())
+    heading = Heading(title, 1, "lines", 1)
+    why = item.why_unread
+    columns: list[str] = []
+    rows: list[str] = []
+    count = ""
+    try:
+        if not why:
+            columns, rows, count = _rows(database, item.name)
+    except _BROKEN:  # damaged, too slow, or computed by a function that is not here
+        why = "its rows cannot be read"
+    counts.append(f"{title} ({why or count})")
+    more = f", the first {len(rows):,} of them here" if len(rows) == _MAX_ROWS else ""
+    yield Part(f"## {title} ({why or count}{more})\n{item.definition.strip()}\n\n", headings=(heading,))
+    if columns:
+        yield Part("\t".join(columns) + "\n", table=title, columns=len(columns))
+        yield Part("".join(f"{row}\n" for row in rows), rows=len(rows))
+        yield Part("\n")
+
+
+def _rows(database: sqlite3.Connection, name: str) -> tuple[list[str], list[str], str]:
+    """Return the names of a table's columns, its first rows, and how many there are, in words."""
+    table = _quoted(name)
+    _bound(database)
+    columns = [column[0] for column in database.execute(f"SELECT * FROM {table} LIMIT 0").description]  # noqa: S608 - quoted
+    cells = ", ".join(_cell(column) for column in columns)
+    rows = ["\t".join(map(_text, row)) for row in database.execute(f"SELECT {cells} FROM {table} LIMIT {_MAX_ROWS}")]  # noqa: S608
+    if len(rows) < _MAX_ROWS:
+        return [_text(column) for column in columns], rows, _counted(len(rows))
+    try:
+        _bound(database)
+        count = _counted(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608
+    except _BROKEN:
+        count = f"more than {_MAX_ROWS:,} rows"
+    return [_text(column) for column in columns], rows, count
+
+
+def _bound(database: sqlite3.Connection) -> None:
+    """Give the next statement its steps."""
+    left = iter(range(_CALLS))
+    database.set_progress_handler(lambda: next(left, None) is None, _STEPS)
+
+
+def _cell(column: str) -> str:
+    """Return the expression of a cell that is to be shown: of long text the beginning, of bytes their number."""
+    name = _quoted(column)
+    return (
+        f"CASE typeof({name}) WHEN 'blob' THEN '(' || length({name}) || ' bytes)'"
+        f" WHEN 'text' THEN substr({name}, 1, {_MAX_CELL + 1}) ELSE {name} END"
+    )
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: str | float | None) -> str:
+    """Return a value on one line; NULL is empty."""
+    if value is None:
+        return ""
+    text = _BREAK.sub(_LINE_FEED, str(value).replace("\t", " "))
+    return f"{text[:_MAX_CELL]}…" if len(text) > _MAX_CELL else text
+
+
+def _counted(rows: int) -> str:
+    return "1 row" if rows == 1 else f"{rows:,} rows"

@@ -1,0 +1,124 @@
+"""XML: kept as written, but that no line is longer than it must be; its elements counted by a streaming parser.
+
+Nothing is resolved: a document type declaration ends the counting, so that entities cannot multiply (a billion laughs), and no
+other file is ever opened. The text of such a document is there all the same.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from xml.parsers import expat
+
+from fetchstash.handlers._charset import read_text
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._data._xml_values import find
+from fetchstash.handlers._part_text import TextParts
+from fetchstash.ranges import Heading
+from fetchstash.views import clip
+
+_LONG_LINE = 160
+_MAX_DEPTH = 1_000
+_MAX_NAMES = 10_000
+_MAX_CHILDREN = 200
+_SHOWN_NAMES = 10
+# Between a tag and the next opening one a line may end. Comments and CDATA sections (XML 1.0, section 2.7) stay as they are.
+_BETWEEN_TAGS = re.compile(r"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)|>[ \t]*(?=<[^/!])", re.DOTALL)
+
+
+class XmlHandler(TextParts):
+    """Any XML that no other handler knows better."""
+
+    name = "xml"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
+        """Return whether this is XML (SVG is: its text is read, nothing is rendered)."""
+        return kind == "xml" or media_type == "image/svg+xml"
+
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
+        """Return the text; ``structure_info`` says root, depth and elements, the outline what stands under the root."""
+        extracted = Extracted(parts=None)
+        extracted.parts = _parts(extracted, read_text(source, hints.charset))
+        return extracted
+
+    def find(self, source: Path, path: str, hints: Hints) -> str:
+        """Return the elements, attributes or texts at ``path``, one after the other. Raises OutOfRange, BadArgument or NoText."""
+        return "".join(f"{_lines(found)}\n" for found in find(source, path, hints.charset))
+
+
+def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
+    elements = _Elements()
+    for chunk in chunks:
+        text = _lines(chunk)
+        elements.feed(text)
+        yield Part(text)
+    extracted.structure_info = elements.summary()
+    extracted.outline = elements.children
+
+
+def _lines(text: str) -> str:
+    """Return ``text`` with a line for each element, where lines were long."""
+    has_long_line = any(len(line) > _LONG_LINE for line in text.split("\n"))
+    return _BETWEEN_TAGS.sub(_with_line_end, text) if has_long_line else text
+
+
+def _with_line_end(found: re.Match[str]) -> str:
+    return ">\n" if found[0][0] == ">" else found[0]
+
+
+class _Stop(Exception):
+    """Enough was seen: what follows is not to be parsed."""
+
+
+class _Elements:
+    """Counts elements while the text passes."""
+
+    def __init__(self) -> None:
+        self._parser = expat.ParserCreate("utf-8")
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.StartDoctypeDeclHandler = self._doctype
+        self._counts: Counter[str] = Counter()
+        self._root = ""
+        self._depth = self._deepest = 0
+        self._ended = ""
+        self.children: list[Heading] = []
+
+    def feed(self, text: str) -> None:
+        """Count what is in the next piece of the text, unless there was a reason to stop."""
+        if self._ended:
+            return
+        try:
+            self._parser.Parse(text.encode("utf-8", "replace"), False)
+        except _Stop as stop:
+            self._ended = str(stop)
+        except expat.ExpatError:
+            self._ended = "not well-formed"
+
+    def summary(self) -> str:
+        """Return root, depth and the most frequent elements in one line."""
+        common = ", ".join(f"{clip(name, 60)} {count:,}" for name, count in self._counts.most_common(_SHOWN_NAMES))
+        told = (
+            [f"root {clip(self._root, 60)}, depth {self._deepest:,}, {self._counts.total():,} elements: {common}"]
+            if self._root
+            else []
+        )
+        return "; ".join([*told, *([self._ended] if self._ended else [])])
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._root = self._root or name
+        self._depth += 1
+        self._deepest = max(self._deepest, self._depth)
+        if self._depth > _MAX_DEPTH:
+            raise _Stop(f"nested more than {_MAX_DEPTH:,} deep")
+        if name in self._counts or len(self._counts) < _MAX_NAMES:
+            self._counts[name] += 1
+        if self._depth == 2 and len(self.children) < _MAX_CHILDREN:
+            label = attributes.get("id") or attributes.get("name") or ""
+            self.children.append(Heading(f"{name} {label}".strip(), 1, "lines", self._parser.CurrentLineNumber))
+
+    def _end(self, _name: str) -> None:
+        self._depth -= 1
+
+    def _doctype(self, *_: object) -> None:
+        raise _Stop("not counted further, because it has a document type declaration")

@@ -1,0 +1,73 @@
+"""Parts of an XML document by path: elements, attributes or texts (the abbreviated XPath of ElementTree's documentation).
+
+Prefixes of namespaces are left out, in the document and in the path.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from fetchstash.errors import BadArgument, NoText, OutOfRange
+from fetchstash.handlers._charset import read_text
+from fetchstash.handlers._office._expat import walk
+
+# An element takes some ten times the bytes that it is written in.
+_MAX_BYTES = 32 * 2**20
+_PREFIX = re.compile(r"""('[^']*'|"[^"]*")|[\w.-]+:""")
+_SUFFIX = re.compile(r"(.*?)/(?:@([\w.-]+)|(text\(\)))$", re.DOTALL)
+
+
+def find(source: Path, path: str, charset: str) -> Iterator[str]:
+    """Yield what ``path`` finds: elements as XML, attributes (``/@name``) and texts (``/text()``) as they are.
+
+    ``path`` begins with "/" and the root's name, or with "//"; positions count from 1. Raises OutOfRange, BadArgument or NoText.
+    """
+    plain = _PREFIX.sub(r"\1", path)
+    suffix = _SUFFIX.match(plain)
+    steps, name = (suffix[1], suffix[2]) if suffix else (plain, None)
+    document = _tree(source, charset)
+    try:
+        elements = document.findall(f".{steps}")
+    except (SyntaxError, KeyError, ValueError, TypeError) as error:  # all of them come of paths that are none
+        raise BadArgument(f"{path} is no path to elements.", "Write it as in /catalog/book[2]/title or //book/@id.") from error
+    found = [element for element in elements if name is None or name in element.attrib]
+    if not found:
+        raise OutOfRange(f"There is nothing at {path}.", "Take a path that is there, or read the whole.")
+    for element in found:
+        if name:
+            yield element.attrib[name]
+        elif suffix:
+            yield "".join(element.itertext()).strip()
+        else:
+            element.tail = None
+            yield ET.tostring(element, encoding="unicode")
+
+
+def _tree(source: Path, charset: str) -> ET.Element:
+    """Return an element that holds the root, so that a path begins with the root's name."""
+    if source.stat().st_size > _MAX_BYTES:
+        raise NoText(f"Elements are found by path up to {_MAX_BYTES:,} bytes.", "Slice its text by lines, or grep it.")
+    reader = _Reader()
+    for _ in walk((chunk.encode() for chunk in read_text(source, charset)), reader, encoding="utf-8"):
+        pass
+    document = ET.Element("document")
+    document.append(reader.builder.close())
+    return document
+
+
+class _Reader:
+    """Builds the tree."""
+
+    def __init__(self) -> None:
+        self.builder = ET.TreeBuilder()
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        own = {key.rpartition(":")[2]: value for key, value in attributes.items() if not key.startswith("xmlns")}
+        self.builder.start(name, own)
+
+    def end(self, name: str) -> None:
+        self.builder.end(name)
+
+    def text(self, data: str) -> None:
+        self.builder.data(data)

@@ -1,0 +1,91 @@
+"""YAML, TOML and INI: kept as written, with their keys and sections as the outline.
+
+They are read as lines: an outline needs no values, and the text is the document. Values are read only for a path that names some.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from fetchstash.errors import NoText
+from fetchstash.handlers._charset import decode, read_text
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._data import _json_values
+from fetchstash.handlers._data._yaml_values import read_toml, read_yaml
+from fetchstash.handlers._part_text import TextParts
+from fetchstash.ranges import Heading
+
+# A mapping's key (YAML 1.2.2, section 7.4.2) with no more than this indent; deeper ones are no outline any more.
+_DEEPEST = 4
+_KEY = re.compile(r"( {0,4})([\w.$/-][^:#\n]{0,100}|\"[^\"\n]{1,100}\"|'[^'\n]{1,100}'):(?:\s+(.*))?$")
+_BLOCK_SCALAR = re.compile(r"(?:[&!]\S+\s+)*[|>][+-]?\d?[+-]?\s*(?:#.*)?$")
+# A table of TOML or a section of INI.
+_SECTION = re.compile(r"\s{0,8}(\[{1,2})\s*([^\[\]\n]{1,200}?)\s*\]{1,2}\s*(?:[#;].*)?$")
+
+_TOML, _INI = "application/toml", "text/x-ini"
+_SECTIONED = {_TOML, _INI}
+# A value takes some twenty times the bytes that it is written in.
+_MAX_VALUE_BYTES = 16 * 2**20
+
+
+class YamlHandler(TextParts):
+    """YAML, TOML or INI, as it is written."""
+
+    name = "yaml"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
+        """Return whether this is one of them."""
+        return kind == "yaml" or media_type in _SECTIONED
+
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
+        """Return the text with its keys or sections."""
+        extracted = Extracted(parts=None)
+        find = find_sections if hints.media_type in _SECTIONED else _Keys().find
+        extracted.parts = _parts(extracted, read_text(source, hints.charset), find)
+        return extracted
+
+    def find(self, source: Path, path: str, hints: Hints) -> str:
+        """Return the value at ``path`` (a JSON pointer or a JSONPath) as JSON. Raises OutOfRange, BadArgument or NoText."""
+        if hints.media_type == _INI:
+            raise NoText("INI has sections, and no values that are read by path.", "Take a section of its outline.")
+        if source.stat().st_size > _MAX_VALUE_BYTES:
+            raise NoText(f"Values are read by path up to {_MAX_VALUE_BYTES:,} bytes.", "Slice its text by lines, or grep it.")
+        read = read_toml if hints.media_type == _TOML else read_yaml
+        value = read(decode(source.read_bytes(), hints.charset).replace("\r\n", "\n"))
+        return _json_values.on_lines(_json_values.pick(value, path))
+
+
+def _parts(extracted: Extracted, chunks: Iterator[str], find: Callable[[str], list[Heading]]) -> Iterator[Part]:
+    names: list[str] = []
+    for chunk in chunks:
+        headings = find(chunk)
+        names += [heading.title for heading in headings if heading.level == 1][: 20 - len(names)]
+        yield Part(chunk, headings=tuple(headings))
+    extracted.structure_info = f"keys {', '.join(names)}" if names else ""
+
+
+def find_sections(text: str) -> list[Heading]:
+    """Return the tables or sections of ``text``, deeper by the dots in their names, lines counted from 1."""
+    found = ((number, _SECTION.match(line[:300])) for number, line in enumerate(text.split("\n"), 1))
+    return [Heading(mark[2], 1 + mark[2].count("."), "lines", number) for number, mark in found if mark]
+
+
+class _Keys:
+    """Finds keys line by line; remembers from chunk to chunk whether a block of text is open, in which nothing is a key."""
+
+    def __init__(self) -> None:
+        self._block = -1  # the indent of the key whose block is open
+
+    def find(self, text: str) -> list[Heading]:
+        headings: list[Heading] = []
+        for number, line in enumerate(text.split("\n"), 1):
+            indent = len(line) - len(line.lstrip(" "))
+            if self._block >= 0 and (indent > self._block or not line.strip()):
+                continue
+            self._block = -1
+            key = _KEY.match(line[:300]) if indent <= _DEEPEST else None
+            if key:
+                headings.append(Heading(key[2].strip("\"'"), 2 if indent else 1, "lines", number))
+                if key[3] and _BLOCK_SCALAR.match(key[3]):
+                    self._block = indent
+        return headings

@@ -1,0 +1,159 @@
+"""YAML and TOML as the values that JSON knows, for the parts that a path names. In the worker alone, and bounded.
+
+YAML's loaders expand what is merged (<<) without end, and turn "no" into false. Here the parser's events are put together without
+recursion: plain scalars are numbers where JSON would spell them so, and every value that an alias stands for counts again.
+"""
+
+import datetime as dt
+from dataclasses import dataclass, field
+from typing import Any
+
+from fetchstash.errors import NoText
+from fetchstash.handlers._data import _json_values
+from fetchstash.handlers._data._json_values import is_array, is_object
+
+_MAX_VALUES = 1_000_000
+_MAX_DEPTH = 500
+_CORE = "tag:yaml.org,2002:"
+_MERGE = "<<"
+# The core schema's words (YAML 1.2.2, section 10.3.2).
+_WORDS = dict.fromkeys(("null", "Null", "NULL", "~", ""), None) | {
+    word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")
+}
+_NEXT = "Slice its text by lines, or grep it."
+
+
+def read_yaml(text: str) -> Any:
+    """Return the value of a YAML document, of several in one text the list of them. Raises NoText for what cannot be read."""
+    import yaml  # noqa: PLC0415 - only this needs it
+
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    builder = _Builder()
+    try:
+        for event in yaml.parse(text, Loader=loader):
+            builder.take(event)
+    except yaml.YAMLError:
+        raise NoText("This is not valid YAML, so that it has no paths.", _NEXT) from None
+    return builder.documents[0] if len(builder.documents) == 1 else builder.documents
+
+
+def read_toml(text: str) -> Any:
+    """Return the value of a TOML document, dates as text. Raises NoText for what is no TOML."""
+    import tomllib  # noqa: PLC0415 - only this needs it
+
+    try:
+        return _without_dates(tomllib.loads(text, parse_float=_json_values.Spelled.read))
+    except tomllib.TOMLDecodeError:
+        raise NoText("This is not valid TOML, so that it has no paths.", _NEXT) from None
+
+
+def _without_dates(value: Any) -> Any:
+    if is_object(value):
+        return {key: _without_dates(item) for key, item in value.items()}
+    if is_array(value):
+        return [_without_dates(item) for item in value]
+    return value.isoformat() if isinstance(value, dt.date | dt.time) else value
+
+
+@dataclass(slots=True)
+class _Open:
+    """A sequence or a mapping that has not ended; ``merged`` are the mappings that stand behind ``<<``."""
+
+    value: list[Any] | dict[str, Any]
+    anchor: str | None
+    counted: int
+    key: str | None = None
+    is_merge: bool = False
+    merged: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+
+class _Builder:
+    """Puts the parser's events together."""
+
+    def __init__(self) -> None:
+        self.documents: list[Any] = []
+        self._open: list[_Open] = []
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._count = 0
+
+    def take(self, event: Any) -> None:
+        """Take the next event. Raises NoText for what is too deep, too much, or holds itself."""
+        match type(event).__name__:
+            case "DocumentStartEvent":
+                self._anchors.clear()
+            case "MappingStartEvent":
+                self._start({}, event.anchor)
+            case "SequenceStartEvent":
+                self._start([], event.anchor)
+            case "MappingEndEvent" | "SequenceEndEvent":
+                self._end()
+            case "ScalarEvent":
+                self._grow(1)
+                value = _scalar(event)
+                if event.anchor:
+                    self._anchors[event.anchor] = (value, 1)
+                self._add(value, spelled=event.value, is_merge=event.value == _MERGE and not event.style)
+            case "AliasEvent":
+                if event.anchor not in self._anchors:
+                    raise NoText("One of its anchors is missing or holds itself, so that it has no paths.", _NEXT)
+                value, size = self._anchors[event.anchor]
+                self._grow(size)
+                self._add(value)
+            case _:
+                pass
+
+    def _grow(self, count: int) -> None:
+        self._count += count
+        if self._count > _MAX_VALUES:
+            raise NoText(f"Its aliases and values stand for more than {_MAX_VALUES:,} values, so that it has no paths.", _NEXT)
+
+    def _start(self, value: list[Any] | dict[str, Any], anchor: str | None) -> None:
+        if len(self._open) == _MAX_DEPTH:
+            raise NoText(f"It is nested deeper than {_MAX_DEPTH}, so that it has no paths.", _NEXT)
+        self._open.append(_Open(value, anchor, self._count))
+        self._grow(1)
+
+    def _end(self) -> None:
+        ended = self._open.pop()
+        value = ended.value
+        if isinstance(value, dict):
+            for merged in ended.merged:
+                for key, item in merged.items():
+                    value.setdefault(key, item)
+        if ended.anchor:
+            self._anchors[ended.anchor] = (value, self._count - ended.counted)
+        self._add(value)
+
+    def _add(self, value: Any, spelled: str | None = None, *, is_merge: bool = False) -> None:
+        """Put a value where it belongs: a mapping takes keys and values in turn, and keys that are no text as they are written."""
+        if not self._open:
+            self.documents.append(value)
+            return
+        outer = self._open[-1]
+        if isinstance(outer.value, list):
+            outer.value.append(value)
+        elif outer.key is None:
+            outer.key = _json_values.write(value) if spelled is None else spelled
+            outer.is_merge = is_merge
+        elif outer.is_merge and (mappings := _mappings(value)):
+            outer.merged += mappings
+            outer.key = None
+        else:
+            outer.value[outer.key] = value
+            outer.key = None
+
+
+def _mappings(value: Any) -> list[dict[str, Any]]:
+    """Return the mappings behind ``<<``: one, or a list of them."""
+    return [item for item in (value if is_array(value) else [value]) if is_object(item)]
+
+
+def _scalar(event: Any) -> Any:
+    """Return a number, a word of the core schema, or the text: what is quoted or tagged as text is text."""
+    text: str = event.value
+    if event.style or (event.tag or "!") not in {"!", f"{_CORE}null", f"{_CORE}bool", f"{_CORE}int", f"{_CORE}float"}:
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    number = _json_values.number(text)
+    return text if number is None else number

@@ -1,0 +1,1 @@
+"""Audio and video: what their containers say."""

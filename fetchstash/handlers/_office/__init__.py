@@ -1,0 +1,1 @@
+"""Documents and slides of office programs, old and new, and books."""

@@ -1,0 +1,296 @@
+"""DOC: documents of Word 97 to 2003 as Markdown ([MS-DOC]): text by the piece table, headings, lists, tables and hidden runs.
+
+Places in a document come in two kinds: CP, which count the text's UTF-16 units, and FC, which are offsets into the file's stream.
+The piece table leads from the one to the other; what paragraphs and runs look like is filed under FC, in pages of 512 bytes.
+"""
+
+import re
+import struct
+import sys
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from fetchstash.errors import NoText
+from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._office._compound import CompoundFile
+from fetchstash.handlers._prose import Prose
+
+_MAGIC, _WORD_97 = 0xA5EC, 0x00C1
+_ENCRYPTED, _SECOND_TABLE = 0x0100, 0x0200
+# Where the header says how long the texts are (section 2.5.5), and where the other tables stand (section 2.5.6).
+_LENGTHS_AT, _RUNS_AT, _PARAGRAPHS_AT, _PIECES_AT = 0x4C, 0xFA, 0x102, 0x1A2
+_PAGE = 512
+_MAX_PIECES = 1_000_000
+# Properties, by their numbers (section 2.6).
+_HIDDEN, _IN_TABLE, _ROW_END, _LIST, _LIST_LEVEL, _OUTLINE = 0x083C, 0x2416, 0x2417, 0x460B, 0x260A, 0x2640
+# How many bytes a property's value has, by the upper three bits of its number (section 2.2.5.1); 6: the first of them says it.
+_SIZES = {0: 1, 1: 1, 2: 2, 3: 4, 4: 2, 5: 2, 7: 3}
+_HEADINGS = range(1, 10)  # the numbers of the styles "heading 1" to "heading 9", which are fixed (section 2.9.271)
+# Texts that follow the main one, as what their paragraphs are called; macros and the boxes of headers (None) are left out.
+_TEXTS = ("", "Footnote", "Header or footer", None, "Comment", "Endnote", "Text box", None)
+_KEPT = "Its bytes are kept."
+
+_CELL_END = "\x07"
+_PARAGRAPH_END = re.compile("[\r\x07\x0c]")
+_NO_MARK = re.compile("[^\r\x07\x0c\x13-\x15]")
+_FIELD_MARK = re.compile("([\x13\x14\x15])")
+_LINK = re.compile(r'\s*HYPERLINK\s+"([^"\s]+)"')
+# Line and page breaks, hyphens that do not break and that need not show, and marks that stand for something else.
+_SIGNS = str.maketrans({"\x0b": "\n", "\x1e": "-", "\x1f": None, "\0": None} | dict.fromkeys("\x01\x02\x03\x04\x05\x06\x08"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Characters [start, end) of the text, which stand in the stream from ``fc`` on, of one or two bytes each."""
+
+    start: int
+    end: int
+    fc: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Looks:
+    """What is filed under FC ``starts[i]`` up to the next: a style and properties by number."""
+
+    starts: Sequence[int]
+    entries: Sequence[tuple[int, dict[int, int]]]
+
+    def at(self, fc: int) -> tuple[int, dict[int, int]]:
+        """Return style and properties at ``fc``."""
+        index = bisect_right(self.starts, fc) - 1
+        return self.entries[index] if index >= 0 else (0, {})
+
+
+def read(file: CompoundFile, found: Extracted) -> Iterator[Part]:
+    """Yield the parts of a document, and count the hidden runs into ``found``. Raises NoText for one that cannot be read."""
+    stream = file.read("WordDocument")
+    try:
+        magic, version, flags = struct.unpack_from("<HH6xH", stream)
+        if magic != _MAGIC or version < _WORD_97:
+            raise NoText("documents of Word before 97 are not read", "Save it as DOCX.")
+        if flags & _ENCRYPTED:
+            raise NoText("the document is encrypted and opens only with its password", _KEPT)
+        table = file.read("1Table" if flags & _SECOND_TABLE else "0Table")
+        pieces = _pieces(_at(stream, table, _PIECES_AT), len(stream))
+        paragraphs = _looks(stream, _at(stream, table, _PARAGRAPHS_AT), of_paragraphs=True)
+        runs = _looks(stream, _at(stream, table, _RUNS_AT), of_paragraphs=False)
+        lengths = struct.unpack_from("<8l", stream, _LENGTHS_AT)
+    except (struct.error, IndexError):
+        raise NoText("the document is damaged or cut short", _KEPT) from None
+    text, found.hidden_removed = _text(stream, pieces, runs)
+    writer = _Writer()
+    start = 0
+    for label, length in zip(_TEXTS, lengths, strict=True):
+        end = start + max(length, 0)
+        if label is not None:
+            for place, content, mark in _split(text, start, min(end, len(text))):
+                writer.take(content, mark, *paragraphs.at(_fc(pieces, place)), label)
+                yield from writer.prose.full()
+        start = end
+    writer.end_table()
+    yield from writer.prose.end()
+
+
+def _at(stream: bytes, table: bytes, place: int) -> bytes:
+    """Return the bytes of the table stream that the header points to from ``place``."""
+    offset, length = struct.unpack_from("<LL", stream, place)
+    return table[offset : offset + length]
+
+
+def _pieces(clx: bytes, size: int) -> list[_Piece]:
+    """Return the piece table; changes that are saved before it (type 1) are passed over (section 2.9.38).
+
+    Raises IndexError where the pieces are more than the ``size`` of the stream: no text stands in it twice.
+    """
+    place = 0
+    while clx[place] == 1:
+        place += 3 + struct.unpack_from("<H", clx, place + 1)[0]
+    count = (struct.unpack_from("<L", clx, place + 1)[0] - 4) // 12
+    if clx[place] != 2 or not 0 < count <= _MAX_PIECES:
+        raise IndexError
+    bounds = struct.unpack_from(f"<{count + 1}L", clx, place + 5)
+    descriptors = struct.iter_unpack("<HLH", clx[place + 5 + 4 * (count + 1) :][: 8 * count])
+    pieces: list[_Piece] = []
+    for start, end, (_, fc, _) in zip(bounds, bounds[1:], descriptors, strict=False):
+        is_narrow = bool(fc & 0x40000000)
+        pieces.append(_Piece(start, end, (fc & 0x3FFFFFFF) // 2 if is_narrow else fc, 1 if is_narrow else 2))
+    if sum(max(piece.end - piece.start, 0) * piece.width for piece in pieces) > size:
+        raise IndexError
+    return pieces
+
+
+def _looks(stream: bytes, plc: bytes, *, of_paragraphs: bool) -> _Looks:
+    """Return what is filed in the pages that ``plc`` lists (sections 2.9.52 and 2.9.175)."""
+    count = max(len(plc) - 4, 0) // 8
+    starts: list[int] = []
+    entries: list[tuple[int, dict[int, int]]] = []
+    for number in struct.unpack_from(f"<{count}L", plc, 4 * (count + 1)) if count else ():
+        at = (number & 0x3FFFFF) * _PAGE
+        page = stream[at : at + _PAGE]
+        if len(page) < _PAGE:
+            break
+        filed = page[-1]
+        if filed * 5 + 4 >= _PAGE:
+            continue
+        starts += struct.unpack_from(f"<{filed}L", page)
+        step = 13 if of_paragraphs else 1
+        for index in range(filed):
+            place = 2 * page[4 * (filed + 1) + step * index]
+            entries.append(_paragraph_looks(page, place) if of_paragraphs else (0, _run_looks(page, place)))
+    in_order = sorted(range(len(entries)), key=starts.__getitem__)
+    return _Looks([starts[index] for index in in_order], [entries[index] for index in in_order])
+
+
+def _paragraph_looks(page: bytes, place: int) -> tuple[int, dict[int, int]]:
+    """Return the style and the properties of a paragraph; their length is counted in pairs of bytes (section 2.9.176)."""
+    if not place:
+        return 0, {}
+    size = page[place]
+    begin, size = (place + 1, 2 * size - 1) if size else (place + 2, 2 * page[min(place + 1, _PAGE - 1)])
+    own = page[begin : begin + size]
+    return (struct.unpack_from("<H", own)[0], _properties(own[2:])) if len(own) >= 2 else (0, {})
+
+
+def _run_looks(page: bytes, place: int) -> dict[int, int]:
+    return _properties(page[place + 1 : place + 1 + page[place]]) if place else {}
+
+
+def _properties(data: bytes) -> dict[int, int]:
+    """Return the properties of one or two bytes, by number."""
+    found: dict[int, int] = {}
+    place = 0
+    while place + 3 <= len(data):
+        (number,) = struct.unpack_from("<H", data, place)
+        size = _SIZES.get(number >> 13) or data[place + 2] + 1
+        if size <= 2:
+            found[number] = int.from_bytes(data[place + 2 : place + 2 + size], "little")
+        place += 2 + size
+    return found
+
+
+def _text(stream: bytes, pieces: Sequence[_Piece], runs: _Looks) -> tuple[str, int]:
+    """Return the whole text, a character for each UTF-16 unit, and how many hidden runs in it became NULs."""
+    written: list[str] = []
+    hidden = 0
+    for piece in pieces:
+        raw = stream[piece.fc : piece.fc + piece.width * max(piece.end - piece.start, 0)]
+        if piece.width == 1:
+            text = raw.decode("cp1252", "replace")
+        else:
+            units = array("H", raw[: len(raw) // 2 * 2])
+            if sys.byteorder == "big":
+                units.byteswap()
+            text = "".join(map(chr, units))
+        at = 0
+        for begin, end in _hidden(runs, piece, len(text)):
+            hidden += 1
+            written += [text[at:begin], _NO_MARK.sub("\0", text[max(begin, at) : end])]
+            at = max(at, end)
+        written.append(text[at:])
+    return "".join(written), hidden
+
+
+def _hidden(runs: _Looks, piece: _Piece, length: int) -> Iterator[tuple[int, int]]:
+    """Yield the characters of a piece that its runs hide."""
+    last = piece.fc + length * piece.width
+    index = max(bisect_right(runs.starts, piece.fc) - 1, 0)
+    while index < len(runs.starts) and runs.starts[index] < last:
+        if runs.entries[index][1].get(_HIDDEN) == 1:
+            begin = max(runs.starts[index] - piece.fc, 0) // piece.width
+            end = min(runs.starts[index + 1], last) if index + 1 < len(runs.starts) else last
+            yield begin, (end - piece.fc) // piece.width
+        index += 1
+
+
+def _split(text: str, start: int, end: int) -> Iterator[tuple[int, str, str]]:
+    """Yield the paragraphs of a text, each with the place and the kind of the mark that ends it."""
+    while start < end:
+        mark = _PARAGRAPH_END.search(text, start, end)
+        stop = mark.start() if mark else end
+        yield min(stop, end - 1), text[start:stop], mark[0] if mark else "\r"
+        start = stop + 1
+
+
+def _fc(pieces: Sequence[_Piece], place: int) -> int:
+    index = bisect_right(pieces, place, key=lambda piece: piece.start) - 1
+    piece = pieces[max(index, 0)]
+    return piece.fc + (place - piece.start) * piece.width
+
+
+@dataclass(slots=True)
+class _Field:
+    """A field that is open: its code, and whether that has ended and the result is read."""
+
+    code: str = ""
+    has_result: bool = False
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Takes paragraphs and writes them into ``prose``. A field may begin in one paragraph and end in another."""
+
+    prose: Prose = field(default_factory=Prose)
+    _noted: set[str] = field(default_factory=set[str])
+    _fields: list[_Field] = field(default_factory=list[_Field])
+    _rows: list[list[str]] = field(default_factory=list[list[str]])
+    _row: list[str] = field(default_factory=list[str])
+    _cell: list[str] = field(default_factory=list[str])
+
+    def take(self, content: str, mark: str, style: int, properties: dict[int, int], label: str) -> None:
+        """Take a paragraph, which ``mark`` ends."""
+        text = self._shown(content)
+        if properties.get(_IN_TABLE) or mark == _CELL_END:
+            self._take_cell(text, mark, is_row_end=bool(properties.get(_ROW_END)))
+            return
+        self.end_table()
+        level = properties.get(_OUTLINE, 9) + 1 if style not in _HEADINGS else style
+        if label:
+            labelled = f"{label}: {text}" if text else ""
+            if labelled not in self._noted:  # each section has headers of its own, which are mostly the same
+                self._noted.add(labelled)
+                self.prose.paragraph(labelled)
+        elif level in _HEADINGS:
+            self.prose.heading(text, level)
+        elif properties.get(_LIST):
+            self.prose.item(text, properties.get(_LIST_LEVEL, 0))
+        else:
+            self.prose.paragraph(text)
+
+    def end_table(self) -> None:
+        """Write the table that was open."""
+        if self._row:
+            self._rows.append(self._row)
+        self.prose.table(self._rows)
+        self._rows, self._row, self._cell = [], [], []
+
+    def _take_cell(self, text: str, mark: str, *, is_row_end: bool) -> None:
+        if is_row_end:
+            self._rows.append(self._row)
+            self._row, self._cell = [], []
+            return
+        self._cell.append(text)
+        if mark == _CELL_END:
+            self._row.append("\n".join(filter(None, self._cell)))
+            self._cell = []
+
+    def _shown(self, content: str) -> str:
+        """Return what is seen of a paragraph: of fields their results, of links their addresses too (section 2.8.25)."""
+        pieces: list[str] = []
+        for piece in _FIELD_MARK.split(content):
+            if piece == "\x13":
+                self._fields.append(_Field())
+            elif piece == "\x14" and self._fields:
+                self._fields[-1].has_result = True
+                pieces.append("[" if _LINK.match(self._fields[-1].code) else "")
+            elif piece == "\x15" and self._fields:
+                link = _LINK.match(self._fields.pop().code)
+                pieces.append(f"]({link[1]})" if link else "")
+            elif not self._fields or all(one.has_result for one in self._fields):
+                pieces.append(piece)
+            else:
+                self._fields[-1].code += piece
+        text = "".join(pieces).translate(_SIGNS).strip()
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

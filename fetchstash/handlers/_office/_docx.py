@@ -1,0 +1,200 @@
+"""DOCX: a word processor's document as Markdown (ECMA-376-1, WordprocessingML)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fetchstash.handlers._archive._zip import Zip
+from fetchstash.handlers._contract import ContentKind, Extracted, Part
+from fetchstash.handlers._office._docx_styles import Numbering, Styles
+from fetchstash.handlers._office._expat import attribute
+from fetchstash.handlers._office._ooxml import Package, Relation
+from fetchstash.handlers._office._streamed import Streamed
+from fetchstash.handlers._prose import OpenTables, Prose, read_prose
+
+_MEDIA_TYPES = (
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.",
+    "application/vnd.ms-word.document.macroenabled",
+    "application/vnd.ms-word.template.macroenabled",
+)
+# A second rendering of what was read already, the old text of a tracked change, and the code of a field.
+_SKIPPED = {"Fallback", "delText", "moveFrom", "instrText", "delInstrText"}
+_OFF = {"0", "false", "off"}
+
+
+class DocxHandler(Streamed):
+    """Reads Word documents and templates of 2007 and later."""
+
+    name = "docx"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
+        """Return whether this is a Word document."""
+        return kind == "office_doc" and media_type.startswith(_MEDIA_TYPES)
+
+    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+        """Yield the parts of ``source``. Raises NoText for what cannot be read."""
+        with Zip(source) as container:
+            package = Package(container)
+            package.describe(found)
+            main = package.main_part("word/document.xml")
+            styles, numbering = Styles(), Numbering()
+            relations = package.relations(main)
+            for relation in relations.values():
+                if relation.kind == "styles":
+                    package.read_small(relation.target, styles)
+                elif relation.kind == "numbering":
+                    package.read_small(relation.target, numbering)
+            prose = Prose()
+            for part, label in [(main, ""), *_side_parts(relations.values())]:
+                reader = _Reader(prose, styles, numbering, package.relations(part), label)
+                yield from read_prose(package.chunks(part), reader, prose)
+                found.hidden_removed += reader.hidden
+            yield from prose.end()
+
+
+def _side_parts(relations: Iterable[Relation]) -> list[tuple[str, str]]:
+    """Return the parts that stand beside the text, with what their paragraphs are called, in a fixed order."""
+    labels = {"footnotes": "", "endnotes": "", "comments": "Comment", "header": "Header", "footer": "Footer"}
+    places = list(labels)
+    parts = [
+        (places.index(relation.kind), relation.target, labels[relation.kind]) for relation in relations if relation.kind in labels
+    ]
+    return [(target, label) for _, target, label in sorted(parts)]
+
+
+@dataclass(slots=True)
+class _Paragraph:
+    """An open paragraph; ``level`` is that of its heading, 0 for text."""
+
+    pieces: list[str] = field(default_factory=list[str])
+    level: int = 0
+    list_id: str = ""
+    list_level: int = 0
+
+
+class _Reader:
+    """Takes the events of one part and writes what it reads into ``prose``."""
+
+    def __init__(self, prose: Prose, styles: Styles, numbering: Numbering, relations: Mapping[str, Relation], label: str) -> None:
+        self.hidden = 0
+        self._prose = prose
+        self._styles = styles
+        self._numbering = numbering
+        self._relations = relations
+        self._label = label
+        self._skipping = 0
+        self._in_text = False
+        self._run_is_hidden = False
+        self._paragraphs: list[_Paragraph] = []
+        self._tables = OpenTables(prose)
+        self._cell_width = 1
+        self._links: list[str] = []
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if self._skipping or name in _SKIPPED:
+            self._skipping += 1
+        elif name == "t":
+            self._in_text = True
+        elif name == "r":
+            self._run_is_hidden = False
+        elif name == "p":
+            self._paragraphs.append(_Paragraph())
+        elif name in _TABLE_PARTS:
+            self._start_table_part(name, attributes)
+        elif name in {"footnote", "endnote", "comment"}:
+            self._start_note(name, attributes)
+        elif self._paragraphs:
+            self._start_within(name, attributes, self._paragraphs[-1])
+
+    def _start_within(self, name: str, attributes: Mapping[str, str], paragraph: _Paragraph) -> None:
+        if name in _SIGNS:
+            paragraph.pieces.append(_SIGNS[name])
+        elif name == "pStyle":
+            style = attribute(attributes, "val")
+            paragraph.level = self._styles.level(style)
+            paragraph.list_id, paragraph.list_level = self._styles.list_of(style)
+        elif name == "outlineLvl":
+            level = attribute(attributes, "val")
+            paragraph.level = int(level) + 1 if level in _OUTLINE_LEVELS else 0
+        elif name == "numId":
+            paragraph.list_id = attribute(attributes, "val")
+        elif name == "ilvl":
+            level = attribute(attributes, "val")
+            paragraph.list_level = int(level) if level in _OUTLINE_LEVELS else 0
+        elif name == "vanish":
+            self._run_is_hidden = attribute(attributes, "val") not in _OFF
+        elif name == "hyperlink":
+            relation = self._relations.get(attribute(attributes, "id"))
+            self._links.append(relation.target if relation and relation.external else "")
+            paragraph.pieces.append("[" if self._links[-1] else "")
+        elif name in {"footnoteReference", "endnoteReference"}:
+            paragraph.pieces.append(_note_mark(name, attributes))
+
+    def end(self, name: str) -> None:
+        if self._skipping:
+            self._skipping -= 1
+        elif name == "t":
+            self._in_text = False
+        elif name == "p" and self._paragraphs:
+            self._write(self._paragraphs.pop())
+        elif name in _TABLE_PARTS:
+            self._end_table_part(name)
+        elif name == "hyperlink" and self._links and self._paragraphs:
+            target = self._links.pop()
+            self._paragraphs[-1].pieces.append(f"]({target})" if target else "")
+
+    def text(self, data: str) -> None:
+        if self._in_text and not self._skipping and self._paragraphs:
+            if self._run_is_hidden:
+                self.hidden += 1
+            else:
+                self._paragraphs[-1].pieces.append(data)
+
+    def _write(self, paragraph: _Paragraph) -> None:
+        text = "".join(paragraph.pieces).strip()
+        if not text:
+            return
+        if self._tables:
+            self._tables.add(text)
+        elif paragraph.level:
+            self._prose.heading(text, paragraph.level)
+        elif mark := self._numbering.mark(paragraph.list_id, paragraph.list_level):
+            self._prose.item(text, paragraph.list_level, mark)
+        else:
+            self._prose.paragraph(f"{self._label}: {text}" if self._label else text)
+
+    def _start_table_part(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "tbl":
+            self._tables.start_table()
+        elif name == "tr":
+            self._tables.start_row()
+        elif name == "tc":
+            self._tables.start_cell()
+            self._cell_width = 1
+        else:
+            span = attribute(attributes, "val")
+            self._cell_width = min(int(span), 63) if span.isdecimal() else 1  # Word's own bound of columns
+
+    def _end_table_part(self, name: str) -> None:
+        if name == "tc":
+            self._tables.end_cell(self._cell_width)
+            self._cell_width = 1
+        elif name == "tbl":
+            self._tables.end_table()
+
+    def _start_note(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Begin a note with its mark; those with a type are the separator lines that Word draws above notes."""
+        if name == "comment":
+            author = attribute(attributes, "author")
+            self._label = f"Comment by {author}" if author else "Comment"
+        elif not attribute(attributes, "type"):
+            self._label = _note_mark(name, attributes)
+
+
+def _note_mark(name: str, attributes: Mapping[str, str]) -> str:
+    return f"[^{'e' if name.startswith('end') else ''}{attribute(attributes, 'id')}]"
+
+
+_TABLE_PARTS = {"tbl", "tr", "tc", "gridSpan"}
+_SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen": ""}
+_OUTLINE_LEVELS = {str(level) for level in range(9)}

@@ -1,0 +1,107 @@
+"""What the styles and the numbering of a Word document say: which paragraph is a heading, and what stands before a list item."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+
+from fetchstash.handlers._office._expat import attribute
+
+_HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
+_TITLES = {"title": 1, "subtitle": 2}
+_LEVELS = 9
+
+
+class Styles:
+    """Reads styles.xml (ECMA-376-1, section 17.7)."""
+
+    def __init__(self) -> None:
+        self._levels: dict[str, int] = {}
+        self._lists: dict[str, tuple[str, int]] = {}
+        self._bases: dict[str, str] = {}
+        self._style = ""
+
+    def level(self, style: str) -> int:
+        """Return the level of the headings of a style, 0 if it is one of text."""
+        return self._levels.get(self._along_bases(style, self._levels), 0)
+
+    def list_of(self, style: str) -> tuple[str, int]:
+        """Return the list that a style's paragraphs belong to and their level in it; "" if none."""
+        return self._lists.get(self._along_bases(style, self._lists), ("", 0))
+
+    def _along_bases(self, style: str, known: Mapping[str, object]) -> str:
+        """Return the first style that is known, from ``style`` along what it is based on; a ring of them ends."""
+        for _ in range(10):
+            if style in known:
+                break
+            style = self._bases.get(style, "")
+        return style
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Take a start tag."""
+        if name == "style":
+            self._style = attribute(attributes, "styleId")
+            return
+        value = attribute(attributes, "val")
+        if name == "name":
+            found = _HEADING.fullmatch(value)
+            level = int(found[1]) if found else _TITLES.get(value.lower(), 0)
+            if level:
+                self._levels[self._style] = level
+        elif name == "basedOn":
+            self._bases[self._style] = value
+        elif name == "outlineLvl" and value.isdecimal() and int(value) < _LEVELS:
+            self._levels.setdefault(self._style, int(value) + 1)
+        elif name == "numId":
+            self._lists[self._style] = (value, self._lists.get(self._style, ("", 0))[1])
+        elif name == "ilvl" and value.isdecimal():
+            self._lists[self._style] = (self._lists.get(self._style, ("", 0))[0], min(int(value), _LEVELS - 1))
+
+    def end(self, name: str) -> None:
+        """Take an end tag."""
+
+    def text(self, data: str) -> None:
+        """Take text: there is none."""
+
+
+class Numbering:
+    """Reads numbering.xml (ECMA-376-1, section 17.9), and counts the items of each list."""
+
+    def __init__(self) -> None:
+        self._formats: dict[tuple[str, int], str] = {}
+        self._abstract_of: dict[str, str] = {}
+        self._abstract = ""
+        self._list = ""
+        self._level = 0
+        self._counts: dict[str, list[int]] = defaultdict(lambda: [0] * _LEVELS)
+
+    def mark(self, list_id: str, level: int) -> str:
+        """Return what stands before the next item of a list: "-", "3.", or "" for what is no list (id 0 takes a paragraph out)."""
+        if list_id in {"", "0"}:
+            return ""
+        abstract = self._abstract_of.get(list_id, "")
+        if self._formats.get((abstract, level), "bullet") in {"bullet", "none"}:
+            return "-"
+        counts = self._counts[abstract]
+        counts[level] += 1
+        counts[level + 1 :] = [0] * (_LEVELS - level - 1)
+        return f"{counts[level]}."
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Take a start tag."""
+        if name == "abstractNum":
+            self._abstract = attribute(attributes, "abstractNumId")
+        elif name == "lvl":
+            level = attribute(attributes, "ilvl")
+            self._level = int(level) if level.isdecimal() else 0
+        elif name == "numFmt":
+            self._formats[self._abstract, self._level] = attribute(attributes, "val")
+        elif name == "num":
+            self._list = attribute(attributes, "numId")
+        elif name == "abstractNumId":
+            self._abstract_of[self._list] = attribute(attributes, "val")
+
+    def end(self, name: str) -> None:
+        """Take an end tag."""
+
+    def text(self, data: str) -> None:
+        """Take text: there is none."""

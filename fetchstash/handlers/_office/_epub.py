@@ -1,0 +1,133 @@
+"""EPUB: the chapters of a book in reading order, as Markdown (EPUB 3.3 and Open Container Format)."""
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from urllib.parse import unquote
+
+from fetchstash.errors import NoText
+from fetchstash.handlers._archive._zip import Entry, Zip
+from fetchstash.handlers._contract import ContentKind, Extracted, Part
+from fetchstash.handlers._office._expat import attribute, walk
+from fetchstash.handlers._office._streamed import Streamed
+
+_MEDIA_TYPE = "application/epub+zip"
+_MAX_MEMBERS = 20_000
+_MAX_SMALL_MEMBER = 4 * 1024 * 1024
+_MAX_CHAPTER = 16 * 1024 * 1024
+# Fonts may be obfuscated in a book that is open (OCF, section 4.4); any other algorithm locks the text itself.
+_FONT_ALGORITHMS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
+_METADATA = {"title", "creator", "language", "date"}
+_KEPT = "Its bytes are kept."
+
+
+class EpubHandler(Streamed):
+    """Reads books that carry no rights management."""
+
+    name = "epub"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
+        """Return whether this is an EPUB."""
+        return kind == "office_doc" and media_type == _MEDIA_TYPE
+
+    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+        """Yield the parts of ``source``. Raises NoText for what cannot be read."""
+        from fetchstash.handlers._html._whole import whole  # noqa: PLC0415 - brings the HTML parser
+
+        with Zip(source) as container:
+            entries = {entry.name: entry for entry in islice(container.entries(), _MAX_MEMBERS)}
+            _refuse_locked(container, entries)
+            package = _package(container, entries)
+            found.title = package.metadata.get("title", "")
+            found.author = package.metadata.get("creator", "")
+            found.language = package.metadata.get("language", "")
+            found.published = package.metadata.get("date", "")[:10]
+            empty = True
+            for name in package.chapters():
+                if name not in entries:
+                    continue
+                markup = container.read(entries[name], _MAX_CHAPTER).decode("utf-8", "replace")
+                chapter = whole(markup)
+                found.hidden_removed += chapter.hidden
+                empty = empty and not chapter.parts
+                yield from chapter.parts
+                if chapter.parts:
+                    yield Part("\n")
+            if empty:
+                raise NoText("the book holds no text", _KEPT)
+
+
+def _refuse_locked(container: Zip, entries: Mapping[str, Entry]) -> None:
+    if "META-INF/encryption.xml" not in entries:
+        return
+    algorithms = _Collected("EncryptionMethod", "Algorithm")
+    for _ in walk(container.chunks(entries["META-INF/encryption.xml"], _MAX_SMALL_MEMBER), algorithms):
+        pass
+    if not all(name.startswith(_FONT_ALGORITHMS) for name in algorithms.values):
+        raise NoText("the book is locked by rights management", _KEPT)
+
+
+def _package(container: Zip, entries: Mapping[str, Entry]) -> "_Package":
+    """Return the package document that META-INF/container.xml points to (OCF, section 4.2.6.3.1)."""
+    roots = _Collected("rootfile", "full-path")
+    if "META-INF/container.xml" in entries:
+        for _ in walk(container.chunks(entries["META-INF/container.xml"], _MAX_SMALL_MEMBER), roots):
+            pass
+    name = next((root for root in roots.values if root in entries), "")
+    if not name:
+        raise NoText("the container holds no book", _KEPT)
+    package = _Package(posixpath.dirname(name))
+    for _ in walk(container.chunks(entries[name], _MAX_SMALL_MEMBER), package):
+        pass
+    return package
+
+
+class _Collected:
+    """Keeps one attribute of all elements of a name."""
+
+    def __init__(self, element: str, name: str) -> None:
+        self.values: list[str] = []
+        self._element = element
+        self._name = name
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == self._element:
+            self.values.append(attribute(attributes, self._name))
+
+    def end(self, name: str) -> None:
+        pass
+
+    def text(self, data: str) -> None:
+        pass
+
+
+class _Package:
+    """Keeps metadata, manifest and spine of a package document (EPUB 3.3, section 5)."""
+
+    def __init__(self, folder: str) -> None:
+        self.metadata: dict[str, str] = {}
+        self._folder = folder
+        self._manifest: dict[str, str] = {}
+        self._spine: list[str] = []
+        self._open = ""
+
+    def chapters(self) -> Iterator[str]:
+        """Yield the member names of the chapters in reading order, each once."""
+        for number in dict.fromkeys(self._spine):
+            if number in self._manifest:
+                yield posixpath.normpath(posixpath.join(self._folder, unquote(self._manifest[number])))
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        self._open = name
+        if name == "item":
+            self._manifest[attribute(attributes, "id")] = attribute(attributes, "href")
+        elif name == "itemref":
+            self._spine.append(attribute(attributes, "idref"))
+
+    def end(self, name: str) -> None:  # noqa: ARG002 - metadata stand side by side
+        self._open = ""
+
+    def text(self, data: str) -> None:
+        if self._open in _METADATA and data.strip():
+            self.metadata.setdefault(self._open, data.strip())

@@ -1,0 +1,218 @@
+"""ODT, ODP and ODG: OpenDocument as Markdown; each slide is a page (OpenDocument 1.3, part 3)."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fetchstash.errors import NoText
+from fetchstash.handlers._archive._zip import Zip
+from fetchstash.handlers._contract import ContentKind, Extracted, Part
+from fetchstash.handlers._office._expat import FirstTexts, attribute, walk
+from fetchstash.handlers._office._slides import Slides
+from fetchstash.handlers._office._streamed import Streamed
+from fetchstash.handlers._prose import OpenTables, Prose, read_prose
+
+_MEDIA_TYPE = "application/vnd.oasis.opendocument."
+_MAX_SMALL_MEMBER = 4 * 1024 * 1024
+# Rows and cells may say how often they repeat; a sheet's empty rest repeats a million times (section 19.675 f.).
+_MAX_REPEATS = 100
+_KEPT = "Its bytes are kept."
+# Deleted text of tracked changes, the number of a note (its mark stands for it), and scripts.
+_SKIPPED = {"tracked-changes", "note-citation", "scripts", "event-listeners"}
+_INLINE = {"s", "tab", "line-break", "a", "note"}
+_SPACE = re.compile(r"\s+")
+
+
+class OdfHandler(Streamed):
+    """Reads text documents, presentations and drawings of LibreOffice and others."""
+
+    name = "odf"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
+        """Return whether this is an OpenDocument text, presentation or drawing."""
+        return kind == "office_doc" and media_type.startswith(_MEDIA_TYPE)
+
+    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+        """Yield the parts of an OpenDocument file of any kind. Raises NoText for what cannot be read."""
+        with Zip(source) as container:
+            entries = container.find(["content.xml", "meta.xml", "META-INF/manifest.xml"])
+            if "META-INF/manifest.xml" in entries:
+                manifest = container.read(entries["META-INF/manifest.xml"], _MAX_SMALL_MEMBER)
+                if b":encryption-data" in manifest:
+                    raise NoText("the document is encrypted and opens only with its password", _KEPT)
+            if "content.xml" not in entries:
+                raise NoText("the package holds no document", _KEPT)
+            if "meta.xml" in entries:
+                meta = FirstTexts()
+                for _ in walk(container.chunks(entries["meta.xml"], _MAX_SMALL_MEMBER), meta):
+                    pass
+                found.title = meta.found.get("title", "")
+                found.author = meta.found.get("initial-creator") or meta.found.get("creator", "")
+                found.published = meta.found.get("creation-date", "")[:10]
+                found.language = meta.found.get("language", "")
+            prose = Prose()
+            reader = _Reader(prose)
+            yield from read_prose(container.chunks(entries["content.xml"]), reader, prose)
+            if reader.slides.count:
+                found.pages, found.structure_info = reader.slides.count, reader.slides.summary()
+            yield from prose.end()
+
+
+@dataclass(slots=True)
+class _Paragraph:
+    """An open paragraph; ``level`` is that of its heading, 0 for text."""
+
+    level: int = 0
+    pieces: list[str] = field(default_factory=list[str])
+
+
+class _Reader:
+    """Takes the events of content.xml and writes what it reads into ``prose``."""
+
+    def __init__(self, prose: Prose) -> None:
+        self.slides = Slides(prose)
+        self._pictures = 0
+        self._is_frame = False
+        self._prose = prose
+        self._skipping = 0
+        self._tables = OpenTables(prose)
+        self._cell_width = 1
+        self._paragraphs: list[_Paragraph] = []
+        self._notes: list[str] = []
+        self._note = ""
+        self._links: list[str] = []
+        self._numbered: dict[tuple[str, int], bool] = {}
+        self._list_style = ""
+        self._lists: list[str] = []
+        self._counts: list[int] = []
+        self._item_is_new = False
+        self._is_title = False
+        self._in_notes = False
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if self._skipping or name in _SKIPPED:
+            self._skipping += 1
+        elif name in {"p", "h"}:
+            level = attribute(attributes, "outline-level")
+            self._paragraphs.append(_Paragraph((int(level) if level.isdecimal() else 1) if name == "h" else 0))
+        elif self._paragraphs and name in _INLINE:
+            self._start_inline(name, attributes, self._paragraphs[-1].pieces)
+        else:
+            self._start_block(name, attributes)
+
+    def _start_block(self, name: str, attributes: Mapping[str, str]) -> None:
+        is_first_in_frame, self._is_frame = self._is_frame, name == "frame"
+        match name:
+            case "list":
+                self._lists.append(attribute(attributes, "style-name"))
+                self._counts.append(0)
+            case "list-item":
+                self._item_is_new = True
+            case "table":
+                self._tables.start_table()
+            case "table-row":
+                self._tables.start_row()
+            case "table-cell" | "covered-table-cell":
+                repeats = attribute(attributes, "number-columns-repeated")
+                self._cell_width = min(int(repeats), _MAX_REPEATS) if repeats.isdecimal() else 1
+                self._tables.start_cell()
+            case "page":
+                self.slides.begin()
+                self._pictures = 0
+            case "frame":
+                self._is_title = attribute(attributes, "class") == "title"
+            case "image" if is_first_in_frame:  # else it stands for something that the frame holds, such as a table
+                self._pictures += 1
+            case "notes":
+                self.slides.open()
+                self._in_notes = True
+            case "list-style":
+                self._list_style = attribute(attributes, "name")
+            case "list-level-style-number":
+                level = attribute(attributes, "level")
+                if level.isdecimal():
+                    self._numbered[self._list_style, int(level)] = bool(attribute(attributes, "num-format"))
+            case _:
+                pass
+
+    def _start_inline(self, name: str, attributes: Mapping[str, str], pieces: list[str]) -> None:
+        if name == "s":
+            count = attribute(attributes, "c")
+            pieces.append(" " * min(int(count) if count.isdecimal() else 1, _MAX_REPEATS))
+        elif name == "tab":
+            pieces.append("\t")
+        elif name == "line-break":
+            pieces.append("\n")
+        elif name == "a":
+            self._links.append(attribute(attributes, "href"))
+            pieces.append("[")
+        elif name == "note":
+            self._note = attribute(attributes, "id").removeprefix("ftn")
+            pieces.append(f"[^{self._note}]")
+
+    def end(self, name: str) -> None:
+        if self._skipping:
+            self._skipping -= 1
+        elif name in {"p", "h"} and self._paragraphs:
+            self._write(self._paragraphs.pop())
+        elif name == "a" and self._links and self._paragraphs:
+            self._paragraphs[-1].pieces.append(f"]({self._links.pop()})")
+        else:
+            self._end_block(name)
+
+    def _end_block(self, name: str) -> None:
+        match name:
+            case "list" if self._lists:
+                self._lists.pop()
+                self._counts.pop()
+            case "table":
+                self._tables.end_table()
+            case "table-cell" | "covered-table-cell":
+                self._tables.end_cell(self._cell_width)
+                self._cell_width = 1
+            case "page":
+                self.slides.end(self._pictures)
+            case "frame":
+                self._is_title = False
+            case "notes":
+                self._in_notes = False
+            case "note":
+                self._note = ""
+            case _:
+                pass
+
+    def text(self, data: str) -> None:
+        if self._paragraphs and not self._skipping:
+            # White space collapses (section 6.1.2); what is meant comes as elements.
+            self._paragraphs[-1].pieces.append(_SPACE.sub(" ", data))
+
+    def _write(self, paragraph: _Paragraph) -> None:
+        text = "".join(paragraph.pieces).strip()
+        if self._note:
+            self._notes.append(f"[^{self._note}]: {text}")
+            return
+        if text and self._tables:
+            self._tables.add(text)
+        elif text:
+            self._write_block(text, paragraph.level)
+        if not self._paragraphs:
+            for note in self._notes:
+                self._prose.paragraph(note)
+            self._notes.clear()
+
+    def _write_block(self, text: str, level: int) -> None:
+        if self._in_notes:
+            self._prose.paragraph(f"Notes: {text}")
+            return
+        self.slides.open(text if self._is_title else "")
+        if level:
+            self._prose.heading(text, level)
+        elif self._lists:
+            depth = len(self._lists)
+            numbered = self._numbered.get((self._lists[0], depth), False)
+            self._counts[-1] += self._item_is_new
+            self._prose.item(text, depth - 1, f"{self._counts[-1]}." if numbered else "-")
+            self._item_is_new = False
+        elif not self._is_title:
+            self._prose.paragraph(text)

@@ -1,0 +1,44 @@
+"""What stands in compound files: Word and PowerPoint before 2007, and documents under a password, which are named."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from fetchstash.errors import NoText
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._office import _doc, _ppt
+from fetchstash.handlers._office._compound import CompoundFile
+from fetchstash.handlers._office._ole_properties import describe
+
+_MAX_BYTES = 128 * 1024 * 1024
+_OLD = {"application/msword", "application/vnd.ms-powerpoint"}
+_OTHER = "application/x-ole-storage"
+_KEPT = "Its bytes are kept."
+
+
+class OldOfficeHandler:
+    """Reads documents and presentations of Office 97 to 2003."""
+
+    name = "old_office"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
+        """Return whether this is a compound file of Office."""
+        return (kind == "office_doc" and media_type in _OLD) or media_type == _OTHER
+
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the streams say it
+        """Read ``source``; a container of something else has no text. Raises NoText for what cannot be read."""
+        with source.open("rb") as file:
+            container = CompoundFile(file.read(_MAX_BYTES))
+        if ("EncryptedPackage",) in container.streams:  # [MS-OFFCRYPTO], section 2.3.4.4
+            raise NoText("the document is encrypted and opens only with its password", _KEPT)
+        found = Extracted(parts=None)
+        found.parts = _parts(container, found)
+        return found
+
+
+def _parts(container: CompoundFile, found: Extracted) -> Iterator[Part] | None:
+    describe(container, found)
+    if ("WordDocument",) in container.streams:
+        return _doc.read(container, found)
+    if ("PowerPoint Document",) in container.streams:
+        return _ppt.read(container, found)
+    return None

@@ -1,0 +1,98 @@
+"""Office Open XML packages: parts, their relationships, and the core properties (ECMA-376, part 2)."""
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from fetchstash.errors import NoText
+from fetchstash.handlers._archive._zip import Entry, Zip
+from fetchstash.handlers._contract import Extracted
+from fetchstash.handlers._office._expat import FirstTexts, XmlReader, attribute, walk
+
+_MAX_PARTS = 20_000
+# Relationships, styles and properties are read whole; the text itself is streamed.
+_MAX_SMALL_PART = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What a part points to: another part by its full name, or an address outside. ``kind`` is the last word of its type."""
+
+    kind: str
+    target: str
+    external: bool
+
+
+class Package:
+    """The parts of an open zip, by name. A part that is not there is empty."""
+
+    def __init__(self, container: Zip) -> None:
+        self._container = container
+        self._entries: dict[str, Entry] = {entry.name: entry for entry in islice(container.entries(), _MAX_PARTS)}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries
+
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """Yield the content of a part. Raises NoText for what cannot be unpacked."""
+        entry = self._entries.get(name)
+        return iter(()) if entry is None else self._container.chunks(entry)
+
+    def relations(self, part: str = "") -> dict[str, Relation]:
+        """Return the relationships of a part by their ids, of the package itself by default (ECMA-376-2, section 6.5)."""
+        folder, base = posixpath.split(part)
+        reader = _Relations(folder)
+        self.read_small(posixpath.join(folder, "_rels", f"{base}.rels"), reader)
+        return reader.found
+
+    def main_part(self, usual: str) -> str:
+        """Return the name of the part that holds the document; ``usual`` is where it stands in nearly all of them."""
+        if usual in self:
+            return usual
+        for relation in self.relations().values():
+            if relation.kind == "officeDocument" and relation.target in self:
+                return relation.target
+        raise NoText("the package holds no document", "Its bytes are kept.")
+
+    def read_small(self, name: str, reader: XmlReader) -> None:
+        """Read a part that only helps: what is missing or damaged in it is as if it were not there."""
+        entry = self._entries.get(name)
+        if entry is None:
+            return
+        try:
+            for _ in walk(self._container.chunks(entry, _MAX_SMALL_PART), reader):
+                pass
+        except NoText:
+            return
+
+    def describe(self, found: Extracted) -> None:
+        """Write title, author, date and language of the core properties into ``found`` (ECMA-376-2, section 8)."""
+        properties = FirstTexts()
+        self.read_small("docProps/core.xml", properties)
+        found.title = properties.found.get("title", "")
+        found.author = properties.found.get("creator", "")
+        found.published = properties.found.get("created", "")[:10]
+        found.language = properties.found.get("language", "")
+
+
+class _Relations:
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self.found: dict[str, Relation] = {}
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name != "Relationship":
+            return
+        target = attribute(attributes, "Target")
+        external = attribute(attributes, "TargetMode") == "External"
+        if not external:
+            target = posixpath.normpath(posixpath.join("/", self._folder, target)).lstrip("/")
+        kind = attribute(attributes, "Type").rpartition("/")[2]
+        self.found[attribute(attributes, "Id")] = Relation(kind, target, external)
+
+    def end(self, name: str) -> None:
+        pass
+
+    def text(self, data: str) -> None:
+        pass

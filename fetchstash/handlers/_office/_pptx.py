@@ -1,0 +1,204 @@
+"""PPTX: slides as Markdown, each a page of its own, with tables and notes (ECMA-376-1, PresentationML and DrawingML)."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from fetchstash.handlers._archive._zip import Zip
+from fetchstash.handlers._contract import ContentKind, Extracted, Part
+from fetchstash.handlers._office._expat import attribute
+from fetchstash.handlers._office._ooxml import Package, Relation
+from fetchstash.handlers._office._slides import Slides
+from fetchstash.handlers._office._streamed import Streamed
+from fetchstash.handlers._prose import OpenTables, Prose, read_prose
+
+_MEDIA_TYPES = (
+    "application/vnd.openxmlformats-officedocument.presentationml.",
+    "application/vnd.ms-powerpoint.presentation.macroenabled",
+    "application/vnd.ms-powerpoint.slideshow.macroenabled",
+)
+_TITLES = {"title", "ctrTitle"}
+# Fields that stand on every slide: nothing of theirs is the slide's own.
+_FURNITURE = {"sldNum", "dt", "ftr", "hdr", "sldImg"}
+_MAX_CHART_VALUES = 500
+_NO_TITLES = {"Presentation", "PowerPoint Presentation"}
+_BODIES = {"body", "subTitle", "obj"}
+
+
+class PptxHandler(Streamed):
+    """Reads presentations of PowerPoint 2007 and later."""
+
+    name = "pptx"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
+        """Return whether this is a presentation."""
+        return kind == "office_doc" and media_type.startswith(_MEDIA_TYPES)
+
+    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+        """Yield the parts of ``source``. Raises NoText for what cannot be read."""
+        with Zip(source) as container:
+            package = Package(container)
+            package.describe(found)
+            found.title = "" if found.title in _NO_TITLES else found.title
+            prose = Prose()
+            slides = Slides(prose)
+            for slide in _slides(package):
+                slides.begin()
+                yield from _read_slide(package, slide, slides, prose)
+            found.pages, found.structure_info = slides.count, slides.summary()
+            yield from prose.end()
+
+
+def _slides(package: Package) -> list[str]:
+    """Return the parts of the slides in the order of the show, each once; the presentation's own list says it."""
+    main = package.main_part("ppt/presentation.xml")
+    relations = package.relations(main)
+    order = _SlideIds()
+    package.read_small(main, order)
+    return list(dict.fromkeys(relations[number].target for number in order.found if number in relations))
+
+
+def _read_slide(package: Package, slide: str, slides: Slides, prose: Prose) -> Iterator[Part]:
+    relations = package.relations(slide)
+    reader = _Reader(prose, relations, slides)
+    yield from read_prose(package.chunks(slide), reader, prose)
+    slides.end(reader.pictures, reader.descriptions)
+    beside = sorted(relations.values(), key=lambda relation: relation.kind)
+    for relation in beside:
+        if relation.kind == "chart":
+            chart = _Chart()
+            package.read_small(relation.target, chart)
+            prose.paragraph(f"Chart: {', '.join(chart.found)}" if chart.found else "")
+        elif relation.kind == "diagramData":
+            yield from read_prose(package.chunks(relation.target), _Reader(prose, {}), prose)
+        elif relation.kind == "notesSlide":
+            yield from read_prose(package.chunks(relation.target), _Reader(prose, {}, label="Notes: "), prose)
+
+
+class _SlideIds:
+    """Keeps the relationship ids of ``sldIdLst`` in order."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "sldId":
+            self.found.append(next((value for key, value in attributes.items() if key.endswith(":id")), ""))
+
+    def end(self, name: str) -> None:
+        pass
+
+    def text(self, data: str) -> None:
+        pass
+
+
+class _Chart:
+    """Keeps titles, names and values of a chart, as they were when it was last drawn."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self._in_text = False
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:  # noqa: ARG002 - the text is what counts
+        self._in_text = name in {"t", "v"}
+
+    def end(self, name: str) -> None:  # noqa: ARG002
+        self._in_text = False
+
+    def text(self, data: str) -> None:
+        if self._in_text and len(self.found) < _MAX_CHART_VALUES:
+            self.found.append(data)
+
+
+class _Reader:
+    """Takes the events of a slide, its notes or a diagram, and writes their paragraphs into ``prose``.
+
+    The titles of a slide go to ``slides``. ``label`` stands before each paragraph.
+    """
+
+    def __init__(self, prose: Prose, relations: Mapping[str, Relation], slides: Slides | None = None, label: str = "") -> None:
+        self.pictures = 0
+        self.descriptions: list[str] = []
+        self._prose = prose
+        self._slides = slides
+        self._relations = relations
+        self._label = label
+        self._skipping = 0
+        self._placeholder = ""
+        self._in_text = False
+        self._pieces: list[str] = []
+        self._level = 0
+        self._link = ""
+        self._tables = OpenTables(prose)
+        self._is_picture = False
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if self._skipping or name == "Fallback":
+            self._skipping += 1
+        elif name == "t":
+            self._in_text = True
+        elif name == "p":
+            self._pieces, self._level, self._link = [], 0, ""
+        elif name == "pPr":
+            level = attribute(attributes, "lvl")
+            self._level = int(level) if level.isdecimal() else 0
+        elif name == "br":
+            self._pieces.append("\n")
+        elif name == "hlinkClick":
+            relation = self._relations.get(attribute(attributes, "id"))
+            self._link = relation.target if relation and relation.external else ""
+        elif name == "sp":
+            self._placeholder = ""
+        elif name == "ph":
+            self._placeholder = attribute(attributes, "type") or "body"
+        elif name == "pic":
+            self.pictures += 1
+            self._is_picture = True
+        elif name == "cNvPr" and self._is_picture:
+            self._is_picture = False
+            self.descriptions += filter(None, [attribute(attributes, "descr").strip()])
+        elif name == "tbl":
+            self._open()
+            self._tables.start_table()
+        elif name == "tr":
+            self._tables.start_row()
+        elif name == "tc":
+            self._tables.start_cell()
+
+    def end(self, name: str) -> None:
+        if self._skipping:
+            self._skipping -= 1
+        elif name == "t":
+            self._in_text = False
+        elif name == "r" and self._link and self._pieces:
+            self._pieces[-1] = f"[{self._pieces[-1]}]({self._link})"
+            self._link = ""
+        elif name == "p":
+            self._write()
+        elif name == "tc":
+            self._tables.end_cell()
+        elif name == "tbl":
+            self._tables.end_table()
+
+    def text(self, data: str) -> None:
+        if self._in_text and not self._skipping:
+            self._pieces.append(data)
+
+    def _open(self, title: str = "") -> None:
+        if self._slides:
+            self._slides.open(title)
+
+    def _write(self) -> None:
+        text = "".join(self._pieces).strip()
+        self._pieces = []
+        if not text or self._placeholder in _FURNITURE:
+            return
+        if self._tables:
+            self._tables.add(text)
+            return
+        self._open(text if self._placeholder in _TITLES else "")
+        if self._label:
+            self._prose.paragraph(self._label + text)
+        elif self._placeholder in _BODIES:
+            self._prose.item(text, self._level)
+        elif self._placeholder not in _TITLES:
+            self._prose.paragraph(text)

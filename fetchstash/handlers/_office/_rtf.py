@@ -1,0 +1,233 @@
+"""RTF: the text of a document, without its styles (Rich Text Format specification 1.9.1)."""
+
+import codecs
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fetchstash.errors import NoText
+from fetchstash.handlers._contract import ContentKind, Extracted, Part
+from fetchstash.handlers._office._streamed import Streamed
+from fetchstash.handlers._prose import Prose
+
+_MEDIA_TYPES = {"application/rtf", "text/rtf"}
+_MAX_BYTES = 128 * 1024 * 1024
+_MAX_DEPTH = 1_000
+_KEPT = "Its bytes are kept."
+
+# A control word with its number, a control symbol, a brace, or a run of text (the specification's "RTF Syntax").
+_TOKEN = re.compile(rb"\\([a-z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-fA-F]{2})|\\([^a-z'])|([{}])|[\r\n]+|([^\\{}\r\n]+)")
+# Groups that are no text of the document. A group that begins with \* is left out as well.
+_SKIPPED = {
+    "fonttbl", "colortbl", "stylesheet", "filetbl", "revtbl", "rsidtbl", "listtable", "listoverridetable", "xmlnstbl", "info",
+    "themedata", "datastore", "generator", "private", "pict", "nonshppict", "object", "fldinst", "bkmkstart", "bkmkend", "listtext",
+    "pntext", "header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf",
+}  # fmt: skip
+_SIGNS: Mapping[str, str] = {
+    "tab": "\t", "line": "\n", "emdash": "—", "endash": "\u2013", "lquote": "\u2018", "rquote": "\u2019", "ldblquote": "“",
+    "rdblquote": "”", "bullet": "•", "emspace": " ", "enspace": " ", "~": " ", "_": "-", "\\": "\\", "{": "{", "}": "}",
+}  # fmt: skip
+
+
+class RtfHandler(Streamed):
+    """Reads RTF documents: paragraphs, tables and headings by their outline level."""
+
+    name = "rtf"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
+        """Return whether this is RTF."""
+        return kind == "office_doc" and media_type in _MEDIA_TYPES
+
+    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+        """Yield the parts of ``source``. Raises NoText for what cannot be read."""
+        with source.open("rb") as file:
+            raw = file.read(_MAX_BYTES)
+        if not raw.lstrip().startswith(b"{\\rtf"):
+            raise NoText("the file is no RTF", _KEPT)
+        prose = Prose()
+        yield from read(raw, prose, found)
+        found.truncated = len(raw) == _MAX_BYTES
+        yield from prose.end()
+
+
+@dataclass(slots=True)
+class _State:
+    """What a group inherits from the one around it: whether it is left out or hidden, and how its characters are coded."""
+
+    skipped: bool = False
+    hidden: bool = False
+    is_title: bool = False
+    charset: str = "cp1252"
+    fallback_chars: int = 1
+
+
+def read(raw: bytes, prose: Prose, found: Extracted) -> Iterator[Part]:
+    """Write RTF into ``prose``, its title and the number of its hidden runs into ``found``, and yield parts as they fill."""
+    reader = _Reader(prose)
+    place = 0
+    while token := _TOKEN.search(raw, place):
+        place = token.end() + reader.take(token)
+        yield from prose.full()
+    reader.end()
+    found.title = found.title or reader.title.strip()
+    found.hidden_removed += reader.hidden
+
+
+class _Reader:
+    """Takes the tokens one by one and writes what they say into ``prose``."""
+
+    def __init__(self, prose: Prose) -> None:
+        self.prose = prose
+        self.title = ""
+        self.hidden = 0
+        self._states = [_State()]
+        self._too_deep = 0
+        self._is_optional = False
+        self._pieces: list[str] = []
+        self._bytes = bytearray()
+        self._to_skip = 0
+        self._level = 0
+        self._in_table = False
+        self._row: list[str] = []
+        self._rows: list[list[str]] = []
+
+    def take(self, token: re.Match[bytes]) -> int:
+        """Take a token; return how many bytes of data follow it."""
+        word, number, code, symbol, brace, text = token.groups()
+        if code is None:
+            self._flush_bytes()
+        if word is not None:
+            return self._word(word.decode("ascii"), None if number is None else int(number))
+        if code is not None:
+            self._byte(int(code, 16))
+        elif symbol is not None:
+            self._symbol(symbol.decode("latin-1"))
+        elif brace == b"{":
+            self._open()
+        elif brace == b"}":
+            self._close()
+        elif text is not None:
+            self._text(text)
+        return 0
+
+    def end(self) -> None:
+        """Write what is still open."""
+        self._in_table = False
+        self._end_paragraph()
+        self._end_table()
+
+    def _word(self, word: str, number: int | None) -> int:
+        state = self._states[-1]
+        if self._is_optional or word in _SKIPPED:
+            state.skipped = True
+            self._is_optional = False
+        elif word in _SIGNS:
+            self._write(_SIGNS[word])
+        match word:
+            case "par" | "sect" | "page":
+                self._end_paragraph()
+            case "pard":
+                self._level, self._in_table = 0, False
+            case "intbl":
+                self._in_table = True
+            case "cell" | "nestcell":
+                self._row.append(self._paragraph())
+            case "row" | "nestrow":
+                self._rows.append(self._row)
+                self._row = []
+            case "outlinelevel":
+                self._level = number + 1 if number is not None and 0 <= number < 9 else 0
+            case "u" if number is not None:
+                self._write(chr(number % 65_536))
+                self._to_skip = state.fallback_chars
+            case "uc":
+                state.fallback_chars = max(number or 0, 0)
+            case "ansicpg":
+                state.charset = _codec(number)
+            case "v":
+                state.hidden = number != 0
+            case "title":
+                state.is_title = True
+            case "bin":
+                return max(number or 0, 0)
+            case _:
+                pass
+        return 0
+
+    def _open(self) -> None:
+        if len(self._states) < _MAX_DEPTH:
+            self._states.append(replace(self._states[-1]))
+        else:
+            self._too_deep += 1
+
+    def _close(self) -> None:
+        self._is_optional = False
+        if self._too_deep:
+            self._too_deep -= 1
+        elif len(self._states) > 1:
+            self._states.pop()
+
+    def _symbol(self, symbol: str) -> None:
+        if symbol == "*":
+            self._is_optional = True
+        elif symbol in _SIGNS:
+            self._write(_SIGNS[symbol])
+        elif symbol in "\r\n":
+            self._end_paragraph()
+
+    def _byte(self, value: int) -> None:
+        if self._to_skip:
+            self._to_skip -= 1
+        else:
+            self._bytes.append(value)
+
+    def _text(self, text: bytes) -> None:
+        skipped = min(self._to_skip, len(text))
+        self._to_skip -= skipped
+        self._write(text[skipped:].decode(self._states[-1].charset, "replace"))
+
+    def _flush_bytes(self) -> None:
+        """Decode the bytes that came as codes: a character may be two of them."""
+        if self._bytes:
+            data, self._bytes = self._bytes, bytearray()
+            self._write(data.decode(self._states[-1].charset, "replace"))
+
+    def _write(self, text: str) -> None:
+        state = self._states[-1]
+        if state.is_title:
+            self.title += text
+        elif state.hidden and not state.skipped:
+            self.hidden += 1
+        elif not state.skipped:
+            self._pieces.append(text)
+
+    def _paragraph(self) -> str:
+        """Return the open paragraph and begin a new one; characters beyond 16 bits came as two halves."""
+        text = "".join(self._pieces).strip()
+        self._pieces.clear()
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+    def _end_paragraph(self) -> None:
+        if self._in_table:
+            self._pieces.append("\n")
+        elif text := self._paragraph():
+            self._end_table()
+            if self._level:
+                self.prose.heading(text, self._level)
+            else:
+                self.prose.paragraph(text)
+
+    def _end_table(self) -> None:
+        if self._row:
+            self._rows.append(self._row)
+        self.prose.table(self._rows)
+        self._row, self._rows = [], []
+
+
+def _codec(codepage: int | None) -> str:
+    name = "utf-8" if codepage == 65_001 else f"cp{codepage}"
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        return "cp1252"

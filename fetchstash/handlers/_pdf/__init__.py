@@ -1,0 +1,1 @@
+"""PDF: text page by page, pages as pictures."""

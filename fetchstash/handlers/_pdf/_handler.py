@@ -1,0 +1,331 @@
+"""PDF: text page by page, the outline from its bookmarks, and pages as pictures.
+
+pdfium reads; pypdf reads what pdfium finds nothing in or cannot open. Both are C or Python code for hostile files, so that this
+runs in the worker alone.
+"""
+
+import logging
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fetchstash.errors import BadArgument, NoText, OutOfRange
+from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Picture, Render
+from fetchstash.handlers._pdf._columns import are_side_by_side, may_have_columns, reading_order, sampled
+from fetchstash.handlers._pdf._repair import pages_once, repaired
+from fetchstash.handlers._pdf._text import mend
+from fetchstash.handlers._picture import bounded
+from fetchstash.ranges import Heading, Unit
+
+if TYPE_CHECKING:
+    from pypdf import PdfReader
+    from pypdfium2 import PdfDocument, PdfPage
+
+# A document in which pdfium finds no text is called scanned after so many pages without text in pypdf, which is 18 times slower.
+_PYPDF_TRIES = 3
+_MAX_BOOKMARKS = 2_000
+_MAX_REPAIRED = 128 * 2**20
+_NO_PDF = "no PDF"
+# Four times 72 dpi: a larger scale shows nothing more of a small page.
+_MAX_SCALE = 4.0
+_KEPT = "Its bytes are kept; look at a page as a picture."
+_NO_TITLE = re.compile(r"(untitled|microsoft word - .*|.*\.(docx?|pptx?|xlsx?|indd|tex|dvi|qxd|pdf))?", re.IGNORECASE | re.DOTALL)
+_DATE = re.compile(r"(?:D:)?(\d{4})(\d{2})(\d{2})")
+
+
+class PdfHandler:
+    """Reads PDF files. Each page's text begins with a line ``[Page 12]``, so that a hit of grep can be placed."""
+
+    name = "pdf"
+
+    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - the kind says it all
+        """Return whether this is a PDF."""
+        return kind == "pdf"
+
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - a PDF says itself what it is
+        """Read ``source``. What cannot be read raises NoText when the parts are read."""
+        found = Extracted(parts=None)
+        found.parts = _read(source, limits, found)
+        return found
+
+    def part(
+        self,
+        source: Path,
+        path: str,
+        unit: Unit,
+        start: int | None,
+        end: int | None,  # noqa: ARG002 - one picture is one page: the first that was asked for
+        render: Render,
+        limits: ExtractLimits,
+    ) -> PartText | Picture:
+        """Return page ``start`` (from 1) as a picture."""
+        if render != "image" or unit != "pages" or path:
+            raise BadArgument("A PDF has pages.", 'Use unit="pages", with render="image" for a picture.')
+        with _opened(source) as document:
+            number = 1 if start is None else start
+            if not 1 <= number <= len(document):
+                raise OutOfRange(f"There is no page {number}: the document has {len(document)}.", f"Use 1 to {len(document)}.")
+            if _has_form(document):
+                document.init_forms()
+            with closing(document[number - 1]) as page:
+                return _picture(page, limits)
+
+
+def _read(source: Path, limits: ExtractLimits, found: Extracted) -> Iterator[Part]:
+    from pypdfium2 import PdfiumError  # noqa: PLC0415 - a heavy import
+
+    fallback = _Pypdf(source)
+    try:
+        document = _open(source)
+    except PdfiumError:
+        yield from _read_damaged(source, limits, found, fallback)
+        return
+    with document:
+        yield from _read_document(document, limits, found, fallback)
+
+
+def _read_document(document: "PdfDocument", limits: ExtractLimits, found: Extracted, fallback: "_Pypdf") -> Iterator[Part]:
+    found.pages = len(document)
+    found.title, found.author, found.published = _metadata(document)
+    found.outline = list(_outline(document))
+    count = _bounded_count(found.pages, limits, found)
+    parts = _parts(_texts(document, count, fallback))
+    first = next(parts, None)
+    if first is None and any(fallback.texts(min(count, _PYPDF_TRIES))):
+        parts = _parts(fallback.texts(count))
+        first = next(parts, None)
+    if first is None:
+        raise NoText(_why_no_text(document), _KEPT)
+    yield first
+    yield from parts
+
+
+def _read_damaged(source: Path, limits: ExtractLimits, found: Extracted, fallback: "_Pypdf") -> Iterator[Part]:
+    """Read what pdfium does not open: by pypdf, or else the pages that came of a file that was cut short."""
+    if pages := fallback.page_count():
+        found.pages = pages
+        yield from _parts(fallback.texts(_bounded_count(pages, limits, found)))
+        return
+    document, told = _recovered(source)
+    with document:
+        try:
+            yield from _read_document(document, limits, found, fallback)
+        except NoText:
+            raise _unreadable(source) from None
+    found.truncated, found.error = True, told
+
+
+def _recovered(source: Path) -> tuple["PdfDocument", str]:
+    """Open what came of a file that was cut short, and tell how much that is. Raises NoText where there is no whole page."""
+    from pypdfium2 import PdfDocument, PdfiumError  # noqa: PLC0415 - a heavy import
+
+    damage = _damage(source)
+    if damage != _NO_PDF and source.stat().st_size <= _MAX_REPAIRED:
+        data = source.read_bytes()
+        whole, pages = repaired(data)
+        once = pages_once(data)
+        with suppress(PdfiumError):
+            if pages:
+                among = f"of its {once:,} pages" if once else "pages"
+                return PdfDocument(whole), f"the file is {damage}: {pages:,} {among} were found in it"
+    raise _unreadable(source)
+
+
+def _unreadable(source: Path) -> NoText:
+    return NoText(f"the file is {_damage(source)}: not one page can be read", "Fetch it again.")
+
+
+def _opened(source: Path) -> "PdfDocument":
+    """Open a document, or what came of it."""
+    from pypdfium2 import PdfiumError  # noqa: PLC0415 - a heavy import
+
+    try:
+        return _open(source)
+    except PdfiumError:
+        return _recovered(source)[0]
+
+
+def _open(source: Path) -> "PdfDocument":
+    """Open ``source`` with the empty password. Raises NoText for what needs another one, PdfiumError for what is no PDF."""
+    from pypdfium2 import PdfDocument, PdfiumError, raw  # noqa: PLC0415 - a heavy import
+
+    if not source.stat().st_size:
+        raise NoText("the file is empty", "Fetch it again.")
+    try:
+        return PdfDocument(source)
+    except PdfiumError as error:
+        if error.err_code == raw.FPDF_ERR_PASSWORD:
+            raise NoText("the document is encrypted and opens only with its password", "Its bytes are kept.") from None
+        if error.err_code == raw.FPDF_ERR_SECURITY:
+            raise NoText("the document is encrypted in a way that is not known here", "Its bytes are kept.") from None
+        raise
+
+
+def _texts(document: "PdfDocument", count: int, fallback: "_Pypdf") -> Iterator[str]:
+    """Yield the text of the first ``count`` pages, "" for a page without; one page is open at a time."""
+    from pypdfium2 import PdfiumError  # noqa: PLC0415 - a heavy import
+
+    has_form = _has_form(document)
+    for index in range(count):
+        try:
+            yield mend(_raw_text(document, index, has_form=has_form))
+        except PdfiumError:
+            yield fallback.text(index)
+
+
+def _raw_text(document: "PdfDocument", index: int, *, has_form: bool) -> str:
+    with closing(document[index]) as page:
+        if not has_form or not _has_field(page):
+            return _text_of(page)
+    document.init_forms()  # once; from then on each page costs more
+    with closing(document[index]) as page:
+        page.flatten()  # what was filled in becomes part of the page once it is loaded again
+    with closing(document[index]) as page:
+        return _text_of(page)
+
+
+def _text_of(page: "PdfPage") -> str:
+    with closing(page.get_textpage()) as text_page:
+        text = text_page.get_text_bounded()
+        runs = text_page.count_rects()
+        if not may_have_columns(runs, text.count("\n")):
+            return text
+        pairs = [(text_page.get_rect(index), text_page.get_rect(index + 1)) for index in sampled(runs)]
+        if 5 * sum(are_side_by_side(*pair) for pair in pairs) < len(pairs):
+            return text
+        regions = reading_order([text_page.get_rect(index) for index in range(runs)])
+        ordered = "\n".join(text_page.get_text_bounded(*region) for region in regions)
+        # Nothing may be lost on the way: what stands on the edge of a region could be.
+        return ordered if len("".join(ordered.split())) >= len("".join(text.split())) else text
+
+
+def _parts(texts: Iterable[str]) -> Iterator[Part]:
+    """Yield a part for each page, and nothing at all if no page has text: pages without wait for one that has."""
+    waiting = pages = with_text = 0
+    for text in texts:
+        pages += 1
+        if not text:
+            waiting += 1
+            continue
+        with_text += 1
+        yield from _blank(pages - waiting, waiting)
+        waiting = 0
+        yield Part(f"[Page {pages}]\n{text}\n\n", starts_page=True)
+    if with_text:
+        yield from _blank(pages + 1 - waiting, waiting)
+
+
+def _blank(first: int, count: int) -> Iterator[Part]:
+    for number in range(first, first + count):
+        yield Part(f"[Page {number}]\n(no text on this page)\n\n", starts_page=True)
+
+
+def _bounded_count(pages: int, limits: ExtractLimits, found: Extracted) -> int:
+    if pages > limits.pdf_max_pages:
+        found.truncated = True
+        found.error = f"only the first {limits.pdf_max_pages:,} of its {pages:,} pages were read"
+    return min(pages, limits.pdf_max_pages)
+
+
+def _metadata(document: "PdfDocument") -> tuple[str, str, str]:
+    """Return title, author and date of creation (YYYY-MM-DD), each "" if there is none that tells anything."""
+    title = document.get_metadata_value("Title").strip()
+    date = _DATE.match(document.get_metadata_value("CreationDate"))
+    published = "-".join(date.groups()) if date else ""
+    return "" if _NO_TITLE.fullmatch(title) else title, document.get_metadata_value("Author").strip(), published
+
+
+def _outline(document: "PdfDocument") -> Iterator[Heading]:
+    for number, bookmark in enumerate(document.get_toc()):
+        if number == _MAX_BOOKMARKS:
+            return
+        target = bookmark.get_dest()
+        index = target.get_index() if target else None
+        if index is not None:
+            yield Heading(bookmark.get_title(), bookmark.level + 1, "pages", index + 1)
+
+
+def _has_form(document: "PdfDocument") -> bool:
+    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+    return document.get_formtype() != raw.FORMTYPE_NONE
+
+
+def _has_field(page: "PdfPage") -> bool:
+    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+    for index in range(raw.FPDFPage_GetAnnotCount(page)):
+        annotation = raw.FPDFPage_GetAnnot(page, index)
+        subtype = raw.FPDFAnnot_GetSubtype(annotation)
+        raw.FPDFPage_CloseAnnot(annotation)
+        if subtype == raw.FPDF_ANNOT_WIDGET:
+            return True
+    return False
+
+
+def _why_no_text(document: "PdfDocument") -> str:
+    from pypdfium2 import PdfiumError, raw  # noqa: PLC0415 - a heavy import
+
+    what = "page is" if len(document) == 1 else f"{len(document):,} pages are"
+    try:
+        with closing(document[0]) as page:
+            pictured = any(page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3))
+            drawn = any(page.get_objects(max_depth=1))
+    except PdfiumError:
+        return f"the document is damaged: its {what} unreadable"
+    if pictured:
+        return f"the document has no text layer: its {what} {'a picture' if len(document) == 1 else 'pictures'}"
+    return f"the document has no text: its {what} {'drawn' if drawn else 'blank'}"
+
+
+def _damage(source: Path) -> str:
+    """Return what is wrong with a file that no library opens: the end marker stands within its last 1,024 bytes."""
+    with source.open("rb") as file:
+        head = file.read(1024)
+        file.seek(max(source.stat().st_size - 1024, 0))
+        whole = b"%%EOF" in file.read()
+    if b"%PDF-" not in head:
+        return _NO_PDF
+    return "damaged" if whole else "cut short"
+
+
+def _picture(page: "PdfPage", limits: ExtractLimits) -> Picture:
+    longest = max(*page.get_size(), 1.0)
+    scale = min(limits.preview.max_image_edge_px / longest, _MAX_SCALE)
+    with closing(page.render(scale=scale, rev_byteorder=True)) as bitmap:
+        return bounded(bitmap.to_pil(), limits.preview, photo=False)
+
+
+class _Pypdf:
+    """The second reader, opened when it is first needed. It never raises: what it cannot read either has no text."""
+
+    def __init__(self, source: Path) -> None:
+        self._source = source
+        self._reader: PdfReader | None = None
+
+    def page_count(self) -> int:
+        try:
+            return len(self._open().pages)
+        except Exception:  # noqa: BLE001 - any error of a parser that was handed garbage
+            return 0
+
+    def texts(self, count: int) -> Iterator[str]:
+        return map(self.text, range(count))
+
+    def text(self, index: int) -> str:
+        try:
+            return mend(self._open().pages[index].extract_text())
+        except Exception:  # noqa: BLE001 - as above
+            return ""
+
+    def _open(self) -> "PdfReader":
+        if self._reader is None:
+            from pypdf import PdfReader  # noqa: PLC0415 - a heavy import
+
+            logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it reports each oddity of a broken file
+            self._reader = PdfReader(self._source)
+            if self._reader.is_encrypted:
+                self._reader.decrypt("")
+        return self._reader

@@ -1,0 +1,214 @@
+"""What comes back from a worker, checked before it is believed: the worker read a stranger's bytes, and may be theirs by now.
+
+Whatever is wrong raises ProtocolError, which costs the worker its life. Strings are cleaned once more, because JSON can spell lone
+surrogates.
+"""
+
+import base64
+import binascii
+import codecs
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from fetchstash import errors
+from fetchstash.errors import FetchstashError, Internal
+from fetchstash.handlers._contract import Extraction, PartText, Picture
+from fetchstash.handlers._worker._frames import MAX_HEADINGS, MAX_LINE, MAX_PART_TEXT, MAX_PREVIEW, MAX_TITLE, ProtocolError
+from fetchstash.hygiene import clean, clean_line
+from fetchstash.ranges import Glimpse, Heading, Ranges, Table, Unit
+
+MAX_NUMBER = 2**53
+MAX_PAGES = 100_000
+MAX_TABLES = 10_000
+MAX_PICTURE_CHARS = 2**24
+CHUNK_BYTES = 2**20
+
+PART_ERRORS = {cls.code: cls for cls in (errors.OutOfRange, errors.BadArgument, errors.NoText, errors.TooLarge)}
+
+
+@dataclass(slots=True)
+class Pieces:
+    """What a job reports while it runs, added up: its handler, and where the pages, tables and headings of the text stand."""
+
+    handler: str = ""
+    bytes: int = 0
+    chars: int = 0
+    pages: list[int] = field(default_factory=list[int])
+    tables: list[Table] = field(default_factory=list[Table])
+    outline: list[Heading] = field(default_factory=list[Heading])
+
+    def add(self, frame: dict[str, Any]) -> None:
+        """Add one report. Raises ProtocolError."""
+        if "handler" in frame:
+            self.handler = _line(frame, "handler")
+            return
+        piece = member(frame, "piece")
+        size, chars = _number(piece, "bytes"), _number(piece, "chars")
+        if size < self.bytes or chars < self.chars:
+            raise ProtocolError
+        if piece.get("starts_page") is True:
+            self.pages.append(self.chars)
+        self.bytes, self.chars = size, chars
+        self.outline += headings(piece, "headings")
+        self._add_rows(piece)
+        if len(self.pages) > MAX_PAGES or len(self.tables) > MAX_TABLES or len(self.outline) > MAX_HEADINGS:
+            raise ProtocolError
+
+    def _add_rows(self, piece: dict[str, Any]) -> None:
+        rows, columns, first = _number(piece, "rows"), _number(piece, "columns"), _number(piece, "first_row_line")
+        if piece.get("table") is not None:
+            self.tables.append(Table(_line(piece, "table"), first, rows, columns))
+        elif rows and self.tables:
+            last = self.tables[-1]
+            if last.rows == 0:
+                self.tables[-1] = replace(last, first_line=first, rows=rows, columns=max(columns, last.columns))
+            elif first == last.first_line + last.rows:  # rows that something else stands before could not be found by number
+                self.tables[-1] = replace(last, rows=last.rows + rows, columns=max(columns, last.columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What is really in the file."""
+
+    chars: int
+    lines: int
+
+
+def measure(path: Path, pieces: Pieces) -> Measured:
+    """Cut the file to what was reported, and count what it holds. Blocking. Raises ProtocolError if it is not as reported."""
+    size = pieces.bytes
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    chars = newlines = seen = 0
+    last = ""
+    with path.open("r+b") as file:
+        if os.fstat(file.fileno()).st_size < size:
+            raise ProtocolError
+        file.truncate(size)
+        while data := file.read(CHUNK_BYTES):
+            seen += len(data)
+            try:
+                text = decoder.decode(data, final=seen == size)
+            except UnicodeDecodeError as error:
+                raise ProtocolError from error
+            chars += len(text)
+            newlines += text.count("\n")
+            last = text[-1:] or last
+    if chars != pieces.chars:
+        raise ProtocolError
+    return Measured(chars, newlines + (last not in ("", "\n")))
+
+
+def extraction(text: Path, done: dict[str, Any], pieces: Pieces, measured: Measured) -> Extraction:
+    """Make the answer out of the facts that the worker sent last and what was seen of its text. Raises ProtocolError."""
+    numbers = ("pages", "sheets", "rows", "columns", "members", "width", "height")
+    strings = ("media_type", "title", "language", "author", "published", "structure_info", "error")
+    facts: dict[str, Any] = {name: _number(done, name) if done.get(name) is not None else None for name in numbers}
+    facts |= {name: _line(done, name) for name in strings}
+    outline = headings(done, "outline") + pieces.outline
+    return Extraction(
+        text=text if done.get("has_text") is True else None,
+        handler=pieces.handler,
+        chars=measured.chars,
+        lines=measured.lines,
+        tokens=_number(done, "tokens") if "tokens" in done else measured.chars // 4,
+        tokens_exact=done.get("tokens_exact") is True,
+        ranges=Ranges(tuple(pieces.pages), tuple(pieces.tables), _glimpse(member(done, "preview"))),
+        outline=tuple(outline[:MAX_HEADINGS]),
+        truncated=done.get("truncated") is True,
+        hidden_removed=_number(done, "hidden_removed"),
+        **facts,
+    )
+
+
+def remains(text: Path, pieces: Pieces, measured: Measured, error: str) -> Extraction:
+    """Make the answer out of what was written before the worker died."""
+    if not measured.chars:
+        return Extraction(None, pieces.handler, error=error)
+    return Extraction(
+        text=text,
+        handler=pieces.handler,
+        chars=measured.chars,
+        lines=measured.lines,
+        tokens=measured.chars // 4,
+        tokens_exact=False,
+        ranges=Ranges(tuple(pieces.pages), tuple(pieces.tables)),
+        outline=tuple(pieces.outline),
+        truncated=True,
+        error=error,
+    )
+
+
+def part(found: dict[str, Any]) -> PartText | Picture:
+    """Read the answer to a request for a part. Raises ProtocolError."""
+    if "picture" not in found:
+        return PartText(_text(found, "text", MAX_PART_TEXT), _number(found, "total"), cut=found.get("cut") is True)
+    try:
+        data = base64.b64decode(_string(found, "picture", MAX_PICTURE_CHARS), validate=True)
+    except binascii.Error as error:
+        raise ProtocolError from error
+    return Picture(data, _line(found, "media_type"), _number(found, "width"), _number(found, "height"))
+
+
+def failure(frame: dict[str, Any]) -> FetchstashError:
+    """Return the error that a failed job stands for. Raises ProtocolError."""
+    match frame.get("failed"):
+        case [str(code), str(what), str(next_step)]:
+            return PART_ERRORS.get(code, Internal)(clean_line(what[:MAX_LINE]), clean_line(next_step[:MAX_LINE]))
+        case _:
+            raise ProtocolError
+
+
+def headings(data: dict[str, Any], name: str) -> list[Heading]:
+    """Read a list of headings. Raises ProtocolError."""
+    found: Any = data.get(name)
+    if not isinstance(found, list) or len(found) > MAX_HEADINGS:  # pyright: ignore[reportUnknownArgumentType]
+        raise ProtocolError
+    return [_heading(item) for item in found]  # pyright: ignore[reportUnknownVariableType]
+
+
+def _glimpse(data: dict[str, Any]) -> Glimpse:
+    counts = ("lines_shown", "rows_shown", "total_rows", "columns_shown", "total_columns")
+    known = {name: _number(data, name) for name in counts if data.get(name) is not None}
+    text, sample = (_text(data, name, MAX_PREVIEW) for name in ("text", "sample"))
+    return Glimpse(text, sample, **known, cells_truncated=_number(data, "cells_truncated"))
+
+
+def _heading(item: Any) -> Heading:
+    match item:
+        case [str(title), int(level), unit, int(start)] if (
+            unit in get_args(Unit) and 0 <= level < MAX_NUMBER and 0 <= start < MAX_NUMBER
+        ):
+            return Heading(clean_line(title[:MAX_TITLE]), level, unit, start)
+        case _:
+            raise ProtocolError
+
+
+def member(data: dict[str, Any], name: str) -> dict[str, Any]:
+    found = data.get(name)
+    if not isinstance(found, dict):
+        raise ProtocolError
+    return found  # pyright: ignore[reportUnknownVariableType] - its values are checked one by one
+
+
+def _number(data: dict[str, Any], name: str) -> int:
+    found = data.get(name)
+    if type(found) is not int or not 0 <= found < MAX_NUMBER:
+        raise ProtocolError
+    return found
+
+
+def _string(data: dict[str, Any], name: str, limit: int) -> str:
+    found = data.get(name)
+    if not isinstance(found, str) or len(found) > limit:
+        raise ProtocolError
+    return found
+
+
+def _line(data: dict[str, Any], name: str) -> str:
+    return clean_line(_string(data, name, MAX_LINE))
+
+
+def _text(data: dict[str, Any], name: str, limit: int) -> str:
+    return clean(_string(data, name, limit)).text

@@ -1,0 +1,164 @@
+"""The worker process: reads one job after the other from its pipe, and answers in frames until the pipe ends.
+
+Started by the server as ``python -P -m fetchstash.handlers._worker._child``. All that a stranger's bytes can do happens in here,
+under limits; nothing but data leaves. It inherits neither the server's standard streams nor its secrets.
+"""
+
+import base64
+import gc
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from fetchstash.errors import FetchstashError, NoText
+from fetchstash.handlers import _registry
+from fetchstash.handlers._contract import TEXT_KINDS, Decision, Extracted, ExtractLimits, Handler, Hints, Picture
+from fetchstash.handlers._worker import _frames
+from fetchstash.handlers._worker._frames import MAX_HEADINGS, MAX_LINE, MAX_PART_TEXT, MAX_PREVIEW, MAX_TITLE
+from fetchstash.handlers._worker._limits import job_limits, limit_process
+from fetchstash.handlers._worker._writer import TextWriter, headings_json
+from fetchstash.hygiene import clean, clean_line
+from fetchstash.ranges import Glimpse
+from fetchstash.views import PreviewLimits, clip
+
+GC_THRESHOLDS = 100_000, 50, 100
+"""A document is one tree that lives until it is read: looking for garbage in it again and again took a fifth of the time."""
+
+Send = Callable[[dict[str, Any]], None]
+
+
+def main() -> None:
+    """Serve jobs until the server closes the pipe or a job leaves this process in doubt."""
+    # The pipe moves to descriptors of its own: whatever a library prints or reads must not touch it.
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    os.dup2(nowhere, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then closes the pipe
+    limit_process()
+    gc.set_threshold(*GC_THRESHOLDS)
+
+    def send(frame: dict[str, Any]) -> None:
+        view = memoryview(_frames.encode(frame))
+        while view:
+            view = view[answers.write(view) :]
+
+    send({"ready": os.getpid()})
+    while (job := _frames.read(requests)) is not None:
+        if not run(job, send):
+            return
+        gc.collect()
+
+
+def run(job: dict[str, Any], send: Send) -> bool:
+    """Do one job and send its last frame; return whether this process may take another."""
+    try:
+        decision, hints, limits = _read_job(job)
+        with job_limits(limits.memory_mb, limits.cpu_seconds, limits.wall_seconds):
+            handler = _registry.find(decision)
+            send({"handler": handler.name})
+            if job["do"] == "extract":
+                max_chars = None if decision.kind in TEXT_KINDS else limits.max_chars
+                return extract(handler.extract(Path(job["source"]), hints, limits), Path(job["text"]), max_chars, send)
+            send({"found": part(handler, job, hints, limits), "sound": True})
+    except BaseException as error:  # noqa: BLE001 - pyo3's PanicException is no Exception, and a handler may call sys.exit
+        code, what, next_step = _reason(error)
+        send({"failed": [code, what, next_step], "sound": _is_sound(error)})
+        return _is_sound(error)
+    return True
+
+
+def extract(extracted: Extracted, text: Path, max_chars: int | None, send: Send) -> bool:
+    """Write the text to its file, part by part, and send the facts. Return whether this process is still sound."""
+    if extracted.parts is None:
+        send({"done": _facts(extracted), "sound": True})
+        return True
+    sound = True
+    fd = os.open(text, os.O_WRONLY | getattr(os, "O_BINARY", 0))
+    writer = TextWriter(fd, send, max_chars)
+    try:
+        writer.write_all(extracted.parts)
+    except BaseException as error:  # noqa: BLE001 - as above; what was read before stays, and so do the facts learned on the way
+        sound = _is_sound(error)
+        extracted.truncated = writer.chars > 0
+        extracted.error = _reason(error)[1]
+    finally:
+        os.close(fd)
+    if writer.full:
+        extracted.truncated = True
+        extracted.error = extracted.error or f"only its first {max_chars:,} characters were kept"
+    extracted.hidden_removed += writer.removed
+    done = _facts(extracted)
+    if sound:
+        counted = writer.counter.result()
+        done |= {"tokens": counted.tokens, "tokens_exact": counted.exact}
+    send({"done": done | {"has_text": bool(writer.chars or not extracted.error)}, "sound": sound})
+    return sound
+
+
+def part(handler: Handler, job: dict[str, Any], hints: Hints, limits: ExtractLimits) -> dict[str, Any]:
+    """Return the part that was asked for, as it is sent. Raises what the handler raises."""
+    asked = (job["path"], job["unit"], job["start"], job["end"], job["render"])
+    found = _registry.read_part(handler, Path(job["source"]), *asked, limits, hints)
+    if isinstance(found, Picture):
+        return {
+            "picture": base64.b64encode(found.data).decode("ascii"),
+            "media_type": found.media_type,
+            "width": found.width,
+            "height": found.height,
+        }
+    cut = len(found.text) > MAX_PART_TEXT
+    return {"text": clean(found.text[:MAX_PART_TEXT]).text, "total": found.total, "cut": cut}
+
+
+def _read_job(job: dict[str, Any]) -> tuple[Decision, Hints, ExtractLimits]:
+    decision = Decision(**(job["decision"] | {"evidence": tuple(job["decision"]["evidence"])}))
+    limits = ExtractLimits(**(job["limits"] | {"preview": PreviewLimits(**job["limits"]["preview"])}))
+    hints = Hints(**job["hints"])
+    return decision, replace(hints, charset=hints.charset or decision.charset, media_type=decision.media_type), limits
+
+
+def _facts(extracted: Extracted) -> dict[str, Any]:
+    titles = ("media_type", "title", "language", "author", "published")
+    numbers = ("pages", "sheets", "rows", "columns", "members", "width", "height", "truncated", "hidden_removed")
+    facts: dict[str, Any] = {name: clip(clean_line(getattr(extracted, name)), MAX_TITLE) for name in titles}
+    facts |= {name: getattr(extracted, name) for name in numbers}
+    facts |= {name: clip(clean_line(getattr(extracted, name)), MAX_LINE) for name in ("structure_info", "error")}
+    facts["preview"] = _glimpse(extracted.preview)
+    facts["outline"] = headings_json(extracted.outline[:MAX_HEADINGS])
+    return facts
+
+
+def _glimpse(preview: Glimpse) -> dict[str, Any]:
+    sample = clean(preview.sample).text
+    return asdict(
+        replace(preview, text=clip(clean(preview.text).text, MAX_PREVIEW), sample=sample if len(sample) <= MAX_PREVIEW else "")
+    )
+
+
+def _reason(error: BaseException) -> tuple[str, str, str]:
+    """Return code, what and next step of a failure: our own words as they are, of others only what kind it is."""
+    if isinstance(error, FetchstashError):
+        return error.code, clip(clean_line(error.what), MAX_LINE), clip(clean_line(error.next_step), MAX_LINE)
+    if isinstance(error, MemoryError):
+        what = "it needs more memory than extract.memory_mb allows"
+    elif isinstance(error, RecursionError):
+        what = "it is nested too deeply"
+    elif isinstance(error, ModuleNotFoundError):
+        extra = _registry.EXTRAS.get(str(error.name).partition(".")[0])
+        what = f"the library {error.name} is missing" + (f": install fetchstash[{extra}]" if extra else "")
+    else:
+        what = f"the reader failed ({type(error).__name__})"
+    return NoText.code, clip(clean_line(what), MAX_LINE), "Its bytes are kept."
+
+
+def _is_sound(error: BaseException) -> bool:
+    """Return whether the process may go on after ``error``: not after a panic, nor with its memory at the limit."""
+    return isinstance(error, Exception) and not isinstance(error, MemoryError)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""A few worker processes, started on first need and ended when idle: the room's Extractor."""
+
+import asyncio
+import contextlib
+import os
+import tempfile
+from collections.abc import AsyncGenerator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from fetchstash.errors import Busy, FetchstashError, Internal, TooLarge
+from fetchstash.handlers._contract import NO_HINTS, Decision, Extraction, ExtractLimits, Hints, PartText, Picture, Render
+from fetchstash.handlers._worker import _answers as answers
+from fetchstash.handlers._worker._frames import ProtocolError
+from fetchstash.handlers._worker._process import Worker, WorkerDied
+from fetchstash.ranges import Unit
+
+WORKERS = 2
+IDLE_SECONDS = 60
+# How long a job may wait for a free worker, in jobs that take all their time.
+WAIT_JOBS = 3
+
+
+class WorkerPool:
+    """Runs handlers in at most ``workers`` processes, each held to ``limits`` for each job.
+
+    It belongs to the event loop that first uses it. Processes that had nothing to do for ``idle_seconds`` are ended.
+    """
+
+    def __init__(self, limits: ExtractLimits | None = None, *, workers: int = WORKERS, idle_seconds: float = IDLE_SECONDS) -> None:
+        self._limits = limits or ExtractLimits()
+        self._idle_seconds = idle_seconds
+        self._free = asyncio.Semaphore(workers)
+        self._idle: list[Worker] = []
+        self._all: set[Worker] = set()
+        self._closed = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def extract(self, source: Path, decision: Decision, hints: Hints, folder: Path) -> Extraction:
+        """Read ``source``; the text goes to a new 0600 file in ``folder``. Raises Busy or Internal (see Extractor)."""
+        text = _new_file(folder)
+        kept = False
+        try:
+            extraction = await self._extract(source, decision, hints, text)
+            kept = extraction.text is not None
+            return extraction
+        finally:
+            if not kept:
+                with contextlib.suppress(OSError):  # Windows keeps a file that a dying worker has open
+                    text.unlink()
+
+    async def part(
+        self,
+        source: Path,
+        decision: Decision,
+        *,
+        path: str = "",
+        unit: Unit = "lines",
+        start: int | None = None,
+        end: int | None = None,
+        render: Render = "text",
+        hints: Hints = NO_HINTS,
+    ) -> PartText | Picture:
+        """Read one part of ``source``. Raises OutOfRange, BadArgument, NoText, TooLarge, Busy or Internal (see Extractor)."""
+        asked: dict[str, Any] = {"path": path, "unit": unit, "start": start, "end": end, "render": render}
+        request = self._request("part", source, decision, hints) | asked
+        try:
+            async with self._worker() as worker:
+                last = await worker.job(request, self._limits.wall_seconds, _no_report)
+                if "found" not in last:
+                    raise answers.failure(last)
+                return answers.part(answers.member(last, "found"))
+        except WorkerDied as error:
+            raise TooLarge(f"That part could not be read: {error}.", "Ask for a smaller part, or read its text.") from error
+        except ProtocolError as error:
+            raise Internal("A worker sent what is no answer.", "Try again.") from error
+
+    async def aclose(self) -> None:
+        """End all workers."""
+        self._closed = True
+        if self._timer:
+            self._timer.cancel()
+        for worker in self._all:
+            worker.kill()
+        await asyncio.gather(*(worker.gone() for worker in self._all))
+
+    async def _extract(self, source: Path, decision: Decision, hints: Hints, text: Path) -> Extraction:
+        try:
+            return await self._extract_in_worker(source, decision, hints, text)
+        except ProtocolError:
+            return Extraction(None, "", error="its reader sent what is no answer")
+
+    async def _extract_in_worker(self, source: Path, decision: Decision, hints: Hints, text: Path) -> Extraction:
+        request = self._request("extract", source, decision, hints) | {"text": str(text)}
+        pieces = answers.Pieces()
+        async with self._worker() as worker:
+            try:
+                last = await worker.job(request, self._limits.wall_seconds, pieces.add)
+                if "done" not in last:
+                    return Extraction(None, pieces.handler, error=answers.failure(last).what)
+                measured = await asyncio.to_thread(answers.measure, text, pieces)
+                return answers.extraction(text, answers.member(last, "done"), pieces, measured)
+            except WorkerDied as error:
+                await worker.gone()  # until then it may still write
+                measured = await asyncio.to_thread(answers.measure, text, pieces)
+                return answers.remains(text, pieces, measured, str(error))
+
+    def _request(self, do: str, source: Path, decision: Decision, hints: Hints) -> dict[str, Any]:
+        return {
+            "do": do,
+            "source": str(source),
+            "decision": asdict(decision),
+            "hints": asdict(hints),
+            "limits": asdict(self._limits),
+        }
+
+    @contextlib.asynccontextmanager
+    async def _worker(self) -> AsyncGenerator[Worker]:
+        """Lend a worker for one job, after waiting at most as long as WAIT_JOBS jobs may take. It is killed on any exception."""
+        try:
+            async with asyncio.timeout(WAIT_JOBS * self._limits.wall_seconds):
+                await self._free.acquire()
+        except TimeoutError:
+            raise Busy("All workers are busy with other documents.", "Try again in a minute.") from None
+        try:
+            worker = self._take_idle() or await self._start()
+            try:
+                yield worker
+            except FetchstashError:
+                raise  # an answer like any other
+            except BaseException:
+                worker.kill()
+                raise
+            finally:
+                self._give_back(worker)
+        finally:
+            self._free.release()
+
+    def _take_idle(self) -> Worker | None:
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.alive:
+                return worker
+        return None
+
+    async def _start(self) -> Worker:
+        if self._closed:
+            raise Internal("The workers have ended.", "Start the program again.")
+        worker = await Worker.start()
+        self._all = {w for w in self._all if w.alive} | {worker}
+        if self._closed:  # in the meantime
+            worker.kill()
+        return worker
+
+    def _give_back(self, worker: Worker) -> None:
+        if worker.fit and not self._closed:
+            self._idle.append(worker)
+        else:
+            worker.kill()
+        if self._timer:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._end_idle)
+
+    def _end_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().kill()
+
+
+def _no_report(_frame: dict[str, Any]) -> None:
+    """Pass over the handler's name: an answer about a part has no use for it."""
+
+
+def _new_file(folder: Path) -> Path:
+    # On the loop on purpose: a thread would finish behind the back of a task that is cancelled, and leave the file.
+    fd, name = tempfile.mkstemp(prefix="text-", dir=folder)  # 0600
+    os.close(fd)
+    return Path(name)

@@ -1,0 +1,142 @@
+"""One worker process, seen from the server: started, given jobs, and killed when it exceeds its time or breaks the protocol."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Callable
+from typing import Any
+
+from fetchstash.errors import Internal
+from fetchstash.handlers._worker import _frames
+
+COMMAND = (sys.executable, "-P", "-m", "fetchstash.handlers._worker._child")
+START_SECONDS = 30
+MAX_JOBS = 200
+# After the end of the pipe the exit status is a moment away; killing at once would lose it.
+EXIT_GRACE_SECONDS = 1
+
+# All that a worker needs to find its libraries. The rest may hold keys, and stays with the server.
+ENVIRONMENT = (
+    "PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMP",
+    "TMPDIR",
+)  # fmt: skip
+
+# A host without a console would see one open for each worker on Windows.
+NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+
+OnReport = Callable[[dict[str, Any]], None]
+
+
+class WorkerDied(Exception):
+    """The process ended, or was ended, before its job was done. The message is the reason, for people."""
+
+
+class Worker:
+    """A running worker process. It does one job at a time.
+
+    ``sound`` is what its last frame said: that nothing is in doubt after the job.
+    """
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self.pid = process.pid
+        self.jobs = 0
+        self.sound = True
+
+    @classmethod
+    async def start(cls) -> "Worker":
+        """Start a process and wait until it is ready. Raises Internal."""
+        environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *COMMAND, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment, creationflags=NO_WINDOW
+            )
+        except OSError as error:
+            raise Internal("A worker process could not be started.", "Free memory or processes, and try again.") from error
+        worker = cls(process)
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await worker._receive()
+        except (_frames.ProtocolError, EOFError, TimeoutError) as error:
+            worker.kill()
+            raise Internal("A worker process did not start.", f"Run `{' '.join(COMMAND)}` to see why.") from error
+        except BaseException:
+            worker.kill()
+            raise
+        return worker
+
+    async def job(self, request: dict[str, Any], wall_seconds: float, on_report: OnReport) -> dict[str, Any]:
+        """Send ``request``, call ``on_report`` for each report on the way, and return the last frame.
+
+        Raises WorkerDied, and what ``on_report`` raises. After any exception, a cancellation too, the process is dead.
+        """
+        self.jobs += 1
+        self.sound = False  # until it says otherwise
+        try:
+            try:
+                async with asyncio.timeout(wall_seconds):
+                    return await self._talk(request, on_report)
+            except TimeoutError:
+                raise WorkerDied(f"it took longer than {wall_seconds:g} seconds") from None
+            except _frames.ProtocolError:
+                raise WorkerDied("its reader sent what is no answer") from None
+            except (EOFError, OSError):
+                raise WorkerDied(await self._cause_of_death()) from None
+        except BaseException:
+            self.kill()
+            raise
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process is still there."""
+        return self._process.returncode is None
+
+    @property
+    def fit(self) -> bool:
+        """Whether it may take another job: it said so itself, and what its libraries leak has not had long to add up."""
+        return self.alive and self.sound and self.jobs < MAX_JOBS
+
+    def kill(self) -> None:
+        """End the process at once; it is gone when ``gone`` returns."""
+        if self.alive:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def gone(self) -> None:
+        """Wait until the process has ended."""
+        await self._process.wait()
+
+    async def _talk(self, request: dict[str, Any], on_report: OnReport) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(_frames.encode(request))
+        await self._process.stdin.drain()
+        while "sound" not in (frame := await self._receive()):
+            on_report(frame)
+        self.sound = frame["sound"] is True
+        return frame
+
+    async def _receive(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        prefix = await self._process.stdout.readexactly(_frames.LENGTH_BYTES)
+        return _frames.decode(await self._process.stdout.readexactly(_frames.body_length(prefix)))
+
+    async def _cause_of_death(self) -> str:
+        try:
+            async with asyncio.timeout(EXIT_GRACE_SECONDS):
+                status = await self._process.wait()
+        except TimeoutError:
+            return "its reader stopped answering"
+        return cause(status)
+
+
+def cause(status: int) -> str:
+    """Return in words why a process ended with ``status`` (negative: the signal, as asyncio has it)."""
+    if status >= 0:
+        return f"its reader ended unexpectedly (exit status {status})"
+    if hasattr(signal, "SIGXCPU") and status == -signal.SIGXCPU:
+        return "it took more CPU time than extract.cpu_seconds allows"
+    return f"its reader crashed ({signal.Signals(-status).name})"
