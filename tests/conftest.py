@@ -9,6 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# The same examples in every run, however slow the machine is; --hypothesis-profile=default looks for new ones.
+settings.register_profile("steady", deadline=None, derandomize=True)
+settings.load_profile("steady")
 
 # Modules that tests share stand beside them. At the end of the path: the fetchstash that is installed goes before the checkout's.
 sys.path.append(str(Path(__file__).parents[1]))
