@@ -52,6 +52,10 @@ FRAGMENTS = {
     "a heading in a list is no item": ("<ol><li><h3>First</h3><p>Do it.</p></li></ol>", "### First\n\nDo it."),
     "linked code is one link": ('<p><code><a href="/k">key()</a></code></p>', "[`key()`](https://example.org/k)"),
     "a script link is text": ('<p>See <a href="javascript:alert(1)">this</a>.</p>', "See this."),
+    "parentheses that are nested or odd stand in angle brackets (CommonMark 0.31, 6.3)": (
+        '<p>A <a href="/a(b(c))">gate</a>, <a href="/a)b">another</a>.</p>',
+        "A [gate](<https://example.org/a(b(c))>), [another](<https://example.org/a)b>).",
+    ),
     "parentheses in an address stay balanced": (
         '<p><a href="https://example.org/Gate_(lock)">gate</a></p>',
         "[gate](https://example.org/Gate_(lock))",

@@ -45,7 +45,9 @@ class Inline:
         address = self.absolute(href)
         if not address or not text:
             return text
-        return f"[{text}]({address if _PLAIN.fullmatch(address) else f'<{address}>'})"
+        if ("(" in address or ")" in address) and not _PLAIN.fullmatch(address):
+            address = f"<{address}>"
+        return f"[{text}]({address})"
 
     def absolute(self, href: str) -> str:
         """Return the address that a link leads to: "#name" for a place on the same page, "" for a script or data."""
