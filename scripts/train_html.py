@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from fetchstash.handlers._charset import decode
-from fetchstash.handlers._html import _blocks, _features, _safety, _tree
+from fetchstash.handlers._html import _blocks, _content, _features, _safety, _tree
 
 FOLDS = 5
-THRESHOLD = 0.35
 GRAM = 4
 WORD = re.compile(r"\w+")
 
@@ -136,7 +135,7 @@ class Trainer:
         results: dict[str, list[float]] = {"docs": [], "web": []}
         at = 0
         for sample in self._samples:
-            keep = 1 / (1 + np.exp(-scores[at : at + len(sample.labels)])) > THRESHOLD
+            keep = np.array(_content.likeliest(scores[at : at + len(sample.labels)].tolist(), sample.sizes.tolist()))
             at += len(sample.labels)
             right, kept = (sample.sizes * sample.labels * keep).sum(), (sample.sizes * keep).sum()
             results["docs" if sample.documentation else "web"].append(

@@ -1,6 +1,7 @@
 """Which blocks of a page are its content: what the scorer keeps, and what belongs to that."""
 
 import math
+from collections.abc import Sequence
 from itertools import compress, pairwise
 
 from fetchstash.handlers._html import _scorer
@@ -21,20 +22,20 @@ def content(blocks: list[Block]) -> list[Block]:
     """Return the blocks that a reader came for, in order; some where there are any."""
     if len(blocks) > MAX_SCORED or sum(len(block.words) for block in blocks) < MIN_SCORED_CHARS:
         return list(compress(blocks, by_rules(blocks, places(blocks))))
-    keep = _likeliest(blocks, _scorer.log_odds(blocks))
+    keep = likeliest(_scorer.log_odds(blocks), [len(block.words.split()) for block in blocks])
     if any(block.kind == CODE for block in blocks):
         _repair(blocks, keep)
     _take_title(blocks, keep)
     return list(compress(blocks, keep))
 
 
-def _likeliest(blocks: list[Block], scores: list[float]) -> list[bool]:
-    """Return the blocks from that score on which the expected F1 of the kept words is the best.
+def likeliest(scores: Sequence[float], sizes: Sequence[float]) -> list[bool]:
+    """Return which blocks to keep, by their log odds and their words: those from the score on that makes the best expected F1.
 
     Where a page leaves the scorer in doubt that is a lower score than where all is plain: half of the best F1 is the probability
     from which on a block is worth keeping (Lipton, Elkan and Naryanaswamy, 2014, "Thresholding classifiers to maximize F1 score").
     """
-    found = sorted(((score, len(block.words.split())) for score, block in zip(scores, blocks, strict=True)), reverse=True)
+    found = sorted(zip(scores, sizes, strict=True), reverse=True)
     likely = [words / (1 + math.exp(-score)) for score, words in found]
     expected = sum(likely)
     best = threshold = right = kept = 0.0
