@@ -2,7 +2,8 @@
 
     python bench/client_classify.py overflow_errors.jsonl [--show]
 
-Each line of the file is a JSON object with message, body, http_status, error_type, error_class, code, provider, label and tags.
+Each line of the file is a JSON object with message, body, http_status, error_type, error_class,
+code, provider, label and tags.
 """
 
 import argparse
@@ -61,12 +62,17 @@ def slowest() -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--show", action="store_true", help="print each error that was told wrong")
     options = parser.parse_args()
     if not options.corpus.is_file():
-        print(f"{options.corpus} is missing: give the path of a file of labelled errors.", file=sys.stderr)
+        print(
+            f"{options.corpus} is missing: give the path of a file of labelled errors.",
+            file=sys.stderr,
+        )
         return 2
     rows = [json.loads(line) for line in options.corpus.read_text(encoding="utf-8").splitlines()]
     for with_provider in (True, False):
@@ -84,11 +90,15 @@ def main() -> int:
                 counts["mixed up"] += verdict.overflow and expected not in {"not_overflow", found}
                 counts["limits"] += verdict.limit is not None and verdict.overflow
                 if options.show and expected != found:
-                    print(f"  {expected} told as {found} ({verdict.rule_id}): {row['message'][:160]!r}")
+                    print(
+                        f"  {expected} told as {found} ({verdict.rule_id}): {row['message'][:160]!r}"
+                    )
             precision = counts["true"] / max(counts["true"] + counts["false"], 1)
             recall = counts["true"] / max(counts["true"] + counts["missed"], 1)
             told = "provider told" if with_provider else "provider not told"
-            print(f"{shape:10} {told:18} precision {precision:.3f} recall {recall:.3f} {dict(counts)}")
+            print(
+                f"{shape:10} {told:18} precision {precision:.3f} recall {recall:.3f} {dict(counts)}"
+            )
     print(f"slowest of {len(HARD_WORDS) ** 2} hard texts: {slowest() * 1000:.0f} ms")
     return 0
 

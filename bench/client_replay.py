@@ -2,9 +2,9 @@
 
     python bench/client_replay.py FOLDER [--share 0.35 0.5 0.7]
 
-FOLDER has transcripts as JSON files, {"messages": […]} in the format of Chat Completions. The window is a share of the
-transcript's own final size. Uncached tokens are those after the longest common beginning with the request before, as a provider's
-prompt cache has it.
+FOLDER has transcripts as JSON files, {"messages": […]} in the format of Chat Completions. The
+window is a share of the transcript's own final size. Uncached tokens are those after the longest
+common beginning with the request before, as a provider's prompt cache has it.
 """
 
 import argparse
@@ -23,7 +23,9 @@ from fetchstash.client._pairing import pair, units
 from fetchstash.client._protect import untouchable
 from fetchstash.client._sizes import exact_tokens, total
 
-IDENTIFIER = re.compile(r"(?:[\w.-]+/)+[\w.-]+|\b[A-Z][A-Z0-9]{5,}\b|\b[0-9a-f]{8,}\b|\bhttps?://\S+")
+IDENTIFIER = re.compile(
+    r"(?:[\w.-]+/)+[\w.-]+|\b[A-Z][A-Z0-9]{5,}\b|\b[0-9a-f]{8,}\b|\bhttps?://\S+"
+)
 
 
 class Kept:
@@ -35,7 +37,12 @@ class Kept:
     def keep(self, text: str, name: str) -> str:  # noqa: ARG002 - the protocol's parameter
         """Keep ``text``."""
         self.texts.append(text)
-        return f"art_{len(self.texts):026d}".replace("0", "a").replace("1", "b").replace("8", "h").replace("9", "i")
+        return (
+            f"art_{len(self.texts):026d}".replace("0", "a")
+            .replace("1", "b")
+            .replace("8", "h")
+            .replace("9", "i")
+        )
 
 
 def replay(messages: list[Any], share: float, figures: Counter[str]) -> None:
@@ -60,7 +67,9 @@ def replay(messages: list[Any], share: float, figures: Counter[str]) -> None:
         sent, report = compact(history, "openai_chat", budget, state, policy=policy)
         figures["ms"] += round((time.process_time() - started) * 1000)
         figures["requests"] += 1
-        figures["orphans"] += max(len(orphans(sent, "openai_chat")) - len(orphans(history, "openai_chat")), 0)
+        figures["orphans"] += max(
+            len(orphans(sent, "openai_chat")) - len(orphans(history, "openai_chat")), 0
+        )
         keys.update((change.content_hash, change.target, change.label) for change in report.changes)
         found = parts(history, "openai_chat")
         pairing = pair(found)
@@ -85,25 +94,37 @@ def replay(messages: list[Any], share: float, figures: Counter[str]) -> None:
     everything = "\n".join([*kept.texts, *(part.text for part in parts(sent, "openai_chat"))])
     figures["identifiers"] += len(identifiers(history))
     # JSON in a kept message escapes what its text has plain.
-    figures["identifiers lost"] += sum(i not in everything and json.dumps(i)[1:-1] not in everything for i in identifiers(history))
+    figures["identifiers lost"] += sum(
+        i not in everything and json.dumps(i)[1:-1] not in everything for i in identifiers(history)
+    )
 
 
 def identifiers(history: list[Any]) -> set[str]:
-    return {found for part in parts(history, "openai_chat") for found in IDENTIFIER.findall(part.text)}
+    return {
+        found for part in parts(history, "openai_chat") for found in IDENTIFIER.findall(part.text)
+    }
 
 
 def common(now: list[str], before: list[str]) -> int:
-    return next((n for n, (a, b) in enumerate(zip(now, before, strict=False)) if a != b), min(len(now), len(before)))
+    return next(
+        (n for n, (a, b) in enumerate(zip(now, before, strict=False)) if a != b),
+        min(len(now), len(before)),
+    )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--share", type=float, nargs="+", default=[0.35, 0.5, 0.7])
     options = parser.parse_args()
     files = sorted(options.folder.glob("*.json")) if options.folder.is_dir() else []
     if not files:
-        print(f"{options.folder} has no transcripts: give a folder of JSON files with messages.", file=sys.stderr)
+        print(
+            f"{options.folder} has no transcripts: give a folder of JSON files with messages.",
+            file=sys.stderr,
+        )
         return 2
     for share in options.share:
         figures: Counter[str] = Counter()
@@ -111,7 +132,9 @@ def main() -> int:
             replay(json.loads(file.read_text(encoding="utf-8"))["messages"], share, figures)
         over = figures["over"] / max(figures["requests"] - figures["hopeless"], 1)
         ratio = figures["uncached"] / max(figures["uncached plain"], 1)
-        print(f"window {share:.0%}: over budget {over:.1%}, uncached {ratio:.2f} x no compaction, {dict(figures)}")
+        print(
+            f"window {share:.0%}: over budget {over:.1%}, uncached {ratio:.2f} x no compaction, {dict(figures)}"
+        )
     return 0
 
 

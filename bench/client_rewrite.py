@@ -33,11 +33,18 @@ def history(size: int) -> list[Any]:
         "naïve",
         "\n",
     ]
-    messages: list[Any] = [{"role": "system", "content": "Be good."}, {"role": "user", "content": "The task."}]
+    messages: list[Any] = [
+        {"role": "system", "content": "Be good."},
+        {"role": "user", "content": "The task."},
+    ]
     made = 0
     while made < size:
         result = " ".join(draw.choices(words, k=draw.randint(400, 12_000)))
-        call = {"id": f"call_{made}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        call = {
+            "id": f"call_{made}",
+            "type": "function",
+            "function": {"name": "read", "arguments": "{}"},
+        }
         messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
         messages.append({"role": "tool", "tool_call_id": f"call_{made}", "content": result})
         made += len(result)
@@ -45,13 +52,18 @@ def history(size: int) -> list[Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--megabytes", type=float, default=1)
     parser.add_argument("--times", type=int, default=40)
     options = parser.parse_args()
     messages = history(int(options.megabytes * 2**20))
     rewrite(messages, "openai_chat", 1)  # loads the vocabulary
-    targets = (Target(int(options.megabytes * 2**19), "bytes"), Target(int(options.megabytes * 2**17), "tokens"))
+    targets = (
+        Target(int(options.megabytes * 2**19), "bytes"),
+        Target(int(options.megabytes * 2**17), "tokens"),
+    )
     for target in targets:
         times: list[float] = []
         stubs = 0
@@ -64,7 +76,9 @@ def main() -> int:
         median, p95 = times[len(times) // 2], times[int(len(times) * 0.95)]
         print(f"{target.unit:7} median {median:.1f} ms, p95 {p95:.1f} ms CPU, {stubs} stubs")
     program = "import time; t = time.process_time(); import fetchstash.client; print((time.process_time() - t) * 1000)"
-    imports = sorted(float(subprocess.check_output([sys.executable, "-c", program])) for _ in range(7))
+    imports = sorted(
+        float(subprocess.check_output([sys.executable, "-c", program])) for _ in range(7)
+    )
     print(f"import fetchstash.client: {imports[3]:.1f} ms CPU")
     return 0
 

@@ -1,7 +1,8 @@
 """What the guard costs: fetchstash's fetch against bare httpx2, in one run, on one server on loopback, turn and turn about.
 
-New connections: the median time of a small fetch, each over a connection of its own. Throughput: a body of 100 MB, read to its
-end by httpx2 (and, for fairness, read and written to a file by it), and fetched, hashed and spooled by fetchstash.
+New connections: the median time of a small fetch, each over a connection of its own. Throughput: a
+body of 100 MB, read to its end by httpx2 (and, for fairness, read and written to a file by it), and
+fetched, hashed and spooled by fetchstash.
 """
 
 import argparse
@@ -33,7 +34,9 @@ def serve(megabytes: int) -> None:
         with connection, suppress(OSError):
             small = b"/small" in connection.recv(65_536)
             size = 2 if small else megabytes * 10**6
-            connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % size)
+            connection.sendall(
+                b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % size
+            )
             while size > 0:
                 size -= connection.send(CHUNK[:size])
 
@@ -51,7 +54,12 @@ async def timed(fetch: Callable[[], Awaitable[object]]) -> float:
 async def compare(port: int, megabytes: int, connections: int, rounds: int) -> None:
     """Measure both, turn and turn about, and print medians and ratios."""
     small, large = f"http://127.0.0.1:{port}/small", f"http://127.0.0.1:{port}/large"
-    limits = FetchLimits(allow_hosts=("127.0.0.1",), respect_robots=False, max_wire_bytes=2**40, max_decoded_bytes=2**40)
+    limits = FetchLimits(
+        allow_hosts=("127.0.0.1",),
+        respect_robots=False,
+        max_wire_bytes=2**40,
+        max_decoded_bytes=2**40,
+    )
     fetcher = HttpFetcher(limits)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -76,7 +84,10 @@ async def compare(port: int, megabytes: int, connections: int, rounds: int) -> N
                 times["guarded"].append(await timed(lambda: guarded(small)))
                 times["bare"].append(await timed(lambda: bare(small)))
             p50 = {who: median(found) * 1000 for who, found in times.items() if found}
-            print(f"new connection, p50 of {connections}: guarded {p50['guarded']:.2f} ms, bare {p50['bare']:.2f} ms, ", end="")
+            print(
+                f"new connection, p50 of {connections}: guarded {p50['guarded']:.2f} ms, bare {p50['bare']:.2f} ms, ",
+                end="",
+            )
             print(f"added {p50['guarded'] - p50['bare']:+.2f} ms (at most +5)")
 
             times = {who: [] for who in times}
@@ -86,9 +97,13 @@ async def compare(port: int, megabytes: int, connections: int, rounds: int) -> N
                 times["bare to a file"].append(await timed(lambda: bare(large, to_file=True)))
             rate = {who: megabytes / median(found) for who, found in times.items()}
             print(
-                f"{megabytes} MB body, median of {rounds}: " + ", ".join(f"{who} {found:.0f} MB/s" for who, found in rate.items())
+                f"{megabytes} MB body, median of {rounds}: "
+                + ", ".join(f"{who} {found:.0f} MB/s" for who, found in rate.items())
             )
-            print(f"throughput against bare: {rate['guarded'] / rate['bare']:.2f} (at least 0.8)", end="")
+            print(
+                f"throughput against bare: {rate['guarded'] / rate['bare']:.2f} (at least 0.8)",
+                end="",
+            )
             print(f", against bare to a file: {rate['guarded'] / rate['bare to a file']:.2f}")
     await fetcher.aclose()
 
@@ -107,7 +122,13 @@ def main() -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
-            anyio.run(compare, int(server.stdout.readline()), args.megabytes, args.connections, args.rounds)
+            anyio.run(
+                compare,
+                int(server.stdout.readline()),
+                args.megabytes,
+                args.connections,
+                args.rounds,
+            )
         finally:
             server.kill()
 

@@ -2,7 +2,8 @@
 
     python -P bench/handlers_data.py
 
-The least is one pass of the standard library: json.loads for JSON, csv.reader for tables, decoding for text.
+The least is one pass of the standard library: json.loads for JSON, csv.reader for tables, decoding
+for text.
 """
 
 import argparse
@@ -24,21 +25,38 @@ from fetchstash.handlers._worker._writer import TextWriter
 
 def main() -> None:
     """Print one line for each document."""
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for name, (text, least) in documents().items():
             source = Path(folder) / name
             source.write_text(text, encoding="utf-8")
-            extract(source)  # imports and the vocabulary of the token counter are not what is measured
+            extract(
+                source
+            )  # imports and the vocabulary of the token counter are not what is measured
             cost, lower = seconds(partial(extract, source)), seconds(partial(least, text))
-            print(f"{name:22} {len(text) / 1e6:5.1f} MB  {cost:6.2f} s  {cost / lower:6.1f} × {least.__name__} ({lower:.2f} s)")
+            print(
+                f"{name:22} {len(text) / 1e6:5.1f} MB  {cost:6.2f} s  {cost / lower:6.1f} × {least.__name__} ({lower:.2f} s)"
+            )
 
 
 def documents() -> dict[str, tuple[str, Callable[[str], object]]]:
     """Return documents by name, each with the least that must be done with it."""
     rng = random.Random(1)
-    records = [{"id": i, "name": f"name {i}", "value": rng.random(), "tags": ["a", "b"], "at": {"lat": 1.5}} for i in range(50_000)]
-    rows = "id,name,value,date,note\n" + "".join(f"{i},name {i},{rng.random():.3f},2024-01-02,x\n" for i in range(100_000))
+    records = [
+        {
+            "id": i,
+            "name": f"name {i}",
+            "value": rng.random(),
+            "tags": ["a", "b"],
+            "at": {"lat": 1.5},
+        }
+        for i in range(50_000)
+    ]
+    rows = "id,name,value,date,note\n" + "".join(
+        f"{i},name {i},{rng.random():.3f},2024-01-02,x\n" for i in range(100_000)
+    )
     quoted = "id,name,value,date,note\n" + "".join(
         f'{i},"name ""{i}""",{rng.random():.3f},2024-01-02,"x\ny"\n' for i in range(100_000)
     )
@@ -49,15 +67,23 @@ def documents() -> dict[str, tuple[str, Callable[[str], object]]]:
         "records.jsonl": ("".join(json.dumps(record) + "\n" for record in records), loads_lines),
         "rows.csv": (rows, read_rows),
         "quoted.csv": (quoted, read_rows),
-        "prose.txt": ("A line of prose, neither long nor short, of ordinary words.\n" * 90_000, decode),
-        "one-line.xml": ("<r>" + "<item id='1'><name>some name</name><v>1</v></item>" * 100_000 + "</r>", decode),
+        "prose.txt": (
+            "A line of prose, neither long nor short, of ordinary words.\n" * 90_000,
+            decode,
+        ),
+        "one-line.xml": (
+            "<r>" + "<item id='1'><name>some name</name><v>1</v></item>" * 100_000 + "</r>",
+            decode,
+        ),
     }
 
 
 def extract(source: Path) -> None:
     """Do all that the worker does for one document, in this process."""
     decision = route_file(source, {}, source.name)
-    extracted = find(decision).extract(source, Hints(media_type=decision.media_type), ExtractLimits())
+    extracted = find(decision).extract(
+        source, Hints(media_type=decision.media_type), ExtractLimits()
+    )
     fd = os.open(source.with_suffix(".text"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     writer = TextWriter(fd, lambda _: None, None)
     writer.write_all(extracted.parts or ())

@@ -2,9 +2,9 @@
 
     python -P bench/handlers_html.py CORPUS [--folds FOLDER] [--every N]
 
-CORPUS is a folder with index.jsonl, pages/, gold/ and score_html.py. The committed model has seen all of its pages; with the
-models of scripts/train_html.py --folds each page is read by the one that has not seen its site, and the scores are held out.
-trafilatura is measured where it is installed.
+CORPUS is a folder with index.jsonl, pages/, gold/ and score_html.py. The committed model has seen
+all of its pages; with the models of scripts/train_html.py --folds each page is read by the one that
+has not seen its site, and the scores are held out. trafilatura is measured where it is installed.
 """
 
 import argparse
@@ -41,16 +41,23 @@ def trafilatura_seconds(pages: list[tuple[Path, dict[str, Any]]]) -> float:
     start = time.process_time()
     for source, row in pages:
         text = source.read_bytes().decode("utf-8", "replace")
-        trafilatura.extract(text, url=row["url"], output_format="markdown", include_links=True, include_tables=True)
+        trafilatura.extract(
+            text, url=row["url"], output_format="markdown", include_links=True, include_tables=True
+        )
     return time.process_time() - start
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--folds", type=Path, help="folder of models, FOLD.json each")
     parser.add_argument(
-        "--every", type=int, default=10, help="trafilatura reads every Nth page (default 10), and so do we beside it"
+        "--every",
+        type=int,
+        default=10,
+        help="trafilatura reads every Nth page (default 10), and so do we beside it",
     )
     arguments = parser.parse_args()
     index = arguments.corpus / "index.jsonl"
@@ -68,7 +75,9 @@ def main() -> None:
         start = time.process_time()
         for fold in sorted({row["fold"] for row in rows}):
             trees = (
-                json.loads((arguments.folds / f"{fold}.json").read_text("utf-8"))["trees"] if arguments.folds else _scorer.model()
+                json.loads((arguments.folds / f"{fold}.json").read_text("utf-8"))["trees"]
+                if arguments.folds
+                else _scorer.model()
             )
             with patch.object(_scorer, "model", return_value=trees):
                 for source, row in pages:
@@ -83,9 +92,22 @@ def main() -> None:
             extract(source, row["url"])
         ours = time.process_time() - start
         theirs = trafilatura_seconds(some)
-        ratio = f"trafilatura {theirs:.2f} s, ratio {ours / theirs:.2f}" if theirs else "trafilatura is not installed"
+        ratio = (
+            f"trafilatura {theirs:.2f} s, ratio {ours / theirs:.2f}"
+            if theirs
+            else "trafilatura is not installed"
+        )
         print(f"{len(some)} pages: {ours:.2f} s CPU; {ratio}")
-        subprocess.run([sys.executable, arguments.corpus / "score_html.py", arguments.corpus, out, "--families"], check=True)
+        subprocess.run(
+            [
+                sys.executable,
+                arguments.corpus / "score_html.py",
+                arguments.corpus,
+                out,
+                "--families",
+            ],
+            check=True,
+        )
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
     python bench/handlers_office.py CORPUS [--peers PYTHON]
 
-CORPUS is a folder with DOCX, PPTX and XLSX files; PYTHON is an interpreter that has markitdown. What is missing is said. The words
-that count are those of the packages' own text elements (w:t, a:t, t), markup and charts aside.
+CORPUS is a folder with DOCX, PPTX and XLSX files; PYTHON is an interpreter that has markitdown.
+What is missing is said. The words that count are those of the packages' own text elements (w:t,
+a:t, t), markup and charts aside.
 """
 
 import argparse
@@ -23,8 +24,13 @@ from fetchstash.handlers._data._sheets import SheetsHandler
 from fetchstash.handlers._office._docx import DocxHandler
 from fetchstash.handlers._office._pptx import PptxHandler
 
-HANDLERS: dict[str, Handler] = {"docx": DocxHandler(), "pptx": PptxHandler(), "xlsx": SheetsHandler()}
-# The parts that hold text, and its elements; phonetic readings (rPh) stand beside the text that they explain.
+HANDLERS: dict[str, Handler] = {
+    "docx": DocxHandler(),
+    "pptx": PptxHandler(),
+    "xlsx": SheetsHandler(),
+}
+# The parts that hold text, and its elements; phonetic readings (rPh) stand beside the text that
+# they explain.
 PARTS = {
     "docx": r"word/(document|footnotes|endnotes|comments|header\d*|footer\d*)\.xml",
     "pptx": r"ppt/(slides|notesSlides)/[^/]+\.xml",
@@ -72,7 +78,11 @@ def ours(source: Path, kind: str) -> tuple[float, str]:
 
 def markitdown(sources: list[Path], peers: str) -> list[tuple[float, str]]:
     done = subprocess.run(
-        [peers, "-c", MARKITDOWN], input="".join(f"{s}\n" for s in sources), capture_output=True, text=True, check=False
+        [peers, "-c", MARKITDOWN],
+        input="".join(f"{s}\n" for s in sources),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         print(f"markitdown: not measured, {done.stderr.strip().splitlines()[-1]}")
@@ -81,7 +91,10 @@ def markitdown(sources: list[Path], peers: str) -> list[tuple[float, str]]:
 
 def report(name: str, results: list[tuple[float, str]], expected: list[Counter[str]]) -> float:
     seconds = sum(spent for spent, _ in results)
-    kept = sum(sum((wanted & words(text)).values()) for (_, text), wanted in zip(results, expected, strict=True))
+    kept = sum(
+        sum((wanted & words(text)).values())
+        for (_, text), wanted in zip(results, expected, strict=True)
+    )
     total = sum(sum(wanted.values()) for wanted in expected)
     each = seconds * 1000 / max(len(results), 1)
     print(f"  {name:11} {each:7.2f} ms CPU a file, {kept / max(total, 1):.2%} of {total:,} words")
@@ -89,7 +102,9 @@ def report(name: str, results: list[tuple[float, str]], expected: list[Counter[s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--peers", default="", help="a Python that has markitdown")
     asked = parser.parse_args()
@@ -97,7 +112,11 @@ def main() -> None:
         print(f"no corpus: {asked.corpus} is no folder")
         return
     for kind in HANDLERS:
-        sources = [source for source in sorted(asked.corpus.rglob(f"*.{kind}")) if zipfile.is_zipfile(source)]
+        sources = [
+            source
+            for source in sorted(asked.corpus.rglob(f"*.{kind}"))
+            if zipfile.is_zipfile(source)
+        ]
         print(f"{kind}: {len(sources)} files")
         if not sources:
             continue
@@ -108,7 +127,9 @@ def main() -> None:
         if not asked.peers:
             print("  markitdown: not measured, no --peers given")
         elif results := markitdown([sources[0], *sources], asked.peers)[1:]:
-            print(f"  markitdown takes {report('markitdown', results, expected) / own:.1f} times as long")
+            print(
+                f"  markitdown takes {report('markitdown', results, expected) / own:.1f} times as long"
+            )
 
 
 if __name__ == "__main__":

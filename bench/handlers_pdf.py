@@ -2,7 +2,8 @@
 
     python bench/handlers_pdf.py CORPUS [--peers PYTHON] [--only-plain]
 
-CORPUS is a folder of PDF files (searched for *.pdf); PYTHON is an interpreter that has markitdown. What is missing is said.
+CORPUS is a folder of PDF files (searched for *.pdf); PYTHON is an interpreter that has markitdown.
+What is missing is said.
 """
 
 import argparse
@@ -56,7 +57,9 @@ def pypdf(source: Path) -> Iterator[str]:
     return (page.extract_text() for page in reader.pages)
 
 
-def timed(read: Callable[[Path], Iterator[str]], source: Path, chars: int = sys.maxsize) -> tuple[float, str]:
+def timed(
+    read: Callable[[Path], Iterator[str]], source: Path, chars: int = sys.maxsize
+) -> tuple[float, str]:
     """Return CPU seconds and text of ``source``, up to ``chars`` characters or the first error."""
     pieces: list[str] = []
     started = time.process_time()
@@ -84,7 +87,9 @@ def corpus_figures(folder: Path, peers: str, *, only_plain: bool) -> None:
     spent = defaultdict[str, float](float)
     kept = total = 0
     for source in sources:
-        turns = [(timed(bare, source), timed(ours, source)) for _ in range(3)]  # the best of three is warm, and alone
+        turns = [
+            (timed(bare, source), timed(ours, source)) for _ in range(3)
+        ]  # the best of three is warm, and alone
         reference, text = turns[0][0][1], turns[0][1][1]
         spent["pypdfium2"] += min(plain for (plain, _), _ in turns)
         spent["fetchstash"] += min(own for _, (own, _) in turns)
@@ -97,7 +102,9 @@ def corpus_figures(folder: Path, peers: str, *, only_plain: bool) -> None:
         spent["markitdown"] = markitdown_seconds(sources, peers)
     print(f"words of pypdfium2 that fetchstash has too: {kept / max(total, 1):.2%} of {total:,}")
     for name, seconds in spent.items():
-        print(f"{name:12} {seconds:8.2f} s CPU = {seconds / max(spent['fetchstash'], 1e-9):6.2f} x fetchstash")
+        print(
+            f"{name:12} {seconds:8.2f} s CPU = {seconds / max(spent['fetchstash'], 1e-9):6.2f} x fetchstash"
+        )
 
 
 def markitdown_seconds(sources: list[Path], peers: str) -> float:
@@ -105,7 +112,9 @@ def markitdown_seconds(sources: list[Path], peers: str) -> float:
         print("markitdown: not measured, no --peers given")
         return 0.0
     lines = "".join(f"{source}\n" for source in sources)
-    done = subprocess.run([peers, "-c", MARKITDOWN], input=lines, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [peers, "-c", MARKITDOWN], input=lines, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         print(f"markitdown: not measured, {done.stderr.strip().splitlines()[-1]}")
     return sum(map(float, done.stdout.split()))
@@ -115,16 +124,26 @@ def long_document_figures() -> None:
     """Print the time of the first 30,000 characters of 1,000 pages, and of all of them."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "long.pdf"
-        source.write_bytes(make_pdf([f"Page {number}.\n\n{PROSE * 30}" for number in range(1, 1_001)], "Long"))
-        for chars, label in ((30_000, "first 30,000 characters of 1,000 pages"), (sys.maxsize, "all 1,000 pages")):
-            plain, own = (min(timed(read, source, chars)[0] for _ in range(5)) for read in (bare, ours))
-            print(f"{label}: fetchstash {own * 1000:.1f} ms, pypdfium2 {plain * 1000:.1f} ms, ratio {own / plain:.2f}")
+        source.write_bytes(
+            make_pdf([f"Page {number}.\n\n{PROSE * 30}" for number in range(1, 1_001)], "Long")
+        )
+        for chars, label in (
+            (30_000, "first 30,000 characters of 1,000 pages"),
+            (sys.maxsize, "all 1,000 pages"),
+        ):
+            plain, own = (
+                min(timed(read, source, chars)[0] for _ in range(5)) for read in (bare, ours)
+            )
+            print(
+                f"{label}: fetchstash {own * 1000:.1f} ms, pypdfium2 {plain * 1000:.1f} ms, ratio {own / plain:.2f}"
+            )
 
 
 def columns_document(pages: int) -> bytes:
     """Return a PDF whose pages are set in two columns and written line by line across them, the worst for a reader."""
     content = b"".join(
-        b"BT /F1 10 Tf %d %d Td (%s) Tj ET\n" % (left, 780 - 13 * line, PROSE[line % 40 :][:46].encode())
+        b"BT /F1 10 Tf %d %d Td (%s) Tj ET\n"
+        % (left, 780 - 13 * line, PROSE[line % 40 :][:46].encode())
         for line in range(55)
         for left in (60, 310)
     )
@@ -135,7 +154,10 @@ def columns_document(pages: int) -> bytes:
             f"<< /Type /Pages /Kids [{kids}] /Count {pages} /MediaBox [0 0 595 842] >>".encode(),
             b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
             stream(content),
-            *[b"<< /Type /Page /Parent 2 0 R /Resources << /Font << /F1 3 0 R >> >> /Contents 4 0 R >>"] * pages,
+            *[
+                b"<< /Type /Page /Parent 2 0 R /Resources << /Font << /F1 3 0 R >> >> /Contents 4 0 R >>"
+            ]
+            * pages,
         ]
     )
 
@@ -145,11 +167,15 @@ def column_figures() -> None:
         source = Path(folder) / "columns.pdf"
         source.write_bytes(columns_document(100))
         plain, own = (min(timed(read, source)[0] for _ in range(5)) for read in (bare, ours))
-        print(f"100 pages in two columns: fetchstash {own * 1000:.1f} ms, pypdfium2 {plain * 1000:.1f} ms, ratio {own / plain:.2f}")
+        print(
+            f"100 pages in two columns: fetchstash {own * 1000:.1f} ms, pypdfium2 {plain * 1000:.1f} ms, ratio {own / plain:.2f}"
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--peers", default="", help="a Python that has markitdown")
     parser.add_argument("--only-plain", action="store_true", help="leave out the slow peers")

@@ -2,9 +2,9 @@
 
     python -P bench/handlers_router.py [--corpus FOLDER]
 
-Measured on the lists of the tests (mislabelled files, odd texts, nasty files) and, if given, on a folder of files whose extensions
-are right. libmagic sees the bytes alone, as it does wherever it is used; on the lists the router sees label and name too. Both get
-the first 64 KiB.
+Measured on the lists of the tests (mislabelled files, odd texts, nasty files) and, if given, on a
+folder of files whose extensions are right. libmagic sees the bytes alone, as it does wherever it is
+used; on the lists the router sees label and name too. Both get the first 64 KiB.
 """
 
 import argparse
@@ -36,10 +36,16 @@ class Sample:
 
 def main() -> None:
     """Print one line for each list and program."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--corpus", type=Path, help="a folder of files whose extensions are right")
     arguments = parser.parse_args()
-    lists: dict[str, list[Sample]] = {"mislabelled": mislabelled(), "odd texts": odd_texts(), "nasty": nasty()}
+    lists: dict[str, list[Sample]] = {
+        "mislabelled": mislabelled(),
+        "odd texts": odd_texts(),
+        "nasty": nasty(),
+    }
     if arguments.corpus is None:
         print("no --corpus: only the lists of the tests", file=sys.stderr)
     elif not arguments.corpus.is_dir():
@@ -53,7 +59,9 @@ def main() -> None:
     for name, samples in lists.items():
         for program, look in programs.items():
             right = sum(accept(look(sample), sample.kind) for sample in samples)
-            print(f"{name:12} {program:9} {right:5} of {len(samples):5} right  {cost(look, samples):8.1f} µs a file")
+            print(
+                f"{name:12} {program:9} {right:5} of {len(samples):5} right  {cost(look, samples):8.1f} µs a file"
+            )
 
 
 def accept(found: str, kind: str) -> bool:
@@ -91,7 +99,9 @@ def libmagic_program() -> Callable[[Sample], str] | None:
 
     def look(sample: Sample) -> str:
         media_type: str = program.from_buffer(sample.head)
-        return kind_of(media_type) or ("text" if media_type.startswith("text/") else "unknown_binary")
+        return kind_of(media_type) or (
+            "text" if media_type.startswith("text/") else "unknown_binary"
+        )
 
     return look
 
@@ -99,23 +109,31 @@ def libmagic_program() -> Callable[[Sample], str] | None:
 def mislabelled() -> list[Sample]:
     """Return the list of mislabelled files of the tests."""
     cases: dict[str, Any] = tests("test_router").MISLABELLED
-    return [Sample(data[:HEAD_BYTES], label, f"https://example.org{url}", kind) for data, label, url, kind, _ in cases.values()]
+    return [
+        Sample(data[:HEAD_BYTES], label, f"https://example.org{url}", kind)
+        for data, label, url, kind, _ in cases.values()
+    ]
 
 
 def odd_texts() -> list[Sample]:
     """Return the list of odd texts of the tests."""
     cases: dict[str, Any] = tests("test_odd_texts").ODD
-    return [Sample(data[:HEAD_BYTES], label, "https://example.org/file", "any text") for data, label, _ in cases.values()]
+    return [
+        Sample(data[:HEAD_BYTES], label, "https://example.org/file", "any text")
+        for data, label, _ in cases.values()
+    ]
 
 
 def nasty() -> list[Sample]:
     """Return the texts that look like binaries, and the binaries that are called text, of the tests."""
     lists = tests("test_nasty_files")
     samples = [
-        Sample(data[:HEAD_BYTES], label, f"https://example.org{path}", kind) for data, label, path, kind in lists.TEXTS.values()
+        Sample(data[:HEAD_BYTES], label, f"https://example.org{path}", kind)
+        for data, label, path, kind in lists.TEXTS.values()
     ]
     return samples + [
-        Sample(data[:HEAD_BYTES], "text/plain", f"https://example.org{path}", kind) for data, path, kind in lists.BINARIES.values()
+        Sample(data[:HEAD_BYTES], "text/plain", f"https://example.org{path}", kind)
+        for data, path, kind in lists.BINARIES.values()
     ]
 
 

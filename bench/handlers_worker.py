@@ -21,7 +21,9 @@ async def measure(megabytes: int) -> None:
         folder = Path(name)
         small, large = folder / "small.txt", folder / "large.txt"
         small.write_text("hello\n")
-        large.write_text("A line of prose, neither long nor short, of ordinary words.\n" * (megabytes * 16_667))
+        large.write_text(
+            "A line of prose, neither long nor short, of ordinary words.\n" * (megabytes * 16_667)
+        )
         decision = Decision("text", "text/plain", "", "structure", (), mismatch=False)
         pool = WorkerPool(workers=1)
 
@@ -46,7 +48,9 @@ async def measure(megabytes: int) -> None:
         print(f"{megabytes} MB of text                                {await job:8.2f} s")
         print(f"longest that the loop was held             {longest * 1e3:8.1f} ms")
         print(f"CPU of the server's process                {time.process_time() - cpu:8.2f} s")
-        print(f"growth of the server's process             {(resident() - before) / 2**20:8.1f} MiB of {resident() / 2**20:.0f}")
+        print(
+            f"growth of the server's process             {(resident() - before) / 2**20:8.1f} MiB of {resident() / 2**20:.0f}"
+        )
         await pool.aclose()
 
 
@@ -59,7 +63,9 @@ def resident() -> int:
 
 def main() -> None:
     """Parse the arguments and measure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--megabytes", type=int, default=50)
     asyncio.run(measure(parser.parse_args().megabytes))
 

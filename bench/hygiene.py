@@ -38,7 +38,9 @@ def seconds(work: Callable[[str], object], text: str) -> float:
 
 
 def main() -> int:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     for name, text in TEXTS.items():
         size = len(text.encode()) / 1e6
         taken, peer = seconds(clean, text), seconds(str.encode, text)

@@ -43,14 +43,18 @@ async def waits(era: str) -> list[float]:
             tasks.start_soon(fetch)
             while not done.is_set():
                 start = time.perf_counter()
-                await (client.session.send_ping() if era == "legacy" else client.session.list_tools())
+                await (
+                    client.session.send_ping() if era == "legacy" else client.session.list_tools()
+                )
                 seen.append(time.perf_counter() - start)
                 await anyio.sleep(0.005)
     return seen
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.parse_args()
     for era in ("legacy", "2026-07-28"):
         seen = anyio.run(waits, era)

@@ -2,9 +2,9 @@
 
     python -P bench/start.py --runs 15
 
-The peer is an MCPServer of the same SDK with one tool and nothing else. Both are started in turn, so that whatever else the
-machine does falls on both; the medians are compared. The requests are written by hand (those of the handshake era), so that no
-client's own start counts.
+The peer is an MCPServer of the same SDK with one tool and nothing else. Both are started in turn,
+so that whatever else the machine does falls on both; the medians are compared. The requests are
+written by hand (those of the handshake era), so that no client's own start counts.
 """
 
 import argparse
@@ -28,7 +28,11 @@ def echo(text: str) -> str:
     return text
 server.run()
 """
-HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "bench", "version": "1"},
+}
 REQUESTS = (
     {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO},
     {"jsonrpc": "2.0", "method": "notifications/initialized"},
@@ -38,9 +42,13 @@ REQUESTS = (
 
 def seconds(server: list[str], folder: str) -> float:
     """Start ``server`` and return the seconds until its tools are listed."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
+    }
     started = time.perf_counter()
-    with subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder, env=environment) as process:
+    with subprocess.Popen(
+        server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder, env=environment
+    ) as process:
         assert process.stdin
         assert process.stdout
         process.stdin.write(b"".join(json.dumps(request).encode() + b"\n" for request in REQUESTS))
@@ -57,7 +65,9 @@ def seconds(server: list[str], folder: str) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=15)
     runs: int = parser.parse_args().runs
     with tempfile.TemporaryDirectory() as folder:
@@ -65,7 +75,14 @@ def main() -> int:
         bare.write_text(BARE)
         servers = {
             "bare MCPServer": [sys.executable, "-P", str(bare)],
-            "fetchstash": [command(), "serve", "--config", os.devnull, "--folder", str(Path(folder, "store"))],
+            "fetchstash": [
+                command(),
+                "serve",
+                "--config",
+                os.devnull,
+                "--folder",
+                str(Path(folder, "store")),
+            ],
         }
         taken: dict[str, list[float]] = {name: [] for name in servers}
         for number in range(runs + 1):  # the first run of each fills the caches of the disk
@@ -79,7 +96,9 @@ def main() -> int:
         )
     ratio = statistics.median(taken["fetchstash"]) / statistics.median(taken["bare MCPServer"])
     fastest = min(taken["fetchstash"]) / min(taken["bare MCPServer"])
-    print(f"fetchstash / bare: {ratio:.3f} by medians, {fastest:.3f} by the fastest (bound {BOUND})")
+    print(
+        f"fetchstash / bare: {ratio:.3f} by medians, {fastest:.3f} by the fastest (bound {BOUND})"
+    )
     return 0 if ratio <= BOUND else 1
 
 

@@ -18,8 +18,14 @@ from fetchstash.store import Facts, GrepQuery, StoreLimits, open_store
 
 PATTERNS = {
     "literal": (GrepQuery("quarterly needle", literal=True), ["-F", "quarterly needle"]),
-    "ignore-case": (GrepQuery("QUARTERLY NEEDLE", literal=True, ignore_case=True), ["-i", "-F", "QUARTERLY NEEDLE"]),
-    "alternation": (GrepQuery("quarterly|annually|needle of"), ["-e", "quarterly|annually|needle of"]),
+    "ignore-case": (
+        GrepQuery("QUARTERLY NEEDLE", literal=True, ignore_case=True),
+        ["-i", "-F", "QUARTERLY NEEDLE"],
+    ),
+    "alternation": (
+        GrepQuery("quarterly|annually|needle of"),
+        ["-e", "quarterly|annually|needle of"],
+    ),
     "class": (GrepQuery(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"), ["-e", r"[0-9]{4}-[0-9]{2}-[0-9]{2}"]),
     "(a+)+$": (GrepQuery("(a+)+$"), ["-e", "(a+)+$"]),
 }
@@ -60,12 +66,19 @@ def write_text(path: Path, megabytes: int) -> None:
 def ripgrep(arguments: list[str], path: Path) -> tuple[float, int]:
     """Return the seconds that counting the matching lines takes, start of the process included, and the count."""
     began = time.perf_counter()
-    done = subprocess.run(["rg", "-j1", "--no-mmap", "-c", *arguments, path], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["rg", "-j1", "--no-mmap", "-c", *arguments, path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return time.perf_counter() - began, int(done.stdout or 0)
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--mb", type=int, default=100)
     parser.add_argument("--repeat", type=int, default=5)
     args = parser.parse_args()

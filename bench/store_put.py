@@ -2,8 +2,9 @@
 
 python bench/store_put.py [--repeat 40] [--seconds 12] [--writers 4] [--readers 2] [--at FOLDER]
 
-All of it writes the same two files, raw and text. bare: each is written and fsynced. plain: each is also renamed, and its folder
-fsynced, which is what it takes to survive a crash under a name. put: by way of the spool, and in the catalogue.
+All of it writes the same two files, raw and text. bare: each is written and fsynced. plain: each is
+also renamed, and its folder fsynced, which is what it takes to survive a crash under a name. put:
+by way of the spool, and in the catalogue.
 """
 
 import argparse
@@ -65,7 +66,9 @@ async def put(store: LocalStore, raw: bytes, text: bytes) -> str:
 
 
 async def against_plain(folder: Path, repeat: int) -> None:
-    store = await open_store(StoreLimits(folder / "store", max_total_bytes=2**40, max_artifacts=10**6))
+    store = await open_store(
+        StoreLimits(folder / "store", max_total_bytes=2**40, max_artifacts=10**6)
+    )
     for kind in ("raw", "text"):
         (folder / kind).mkdir()
     for n in range(WARM_UP):
@@ -95,7 +98,9 @@ class Queue:
     """Tells how long the threads of this process have waited for a processor (Linux: schedstat)."""
 
     def __init__(self) -> None:
-        self._files = [os.open(path, os.O_RDONLY) for path in Path("/proc/self/task").glob("*/schedstat")]
+        self._files = [
+            os.open(path, os.O_RDONLY) for path in Path("/proc/self/task").glob("*/schedstat")
+        ]
 
     def waited(self) -> float:
         """Return seconds, of all threads together."""
@@ -117,7 +122,12 @@ async def work(role: str, folder: Path, seconds: float) -> None:
         if role == "put":
             await put(store, os.urandom(20_000), os.urandom(5_000).hex().encode() + b"\n")
         elif role == "bare":
-            bare(store.spool, f"{name}-{n % 1000}", os.urandom(20_000), os.urandom(5_000).hex().encode() + b"\n")
+            bare(
+                store.spool,
+                f"{name}-{n % 1000}",
+                os.urandom(20_000),
+                os.urandom(5_000).hex().encode() + b"\n",
+            )
         else:
             found = await store.list(limit=1)
             if not found.total:
@@ -135,9 +145,21 @@ async def work(role: str, folder: Path, seconds: float) -> None:
 def together(folder: Path, args: argparse.Namespace, role: str) -> None:
     """Let processes write and read side by side; print what each call took, and what it took without waiting for a processor."""
     roles = [role] * args.writers + ["read"] * args.readers
-    command = [sys.executable, "-P", __file__, "--folder", str(folder), "--seconds", str(args.seconds), "--role"]
-    # Each in a session of its own, as hosts start them: by session Linux shares out its processors (sched(7), autogroup).
-    start = functools.partial(subprocess.Popen[str], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    command = [
+        sys.executable,
+        "-P",
+        __file__,
+        "--folder",
+        str(folder),
+        "--seconds",
+        str(args.seconds),
+        "--role",
+    ]
+    # Each in a session of its own, as hosts start them: by session Linux shares out its processors
+    # (sched(7), autogroup).
+    start = functools.partial(
+        subprocess.Popen[str], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
     running = [(role, start([*command, role])) for role in roles]
     taken: dict[str, list[tuple[float, float]]] = {role: [], "read": []}
     errors = 0
@@ -152,12 +174,18 @@ def together(folder: Path, args: argparse.Namespace, role: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeat", type=int, default=40)
     parser.add_argument("--seconds", type=float, default=12)
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--readers", type=int, default=2)
-    parser.add_argument("--at", type=Path, help="a folder on the disk to measure (default: the system's temporary one)")
+    parser.add_argument(
+        "--at",
+        type=Path,
+        help="a folder on the disk to measure (default: the system's temporary one)",
+    )
     parser.add_argument("--role", choices=["put", "bare", "read"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -167,8 +195,12 @@ def main() -> None:
     print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors")
     with tempfile.TemporaryDirectory(dir=args.at) as folder:
         anyio.run(against_plain, Path(folder), args.repeat)
-        print(f"\n{args.writers} processes that write 20 KB and 10 KB beside {args.readers} readers, {args.seconds:g} s")
-        print("read: list, open, 10,001 characters, close. on cpu: without the time that the call waited for a processor")
+        print(
+            f"\n{args.writers} processes that write 20 KB and 10 KB beside {args.readers} readers, {args.seconds:g} s"
+        )
+        print(
+            "read: list, open, 10,001 characters, close. on cpu: without the time that the call waited for a processor"
+        )
         print("         calls  p50 (ms)      p99              p99 on cpu  errors")
         together(Path(folder) / "shared", args, "put")
         together(Path(folder) / "shared", args, "bare")

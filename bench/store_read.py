@@ -21,7 +21,19 @@ from fetchstash.store import Facts, GrepQuery, LocalStore, StoreLimits, _folder,
 def write_text(path: Path, megabytes: int) -> None:
     """Write numbered lines of words, some of them long, some not ASCII."""
     chance = random.Random(1)
-    words = ["system", "time", "value", "data", "user", "request", "server", "result", "memory", "naïve", "数据"]
+    words = [
+        "system",
+        "time",
+        "value",
+        "data",
+        "user",
+        "request",
+        "server",
+        "result",
+        "memory",
+        "naïve",
+        "数据",
+    ]
     block = ""
     while len(block) < 2**20:
         block += " ".join(chance.choices(words, k=chance.randint(1, 30))) + "\n"
@@ -89,7 +101,10 @@ async def one_size(folder: Path, megabytes: int, repeat: int) -> None:
     await reader.aclose()
     quantiles = [statistics.quantiles(taken, n=100) for taken in (warm, cold)]
     figures = " ".join(f"{q[49] * 1000:8.3f} {q[98] * 1000:8.3f}" for q in quantiles)
-    print(f"{megabytes:6} {figures} {grown / 2**20:10.1f} {put:8.2f} {grep:8.3f} {rank:8.2f}", flush=True)
+    print(
+        f"{megabytes:6} {figures} {grown / 2**20:10.1f} {put:8.2f} {grep:8.3f} {rank:8.2f}",
+        flush=True,
+    )
     await store.aclose()
 
 
@@ -106,7 +121,9 @@ async def search(folder: Path) -> None:
         began = time.perf_counter()
         assert "topic17" in (await store.search("document about topic17", (), 8))[0].text
         print(f"{what}: {time.perf_counter() - began:.3f} s for 24 MB")
-    print(f"search.db: {(folder / 'run' / 'search.db').stat().st_size / (24 * 2**20):.2f} x the text")
+    print(
+        f"search.db: {(folder / 'run' / 'search.db').stat().st_size / (24 * 2**20):.2f} x the text"
+    )
     _folder.INDEX_BYTES = 2**40
     began = time.perf_counter()
     await store.search("document about topic17", (), 8)
@@ -115,7 +132,9 @@ async def search(folder: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--mb", type=int, nargs="+", default=[1, 10, 100, 1000])
     parser.add_argument("--repeat", type=int, default=300)
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
@@ -127,7 +146,10 @@ def main() -> None:
     print("    MB   50 lines (ms)       open + 50 lines      memory      put     grep     rank")
     print("            p50      p99      p50      p99     grown MB       s        s        s")
     for megabytes in args.mb:
-        subprocess.run([sys.executable, "-P", __file__, "--one", str(megabytes), "--repeat", str(args.repeat)], check=True)
+        subprocess.run(
+            [sys.executable, "-P", __file__, "--one", str(megabytes), "--repeat", str(args.repeat)],
+            check=True,
+        )
     with tempfile.TemporaryDirectory() as folder:
         anyio.run(search, Path(folder))
 

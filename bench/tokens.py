@@ -2,8 +2,9 @@
 
     python -P bench/tokens.py [FOLDER ...]
 
-Counts the demonstration's documents, the Python sources of this environment, and the .txt, .md, .html, .json and .csv files in the
-folders that are named (.gz too). The peers are tiktoken on the whole text at once, and a fourth of the characters or bytes.
+Counts the demonstration's documents, the Python sources of this environment, and the .txt, .md,
+.html, .json and .csv files in the folders that are named (.gz too). The peers are tiktoken on the
+whole text at once, and a fourth of the characters or bytes.
 """
 
 import argparse
@@ -27,7 +28,9 @@ FILES, MAX_CHARS = 400, 1_000_000
 def texts_in(folder: Path) -> Iterator[str]:
     """Yield at most ``FILES`` texts, evenly chosen by name."""
     paths = [
-        path for path in sorted(folder.rglob("*")) if Path(path.name.removesuffix(".gz")).suffix in SUFFIXES and path.is_file()
+        path
+        for path in sorted(folder.rglob("*"))
+        if Path(path.name.removesuffix(".gz")).suffix in SUFFIXES and path.is_file()
     ]
     for path in paths[:: max(1, len(paths) // FILES)]:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
@@ -51,11 +54,15 @@ def timed(count: Callable[[str], int], text: str) -> tuple[int, float]:
 
 def off(name: str, texts: list[str], exact: list[int], way: Callable[[str], float]) -> None:
     errors = [abs(way(text) - count) / count for text, count in zip(texts, exact, strict=True)]
-    print(f"  {name:24} off by {statistics.mean(errors):6.1%} on average, {max(errors):6.1%} at the most")
+    print(
+        f"  {name:24} off by {statistics.mean(errors):6.1%} on average, {max(errors):6.1%} at the most"
+    )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folders", nargs="*", type=Path)
     folders: list[Path] = parser.parse_args().folders
     for folder in folders:
@@ -73,7 +80,9 @@ def main() -> int:
         at_once, peer = timed(lambda text: len(whole.encode_ordinary(text)), part)
         counted, ours = timed(lambda text: tokens.count(text).tokens, part)
         _, sampling = timed(lambda text: tokens.count(text).tokens, text)
-        print(f"1 MB of {name}: {ours:.3f} s, {ours / peer:.2f} x tiktoken at once, {counted - at_once:+} of {at_once:,} tokens")
+        print(
+            f"1 MB of {name}: {ours:.3f} s, {ours / peer:.2f} x tiktoken at once, {counted - at_once:+} of {at_once:,} tokens"
+        )
         print(f"{len(text) / 1e6:.1f} MB of {name} by samples: {sampling:.3f} s")
 
     for folder in (Path(sysconfig.get_path("purelib")), *folders):
@@ -90,7 +99,12 @@ def main() -> int:
         joined = large(texts)
         exact = [len(whole.encode_ordinary(text)) for text in joined]
         if joined:
-            off(f"samples of {len(joined)} x 3 MB", joined, exact, lambda text: tokens.count(text).tokens)
+            off(
+                f"samples of {len(joined)} x 3 MB",
+                joined,
+                exact,
+                lambda text: tokens.count(text).tokens,
+            )
     return 0
 
 

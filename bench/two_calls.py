@@ -2,9 +2,9 @@
 
     python -P bench/two_calls.py
 
-Fetches each document of the demonstration's site with fetch_content(maxChars=1000), finds the passage by one artifact_grep, and
-counts the o200k tokens of both results; then the same with all defaults. Ends with 1 if a passage is not reached, or costs 900
-tokens or more with maxChars=1000.
+Fetches each document of the demonstration's site with fetch_content(maxChars=1000), finds the
+passage by one artifact_grep, and counts the o200k tokens of both results; then the same with all
+defaults. Ends with 1 if a passage is not reached, or costs 900 tokens or more with maxChars=1000.
 """
 
 import argparse
@@ -25,23 +25,27 @@ async def measure(title: str, **given: Any) -> list[int]:
     async with Site() as site, started(site) as client:
         for needle in NEEDLES:
             fetched = await ask(client, "fetch_content", url=site.url(needle.path), **given)
-            found = await ask(client, "artifact_grep", artifact_ref=fetched.ref, pattern=needle.pattern)
+            found = await ask(
+                client, "artifact_grep", artifact_ref=fetched.ref, pattern=needle.pattern
+            )
             reached = needle.words in found.text
             both = fetched.tokens + found.tokens
             costs.append(both if reached else BOUND + both)
-            figures = (
-                f"{fetched.tokens:8,}{found.tokens:8,}{both:8,}{f'{fetched.whole:,}':>12}{both / max(fetched.whole.tokens, 1):9.3%}"
-            )
+            figures = f"{fetched.tokens:8,}{found.tokens:8,}{both:8,}{f'{fetched.whole:,}':>12}{both / max(fetched.whole.tokens, 1):9.3%}"
             print(f"  {needle.path:16}{figures}{'' if reached else '  NOT REACHED'}")
     return costs
 
 
 def main() -> int:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     costs = asyncio.run(measure("fetch_content with maxChars=1000, artifact_grep", maxChars=1_000))
     asyncio.run(measure("fetch_content and artifact_grep with all defaults"))
     good = max(costs) < BOUND
-    print(f"every passage in fewer than {BOUND} tokens with maxChars=1000: {'yes' if good else 'NO'}")
+    print(
+        f"every passage in fewer than {BOUND} tokens with maxChars=1000: {'yes' if good else 'NO'}"
+    )
     return 0 if good else 1
 
 

@@ -25,11 +25,19 @@ async def main(url: str, pattern: str, *flags: str) -> None:
         assert isinstance(fetched, CallToolResult)
         assert fetched.meta is not None
         ref = fetched.meta["fetchstash/artifact"][0]["artifact_ref"]
-        found = shown(await client.call_tool("artifact_grep", {"artifact_ref": ref, "pattern": pattern, "context": 0}))
+        found = shown(
+            await client.call_tool(
+                "artifact_grep", {"artifact_ref": ref, "pattern": pattern, "context": 0}
+            )
+        )
         print(found)
         line = re.search(r"^(\d+):", found, re.MULTILINE)
         if line:
-            around = {"artifact_ref": ref, "start": max(int(line[1]) - 3, 1), "end": int(line[1]) + 3}
+            around = {
+                "artifact_ref": ref,
+                "start": max(int(line[1]) - 3, 1),
+                "end": int(line[1]) + 3,
+            }
             print(shown(await client.call_tool("artifact_slice", around)))
 
 

@@ -2,7 +2,8 @@
 
 python examples/agent_loop.py MODEL_URL QUESTION [FLAGS OF fetchstash serve ...]
 
-The loop keeps no tool result that is longer than the server made it, and counts what the context holds.
+The loop keeps no tool result that is longer than the server made it, and counts what the context
+holds.
 """
 
 import json
@@ -23,13 +24,24 @@ async def main(model_url: str, question: str, *flags: str) -> None:
     async with Client(server) as client, httpx2.AsyncClient() as http:
         listed = (await client.list_tools()).tools
         tools = [
-            {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.input_schema}}
+            {
+                "type": "function",
+                "function": {
+                    "name": t.name,
+                    "description": t.description,
+                    "parameters": t.input_schema,
+                },
+            }
             for t in listed
         ]
         messages: list[dict[str, Any]] = [{"role": "user", "content": question}]
         for _ in range(ROUNDS):
             request = {"model": "any", "messages": messages, "tools": tools}
-            answer = (await http.post(f"{model_url}/chat/completions", json=request)).raise_for_status().json()
+            answer = (
+                (await http.post(f"{model_url}/chat/completions", json=request))
+                .raise_for_status()
+                .json()
+            )
             message = answer["choices"][0]["message"]
             messages.append(message)
             if not message.get("tool_calls"):
@@ -40,7 +52,9 @@ async def main(model_url: str, question: str, *flags: str) -> None:
                 function = call["function"]
                 result = await client.call_tool(function["name"], json.loads(function["arguments"]))
                 assert isinstance(result, CallToolResult)
-                text = "\n".join(part.text for part in result.content if isinstance(part, TextContent))
+                text = "\n".join(
+                    part.text for part in result.content if isinstance(part, TextContent)
+                )
                 messages.append({"role": "tool", "tool_call_id": call["id"], "content": text})
         print("The model asked for more rounds than there are.")
 

@@ -2,7 +2,8 @@
 
     PROVIDER_URL=http://127.0.0.1:8000 python examples/client_anthropic.py
 
-The history holds a large tool result; the provider says that it is too long, and the request is sent once more, smaller.
+The history holds a large tool result; the provider says that it is too long, and the request is
+sent once more, smaller.
 """
 
 import os
@@ -21,10 +22,22 @@ answer = client.messages.create(
     max_tokens=1_000,
     messages=[
         {"role": "user", "content": "Sum up the page."},
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "fetch", "input": {}}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": LARGE}]},
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "2", "name": "fetch", "input": {}}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "2", "content": "The end."}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "1", "name": "fetch", "input": {}}],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "1", "content": LARGE}],
+        },
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "2", "name": "fetch", "input": {}}],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "2", "content": "The end."}],
+        },
         {"role": "user", "content": "Go on."},
     ],
 )

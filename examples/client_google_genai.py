@@ -2,7 +2,8 @@
 
     PROVIDER_URL=http://127.0.0.1:8000 python examples/client_google_genai.py
 
-The history holds a large tool result; the provider says that it is too long, and the request is sent once more, smaller.
+The history holds a large tool result; the provider says that it is too long, and the request is
+sent once more, smaller.
 """
 
 import os
@@ -22,9 +23,15 @@ answer = models.generate_content(
     contents=[
         {"role": "user", "parts": [{"text": "Sum up the page."}]},
         {"role": "model", "parts": [{"function_call": {"name": "fetch", "args": {}}}]},
-        {"role": "user", "parts": [{"function_response": {"name": "fetch", "response": {"result": LARGE}}}]},
+        {
+            "role": "user",
+            "parts": [{"function_response": {"name": "fetch", "response": {"result": LARGE}}}],
+        },
         {"role": "model", "parts": [{"function_call": {"name": "fetch", "args": {}}}]},
-        {"role": "user", "parts": [{"function_response": {"name": "fetch", "response": {"result": "The end."}}}]},
+        {
+            "role": "user",
+            "parts": [{"function_response": {"name": "fetch", "response": {"result": "The end."}}}],
+        },
         {"role": "user", "parts": [{"text": "Go on."}]},
     ],
 )

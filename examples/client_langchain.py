@@ -2,7 +2,8 @@
 
     PROVIDER_URL=http://127.0.0.1:8000 python examples/client_langchain.py
 
-The history holds a large tool result; the provider says that it is too long, and the request is sent once more, smaller.
+The history holds a large tool result; the provider says that it is too long, and the request is
+sent once more, smaller.
 """
 
 import os
@@ -23,9 +24,17 @@ model = ChatOpenAI(model="gpt-5", base_url=f"{PROVIDER}/v1", api_key=SecretStr("
 agent = create_agent(model, [], middleware=[recovery_middleware(Recovery())])
 history: list[AnyMessage | dict[str, Any]] = [
     {"role": "user", "content": "Sum up the page."},
-    {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "name": "fetch", "args": {}, "type": "tool_call"}]},
+    {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"id": "1", "name": "fetch", "args": {}, "type": "tool_call"}],
+    },
     {"role": "tool", "tool_call_id": "1", "content": LARGE},
-    {"role": "assistant", "content": "", "tool_calls": [{"id": "2", "name": "fetch", "args": {}, "type": "tool_call"}]},
+    {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"id": "2", "name": "fetch", "args": {}, "type": "tool_call"}],
+    },
     {"role": "tool", "tool_call_id": "2", "content": "The end."},
     {"role": "user", "content": "Go on."},
 ]

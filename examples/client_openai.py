@@ -2,7 +2,8 @@
 
     PROVIDER_URL=http://127.0.0.1:8000 python examples/client_openai.py
 
-The history holds a large tool result; the provider says that it is too long, and the request is sent once more, smaller.
+The history holds a large tool result; the provider says that it is too long, and the request is
+sent once more, smaller.
 """
 
 import os
@@ -20,10 +21,20 @@ answer = client.chat.completions.create(
     model="gpt-5",
     messages=[
         {"role": "user", "content": "Sum up the page."},
-        {"role": "assistant", "tool_calls": [{"id": "1", "type": "function", "function": {"name": "fetch", "arguments": "{}"}}]},
+        {
+            "role": "assistant",
+            "tool_calls": [
+                {"id": "1", "type": "function", "function": {"name": "fetch", "arguments": "{}"}}
+            ],
+        },
         {"role": "tool", "tool_call_id": "1", "content": LARGE},
         {"role": "assistant", "content": "It is long. Shall I go on?"},
-        {"role": "assistant", "tool_calls": [{"id": "2", "type": "function", "function": {"name": "fetch", "arguments": "{}"}}]},
+        {
+            "role": "assistant",
+            "tool_calls": [
+                {"id": "2", "type": "function", "function": {"name": "fetch", "arguments": "{}"}}
+            ],
+        },
         {"role": "tool", "tool_call_id": "2", "content": "The end."},
         {"role": "user", "content": "Yes."},
     ],

@@ -2,13 +2,21 @@
 
     PROVIDER_URL=http://127.0.0.1:8000 python examples/client_pydantic_ai.py
 
-The history holds a large tool result; the provider says that it is too long, and the request is sent once more, smaller.
+The history holds a large tool result; the provider says that it is too long, and the request is
+sent once more, smaller.
 """
 
 import os
 
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 

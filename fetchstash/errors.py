@@ -17,7 +17,8 @@ FetchstashError
     StoreError        store_error    the disk or the catalogue failed
     Internal          internal       a fault of fetchstash itself
 
-Rooms raise these and nothing else across their walls. A face shows ``line()`` and never a traceback.
+Rooms raise these and nothing else across their walls. A face shows ``line()`` and never a
+traceback.
 """
 
 from typing import Any, ClassVar
@@ -26,7 +27,8 @@ from typing import Any, ClassVar
 class FetchstashError(Exception):
     """Base of all: ``what`` happened and what to do ``next``, each a plain sentence with its full stop.
 
-    ``details`` are facts for ``_meta`` and ``--json`` (a status, seconds to wait, an excerpt), never for the line.
+    ``details`` are facts for ``_meta`` and ``--json`` (a status, seconds to wait, an excerpt),
+    never for the line.
     """
 
     code: ClassVar[str] = "internal"

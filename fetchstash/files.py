@@ -124,14 +124,19 @@ class FileExtractionResult:
 def read_file(path: str | Path, max_tokens: int | None = None) -> FileExtractionResult:
     """Read a file as what it really is, within ``max_tokens`` (context.max_tokens_per_file if None) and the limits of previews.
 
-    What fits comes whole. Of what does not, structured data come as their shape, tables as first and last rows, and other text as
-    first and last lines, under a line that says how much is shown. Never raises.
+    What fits comes whole. Of what does not, structured data come as their shape, tables as first
+    and last rows, and other text as first and last lines, under a line that says how much is shown.
+    Never raises.
     """
     try:
         limits = load(environment=os.environ).extract
     except FetchstashError as error:
         return FileExtractionResult(None, success=False, error_message=error.what)
-    preview = limits.preview if max_tokens is None else replace(limits.preview, max_tokens_per_file=max_tokens)
+    preview = (
+        limits.preview
+        if max_tokens is None
+        else replace(limits.preview, max_tokens_per_file=max_tokens)
+    )
     return read_within(Path(path), replace(limits, preview=preview))
 
 
@@ -140,16 +145,26 @@ def read_file_as_string(path: str | Path, max_tokens: int | None = None) -> str:
     result = read_file(path, max_tokens)
     if isinstance(result.content, BinaryContent):
         return f"[{path}: {result.content.mime_type}, {len(result.content.data)} bytes]"
-    return f"[Error reading {path}: {result.error_message}]" if result.content is None else result.content
+    return (
+        f"[Error reading {path}: {result.error_message}]"
+        if result.content is None
+        else result.content
+    )
 
 
-def read_within(path: Path, limits: ExtractLimits, ends: tuple[int, int] | None = None) -> FileExtractionResult:
+def read_within(
+    path: Path, limits: ExtractLimits, ends: tuple[int, int] | None = None
+) -> FileExtractionResult:
     """Do as ``read_file`` does, within other limits. ``ends``: so many first and last lines are shown of a longer text."""
     try:
         status = _status(path)
         decision = route_file(path, {}, path.name)
         modified = datetime.fromtimestamp(status.st_mtime, UTC)
-        charset = charset_of_file(path, decision.charset) if decision.kind in {*TEXT_KINDS, "html"} else ""
+        charset = (
+            charset_of_file(path, decision.charset)
+            if decision.kind in {*TEXT_KINDS, "html"}
+            else ""
+        )
         metadata = FileMetadata(status.st_size, modified, decision.media_type, charset)
         file_type = _file_type(decision)
         if decision.kind in {"image", "audio", "video", "unknown_binary"}:
@@ -158,7 +173,9 @@ def read_within(path: Path, limits: ExtractLimits, ends: tuple[int, int] | None 
     except FetchstashError as error:
         return FileExtractionResult(None, success=False, error_message=error.what)
     except OSError as error:
-        return FileExtractionResult(None, success=False, error_message=error.strerror or "it cannot be read")
+        return FileExtractionResult(
+            None, success=False, error_message=error.strerror or "it cannot be read"
+        )
 
 
 def _status(path: Path) -> os.stat_result:
@@ -179,7 +196,11 @@ def _file_type(decision: Decision) -> FileType:
 
 
 def _binary(
-    path: Path, decision: Decision, file_type: FileType, metadata: FileMetadata, limits: ExtractLimits
+    path: Path,
+    decision: Decision,
+    file_type: FileType,
+    metadata: FileMetadata,
+    limits: ExtractLimits,
 ) -> FileExtractionResult:
     """Return a picture made small enough by the worker, a small sound as it is, and of anything else only what it is."""
     content: BinaryContent | None = None
@@ -188,7 +209,11 @@ def _binary(
         content = BinaryContent(picture.data, picture.media_type) if picture else None
     elif decision.kind == "audio" and metadata.size_bytes <= limits.preview.max_image_size_bytes:
         content = BinaryContent(path.read_bytes(), decision.media_type)
-    error = "" if content else f"it is {decision.media_type} of {metadata.size_bytes} bytes, which is no text"
+    error = (
+        ""
+        if content
+        else f"it is {decision.media_type} of {metadata.size_bytes} bytes, which is no text"
+    )
     return FileExtractionResult(content, content is not None, error, file_type, None, metadata)
 
 
@@ -210,25 +235,40 @@ async def _text(
     ends: tuple[int, int] | None,
 ) -> FileExtractionResult:
     body = _Room(limits.preview)
-    pool = WorkerPool(replace(limits, preview=replace(limits.preview, structured_tokens=body.tokens)), workers=1)
+    pool = WorkerPool(
+        replace(limits, preview=replace(limits.preview, structured_tokens=body.tokens)), workers=1
+    )
     try:
         with tempfile.TemporaryDirectory(prefix="fetchstash-") as folder:
-            extraction = await pool.extract(path, decision, Hints(name=path.name, charset=decision.charset), Path(folder))
+            extraction = await pool.extract(
+                path, decision, Hints(name=path.name, charset=decision.charset), Path(folder)
+            )
             if extraction.text is None:
                 message = extraction.error or "there is no text in it"
-                return FileExtractionResult(None, success=False, error_message=message, file_type=file_type, metadata=metadata)
+                return FileExtractionResult(
+                    None,
+                    success=False,
+                    error_message=message,
+                    file_type=file_type,
+                    metadata=metadata,
+                )
             text = extraction.text.read_text(encoding="utf-8")
     finally:
         await pool.aclose()
     content, truncation = shown_of(text, extraction, limits.preview, ends)
-    return FileExtractionResult(content, success=True, file_type=file_type, truncation_info=truncation, metadata=metadata)
+    return FileExtractionResult(
+        content, success=True, file_type=file_type, truncation_info=truncation, metadata=metadata
+    )
 
 
 class _Room:
     """What there is room for beside the line that says how much is shown, which very small limits go without."""
 
     def __init__(self, limits: PreviewLimits) -> None:
-        self.with_line = limits.max_tokens_per_file > 4 * LINE_TOKENS and limits.max_total_output > 4 * LINE_CHARS
+        self.with_line = (
+            limits.max_tokens_per_file > 4 * LINE_TOKENS
+            and limits.max_total_output > 4 * LINE_CHARS
+        )
         self.tokens = limits.max_tokens_per_file - LINE_TOKENS * self.with_line
         self.chars = limits.max_total_output - LINE_CHARS * self.with_line
         self.chars_ended_it = False
@@ -261,10 +301,18 @@ def shown_of(
     glimpse = next((one for one in glimpses if one.text and room.fits(one.whole)), None)
     body = glimpse.whole if glimpse else ""
     if not glimpse:
-        body, shown = head_and_tail(lines, lines, len(lines), most, limits.max_line_length, room.fits)
+        body, shown = head_and_tail(
+            lines, lines, len(lines), most, limits.max_line_length, room.fits
+        )
         glimpse = Glimpse(lines_shown=shown)
     total = tokens.TokenCount(extraction.tokens, extraction.tokens_exact)
-    info = TruncationInfo.of(glimpse, len(lines), tokens.count(body), total, total_output_limit_reached=room.chars_ended_it)
+    info = TruncationInfo.of(
+        glimpse,
+        len(lines),
+        tokens.count(body),
+        total,
+        total_output_limit_reached=room.chars_ended_it,
+    )
     return (f"{info.line()}\n{body}" if room.with_line else body), info
 
 

@@ -33,7 +33,8 @@ class Table:
 class Glimpse:
     """What is shown of a document where only a glimpse fits, and how much of it that is: None for what it has not.
 
-    ``sample`` stands behind ``text`` where there is room for all of it, else not at all: half of it would be no JSON.
+    ``sample`` stands behind ``text`` where there is room for all of it, else not at all: half of it
+    would be no JSON.
     """
 
     text: str = ""
@@ -59,8 +60,9 @@ class Glimpse:
 class Ranges:
     """Where the parts of a stored text stand.
 
-    ``pages[i]`` is the character at which page ``i + 1`` begins; it ends where the next begins, the last at the end of the text.
-    ``preview`` is what the handler would show where only a glimpse fits (without text: the document's own).
+    ``pages[i]`` is the character at which page ``i + 1`` begins; it ends where the next begins, the
+    last at the end of the text. ``preview`` is what the handler would show where only a glimpse
+    fits (without text: the document's own).
     """
 
     pages: tuple[int, ...] = ()
@@ -77,6 +79,9 @@ class Ranges:
         """Read what ``to_json`` made. Raises KeyError, TypeError or ValueError on anything else."""
         return cls(
             pages=tuple(int(start) for start in data["pages"]),
-            tables=tuple(Table(str(t), int(first), int(rows), int(cols)) for t, first, rows, cols in data["tables"]),
+            tables=tuple(
+                Table(str(t), int(first), int(rows), int(cols))
+                for t, first, rows, cols in data["tables"]
+            ),
             preview=Glimpse(**data["preview"]),
         )

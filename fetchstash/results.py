@@ -30,12 +30,15 @@ class Keeper(Protocol):
         ...
 
 
-def context_result(profile: str | Truncation = "default") -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+def context_result(
+    profile: str | Truncation = "default",
+) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """Decorate a tool, sync or async: at or under the profile's threshold its result comes back as it was, else a preview.
 
-    Text, bytes and whatever JSON can say are measured and kept as text. The keyword ``ctx`` is passed through, and says where
-    results go (see ``store_result``). A profile is named by the settings file's ``[context.truncation.NAME]``, or is one of
-    views.TRUNCATIONS. Raises BadArgument for one that is not there, and for a settings file that is not right.
+    Text, bytes and whatever JSON can say are measured and kept as text. The keyword ``ctx`` is
+    passed through, and says where results go (see ``store_result``). A profile is named by the
+    settings file's ``[context.truncation.NAME]``, or is one of views.TRUNCATIONS. Raises
+    BadArgument for one that is not there, and for a settings file that is not right.
     """
     truncation = _profile(profile) if isinstance(profile, str) else profile
 
@@ -67,7 +70,9 @@ async def _awaited(result: Awaitable[Any], truncation: Truncation, ctx: Any) -> 
 def _profile(name: str) -> Truncation:
     known = load(environment=os.environ).truncation
     if name not in known:
-        raise BadArgument(f"There is no truncation profile {name!r}.", f"Take one of {', '.join(sorted(known))}.")
+        raise BadArgument(
+            f"There is no truncation profile {name!r}.", f"Take one of {', '.join(sorted(known))}."
+        )
     return known[name]
 
 
@@ -85,7 +90,11 @@ def _shortened(result: Any, truncation: Truncation, ctx: Any) -> Any:
         rows_tail=truncation.rows_tail,
     )
     found = read_within(path, replace(limits, preview=preview), _ends(result, truncation))
-    shown = found.content if isinstance(found.content, str) else f"({found.error_message or 'it is no text'})"
+    shown = (
+        found.content
+        if isinstance(found.content, str)
+        else f"({found.error_message or 'it is no text'})"
+    )
     return f"Results saved to {_kept(content, file_type, ctx, path)} ({len(content)} chars)\n\nPreview:\n{shown}"
 
 
@@ -94,13 +103,18 @@ def _ends(result: Any, truncation: Truncation) -> tuple[int, int] | None:
     if truncation.lines_head is not None and truncation.lines_tail is not None:
         return truncation.lines_head, truncation.lines_tail
     if isinstance(result, list | tuple) and all(map(_is_row, cast("list[Any]", result))):
-        return truncation.rows_head + 1, truncation.rows_tail + 1  # the brackets stand on lines of their own
+        return (
+            truncation.rows_head + 1,
+            truncation.rows_tail + 1,
+        )  # the brackets stand on lines of their own
     return None
 
 
 def _is_row(record: Any) -> bool:
     """Return whether ``record`` is what a query returns: named values that hold no others."""
-    return _is_object(record) and not any(isinstance(value, dict | list) for value in record.values())
+    return _is_object(record) and not any(
+        isinstance(value, dict | list) for value in record.values()
+    )
 
 
 def _is_object(value: Any) -> TypeGuard[dict[Any, Any]]:
@@ -110,8 +124,9 @@ def _is_object(value: Any) -> TypeGuard[dict[Any, Any]]:
 def store_result(content: Any, content_type: FileType, ctx: Any = None) -> str:
     """Keep ``content`` (text, bytes or what JSON can say) and return where: a path, or a reference.
 
-    It becomes the file ``result_{8 hex}{extension}`` in the folder ``ctx`` (a path), or in one of this process's own, which only
-    this user can read. A ``ctx`` that has ``keep`` keeps text itself, and its reference is returned. Raises StoreError.
+    It becomes the file ``result_{8 hex}{extension}`` in the folder ``ctx`` (a path), or in one of
+    this process's own, which only this user can read. A ``ctx`` that has ``keep`` keeps text
+    itself, and its reference is returned. Raises StoreError.
     """
     plain = content if isinstance(content, str | bytes) else _as_content(content)[0]
     if isinstance(ctx, Keeper) and isinstance(plain, str):

@@ -1,14 +1,16 @@
 """Events, counters and spans: to OpenTelemetry where the process uses it, and into a local log where one is configured.
 
-Names and attributes are facts about content (kinds, sizes, codes, references), never content, and URLs in them are masked by the
-caller. Nothing here ever fails its caller.
+Names and attributes are facts about content (kinds, sizes, codes, references), never content, and
+URLs in them are masked by the caller. Nothing here ever fails its caller.
 
-OpenTelemetry is reached through its API alone, and only if something in the process has imported that already: whoever installs an
-SDK has. An event belongs to the span that it happens in; outside of any it becomes a span of no length.
+OpenTelemetry is reached through its API alone, and only if something in the process has imported
+that already: whoever installs an SDK has. An event belongs to the span that it happens in; outside
+of any it becomes a span of no length.
 
-The log is a file of JSON lines, 0600, each with ``time`` (UTC), ``kind`` (event, count or span), ``name`` and ``attributes``; a
-count has its ``n``, a span its ``seconds``. When the file has reached half of the limit it is renamed to ``NAME.1``, in place
-of the one before, so that both together stay within it. Several processes may share a log.
+The log is a file of JSON lines, 0600, each with ``time`` (UTC), ``kind`` (event, count or span),
+``name`` and ``attributes``; a count has its ``n``, a span its ``seconds``. When the file has
+reached half of the limit it is renamed to ``NAME.1``, in place of the one before, so that both
+together stay within it. Several processes may share a log.
 """
 
 import functools
@@ -86,7 +88,9 @@ def span(name: str, **attributes: Any) -> Generator[None]:
             raise
         finally:
             if _event_log is not None:
-                _event_log.write("span", name, plain, seconds=round(time.perf_counter() - started, 6))
+                _event_log.write(
+                    "span", name, plain, seconds=round(time.perf_counter() - started, 6)
+                )
 
 
 @contextmanager
@@ -94,7 +98,9 @@ def _recorded(tracer: "Tracer", name: str, plain: dict[str, Any]) -> Generator[N
     """Record the body as a span. The SDK's own record of an exception is turned off: its text may quote content."""
     from opentelemetry import trace  # noqa: PLC0415 - see _in_use
 
-    with tracer.start_as_current_span(name, attributes=plain, record_exception=False, set_status_on_exception=False) as current:
+    with tracer.start_as_current_span(
+        name, attributes=plain, record_exception=False, set_status_on_exception=False
+    ) as current:
         try:
             yield
         except BaseException as error:
@@ -179,8 +185,13 @@ class _EventLog:
     def _append(self, line: bytes) -> bool:
         """Append ``line`` in one write, as processes that share the log must. Return False if the file is full."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # A link or a pipe in the log's place is not ours to write to; opening a pipe must not block either.
-        careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+        # A link or a pipe in the log's place is not ours to write to; opening a pipe must not block
+        # either.
+        careful = (
+            getattr(os, "O_NOFOLLOW", 0)
+            | getattr(os, "O_NONBLOCK", 0)
+            | getattr(os, "O_CLOEXEC", 0)
+        )
         file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | careful, 0o600)
         try:
             found = os.fstat(file)

@@ -1,7 +1,8 @@
 """Token counts in OpenAI's o200k vocabulary, offline, and estimates where counting would cost too much.
 
-The vocabulary ships with the package (fetchstash/vocabulary, made by scripts/vocabulary) and takes about a third of a second and
-80 MB to load, once in a process: count in a worker or a thread, estimate on an event loop.
+The vocabulary ships with the package (fetchstash/vocabulary, made by scripts/vocabulary) and takes
+about a third of a second and 80 MB to load, once in a process: count in a worker or a thread,
+estimate on an event loop.
 """
 
 import functools
@@ -19,22 +20,26 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import tiktoken
 
-# Characters that are encoded at a time: about a million consecutive spaces overflow the stack of tiktoken's pattern matcher.
+# Characters that are encoded at a time: about a million consecutive spaces overflow the stack of
+# tiktoken's pattern matcher.
 SLICE = 65_536
-# Characters up to which every token is counted. Above, equally spaced samples stand for the whole: many short ones, because large
-# texts are often made of unlike parts. When there are too many, every other one is dropped.
+# Characters up to which every token is counted. Above, equally spaced samples stand for the whole:
+# many short ones, because large texts are often made of unlike parts. When there are too many,
+# every other one is dropped.
 EXACT = 1_000_000
 SAMPLE = 1_024
 MOST_SAMPLES = 256
 _FIRST_STRIDE = 8_192
 
-# tiktoken looks for its vocabulary under the SHA-1 of the address that it would download it from, and checks the SHA-256 itself.
+# tiktoken looks for its vocabulary under the SHA-1 of the address that it would download it from,
+# and checks the SHA-256 itself.
 _CACHE_NAME = "fb374d419588a4632f3f557e76b4b70aebbca790"
 _CACHE_VARIABLE = "TIKTOKEN_CACHE_DIR"
 _loading = threading.Lock()
 
-# What an o200k token mostly is: a word or nine letters of it, three digits, an ideograph, three letters of another script, some
-# punctuation, white space. bench/tokens.py says how far off that is.
+# What an o200k token mostly is: a word or nine letters of it, three digits, an ideograph, three
+# letters of another script, some punctuation, white space. bench/tokens.py says how far off that
+# is.
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _PIECE = re.compile(
     rf" ?[A-Za-z]{{1,9}}|[0-9]{{1,3}}|[{_IDEOGRAPHS}]|[^\W0-9_A-Za-z{_IDEOGRAPHS}]{{1,3}}| ?(?:[^\w\s]|_){{1,3}}|\n\s*|\s+",
@@ -143,7 +148,8 @@ def _encode_slice(text: str) -> int | None:
     try:
         return len(encoding.encode_ordinary(text))
     except BaseException as fault:
-        # A panic in tiktoken's Rust arrives as pyo3_runtime.PanicException, which no module exports and which is no Exception.
+        # A panic in tiktoken's Rust arrives as pyo3_runtime.PanicException, which no module exports
+        # and which is no Exception.
         if type(fault).__name__ != "PanicException":
             raise
         return None
@@ -161,7 +167,9 @@ def _load() -> "tiktoken.Encoding | None":
     try:
         import tiktoken  # noqa: PLC0415 - fetchstash.client must be importable without it, and the start must not pay for it
 
-        packed = (resources.files("fetchstash") / "vocabulary" / "o200k_base.tiktoken.gz").read_bytes()
+        packed = (
+            resources.files("fetchstash") / "vocabulary" / "o200k_base.tiktoken.gz"
+        ).read_bytes()
         with tempfile.TemporaryDirectory(prefix="fetchstash-") as folder:
             Path(folder, _CACHE_NAME).write_bytes(gzip.decompress(packed))
             before = os.environ.get(_CACHE_VARIABLE)

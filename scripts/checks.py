@@ -1,7 +1,7 @@
 """Everything that CI runs, in the environment that scripts/setup.py made: lint, types, import rules, tests against the built wheel.
 
-The tests run in a second environment that has the wheel and, by a .pth file, the packages of the first: the checkout itself is not
-importable there (PYTHONSAFEPATH keeps the working directory out).
+The tests run in a second environment that has the wheel and, by a .pth file, the packages of the
+first: the checkout itself is not importable there (PYTHONSAFEPATH keeps the working directory out).
 """
 
 import os
@@ -25,7 +25,10 @@ def step(name: str, command: Sequence[str | Path], env: Mapping[str, str] | None
     print(f"--- {name}", flush=True)
     start = time.monotonic()
     done = subprocess.run([str(part) for part in command], cwd=ROOT, env=env, check=False)
-    print(f"--- {name}: {'ok' if done.returncode == 0 else 'FAILED'} after {time.monotonic() - start:.1f} s", flush=True)
+    print(
+        f"--- {name}: {'ok' if done.returncode == 0 else 'FAILED'} after {time.monotonic() - start:.1f} s",
+        flush=True,
+    )
     if done.returncode:
         sys.exit(done.returncode)
 
@@ -36,15 +39,38 @@ def wheel_environment() -> Path:
     venv.create(WHEEL_VENV, with_pip=False, symlinks=os.name != "nt")
     python = WHEEL_VENV / SCRIPTS / Path(sys.executable).name
     with tempfile.TemporaryDirectory() as folder:
-        build: list[str | Path] = [sys.executable, "-P", "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
+        build: list[str | Path] = [
+            sys.executable,
+            "-P",
+            "-m",
+            "build",
+            "--wheel",
+            "--no-isolation",
+            "--outdir",
+            folder,
+            ROOT,
+        ]
         step("build the wheel", build)
         wheel = next(Path(folder).glob("*.whl"))
-        install: list[str | Path] = ["install", "-q", "--no-deps", "--disable-pip-version-check", wheel]
+        install: list[str | Path] = [
+            "install",
+            "-q",
+            "--no-deps",
+            "--disable-pip-version-check",
+            wheel,
+        ]
         step("install the wheel", [sys.executable, "-P", "-m", "pip", "--python", python, *install])
-    paths = [sys.executable, "-P", "-c", "import sysconfig; print(sysconfig.get_path('purelib'), sysconfig.get_path('platlib'))"]
+    paths = [
+        sys.executable,
+        "-P",
+        "-c",
+        "import sysconfig; print(sysconfig.get_path('purelib'), sysconfig.get_path('platlib'))",
+    ]
     of_ours = subprocess.run(paths, check=True, capture_output=True, text=True).stdout.split()
     paths[0] = str(python)
-    theirs = Path(subprocess.run(paths, check=True, capture_output=True, text=True).stdout.split()[0])
+    theirs = Path(
+        subprocess.run(paths, check=True, capture_output=True, text=True).stdout.split()[0]
+    )
     (theirs / "locked-packages.pth").write_text("\n".join(dict.fromkeys(of_ours)), encoding="utf-8")
     return python
 
@@ -55,11 +81,19 @@ def main() -> None:
     if not arguments:
         step("ruff check", [BIN / "ruff", "check", "."])
         step("ruff format", [BIN / "ruff", "format", "--check", "."])
-        step("import rules", [BIN / "lint-imports", "--no-cache"], {**os.environ, "PYTHONPATH": str(ROOT)})
+        step(
+            "import rules",
+            [BIN / "lint-imports", "--no-cache"],
+            {**os.environ, "PYTHONPATH": str(ROOT)},
+        )
         step("mypy", [BIN / "mypy"])
         step("pyright", [BIN / "pyright"])
     python = wheel_environment()
-    env = {**os.environ, "PYTHONSAFEPATH": "1", "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"}
+    env = {
+        **os.environ,
+        "PYTHONSAFEPATH": "1",
+        "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
+    }
     env.pop("PYTHONPATH", None)
     step("tests", [python, "-m", "pytest", *arguments], env)
 

@@ -48,9 +48,13 @@ def setting(key: Key) -> str:
     where = f"`{key.variable}`"
     if key.flag:
         where = f"`--{key.flag}` · {where}"
-    choices = f" One of {', '.join(f'`{choice}`' for choice in key.choices)}." if key.choices else ""
+    choices = (
+        f" One of {', '.join(f'`{choice}`' for choice in key.choices)}." if key.choices else ""
+    )
     bounds = "".join(
-        f" {word} {bound:,.10g}." for word, bound in (("At least", key.low), ("At most", key.high)) if bound is not None
+        f" {word} {bound:,.10g}."
+        for word, bound in (("At least", key.low), ("At most", key.high))
+        if bound is not None
     )
     return f"### {key.path}\n\n{key.meaning}.{choices}{bounds} Default: `{toml_value(key)}`.\n\n{where}\n"
 
@@ -59,8 +63,12 @@ def page() -> str:
     """Return the whole page."""
     parts = [HEAD]
     for profile, values in PROFILES.items():
-        said = ", ".join(f"`{name}` = {value:,}" for name, value in values.items()) or "the defaults"
-        more = {"vscode": ", counted in UTF-8 bytes", "copilot": ", counted in UTF-8 bytes"}.get(profile, "")
+        said = (
+            ", ".join(f"`{name}` = {value:,}" for name, value in values.items()) or "the defaults"
+        )
+        more = {"vscode": ", counted in UTF-8 bytes", "copilot": ", counted in UTF-8 bytes"}.get(
+            profile, ""
+        )
         if profile == "claude-code":
             more = ", and each tool tells Claude Code how long its results may be"
         parts.append(f"- `{profile}`: {said}{more}\n")

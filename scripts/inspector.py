@@ -23,7 +23,9 @@ REFUSED = 5
 def inspect(npx: str, server: list[str], *arguments: str) -> tuple[int, str]:
     """Run the inspector once and return its exit code and output."""
     asked = [npx, "--yes", INSPECTOR, "--cli", *server, *arguments, "--format", "json"]
-    done = subprocess.run(asked, capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        asked, capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL
+    )
     return done.returncode, done.stdout + done.stderr
 
 
@@ -36,16 +38,32 @@ async def main() -> int:
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         async with Site() as site:
-            server = [command(), "serve", "--folder", folder, "--allow-host", f"127.0.0.1:{site.port}"]
+            server = [
+                command(),
+                "serve",
+                "--folder",
+                folder,
+                "--allow-host",
+                f"127.0.0.1:{site.port}",
+            ]
             url = site.url("/report.pdf")
             calls = {
                 "tools/list --strict": (0, ["--method", "tools/list", "--strict"]),
                 "fetch_content": (0, called("fetch_content", url=url, maxChars=500)),
-                "artifact_grep": (0, called("artifact_grep", artifact_ref=url, pattern="Chapter 3")),
-                "artifact_slice": (0, called("artifact_slice", artifact_ref=url, unit="pages", start=30, end=30)),
+                "artifact_grep": (
+                    0,
+                    called("artifact_grep", artifact_ref=url, pattern="Chapter 3"),
+                ),
+                "artifact_slice": (
+                    0,
+                    called("artifact_slice", artifact_ref=url, unit="pages", start=30, end=30),
+                ),
                 "artifact_info": (0, called("artifact_info")),
                 "resources/templates/list": (0, ["--method", "resources/templates/list"]),
-                "an address that is refused": (REFUSED, called("fetch_content", url="http://10.0.0.1/")),
+                "an address that is refused": (
+                    REFUSED,
+                    called("fetch_content", url="http://10.0.0.1/"),
+                ),
             }
             for name, (expected, arguments) in calls.items():
                 code, output = await asyncio.to_thread(inspect, npx, server, *arguments)
@@ -58,7 +76,10 @@ async def main() -> int:
 
 def called(tool: str, **arguments: object) -> list[str]:
     """Return the inspector's flags for one call of a tool."""
-    given = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in arguments.items()]
+    given = [
+        f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in arguments.items()
+    ]
     flags = [part for argument in given for part in ("--tool-arg", argument)]
     return ["--method", "tools/call", "--tool-name", tool, *flags]
 

@@ -28,7 +28,11 @@ async def seen() -> tuple[Answer, Answer, bytes]:
 
 def rows(text: str) -> list[str]:
     """Wrap a text to the panel and cut it at its height."""
-    lines = [row for line in text.split("\n") for row in textwrap.wrap(line, COLUMNS, drop_whitespace=False) or [""]]
+    lines = [
+        row
+        for line in text.split("\n")
+        for row in textwrap.wrap(line, COLUMNS, drop_whitespace=False) or [""]
+    ]
     return lines if len(lines) <= ROWS else [*lines[: ROWS - 1], "…"]
 
 
@@ -48,7 +52,10 @@ def panel(x: float, title: str, cost: str, colour: str, lines: list[str]) -> str
 
 def drawing(fetched: Answer, found: Answer, body: bytes) -> str:
     """Return the picture."""
-    garbage = "".join(char if char.isprintable() or char == "\n" else "\ufffd" for char in body.decode("utf-8", "replace"))
+    garbage = "".join(
+        char if char.isprintable() or char == "\n" else "\ufffd"
+        for char in body.decode("utf-8", "replace")
+    )
     width = COLUMNS * ADVANCE + 2 * MARGIN
     before = panel(
         0,
@@ -58,7 +65,13 @@ def drawing(fetched: Answer, found: Answer, body: bytes) -> str:
         rows(garbage),
     )
     cost = f"{fetched.tokens + found.tokens:,} tokens, and the passage is there"
-    after = panel(width + GAP, "After: fetch_content, then artifact_grep", cost, "#1a7f37", rows(f"{fetched.text}\n\n{found.text}"))
+    after = panel(
+        width + GAP,
+        "After: fetch_content, then artifact_grep",
+        cost,
+        "#1a7f37",
+        rows(f"{fetched.text}\n\n{found.text}"),
+    )
     size = f'viewBox="-1 -1 {2 * width + GAP + 2} {TOP + ROWS * LEADING + MARGIN + 2}"'
     font = 'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="12" fill="#1f2328"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font}>\n{before}\n{after}\n</svg>\n'

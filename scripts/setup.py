@@ -4,8 +4,9 @@
     scripts/setup.py test [ARGUMENT …]     everything that CI runs (scripts/checks.py)
     scripts/setup.py torture [ARGUMENT …]  the long tests (scripts/torture.py)
 
-Everything it says goes to stderr: a host that starts `scripts/run` reads JSON-RPC on stdout. The stamp names the checksums of what
-was installed and is written last, so that a set-up that was broken off starts over; a lock lets two hosts start at once.
+Everything it says goes to stderr: a host that starts `scripts/run` reads JSON-RPC on stdout. The
+stamp names the checksums of what was installed and is written last, so that a set-up that was
+broken off starts over; a lock lets two hosts start at once.
 """
 
 import contextlib
@@ -53,7 +54,9 @@ def only_one() -> Generator[None]:
                 if time.time() - lock.stat().st_mtime > LOCK_SECONDS:
                     lock.rmdir()
             if time.monotonic() > end:
-                say(f"another set-up holds {lock}. If none is running, remove that folder and try again.")
+                say(
+                    f"another set-up holds {lock}. If none is running, remove that folder and try again."
+                )
                 sys.exit(1)
             time.sleep(0.2)
     try:
@@ -66,7 +69,9 @@ def ready(kind: str) -> bool:
     """Return whether .venv holds what is wanted. The packages of the tests hold those of the program."""
     kinds = ("run", "dev") if kind == "run" else ("dev",)
     try:
-        return STAMP.read_text(encoding="utf-8") in {wanted(one) for one in kinds} and PYTHON.exists()
+        return (
+            STAMP.read_text(encoding="utf-8") in {wanted(one) for one in kinds} and PYTHON.exists()
+        )
     except OSError:
         return False
 
@@ -79,13 +84,21 @@ def install(kind: str) -> None:
         shutil.rmtree(VENV, ignore_errors=True)
         venv.create(VENV, with_pip=True, symlinks=os.name != "nt")
     uv = shutil.which("uv")
-    pip = [uv, "pip", "install", "--quiet", "--python", str(PYTHON)] if uv else [str(PYTHON), "-P", "-m", "pip", "install", "-q"]
+    pip = (
+        [uv, "pip", "install", "--quiet", "--python", str(PYTHON)]
+        if uv
+        else [str(PYTHON), "-P", "-m", "pip", "install", "-q"]
+    )
     if not uv:
         pip += ["--disable-pip-version-check", "--only-binary", ":all:"]
     lock = str(ROOT / "requirements" / f"{kind}.txt")
     subprocess.run([*pip, "--require-hashes", "-r", lock], check=True, stdout=sys.stderr)
     editable = [option for option in pip if option not in ("--only-binary", ":all:")]
-    subprocess.run([*editable, "--no-build-isolation", "--no-deps", "-e", str(ROOT)], check=True, stdout=sys.stderr)
+    subprocess.run(
+        [*editable, "--no-build-isolation", "--no-deps", "-e", str(ROOT)],
+        check=True,
+        stdout=sys.stderr,
+    )
     STAMP.write_text(wanted(kind), encoding="utf-8")
 
 
@@ -99,7 +112,9 @@ def main() -> int:
                 if not ready(kind):
                     install(kind)
     except (subprocess.CalledProcessError, OSError) as error:
-        say(f"the set-up failed: {error}. Its own messages stand above; mend the cause and run this again.")
+        say(
+            f"the set-up failed: {error}. Its own messages stand above; mend the cause and run this again."
+        )
         return 1
     if what == "run":
         program = [str(BIN / "fetchstash"), *arguments]

@@ -19,9 +19,14 @@ def main() -> int:
     for name in named or names:
         print(f"--- {name}", flush=True)
         start = time.monotonic()
-        done = subprocess.run([sys.executable, "-P", str(FOLDER / f"{name}.py"), *arguments], check=False)
+        done = subprocess.run(
+            [sys.executable, "-P", str(FOLDER / f"{name}.py"), *arguments], check=False
+        )
         failed += done.returncode != 0
-        print(f"--- {name}: {'ok' if done.returncode == 0 else 'FAILED'} after {time.monotonic() - start:.0f} s", flush=True)
+        print(
+            f"--- {name}: {'ok' if done.returncode == 0 else 'FAILED'} after {time.monotonic() - start:.0f} s",
+            flush=True,
+        )
     return failed
 
 

@@ -2,8 +2,9 @@
 
     python scripts/train_html.py CORPUS [--out MODEL.json] [--trees 80] [--leaves 16]
 
-CORPUS is a folder with index.jsonl (one page a line: set, fold, path, gold), pages/ and gold/. Needs lightgbm and numpy, which
-nothing else here does: use an environment of its own that has the package's dependencies too.
+CORPUS is a folder with index.jsonl (one page a line: set, fold, path, gold), pages/ and gold/.
+Needs lightgbm and numpy, which nothing else here does: use an environment of its own that has the
+package's dependencies too.
 """
 
 import argparse
@@ -51,7 +52,8 @@ def words(text: str) -> list[str]:
 def label(blocks: list[_blocks.Block], gold: str) -> list[float]:
     """Return for each block the share of its words that stand in the gold text among the same neighbours.
 
-    A short block that is a whole line of the gold text counts if it is a heading, or next to one that is in the gold text.
+    A short block that is a whole line of the gold text counts if it is a heading, or next to one
+    that is in the gold text.
     """
     tokens = [words(block.words) for block in blocks]
     page = [token for block in tokens for token in block]
@@ -67,9 +69,15 @@ def label(blocks: list[_blocks.Block], gold: str) -> list[float]:
         labels.append(sum(covered[at : at + len(block)]) / max(len(block), 1))
         at += len(block)
     lines = {tuple(words(line)) for line in gold.split("\n")}
-    for number, (own, kind) in enumerate(zip(tokens, [block.kind for block in blocks], strict=True)):
+    for number, (own, kind) in enumerate(
+        zip(tokens, [block.kind for block in blocks], strict=True)
+    ):
         near = labels[max(0, number - 1) : number] + labels[number + 1 : number + 2]
-        if labels[number] < 0.5 and tuple(own) in lines and (kind == _blocks.HEADING or max(near, default=0) >= 0.5):
+        if (
+            labels[number] < 0.5
+            and tuple(own) in lines
+            and (kind == _blocks.HEADING or max(near, default=0) >= 0.5)
+        ):
             labels[number] = 1.0
     return labels
 
@@ -77,7 +85,9 @@ def label(blocks: list[_blocks.Block], gold: str) -> list[float]:
 def read(job: tuple[Path, dict[str, Any]]) -> Sample:
     """Read one page of the corpus: its folder, and the page's line in the index."""
     corpus, row = job
-    page = _tree.parse(_safety.check(decode(gzip.decompress((corpus / row["path"]).read_bytes()))).source)
+    page = _tree.parse(
+        _safety.check(decode(gzip.decompress((corpus / row["path"]).read_bytes()))).source
+    )
     gold = json.loads(gzip.decompress((corpus / row["gold"]).read_bytes()))["text"]
     blocks = _blocks.cut(page)
     return Sample(
@@ -99,13 +109,20 @@ class Trainer:
         self._trees = trees
         self._leaves = leaves
         self._labels = np.concatenate([sample.labels for sample in samples])
-        # Each page counts the same, and in a page a long block more than a short one: the score is of words, by page.
-        self._weights = np.concatenate([(s.sizes + 2) ** 0.7 / ((s.sizes + 2) ** 0.7).sum() * 100 for s in samples])
-        self._folds = np.concatenate([np.full(len(sample.labels), sample.fold) for sample in samples])
+        # Each page counts the same, and in a page a long block more than a short one: the score is
+        # of words, by page.
+        self._weights = np.concatenate(
+            [(s.sizes + 2) ** 0.7 / ((s.sizes + 2) ** 0.7).sum() * 100 for s in samples]
+        )
+        self._folds = np.concatenate(
+            [np.full(len(sample.labels), sample.fold) for sample in samples]
+        )
 
     def fit(self, features: Array, where: Array) -> Model:
         """Return a model of the blocks ``where`` says."""
-        data = lightgbm.Dataset(features[where], label=self._labels[where], weight=self._weights[where])
+        data = lightgbm.Dataset(
+            features[where], label=self._labels[where], weight=self._weights[where]
+        )
         settings = {
             "objective": "cross_entropy",
             "num_leaves": self._leaves,
@@ -135,7 +152,11 @@ class Trainer:
         results: dict[str, list[float]] = {"docs": [], "web": []}
         at = 0
         for sample in self._samples:
-            keep = np.array(_content.likeliest(scores[at : at + len(sample.labels)].tolist(), sample.sizes.tolist()))
+            keep = np.array(
+                _content.likeliest(
+                    scores[at : at + len(sample.labels)].tolist(), sample.sizes.tolist()
+                )
+            )
             at += len(sample.labels)
             right, kept = (sample.sizes * sample.labels * keep).sum(), (sample.sizes * keep).sum()
             results["docs" if sample.documentation else "web"].append(
@@ -143,7 +164,10 @@ class Trainer:
             )
         for kind, found in results.items():
             low = sum(score < 0.5 for score in found) / max(len(found), 1)
-            print(f"{kind:5} {len(found):5} pages   block F1 {np.mean(found):.4f}   below .5 {low:.3f}", flush=True)
+            print(
+                f"{kind:5} {len(found):5} pages   block F1 {np.mean(found):.4f}   below .5 {low:.3f}",
+                flush=True,
+            )
 
 
 def write(path: Path, model: Model) -> None:
@@ -172,18 +196,31 @@ def _nodes(node: dict[str, Any], out: list[Any]) -> list[Any]:
 
 def main() -> None:
     """Train and report."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("corpus", type=Path)
-    parser.add_argument("--out", type=Path, help="where the model goes; without it only the scores are printed")
+    parser.add_argument(
+        "--out", type=Path, help="where the model goes; without it only the scores are printed"
+    )
     parser.add_argument("--trees", type=int, default=80)
     parser.add_argument("--leaves", type=int, default=16)
     parser.add_argument(
-        "--folds", type=Path, help="a folder for models that have not seen one fold each: FOLD.json, for bench/handlers_html.py"
+        "--folds",
+        type=Path,
+        help="a folder for models that have not seen one fold each: FOLD.json, for bench/handlers_html.py",
     )
     arguments = parser.parse_args()
-    rows = [json.loads(line) for line in (arguments.corpus / "index.jsonl").read_text("utf-8").splitlines()]
+    rows = [
+        json.loads(line)
+        for line in (arguments.corpus / "index.jsonl").read_text("utf-8").splitlines()
+    ]
     with Pool() as pool:
-        samples = [s for s in pool.map(read, [(arguments.corpus, row) for row in rows], chunksize=8) if len(s.labels)]
+        samples = [
+            s
+            for s in pool.map(read, [(arguments.corpus, row) for row in rows], chunksize=8)
+            if len(s.labels)
+        ]
     trainer = Trainer(samples, arguments.trees, arguments.leaves)
     features = np.concatenate([sample.features for sample in samples])
     scores, models = trainer.held_out(features)

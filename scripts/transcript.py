@@ -42,7 +42,9 @@ def commands(site: Site) -> list[list[str]]:
 def on_terminal(arguments: list[str], environment: dict[str, str]) -> str:
     """Return what a command shows on a terminal."""
     leader, follower = pty.openpty()
-    with subprocess.Popen([command(), *arguments], env=environment, stdout=follower, stderr=follower) as process:
+    with subprocess.Popen(
+        [command(), *arguments], env=environment, stdout=follower, stderr=follower
+    ) as process:
         os.close(follower)
         shown = b""
         try:
@@ -57,7 +59,9 @@ def on_terminal(arguments: list[str], environment: dict[str, str]) -> str:
 
 def in_pipe(arguments: list[str], environment: dict[str, str]) -> str:
     """Return what a command writes into a pipe."""
-    done = subprocess.run([command(), *arguments], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [command(), *arguments], env=environment, capture_output=True, text=True, check=False
+    )
     return done.stdout
 
 
@@ -66,7 +70,10 @@ def shortened(text: str) -> str:
     rows = text.rstrip("\n").split("\n")
     shown = [row if len(row) <= 100 else row[:99] + "…" for row in rows[:ROWS]]
     if len(rows) > ROWS:
-        shown.append(f"[… {len(rows) - ROWS} more rows …]" + (f" {rows[-1]}" if rows[-1].startswith("(exit") else ""))
+        shown.append(
+            f"[… {len(rows) - ROWS} more rows …]"
+            + (f" {rows[-1]}" if rows[-1].startswith("(exit") else "")
+        )
     return "\n".join(shown)
 
 
@@ -74,7 +81,11 @@ async def main() -> None:
     """Print the transcript."""
     with tempfile.TemporaryDirectory() as folder:
         async with Site() as site:
-            kept = {name: value for name, value in os.environ.items() if not name.startswith("FETCHSTASH_")}
+            kept = {
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith("FETCHSTASH_")
+            }
             environment = {
                 **kept,
                 "FETCHSTASH_CONFIG": os.devnull,
@@ -86,7 +97,10 @@ async def main() -> None:
                 print(f"$ fetchstash {' '.join(arguments)}")
                 print(shortened(await asyncio.to_thread(on_terminal, arguments, environment)))
                 print(f"$ fetchstash {' '.join(arguments)} 2>/dev/null | cat")
-                print(shortened(await asyncio.to_thread(in_pipe, arguments, environment)) + "\n", flush=True)
+                print(
+                    shortened(await asyncio.to_thread(in_pipe, arguments, environment)) + "\n",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-# Modules that tests share stand beside them. At the end of the path: the fetchstash that is installed goes before the checkout's.
+# Modules that tests share stand beside them. At the end of the path: the fetchstash that is
+# installed goes before the checkout's.
 sys.path.append(str(Path(__file__).parents[1]))
 
 from tests.loopback import Page, Site
 
-# The same examples in every run, however slow the machine is; --hypothesis-profile=default looks for new ones.
+# The same examples in every run, however slow the machine is; --hypothesis-profile=default looks
+# for new ones.
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
 

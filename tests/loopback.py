@@ -24,9 +24,18 @@ class Site:
     pages: dict[str, Page] = field(default_factory=dict[str, Page])
     asked: list[str] = field(default_factory=list[str])
 
-    def put(self, path: str, body: bytes | str = b"", media_type: str | None = "text/html; charset=utf-8", **more: Any) -> str:
+    def put(
+        self,
+        path: str,
+        body: bytes | str = b"",
+        media_type: str | None = "text/html; charset=utf-8",
+        **more: Any,
+    ) -> str:
         """Put a page there and return its URL."""
-        headers = {**({"Content-Type": media_type} if media_type else {}), **more.pop("headers", {})}
+        headers = {
+            **({"Content-Type": media_type} if media_type else {}),
+            **more.pop("headers", {}),
+        }
         self.pages[path] = Page(body.encode() if isinstance(body, str) else body, headers, **more)
         return self.url(path)
 

@@ -22,18 +22,27 @@ def no_user_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "none"))
 
 
-def test_an_argument_wins_over_the_environment_the_file_the_profile_and_the_default(tmp_path: Path) -> None:
+def test_an_argument_wins_over_the_environment_the_file_the_profile_and_the_default(
+    tmp_path: Path,
+) -> None:
     file = settings_file(
-        tmp_path, "[views]\nmax_chars_ceiling = 3000\npreview_chars = 300\nprofile = 'codex'\ninline_threshold = 900\n"
+        tmp_path,
+        "[views]\nmax_chars_ceiling = 3000\npreview_chars = 300\nprofile = 'codex'\ninline_threshold = 900\n",
     )
-    environment = {"FETCHSTASH_VIEWS_MAX_CHARS_CEILING": "2000", "FETCHSTASH_VIEWS_PREVIEW_CHARS": "200"}
+    environment = {
+        "FETCHSTASH_VIEWS_MAX_CHARS_CEILING": "2000",
+        "FETCHSTASH_VIEWS_PREVIEW_CHARS": "200",
+    }
     settings = load({"views.max_chars_ceiling": "1000"}, environment, file)
     assert settings.views.max_chars_ceiling == 1_000
     assert settings.views.preview_chars == 200
     assert settings.views.inline_threshold == 900
     assert settings.views.default_max_chars == 30_000
     assert settings.origins["views.max_chars_ceiling"] == "argument"
-    assert settings.origins["views.preview_chars"] == "environment variable FETCHSTASH_VIEWS_PREVIEW_CHARS"
+    assert (
+        settings.origins["views.preview_chars"]
+        == "environment variable FETCHSTASH_VIEWS_PREVIEW_CHARS"
+    )
     assert settings.origins["views.inline_threshold"] == f"file {file}"
     assert settings.origins["views.default_max_chars"] == "default"
 
@@ -47,18 +56,27 @@ def test_a_profile_sets_the_limits_of_its_host(profile: str) -> None:
 
 
 def test_lists_are_parted_by_commas_in_the_environment() -> None:
-    settings = load(environment={"FETCHSTASH_FETCH_PORTS": "80, 9000", "FETCHSTASH_FETCH_ALLOW_HOSTS": "[::1]:8080,intra"})
+    settings = load(
+        environment={
+            "FETCHSTASH_FETCH_PORTS": "80, 9000",
+            "FETCHSTASH_FETCH_ALLOW_HOSTS": "[::1]:8080,intra",
+        }
+    )
     assert settings.fetch.ports == (80, 9_000)
     assert settings.fetch.allow_hosts == ("[::1]:8080", "intra")
 
 
-def test_the_working_directory_is_never_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_working_directory_is_never_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings_file(tmp_path, "[fetch]\nallow_nets = ['0.0.0.0/0']\n")
     monkeypatch.chdir(tmp_path)
     assert load().fetch.allow_nets == ()
 
 
-def test_the_file_of_the_users_configuration_folder_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_of_the_users_configuration_folder_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import platformdirs
 
     def folder(*_: Any, **__: Any) -> Path:
@@ -74,10 +92,22 @@ WRONG = {
         {"FETCHSTASH_FETCH_PORT": "1"},
         "FETCHSTASH_FETCH_PORT is no setting. Did you mean FETCHSTASH_FETCH_PORTS?",
     ),
-    "not a number": ({"FETCHSTASH_FETCH_PORTS": "a"}, "fetch.ports is ['a'] (environment variable FETCHSTASH_FETCH_PORTS)."),
-    "out of bounds": ({"FETCHSTASH_FETCH_PORTS": "70000"}, "It must be a list, each item a whole number, 1 to 65_535."),
-    "above the ceiling": ({"FETCHSTASH_VIEWS_MAX_CHARS_CEILING": "100001"}, "It must be a whole number, 200 to 100_000."),
-    "not a number at all": ({"FETCHSTASH_STORE_MAX_AGE_DAYS": "nan"}, "It must be a number, at least 0."),
+    "not a number": (
+        {"FETCHSTASH_FETCH_PORTS": "a"},
+        "fetch.ports is ['a'] (environment variable FETCHSTASH_FETCH_PORTS).",
+    ),
+    "out of bounds": (
+        {"FETCHSTASH_FETCH_PORTS": "70000"},
+        "It must be a list, each item a whole number, 1 to 65_535.",
+    ),
+    "above the ceiling": (
+        {"FETCHSTASH_VIEWS_MAX_CHARS_CEILING": "100001"},
+        "It must be a whole number, 200 to 100_000.",
+    ),
+    "not a number at all": (
+        {"FETCHSTASH_STORE_MAX_AGE_DAYS": "nan"},
+        "It must be a number, at least 0.",
+    ),
     "no boolean": ({"FETCHSTASH_STORE_EPHEMERAL": "maybe"}, "It must be true or false."),
     "no choice": ({"FETCHSTASH_VIEWS_PROFILE": "vscod"}, "Did you mean vscode?"),
 }
@@ -98,10 +128,19 @@ WRONG_FILES = {
     "key outside a section": ("ports = [80]\n", "has no place for 'ports'"),
     "no TOML": ("[fetch\n", "is not TOML"),
     "a string for a list": ("[fetch]\nports = '80'\n", "fetch.ports is '80' (file"),
-    "a float for a whole number": ("[fetch]\nmax_redirects = 1.5\n", "It must be a whole number, 0 to 50."),
-    "an unknown key of a profile": ("[context.truncation.a]\nlines = 1\n", "There is no setting 'context.truncation.a.lines'"),
+    "a float for a whole number": (
+        "[fetch]\nmax_redirects = 1.5\n",
+        "It must be a whole number, 0 to 50.",
+    ),
+    "an unknown key of a profile": (
+        "[context.truncation.a]\nlines = 1\n",
+        "There is no setting 'context.truncation.a.lines'",
+    ),
     "a profile that is no table": ("[context]\ntruncation = 3\n", "context.truncation is 3"),
-    "a profile's text for a number": ("[context.truncation.a]\nthreshold = 'x'\n", "context.truncation.a.threshold is 'x'"),
+    "a profile's text for a number": (
+        "[context.truncation.a]\nthreshold = 'x'\n",
+        "context.truncation.a.threshold is 'x'",
+    ),
     "a whole number for a boolean": ("[store]\nephemeral = 7\n", "It must be true or false."),
 }
 
@@ -124,7 +163,12 @@ def test_the_profiles_of_context_result_come_from_the_file_alone(tmp_path: Path)
 
 
 def test_the_clients_settings_make_its_policy() -> None:
-    settings = load(environment={"FETCHSTASH_CLIENT_COMPACTION_MODE": "legacy", "FETCHSTASH_CLIENT_HISTORY_MAX_TOKENS": "9"})
+    settings = load(
+        environment={
+            "FETCHSTASH_CLIENT_COMPACTION_MODE": "legacy",
+            "FETCHSTASH_CLIENT_HISTORY_MAX_TOKENS": "9",
+        }
+    )
     assert settings.client.compaction_mode == "legacy"
     assert settings.client.oversized_fraction == 0.30
     assert settings.history.max_tokens == 9

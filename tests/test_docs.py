@@ -16,9 +16,18 @@ from fetchstash.server._tools import tool_specs
 from fetchstash.store import Facts
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "SECURITY.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 TOOLS = {spec.name: spec for spec in tool_specs(load({"ingest.read_roots": ["/"]}))}
-CODES = {error.code for error in vars(errors).values() if isinstance(error, type) and issubclass(error, FetchstashError)}
+CODES = {
+    error.code
+    for error in vars(errors).values()
+    if isinstance(error, type) and issubclass(error, FetchstashError)
+}
 FLAGS = {
     option
     for command in commands.commands.values()
@@ -46,7 +55,9 @@ def test_every_tool_and_argument_is_told() -> None:
     text = (ROOT / "docs" / "tools.md").read_text(encoding="utf-8")
     for name, spec in TOOLS.items():
         section = text.partition(f"## {name}\n")[2].partition("\n## ")[0]
-        assert {argument for argument in spec.properties if f"`{argument}`" not in section} == set(), name
+        assert {
+            argument for argument in spec.properties if f"`{argument}`" not in section
+        } == set(), name
 
 
 def test_every_error_code_is_told() -> None:
@@ -54,7 +65,9 @@ def test_every_error_code_is_told() -> None:
 
 
 def test_every_command_is_told() -> None:
-    assert headings("cli.md") - {"The command line"} == {f"fetchstash {name}" for name in commands.commands}
+    assert headings("cli.md") - {"The command line"} == {
+        f"fetchstash {name}" for name in commands.commands
+    }
 
 
 def test_every_fact_is_told() -> None:

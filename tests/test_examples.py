@@ -20,7 +20,9 @@ from tests.loopback import Site
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 HOSTS = sorted((EXAMPLES / "hosts").iterdir())
-BOOK = "".join(f"## Chapter {n}\n\nThe answer to question {n} is {n * 3}.\n\n" for n in range(1, 2_001))
+BOOK = "".join(
+    f"## Chapter {n}\n\nThe answer to question {n} is {n * 3}.\n\n" for n in range(1, 2_001)
+)
 
 
 def run(name: str, *arguments: str) -> str:
@@ -34,18 +36,32 @@ def run(name: str, *arguments: str) -> str:
 
 @pytest.fixture
 def flags(site: Site, tmp_path: Path) -> list[str]:
-    return ["--allow-host", f"127.0.0.1:{site.port}", "--no-respect-robots", "--folder", str(tmp_path / "store")]
+    return [
+        "--allow-host",
+        f"127.0.0.1:{site.port}",
+        "--no-respect-robots",
+        "--folder",
+        str(tmp_path / "store"),
+    ]
 
 
-def test_the_agents_client_finds_the_place_and_reads_around_it(site: Site, flags: list[str]) -> None:
-    out = run("agent_client.py", site.put("/book.md", BOOK, "text/markdown"), "question 1234 is", *flags)
+def test_the_agents_client_finds_the_place_and_reads_around_it(
+    site: Site, flags: list[str]
+) -> None:
+    out = run(
+        "agent_client.py", site.put("/book.md", BOOK, "text/markdown"), "question 1234 is", *flags
+    )
     assert "The answer to question 1234 is 3702." in out
     assert "## Chapter 1234\n" in out
 
 
 def test_the_library_works_without_mcp(site: Site, tmp_path: Path) -> None:
     url = site.put("/book.md", BOOK, "text/markdown")
-    settings = [f"store.folder={tmp_path / 'store'}", f"fetch.allow_hosts=127.0.0.1:{site.port}", "fetch.respect_robots=false"]
+    settings = [
+        f"store.folder={tmp_path / 'store'}",
+        f"fetch.allow_hosts=127.0.0.1:{site.port}",
+        "fetch.respect_robots=false",
+    ]
     out = run("library.py", url, "question 1234", *settings)
     assert "The answer to question 1234 is 3702." in out
 
@@ -64,7 +80,9 @@ class FakeModel(BaseHTTPRequestHandler):
             case 0:
                 answer = self.calling("fetch_content", url=self.url, maxChars=1_000)
             case 1:
-                answer = self.calling("artifact_grep", artifact_ref=self.url, pattern="question 777 is", context=0)
+                answer = self.calling(
+                    "artifact_grep", artifact_ref=self.url, pattern="question 777 is", context=0
+                )
             case _:
                 answer = {"role": "assistant", "content": f"It says: {results[-1].splitlines()[3]}"}
         body = json.dumps({"choices": [{"message": answer}]}).encode()
@@ -75,7 +93,11 @@ class FakeModel(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def calling(self, name: str, **arguments: object) -> dict[str, object]:
-        call = {"id": f"call-{name}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        call = {
+            "id": f"call-{name}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(arguments)},
+        }
         return {"role": "assistant", "content": None, "tool_calls": [call]}
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
@@ -94,7 +116,9 @@ def model() -> Generator[str]:
     thread.join(5)
 
 
-def test_the_agents_loop_answers_out_of_a_long_document_in_a_small_context(site: Site, flags: list[str], model: str) -> None:
+def test_the_agents_loop_answers_out_of_a_long_document_in_a_small_context(
+    site: Site, flags: list[str], model: str
+) -> None:
     FakeModel.url = site.put("/book.md", BOOK, "text/markdown")
     out = run("agent_loop.py", model, "What is the answer to question 777?", *flags)
     assert "The answer to question 777 is 2331." in out

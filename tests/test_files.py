@@ -80,7 +80,9 @@ def test_a_failure_is_a_sentence_in_brackets(tmp_path: Path) -> None:
     assert read_file_as_string(binary).startswith(f"[Error reading {binary}: it is ")
 
 
-@pytest.mark.parametrize("path", ["a\0b", "\ud800", "x" * 5_000, "."], ids=["NUL", "half a character", "long", "folder"])
+@pytest.mark.parametrize(
+    "path", ["a\0b", "\ud800", "x" * 5_000, "."], ids=["NUL", "half a character", "long", "folder"]
+)
 def test_what_is_no_file_is_said_to_be_none(path: str) -> None:
     result = read_file(path)
     assert not result.success
@@ -98,15 +100,21 @@ async def test_it_works_inside_a_running_event_loop(tmp_path: Path) -> None:
     assert read_file_as_string(written(tmp_path, "a.md", "# Title\n")) == "# Title\n"
 
 
-def test_a_setting_of_the_environment_bounds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_setting_of_the_environment_bounds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FETCHSTASH_CONTEXT_MAX_LINES", "3")
     result = read_file(written(tmp_path, "a.txt", "one\ntwo\nthree\nfour\n"))
     assert isinstance(result.truncation_info, TruncationInfo)
     assert (result.truncation_info.lines_shown, result.truncation_info.total_lines) == (3, 4)
-    assert result.content == "[Shown: 3 of 4 lines, 11 of 8 tokens.]\none\ntwo\n… 1 more line …\nfour"
+    assert (
+        result.content == "[Shown: 3 of 4 lines, 11 of 8 tokens.]\none\ntwo\n… 1 more line …\nfour"
+    )
 
 
-def test_settings_that_are_wrong_are_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_that_are_wrong_are_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FETCHSTASH_CONTEXT_MAX_LINES", "many")
     result = read_file(written(tmp_path, "a.txt", "one\n"))
     assert not result.success
@@ -121,7 +129,9 @@ def test_settings_that_are_wrong_are_a_sentence(tmp_path: Path, monkeypatch: pyt
         pytest.param("a.zip", b"PK\5\6" + bytes(18), "", id="no text"),
     ],
 )
-def test_the_encoding_of_a_text_is_among_its_facts(tmp_path: Path, name: str, content: bytes, encoding: str) -> None:
+def test_the_encoding_of_a_text_is_among_its_facts(
+    tmp_path: Path, name: str, content: bytes, encoding: str
+) -> None:
     metadata = read_file(written(tmp_path, name, content)).metadata
     assert metadata is not None
     assert metadata.encoding == encoding

@@ -9,7 +9,18 @@ import pytest
 from fetchstash.handlers._data._json_shape import preview
 from fetchstash.ranges import Glimpse
 from fetchstash.tokens import TokenCount
-from fetchstash.views import Arrival, Host, PreviewLimits, Subject, TruncationInfo, View, ViewLimits, fetched, head_and_tail, info
+from fetchstash.views import (
+    Arrival,
+    Host,
+    PreviewLimits,
+    Subject,
+    TruncationInfo,
+    View,
+    ViewLimits,
+    fetched,
+    head_and_tail,
+    info,
+)
 
 LINES = [f"line {number} of a text" for number in range(1, 10_001)]
 TEXT = "".join(f"{line}\n" for line in LINES)
@@ -26,7 +37,9 @@ def subject(text: str, **more: Any) -> Subject:
     return Subject(**(given | more))
 
 
-def view(text: str, max_chars: int | None = None, *, limits: PreviewLimits | None = None, **arrival: Any) -> View:
+def view(
+    text: str, max_chars: int | None = None, *, limits: PreviewLimits | None = None, **arrival: Any
+) -> View:
     host = Host(preview=limits or PreviewLimits())
     return fetched(host, Arrival(subject(text), text[:30_001], **arrival), max_chars)
 
@@ -53,7 +66,10 @@ def test_a_document_is_shown_by_its_beginning_and_reading_goes_on_behind_it() ->
     found = view(TEXT)
     assert found.body == TEXT[:2_000]
     lines = found.body.count("\n") + 1
-    assert said(found) == f"[Shown: {lines} of 10000 lines, ≈{_shown(found)['tokens_shown']} of 70000 tokens.]"
+    assert (
+        said(found)
+        == f"[Shown: {lines} of 10000 lines, ≈{_shown(found)['tokens_shown']} of 70000 tokens.]"
+    )
     assert found.text.endswith("offset=2000)")
 
 
@@ -63,14 +79,27 @@ def _shown(found: View) -> dict[str, Any]:
 
 def test_how_much_is_shown_is_among_the_facts_of_a_preview_alone() -> None:
     shown = _shown(view(TEXT))
-    assert (shown["total_lines"], shown["total_tokens"], shown["total_tokens_exact"]) == (10_000, 70_000, True)
+    assert (shown["total_lines"], shown["total_tokens"], shown["total_tokens_exact"]) == (
+        10_000,
+        70_000,
+        True,
+    )
     assert not shown["tokens_shown_exact"]
     assert "shown" not in view("short\n").facts[0]
 
 
 def test_a_table_says_its_rows_columns_and_cells() -> None:
-    glimpse = Glimpse("a,b\n1,2…", rows_shown=1, total_rows=9, columns_shown=2, total_columns=80, cells_truncated=1)
-    assert said(view(TEXT, glimpse=glimpse)).startswith("[Shown: 1 of 9 rows, 2 of 80 columns, 1 cell cut, ≈")
+    glimpse = Glimpse(
+        "a,b\n1,2…",
+        rows_shown=1,
+        total_rows=9,
+        columns_shown=2,
+        total_columns=80,
+        cells_truncated=1,
+    )
+    assert said(view(TEXT, glimpse=glimpse)).startswith(
+        "[Shown: 1 of 9 rows, 2 of 80 columns, 1 cell cut, ≈"
+    )
 
 
 def test_of_a_table_that_had_to_be_cut_again_nobody_counted_the_rows() -> None:
@@ -82,18 +111,26 @@ def test_of_a_table_that_had_to_be_cut_again_nobody_counted_the_rows() -> None:
 
 @pytest.mark.parametrize("limit", [200, 400, 700, 1_000, 30_000])
 def test_the_sample_of_json_is_whole_and_valid_or_not_there(limit: int) -> None:
-    glimpse = preview({"items": [{"id": n, "text": "word " * 20} for n in range(900)]}, PreviewLimits())
+    glimpse = preview(
+        {"items": [{"id": n, "text": "word " * 20} for n in range(900)]}, PreviewLimits()
+    )
     body = view(TEXT, limit, glimpse=glimpse).body
     assert glimpse.text.startswith(body) or json.loads(body.removeprefix(glimpse.text))
     assert len(body) <= limit
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
-@pytest.mark.parametrize("setting", ["max_lines", "max_total_output", "max_tokens_per_file", "max_line_length"])
+@pytest.mark.parametrize(
+    "setting", ["max_lines", "max_total_output", "max_tokens_per_file", "max_line_length"]
+)
 def test_the_settings_bound_the_preview_of_a_fetch(setting: str, more: int) -> None:
     limit = 100 + more
     limits = replace(PreviewLimits(), **{setting: limit})
-    found = view(TEXT if setting != "max_line_length" else TEXT.replace(" ", " and more" * 9), limits=limits, ending=TEXT[-2_000:])
+    found = view(
+        TEXT if setting != "max_line_length" else TEXT.replace(" ", " and more" * 9),
+        limits=limits,
+        ending=TEXT[-2_000:],
+    )
     shown = _shown(found)
     lines = [line for line in found.body.split("\n") if not line.endswith("lines …")]
     if setting == "max_lines":
@@ -123,7 +160,9 @@ def test_lines_of_any_length_give_a_preview(text: str, shown: str) -> None:
 
 def test_long_lines_are_shortened_so_that_several_are_seen() -> None:
     lines = ["x" * 5_000] * 100
-    shown, count = head_and_tail(lines, lines, 100, (133, 67), 1_000, lambda text: len(text) <= 2_000)
+    shown, count = head_and_tail(
+        lines, lines, 100, (133, 67), 1_000, lambda text: len(text) <= 2_000
+    )
     assert count == 9
     assert len(shown) == 2_000
     assert shown.split("\n")[6] == "… 91 more lines …"
@@ -132,13 +171,20 @@ def test_long_lines_are_shortened_so_that_several_are_seen() -> None:
 @pytest.mark.parametrize(("head", "tail"), [(3, 2), (0, 2), (2, 0), (0, 0)])
 def test_as_many_lines_of_each_end_are_shown_as_there_may_be(head: int, tail: int) -> None:
     shown, count = head_and_tail(LINES, LINES, len(LINES), (head, tail), 99, lambda _: True)
-    assert shown.split("\n") == [*LINES[:head], f"… {10_000 - head - tail} more lines …", *LINES[len(LINES) - tail :]]
+    assert shown.split("\n") == [
+        *LINES[:head],
+        f"… {10_000 - head - tail} more lines …",
+        *LINES[len(LINES) - tail :],
+    ]
     assert count == head + tail
 
 
 def test_an_estimate_is_marked_wherever_it_is_read() -> None:
     sampled = TokenCount(20_100, exact=False)
-    assert TruncationInfo(tokens_shown=4, total_tokens=20_100, total_tokens_exact=False).line() == "[Shown: 4 of ≈20100 tokens.]"
+    assert (
+        TruncationInfo(tokens_shown=4, total_tokens=20_100, total_tokens_exact=False).line()
+        == "[Shown: 4 of ≈20100 tokens.]"
+    )
     assert "\ntext_tokens: ≈20100\n" in info(Host(), subject(TEXT, tokens=sampled), ()).text
     assert "\ntext_tokens: 70000\n" in info(Host(), subject(TEXT), ()).text
 

@@ -67,7 +67,9 @@ async def test_an_async_tool_is_shortened_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_an_async_tool_in_the_wrapping_of_another_decorator_is_shortened_too(tmp_path: Path) -> None:
+async def test_an_async_tool_in_the_wrapping_of_another_decorator_is_shortened_too(
+    tmp_path: Path,
+) -> None:
     async def tool(*, ctx: Path) -> str:
         return "words " * 2_000
 
@@ -104,15 +106,23 @@ def test_a_folder_that_cannot_be_written_to_is_one_clear_line(tmp_path: Path) ->
         store_result("text", FileType.TEXT, tmp_path / "file")
 
 
-def test_a_name_that_is_taken_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_is_taken_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = iter(["00000000", "00000000", "11111111"])
 
     def drawn(_size: int) -> str:
         return next(names)
 
     monkeypatch.setattr(secrets, "token_hex", drawn)
-    first, second = (Path(store_result(text, FileType.TEXT, tmp_path)) for text in ("first", "second"))
-    assert (first.read_text(), second.read_text(), second.name) == ("first", "second", "result_11111111.txt")
+    first, second = (
+        Path(store_result(text, FileType.TEXT, tmp_path)) for text in ("first", "second")
+    )
+    assert (first.read_text(), second.read_text(), second.name) == (
+        "first",
+        "second",
+        "result_11111111.txt",
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the modes are those of POSIX")

@@ -23,7 +23,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from fetchstash import telemetry
 from fetchstash.errors import Refused
 
-DECISION = {"artifact_ref": "art_abc", "content_kind": "pdf", "decided_by": "magic", "evidence": ["%PDF-"], "shadow": False}
+DECISION = {
+    "artifact_ref": "art_abc",
+    "content_kind": "pdf",
+    "decided_by": "magic",
+    "evidence": ["%PDF-"],
+    "shadow": False,
+}
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +44,9 @@ def exporters() -> tuple[InMemorySpanExporter, InMemoryMetricReader]:
 
 
 @pytest.fixture
-def spans(exporters: tuple[InMemorySpanExporter, InMemoryMetricReader]) -> Iterator[InMemorySpanExporter]:
+def spans(
+    exporters: tuple[InMemorySpanExporter, InMemoryMetricReader],
+) -> Iterator[InMemorySpanExporter]:
     yield exporters[0]
     exporters[0].clear()
 
@@ -80,27 +88,41 @@ def test_spans_nest(spans: InMemorySpanExporter) -> None:
     assert inner.parent.span_id == outer.context.span_id
 
 
-def test_an_error_is_told_by_its_code_and_not_by_its_text(spans: InMemorySpanExporter, log: Path) -> None:
+def test_an_error_is_told_by_its_code_and_not_by_its_text(
+    spans: InMemorySpanExporter, log: Path
+) -> None:
     with pytest.raises(Refused), telemetry.span("fetch"):
         raise Refused("secret-host is private.", "Ask another.")
     with pytest.raises(KeyError), telemetry.span("fetch"):
         raise KeyError("secret")
-    assert [(span.attributes or {})["error.type"] for span in spans.get_finished_spans()] == ["refused", "KeyError"]
-    assert [span.status.status_code for span in spans.get_finished_spans()] == [trace.StatusCode.ERROR] * 2
+    assert [(span.attributes or {})["error.type"] for span in spans.get_finished_spans()] == [
+        "refused",
+        "KeyError",
+    ]
+    assert [span.status.status_code for span in spans.get_finished_spans()] == [
+        trace.StatusCode.ERROR
+    ] * 2
     assert not any("secret" in span.to_json() for span in spans.get_finished_spans())
     assert [line["attributes"]["error.type"] for line in lines(log)] == ["refused", "KeyError"]
     assert "secret" not in log.read_text()
 
 
-def test_counters_add_up_by_their_attributes(exporters: tuple[InMemorySpanExporter, InMemoryMetricReader]) -> None:
+def test_counters_add_up_by_their_attributes(
+    exporters: tuple[InMemorySpanExporter, InMemoryMetricReader],
+) -> None:
     telemetry.count("bytes_in", 100)
     telemetry.count("bytes_in", 23)
     telemetry.count("refusals", code="robots")
     data = exporters[1].get_metrics_data()
     assert data is not None
-    found: dict[str, Any] = {metric.name: metric.data.data_points for metric in data.resource_metrics[0].scope_metrics[0].metrics}
+    found: dict[str, Any] = {
+        metric.name: metric.data.data_points
+        for metric in data.resource_metrics[0].scope_metrics[0].metrics
+    }
     assert [(point.value, dict(point.attributes)) for point in found["bytes_in"]] == [(123, {})]
-    assert [(point.value, dict(point.attributes)) for point in found["refusals"]] == [(1, {"code": "robots"})]
+    assert [(point.value, dict(point.attributes)) for point in found["refusals"]] == [
+        (1, {"code": "robots"})
+    ]
 
 
 def test_the_log_is_json_lines_that_only_we_can_read(log: Path) -> None:
@@ -121,10 +143,22 @@ def test_the_log_is_json_lines_that_only_we_can_read(log: Path) -> None:
 
 
 def test_long_odd_and_unprintable_attributes_are_told_in_short(log: Path) -> None:
-    telemetry.event("odd", path=Path("a"), text="x" * 10_000, surrogate="\ud800", items=(1, Path("b")), number=1.5)
+    telemetry.event(
+        "odd",
+        path=Path("a"),
+        text="x" * 10_000,
+        surrogate="\ud800",
+        items=(1, Path("b")),
+        number=1.5,
+    )
     line = lines(log)[0]["attributes"]
     assert line["text"] == "x" * telemetry.MAX_ATTRIBUTE_CHARS
-    assert (line["path"], line["surrogate"], line["items"], line["number"]) == ("a", "?", [1, "b"], 1.5)
+    assert (line["path"], line["surrogate"], line["items"], line["number"]) == (
+        "a",
+        "?",
+        [1, "b"],
+        1.5,
+    )
 
 
 def test_the_log_and_the_one_before_it_stay_within_the_limit_together(log: Path) -> None:

@@ -52,7 +52,9 @@ def test_the_count_up_to_the_limit_is_that_of_the_whole_text_at_once() -> None:
     import tiktoken
 
     text = prose(EXACT)
-    assert count(text) == TokenCount(len(tiktoken.get_encoding("o200k_base").encode_ordinary(text)), exact=True)
+    assert count(text) == TokenCount(
+        len(tiktoken.get_encoding("o200k_base").encode_ordinary(text)), exact=True
+    )
 
 
 def test_above_the_limit_the_count_is_sampled_and_says_so() -> None:
@@ -85,7 +87,9 @@ def test_a_counter_holds_no_more_than_its_samples_of_a_large_text(chars: int) ->
 
 
 @pytest.mark.parametrize(
-    "text", [" " * 1_000_000, "a" * 200_000, "\ud800" * 70_000, "=" * 300_000], ids=["spaces", "a", "surrogates", "rule"]
+    "text",
+    [" " * 1_000_000, "a" * 200_000, "\ud800" * 70_000, "=" * 300_000],
+    ids=["spaces", "a", "surrogates", "rule"],
 )
 def test_long_runs_do_not_panic(text: str) -> None:
     assert count(text).exact
@@ -119,7 +123,9 @@ def test_the_estimate_is_near_the_count() -> None:
 
 
 def test_the_vocabulary_is_the_file_that_tiktoken_pins() -> None:
-    packed = (importlib.resources.files("fetchstash") / "vocabulary" / "o200k_base.tiktoken.gz").read_bytes()
+    packed = (
+        importlib.resources.files("fetchstash") / "vocabulary" / "o200k_base.tiktoken.gz"
+    ).read_bytes()
     digest = hashlib.sha256(gzip.decompress(packed)).hexdigest()
     assert digest == "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 
@@ -138,11 +144,21 @@ print(count("hello world"), os.environ.get("TIKTOKEN_CACHE_DIR"), os.listdir(sys
 def run(folder: Path, *arguments: str, **environment: str) -> str:
     """Count in a process of its own, whose temp folder is ``folder``."""
     command = [sys.executable, "-P", "-c", PROGRAM, str(folder), *arguments]
-    env = {**os.environ, "TMPDIR": str(folder), "TEMP": str(folder), "PYTHONPATH": os.pathsep.join(sys.path), **environment}
-    return subprocess.run(command, check=True, capture_output=True, text=True, env=env, timeout=60).stdout.strip()
+    env = {
+        **os.environ,
+        "TMPDIR": str(folder),
+        "TEMP": str(folder),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        **environment,
+    }
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, env=env, timeout=60
+    ).stdout.strip()
 
 
-def test_counting_needs_no_network_and_leaves_no_file_and_no_variable_behind(tmp_path: Path) -> None:
+def test_counting_needs_no_network_and_leaves_no_file_and_no_variable_behind(
+    tmp_path: Path,
+) -> None:
     assert run(tmp_path) == "2 None []"
 
 
@@ -160,7 +176,9 @@ def test_without_tiktoken_there_is_an_estimate(tmp_path: Path) -> None:
     assert run(tmp_path, "without") == "≈2 None []"
 
 
-def test_the_folder_that_the_vocabulary_passes_through_is_private(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_that_the_vocabulary_passes_through_is_private(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import tiktoken
 
     seen: list[int] = []
@@ -173,7 +191,9 @@ def test_the_folder_that_the_vocabulary_passes_through_is_private(monkeypatch: p
     assert seen == [0o700] or os.name == "nt"
 
 
-def test_a_temp_folder_that_cannot_be_written_gives_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_temp_folder_that_cannot_be_written_gives_an_estimate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def full(**_: object) -> None:
         raise OSError(28, "No space left on device")
 

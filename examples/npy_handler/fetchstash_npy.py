@@ -1,8 +1,8 @@
 """A handler for NumPy's .npy files (numpy.lib.format), as a package of its own.
 
-Install it beside fetchstash (``pip install examples/npy_handler``), and arrays that fetchstash only knew as binary become text:
-their shape, their type, and their first values. It needs no NumPy. The entry point in pyproject.toml is all that fetchstash looks
-for.
+Install it beside fetchstash (``pip install examples/npy_handler``), and arrays that fetchstash only
+knew as binary become text: their shape, their type, and their first values. It needs no NumPy. The
+entry point in pyproject.toml is all that fetchstash looks for.
 """
 
 import ast
@@ -13,7 +13,18 @@ from fetchstash.errors import NoText
 from fetchstash.handlers import ContentKind, Extracted, ExtractLimits, Hints, Part
 
 FIRST_VALUES = 100
-FORMATS = {"f4": "f", "f8": "d", "i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I", "u8": "Q"}
+FORMATS = {
+    "f4": "f",
+    "f8": "d",
+    "i1": "b",
+    "i2": "h",
+    "i4": "i",
+    "i8": "q",
+    "u1": "B",
+    "u2": "H",
+    "u4": "I",
+    "u8": "Q",
+}
 
 
 class NpyHandler:
@@ -34,10 +45,20 @@ class NpyHandler:
             described = ast.literal_eval(header.decode("latin-1"))
             order, code = described["descr"][0], described["descr"][1:]
             if code not in FORMATS:
-                raise NoText(f"it holds values of type {code}, which are no numbers", "Its bytes are kept.")
+                raise NoText(
+                    f"it holds values of type {code}, which are no numbers", "Its bytes are kept."
+                )
             width = int(code[1:])
             data = file.read(FIRST_VALUES * width)
-        values = struct.unpack(f"{'>' if order == '>' else '<'}{len(data) // width}{FORMATS[code]}", data)
+        values = struct.unpack(
+            f"{'>' if order == '>' else '<'}{len(data) // width}{FORMATS[code]}", data
+        )
         shape = " × ".join(map(str, described["shape"]))
-        text = f"array of {shape} values of type {code}\n" + "".join(f"{value:g}\n" for value in values)
-        return Extracted(parts=[Part(text)], title=f"array {shape}", structure_info=f"{shape} values of type {code}")
+        text = f"array of {shape} values of type {code}\n" + "".join(
+            f"{value:g}\n" for value in values
+        )
+        return Extracted(
+            parts=[Part(text)],
+            title=f"array {shape}",
+            structure_info=f"{shape} values of type {code}",
+        )

@@ -49,7 +49,9 @@ def _versions() -> Found:
             names.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             return Found("fault", f"{name} is not installed.", "Install fetchstash again.")
-    return Found("ok", f"Python {platform.python_version()} on {platform.system()}; {', '.join(names)}")
+    return Found(
+        "ok", f"Python {platform.python_version()} on {platform.system()}; {', '.join(names)}"
+    )
 
 
 def _profiles(settings: "Settings") -> Iterator[Found]:
@@ -65,7 +67,11 @@ def _profiles(settings: "Settings") -> Iterator[Found]:
 def _shown(settings: "Settings") -> str:
     views, unit = settings.views, "bytes" if settings.views.count_bytes else "characters"
     whole = min(views.inline_threshold, views.max_chars_ceiling)
-    more = f"{views.max_chars_ceiling:,} at the most" if views.max_chars_ceiling > whole else "no more if asked"
+    more = (
+        f"{views.max_chars_ceiling:,} at the most"
+        if views.max_chars_ceiling > whole
+        else "no more if asked"
+    )
     return f"texts up to {whole:,} {unit} come whole, {more}"
 
 
@@ -104,18 +110,30 @@ async def _worker(settings: "Settings") -> AsyncGenerator[Found]:
     limits = settings.extract
     if read.error or read.chars == 0:
         yield Found(
-            "fault", f"worker: a text could not be read: {read.error}", "Look at the memory and processes that you may use."
+            "fault",
+            f"worker: a text could not be read: {read.error}",
+            "Look at the memory and processes that you may use.",
         )
     elif sys.platform == "linux":
-        held = f"{limits.memory_mb:,} MiB, {limits.cpu_seconds:g} s of CPU, {limits.wall_seconds:g} s"
+        held = (
+            f"{limits.memory_mb:,} MiB, {limits.cpu_seconds:g} s of CPU, {limits.wall_seconds:g} s"
+        )
         yield Found("ok", f"worker: it reads, held to {held} for each document")
     else:
         held = f"{limits.wall_seconds:g} s for each document; this system does not limit its memory"
         yield Found("note", f"worker: it reads, held to {held}")
     if find_spec("magic") is None:
-        yield Found("note", "libmagic: not installed, so unknown binaries have no name", "Install fetchstash[magic] to name them.")
+        yield Found(
+            "note",
+            "libmagic: not installed, so unknown binaries have no name",
+            "Install fetchstash[magic] to name them.",
+        )
     elif named.media_type in ("", "application/octet-stream"):
-        yield Found("note", "libmagic: installed, and its library was not found", "Install libmagic for your system.")
+        yield Found(
+            "note",
+            "libmagic: installed, and its library was not found",
+            "Install libmagic for your system.",
+        )
     else:
         yield Found("ok", "libmagic: it names unknown binaries")
 
@@ -125,5 +143,9 @@ def _vocabulary() -> Found:
 
     counted = tokens.count("a line of six short words")
     if not counted.exact:
-        return Found("warning", "tokens: the vocabulary cannot be loaded, so counts are estimates", "Install fetchstash again.")
+        return Found(
+            "warning",
+            "tokens: the vocabulary cannot be loaded, so counts are estimates",
+            "Install fetchstash again.",
+        )
     return Found("ok", "tokens: counted with the o200k vocabulary, offline")

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Artifacts to list.")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Artifacts to list.",
+)
 @json_flag
 @command
 def ls(settings: "Settings", limit: int, as_json: bool) -> None:
@@ -61,7 +68,9 @@ def gc(settings: "Settings", dry_run: bool, as_json: bool) -> None:
         return
     for one in removed:
         click.echo(f"{one.artifact_ref}  {one.size_bytes:>12,}  {one.reason}")
-    say(f"{len(removed)} {'would go' if dry_run else 'removed'}, {sum(one.size_bytes for one in removed):,} bytes.")
+    say(
+        f"{len(removed)} {'would go' if dry_run else 'removed'}, {sum(one.size_bytes for one in removed):,} bytes."
+    )
 
 
 @click.command()
@@ -71,7 +80,9 @@ def stats(settings: "Settings", as_json: bool) -> None:
     """Sum up what was fetched, by kind and host, and the tokens kept out of the context."""
     from fetchstash.cli import _stats  # noqa: PLC0415 - the room is heavy
 
-    listing = with_stash(settings, lambda stash: stash.store.list(limit=settings.store.max_artifacts))
+    listing = with_stash(
+        settings, lambda stash: stash.store.list(limit=settings.store.max_artifacts)
+    )
     rows, shown = _stats.rows_of(listing.facts), _stats.shown_tokens(settings.telemetry.event_log)
     if as_json:
         print_objects(_stats.as_objects(rows, shown))

@@ -27,6 +27,8 @@ for _command in (*_reading.COMMANDS, *_keeping.COMMANDS, *_operating.COMMANDS):
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; never returns."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help", "-V", "--version")):
+    if not given or (
+        given[0].startswith("-") and given[0] not in ("-h", "--help", "-V", "--version")
+    ):
         given.insert(0, "serve")
     commands(given, prog_name="fetchstash")

@@ -23,7 +23,11 @@ def serve(settings: "Settings") -> None:
 
 
 @click.command()
-@click.option("--example", is_flag=True, help="Print a settings file with every setting, its default and its meaning.")
+@click.option(
+    "--example",
+    is_flag=True,
+    help="Print a settings file with every setting, its default and its meaning.",
+)
 @json_flag
 @command
 def config(settings: "Settings", example: bool, as_json: bool) -> None:
@@ -35,7 +39,9 @@ def config(settings: "Settings", example: bool, as_json: bool) -> None:
         click.echo(example_file(), nl=False)
         return
     shown = {**settings.values, "fetch.proxy": mask_url(settings.fetch.proxy)}
-    rows = tuple({"key": path, "value": shown[path], "origin": settings.origins[path]} for path in KEYS)
+    rows = tuple(
+        {"key": path, "value": shown[path], "origin": settings.origins[path]} for path in KEYS
+    )
     if as_json:
         print_objects(rows)
         return
@@ -45,7 +51,11 @@ def config(settings: "Settings", example: bool, as_json: bool) -> None:
 
 
 @click.command()
-@click.option("--repair", is_flag=True, help="Mend what can be mended in the store; what is lost for good is removed.")
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Mend what can be mended in the store; what is lost for good is removed.",
+)
 @json_flag
 @command
 def doctor(settings: "Settings", repair: bool, as_json: bool) -> int | None:
@@ -62,7 +72,9 @@ def doctor(settings: "Settings", repair: bool, as_json: bool) -> int | None:
         print_objects(tuple(asdict(one) for one in found))
     else:
         for one in found:
-            click.echo(f"{one.level:<7}  {one.what}" + (f" {one.next_step}" if one.next_step else ""))
+            click.echo(
+                f"{one.level:<7}  {one.what}" + (f" {one.next_step}" if one.next_step else "")
+            )
     return FAILED if any(one.level in ("warning", "fault") for one in found) else None
 
 

@@ -18,16 +18,22 @@ def setting_flags(command: F) -> F:
     for key in reversed(tuple(KEYS.values())):
         if key.flag:
             command = _option(key)(command)
-    file = click.option("--config", "config_file", type=click.Path(path_type=Path), help="Settings file.")
+    file = click.option(
+        "--config", "config_file", type=click.Path(path_type=Path), help="Settings file."
+    )
     return file(command)
 
 
 def _option(key: Key) -> Callable[[F], F]:
     name = _PREFIX + key.path.replace(".", "__")
     if key.kind is bool:
-        return click.option(f"--{key.flag}/--no-{key.flag}", name, default=None, help=f"{key.meaning}.")
+        return click.option(
+            f"--{key.flag}/--no-{key.flag}", name, default=None, help=f"{key.meaning}."
+        )
     shown = "TEXT" if (key.item or key.kind) is str else "NUMBER"
-    return click.option(f"--{key.flag}", name, multiple=key.kind is tuple, metavar=shown, help=f"{key.meaning}.")
+    return click.option(
+        f"--{key.flag}", name, multiple=key.kind is tuple, metavar=shown, help=f"{key.meaning}."
+    )
 
 
 def take_settings(given: dict[str, Any], environment: dict[str, str]) -> Settings:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fetchstash.cli._run import FAILED, NO_MATCH, command, json_flag, max_chars_flag, print_objects, show, with_stash
+from fetchstash.cli._run import (
+    FAILED,
+    NO_MATCH,
+    command,
+    json_flag,
+    max_chars_flag,
+    print_objects,
+    show,
+    with_stash,
+)
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
@@ -15,7 +24,12 @@ if TYPE_CHECKING:
     from fetchstash.views import View
 
 _UNITS = ("lines", "chars", "bytes", "pages", "rows")
-_output_flag = click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the whole text there.")
+_output_flag = click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the whole text there.",
+)
 _raw_flag = click.option("--raw", is_flag=True, help="With -o: the bytes as they came.")
 
 
@@ -37,14 +51,25 @@ class _Meter:
 
 @click.command()
 @click.argument("urls", nargs=-1, required=True, metavar="URL...")
-@click.option("--focus", default="", help="What you look for, in words: a preview shows the best passages.")
-@click.option("--refresh", is_flag=True, help="Ask the server even where a kept copy is still fresh.")
+@click.option(
+    "--focus", default="", help="What you look for, in words: a preview shows the best passages."
+)
+@click.option(
+    "--refresh", is_flag=True, help="Ask the server even where a kept copy is still fresh."
+)
 @_output_flag
 @_raw_flag
 @max_chars_flag
 @json_flag
 @command
-def fetch(settings: "Settings", urls: Sequence[str], output: Path | None, raw: bool, as_json: bool, **given: Any) -> int | None:
+def fetch(
+    settings: "Settings",
+    urls: Sequence[str],
+    output: Path | None,
+    raw: bool,
+    as_json: bool,
+    **given: Any,
+) -> int | None:
     """Fetch URLs and show what a model would see of them."""
     meter = _Meter()
 
@@ -69,18 +94,30 @@ def fetch(settings: "Settings", urls: Sequence[str], output: Path | None, raw: b
 
 @click.command()
 @click.argument("ref")
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="First character.", show_default=True)
+@click.option(
+    "--offset", type=click.IntRange(min=0), default=0, help="First character.", show_default=True
+)
 @_output_flag
 @_raw_flag
 @max_chars_flag
 @json_flag
 @command
-def get(settings: "Settings", ref: str, offset: int, output: Path | None, raw: bool, max_chars: int | None, as_json: bool) -> None:
+def get(
+    settings: "Settings",
+    ref: str,
+    offset: int,
+    output: Path | None,
+    raw: bool,
+    max_chars: int | None,
+    as_json: bool,
+) -> None:
     """Read an artifact's text; REF is an artifact_ref or a URL fetched before."""
     if output is not None:
         with_stash(settings, lambda stash: stash.export(ref, output, raw=raw))
     else:
-        show(with_stash(settings, lambda stash: stash.read(ref, offset, max_chars)), as_json=as_json)
+        show(
+            with_stash(settings, lambda stash: stash.read(ref, offset, max_chars)), as_json=as_json
+        )
 
 
 @click.command()
@@ -88,49 +125,108 @@ def get(settings: "Settings", ref: str, offset: int, output: Path | None, raw: b
 @click.argument("refs", nargs=-1, required=True, metavar="REF...")
 @click.option("-F", "--literal", is_flag=True, help="PATTERN is plain text.")
 @click.option("-i", "--ignore-case", is_flag=True, help="Ignore case.")
-@click.option("-C", "--context", type=click.IntRange(0, 50), default=2, help="Lines around a match.", show_default=True)
-@click.option("-m", "--max-matches", type=click.IntRange(1, 1_000), default=30, help="Matches to show.", show_default=True)
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="Matches to skip.", show_default=True)
+@click.option(
+    "-C",
+    "--context",
+    type=click.IntRange(0, 50),
+    default=2,
+    help="Lines around a match.",
+    show_default=True,
+)
+@click.option(
+    "-m",
+    "--max-matches",
+    type=click.IntRange(1, 1_000),
+    default=30,
+    help="Matches to show.",
+    show_default=True,
+)
+@click.option(
+    "--offset", type=click.IntRange(min=0), default=0, help="Matches to skip.", show_default=True
+)
 @max_chars_flag
 @json_flag
 @command
 def grep(
-    settings: "Settings", pattern: str, refs: Sequence[str], max_chars: int | None, as_json: bool, **options: Any
+    settings: "Settings",
+    pattern: str,
+    refs: Sequence[str],
+    max_chars: int | None,
+    as_json: bool,
+    **options: Any,
 ) -> int | None:
     """Find the lines of artifacts that match an RE2 pattern."""
     from fetchstash.store import GrepQuery  # noqa: PLC0415 - the room is heavy
 
-    view = with_stash(settings, lambda stash: stash.grep(refs, GrepQuery(pattern, **options), max_chars=max_chars))
+    view = with_stash(
+        settings, lambda stash: stash.grep(refs, GrepQuery(pattern, **options), max_chars=max_chars)
+    )
     show(view, as_json=as_json)
     return None if view.records else NO_MATCH
 
 
 @click.command("slice")
 @click.argument("ref")
-@click.option("--path", default="", help="Heading, sheet, archive member, JSON pointer or JSONPath.")
-@click.option("--unit", type=click.Choice(_UNITS), default="lines", show_default=True, help="What start and end count.")
-@click.option("--start", type=click.IntRange(min=0), help="First: lines, pages and rows count from 1, the others from 0.")
-@click.option("--end", type=click.IntRange(min=0), help="Last, included for lines, pages and rows, excluded for the others.")
+@click.option(
+    "--path", default="", help="Heading, sheet, archive member, JSON pointer or JSONPath."
+)
+@click.option(
+    "--unit",
+    type=click.Choice(_UNITS),
+    default="lines",
+    show_default=True,
+    help="What start and end count.",
+)
+@click.option(
+    "--start",
+    type=click.IntRange(min=0),
+    help="First: lines, pages and rows count from 1, the others from 0.",
+)
+@click.option(
+    "--end",
+    type=click.IntRange(min=0),
+    help="Last, included for lines, pages and rows, excluded for the others.",
+)
 @max_chars_flag
 @json_flag
 @command
-def slice_(settings: "Settings", ref: str, max_chars: int | None, as_json: bool, **part: Any) -> None:
+def slice_(
+    settings: "Settings", ref: str, max_chars: int | None, as_json: bool, **part: Any
+) -> None:
     """Read exactly a part of an artifact."""
-    show(with_stash(settings, lambda stash: stash.slice(ref, max_chars=max_chars, **part)), as_json=as_json)
+    show(
+        with_stash(settings, lambda stash: stash.slice(ref, max_chars=max_chars, **part)),
+        as_json=as_json,
+    )
 
 
 @click.command()
 @click.argument("query")
 @click.argument("refs", nargs=-1, metavar="[REF]...")
-@click.option("-n", "--max-results", type=click.IntRange(1, 50), default=8, help="Passages to show.", show_default=True)
+@click.option(
+    "-n",
+    "--max-results",
+    type=click.IntRange(1, 50),
+    default=8,
+    help="Passages to show.",
+    show_default=True,
+)
 @max_chars_flag
 @json_flag
 @command
 def search(
-    settings: "Settings", query: str, refs: Sequence[str], max_results: int, max_chars: int | None, as_json: bool
+    settings: "Settings",
+    query: str,
+    refs: Sequence[str],
+    max_results: int,
+    max_chars: int | None,
+    as_json: bool,
 ) -> int | None:
     """Rank the passages of artifacts, or of all of the run, by the words of QUERY."""
-    view = with_stash(settings, lambda stash: stash.search(query, refs, max_results=max_results, max_chars=max_chars))
+    view = with_stash(
+        settings,
+        lambda stash: stash.search(query, refs, max_results=max_results, max_chars=max_chars),
+    )
     show(view, as_json=as_json)
     return None if view.records else NO_MATCH
 

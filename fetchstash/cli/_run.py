@@ -22,8 +22,12 @@ NO_MATCH, USAGE, FAILED, INTERRUPTED = 1, 2, 3, 130
 
 T = TypeVar("T")
 
-max_chars_flag = click.option("--max-chars", type=int, help="Characters to show at the most (200 to the ceiling).")
-json_flag = click.option("--json", "as_json", is_flag=True, help="Print data, one JSON object a line.")
+max_chars_flag = click.option(
+    "--max-chars", type=int, help="Characters to show at the most (200 to the ceiling)."
+)
+json_flag = click.option(
+    "--json", "as_json", is_flag=True, help="Print data, one JSON object a line."
+)
 
 
 def command(body: Callable[..., int | None]) -> Callable[..., None]:

@@ -29,7 +29,10 @@ class Row:
 def rows_of(artifacts: Sequence[Facts]) -> tuple[Row, ...]:
     """Sum up by kind, then by host, the most tokens first."""
     kinds = _rows("kind", ((facts.content_kind, facts) for facts in artifacts))
-    hosts = _rows("host", ((urlsplit(facts.final_url).hostname or "this machine", facts) for facts in artifacts))
+    hosts = _rows(
+        "host",
+        ((urlsplit(facts.final_url).hostname or "this machine", facts) for facts in artifacts),
+    )
     return (*kinds, *hosts)
 
 
@@ -37,12 +40,17 @@ def _rows(group: str, named: Iterable[tuple[str, Facts]]) -> list[Row]:
     groups: dict[str, list[Facts]] = {}
     for name, facts in named:
         groups.setdefault(name, []).append(facts)
-    rows = [Row(group, name, len(of), sum(one.size_bytes for one in of), *_tokens(of)) for name, of in groups.items()]
+    rows = [
+        Row(group, name, len(of), sum(one.size_bytes for one in of), *_tokens(of))
+        for name, of in groups.items()
+    ]
     return sorted(rows, key=lambda row: (-row.tokens, row.name))
 
 
 def _tokens(artifacts: Sequence[Facts]) -> tuple[int, bool]:
-    return sum(one.text_tokens or 0 for one in artifacts), all(one.text_tokens_exact for one in artifacts if one.text_tokens)
+    return sum(one.text_tokens or 0 for one in artifacts), all(
+        one.text_tokens_exact for one in artifacts if one.text_tokens
+    )
 
 
 def shown_tokens(event_log: str) -> int | None:
@@ -73,18 +81,31 @@ def printed(rows: Sequence[Row], shown: int | None) -> list[str]:
             group = row.group
             lines.append(f"{group:<{width}}  {'artifacts':>9}  {'bytes':>15}  {'tokens':>13}")
         tokens = f"{TokenCount(row.tokens, row.tokens_exact):,}"
-        lines.append(f"{row.name:<{width}}  {row.artifacts:>9,}  {row.size_bytes:>15,}  {tokens:>13}")
+        lines.append(
+            f"{row.name:<{width}}  {row.artifacts:>9,}  {row.size_bytes:>15,}  {tokens:>13}"
+        )
     whole = sum(row.tokens for row in rows if row.group == "kind")
-    together = f"All texts together: {TokenCount(whole, all(row.tokens_exact for row in rows)):,} tokens."
+    together = (
+        f"All texts together: {TokenCount(whole, all(row.tokens_exact for row in rows)):,} tokens."
+    )
     if shown is None:
-        lines.append(f"{together} With telemetry.event_log, what was shown of them is counted, too.")
+        lines.append(
+            f"{together} With telemetry.event_log, what was shown of them is counted, too."
+        )
     else:
-        lines.append(f"{together} Shown: about {shown:,}. Kept out: about {max(whole - shown, 0):,}.")
+        lines.append(
+            f"{together} Shown: about {shown:,}. Kept out: about {max(whole - shown, 0):,}."
+        )
     return lines
 
 
 def as_objects(rows: Sequence[Row], shown: int | None) -> tuple[Mapping[str, object], ...]:
     """Return the same as data."""
     whole = sum(row.tokens for row in rows if row.group == "kind")
-    total = {"group": "all", "tokens": whole, "shown": shown, "kept_out": None if shown is None else max(whole - shown, 0)}
+    total = {
+        "group": "all",
+        "tokens": whole,
+        "shown": shown,
+        "kept_out": None if shown is None else max(whole - shown, 0),
+    }
     return (*(asdict(row) for row in rows), total)

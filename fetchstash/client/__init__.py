@@ -6,8 +6,9 @@
     compact     keep a conversation within its window, before it is sent
     stub_oversized, HistoryCompactor, extractor_prompt
 
-Adapters for the SDKs are in fetchstash.client.adapters, each an optional extra; docs/client.md shows them all. A name is imported
-when it is first asked for: an agent that only classifies errors pays for nothing else.
+Adapters for the SDKs are in fetchstash.client.adapters, each an optional extra; docs/client.md
+shows them all. A name is imported when it is first asked for: an agent that only classifies errors
+pays for nothing else.
 """
 
 from importlib import import_module

@@ -11,7 +11,9 @@ HEAVY_KINDS = frozenset({"pdf", "office_doc", "unknown_binary"})
 
 _REF = re.compile(r"\bart_[a-z2-7]{26}\b")
 _KIND = re.compile(r'"content_kind"\s*:\s*"([a-z_]{2,20})"')
-_MEDIA_TYPE = re.compile(r'"(?:media_type|mimeType|mime_type)"\s*:\s*"([\w.+-]{1,60}/[\w.+-]{1,80})"')
+_MEDIA_TYPE = re.compile(
+    r'"(?:media_type|mimeType|mime_type)"\s*:\s*"([\w.+-]{1,60}/[\w.+-]{1,80})"'
+)
 _SIZE = re.compile(r'"size_bytes"\s*:\s*(\d{1,15})')
 _URL = re.compile(r'"(?:source_url|final_url|url)"\s*:\s*"([^"\s\\]{1,200})"')
 _FENCE = re.compile(r'<untrusted-[0-9a-f]+ source="([^"\s]{1,200})"')
@@ -21,8 +23,14 @@ _KIND_OF_WORD = {
     "XLSX": "spreadsheet", "HTML": "html",
 }  # fmt: skip
 _KIND_OF_TYPE = {"application/pdf": "pdf", "application/octet-stream": "unknown_binary"}
-# Bytes that a careless tool decoded as text, or sent as base64: what PDF (ISO 32000-2, 7.5.2) and ZIP (APPNOTE, 4.3.7) begin with.
-_SIGNATURES = (("%PDF-", "pdf"), ("JVBERi0", "pdf"), ("PK\x03\x04", "office_doc"), ("UEsDB", "office_doc"))
+# Bytes that a careless tool decoded as text, or sent as base64: what PDF (ISO 32000-2, 7.5.2) and
+# ZIP (APPNOTE, 4.3.7) begin with.
+_SIGNATURES = (
+    ("%PDF-", "pdf"),
+    ("JVBERi0", "pdf"),
+    ("PK\x03\x04", "office_doc"),
+    ("UEsDB", "office_doc"),
+)
 _NO_TEXT = re.compile("[\ufffd\x00-\x08\x0e-\x1a\x1c-\x1f\x80-\x9f]")
 
 
@@ -44,12 +52,16 @@ def facts_of(result: str) -> ArtifactFacts:
     fence = _FENCE.search(head)
     # What stands inside the fence was fetched, and may pretend to be facts.
     told = head[: fence.start()] if fence else head
-    kind, media_type, size, url, line = (p.search(told) for p in (_KIND, _MEDIA_TYPE, _SIZE, _URL, _FACTS_LINE))
+    kind, media_type, size, url, line = (
+        p.search(told) for p in (_KIND, _MEDIA_TYPE, _SIZE, _URL, _FACTS_LINE)
+    )
     refs = set(_REF.findall(told))  # a list of several artifacts is none of them
     media = media_type[1] if media_type else ""
     return ArtifactFacts(
         artifact_ref=refs.pop() if len(refs) == 1 else "",
-        content_kind=kind[1] if kind else (_KIND_OF_WORD.get(line[1].split()[0], "") if line else "") or _by_bytes(head, media),
+        content_kind=kind[1]
+        if kind
+        else (_KIND_OF_WORD.get(line[1].split()[0], "") if line else "") or _by_bytes(head, media),
         media_type=media,
         size_bytes=int(size[1]) if size else None,
         source_url=url[1] if url else fence[1] if fence else "",

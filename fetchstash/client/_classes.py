@@ -12,22 +12,32 @@ Class = Literal["critical", "tool_trace", "historical_context", "background_extr
 
 # A list of things to do, as agents keep it: a tool of that name, or a reminder in the text.
 _TODO_TOOL = re.compile(r"(?i)todo|update_plan|task_list")
-_TODO_TEXT = re.compile(r"(?i)\btodos?\b[^\n]{0,60}\n\s*(?:[-*\d]|\[[ x~]\])|<system-reminder>|^\s*[-*] \[[ x]\] ", re.MULTILINE)
+_TODO_TEXT = re.compile(
+    r"(?i)\btodos?\b[^\n]{0,60}\n\s*(?:[-*\d]|\[[ x~]\])|<system-reminder>|^\s*[-*] \[[ x]\] ",
+    re.MULTILINE,
+)
 
 
 def critical_messages(all_parts: Sequence[Part], pairing: Pairing, recent: int) -> frozenset[int]:
     """Return the numbers of the messages that only the critical tier may touch.
 
-    These are the last ``recent`` of what users said and of what the assistant said without calling a tool (steering, answers, what
-    was completed), the latest of the latter in any case, the last system instruction, the last reminder of what is to do, and the
-    last exchange with a tool that keeps it. What the prompt of a background extractor quotes is none of them.
+    These are the last ``recent`` of what users said and of what the assistant said without calling
+    a tool (steering, answers, what was completed), the latest of the latter in any case, the last
+    system instruction, the last reminder of what is to do, and the last exchange with a tool that
+    keeps it. What the prompt of a background extractor quotes is none of them.
     """
     found = [part for part in all_parts if not part.background]
     calling = {part.message for part in found if part.kind == "call"}
     texts = [part for part in found if part.kind == "text"]
-    said = sorted({part.message for part in texts if part.role == "assistant" and part.message not in calling})
+    said = sorted(
+        {part.message for part in texts if part.role == "assistant" and part.message not in calling}
+    )
     instructions = [part.message for part in texts if part.role == "system"]
-    reminders = [part.message for part in texts if part.role != "assistant" and _TODO_TEXT.search(part.text[:2_000])]
+    reminders = [
+        part.message
+        for part in texts
+        if part.role != "assistant" and _TODO_TEXT.search(part.text[:2_000])
+    ]
     spoken = sorted({*said, *user_messages(found), *reminders})
     todo = [one for one in pairing.pairs if _TODO_TOOL.search(one.call.name)]
     critical = {*spoken[-recent:], *said[-1:], *instructions[-1:], *reminders[-1:]}

@@ -1,7 +1,7 @@
 """Overflow or not: one verdict from a table of rules, read in an order that separates look-alikes.
 
-What a transport says of itself; statuses and codes that say it is something else; codes that say it is an overflow; the table of
-wordings; codes that are built alike; and last what a bare 413 means.
+What a transport says of itself; statuses and codes that say it is something else; codes that say it
+is an overflow; the table of wordings; codes that are built alike; and last what a bare 413 means.
 """
 
 import re
@@ -20,7 +20,9 @@ Action = Literal["rewrite", "shrink_bytes", "clamp_output", "none"]
 # A rate limit that says so, with more requested than the limit ever gives: no waiting satisfies it.
 _REQUESTED = re.compile(r"limit:? (\d[\d,]*)(?:, used:? \d[\d,]*)?, requested:? (\d[\d,]*\d)")
 _PLAIN_APOSTROPHES = {0x2018: "'", 0x2019: "'"}
-_NO_SIZE = re.compile(r"[\d,_]{24,}")  # longer than any size; a run of digits would cost every pattern the square of its length
+_NO_SIZE = re.compile(
+    r"[\d,_]{24,}"
+)  # longer than any size; a run of digits would cost every pattern the square of its length
 _CODE_WORD = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 _STATED_TOKENS = re.compile(r"\d tokens\b")
 _OF_A_MODEL = re.compile(r"context|tokens?\b|prompt|conversation|model")
@@ -30,9 +32,9 @@ _OF_A_MODEL = re.compile(r"context|tokens?\b|prompt|conversation|model")
 class Verdict:
     """What an error is, and what to do about it.
 
-    ``limit``, ``requested_input`` and ``requested_output`` are in tokens, or in bytes where ``kind`` is overflow_bytes; None where
-    the error does not tell. ``evidence`` is the piece of the error that decided, at most 200 characters; ``rule_id`` names the
-    rule.
+    ``limit``, ``requested_input`` and ``requested_output`` are in tokens, or in bytes where
+    ``kind`` is overflow_bytes; None where the error does not tell. ``evidence`` is the piece of the
+    error that decided, at most 200 characters; ``rule_id`` names the rule.
     """
 
     kind: Outcome
@@ -52,7 +54,8 @@ class Verdict:
 def classify(error_or_event: Any, provider: str | None = None) -> Verdict:
     """Say whether this error, response body, stream event, finish reason or string means that the request was too large.
 
-    ``provider`` (any spelling) settles what only one provider means. Never raises, whatever it is given.
+    ``provider`` (any spelling) settles what only one provider means. Never raises, whatever it is
+    given.
     """
     try:
         return _decide(collect(error_or_event), str(provider or "").lower())
@@ -65,7 +68,9 @@ def _decide(signals: Signals, provider: str) -> Verdict:
     text = _NO_SIZE.sub("0", text)
     status = signals.statuses[0] if signals.statuses else None
     if any(code >= 500 for code in signals.statuses):
-        return _by_rules(SERVER_ERRORS, text, signals) or Verdict("not_overflow", rule_id="status-5xx", evidence=str(status))
+        return _by_rules(SERVER_ERRORS, text, signals) or Verdict(
+            "not_overflow", rule_id="status-5xx", evidence=str(status)
+        )
     codes = sorted(signals.codes.union(_CODE_WORD.findall(text)))
     return (
         _by_rules(TRANSPORT, text, signals)
@@ -118,16 +123,24 @@ def _by_rules(rules: Iterable[Rule], text: str, signals: Signals) -> Verdict | N
         if found and rule.outcome == "not_overflow":
             return Verdict("not_overflow", evidence=found[0][:200], rule_id=rule.id)
         if found:
-            # A 413 that names nothing of a model is about bytes: "Request too long" is a gateway's word, too.
+            # A 413 that names nothing of a model is about bytes: "Request too long" is a gateway's
+            # word, too.
             of_bytes = 413 in signals.statuses and not _OF_A_MODEL.search(text)
-            return _verdict("overflow_bytes" if of_bytes else rule.outcome, text, found[0][:200], rule.id)
+            return _verdict(
+                "overflow_bytes" if of_bytes else rule.outcome, text, found[0][:200], rule.id
+            )
     return None
 
 
 def _bare_status(signals: Signals, text: str, provider: str) -> Verdict | None:
     """Read a status that stands alone: a 413 is a body that somebody on the way found too large (RFC 9110, section 15.5.14)."""
     if 413 in signals.statuses:
-        return _verdict("overflow_tokens" if _OF_A_MODEL.search(text) else "overflow_bytes", text, "413", "bare-413")
+        return _verdict(
+            "overflow_tokens" if _OF_A_MODEL.search(text) else "overflow_bytes",
+            text,
+            "413",
+            "bare-413",
+        )
     if EMPTY_400.search(text.split("\n", 1)[0]) and provider in {"", "cerebras"}:
         return _verdict("overflow_tokens", text, text[:200], EMPTY_400.id)
     return None
@@ -135,8 +148,22 @@ def _bare_status(signals: Signals, text: str, provider: str) -> Verdict | None:
 
 def _verdict(kind: Outcome, text: str, evidence: str, rule_id: str) -> Verdict:
     numbers = read_numbers(text)
-    action: Action = "shrink_bytes" if kind == "overflow_bytes" else "clamp_output" if _output_dominant(numbers) else "rewrite"
-    return Verdict(kind, numbers.limit, numbers.requested_input, numbers.requested_output, action, evidence, rule_id)
+    action: Action = (
+        "shrink_bytes"
+        if kind == "overflow_bytes"
+        else "clamp_output"
+        if _output_dominant(numbers)
+        else "rewrite"
+    )
+    return Verdict(
+        kind,
+        numbers.limit,
+        numbers.requested_input,
+        numbers.requested_output,
+        action,
+        evidence,
+        rule_id,
+    )
 
 
 def _output_dominant(numbers: Numbers) -> bool:

@@ -1,8 +1,9 @@
 """Compaction before a request is sent: lazy, in stages, and sticky.
 
-Nothing is touched below the soft threshold. Above it stubs take the place of call arguments, then of tool results, then of older
-texts, oldest first, until the request is well below it again: the room between keeps the next requests from being compacted, and a
-prompt cache warm. Above the hard threshold the oldest messages are merged, and what is critical may go, except for what never does.
+Nothing is touched below the soft threshold. Above it stubs take the place of call arguments, then
+of tool results, then of older texts, oldest first, until the request is well below it again: the
+room between keeps the next requests from being compacted, and a prompt cache warm. Above the hard
+threshold the oldest messages are merged, and what is critical may go, except for what never does.
 """
 
 import logging
@@ -13,7 +14,15 @@ from typing import Any
 
 from fetchstash.client._classes import class_of, critical_messages
 from fetchstash.client._events import OnEvent, emit, tell_of_prompt
-from fetchstash.client._formats import Format, Message, Part, Place, parts, replace_values, user_text
+from fetchstash.client._formats import (
+    Format,
+    Message,
+    Part,
+    Place,
+    parts,
+    replace_values,
+    user_text,
+)
 from fetchstash.client._merge import find_run, merge_of, merged_text, message_hash
 from fetchstash.client._pairing import Unit, pair, units
 from fetchstash.client._policy import Merge, Policy, State, content_hash
@@ -58,8 +67,9 @@ def compact(
 ) -> tuple[list[Message], Report]:
     """Return ``messages`` compacted for a context window of ``budget`` tokens, and what was done.
 
-    Give the same ``state`` for the same conversation, and its messages as they were, not as they were compacted before. With
-    little of ``remaining_seconds`` left only a request that would not fit is touched, and only as far as it must be.
+    Give the same ``state`` for the same conversation, and its messages as they were, not as they
+    were compacted before. With little of ``remaining_seconds`` left only a request that would not
+    fit is touched, and only as far as it must be.
     """
     policy = policy or Policy()
     work = _Work(messages, format, budget, state, policy, prefix)
@@ -88,7 +98,9 @@ def compact(
     return _told(work, raw, tier, on_event, hurried=hurried)
 
 
-def reapply(messages: Sequence[Message], format: Format, state: State, policy: Policy, prefix: int = 0) -> Sequence[Message]:
+def reapply(
+    messages: Sequence[Message], format: Format, state: State, policy: Policy, prefix: int = 0
+) -> Sequence[Message]:
     """Return ``messages`` with the stubs and merges that are in force, and nothing new."""
     if not state.stubs and not state.merges:
         return messages
@@ -100,7 +112,8 @@ def reapply(messages: Sequence[Message], format: Format, state: State, policy: P
 def bounded_prompt(prompt: str, budget: int, state: State, policy: Policy) -> tuple[str, int]:
     """Return the prompt of an extractor in ``budget`` tokens, as far as stubs go, and how many contents became one.
 
-    What a request protects (the task, the latest exchange) is only quoted in it, and is bounded like everything else.
+    What a request protects (the task, the latest exchange) is only quoted in it, and is bounded
+    like everything else.
     """
     work = _Work([user_text(prompt, "openai_chat")], "openai_chat", budget, state, policy, 0)
     work.landing = budget
@@ -158,7 +171,9 @@ class _Work:
         self.kept = untouchable(len(self.messages), theirs, self.cut, self.prefix)
         self.task = background_task(theirs)
         recent = self.policy.preserve_recent_critical_messages
-        self.critical = frozenset() if self.critical_open else critical_messages(theirs, pairing, recent)
+        self.critical = (
+            frozenset() if self.critical_open else critical_messages(theirs, pairing, recent)
+        )
         self.size = total(self.messages, self.found, self.count)
 
     def reapply(self) -> None:
@@ -186,7 +201,10 @@ class _Work:
         """Put the stubs in force, and return how many. Those of critical messages only hold while the critical tier needs them."""
         self.changes.clear()
         for part in self.found:
-            if part.kind not in SMALLEST_CHARS or part.message in self.kept | self.critical | self.merged:
+            if (
+                part.kind not in SMALLEST_CHARS
+                or part.message in self.kept | self.critical | self.merged
+            ):
                 continue
             target, _ = self.key_of(part)
             digest = content_hash(part.text)
@@ -207,11 +225,19 @@ class _Work:
 
     def of_stage(self, stage: int) -> Iterable[Part]:
         kind = {1: "call", 2: "result", 3: "text"}[stage]
-        large = [p for p in self.found if p.kind == kind and len(p.text) >= SMALLEST_CHARS[kind] and p.place not in self.changes]
+        large = [
+            p
+            for p in self.found
+            if p.kind == kind
+            and len(p.text) >= SMALLEST_CHARS[kind]
+            and p.place not in self.changes
+        ]
         free = [
             p
             for p in large
-            if p.message not in self.kept and p.message not in self.merged and class_of(p, self.critical) != "critical"
+            if p.message not in self.kept
+            and p.message not in self.merged
+            and class_of(p, self.critical) != "critical"
         ]
         self.skipped["policy_preserve"] += len(large) - len(free)
         # Of older texts the user's go last: they are what everything else is about.
@@ -242,7 +268,9 @@ class _Work:
             stub: Any = history_stub(part.text, part.role, self.policy.offload)
         else:
             stub = make_stub(part, self.names.get(part.place, part.name), self.policy)
-        worth = stub is not None and self.count_value(as_value(part, stub)) <= self.count(part) * WORTH
+        worth = (
+            stub is not None and self.count_value(as_value(part, stub)) <= self.count(part) * WORTH
+        )
         return stub if worth else None
 
     def count_value(self, value: Any) -> int:
@@ -264,7 +292,9 @@ class _Work:
             if self.may_merge(unit):
                 run.append(unit)
                 inside = [part for part in self.found if unit.start <= part.message < unit.end]
-                excess -= sum(self.count_value(self.changes.get(part.place, part.value)) for part in inside)
+                excess -= sum(
+                    self.count_value(self.changes.get(part.place, part.value)) for part in inside
+                )
         if len(run) < 2:
             return
         start, end = run[0].start, run[-1].end
@@ -281,15 +311,23 @@ class _Work:
 
     def put_merge(self, start: int, end: int, merge: Merge) -> None:
         gone = end - start - 1
-        self.messages = [*self.messages[:start], user_text(merge.text, self.format), *self.messages[end:]]
-        self.merged = {number if number < start else number - gone for number in self.merged} | {start}
+        self.messages = [
+            *self.messages[:start],
+            user_text(merge.text, self.format),
+            *self.messages[end:],
+        ]
+        self.merged = {number if number < start else number - gone for number in self.merged} | {
+            start
+        }
         self.merged_messages += len(merge.hashes)
 
     def may_merge(self, unit: Unit) -> bool:
         return not self.protected(unit.start, unit.end)
 
     def protected(self, start: int, end: int) -> bool:
-        return not (self.kept | self.critical | self.merged | self.task).isdisjoint(range(start, end))
+        return not (self.kept | self.critical | self.merged | self.task).isdisjoint(
+            range(start, end)
+        )
 
     def open_critical(self) -> None:
         """Begin again with the original messages, and let go of what is critical too: all but what is always kept."""
@@ -302,7 +340,9 @@ class _Work:
         return replace_values(self.messages, self.changes)
 
 
-def _told(work: _Work, raw: int, tier: Tier, on_event: OnEvent | None, *, hurried: bool = False) -> tuple[list[Message], Report]:
+def _told(
+    work: _Work, raw: int, tier: Tier, on_event: OnEvent | None, *, hurried: bool = False
+) -> tuple[list[Message], Report]:
     """Return what came out, and tell of it: one event for each decision."""
     report = Report(
         "tokens",
@@ -320,12 +360,17 @@ def _told(work: _Work, raw: int, tier: Tier, on_event: OnEvent | None, *, hurrie
         "compaction_tier": tier,
         "compaction_stage": work.stage,
         "compaction_candidate_count": work.candidates,
-        "compaction_skipped_reason": ",".join(sorted(reason for reason, times in work.skipped.items() if times)),
+        "compaction_skipped_reason": ",".join(
+            sorted(reason for reason, times in work.skipped.items() if times)
+        ),
         "compaction_hurried": hurried,
         "compactor_calls": _calls_in_iteration(work),
     }
     attributes |= {f"skipped.{reason}": times for reason, times in work.skipped.items()}
-    attributes |= {f"applied.stage_{stage}": times for stage, times in Counter(change.stage for change in work.new).items()}
+    attributes |= {
+        f"applied.stage_{stage}": times
+        for stage, times in Counter(change.stage for change in work.new).items()
+    }
     emit(on_event, "compaction", attributes)
     quoted = [part for part in work.found if part.background]
     if quoted:
@@ -334,7 +379,9 @@ def _told(work: _Work, raw: int, tier: Tier, on_event: OnEvent | None, *, hurrie
     calls, bound = attributes["compactor_calls"], work.policy.churn_warning
     if calls > bound:
         _log.warning(
-            "%d compactor calls in one iteration, where %d are usual: something makes the agent compact again", calls, bound
+            "%d compactor calls in one iteration, where %d are usual: something makes the agent compact again",
+            calls,
+            bound,
         )
         emit(on_event, "compaction.churn", {"compactor_calls": calls, "churn_warning": bound})
     return work.result(), report

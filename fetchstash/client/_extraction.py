@@ -1,6 +1,7 @@
 """Prompts of a background memory extractor: a conversation as text, bounded by the same stages, never by a cut.
 
-They begin with the mark of ``_sections.py``, by which ``compact`` and ``rewrite`` know them again in a conversation.
+They begin with the mark of ``_sections.py``, by which ``compact`` and ``rewrite`` know them again
+in a conversation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,9 +27,9 @@ def extractor_prompt(
 ) -> tuple[str | None, Report | None]:
     """Return the conversation as the text that a memory extractor is prompted with, in about ``budget`` tokens at the most.
 
-    It is compacted as a request would be, and further where what a request protects is too much. No call's argument that is a
-    document is ever raw in it, even where all would fit. With little of ``remaining_seconds`` left extraction is put off: both are
-    None.
+    It is compacted as a request would be, and further where what a request protects is too much. No
+    call's argument that is a document is ever raw in it, even where all would fit. With little of
+    ``remaining_seconds`` left extraction is put off: both are None.
     """
     policy = policy or Policy()
     if remaining_seconds is not None and remaining_seconds < SHORT_ON_TIME_SECONDS:
@@ -37,7 +38,9 @@ def extractor_prompt(
     compacted, report = compact(messages, format, budget, state, policy=policy, on_event=on_event)
     found = parts(compacted, format)
     long = [part for part in found if part.kind == "call" and len(part.text) > LONG_VALUE_CHARS]
-    stubs = {part.place: as_json(stub) for part in long if (stub := arguments_stub(part, policy.offload))}
+    stubs = {
+        part.place: as_json(stub) for part in long if (stub := arguments_stub(part, policy.offload))
+    }
     prompt = f"{EXTRACTION_MARK}\n\n{transcript(found, stubs)}"
     prompt, more = bounded_prompt(prompt, budget, state, policy)
     tell_of_prompt(on_event, prompt, len(stubs) + report.reused + len(report.changes) + more)
@@ -47,8 +50,14 @@ def extractor_prompt(
 def transcript(found: Sequence[Part], instead: Mapping[Place, str] | None = None) -> str:
     """Return the texts, calls and results of a conversation as sections, each under its heading; ``instead`` has other texts."""
     shown = [part for part in found if part.kind in {"text", "call", "result"} and part.text]
-    return "\n\n".join(f"{_heading(part)}\n{(instead or {}).get(part.place, part.text)}" for part in shown)
+    return "\n\n".join(
+        f"{_heading(part)}\n{(instead or {}).get(part.place, part.text)}" for part in shown
+    )
 
 
 def _heading(part: Part) -> str:
-    return f"[{part.role} calls {part.name.replace(']', ' ')[:100]}]" if part.kind == "call" else f"[{part.role}]"
+    return (
+        f"[{part.role} calls {part.name.replace(']', ' ')[:100]}]"
+        if part.kind == "call"
+        else f"[{part.role}]"
+    )

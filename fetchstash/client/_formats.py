@@ -1,7 +1,8 @@
 """The four message formats, read as one: where in a request texts, calls, results and reasoning stand, and how one is replaced.
 
-Messages are plain JSON data, as each provider documents them; nothing here keeps a reference into them or changes them. What a
-format has that is not named here (images, server-side tools, encrypted blocks) is opaque: counted, and left as it is.
+Messages are plain JSON data, as each provider documents them; nothing here keeps a reference into
+them or changes them. What a format has that is not named here (images, server-side tools, encrypted
+blocks) is opaque: counted, and left as it is.
 """
 
 import json
@@ -24,8 +25,9 @@ Place = tuple[int, tuple[str | int, ...]]
 class Part:
     """One piece of a message. ``value`` stands at ``place``: a text, a call's arguments, a result's content.
 
-    ``call_id`` is "" where the format gave none (Gemini does not have to). ``background``: it is only quoted, in the prompt of a
-    memory extractor, so that a call of this kind has no result to be paired with.
+    ``call_id`` is "" where the format gave none (Gemini does not have to). ``background``: it is
+    only quoted, in the prompt of a memory extractor, so that a call of this kind has no result to
+    be paired with.
     """
 
     place: Place
@@ -74,7 +76,11 @@ def parts(messages: Sequence[Message], format: Format) -> list[Part]:
     return [
         piece
         for number, message in enumerate(messages)
-        for part in (read(number, message) if is_object(message) else [Part((number, ()), "opaque", "user", message)])
+        for part in (
+            read(number, message)
+            if is_object(message)
+            else [Part((number, ()), "opaque", "user", message)]
+        )
         for piece in _pieces(part)
     ]
 
@@ -107,7 +113,9 @@ def _pieces(part: Part) -> Iterator[Part]:
     yield Part(part.place, "opaque", part.role, task, background=True)
     for index, one in enumerate(quoted):
         value = part.text[one.start : one.end]
-        yield Part((number, (*path, index)), one.kind, one.role, value, name=one.name, background=True)
+        yield Part(
+            (number, (*path, index)), one.kind, one.role, value, name=one.name, background=True
+        )
 
 
 def _replaced(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
@@ -121,7 +129,9 @@ def _replaced(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
     return copy
 
 
-def _content(number: int, message: dict[str, Any], role: Role, key: str = "content") -> Iterator[Part]:
+def _content(
+    number: int, message: dict[str, Any], role: Role, key: str = "content"
+) -> Iterator[Part]:
     """Yield the texts of a ``content`` that is a string or a list of typed blocks; other blocks are opaque."""
     content = message.get(key)
     if isinstance(content, str) and content:
@@ -147,8 +157,17 @@ def _openai_chat(number: int, message: dict[str, Any]) -> Iterator[Part]:
     role: Role = _CHAT_ROLES.get(a_string(message.get("role")), "user")
     if role == "tool":
         # The deprecated function role has no call id: its name stands for it, as in the call.
-        call_id = a_string(message.get("tool_call_id")) or f"function:{a_string(message.get('name'))}"
-        yield Part((number, ("content",)), "result", role, message.get("content", ""), call_id, a_string(message.get("name")))
+        call_id = (
+            a_string(message.get("tool_call_id")) or f"function:{a_string(message.get('name'))}"
+        )
+        yield Part(
+            (number, ("content",)),
+            "result",
+            role,
+            message.get("content", ""),
+            call_id,
+            a_string(message.get("name")),
+        )
         return
     for key in ("reasoning_content", "reasoning", "reasoning_details"):
         if message.get(key):
@@ -160,11 +179,20 @@ def _openai_chat(number: int, message: dict[str, Any]) -> Iterator[Part]:
         key = "input" if kind == "custom" else "arguments"
         if key in what:
             place = (number, ("tool_calls", index, kind, key))
-            yield Part(place, "call", role, what[key], a_string(call.get("id")), a_string(what.get("name")))
+            yield Part(
+                place, "call", role, what[key], a_string(call.get("id")), a_string(what.get("name"))
+            )
     legacy = an_object(message.get("function_call"))
     if legacy:
         name = a_string(legacy.get("name"))
-        yield Part((number, ("function_call", "arguments")), "call", role, legacy.get("arguments", ""), f"function:{name}", name)
+        yield Part(
+            (number, ("function_call", "arguments")),
+            "call",
+            role,
+            legacy.get("arguments", ""),
+            f"function:{name}",
+            name,
+        )
 
 
 def _openai_responses(number: int, item: dict[str, Any]) -> Iterator[Part]:
@@ -176,9 +204,19 @@ def _openai_responses(number: int, item: dict[str, Any]) -> Iterator[Part]:
     elif call_id and kind.endswith("_output"):
         yield Part((number, ("output",)), "result", "tool", item.get("output", ""), call_id)
     elif call_id and kind.endswith("_call"):
-        key = next((key for key in ("arguments", "input", "action", "operation") if key in item), "arguments")
+        key = next(
+            (key for key in ("arguments", "input", "action", "operation") if key in item),
+            "arguments",
+        )
         # Only text arguments may be rewritten: an action or operation has a schema of its own.
-        yield Part((number, (key,)), "call", "assistant", item.get(key, ""), call_id, a_string(item.get("name")) or kind)
+        yield Part(
+            (number, (key,)),
+            "call",
+            "assistant",
+            item.get(key, ""),
+            call_id,
+            a_string(item.get("name")) or kind,
+        )
     elif "role" in item:
         yield from _content(number, item, _CHAT_ROLES.get(a_string(item.get("role")), "user"))
     else:
@@ -201,7 +239,9 @@ def _anthropic(number: int, message: dict[str, Any]) -> Iterator[Part]:
             yield Part((number, (*place, "input")), "call", role, block.get("input", {}), *identity)
         elif kind == "tool_result":
             call_id = a_string(block.get("tool_use_id"))
-            yield Part((number, (*place, "content")), "result", "tool", block.get("content", ""), call_id)
+            yield Part(
+                (number, (*place, "content")), "result", "tool", block.get("content", ""), call_id
+            )
         elif kind in {"thinking", "redacted_thinking"}:
             yield Part((number, place), "reasoning", role, block)
         else:
@@ -216,14 +256,36 @@ def _gemini(number: int, message: dict[str, Any]) -> Iterator[Part]:
     role: Role = _GEMINI_ROLES.get(a_string(message.get("role")), "user")
     for index, part in objects(message.get("parts")):
         place = ("parts", index)
-        call_key = next((key for key in ("functionCall", "function_call") if isinstance(part.get(key), dict)), "")
-        result_key = next((key for key in ("functionResponse", "function_response") if isinstance(part.get(key), dict)), "")
+        call_key = next(
+            (key for key in ("functionCall", "function_call") if isinstance(part.get(key), dict)),
+            "",
+        )
+        result_key = next(
+            (
+                key
+                for key in ("functionResponse", "function_response")
+                if isinstance(part.get(key), dict)
+            ),
+            "",
+        )
         what = an_object(part.get(call_key or result_key))
         identity = a_string(what.get("id")), a_string(what.get("name"))
         if call_key:
-            yield Part((number, (*place, call_key, "args")), "call", "assistant", what.get("args", {}), *identity)
+            yield Part(
+                (number, (*place, call_key, "args")),
+                "call",
+                "assistant",
+                what.get("args", {}),
+                *identity,
+            )
         elif result_key:
-            yield Part((number, (*place, result_key, "response")), "result", "tool", what.get("response", {}), *identity)
+            yield Part(
+                (number, (*place, result_key, "response")),
+                "result",
+                "tool",
+                what.get("response", {}),
+                *identity,
+            )
         elif part.get("thought"):
             yield Part((number, place), "reasoning", role, part)
         elif isinstance(part.get("text"), str):

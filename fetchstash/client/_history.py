@@ -46,9 +46,9 @@ OnCompaction = Callable[[CompactionResult], "Awaitable[None] | None"]
 class HistoryCompactor:
     """Keeps the history of one conversation within bounds.
 
-    Without a ``summarizer`` contents become stubs and the oldest messages one, as ``compact`` does it. With one, what is older than
-    the untouchable parts is handed to it, and its summary takes that place. ``on_compaction``, which may be async, is told the
-    result.
+    Without a ``summarizer`` contents become stubs and the oldest messages one, as ``compact`` does
+    it. With one, what is older than the untouchable parts is handed to it, and its summary takes
+    that place. ``on_compaction``, which may be async, is told the result.
     """
 
     config: CompactionConfig | None = None
@@ -72,8 +72,12 @@ class HistoryCompactor:
         Raises what the summariser raises; then nothing has changed.
         """
         before = self.count_tokens(messages)
-        compacted, summary = await self._summarized(messages) if self.summarizer else (self._stubbed(messages), None)
-        result = CompactionResult(list(messages), compacted, before, self.count_tokens(compacted), summary)
+        compacted, summary = (
+            await self._summarized(messages) if self.summarizer else (self._stubbed(messages), None)
+        )
+        result = CompactionResult(
+            list(messages), compacted, before, self.count_tokens(compacted), summary
+        )
         if self.on_compaction:
             told = self.on_compaction(result)
             if isawaitable(told):
@@ -91,7 +95,8 @@ class HistoryCompactor:
         return self.config or CompactionConfig()
 
     def _stubbed(self, messages: Sequence[Message]) -> list[Message]:
-        # The target is what must not be exceeded; stages run until well below the window that they are given.
+        # The target is what must not be exceeded; stages run until well below the window that they
+        # are given.
         window = round(self._config.target_tokens / self.policy.compaction_pressure_ratio_hard)
         return compact(messages, self.format, window, self.state, policy=self.policy)[0]
 
@@ -111,7 +116,9 @@ class HistoryCompactor:
         compacted: list[Message] = []
         for number, message in enumerate(messages):
             if number == numbers[0]:
-                compacted.append(user_text(f"(Summary of the earlier conversation: {text})", self.format))
+                compacted.append(
+                    user_text(f"(Summary of the earlier conversation: {text})", self.format)
+                )
             if number not in gone:
                 compacted.append(message)
         return compacted, text

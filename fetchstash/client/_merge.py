@@ -19,19 +19,31 @@ def message_hash(message: Message) -> str:
 def merge_of(messages: Sequence[Message], found: Sequence[Part], offload: Offload | None) -> Merge:
     """Return the merge of ``messages``, whose parts are ``found``."""
     # As plain text and not as JSON, whose escapes would hide what somebody greps for.
-    whole = "\n\n".join(f"[{part.role} {part.kind} {part.name}]\n{plain(part.value)}" for part in found)
+    whole = "\n\n".join(
+        f"[{part.role} {part.kind} {part.name}]\n{plain(part.value)}" for part in found
+    )
     ref = offload.keep(whole, "earlier messages") if offload else ""
-    return Merge(tuple(message_hash(message) for message in messages), merged_text(len(messages), found, ref))
+    return Merge(
+        tuple(message_hash(message) for message in messages), merged_text(len(messages), found, ref)
+    )
 
 
 def merged_text(count: int, found: Sequence[Part], ref: str) -> str:
     """Return what stands for ``count`` messages, whose parts are ``found`` and which are kept as ``ref`` ("": they are not)."""
     said = [part for part in found if not part.background]
     tools = Counter(part.name or "a tool" for part in said if part.kind == "call")
-    users = [first_sentence(part.text) for part in said if part.kind == "text" and part.role == "user"]
-    lines = [f"(Earlier part of this conversation: {count} messages{f', kept as {ref}' if ref else ''}."]
+    users = [
+        first_sentence(part.text) for part in said if part.kind == "text" and part.role == "user"
+    ]
+    lines = [
+        f"(Earlier part of this conversation: {count} messages{f', kept as {ref}' if ref else ''}."
+    ]
     if tools:
-        lines.append("Tools were called: " + ", ".join(f"{name} {times}x" for name, times in tools.most_common(QUOTED)) + ".")
+        lines.append(
+            "Tools were called: "
+            + ", ".join(f"{name} {times}x" for name, times in tools.most_common(QUOTED))
+            + "."
+        )
     quoted = [sentence for sentence in users if sentence][-QUOTED:]
     if quoted:
         lines.append("The user said, among other things:\n- " + "\n- ".join(quoted))

@@ -6,7 +6,13 @@ import re
 from dataclasses import dataclass
 
 _N = r"(\d[\d,_]*)(?:\.0+)?(?: ?([kmg]i?b|[km])\b)?"
-_SCALE = {"k": 1_000, "m": 1_000_000, "kb": 2**10, "mb": 2**20, "gb": 2**30}  # of tokens in thousands, of bytes as they are counted
+_SCALE = {
+    "k": 1_000,
+    "m": 1_000_000,
+    "kb": 2**10,
+    "mb": 2**20,
+    "gb": 2**30,
+}  # of tokens in thousands, of bytes as they are counted
 SMALLEST = 512
 """No window or body limit is smaller: a smaller number is a count, an index or a code."""
 
@@ -83,7 +89,8 @@ _OUTPUTS = _patterns(
 )
 _TOTAL = _patterns(r"requested (?:about |a total of )?{N} tokens")
 _BY = _patterns(r"exceeded by {N} tokens")
-# Numbers that are no sizes: "(2013)" is MiniMax's code, "code: 336007" Baidu's, and a status may stand at the beginning.
+# Numbers that are no sizes: "(2013)" is MiniMax's code, "code: 336007" Baidu's, and a status may
+# stand at the beginning.
 _CODES = re.compile(r"\(2013\)|\bcode['\"]?[:=]? ?['\"]?\d+|^\d{3,4} ")
 _ANY = re.compile(r"(?<![\w.-])\d[\d,]{2,}(?![\w-])")
 
@@ -104,7 +111,9 @@ def read_numbers(text: str) -> Numbers:
 
 def _by_order(text: str, limit: int | None, wanted: int | None) -> tuple[int | None, int | None]:
     """Settle what the words left open: of just two sizes in an overflow the larger was asked for, and the smaller is the limit."""
-    sizes = {size for size in (_number(digits) for digits in _ANY.findall(text)) if size >= SMALLEST}
+    sizes = {
+        size for size in (_number(digits) for digits in _ANY.findall(text)) if size >= SMALLEST
+    }
     if len(sizes) == 2 and {limit, wanted} - {None} <= sizes:
         return min(sizes), max(sizes)
     if limit and wanted and wanted <= limit:
@@ -122,4 +131,6 @@ def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:
 
 
 def _number(digits: str, unit: str | None = None) -> int:
-    return int(digits.replace(",", "").replace("_", "")[:15]) * _SCALE.get((unit or "").replace("i", ""), 1)
+    return int(digits.replace(",", "").replace("_", "")[:15]) * _SCALE.get(
+        (unit or "").replace("i", ""), 1
+    )

@@ -42,7 +42,11 @@ def context_window(model: str, windows: Mapping[str, int] | None = None) -> int:
     known = (windows or {}).get(model) or known_window(model)
     if known is None and model not in _warned:
         _warned.add(model)
-        _log.warning("The context window of model %r is not known: %d tokens are assumed.", model, UNKNOWN_WINDOW)
+        _log.warning(
+            "The context window of model %r is not known: %d tokens are assumed.",
+            model,
+            UNKNOWN_WINDOW,
+        )
     return known or UNKNOWN_WINDOW
 
 
@@ -56,11 +60,14 @@ def stub_oversized(
 ) -> Any:
     """Return ``result``, or a stub (an object) if it is larger than ``policy.oversized_fraction`` of the model's context window.
 
-    Give the name of the model that will read the result, or its window in tokens. The result, whatever it is, is kept by
-    ``policy.offload`` where there is one. Measured is the text, or the JSON, in tokens; a share of exactly the fraction passes.
+    Give the name of the model that will read the result, or its window in tokens. The result,
+    whatever it is, is kept by ``policy.offload`` where there is one. Measured is the text, or the
+    JSON, in tokens; a share of exactly the fraction passes.
     """
     policy = policy or Policy()
-    window = context_window(model_or_window) if isinstance(model_or_window, str) else model_or_window
+    window = (
+        context_window(model_or_window) if isinstance(model_or_window, str) else model_or_window
+    )
     text = plain(result)
     size, limit = sample_text(text), window * policy.oversized_fraction
     if size <= limit:
@@ -78,7 +85,11 @@ def stub_oversized(
         "toolName": call.name,
         "warning": f"The result of {call.name} is not shown: it has about {size} tokens.",
         "reason": f"It is larger than {policy.oversized_fraction:.0%} of the context window of {window} tokens.",
-        "toolInfo": {"toolName": call.name, "toolArgs": _clean(call.args), "structureInfo": structure_info(result)},
+        "toolInfo": {
+            "toolName": call.name,
+            "toolArgs": _clean(call.args),
+            "structureInfo": structure_info(result),
+        },
         "recommendation": (
             f'Read what is needed of it: artifact_grep or artifact_slice, artifact_ref="{ref}".'
             if ref
@@ -126,5 +137,7 @@ def _clean(args: Mapping[str, Any]) -> dict[str, Any]:
         room -= len(plain) + len(str(name))
         if room < 0:
             break
-        shown["".join(filter(str.isprintable, str(name)))[:80]] = plain if isinstance(value, str) or plain != text else value
+        shown["".join(filter(str.isprintable, str(name)))[:80]] = (
+            plain if isinstance(value, str) or plain != text else value
+        )
     return shown

@@ -28,7 +28,8 @@ class Pairing:
 class Unit:
     """Messages [start, end) that only make sense together: one text, or an exchange.
 
-    An exchange is a call, all its parallel results, the reasoning bound to it and whatever stands between.
+    An exchange is a call, all its parallel results, the reasoning bound to it and whatever stands
+    between.
     """
 
     start: int
@@ -39,8 +40,9 @@ class Unit:
 def pair(found: Sequence[Part]) -> Pairing:
     """Pair calls with results, in order.
 
-    Ids repeat in real transcripts: a call that is made again under its id was given up before. Calls without an id (Gemini) are
-    known by their name; several in one message are answered in their order.
+    Ids repeat in real transcripts: a call that is made again under its id was given up before.
+    Calls without an id (Gemini) are known by their name; several in one message are answered in
+    their order.
     """
     waiting: defaultdict[str, deque[Part]] = defaultdict(deque)
     pairs: list[Pair] = []
@@ -61,25 +63,36 @@ def pair(found: Sequence[Part]) -> Pairing:
             else:
                 lone_results.append(part)
     lone_calls.extend(call for queue in waiting.values() for call in queue)
-    return Pairing(tuple(pairs), tuple(sorted(lone_calls, key=lambda call: call.message)), tuple(lone_results))
+    return Pairing(
+        tuple(pairs), tuple(sorted(lone_calls, key=lambda call: call.message)), tuple(lone_results)
+    )
 
 
 def orphans(messages: Sequence[Message], format: Format) -> list[str]:
     """Return one sentence for each call without a result and each result without a call; empty where all are paired.
 
-    Every provider refuses a request with either. Calls of the last message are no orphans: their results are still to come.
+    Every provider refuses a request with either. Calls of the last message are no orphans: their
+    results are still to come.
     """
     pairing = pair(parts(messages, format))
     last = len(messages) - 1
-    calls = [f"Message {c.message}: call {c.call_id or c.name} has no result." for c in pairing.lone_calls if c.message != last]
-    results = [f"Message {r.message}: result {r.call_id or r.name} has no call." for r in pairing.lone_results]
+    calls = [
+        f"Message {c.message}: call {c.call_id or c.name} has no result."
+        for c in pairing.lone_calls
+        if c.message != last
+    ]
+    results = [
+        f"Message {r.message}: result {r.call_id or r.name} has no call."
+        for r in pairing.lone_results
+    ]
     return calls + results
 
 
 def units(count: int, found: Sequence[Part], pairing: Pairing) -> list[Unit]:
     """Cut ``count`` messages into units, in order and without gaps.
 
-    Reasoning that is an item of its own (OpenAI's Responses) is bound to all that the model said with it: alone the API refuses it.
+    Reasoning that is an item of its own (OpenAI's Responses) is bound to all that the model said
+    with it: alone the API refuses it.
     """
     reach = list(range(1, count + 1))
     exchanges: set[int] = set()
@@ -101,6 +114,8 @@ def units(count: int, found: Sequence[Part], pairing: Pairing) -> list[Unit]:
         while at < end:
             end = max(end, reach[at])
             at += 1
-        cut.append(Unit(start, end, exchange=any(number in exchanges for number in range(start, end))))
+        cut.append(
+            Unit(start, end, exchange=any(number in exchanges for number in range(start, end)))
+        )
         start = end
     return cut

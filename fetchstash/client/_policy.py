@@ -19,8 +19,9 @@ class Offload(Protocol):
 class Policy:
     """How the client behaves: the settings ``client.*``, with their defaults.
 
-    ``offload`` keeps what is replaced by a stub; without it a stub only says what was there. ``window`` is the model's context
-    window in tokens: with it a request is compacted before it is sent, without it only after the provider refused it.
+    ``offload`` keeps what is replaced by a stub; without it a stub only says what was there.
+    ``window`` is the model's context window in tokens: with it a request is compacted before it is
+    sent, without it only after the provider refused it.
     """
 
     overflow_fallback: bool = True
@@ -50,8 +51,9 @@ class Merge:
 class State:
     """What was decided in one conversation, so that the same decision is made again: stubs stay, and prompt caches stay warm.
 
-    ``memo`` has the stub of each content that was ever tried, None where none was smaller; ``stubs`` are those in force, by call
-    id, content hash and target; ``critical`` are the ones that only hold in the critical tier.
+    ``memo`` has the stub of each content that was ever tried, None where none was smaller;
+    ``stubs`` are those in force, by call id, content hash and target; ``critical`` are the ones
+    that only hold in the critical tier.
     """
 
     memo: dict[StubKey, Any] = field(default_factory=dict[StubKey, Any])

@@ -1,7 +1,8 @@
 """Recovery: one retry of a request that was too large, made smaller; and nothing else.
 
-What happens is one generator without I/O, ``steps``: it says what to send and is told what came of it. The four public methods
-only carry it out, with or without streams, in threads or in an event loop.
+What happens is one generator without I/O, ``steps``: it says what to send and is told what came of
+it. The four public methods only carry it out, with or without streams, in threads or in an event
+loop.
 """
 
 import logging
@@ -38,7 +39,11 @@ class Attempt:
 
     def sent_by(self, send: Send) -> Any:
         """Send it."""
-        return send(self.messages) if self.max_output is None else send(self.messages, max_output=self.max_output)
+        return (
+            send(self.messages)
+            if self.max_output is None
+            else send(self.messages, max_output=self.max_output)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +70,13 @@ Steps = Generator[Attempt, Outcome, Outcome]
 class Recovery:
     """Sends requests, and saves those that are too large for the model.
 
-    On an overflow the request is rewritten and sent once more: only if it got smaller, never after output was seen, never twice.
-    ``on_event`` is told of every decision. The first ``prefix`` messages of each request stay byte for byte. ``provider`` settles
-    what only one provider's error means. One Recovery belongs to one conversation: its ``state`` keeps stubs where they are from
-    request to request, so that prompt caches stay warm and the same overflow does not come back. ``report`` is that of its last
-    overflow, None before there was one: for failures that are no exception, and for whoever wants to know what was left out.
+    On an overflow the request is rewritten and sent once more: only if it got smaller, never after
+    output was seen, never twice. ``on_event`` is told of every decision. The first ``prefix``
+    messages of each request stay byte for byte. ``provider`` settles what only one provider's error
+    means. One Recovery belongs to one conversation: its ``state`` keeps stubs where they are from
+    request to request, so that prompt caches stay warm and the same overflow does not come back.
+    ``report`` is that of its last overflow, None before there was one: for failures that are no
+    exception, and for whoever wants to know what was left out.
     """
 
     def __init__(
@@ -89,13 +96,19 @@ class Recovery:
         self.report: Report | None = None
 
     def call(
-        self, send: Send, messages: Sequence[Message], format: Format = "openai_chat", *, max_output: int | None = None
+        self,
+        send: Send,
+        messages: Sequence[Message],
+        format: Format = "openai_chat",
+        *,
+        max_output: int | None = None,
     ) -> Any:
         """Return what ``send(messages)`` returns, after at most one retry with smaller messages.
 
-        Give ``max_output``, the output tokens that the request asks for, if ``send`` takes ``max_output=`` to ask for fewer.
-        Raises what ``send`` raises; an overflow that was not cured, and whatever the retry raises, is not retryable, and
-        ``overflow_report(error)`` tells of it.
+        Give ``max_output``, the output tokens that the request asks for, if ``send`` takes
+        ``max_output=`` to ask for fewer. Raises what ``send`` raises; an overflow that was not
+        cured, and whatever the retry raises, is not retryable, and ``overflow_report(error)`` tells
+        of it.
         """
 
         def attempt(what: Attempt) -> Outcome:
@@ -136,8 +149,9 @@ class Recovery:
     ) -> Generator[Any]:
         """Yield what the stream of ``send(messages)`` yields, every event as it came and when it came.
 
-        Up to the first output it may be retried once, as in ``call``; what was read of the first stream is then dropped. Nothing is
-        sent before the first event is asked for, and a stream that is abandoned is closed.
+        Up to the first output it may be retried once, as in ``call``; what was read of the first
+        stream is then dropped. Nothing is sent before the first event is asked for, and a stream
+        that is abandoned is closed.
         """
         opened = self.open(send, messages, format, max_output=max_output)
         try:
@@ -162,7 +176,12 @@ class Recovery:
             await aclose(opened.stream)
 
     def open(
-        self, send: Send, messages: Sequence[Message], format: Format = "openai_chat", *, max_output: int | None = None
+        self,
+        send: Send,
+        messages: Sequence[Message],
+        format: Format = "openai_chat",
+        *,
+        max_output: int | None = None,
     ) -> Peek:
         """Open a stream at once and return it peeked: for adapters, whose SDKs send before they are iterated."""
         opened: list[Peek] = []
@@ -200,7 +219,9 @@ class Recovery:
                 return Outcome(error=error)
             return Outcome(opened[0], event=opened[0].failure)
 
-        peeked: Peek = await adrive(self.steps(messages, format, max_output, "stream_event"), attempt)
+        peeked: Peek = await adrive(
+            self.steps(messages, format, max_output, "stream_event"), attempt
+        )
         return peeked
 
     def steps(
@@ -230,17 +251,24 @@ class Recovery:
     def _prepared(self, messages: Sequence[Message], format: Format) -> Sequence[Message]:
         """Return what the first attempt sends: the messages themselves, or compacted as the policy wants it.
 
-        What cannot be compacted (an offload that fails, a format that is none) is sent as it is: it may fit all the same.
+        What cannot be compacted (an offload that fails, a format that is none) is sent as it is: it
+        may fit all the same.
         """
         if self.policy.compaction_mode == "legacy":
             return messages
         try:
             if self.policy.window is None:
                 return reapply(messages, format, self.state, self.policy, self.prefix)
-            options: dict[str, Any] = {"policy": self.policy, "prefix": self.prefix, "on_event": self.on_event}
+            options: dict[str, Any] = {
+                "policy": self.policy,
+                "prefix": self.prefix,
+                "on_event": self.on_event,
+            }
             compacted, report = compact(messages, format, self.policy.window, self.state, **options)
         except Exception as failed:  # noqa: BLE001 - whatever it is, it is no reason not to ask the model
-            _log.warning("The request is sent as it is, for its compaction failed: %s", type(failed).__name__)
+            _log.warning(
+                "The request is sent as it is, for its compaction failed: %s", type(failed).__name__
+            )
             return messages
         return compacted if report.smaller else messages
 
@@ -261,8 +289,15 @@ class Recovery:
             if clamped is not None and max_output is not None:
                 self.report = Report("tokens", max_output, clamped, clamped)
                 return Attempt(messages, clamped), self.report
-            target = target_of(verdict, measure(messages, format, "bytes" if verdict.kind == "overflow_bytes" else "tokens"))
-            rewritten, report = rewrite(messages, format, target, self.policy, self.state, prefix=self.prefix)
+            target = target_of(
+                verdict,
+                measure(
+                    messages, format, "bytes" if verdict.kind == "overflow_bytes" else "tokens"
+                ),
+            )
+            rewritten, report = rewrite(
+                messages, format, target, self.policy, self.state, prefix=self.prefix
+            )
         except Exception as failed:  # noqa: BLE001 - whatever it is, the provider's error is raised from it
             self._tell(trigger, verdict, "compression_failed")
             if error is not None:

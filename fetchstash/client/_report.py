@@ -13,7 +13,8 @@ Tier = Literal["", "normal", "pressure", "critical"]
 class Change:
     """One content that was replaced by a stub made just now.
 
-    ``target`` and ``label`` are those of its memo key; ``before`` and ``after`` are in the report's unit.
+    ``target`` and ``label`` are those of its memo key; ``before`` and ``after`` are in the report's
+    unit.
     """
 
     message: int
@@ -29,8 +30,9 @@ class Change:
 class Report:
     """Sizes in ``unit``: ``before``, ``after``, and the ``target`` that was aimed at.
 
-    ``changes`` are new; ``reused`` counts stubs that were in force already. ``skipped`` counts what was left as it was, by reason:
-    cache_hit, policy_preserve, no_pressure, no_gain. ``stage`` is the last one that was needed (0: none).
+    ``changes`` are new; ``reused`` counts stubs that were in force already. ``skipped`` counts what
+    was left as it was, by reason: cache_hit, policy_preserve, no_pressure, no_gain. ``stage`` is
+    the last one that was needed (0: none).
     """
 
     unit: SizeUnit

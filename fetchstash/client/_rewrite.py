@@ -13,7 +13,14 @@ from fetchstash.client._policy import Policy, State, content_hash
 from fetchstash.client._protect import untouchable
 from fetchstash.client._report import Change, Report
 from fetchstash.client._sizes import SizeUnit, measure, sample_text, sampled_tokens, size_in_bytes
-from fetchstash.client._stubs import ARGUMENTS_TARGET, RESULT_TARGET, WORTH, arguments_stub, as_value, result_stub
+from fetchstash.client._stubs import (
+    ARGUMENTS_TARGET,
+    RESULT_TARGET,
+    WORTH,
+    arguments_stub,
+    as_value,
+    result_stub,
+)
 
 LARGE_CHARS = 1_000
 """A result or arguments that are shorter give less than they cost in meaning."""
@@ -38,16 +45,19 @@ def rewrite(
 ) -> tuple[list[Message], Report]:
     """Replace contents by stubs until the request is within ``target`` (a number: tokens), in place and never one side of a pair.
 
-    Results of PDF, office and binary contents go first, then other large results, then large arguments of calls, each oldest first.
-    The first ``prefix`` messages, the system prompt, the first task, the last user turn and the latest exchange stay byte for byte.
-    Returns new messages (what was not changed is shared) and the report, which says if nothing could be shrunk enough.
+    Results of PDF, office and binary contents go first, then other large results, then large
+    arguments of calls, each oldest first. The first ``prefix`` messages, the system prompt, the
+    first task, the last user turn and the latest exchange stay byte for byte. Returns new messages
+    (what was not changed is shared) and the report, which says if nothing could be shrunk enough.
     """
     policy, state = policy or Policy(), state or State()
     goal = target if isinstance(target, Target) else Target(target)
     found = parts(messages, format)
     pairing = pair(found)
     kept = untouchable(len(messages), found, units(len(messages), found, pairing), prefix)
-    size: Callable[[Part], int] = sampled_tokens if goal.unit == "tokens" else lambda part: size_in_bytes(part.value)
+    size: Callable[[Part], int] = (
+        sampled_tokens if goal.unit == "tokens" else lambda part: size_in_bytes(part.value)
+    )
     before = measure(messages, format, goal.unit)
     after, changes, new, skipped = before, dict[Place, Any](), list[Change](), Counter[str]()
     names = call_names(pairing)
@@ -66,7 +76,11 @@ def rewrite(
             continue
         changes[part.place] = value
         state.stubs[part.call_id, digest, tokens] = label
-        new.append(Change(part.message, 2 if part.kind == "result" else 1, digest, tokens, label, was, becomes))
+        new.append(
+            Change(
+                part.message, 2 if part.kind == "result" else 1, digest, tokens, label, was, becomes
+            )
+        )
         after -= was - becomes
     stage = max((change.stage for change in new), default=0)
     report = Report(goal.unit, before, after, goal.size, tuple(new), skipped=skipped, stage=stage)
@@ -80,16 +94,26 @@ def call_names(pairing: Pairing) -> dict[Place, str]:
 
 def stub_key(part: Part, name: str) -> tuple[int, str]:
     """Return the target in tokens and the label of the stub of a result or of arguments."""
-    return (RESULT_TARGET, f"result:{name}") if part.kind == "result" else (ARGUMENTS_TARGET, f"arguments:{name}")
+    return (
+        (RESULT_TARGET, f"result:{name}")
+        if part.kind == "result"
+        else (ARGUMENTS_TARGET, f"arguments:{name}")
+    )
 
 
 def make_stub(part: Part, name: str, policy: Policy) -> Any:
     """Return the stub of a result or of arguments, None where nothing in these is long."""
-    return result_stub(plain(part.value), name, policy.offload) if part.kind == "result" else arguments_stub(part, policy.offload)
+    return (
+        result_stub(plain(part.value), name, policy.offload)
+        if part.kind == "result"
+        else arguments_stub(part, policy.offload)
+    )
 
 
 def _candidates(found: Sequence[Part], kept: frozenset[int], skipped: Counter[str]) -> list[Part]:
-    large = [part for part in found if part.kind in {"result", "call"} and len(part.text) >= LARGE_CHARS]
+    large = [
+        part for part in found if part.kind in {"result", "call"} and len(part.text) >= LARGE_CHARS
+    ]
     free = [part for part in large if part.message not in kept]
     skipped["policy_preserve"] += len(large) - len(free)
     return sorted(free, key=lambda part: (_rank(part), part.place[0]))
@@ -102,4 +126,8 @@ def _rank(part: Part) -> int:
 
 
 def _size_of(value: Any, unit: SizeUnit) -> int:
-    return size_in_bytes(value) if unit == "bytes" else sample_text(value if isinstance(value, str) else str(value))
+    return (
+        size_in_bytes(value)
+        if unit == "bytes"
+        else sample_text(value if isinstance(value, str) else str(value))
+    )

@@ -17,8 +17,8 @@ Outcome = Literal["overflow_tokens", "overflow_bytes", "not_overflow"]
 class Rule:
     """``pattern`` is searched in the lower-cased text with plain apostrophes; ``example`` is a text that it decides.
 
-    A text in which ``unless`` is found is not this rule's. ``source`` says whose wording it is, and the id ends up in verdicts and
-    events.
+    A text in which ``unless`` is found is not this rule's. ``source`` says whose wording it is, and
+    the id ends up in verdicts and events.
     """
 
     id: str
@@ -39,7 +39,10 @@ _compiled = cache(re.compile)
 
 
 CODES: dict[str, tuple[Outcome, str]] = {
-    "context_length_exceeded": ("overflow_tokens", "OpenAI API reference, error codes; taken over by most compatible servers"),
+    "context_length_exceeded": (
+        "overflow_tokens",
+        "OpenAI API reference, error codes; taken over by most compatible servers",
+    ),
     "context_window_exceeded": ("overflow_tokens", "compatible gateways"),
     "context_exceeded": ("overflow_tokens", "ds4 server"),
     "context_too_long": ("overflow_tokens", "compatible gateways"),

@@ -12,8 +12,9 @@
     [tool]
     ...
 
-A text of the user's whose first line is the mark is such a prompt, and of the class background_extraction: nobody said it, and what
-it quotes is bounded as the conversation itself would be. What stands before the first heading is the extractor's task, and stays.
+A text of the user's whose first line is the mark is such a prompt, and of the class
+background_extraction: nobody said it, and what it quotes is bounded as the conversation itself
+would be. What stands before the first heading is the extractor's task, and stays.
 """
 
 import re
@@ -25,7 +26,9 @@ EXTRACTION_MARK = "[background extraction]"
 
 Speaker = Literal["system", "user", "assistant", "tool"]
 
-_HEADING = re.compile(r"^\[(system|user|assistant|tool)(?: calls ([^\]\n]{0,100}))?\]\n", re.MULTILINE)
+_HEADING = re.compile(
+    r"^\[(system|user|assistant|tool)(?: calls ([^\]\n]{0,100}))?\]\n", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,4 +54,10 @@ def sections(text: str) -> Iterator[Section]:
     for heading, end in zip(headings, starts[1:], strict=True):
         stop = heading.end() + len(text[heading.end() : end].rstrip("\n"))
         role, name = cast("Speaker", heading[1]), heading[2]
-        yield Section(heading.end(), stop, "call" if name is not None else "result" if role == "tool" else "text", role, name or "")
+        yield Section(
+            heading.end(),
+            stop,
+            "call" if name is not None else "result" if role == "tool" else "text",
+            role,
+            name or "",
+        )

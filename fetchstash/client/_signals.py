@@ -35,7 +35,9 @@ _CONTENT_KEYS = frozenset(
         "headers",
     }
 )
-_STATUS_KEYS = frozenset({"status_code", "status", "http_status", "httpstatuscode", "code", "statuscode"})
+_STATUS_KEYS = frozenset(
+    {"status_code", "status", "http_status", "httpstatuscode", "code", "statuscode"}
+)
 _CODE_KEYS = frozenset(
     {
         "code",
@@ -51,7 +53,8 @@ _CODE_KEYS = frozenset(
         "errortype",
     }
 )
-# A status that is only told in words: "413 status code", "HTTP 400:", "API error (413)", "Error: 400 - ", "status_code=429".
+# A status that is only told in words: "413 status code", "HTTP 400:", "API error (413)", "Error:
+# 400 - ", "status_code=429".
 _STATUS_IN_TEXT = re.compile(
     r"(?i)^\s*(?:error:?\s*)?([45]\d\d)\b(?=[\s:{]|$)|"
     r"\b(?:status(?:[\s_]*code)?|http(?:/[\d.]+)?|api error|error code|error)\s*[:=(]?\s*([45]\d\d)\b"
@@ -63,8 +66,8 @@ _WORD = re.compile(r"[A-Za-z][\w.\-]*\Z")
 class Signals:
     """All that was found.
 
-    ``statuses`` are HTTP statuses, the outermost first; ``codes`` are in lower case, class names of exceptions among them; ``text``
-    is all wording, in order.
+    ``statuses`` are HTTP statuses, the outermost first; ``codes`` are in lower case, class names of
+    exceptions among them; ``text`` is all wording, in order.
     """
 
     statuses: tuple[int, ...]
@@ -78,7 +81,9 @@ def collect(thing: Any) -> Signals:
     collector.visit(thing, "", 0)
     text = "\n".join(dict.fromkeys(collector.texts))
     told = [int(m[1] or m[2]) for m in _STATUS_IN_TEXT.finditer(text)]
-    return Signals(tuple(dict.fromkeys([*collector.statuses, *told])), frozenset(collector.codes), text)
+    return Signals(
+        tuple(dict.fromkeys([*collector.statuses, *told])), frozenset(collector.codes), text
+    )
 
 
 class _Collector:
@@ -92,7 +97,12 @@ class _Collector:
         self.seen: set[int] = set()
 
     def visit(self, value: Any, key: str, depth: int) -> None:
-        if value is None or isinstance(value, bool) or depth > MAX_DEPTH or len(self.seen) > MAX_NODES:
+        if (
+            value is None
+            or isinstance(value, bool)
+            or depth > MAX_DEPTH
+            or len(self.seen) > MAX_NODES
+        ):
             return
         if isinstance(value, int | float):
             self.number(value, key)
@@ -115,7 +125,11 @@ class _Collector:
 
     def words(self, value: str, key: str, depth: int) -> None:
         value = value.strip()
-        if key.lower() in _CODE_KEYS and len(value) <= 80 and (_WORD.match(value) or value.isdigit()):
+        if (
+            key.lower() in _CODE_KEYS
+            and len(value) <= 80
+            and (_WORD.match(value) or value.isdigit())
+        ):
             if value.isdigit():
                 self.number(int(value), key)
             else:
@@ -123,7 +137,8 @@ class _Collector:
             return
         room = MAX_TEXT_CHARS - self.chars
         if not value or room <= 0 or key in {"object", "id", "model", "param"}:
-            # ``param`` names the field that is wrong; it is told together with the code that it explains.
+            # ``param`` names the field that is wrong; it is told together with the code that it
+            # explains.
             if key == "param" and value:
                 self.codes.add(f"param:{value[:80].lower()}")
             return
@@ -149,7 +164,8 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
         yield "", value.args
         yield "", getattr(value, "exceptions", None)  # those of an ExceptionGroup
         yield "", value.__cause__
-        # ``raise X from None`` hides the context from a reader, who is a person; the provider's words are still in it.
+        # ``raise X from None`` hides the context from a reader, who is a person; the provider's
+        # words are still in it.
         yield "", value.__context__
     for name in _ATTRIBUTES:
         inner = _quietly(lambda name=name: getattr(value, name, None))

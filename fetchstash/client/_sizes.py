@@ -66,7 +66,11 @@ def total(messages: Sequence[Message], found: Sequence[Part], size: Callable[[Pa
 
 def measure(messages: Sequence[Message], format: Format, unit: SizeUnit) -> int:
     """Return the size of ``messages`` in this unit; tokens are estimated."""
-    return size_in_bytes(messages) if unit == "bytes" else total(messages, parts(messages, format), sampled_tokens)
+    return (
+        size_in_bytes(messages)
+        if unit == "bytes"
+        else total(messages, parts(messages, format), sampled_tokens)
+    )
 
 
 def _told(part: Part) -> tuple[str, int]:
@@ -85,4 +89,8 @@ def _is_picture(value: Any) -> bool:
     if not is_object(value):
         return False
     named = [*value, value.get("type")]
-    return any(word in str(name) for name in named for word in ("image", "inline", "file", "audio", "media", "video"))
+    return any(
+        word in str(name)
+        for name in named
+        for word in ("image", "inline", "file", "audio", "media", "video")
+    )

@@ -37,9 +37,10 @@ def get(thing: Any, name: str) -> Any:
 def is_output(event: Any) -> bool:
     """Return whether this event carries the first piece of an answer: text, reasoning or a tool call that a user may have seen.
 
-    Chat Completions: a choice's delta with content or calls. Responses: an event whose type ends in ``.delta``. Anthropic: a
-    content_block_delta, or the start of a tool call, which may have no arguments to follow. Gemini: a candidate with parts.
-    LangChain: a message chunk with content or calls. A bare string is text.
+    Chat Completions: a choice's delta with content or calls. Responses: an event whose type ends in
+    ``.delta``. Anthropic: a content_block_delta, or the start of a tool call, which may have no
+    arguments to follow. Gemini: a candidate with parts. LangChain: a message chunk with content or
+    calls. A bare string is text.
     """
     if isinstance(event, str):
         return event != ""
@@ -51,7 +52,10 @@ def is_output(event: Any) -> bool:
     if _has_output(event) or _has_output(get(event, "message")):
         return True
     choices = get(event, "choices")
-    if is_list(choices) and any(_has_output(get(c, "delta")) or _has_output(get(c, "message")) or get(c, "text") for c in choices):
+    if is_list(choices) and any(
+        _has_output(get(c, "delta")) or _has_output(get(c, "message")) or get(c, "text")
+        for c in choices
+    ):
         return True
     candidates = get(event, "candidates")
     return is_list(candidates) and any(get(get(c, "content"), "parts") for c in candidates)
@@ -60,8 +64,9 @@ def is_output(event: Any) -> bool:
 def failure(event: Any) -> Any:
     """Return what an event or a response says went wrong, None if it says nothing of the kind.
 
-    Some providers send errors with status 200: as an event of the stream (OpenAI's Responses, Anthropic), as a body with an
-    ``error`` and no choices (OpenRouter), or as a finish reason without any content.
+    Some providers send errors with status 200: as an event of the stream (OpenAI's Responses,
+    Anthropic), as a body with an ``error`` and no choices (OpenRouter), or as a finish reason
+    without any content.
     """
     kind = get(event, "type")
     response = get(event, "response")
@@ -78,9 +83,15 @@ def failure(event: Any) -> Any:
     reasons = [get(event, "stop_reason"), get(get(event, "delta"), "stop_reason")]
     choices = get(event, "choices")
     reasons += [get(choice, "finish_reason") for choice in (choices if is_list(choices) else [])]
-    # An ordinary end is no failure, and what is not a string is not a reason. Mistral says model_length.
+    # An ordinary end is no failure, and what is not a string is not a reason. Mistral says
+    # model_length.
     return next(
-        (reason for reason in reasons if isinstance(reason, str) and ("context" in reason or reason == "model_length")), None
+        (
+            reason
+            for reason in reasons
+            if isinstance(reason, str) and ("context" in reason or reason == "model_length")
+        ),
+        None,
     )
 
 

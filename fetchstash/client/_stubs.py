@@ -34,7 +34,9 @@ def result_stub(text: str, tool: str, offload: Offload | None) -> dict[str, Any]
         "artifact_ref": ref,
         "content_kind": facts.content_kind or "text",
         "media_type": facts.media_type,
-        "size_bytes": facts.size_bytes if facts.size_bytes is not None else len(text.encode("utf-8", "replace")),
+        "size_bytes": facts.size_bytes
+        if facts.size_bytes is not None
+        else len(text.encode("utf-8", "replace")),
         "source_url": facts.source_url,
     }
     return {key: value for key, value in stub.items() if value != ""} | {"overflow_fallback": True}
@@ -74,9 +76,16 @@ def as_value(part: Part, stub: Mapping[str, Any] | str) -> Any:
 
 
 def _summary(text: str, tool: str, line: str, ref: str) -> str:
-    what = line or f"Result of {tool or 'a tool'}: {len(text)} characters, {text.count(chr(10)) + 1} lines."
+    what = (
+        line
+        or f"Result of {tool or 'a tool'}: {len(text)} characters, {text.count(chr(10)) + 1} lines."
+    )
     began = "" if line else first_sentence(text)
-    how = f" Read it with artifact_slice or artifact_grep, artifact_ref={ref}." if ref else " Call the tool again if it is needed."
+    how = (
+        f" Read it with artifact_slice or artifact_grep, artifact_ref={ref}."
+        if ref
+        else " Call the tool again if it is needed."
+    )
     return f"{what}{f' It began: {began}' if began else ''} It was left out to save context.{how}"
 
 

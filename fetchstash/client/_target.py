@@ -15,7 +15,8 @@ UNKNOWN_LIMIT_SHARE = 0.5
 def target_of(verdict: Verdict, before: int) -> Target:
     """Return the size to aim at for a request that measures ``before`` here, in bytes or tokens as the verdict has it.
 
-    The provider's own count of the request tells how its measure relates to ours. The target is always below ``before``.
+    The provider's own count of the request tells how its measure relates to ours. The target is
+    always below ``before``.
     """
     unit: Literal["bytes", "tokens"] = "bytes" if verdict.kind == "overflow_bytes" else "tokens"
     if not verdict.limit:
@@ -28,7 +29,12 @@ def target_of(verdict: Verdict, before: int) -> Target:
 
 def clamped_output(verdict: Verdict, max_output: int | None) -> int | None:
     """Return the output tokens to ask for instead of ``max_output``; None where fewer would not help or may not be asked for."""
-    if verdict.action != "clamp_output" or max_output is None or verdict.limit is None or verdict.requested_input is None:
+    if (
+        verdict.action != "clamp_output"
+        or max_output is None
+        or verdict.limit is None
+        or verdict.requested_input is None
+    ):
         return None
     # A hundredth for what the provider adds by itself.
     room = verdict.limit - verdict.requested_input - verdict.limit // 100

@@ -2,7 +2,10 @@
 
 import re
 
-SOURCE, READ_ON = "LiteLLM 1.106.2, model_prices_and_context_window_backup.json, max_input_tokens", "2026-11-21"
+SOURCE, READ_ON = (
+    "LiteLLM 1.106.2, model_prices_and_context_window_backup.json, max_input_tokens",
+    "2026-11-21",
+)
 """Where the table is from, and when it was read. Of several figures for one family the one for most of its entries is taken."""
 
 UNKNOWN_WINDOW = 120_000
@@ -59,12 +62,19 @@ WINDOWS = {
 }
 """Windows by the beginning of a model's name; a longer one wins. Where a family's windows differ, the smaller one is safe."""
 
-_PLACES = re.compile(r"^(?:[a-z]{2,6}\.)?(?:anthropic|meta|mistral|cohere|deepseek|openai|qwen|google|moonshotai|zai)[.:]")
+_PLACES = re.compile(
+    r"^(?:[a-z]{2,6}\.)?(?:anthropic|meta|mistral|cohere|deepseek|openai|qwen|google|moonshotai|zai)[.:]"
+)
 
 
 def known_window(model: str) -> int | None:
     """Return the context window of ``model`` in tokens, whatever provider or region stands before its name; None if unknown."""
     name = _PLACES.sub("", model.strip().lower().rpartition("/")[2])
-    # The next character ends the beginning: "gpt-4" is neither "gpt-41" nor "gpt-4o", but it is "gpt-4-0613".
-    fitting = [prefix for prefix in WINDOWS if name.startswith(prefix) and not name[len(prefix) :][:1].isalnum()]
+    # The next character ends the beginning: "gpt-4" is neither "gpt-41" nor "gpt-4o", but it is
+    # "gpt-4-0613".
+    fitting = [
+        prefix
+        for prefix in WINDOWS
+        if name.startswith(prefix) and not name[len(prefix) :][:1].isalnum()
+    ]
     return WINDOWS[max(fitting, key=len)] if fitting else None

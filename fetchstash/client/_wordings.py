@@ -1,14 +1,16 @@
 """The table of wordings by which an overflow is told from all else, in the order in which it is read: the first that fits decides.
 
-Rules are written for the grammar of such sentences (what is too large, for which limit) rather than for one provider's sentence:
-providers reword them often. Each has a source, and an example that the tests run.
+Rules are written for the grammar of such sentences (what is too large, for which limit) rather than
+for one provider's sentence: providers reword them often. Each has a source, and an example that the
+tests run.
 """
 
 # ruff: noqa: E501, RUF001 - a pattern reads better whole; examples are quoted as they came
 
 from fetchstash.client._rules import Rule
 
-# The nouns of these sentences. Gaps are bounded, so that no pattern costs more than linear time on a long text.
+# The nouns of these sentences. Gaps are bounded, so that no pattern costs more than linear time on
+# a long text.
 _WINDOW = r"(?:context[ _-]?(?:window|length|size|limit|budget|capacity)s?|(?:input|token|attention) window|n_ctx|max_model_len|max_seq_len|(?:sequence|model) length)"
 _INPUT = (
     r"(?:prompts?|inputs?|messages?|conversation|chat history|history|requests?|contexts?|documents?|(?:input |prompt )?sequence|"
@@ -106,7 +108,8 @@ WORDINGS = (
         "OpenAI SDK LengthFinishReasonError, Claude Code",
         "API Error: Claude's response exceeded the 32000 output token maximum.",
     ),
-    # Of a body or a context window by that name: nothing else is told so. A body is not measured in tokens.
+    # Of a body or a context window by that name: nothing else is told so. A body is not measured in
+    # tokens.
     Rule(
         "message-size", "overflow_bytes", r"total message size\b.{0,40}exceed\w* (?:the )?limit",
         "Moonshot; one of the two wordings that started this project", "Invalid request: total message size 4512345 exceeds limit 4194304",

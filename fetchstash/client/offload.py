@@ -13,7 +13,8 @@ class StoreOffload:
         with StoreOffload(folder) as offload:
             recovery = Recovery(Policy(offload=offload))
 
-    The store is asynchronous and a rewrite is not: an event loop of its own runs in a thread as long as the ``with`` block.
+    The store is asynchronous and a rewrite is not: an event loop of its own runs in a thread as
+    long as the ``with`` block.
     """
 
     def __init__(self, folder: Path, run: str = "default") -> None:
@@ -33,7 +34,12 @@ class StoreOffload:
         self._store = self._portal.call(open_store, StoreLimits(folder=self._folder, run=self._run))
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._portal.call(self._store.aclose)
         self._portals.__exit__(kind, error, trace)
 
@@ -49,7 +55,13 @@ class StoreOffload:
         from fetchstash.store import Facts  # noqa: PLC0415 - as above
 
         files = await to_thread.run_sync(self._spool, text)
-        facts = Facts(content_kind="text", media_type="text/plain", name=name, handler="client", extracted_chars=len(text))
+        facts = Facts(
+            content_kind="text",
+            media_type="text/plain",
+            name=name,
+            handler="client",
+            extracted_chars=len(text),
+        )
         put = await self._store.put(*files, facts, Ranges())
         return str(put.artifact_ref)
 

@@ -9,7 +9,9 @@ from fetchstash.views import TRUNCATIONS
 
 def example_file() -> str:
     """Return a settings file in which every setting stands with its meaning, commented out at its default."""
-    lines = ["# Settings of fetchstash, each at its default. Take away the # of those that you change."]
+    lines = [
+        "# Settings of fetchstash, each at its default. Take away the # of those that you change."
+    ]
     section = ""
     for key in KEYS.values():
         if key.section != section:
@@ -20,7 +22,10 @@ def example_file() -> str:
     lines += ["", "# Profiles of context_result, each a table of its own."]
     for name, profile in TRUNCATIONS.items():
         told = {key: value for key, value in asdict(profile).items() if value is not None}
-        lines += [f"# [context.truncation.{name}]", *(f"# {key} = {value}" for key, value in told.items())]
+        lines += [
+            f"# [context.truncation.{name}]",
+            *(f"# {key} = {value}" for key, value in told.items()),
+        ]
     return "\n".join(lines) + "\n"
 
 

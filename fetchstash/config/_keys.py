@@ -92,26 +92,58 @@ _DEFAULTS: Mapping[str, tuple[object, ...]] = {
 
 # meaning, and the bounds where there are any
 _MEANINGS: Mapping[str, tuple[str, float | None, float | None]] = {
-    "views.default_max_chars": ("maxChars of get_search_content and artifact_slice when not given", MIN_MAX_CHARS, 100_000),
-    "views.max_chars_ceiling": ("Body characters of one result at the most, whatever is asked for", MIN_MAX_CHARS, 100_000),
-    "views.inline_threshold": ("maxChars of fetch_content when not given: longer texts come as a preview", MIN_MAX_CHARS, 100_000),
+    "views.default_max_chars": (
+        "maxChars of get_search_content and artifact_slice when not given",
+        MIN_MAX_CHARS,
+        100_000,
+    ),
+    "views.max_chars_ceiling": (
+        "Body characters of one result at the most, whatever is asked for",
+        MIN_MAX_CHARS,
+        100_000,
+    ),
+    "views.inline_threshold": (
+        "maxChars of fetch_content when not given: longer texts come as a preview",
+        MIN_MAX_CHARS,
+        100_000,
+    ),
     "views.preview_chars": ("Characters of a preview", 1, 100_000),
     "views.structured": ("Add structuredContent and output schemas to the results", None, None),
     "views.profile": ("The host whose limits apply", None, None),
     "fetch.max_wire_bytes": ("One body as it is sent, in bytes", 1, None),
     "fetch.max_decoded_bytes": ("One body after its content coding is undone, in bytes", 1, None),
-    "fetch.deadline_seconds": ("One fetch with everything in it: look-up, redirects, robots.txt, retries, body", 0.1, 3_600),
+    "fetch.deadline_seconds": (
+        "One fetch with everything in it: look-up, redirects, robots.txt, retries, body",
+        0.1,
+        3_600,
+    ),
     "fetch.max_redirects": ("Redirects that are followed", 0, 50),
     "fetch.max_header_bytes": ("Header fields of one response, in bytes", 1_024, None),
     "fetch.max_url_chars": ("Characters of a URL", 1, None),
     "fetch.ports": ("Ports that may be dialled", 1, 65_535),
-    "fetch.allow_hosts": ("Exceptions from the address and port rules: NAME, NAME:PORT or [ADDRESS]:PORT", None, None),
-    "fetch.allow_nets": ("Exceptions from the address rules: networks in CIDR notation", None, None),
-    "fetch.allow_domains": ("If any are named, only these domains and their sub-domains are fetched", None, None),
+    "fetch.allow_hosts": (
+        "Exceptions from the address and port rules: NAME, NAME:PORT or [ADDRESS]:PORT",
+        None,
+        None,
+    ),
+    "fetch.allow_nets": (
+        "Exceptions from the address rules: networks in CIDR notation",
+        None,
+        None,
+    ),
+    "fetch.allow_domains": (
+        "If any are named, only these domains and their sub-domains are fetched",
+        None,
+        None,
+    ),
     "fetch.deny_domains": ("Domains that are never fetched, sub-domains included", None, None),
     "fetch.respect_robots": ("Ask robots.txt before a fetch, and do as it says", None, None),
     "fetch.user_agent": ("User-Agent header; empty: fetchstash and its version", None, None),
-    "fetch.proxy": ("HTTP proxy to go through (http://HOST:PORT); empty: none, whatever the environment says", None, None),
+    "fetch.proxy": (
+        "HTTP proxy to go through (http://HOST:PORT); empty: none, whatever the environment says",
+        None,
+        None,
+    ),
     "fetch.per_host_concurrency": ("Requests to one host at a time", 1, 1_000),
     "fetch.per_host_rate": ("Requests a second to one host; 0: no limit", 0, None),
     "store.folder": ("Where artifacts are kept; empty: the user's data folder", None, None),
@@ -125,8 +157,16 @@ _MEANINGS: Mapping[str, tuple[str, float | None, float | None]] = {
         None,
         None,
     ),
-    "ingest.read_roots": ("Folders that stash_file may read; none: there is no such tool", None, None),
-    "extract.max_chars": ("Characters that one document may become; what is text already is kept whole", 1, None),
+    "ingest.read_roots": (
+        "Folders that stash_file may read; none: there is no such tool",
+        None,
+        None,
+    ),
+    "extract.max_chars": (
+        "Characters that one document may become; what is text already is kept whole",
+        1,
+        None,
+    ),
     "extract.pdf_max_pages": ("Pages of a PDF that are read", 1, None),
     "extract.memory_mb": ("Memory of a worker, in MiB", 64, None),
     "extract.cpu_seconds": ("CPU seconds of one extraction", 0.1, None),
@@ -144,16 +184,36 @@ _MEANINGS: Mapping[str, tuple[str, float | None, float | None]] = {
     "context.max_cell_length": ("Characters of one cell in a preview", 1, None),
     "context.max_image_size_bytes": ("Bytes of one picture that a model is shown", 1_024, None),
     "context.max_image_edge_px": ("Longer edge of such a picture, in pixels", 16, None),
-    "client.overflow_fallback": ("Rewrite and retry once where the provider says that the context overflowed", None, None),
-    "client.compaction_mode": ("tiered: compact under pressure; legacy: only rewrite after an overflow", None, None),
+    "client.overflow_fallback": (
+        "Rewrite and retry once where the provider says that the context overflowed",
+        None,
+        None,
+    ),
+    "client.compaction_mode": (
+        "tiered: compact under pressure; legacy: only rewrite after an overflow",
+        None,
+        None,
+    ),
     "client.preserve_recent_critical_messages": (
         "Latest critical messages that stay; only the critical tier may take fewer",
         0,
         None,
     ),
-    "client.compaction_pressure_ratio_soft": ("Share of the context window from which there is pressure", 0, 1),
-    "client.compaction_pressure_ratio_hard": ("Share of the context window from which it is critical", 0, 1),
-    "client.oversized_fraction": ("Share of the context window above which one result becomes a stub", 0, 1),
+    "client.compaction_pressure_ratio_soft": (
+        "Share of the context window from which there is pressure",
+        0,
+        1,
+    ),
+    "client.compaction_pressure_ratio_hard": (
+        "Share of the context window from which it is critical",
+        0,
+        1,
+    ),
+    "client.oversized_fraction": (
+        "Share of the context window above which one result becomes a stub",
+        0,
+        1,
+    ),
     "client.history_max_tokens": ("Tokens above which HistoryCompactor compacts", 1, None),
     "client.history_target_tokens": ("Tokens that it compacts to", 1, None),
     "client.summarizer_max_tokens": ("Tokens that a summariser is handed at the most", 1, None),
@@ -162,8 +222,9 @@ _MEANINGS: Mapping[str, tuple[str, float | None, float | None]] = {
     "telemetry.event_log_max_bytes": ("Size that the event log may reach, in bytes", 1_024, None),
 }
 
-# Measured limits of the hosts: VS Code spills a result over 8 KiB to a file, Codex cuts the middle out of one over some 48,000
-# characters, the Gemini CLI spills one over 40,000. Claude Code is told the size in the list of tools instead.
+# Measured limits of the hosts: VS Code spills a result over 8 KiB to a file, Codex cuts the middle
+# out of one over some 48,000 characters, the Gemini CLI spills one over 40,000. Claude Code is told
+# the size in the list of tools instead.
 _BYTES_OF_VS_CODE: Mapping[str, Any] = {
     "default_max_chars": 6_800,
     "max_chars_ceiling": 6_800,

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from fetchstash.client import CompactionConfig, Policy
-from fetchstash.config._keys import COUNTING_BYTES, KEYS, PROFILES, IngestLimits, Key, TelemetryLimits
+from fetchstash.config._keys import (
+    COUNTING_BYTES,
+    KEYS,
+    PROFILES,
+    IngestLimits,
+    Key,
+    TelemetryLimits,
+)
 from fetchstash.errors import BadArgument
 from fetchstash.fetch import FetchLimits
 from fetchstash.handlers import ExtractLimits
@@ -23,7 +30,8 @@ _CONFIG_VARIABLE = "FETCHSTASH_CONFIG"
 class Settings:
     """All rooms' limits. ``origins`` says for each key where its value came from, ``values`` what it is.
 
-    ``client`` and ``history`` are for agents that use fetchstash.client, ``truncation`` are the profiles of context_result.
+    ``client`` and ``history`` are for agents that use fetchstash.client, ``truncation`` are the
+    profiles of context_result.
     """
 
     profile: str
@@ -42,12 +50,15 @@ class Settings:
 
 
 def load(
-    arguments: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None, file: Path | None = None
+    arguments: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+    file: Path | None = None,
 ) -> Settings:
     """Read the settings.
 
-    ``arguments`` maps keys ("fetch.ports") to values from the command line; ``file`` is the one that was named there. Raises
-    BadArgument for an unknown key or variable and for a value that is none; it names the setting, its source and what is right.
+    ``arguments`` maps keys ("fetch.ports") to values from the command line; ``file`` is the one
+    that was named there. Raises BadArgument for an unknown key or variable and for a value that is
+    none; it names the setting, its source and what is right.
     """
     environment = environment or {}
     source, data = _read_file(file, environment)
@@ -74,7 +85,9 @@ def load(
     return _settings(values, origins, truncation)
 
 
-def _settings(values: Mapping[str, Any], origins: Mapping[str, str], truncation: Mapping[str, Truncation]) -> Settings:
+def _settings(
+    values: Mapping[str, Any], origins: Mapping[str, str], truncation: Mapping[str, Truncation]
+) -> Settings:
     def section(name: str) -> dict[str, Any]:
         return {key.name: values[path] for path, key in KEYS.items() if key.section == name}
 
@@ -84,7 +97,9 @@ def _settings(values: Mapping[str, Any], origins: Mapping[str, str], truncation:
     context = PreviewLimits(**section("context"))
     client = section("client")
     history = CompactionConfig(
-        client.pop("history_max_tokens"), client.pop("history_target_tokens"), client.pop("summarizer_max_tokens")
+        client.pop("history_max_tokens"),
+        client.pop("history_target_tokens"),
+        client.pop("summarizer_max_tokens"),
     )
     return Settings(
         profile=profile,
@@ -116,8 +131,14 @@ def _environment_layers(environment: Mapping[str, str]) -> Iterable[tuple[str, M
             continue
         key = by_variable.get(name)
         if key is None:
-            raise BadArgument(f"The environment variable {name} is no setting.", _nearest(name, by_variable))
-        raw = [item.strip() for item in value.split(",") if item.strip()] if key.kind is tuple else value
+            raise BadArgument(
+                f"The environment variable {name} is no setting.", _nearest(name, by_variable)
+            )
+        raw = (
+            [item.strip() for item in value.split(",") if item.strip()]
+            if key.kind is tuple
+            else value
+        )
         yield f"environment variable {name}", {key.path: raw}
 
 
@@ -137,9 +158,14 @@ def _read_file(named: Path | None, environment: Mapping[str, str]) -> tuple[Path
             return path, {}
         raise BadArgument(f"There is no settings file {path}.", "Name one that is there.") from None
     except OSError as error:
-        raise BadArgument(f"The settings file {path} cannot be read: {error.strerror}.", "Mend it or name another.") from None
+        raise BadArgument(
+            f"The settings file {path} cannot be read: {error.strerror}.",
+            "Mend it or name another.",
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadArgument(f"The settings file {path} is not TOML: {error}.", "Mend that line.") from None
+        raise BadArgument(
+            f"The settings file {path} is not TOML: {error}.", "Mend that line."
+        ) from None
 
 
 def _of_file(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
@@ -148,8 +174,13 @@ def _of_file(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     layer: dict[str, Any] = {}
     for section, values in data.items():
         if section not in sections or not isinstance(values, dict):
-            raise BadArgument(f"The settings file {path} has no place for {section!r}.", _nearest(section, sections))
-        layer |= {f"{section}.{name}": value for name, value in cast("Mapping[str, Any]", values).items()}
+            raise BadArgument(
+                f"The settings file {path} has no place for {section!r}.",
+                _nearest(section, sections),
+            )
+        layer |= {
+            f"{section}.{name}": value for name, value in cast("Mapping[str, Any]", values).items()
+        }
     layer.pop("context.truncation", None)
     return layer
 
@@ -158,19 +189,33 @@ def _truncations(data: Mapping[str, Any], origin: str) -> dict[str, Truncation]:
     """Return the profiles of context_result: ours, and those that a file's ``[context.truncation.NAME]`` changes or adds."""
     profiles = dict(TRUNCATIONS)
     context = data.get("context")
-    told: Any = cast("Mapping[str, Any]", context).get("truncation", {}) if isinstance(context, dict) else {}
+    told: Any = (
+        cast("Mapping[str, Any]", context).get("truncation", {})
+        if isinstance(context, dict)
+        else {}
+    )
     if not isinstance(told, dict):
-        raise BadArgument(f"context.truncation is {told!r} ({origin}).", "It must be tables: [context.truncation.NAME].")
+        raise BadArgument(
+            f"context.truncation is {told!r} ({origin}).",
+            "It must be tables: [context.truncation.NAME].",
+        )
     names = [f.name for f in fields(Truncation)]
     for profile, values in cast("Mapping[str, Any]", told).items():
         setting = f"context.truncation.{profile}"
         if not isinstance(values, dict):
-            raise BadArgument(f"{setting} is {values!r} ({origin}).", f"It must be a table: [{setting}].")
+            raise BadArgument(
+                f"{setting} is {values!r} ({origin}).", f"It must be a table: [{setting}]."
+            )
         for name, value in cast("Mapping[str, Any]", values).items():
             if name not in names:
-                raise BadArgument(f"There is no setting '{setting}.{name}' ({origin}).", _nearest(name, names))
+                raise BadArgument(
+                    f"There is no setting '{setting}.{name}' ({origin}).", _nearest(name, names)
+                )
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise BadArgument(f"{setting}.{name} is {value!r} ({origin}).", "It must be a whole number, at least 0.")
+                raise BadArgument(
+                    f"{setting}.{name} is {value!r} ({origin}).",
+                    "It must be a whole number, at least 0.",
+                )
         profiles[profile] = replace(profiles.get(profile, Truncation()), **values)
     return profiles
 
@@ -180,7 +225,16 @@ def _nearest(wrong: str, known: Iterable[str]) -> str:
     return f"Did you mean {close[0]}?"
 
 
-_BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+_BOOLEANS = {
+    "true": True,
+    "1": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "0": False,
+    "no": False,
+    "off": False,
+}
 
 
 def _convert(key: Key, raw: Any, origin: str) -> Any:
@@ -191,13 +245,20 @@ def _convert(key: Key, raw: Any, origin: str) -> Any:
     try:
         values = tuple(_scalar(key.item or key.kind, item) for item in items)
     except ValueError:
-        raise BadArgument(f"{key.path} is {raw!r} ({origin}).", f"It must be {_expected(key)}.") from None
+        raise BadArgument(
+            f"{key.path} is {raw!r} ({origin}).", f"It must be {_expected(key)}."
+        ) from None
     for value in values:
         if not _within(key, value):
-            raise BadArgument(f"{key.path} is {value!r} ({origin}).", f"It must be {_expected(key)}.")
+            raise BadArgument(
+                f"{key.path} is {value!r} ({origin}).", f"It must be {_expected(key)}."
+            )
         if key.choices and value not in key.choices:
             close = difflib.get_close_matches(str(value), key.choices, n=1, cutoff=0)[0]
-            raise BadArgument(f"{key.path} is {value!r} ({origin}).", f"It must be {_expected(key)}. Did you mean {close}?")
+            raise BadArgument(
+                f"{key.path} is {value!r} ({origin}).",
+                f"It must be {_expected(key)}. Did you mean {close}?",
+            )
     return values if key.kind is tuple else values[0]
 
 
@@ -209,7 +270,9 @@ def _scalar(kind: type, raw: Any) -> Any:
         known = raw if isinstance(raw, bool) else _BOOLEANS.get(str(raw).lower())
         if known is not None:
             return known
-    elif not isinstance(raw, bool) and (isinstance(raw, (str, int)) or (kind is float and isinstance(raw, float))):
+    elif not isinstance(raw, bool) and (
+        isinstance(raw, (str, int)) or (kind is float and isinstance(raw, float))
+    ):
         return kind(raw)
     raise ValueError(raw)
 

@@ -1,6 +1,7 @@
 """What the demonstration's site holds: one coast, told in every format, and the same at each run.
 
-Each of the long documents hides one passage, the needle, in its middle: its pattern finds it, and nothing else.
+Each of the long documents hides one passage, the needle, in its middle: its pattern finds it, and
+nothing else.
 """
 
 import json
@@ -17,10 +18,39 @@ CSV_ROWS, NEEDLE_ROW = 100_000, 77_777
 STATIONS, NEEDLE_STATION = 38_000, 19_019
 SECTIONS, NEEDLE_SECTION = 1_240, 620
 
-_FIRST = ("Gull", "Stone", "Black", "Long", "Saint Orla", "Ferry", "Amber", "North", "Kelp", "Widow", "Copper", "Lantern")
+_FIRST = (
+    "Gull",
+    "Stone",
+    "Black",
+    "Long",
+    "Saint Orla",
+    "Ferry",
+    "Amber",
+    "North",
+    "Kelp",
+    "Widow",
+    "Copper",
+    "Lantern",
+)
 _SECOND = ("haven", " Point", " Ness", "mouth", " Sands", " Quay", "holm", " Reach", " Bar", "wick")
-_PEOPLE = ("Edda Varley", "Tomas Quill", "Ines Marrow", "Odd Selwyn", "Ruth Pender", "Jory Hale", "Maud Okafor", "Piet Lund")
-_SUBJECTS = ("The harbour board", "The keeper", "The pilot's log", "The old survey", "The parish book", "The almanac")
+_PEOPLE = (
+    "Edda Varley",
+    "Tomas Quill",
+    "Ines Marrow",
+    "Odd Selwyn",
+    "Ruth Pender",
+    "Jory Hale",
+    "Maud Okafor",
+    "Piet Lund",
+)
+_SUBJECTS = (
+    "The harbour board",
+    "The keeper",
+    "The pilot's log",
+    "The old survey",
+    "The parish book",
+    "The almanac",
+)
 _VERBS = ("records", "disputes", "still quotes", "leaves out", "mentions twice", "describes")
 _OBJECTS = (
     "the height of the spring tide",
@@ -104,7 +134,11 @@ def _paragraph(pick: Random, sentences: int) -> str:
 def _html(title: str, body: Iterator[str]) -> str:
     style = "body{font-family:serif}.note{display:none}"
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{style}</style>'
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body><main>\n' + "\n".join(body) + "\n</main></body></html>\n"
+    return (
+        f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body><main>\n'
+        + "\n".join(body)
+        + "\n</main></body></html>\n"
+    )
 
 
 def _article() -> str:
@@ -120,7 +154,11 @@ def _article() -> str:
             for _ in range(3):
                 yield f"<p>{escape(_paragraph(pick, 3))}</p>"
         yield "<h2>The lamps</h2><table><tr><th>Year</th><th>Lamp</th><th>Range</th></tr>"
-        for year, lamp, miles in ((1789, "coal brazier", 6), (1823, "Argand lamps", 12), (1901, "incandescent mantle", 18)):
+        for year, lamp, miles in (
+            (1789, "coal brazier", 6),
+            (1823, "Argand lamps", 12),
+            (1901, "incandescent mantle", 18),
+        ):
             yield f"<tr><td>{year}</td><td>{lamp}</td><td>{miles} miles</td></tr>"
         yield "</table>"
 
@@ -153,7 +191,9 @@ def _report() -> bytes:
     for number in range(1, PDF_PAGES + 1):
         paragraphs = [_paragraph(pick, 4) for _ in range(4)]
         if number == NEEDLE_PAGE:
-            paragraphs[0] = f"The board adopts {ADVICE.words} from the old mole to the pilot station before the next equinox."
+            paragraphs[0] = (
+                f"The board adopts {ADVICE.words} from the old mole to the pilot station before the next equinox."
+            )
         if number % 6 == 1:
             bookmarks.append(Bookmark(f"Chapter {len(bookmarks) + 1}: {_place(pick)}", number))
             paragraphs.insert(0, bookmarks[-1].title)

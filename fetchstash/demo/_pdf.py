@@ -5,8 +5,9 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-# A4 in points, and Courier, one of the standard 14 fonts: each of its characters is 0.6 of the size wide, so that lines can be
-# broken without a table of widths (ISO 32000-1, sections 9.6.2.2 and 14.11.2).
+# A4 in points, and Courier, one of the standard 14 fonts: each of its characters is 0.6 of the size
+# wide, so that lines can be broken without a table of widths (ISO 32000-1, sections 9.6.2.2 and
+# 14.11.2).
 _WIDTH, _HEIGHT = 595, 842
 _MARGIN = 64
 _SIZE, _LEADING = 10, 13
@@ -26,8 +27,9 @@ class Bookmark:
 def make_pdf(pages: Sequence[str], title: str, bookmarks: Sequence[Bookmark] = ()) -> bytes:
     """Return a PDF 1.7 file with one page for each text of ``pages``.
 
-    Paragraphs are parted by empty lines and wrapped to the page's width; characters outside Windows-1252 become "?".
-    Raises ValueError for a text longer than its page and for bookmarks that skip a level or point to no page.
+    Paragraphs are parted by empty lines and wrapped to the page's width; characters outside
+    Windows-1252 become "?". Raises ValueError for a text longer than its page and for bookmarks
+    that skip a level or point to no page.
     """
     first_page = 5  # after the catalog, the page tree, the font and the document information
     page_ids = [first_page + 2 * index for index in range(len(pages))]
@@ -42,7 +44,9 @@ def make_pdf(pages: Sequence[str], title: str, bookmarks: Sequence[Bookmark] = (
     ]
     for number, text in zip(page_ids, pages, strict=True):
         resources = "/Resources << /Font << /F1 3 0 R >> >>"
-        objects.append(f"<< /Type /Page /Parent 2 0 R {resources} /Contents {number + 1} 0 R >>".encode())
+        objects.append(
+            f"<< /Type /Page /Parent 2 0 R {resources} /Contents {number + 1} 0 R >>".encode()
+        )
         objects.append(stream(_page_content(text)))
     objects += _outline(bookmarks, outline_id, page_ids)
     return write_objects(objects, info=4)
@@ -53,7 +57,8 @@ def write_objects(objects: Iterable[bytes], *, info: int | None = None) -> bytes
 
     ISO 32000-1, section 7.5. ``info``: the number of the document information dictionary.
     """
-    # The comment of four high bytes tells transfer programs that the file is binary (section 7.5.2).
+    # The comment of four high bytes tells transfer programs that the file is binary (section
+    # 7.5.2).
     body = bytearray(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n")
     entries = [b"0000000000 65535 f \n"]
     for number, content in enumerate(objects, start=1):
@@ -69,15 +74,29 @@ def write_objects(objects: Iterable[bytes], *, info: int | None = None) -> bytes
 def stream(content: bytes, entries: str = "") -> bytes:
     """Return a stream object of ``content``, deflated, with more dictionary ``entries`` (ISO 32000-1, section 7.3.8)."""
     packed = zlib.compress(content, 9)
-    return f"<< {entries} /Filter /FlateDecode /Length {len(packed)} >>\nstream\n".encode() + packed + b"\nendstream"
+    return (
+        f"<< {entries} /Filter /FlateDecode /Length {len(packed)} >>\nstream\n".encode()
+        + packed
+        + b"\nendstream"
+    )
 
 
 def _page_content(text: str) -> bytes:
-    lines = [line for paragraph in text.split("\n") for line in (textwrap.wrap(paragraph, _COLUMNS) or [""])]
+    lines = [
+        line
+        for paragraph in text.split("\n")
+        for line in (textwrap.wrap(paragraph, _COLUMNS) or [""])
+    ]
     if len(lines) > _LINES:
-        raise ValueError(f"A page holds {_LINES} lines of {_COLUMNS} characters; this text has {len(lines)}.")
+        raise ValueError(
+            f"A page holds {_LINES} lines of {_COLUMNS} characters; this text has {len(lines)}."
+        )
     start = f"BT /F1 {_SIZE} Tf {_LEADING} TL {_MARGIN} {_HEIGHT - _MARGIN - _SIZE} Td\n".encode()
-    return start + b"".join(_literal(line.encode("cp1252", "replace")) + b" Tj T*\n" for line in lines) + b"ET"
+    return (
+        start
+        + b"".join(_literal(line.encode("cp1252", "replace")) + b" Tj T*\n" for line in lines)
+        + b"ET"
+    )
 
 
 def _literal(raw: bytes) -> bytes:
@@ -104,15 +123,25 @@ def _outline(bookmarks: Sequence[Bookmark], root_id: int, page_ids: Sequence[int
         children[number] = []
         open_items.append(number)
     items = [f"<< /Type /Outlines{_family(children[root_id])} >>".encode()]
-    for number, (bookmark, parent) in enumerate(zip(bookmarks, parents, strict=True), start=root_id + 1):
+    for number, (bookmark, parent) in enumerate(
+        zip(bookmarks, parents, strict=True), start=root_id + 1
+    ):
         siblings = children[parent]
         place = siblings.index(number)
         links = f" /Prev {siblings[place - 1]} 0 R" if place else ""
         links += f" /Next {siblings[place + 1]} 0 R" if place + 1 < len(siblings) else ""
         target = f" /Parent {parent} 0 R /Dest [{page_ids[bookmark.page - 1]} 0 R /Fit]"
-        items.append(b"<< /Title " + _text_string(bookmark.title) + f"{target}{links}{_family(children[number])} >>".encode())
+        items.append(
+            b"<< /Title "
+            + _text_string(bookmark.title)
+            + f"{target}{links}{_family(children[number])} >>".encode()
+        )
     return items
 
 
 def _family(children: Sequence[int]) -> str:
-    return f" /First {children[0]} 0 R /Last {children[-1]} 0 R /Count {len(children)}" if children else ""
+    return (
+        f" /First {children[0]} 0 R /Last {children[-1]} 0 R /Count {len(children)}"
+        if children
+        else ""
+    )

@@ -23,7 +23,12 @@ class Screen:
 
     def __init__(self, write: Write | None = None) -> None:
         self._write = write or to_stdout
-        self._styled = write is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self._styled = (
+            write is None
+            and sys.stdout.isatty()
+            and not os.environ.get("NO_COLOR")
+            and os.environ.get("TERM") != "dumb"
+        )
 
     def title(self, text: str) -> None:
         """Open a step."""
@@ -60,7 +65,11 @@ def call_rows(tool: str, arguments: Mapping[str, Any]) -> list[str]:
     whole = f"{tool}({', '.join(given)})"
     if len(whole) < COLUMNS:
         return [whole]
-    rows = [row for argument in given for row in textwrap.wrap(argument + ",", COLUMNS - 5, break_on_hyphens=False)]
+    rows = [
+        row
+        for argument in given
+        for row in textwrap.wrap(argument + ",", COLUMNS - 5, break_on_hyphens=False)
+    ]
     return [f"{tool}(", *(f"    {row}" for row in rows), ")"]
 
 
@@ -74,7 +83,9 @@ def result_rows(text: str) -> list[str]:
 
 
 def _wrapped(line: str) -> list[str]:
-    return textwrap.wrap(line, COLUMNS - 3, max_lines=3, placeholder=" …", break_on_hyphens=False) or [""]
+    return textwrap.wrap(
+        line, COLUMNS - 3, max_lines=3, placeholder=" …", break_on_hyphens=False
+    ) or [""]
 
 
 def table_rows(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -82,7 +93,10 @@ def table_rows(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
 
     def line(row: Sequence[str]) -> str:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        cells = [
+            row[0].ljust(widths[0]),
+            *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
+        ]
         return "  ".join(cells).rstrip()
 
     return [line(row) for row in rows]

@@ -18,7 +18,9 @@ class _Tour:
     screen: Screen
     steps: int = 0
     failed: bool = False
-    costs: list[tuple[str, int, TokenCount]] = field(default_factory=list[tuple[str, int, TokenCount]])
+    costs: list[tuple[str, int, TokenCount]] = field(
+        default_factory=list[tuple[str, int, TokenCount]]
+    )
     reached: dict[str, int] = field(default_factory=dict[str, int])
 
     async def step(self, title: str, tool: str, **arguments: Any) -> Answer:
@@ -31,7 +33,9 @@ class _Tour:
         whole = f"; the whole has {answer.whole:,}" if answer.whole.tokens else ""
         self.screen.prose(f"{answer.tokens:,} tokens{whole}")
         self.costs.append((title, answer.tokens, answer.whole))
-        self.reached |= {facts["artifact_ref"]: facts.get("text_tokens") or 0 for facts in answer.facts}
+        self.reached |= {
+            facts["artifact_ref"]: facts.get("text_tokens") or 0 for facts in answer.facts
+        }
         self.failed |= answer.is_error
         return answer
 
@@ -53,27 +57,57 @@ async def _reach(walk: _Tour, site: Site) -> None:
     await walk.step("A page that fits comes whole", "fetch_content", url=site.url(content.ARTICLE))
 
     handbook = site.url(content.HANDBOOK)
-    page = await walk.step("A page of 2 MB comes as a preview", "fetch_content", url=handbook, maxChars=1_000)
-    await walk.step("One passage in it", "artifact_grep", artifact_ref=page.ref, pattern=content.FERRY.pattern)
-    await walk.step("Reading on", "get_search_content", artifact_ref=page.ref, offset=1_000, maxChars=1_000)
-    await walk.step("Or say what you look for", "fetch_content", url=handbook, focus="bicycles on the night ferry", maxChars=1_000)
+    page = await walk.step(
+        "A page of 2 MB comes as a preview", "fetch_content", url=handbook, maxChars=1_000
+    )
+    await walk.step(
+        "One passage in it", "artifact_grep", artifact_ref=page.ref, pattern=content.FERRY.pattern
+    )
+    await walk.step(
+        "Reading on", "get_search_content", artifact_ref=page.ref, offset=1_000, maxChars=1_000
+    )
+    await walk.step(
+        "Or say what you look for",
+        "fetch_content",
+        url=handbook,
+        focus="bicycles on the night ferry",
+        maxChars=1_000,
+    )
 
-    report = await walk.step("A PDF that says it is HTML", "fetch_content", url=site.url(content.MISLABELLED), maxChars=1_000)
+    report = await walk.step(
+        "A PDF that says it is HTML",
+        "fetch_content",
+        url=site.url(content.MISLABELLED),
+        maxChars=1_000,
+    )
     page_30 = {"unit": "pages", "start": content.NEEDLE_PAGE, "end": content.NEEDLE_PAGE}
-    await walk.step(f"Its page {content.NEEDLE_PAGE}", "artifact_slice", artifact_ref=report.ref, **page_30)
+    await walk.step(
+        f"Its page {content.NEEDLE_PAGE}", "artifact_slice", artifact_ref=report.ref, **page_30
+    )
 
     stations = await walk.step(
-        "5 MB of JSON show their shape", "fetch_content", url=site.url(content.STATIONS_JSON), maxChars=1_000
+        "5 MB of JSON show their shape",
+        "fetch_content",
+        url=site.url(content.STATIONS_JSON),
+        maxChars=1_000,
     )
     one = {"pattern": content.ROCK.pattern, "context": 0}
-    await walk.step(f"One record of {content.STATIONS:,}", "artifact_grep", artifact_ref=stations.ref, **one)
+    await walk.step(
+        f"One record of {content.STATIONS:,}", "artifact_grep", artifact_ref=stations.ref, **one
+    )
     value = f"/stations/{content.NEEDLE_STATION}"
-    await walk.step("The same by its JSON pointer", "artifact_slice", artifact_ref=stations.ref, path=value)
+    await walk.step(
+        "The same by its JSON pointer", "artifact_slice", artifact_ref=stations.ref, path=value
+    )
 
     table = site.url(content.READINGS)
-    readings = await walk.step(f"A table of {content.CSV_ROWS:,} rows", "fetch_content", url=table, maxChars=1_000)
+    readings = await walk.step(
+        f"A table of {content.CSV_ROWS:,} rows", "fetch_content", url=table, maxChars=1_000
+    )
     row = {"unit": "rows", "start": content.NEEDLE_ROW, "end": content.NEEDLE_ROW}
-    await walk.step(f"Its row {content.NEEDLE_ROW:,}", "artifact_slice", artifact_ref=readings.ref, **row)
+    await walk.step(
+        f"Its row {content.NEEDLE_ROW:,}", "artifact_slice", artifact_ref=readings.ref, **row
+    )
 
     paths = (content.ARTICLE, content.HANDBOOK, content.REPORT, content.STATIONS_JSON)
     urls = [site.url(path) for path in paths]
@@ -82,7 +116,10 @@ async def _reach(walk: _Tour, site: Site) -> None:
 
 def _sum_up(walk: _Tour) -> None:
     walk.screen.title("What went into the context, in tokens (o200k)")
-    rows = [(title, f"{cost:,}", f"{whole:,}", f"{cost / max(whole.tokens, 1):.2%}") for title, cost, whole in walk.costs]
+    rows = [
+        (title, f"{cost:,}", f"{whole:,}", f"{cost / max(whole.tokens, 1):.2%}")
+        for title, cost, whole in walk.costs
+    ]
     walk.screen.table([("call", "result", "whole", "share"), *rows])
     spent = sum(cost for _, cost, _ in walk.costs)
     reached = TokenCount(sum(walk.reached.values()), all(whole.exact for _, _, whole in walk.costs))

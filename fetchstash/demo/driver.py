@@ -47,7 +47,10 @@ def command() -> str:
     """Return the path of the command ``fetchstash`` beside this Python. Raises Internal where it is not installed."""
     found = shutil.which("fetchstash", path=sysconfig.get_path("scripts"))
     if found is None:
-        raise Internal("The command fetchstash is not installed beside this Python.", "Install the package, and run it from there.")
+        raise Internal(
+            "The command fetchstash is not installed beside this Python.",
+            "Install the package, and run it from there.",
+        )
     return found
 
 
@@ -57,11 +60,25 @@ async def started(site: Site, *flags: str, mode: str = "auto") -> AsyncGenerator
 
     ``mode`` is the protocol era that the client asks for, as mcp's Client has it.
     """
-    with tempfile.TemporaryDirectory(prefix="fetchstash-demo-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="fetchstash-demo-", ignore_cleanup_errors=True
+    ) as folder:
         store = str(Path(folder, "store"))
         # The null device is an empty settings file: the user's own has no say here.
-        arguments = ["serve", "--config", os.devnull, "--folder", store, "--ephemeral", "--allow-host", f"127.0.0.1:{site.port}"]
-        async with Client(StdioServerParameters(command=command(), args=[*arguments, *flags], cwd=folder), mode=mode) as client:
+        arguments = [
+            "serve",
+            "--config",
+            os.devnull,
+            "--folder",
+            store,
+            "--ephemeral",
+            "--allow-host",
+            f"127.0.0.1:{site.port}",
+        ]
+        async with Client(
+            StdioServerParameters(command=command(), args=[*arguments, *flags], cwd=folder),
+            mode=mode,
+        ) as client:
             yield client
 
 

@@ -29,7 +29,12 @@ class Site:
         self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         assert self._server
         self._server.close()
         await self._server.wait_closed()
@@ -55,9 +60,18 @@ class Site:
             status = "200 OK" if document else "404 Not Found"
             document = document or Document("text/plain", b"There is no such page.\n")
             fields = f"Content-Type: {document.media_type}\r\nContent-Length: {len(document.body)}\r\nConnection: close\r\n"
-            writer.write(f"HTTP/1.1 {status}\r\n{fields}\r\n".encode("latin-1") + (b"" if method == "HEAD" else document.body))
+            writer.write(
+                f"HTTP/1.1 {status}\r\n{fields}\r\n".encode("latin-1")
+                + (b"" if method == "HEAD" else document.body)
+            )
             await writer.drain()
-        except (OSError, ValueError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        except (
+            OSError,
+            ValueError,
+            TimeoutError,
+            asyncio.IncompleteReadError,
+            asyncio.LimitOverrunError,
+        ):
             pass
         finally:
             writer.close()

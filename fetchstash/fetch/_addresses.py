@@ -1,8 +1,9 @@
 """Which addresses are the public internet, decided from the IANA registries alone.
 
-Sources: the IANA IPv4 and IPv6 Special-Purpose Address Registries (as of 2024-10-22, with RFC 9780 of 2025 added), the IANA IPv6
-Address Space registry (only 2000::/3 is global unicast), and the IANA multicast registries. ``ipaddress.is_global`` is not used: it
-lags behind these, differs between Python versions and looks at no embedded address.
+Sources: the IANA IPv4 and IPv6 Special-Purpose Address Registries (as of 2024-10-22, with RFC 9780
+of 2025 added), the IANA IPv6 Address Space registry (only 2000::/3 is global unicast), and the IANA
+multicast registries. ``ipaddress.is_global`` is not used: it lags behind these, differs between
+Python versions and looks at no embedded address.
 """
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -10,8 +11,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-# The first block that holds an address decides, so a reachable exception stands before the block around it.
-# An empty reason: globally reachable.
+# The first block that holds an address decides, so a reachable exception stands before the block
+# around it. An empty reason: globally reachable.
 _V4: tuple[tuple[str, str], ...] = (
     ("168.63.129.16/32", "a cloud platform's own service (Azure WireServer)"),
     ("192.0.0.9/32", ""),  # Port Control Protocol anycast, RFC 7723
@@ -63,9 +64,12 @@ _V6: tuple[tuple[str, str], ...] = (
     ("::/0", "outside the global unicast space (RFC 4291)"),
 )
 
-_BLOCKS: tuple[tuple[Network, str], ...] = tuple((ip_network(block), why) for block, why in _V4 + _V6)
+_BLOCKS: tuple[tuple[Network, str], ...] = tuple(
+    (ip_network(block), why) for block, why in _V4 + _V6
+)
 
-# Prefixes whose last 32 bits are an IPv4 address that the packet, or a translator on its way, really goes to.
+# Prefixes whose last 32 bits are an IPv4 address that the packet, or a translator on its way,
+# really goes to.
 _LAST_32_BITS: tuple[tuple[IPv6Network, str], ...] = (
     (IPv6Network("::ffff:0:0/96"), "IPv4-mapped"),  # RFC 4291, section 2.5.5.2
     (IPv6Network("::ffff:0:0:0/96"), "IPv4-translated"),  # RFC 2765
@@ -73,9 +77,14 @@ _LAST_32_BITS: tuple[tuple[IPv6Network, str], ...] = (
     (IPv6Network("::/96"), "IPv4-compatible"),  # RFC 4291, section 2.5.5.1
 )
 _NAT64_WELL_KNOWN = _LAST_32_BITS[2][0]
-_LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")  # RFC 8215: what it translates to is the network's own choice
+_LOCAL_NAT64 = IPv6Network(
+    "64:ff9b:1::/48"
+)  # RFC 8215: what it translates to is the network's own choice
 _SIX_TO_FOUR = IPv6Network("2002::/16")
-_ISATAP = (0x00005EFE, 0x02005EFE)  # RFC 5214, section 6.1: the upper half of the interface identifier
+_ISATAP = (
+    0x00005EFE,
+    0x02005EFE,
+)  # RFC 5214, section 6.1: the upper half of the interface identifier
 
 
 def embedded_ipv4(address: IPv6Address) -> tuple[IPv4Address, str] | None:
@@ -94,9 +103,10 @@ def embedded_ipv4(address: IPv6Address) -> tuple[IPv4Address, str] | None:
 def why_not_public(address: Address) -> str:
     """Return why ``address`` is no public internet address, or "" if it is one.
 
-    An address that carries an IPv4 address is decided on both. NAT64 of a public IPv4 address is public (on a network without
-    IPv4 it is the only way there); every other translation and tunnel is refused whatever it carries, except ISATAP-shaped global
-    unicast, where the shape may be chance.
+    An address that carries an IPv4 address is decided on both. NAT64 of a public IPv4 address is
+    public (on a network without IPv4 it is the only way there); every other translation and tunnel
+    is refused whatever it carries, except ISATAP-shaped global unicast, where the shape may be
+    chance.
     """
     if isinstance(address, IPv6Address):
         if address in _LOCAL_NAT64:

@@ -81,9 +81,15 @@ class BodyReader:
         """Decode and write the batch in a worker thread, some milliseconds at a time, so that a cancellation is soon heard."""
         if self._batch:
             # Small chunks go as one; joining large ones would copy the whole body once more.
-            batch = [b"".join(self._batch)] if self._batched < _SMALL_CHUNK_BYTES * len(self._batch) else self._batch
+            batch = (
+                [b"".join(self._batch)]
+                if self._batched < _SMALL_CHUNK_BYTES * len(self._batch)
+                else self._batch
+            )
             self._batch, self._batched = [], 0
-            more = await anyio.to_thread.run_sync(partial(self._spool.put, batch), limiter=self._threads)
+            more = await anyio.to_thread.run_sync(
+                partial(self._spool.put, batch), limiter=self._threads
+            )
             while more:
                 more = await anyio.to_thread.run_sync(self._spool.go_on, limiter=self._threads)
 

@@ -1,6 +1,7 @@
 """What a stored answer is still worth: pure functions over its headers and times (RFC 9111; RFC 9110, section 13).
 
-hishel decides, through its state machine that does no I/O; its own storage is not used, because the store keeps every body already.
+hishel decides, through its state machine that does no I/O; its own storage is not used, because the
+store keeps every body already.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,11 @@ def conditions(cached: Cached | None) -> dict[str, str]:
     if cached is None:
         return {}
     fields = {"If-None-Match": cached.etag, "If-Modified-Since": cached.last_modified}
-    return {name: value for name, value in fields.items() if value and value.isascii() and value.isprintable()}
+    return {
+        name: value
+        for name, value in fields.items()
+        if value and value.isascii() and value.isprintable()
+    }
 
 
 def is_fresh(cached: Cached) -> bool:
@@ -44,7 +49,9 @@ def is_fresh(cached: Cached) -> bool:
 
 def may_keep(headers: Mapping[str, str]) -> bool:
     """Say whether an answer may be kept beyond the run that fetched it: ``no-store`` forbids it (RFC 9111, section 5.2.2.5)."""
-    return "no-store" not in {part.strip().lower() for part in headers.get("cache-control", "").split(",")}
+    return "no-store" not in {
+        part.strip().lower() for part in headers.get("cache-control", "").split(",")
+    }
 
 
 def age_seconds(cached: Cached, now: datetime) -> int:
@@ -65,8 +72,13 @@ def _dated(cached: Cached) -> dict[str, str]:
     headers = {**(cached.headers or {})}
     generated = _generated_at(cached)
     if "expires" in headers:
-        expires, date = _date(headers["expires"]), _date(headers.get("date", "")) or cached.stored_at
-        lifetime = max(timedelta(), expires - date) if expires else timedelta()  # RFC 9111, section 5.3: invalid is in the past
+        expires, date = (
+            _date(headers["expires"]),
+            _date(headers.get("date", "")) or cached.stored_at,
+        )
+        lifetime = (
+            max(timedelta(), expires - date) if expires else timedelta()
+        )  # RFC 9111, section 5.3: invalid is in the past
         headers["expires"] = format_datetime(generated + lifetime, usegmt=True)
     return headers | {"date": format_datetime(generated, usegmt=True)}
 

@@ -35,7 +35,9 @@ _OPERATOR = "or start fetchstash with --no-respect-robots"
 class Client:
     """Sends requests. Deadlines are points on the event loop's clock; whoever calls stands by them with a cancel scope."""
 
-    def __init__(self, limits: FetchLimits, policy: Policy, connections: Connections, agent: str) -> None:
+    def __init__(
+        self, limits: FetchLimits, policy: Policy, connections: Connections, agent: str
+    ) -> None:
         self._limits = limits
         self._policy = policy
         self._connections = connections
@@ -45,14 +47,26 @@ class Client:
 
     async def open(self, first: Target, headers: Mapping[str, str], deadline: float) -> Exchange:
         """Return the response at the end of all redirects. Raises what the contract of fetch names."""
-        return await self._follow(first, {"User-Agent": self._agent, **headers}, deadline, self._limits.max_redirects, robots=True)
+        return await self._follow(
+            first,
+            {"User-Agent": self._agent, **headers},
+            deadline,
+            self._limits.max_redirects,
+            robots=True,
+        )
 
     async def aclose(self) -> None:
         """Close all connections."""
         await self._connections.aclose()
 
     async def _follow(
-        self, target: Target, headers: Mapping[str, str], deadline: float, max_hops: int, *, robots: bool
+        self,
+        target: Target,
+        headers: Mapping[str, str],
+        deadline: float,
+        max_hops: int,
+        *,
+        robots: bool,
     ) -> Exchange:
         hops = 0
         while True:
@@ -61,7 +75,14 @@ class Client:
                 await self._ask_robots(target, deadline)
             exchange = await self._send(target, headers, deadline)
             try:
-                further = next_target(exchange.status, exchange.headers, target, hops, max_hops, self._limits.max_url_chars)
+                further = next_target(
+                    exchange.status,
+                    exchange.headers,
+                    target,
+                    hops,
+                    max_hops,
+                    self._limits.max_url_chars,
+                )
             except BaseException:
                 await exchange.aclose()
                 raise
@@ -82,7 +103,9 @@ class Client:
                     raise
             else:
                 left = deadline - anyio.current_time()
-                wait = wait_after_status(exchange.status, exchange.headers, attempt, left, datetime.now(UTC))
+                wait = wait_after_status(
+                    exchange.status, exchange.headers, attempt, left, datetime.now(UTC)
+                )
                 if wait is None:
                     return exchange
                 await exchange.aclose()
@@ -96,9 +119,19 @@ class Client:
         robots = await self._robots_of(target, deadline)
         allowed = await anyio.to_thread.run_sync(partial(robots.allows, target.text, self._agent))
         if not allowed:
-            what = "cannot be had at present, so nothing is fetched from there" if robots.unreachable else "forbids us this URL"
-            instead = "Try again in some minutes" if robots.unreachable else "Look for the document elsewhere"
-            raise RobotsRefused(f"The robots.txt of {target.host} {what}.", f"{instead}, {_OPERATOR}.")
+            what = (
+                "cannot be had at present, so nothing is fetched from there"
+                if robots.unreachable
+                else "forbids us this URL"
+            )
+            instead = (
+                "Try again in some minutes"
+                if robots.unreachable
+                else "Look for the document elsewhere"
+            )
+            raise RobotsRefused(
+                f"The robots.txt of {target.host} {what}.", f"{instead}, {_OPERATOR}."
+            )
 
     async def _robots_of(self, target: Target, deadline: float) -> Robots:
         """Return the origin's rules, asked for once however many fetches wait for them."""
@@ -125,12 +158,18 @@ class Client:
     async def _fetch_robots(self, target: Target, deadline: float) -> Robots:
         """Fetch and read robots.txt. Raises FetchFailed where the site cannot be reached: its page must not be tried then."""
         robots_txt = Target(target.scheme, target.host, target.address, target.port, "/robots.txt")
-        headers = {"User-Agent": self._agent, "Accept": "text/plain, */*;q=0.5", "Accept-Encoding": "gzip"}
+        headers = {
+            "User-Agent": self._agent,
+            "Accept": "text/plain, */*;q=0.5",
+            "Accept-Encoding": "gzip",
+        }
         until = min(deadline, anyio.current_time() + SECONDS)
         exchange: Exchange | None = None
         with anyio.move_on_at(until):
             try:
-                exchange = await self._follow(robots_txt, headers, until, MAX_REDIRECTS, robots=False)
+                exchange = await self._follow(
+                    robots_txt, headers, until, MAX_REDIRECTS, robots=False
+                )
             except FetchstashError as failed:
                 if isinstance(failed, FetchFailed) and "redirects" not in failed.details:
                     raise
@@ -142,4 +181,6 @@ class Client:
         finally:
             await exchange.aclose()
         coding = exchange.headers.get("content-encoding", "")
-        return await anyio.to_thread.run_sync(lambda: read_robots(exchange.status, decode_beginning(body, coding, MAX_BYTES)))
+        return await anyio.to_thread.run_sync(
+            lambda: read_robots(exchange.status, decode_beginning(body, coding, MAX_BYTES))
+        )

@@ -12,10 +12,13 @@ from itertools import chain
 from typing import Protocol
 
 STEP = 64 * 1024  # brotli fills whole blocks of its own and goes over it, to 96 KiB
-# A slice of input goes in at a time: zlib hands back what it has not used, and copying that must stay cheap.
+# A slice of input goes in at a time: zlib hands back what it has not used, and copying that must
+# stay cheap.
 _SLICE = 16 * 1024
 _MAX_CODINGS = 2
-_NO_CODINGS = frozenset({"", "identity", "none", "utf-8", "utf8", "iso-8859-1", "binary", "8bit", "7bit"})
+_NO_CODINGS = frozenset(
+    {"", "identity", "none", "utf-8", "utf8", "iso-8859-1", "binary", "8bit", "7bit"}
+)
 _MAX_MEMBERS = 10_000  # block-gzipped files have one for each 64 KiB
 _ZSTD_WINDOW_LOG = 23  # RFC 9659, section 3: 8 MiB for the content coding
 
@@ -41,16 +44,21 @@ class Decoder(Protocol):
 def codings(header: str) -> tuple[str, ...] | None:
     """Return the codings of a Content-Encoding header in the order in which they were applied, or None where one is unknown.
 
-    ``identity``, empty members, and what some servers write here that is no coding at all count for nothing.
+    ``identity``, empty members, and what some servers write here that is no coding at all count for
+    nothing.
     """
-    names = tuple(name for part in header.lower().split(",") if (name := part.strip()) not in _NO_CODINGS)
+    names = tuple(
+        name for part in header.lower().split(",") if (name := part.strip()) not in _NO_CODINGS
+    )
     return names if all(name in _DECODERS for name in names) else None
 
 
 def decoders(names: tuple[str, ...]) -> list[Decoder]:
     """Return a decoder for each coding, the last applied first. Raises BrokenCoding for more than two."""
     if len(names) > _MAX_CODINGS:
-        raise BrokenCoding(f"has {len(names)} content codings, and at most {_MAX_CODINGS} are taken")
+        raise BrokenCoding(
+            f"has {len(names)} content codings, and at most {_MAX_CODINGS} are taken"
+        )
     return [_DECODERS[name]() for name in reversed(names)]
 
 
@@ -142,7 +150,9 @@ class _Deflate:
             data = self._head = self._head + data
             if len(data) < 2:
                 return
-            has_header = data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0  # RFC 1950, section 2.2
+            has_header = (
+                data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
+            )  # RFC 1950, section 2.2
             self._stream = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
         for begin in range(0, len(data), _SLICE):
             if not self._stream.eof:
@@ -169,7 +179,9 @@ class _Brotli:
                 return
             self._begun = True
             piece = self._process(data[begin : begin + _SLICE])
-            while piece or not self._decoder.can_accept_more_data():  # which does not count what waits to be given out
+            while (
+                piece or not self._decoder.can_accept_more_data()
+            ):  # which does not count what waits to be given out
                 yield piece
                 piece = self._process(b"")
 
@@ -193,7 +205,10 @@ class _Zstd:
         else:
             from backports import zstd  # noqa: PLC0415 -- see above
 
-        self._new = partial(zstd.ZstdDecompressor, options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG})
+        self._new = partial(
+            zstd.ZstdDecompressor,
+            options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG},
+        )
         self._error = zstd.ZstdError
         self._frame = self._new()
         self._frames = 0

@@ -33,7 +33,8 @@ class FetchLimits:
 class Cached:
     """What the store still has of a URL: enough to ask the server whether it changed (RFC 9110, section 13).
 
-    ``stored_at`` is when it was fetched or last found unchanged. ``headers`` and ``status`` say whether it is fresh.
+    ``stored_at`` is when it was fetched or last found unchanged. ``headers`` and ``status`` say
+    whether it is fresh.
     """
 
     stored_at: datetime
@@ -47,9 +48,10 @@ class Cached:
 class Fetched:
     """A response whose body lies in a file that now belongs to the caller.
 
-    ``url`` and ``final_url`` are whole, secrets and all: they are for the caller alone. ``masked_url`` and ``masked_final_url`` are
-    what may be shown and kept. ``headers`` have lower-case names and were joined by ", " where they repeat.
-    ``incomplete`` says why the body is not whole ("" if it is). ``not_modified``: the server answered 304, and ``path`` is None.
+    ``url`` and ``final_url`` are whole, secrets and all: they are for the caller alone.
+    ``masked_url`` and ``masked_final_url`` are what may be shown and kept. ``headers`` have
+    lower-case names and were joined by ", " where they repeat. ``incomplete`` says why the body is
+    not whole ("" if it is). ``not_modified``: the server answered 304, and ``path`` is None.
     """
 
     path: Path | None
@@ -74,20 +76,27 @@ Progress = Callable[[int, int | None], None]
 class Fetcher(Protocol):
     """Fetches one URL at a time for each call; calls may run side by side in one event loop."""
 
-    async def fetch(self, url: str, folder: Path, *, cached: Cached | None = None, progress: Progress | None = None) -> Fetched:
+    async def fetch(
+        self,
+        url: str,
+        folder: Path,
+        *,
+        cached: Cached | None = None,
+        progress: Progress | None = None,
+    ) -> Fetched:
         """Fetch ``url`` with GET and spool its decoded body to a new 0600 file in ``folder``.
 
-        With ``cached``, the server is asked whether that is still what it has (``not_modified``). A body that is not whole is kept
-        and says so (``incomplete``), unless nothing of it came. Raises, and then leaves ``folder`` as it was:
+        With ``cached``, the server is asked whether that is still what it has (``not_modified``). A
+        body that is not whole is kept and says so (``incomplete``), unless nothing of it came.
+        Raises, and then leaves ``folder`` as it was:
 
-        BadArgument    what is no URL, or too long a one
-        Refused        a scheme, host, port, domain or address that policy forbids (details: host, port, address)
-        RobotsRefused  robots.txt forbids it
-        HttpError      a 4xx or 5xx (details: status, excerpt of at most 500 characters, retry_after_seconds where it was told)
-        FetchFailed    no such name, no connection, no HTTP, too many redirects, or nothing of the body came
-        TimedOut       the deadline passed before there was anything to keep
-        TooLarge       a header or body above its limit
-        StoreError     the file could not be made or written
+        BadArgument    what is no URL, or too long a one Refused        a scheme, host, port, domain
+        or address that policy forbids (details: host, port, address) RobotsRefused  robots.txt
+        forbids it HttpError      a 4xx or 5xx (details: status, excerpt of at most 500 characters,
+        retry_after_seconds where it was told) FetchFailed    no such name, no connection, no HTTP,
+        too many redirects, or nothing of the body came TimedOut       the deadline passed before
+        there was anything to keep TooLarge       a header or body above its limit StoreError
+        the file could not be made or written
         """
         ...
 

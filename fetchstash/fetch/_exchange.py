@@ -21,7 +21,13 @@ _KEPT_SECONDS = 15
 _YIELD_SECONDS = 0.01  # chunks of one byte that lie in one buffer would hold the event loop for as long as there are some
 _TINY_CHUNKS = 50_000
 _TINY_CHUNK_BYTES = 16
-_FAILURES = (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, OSError, ValueError)
+_FAILURES = (
+    httpcore2.NetworkError,
+    httpcore2.TimeoutException,
+    httpcore2.ProtocolError,
+    OSError,
+    ValueError,
+)
 
 
 class BrokenBody(Exception):
@@ -31,7 +37,9 @@ class BrokenBody(Exception):
 class Exchange:
     """A response whose body has not been read. ``headers`` are lower-case, repeats joined by ", " (RFC 9110, section 5.3)."""
 
-    def __init__(self, target: Target, response: httpcore2.Response, leave: Callable[[], None]) -> None:
+    def __init__(
+        self, target: Target, response: httpcore2.Response, leave: Callable[[], None]
+    ) -> None:
         stream = cast("GuardedStream", response.extensions["network_stream"])  # pyright: ignore[reportUnknownMemberType] -- a bare dict
         stream.end_head()
         self.target = target
@@ -112,9 +120,13 @@ class Connections:
         fields = [("Host", target.authority), *headers.items()]
         request = httpcore2.Request(
             "GET",
-            httpcore2.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path),
+            httpcore2.URL(
+                scheme=target.scheme, host=target.host, port=target.port, target=target.path
+            ),
             headers=fields,
-            extensions={"sni_hostname": target.host.removesuffix(".")},  # RFC 6066, section 3: without the trailing dot
+            extensions={
+                "sni_hostname": target.host.removesuffix(".")
+            },  # RFC 6066, section 3: without the trailing dot
         )
         leave = await self._gates.enter(target.host)
         try:
@@ -150,14 +162,31 @@ def failure(target: Target, error: Exception) -> FetchFailed:
         what = f"The certificate of {target.host} is not valid: {cause.verify_message.rstrip('.')}."
         return FetchFailed(what, "Look for the document on another site.")
     if cause is not None:
-        return FetchFailed(f"No secure connection to {target.authority} could be made.", "Look for the document on another site.")
+        return FetchFailed(
+            f"No secure connection to {target.authority} could be made.",
+            "Look for the document on another site.",
+        )
     if isinstance(error, httpcore2.ConnectTimeout):  # and once more would take as long again
-        return FetchFailed(f"{target.authority} does not answer.", "Check the URL, or try again later.")
+        return FetchFailed(
+            f"{target.authority} does not answer.", "Check the URL, or try again later."
+        )
     if isinstance(error, httpcore2.ConnectError):
-        return FetchFailed(f"{target.authority} cannot be reached.", "Check the URL, or try again later.", temporary=True)
-    if isinstance(error, (httpcore2.ProtocolError, ValueError)) and "disconnected" not in str(error):
-        return FetchFailed(f"What {target.authority} answered is no HTTP.", "Check the URL and its port.")
-    return FetchFailed(f"{target.authority} closed the connection without an answer.", "Try again later.", temporary=True)
+        return FetchFailed(
+            f"{target.authority} cannot be reached.",
+            "Check the URL, or try again later.",
+            temporary=True,
+        )
+    if isinstance(error, (httpcore2.ProtocolError, ValueError)) and "disconnected" not in str(
+        error
+    ):
+        return FetchFailed(
+            f"What {target.authority} answered is no HTTP.", "Check the URL and its port."
+        )
+    return FetchFailed(
+        f"{target.authority} closed the connection without an answer.",
+        "Try again later.",
+        temporary=True,
+    )
 
 
 def _tls_cause(error: BaseException | None) -> ssl.SSLError | None:

@@ -60,7 +60,14 @@ class HttpFetcher:
         self._decoding = anyio.CapacityLimiter(_DECODING_AT_ONCE)
         self._threads = anyio.CapacityLimiter(_WRITING_AT_ONCE)
 
-    async def fetch(self, url: str, folder: Path, *, cached: Cached | None = None, progress: Progress | None = None) -> Fetched:
+    async def fetch(
+        self,
+        url: str,
+        folder: Path,
+        *,
+        cached: Cached | None = None,
+        progress: Progress | None = None,
+    ) -> Fetched:
         """Fetch ``url`` with GET and spool its decoded body to a new 0600 file in ``folder``; see the contract."""
         deadline = anyio.current_time() + self._limits.deadline_seconds
         first = parse(url, self._limits.max_url_chars)
@@ -86,7 +93,9 @@ class HttpFetcher:
     async def _connect(self) -> "Client":
         async with self._connecting:
             if self._client is None:
-                self._client = await anyio.to_thread.run_sync(self._new_client, limiter=self._threads)
+                self._client = await anyio.to_thread.run_sync(
+                    self._new_client, limiter=self._threads
+                )
             return self._client
 
     def _new_client(self) -> "Client":
@@ -99,12 +108,25 @@ class HttpFetcher:
 
         for logger in ("httpx2", "httpcore2"):  # they log URLs with all that is secret in them
             logging.getLogger(logger).setLevel(logging.CRITICAL)
-        guard = Guard(self._policy, self._resolver, Interfaces(), self._limits.max_header_bytes, self._proxy)
+        guard = Guard(
+            self._policy, self._resolver, Interfaces(), self._limits.max_header_bytes, self._proxy
+        )
         gates = Gates(self._limits.per_host_concurrency, self._limits.per_host_rate)
-        return Client(self._limits, self._policy, Connections(guard, httpx2.create_ssl_context(), gates), self._agent)
+        return Client(
+            self._limits,
+            self._policy,
+            Connections(guard, httpx2.create_ssl_context(), gates),
+            self._agent,
+        )
 
     async def _keep(
-        self, url: str, exchange: "Exchange", folder: Path, deadline: float, cached: Cached | None, progress: Progress | None
+        self,
+        url: str,
+        exchange: "Exchange",
+        folder: Path,
+        deadline: float,
+        cached: Cached | None,
+        progress: Progress | None,
     ) -> Fetched:
         fetched = Fetched(
             path=None,
@@ -126,7 +148,12 @@ class HttpFetcher:
         return await self._spool_body(fetched, exchange, folder, deadline, progress)
 
     async def _spool_body(
-        self, fetched: Fetched, exchange: "Exchange", folder: Path, deadline: float, progress: Progress | None
+        self,
+        fetched: Fetched,
+        exchange: "Exchange",
+        folder: Path,
+        deadline: float,
+        progress: Progress | None,
     ) -> Fetched:
         if (exchange.announced or 0) > self._limits.max_wire_bytes:
             raise too_large("wire", self._limits.max_wire_bytes)
@@ -134,15 +161,25 @@ class HttpFetcher:
         try:
             stages = decoders(applied or ())
         except BrokenCoding as broken:
-            raise nothing_came(exchange.target, f"it {broken}", self._limits.deadline_seconds) from None
+            raise nothing_came(
+                exchange.target, f"it {broken}", self._limits.deadline_seconds
+            ) from None
         spool = Spool(folder, stages, self._limits.max_decoded_bytes)
         try:
             await self._in_thread(spool.open)
-            reader = BodyReader(exchange, spool, self._limits, self._threads, self._decoding if stages else nullcontext())
+            reader = BodyReader(
+                exchange,
+                spool,
+                self._limits,
+                self._threads,
+                self._decoding if stages else nullcontext(),
+            )
             await reader.read(deadline, progress)
             incomplete = reader.incomplete or (_UNKNOWN_CODING if applied is None else "")
             incomplete = await self._in_thread(partial(_finish, spool, incomplete))
-            if fetched.status == HTTPStatus.PARTIAL_CONTENT:  # nobody asked for a range (RFC 9110, section 15.3.7)
+            if (
+                fetched.status == HTTPStatus.PARTIAL_CONTENT
+            ):  # nobody asked for a range (RFC 9110, section 15.3.7)
                 incomplete = incomplete or "the server sent only a part of it"
             if incomplete and not spool.size:
                 raise nothing_came(exchange.target, incomplete, self._limits.deadline_seconds)  # noqa: TRY301 -- see below
@@ -150,15 +187,29 @@ class HttpFetcher:
             with anyio.CancelScope(shield=True):  # whatever went wrong, no file stays
                 await self._in_thread(spool.discard)
             raise
-        return replace(fetched, path=spool.path, size_bytes=spool.size, sha256=spool.sha256, incomplete=incomplete)
+        return replace(
+            fetched,
+            path=spool.path,
+            size_bytes=spool.size,
+            sha256=spool.sha256,
+            incomplete=incomplete,
+        )
 
     async def _http_error(self, exchange: "Exchange", deadline: float) -> HttpError:
         """Return the error for a 4xx or 5xx, with the beginning of its body in the details."""
-        body = await read_beginning(exchange, _ERROR_BODY_BYTES, min(deadline, anyio.current_time() + _ERROR_BODY_SECONDS))
+        body = await read_beginning(
+            exchange, _ERROR_BODY_BYTES, min(deadline, anyio.current_time() + _ERROR_BODY_SECONDS)
+        )
         text = excerpt(body, exchange.headers)
         wait = retry_after_seconds(exchange.headers.get("retry-after", ""), datetime.now(UTC))
-        details = {"status": exchange.status, "excerpt": text} | ({} if wait is None else {"retry_after_seconds": wait})
-        return HttpError(f"{exchange.target.host} answered {exchange.phrase}.", what_next(exchange.status, wait), **details)
+        details = {"status": exchange.status, "excerpt": text} | (
+            {} if wait is None else {"retry_after_seconds": wait}
+        )
+        return HttpError(
+            f"{exchange.target.host} answered {exchange.phrase}.",
+            what_next(exchange.status, wait),
+            **details,
+        )
 
     async def _in_thread(self, call: Callable[[], _T]) -> _T:
         return await anyio.to_thread.run_sync(call, limiter=self._threads)

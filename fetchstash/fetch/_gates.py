@@ -51,6 +51,10 @@ class Gates:
         gate.users -= 1
         if not gate.users:
             now = anyio.current_time()
-            gone = [name for name, other in self._gates.items() if not other.users and other.next_at <= now]
+            gone = [
+                name
+                for name, other in self._gates.items()
+                if not other.users and other.next_at <= now
+            ]
             for name in gone:
                 del self._gates[name]

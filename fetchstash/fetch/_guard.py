@@ -1,8 +1,9 @@
 """The guard: nothing connects but through here, and only to addresses that were vetted a moment before.
 
-It stands where the connection is made. A name is looked up once, every answer is vetted, a vetted address is dialled by number,
-and the peer's address is read back. URL, Host, SNI and certificate stay those of the name. There is no moment between check and use
-in which a name could change its mind (DNS rebinding).
+It stands where the connection is made. A name is looked up once, every answer is vetted, a vetted
+address is dialled by number, and the peer's address is read back. URL, Host, SNI and certificate
+stay those of the name. There is no moment between check and use in which a name could change its
+mind (DNS rebinding).
 """
 
 import ssl
@@ -23,7 +24,8 @@ from fetchstash.fetch._url import Target
 _NEXT_ATTEMPT_SECONDS = 0.25  # RFC 8305, section 5: the Connection Attempt Delay
 _MAX_ATTEMPTS = 6
 _CONNECT_SECONDS = 15  # an address that has not answered by then will not
-# As much as asyncio reads at a time. httpcore2 asks for a quarter of it, and what is over would be copied three times.
+# As much as asyncio reads at a time. httpcore2 asks for a quarter of it, and what is over would be
+# copied three times.
 _BODY_READ_BYTES = 256 * 1024
 
 Dial = Callable[[Address], Awaitable[httpcore2.AsyncNetworkStream]]
@@ -32,8 +34,8 @@ Dial = Callable[[Address], Awaitable[httpcore2.AsyncNetworkStream]]
 class GuardedStream(httpcore2.AsyncNetworkStream):
     """A connection that counts what it receives and bounds a response's head, its 1xx responses and all.
 
-    ``received`` counts all bytes since the connection was made. A head begins when a request is written and ends when
-    ``end_head`` is called.
+    ``received`` counts all bytes since the connection was made. A head begins when a request is
+    written and ends when ``end_head`` is called.
     """
 
     def __init__(self, inner: httpcore2.AsyncNetworkStream, max_header_bytes: int) -> None:
@@ -73,10 +75,16 @@ class GuardedStream(httpcore2.AsyncNetworkStream):
         await self._inner.aclose()
 
     async def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
     ) -> "GuardedStream":
         """Return the same connection under TLS."""
-        return GuardedStream(await self._inner.start_tls(ssl_context, server_hostname, timeout), self._max_header_bytes)
+        return GuardedStream(
+            await self._inner.start_tls(ssl_context, server_hostname, timeout),
+            self._max_header_bytes,
+        )
 
     def get_extra_info(self, info: str) -> Any:
         """Return what the connection beneath knows."""
@@ -112,7 +120,11 @@ class Guard(httpcore2.AsyncNetworkBackend):
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> GuardedStream:
         """Connect to ``host``, which the policy has to allow. Raises Refused, FetchFailed and httpcore2's own errors."""
-        del timeout, local_address, socket_options  # the pool sets none: one deadline stands around all of a fetch
+        del (
+            timeout,
+            local_address,
+            socket_options,
+        )  # the pool sets none: one deadline stands around all of a fetch
         addresses = await self.vetted(_target(host, port))
         try:
             with anyio.fail_after(_CONNECT_SECONDS):
@@ -122,11 +134,16 @@ class Guard(httpcore2.AsyncNetworkBackend):
         return GuardedStream(stream, self._max_header_bytes)
 
     async def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None
+        self,
+        path: str,
+        timeout: float | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
         """Raise Refused: a socket in the file system is no public server."""
         del path, timeout, socket_options
-        raise Refused("Sockets in the file system are not fetched from.", "Give an http or https URL.")
+        raise Refused(
+            "Sockets in the file system are not fetched from.", "Give an http or https URL."
+        )
 
     async def sleep(self, seconds: float) -> None:
         """Sleep."""
@@ -153,7 +170,9 @@ class Guard(httpcore2.AsyncNetworkBackend):
             raise FetchFailed(what, "Tell the operator that something redirects connections.")
         return stream
 
-    async def _dial_through(self, proxy: Proxy, address: Address, port: int) -> httpcore2.AsyncNetworkStream:
+    async def _dial_through(
+        self, proxy: Proxy, address: Address, port: int
+    ) -> httpcore2.AsyncNetworkStream:
         stream = await self._network.connect_tcp(proxy.host, proxy.port)
         try:
             if proxy.tls:
@@ -169,7 +188,8 @@ class Guard(httpcore2.AsyncNetworkBackend):
 async def race(addresses: Sequence[Address], dial: Dial) -> httpcore2.AsyncNetworkStream:
     """Return the first connection that stands (Happy Eyeballs, RFC 8305).
 
-    Families take turns, and a new attempt begins after 250 ms or when one fails. Raises the first error where none stands.
+    Families take turns, and a new attempt begins after 250 ms or when one fails. Raises the first
+    error where none stands.
     """
     attempts = interleaved(addresses)[:_MAX_ATTEMPTS]
     if len(attempts) == 1:

@@ -1,13 +1,15 @@
 """Hosts as the WHATWG URL Standard reads them (section 3.5): every spelling that a browser would dial, and nothing else.
 
-One parser decides what is vetted, dialled, named in TLS and sent as Host, so that no two of them can disagree.
+One parser decides what is vetted, dialled, named in TLS and sent as Host, so that no two of them
+can disagree.
 """
 
 import re
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from urllib.parse import unquote_to_bytes
 
-# URL Standard, forbidden domain code points: C0 controls, space, DEL, % and the delimiters of a URL.
+# URL Standard, forbidden domain code points: C0 controls, space, DEL, % and the delimiters of a
+# URL.
 _FORBIDDEN = re.compile(r"[\x00-\x20\"#%/:<>?@\[\\\]^`{|}\x7f]")
 _NUMBER = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)\Z")
 _MAX_INPUT_CHARS = 1_024  # far above what 253 characters of ASCII can come from
@@ -20,7 +22,8 @@ class BadHost(ValueError):
 def parse_host(text: str) -> str | IPv4Address | IPv6Address:
     """Return the host of a URL: a numeric address, or a lower-case ASCII name (its trailing dot kept).
 
-    Raises BadHost for what the URL Standard calls a failure, and for names that DNS cannot hold (RFC 1035, section 2.3.4).
+    Raises BadHost for what the URL Standard calls a failure, and for names that DNS cannot hold
+    (RFC 1035, section 2.3.4).
     """
     if len(text) > _MAX_INPUT_CHARS:
         raise BadHost("is too long for a host name")
@@ -53,7 +56,8 @@ def _ipv6(text: str) -> IPv6Address:
 def _ipv4(name: str) -> IPv4Address:
     """Read one to four numbers in decimal, octal (0…) or hexadecimal (0x…); the last one fills all bytes that are left.
 
-    A browser dials every such spelling. Here only four decimal numbers pass: the others are how checks are fooled.
+    A browser dials every such spelling. Here only four decimal numbers pass: the others are how
+    checks are fooled.
     """
     labels = name.removesuffix(".").split(".")
     if len(labels) > 4 or not all(_NUMBER.match(label) for label in labels):
@@ -65,7 +69,9 @@ def _ipv4(name: str) -> IPv4Address:
     *head, last = numbers
     if any(number > 255 for number in head) or last >= 256 ** (5 - len(numbers)):
         raise BadHost("ends in a number and is no IPv4 address")
-    address = IPv4Address(last + sum(number << (24 - 8 * place) for place, number in enumerate(head)))
+    address = IPv4Address(
+        last + sum(number << (24 - 8 * place) for place, number in enumerate(head))
+    )
     if str(address) != name:
         raise BadHost(f"is an odd spelling of {address}")
     return address
@@ -105,6 +111,9 @@ def _label(label: str) -> str:
     idna.check_nfc(text)
     idna.check_initial_combiner(text)
     idna.check_bidi(text)
-    if any(char in "\u200c\u200d" and not idna.valid_contextj(text, place) for place, char in enumerate(text)):
+    if any(
+        char in "\u200c\u200d" and not idna.valid_contextj(text, place)
+        for place, char in enumerate(text)
+    ):
         raise BadHost("is no valid internationalised name")
     return "xn--" + text.encode("punycode").decode("ascii")

@@ -7,7 +7,8 @@ from fetchstash.fetch._addresses import Address, Network, plain
 from fetchstash.fetch._policy import Machine
 
 _KEEP_SECONDS = 30
-# A point-to-point or tunnel interface may claim half of the internet; what is that wide is no local network.
+# A point-to-point or tunnel interface may claim half of the internet; what is that wide is no local
+# network.
 _WIDEST_PREFIX = {4: 8, 6: 16}
 
 

@@ -5,8 +5,9 @@ from urllib.parse import unquote_plus
 
 _MASK = "***"
 _MAX_DEPTH = 2  # URLs inside of URLs that are looked into; what holds more is masked whole
-# Names of parameters that carry a credential: those of OAuth 2.0 (RFC 6749, RFC 6750), of the signed URLs of AWS, Google Cloud,
-# Azure and Alibaba Cloud, and the plain words. Compared without case, dashes and underscores.
+# Names of parameters that carry a credential: those of OAuth 2.0 (RFC 6749, RFC 6750), of the
+# signed URLs of AWS, Google Cloud, Azure and Alibaba Cloud, and the plain words. Compared without
+# case, dashes and underscores.
 _SECRET_NAMES = frozenset(
     """
     accesskey accesskeyid accesstoken apikey appkey appsecret aspsessionid assertion auth authkey authorization authtoken
@@ -18,9 +19,12 @@ _SECRET_NAMES = frozenset(
     xamzsignature xapikey xgoogcredential xgoogsignature xossaccesskeyid xosssecuritytoken xosssignature
     """.split()  # noqa: SIM905 -- eighty quoted words are no easier to read
 )
-_SECRET_ENDING = re.compile(r"(?:token|secret|signature|password|passwd|apikey|accesskey|privatekey|credential)s?\Z")
-# What is a secret by its shape, wherever it stands: JWTs and the keys of services that mark theirs with a prefix. Each begins
-# where a run of such characters begins, so that no run is read twice: URLs come from others, and may be long.
+_SECRET_ENDING = re.compile(
+    r"(?:token|secret|signature|password|passwd|apikey|accesskey|privatekey|credential)s?\Z"
+)
+# What is a secret by its shape, wherever it stands: JWTs and the keys of services that mark theirs
+# with a prefix. Each begins where a run of such characters begins, so that no run is read twice:
+# URLs come from others, and may be long.
 _SECRET_SHAPE = re.compile(
     r"""(?<![\w-]) (?:
         eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?    # JSON Web Token, RFC 7519
@@ -55,7 +59,11 @@ def _mask(url: str, depth: int) -> str:
     path, query_mark, query = head.partition("?")
     path = _PATH_PARAMETER.sub(lambda found: f";{_mask_pair(found[0][1:], depth)}", path)
     masked = _SECRET_SHAPE.sub(_MASK, path) + query_mark + _mask_pairs(query, depth)
-    return masked + hash_mark + (_mask_pairs(fragment, depth) if "=" in fragment else _SECRET_SHAPE.sub(_MASK, fragment))
+    return (
+        masked
+        + hash_mark
+        + (_mask_pairs(fragment, depth) if "=" in fragment else _SECRET_SHAPE.sub(_MASK, fragment))
+    )
 
 
 def _mask_pairs(query: str, depth: int) -> str:
@@ -69,7 +77,9 @@ def _mask_pair(pair: str, depth: int) -> str:
     decoded = unquote_plus(value)
     if value and (_is_secret_name(name) or _OPAQUE.match(decoded)):
         return f"{name}={_MASK}"
-    if "://" in decoded and (depth == _MAX_DEPTH or _mask(decoded, depth + 1) != decoded):  # redirect=https%3A…
+    if "://" in decoded and (
+        depth == _MAX_DEPTH or _mask(decoded, depth + 1) != decoded
+    ):  # redirect=https%3A…
         return f"{name}={_MASK}"
     return name + equals + _SECRET_SHAPE.sub(_MASK, value)
 

@@ -18,7 +18,8 @@ _NOT_IN_NAMES = re.compile(r'[<>:"|?*\x00-\x1f]')
 def file_name(headers: Mapping[str, str], target: Target) -> str:
     """Return a file name of at most 200 characters: no folders, no control characters, never ``.`` or ``..``.
 
-    Content-Disposition names it (RFC 6266), its extended form first (RFC 8187), else the URL's path, else the host.
+    Content-Disposition names it (RFC 6266), its extended form first (RFC 8187), else the URL's
+    path, else the host.
     """
     given = disposition_name(headers.get("content-disposition", ""))
     from_path = unquote(mask_url(target.path.partition("?")[0]), errors="replace")

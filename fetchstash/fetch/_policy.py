@@ -66,9 +66,12 @@ class Policy:
         name = target.host.removesuffix(".")
         if any(_is_in_domain(name, domain) for domain in self.never_domains):
             raise Refused(
-                f"{name} is among the domains that the operator denies.", "Only the operator can change fetch.deny_domains."
+                f"{name} is among the domains that the operator denies.",
+                "Only the operator can change fetch.deny_domains.",
             )
-        if self.only_domains and not any(_is_in_domain(name, domain) for domain in self.only_domains):
+        if self.only_domains and not any(
+            _is_in_domain(name, domain) for domain in self.only_domains
+        ):
             raise Refused(
                 f"{name} is not among the domains that the operator allows.",
                 f"Start fetchstash with --allow-domain {name} to allow it.",
@@ -77,10 +80,18 @@ class Policy:
             return
         if target.port not in self.ports:
             allowed = ", ".join(str(port) for port in sorted(self.ports))
-            _refuse(name, target, f"Port {target.port} of {name} is not among the allowed ports ({allowed}).")
+            _refuse(
+                name,
+                target,
+                f"Port {target.port} of {name} is not among the allowed ports ({allowed}).",
+            )
         if target.address is None:
             if "." not in name and name != "localhost":
-                _refuse(name, target, f"{name} is a name without a dot, and such names are of a local network.")
+                _refuse(
+                    name,
+                    target,
+                    f"{name} is a name without a dot, and such names are of a local network.",
+                )
             for inside, what in _INSIDE_NAMES.items():
                 if _is_in_domain(name, inside):
                     _refuse(name, target, f"{name} is a name of {what}.")
@@ -88,7 +99,8 @@ class Policy:
     def vet(self, target: Target, addresses: Sequence[Address], machine: Machine) -> None:
         """Raise Refused unless every one of ``addresses`` may be dialled for ``target``: one forbidden answer spoils them all.
 
-        An attacker who mixes a public and a private answer must not be able to choose by making the public one fail.
+        An attacker who mixes a public and a private answer must not be able to choose by making the
+        public one fail.
         """
         if self.is_exempt(target.host, target.port):
             return
@@ -104,12 +116,18 @@ def why_refused(address: Address, machine: Machine) -> str:
     """Return why ``address`` must not be dialled, or ""."""
     if address in machine.addresses:
         return "this machine's own address"
-    return why_not_public(address) or ("on this machine's own network" if _is_in(address, machine.networks) else "")
+    return why_not_public(address) or (
+        "on this machine's own network" if _is_in(address, machine.networks) else ""
+    )
 
 
 def _refuse(name: str, target: Target, what: str, address: Address | None = None) -> NoReturn:
-    details = {"host": name, "port": target.port} | ({} if address is None else {"address": str(address)})
-    raise Refused(what, f"Start fetchstash with --allow-host {target.host_and_port} to allow it.", **details)
+    details = {"host": name, "port": target.port} | (
+        {} if address is None else {"address": str(address)}
+    )
+    raise Refused(
+        what, f"Start fetchstash with --allow-host {target.host_and_port} to allow it.", **details
+    )
 
 
 def _is_in_domain(name: str, domain: str) -> bool:
@@ -131,11 +149,16 @@ def _host_and_port(entry: str) -> tuple[str, int | None]:
     elif ":" in host:
         host = f"[{host}]"
     if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
-        raise BadArgument(f"fetch.allow_hosts has {entry!r}, and {port!r} is no port.", "Give NAME, NAME:PORT or [::1]:PORT.")
+        raise BadArgument(
+            f"fetch.allow_hosts has {entry!r}, and {port!r} is no port.",
+            "Give NAME, NAME:PORT or [::1]:PORT.",
+        )
     try:
         parsed = parse_host(host)
     except BadHost as bad:
-        raise BadArgument(f"fetch.allow_hosts has {entry!r}, which {bad}.", "Give NAME, NAME:PORT or [::1]:PORT.") from None
+        raise BadArgument(
+            f"fetch.allow_hosts has {entry!r}, which {bad}.", "Give NAME, NAME:PORT or [::1]:PORT."
+        ) from None
     name = parsed.removesuffix(".") if isinstance(parsed, str) else str(parsed)
     return name, int(port) if port else None
 
@@ -145,7 +168,8 @@ def _net(entry: str) -> Network:
         return ip_network(entry.strip(), strict=False)
     except ValueError:
         raise BadArgument(
-            f"fetch.allow_nets has {entry!r}, which is no network.", "Give one such as 10.1.0.0/16 or fd00::/8."
+            f"fetch.allow_nets has {entry!r}, which is no network.",
+            "Give one such as 10.1.0.0/16 or fd00::/8.",
         ) from None
 
 
@@ -153,5 +177,7 @@ def _domain(entry: str, setting: str) -> str:
     try:
         parsed = parse_host(entry.strip().removeprefix("*").removeprefix("."))
     except BadHost as bad:
-        raise BadArgument(f"fetch.{setting} has {entry!r}, which {bad}.", "Give a domain such as example.org.") from None
+        raise BadArgument(
+            f"fetch.{setting} has {entry!r}, which {bad}.", "Give a domain such as example.org."
+        ) from None
     return str(parsed).removesuffix(".")

@@ -40,19 +40,31 @@ class Proxy:
         except ValueError:
             host, port, parts = None, None, urlsplit("")
         if parts.scheme not in {"http", "https"} or not host:
-            raise BadArgument("fetch.proxy is no URL of an HTTP proxy.", "Give one such as http://proxy.example.org:3128.")
+            raise BadArgument(
+                "fetch.proxy is no URL of an HTTP proxy.",
+                "Give one such as http://proxy.example.org:3128.",
+            )
         login = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
         credentials = b64encode(login.encode()).decode() if parts.username else ""
-        return cls(host, port or (443 if parts.scheme == "https" else 80), parts.scheme == "https", credentials)
+        return cls(
+            host,
+            port or (443 if parts.scheme == "https" else 80),
+            parts.scheme == "https",
+            credentials,
+        )
 
     def request(self, address: Address, port: int) -> bytes:
         """Return the CONNECT request for a numeric address."""
-        authority = f"[{address}]:{port}" if isinstance(address, IPv6Address) else f"{address}:{port}"
+        authority = (
+            f"[{address}]:{port}" if isinstance(address, IPv6Address) else f"{address}:{port}"
+        )
         login = f"Proxy-Authorization: Basic {self.credentials}\r\n" if self.credentials else ""
         return f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{login}\r\n".encode("ascii")
 
 
-async def open_tunnel(stream: "AsyncNetworkStream", proxy: Proxy, address: Address, port: int) -> None:
+async def open_tunnel(
+    stream: "AsyncNetworkStream", proxy: Proxy, address: Address, port: int
+) -> None:
     """Make ``stream``, a connection to ``proxy``, one to ``address``. Raises FetchFailed where the proxy does not."""
     await stream.write(proxy.request(address, port))
     answer = b""
@@ -60,8 +72,13 @@ async def open_tunnel(stream: "AsyncNetworkStream", proxy: Proxy, address: Addre
         some = await stream.read(_MAX_ANSWER_BYTES)
         answer += some
         if not some or len(answer) > _MAX_ANSWER_BYTES:
-            raise FetchFailed("The proxy did not answer as a proxy.", "Tell the operator to check fetch.proxy.")
+            raise FetchFailed(
+                "The proxy did not answer as a proxy.", "Tell the operator to check fetch.proxy."
+            )
     status = _STATUS.match(answer)
     if status is None or not status[1].startswith(b"2"):
         code = status[1].decode() if status else "nothing that is HTTP"
-        raise FetchFailed(f"The proxy answered {code} and made no connection.", "Tell the operator to check fetch.proxy.")
+        raise FetchFailed(
+            f"The proxy answered {code} and made no connection.",
+            "Tell the operator to check fetch.proxy.",
+        )

@@ -8,11 +8,18 @@ from fetchstash.fetch._url import Target, join
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-def next_target(status: int, headers: Mapping[str, str], target: Target, hops: int, max_hops: int, max_chars: int) -> Target | None:
+def next_target(
+    status: int,
+    headers: Mapping[str, str],
+    target: Target,
+    hops: int,
+    max_hops: int,
+    max_chars: int,
+) -> Target | None:
     """Return where a response sends us on to, or None if it does not.
 
-    The caller vets it like the first URL. Raises FetchFailed after ``max_hops`` redirects or where Location is missing, and what
-    ``parse`` raises.
+    The caller vets it like the first URL. Raises FetchFailed after ``max_hops`` redirects or where
+    Location is missing, and what ``parse`` raises.
     """
     if status not in _REDIRECTS:
         return None

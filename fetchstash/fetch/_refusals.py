@@ -47,7 +47,9 @@ def nothing_came(target: Target, reason: str, deadline_seconds: float) -> FetchF
     """Return the error for a body of which nothing could be kept, with the ``reason``, half a sentence."""
     if reason == PAST_DEADLINE:
         return timed_out(target, deadline_seconds)
-    return FetchFailed(f"Nothing of {target.host}'s answer could be kept: {reason}.", "Try again later.")
+    return FetchFailed(
+        f"Nothing of {target.host}'s answer could be kept: {reason}.", "Try again later."
+    )
 
 
 def timed_out(target: Target, deadline_seconds: float) -> TimedOut:

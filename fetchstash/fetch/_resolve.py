@@ -12,7 +12,8 @@ from fetchstash.errors import FetchFailed
 from fetchstash.fetch._addresses import Address, plain
 
 _TIMEOUT_SECONDS = 10
-# getaddrinfo cannot be interrupted, so a thread whose caller gave up lives on until the system's resolver gives up as well.
+# getaddrinfo cannot be interrupted, so a thread whose caller gave up lives on until the system's
+# resolver gives up as well.
 _MAX_THREADS = 128
 _MAX_ADDRESSES = 16
 
@@ -40,7 +41,10 @@ class SystemResolver:
         if lookup.addresses:
             return lookup.addresses
         if lookup.error in {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", None)}:
-            raise FetchFailed(f"There is no address for the name {host}.", "Check the spelling, or look for the page elsewhere.")
+            raise FetchFailed(
+                f"There is no address for the name {host}.",
+                "Check the spelling, or look for the page elsewhere.",
+            )
         raise FetchFailed(f"No name server answered for {host}.", "Try again later.")
 
 
@@ -56,7 +60,9 @@ class _Lookup:
 
     async def run(self) -> None:
         token = anyio.lowlevel.current_token()
-        thread = threading.Thread(target=self._look_up, args=(token,), name=f"look-up of {self._host}", daemon=True)
+        thread = threading.Thread(
+            target=self._look_up, args=(token,), name=f"look-up of {self._host}", daemon=True
+        )
         try:
             thread.start()
         except RuntimeError:  # no more threads
@@ -67,7 +73,9 @@ class _Lookup:
         try:
             # Bytes keep Python's own IDNA codec out: the host is in its final form.
             answers = socket.getaddrinfo(self._host.encode("ascii"), None, type=socket.SOCK_STREAM)
-            self.addresses = list(dict.fromkeys(plain(str(answer[4][0])) for answer in answers))[:_MAX_ADDRESSES]
+            self.addresses = list(dict.fromkeys(plain(str(answer[4][0])) for answer in answers))[
+                :_MAX_ADDRESSES
+            ]
         except socket.gaierror as error:
             self.error = error.errno
         except (OSError, UnicodeError, ValueError):

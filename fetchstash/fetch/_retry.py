@@ -7,7 +7,8 @@ from email.utils import parsedate_to_datetime
 
 _MAX_RETRIES = 2
 _FIRST_WAIT_SECONDS = 0.5
-# Too Many Requests (RFC 6585, section 4), Bad Gateway, Service Unavailable, Gateway Timeout: it may be different in a moment.
+# Too Many Requests (RFC 6585, section 4), Bad Gateway, Service Unavailable, Gateway Timeout: it may
+# be different in a moment.
 _TEMPORARY = frozenset({429, 502, 503, 504})
 _MAX_VALUE_CHARS = 64  # far above any date
 _MAX_SECONDS = 10 * 365 * 24 * 3600
@@ -29,7 +30,9 @@ def retry_after_seconds(value: str, now: datetime) -> int | None:
     return min(max(0, round(seconds)), _MAX_SECONDS)
 
 
-def wait_after_failure(attempt: int, seconds_left: float, jitter: Callable[[], float] = random.random) -> float | None:
+def wait_after_failure(
+    attempt: int, seconds_left: float, jitter: Callable[[], float] = random.random
+) -> float | None:
     """Return how long to wait before the next try, or None where there is none: after two, or where the time is too short.
 
     ``attempt`` counts from 0. The wait doubles, and jitter spreads it over its upper half.

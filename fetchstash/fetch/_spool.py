@@ -15,14 +15,16 @@ from fetchstash.fetch._coding import Decoder
 # What honest text squeezes to is a hundredth at the most; zeros squeeze to a thousandth and less.
 _MAX_GROWTH = 250
 _GROWTH_UNASKED = 32 * 2**20
-_PIECES_A_CALL = 64  # of 64 KiB: a call takes some ten milliseconds, and then whoever waits may cancel
+_PIECES_A_CALL = (
+    64  # of 64 KiB: a call takes some ten milliseconds, and then whoever waits may cancel
+)
 
 
 class Spool:
     """One new file, decoded on its way by ``stages``. ``size`` and ``sha256`` are of what was written.
 
-    Every method blocks and belongs in a worker thread. They hold a lock: a task can be cancelled from outside while its thread is
-    at work, and what it works on is then discarded under it.
+    Every method blocks and belongs in a worker thread. They hold a lock: a task can be cancelled
+    from outside while its thread is at work, and what it works on is then discarded under it.
     """
 
     def __init__(self, folder: Path, stages: Sequence[Decoder], max_decoded_bytes: int) -> None:
@@ -45,7 +47,13 @@ class Spool:
 
     def open(self) -> None:
         """Create the file. Raises StoreError."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+        flags = (
+            os.O_WRONLY
+            | os.O_CREAT
+            | os.O_EXCL
+            | getattr(os, "O_NOFOLLOW", 0)
+            | getattr(os, "O_BINARY", 0)
+        )
         with self._lock:
             if self._discarded:
                 return
@@ -65,7 +73,8 @@ class Spool:
     def go_on(self) -> bool:
         """Write the next 4 MiB at the most, and say whether there is more.
 
-        Raises TooLarge above the limit, BrokenCoding where the bytes cannot be decoded, StoreError where the disk is full.
+        Raises TooLarge above the limit, BrokenCoding where the bytes cannot be decoded, StoreError
+        where the disk is full.
         """
         with self._lock:
             for _ in range(_PIECES_A_CALL):
@@ -108,7 +117,10 @@ class Spool:
             if self._produced[number] > self._max:
                 raise too_large("decoded", self._max)
             if self._produced[number] > max(_GROWTH_UNASKED, self._taken * _MAX_GROWTH):
-                raise TooLarge(f"The body grows more than {_MAX_GROWTH}-fold when it is decoded.", "Fetch another document.")
+                raise TooLarge(
+                    f"The body grows more than {_MAX_GROWTH}-fold when it is decoded.",
+                    "Fetch another document.",
+                )
             yield piece
 
     def _write(self, file: FileIO, piece: bytes) -> None:
@@ -120,7 +132,9 @@ class Spool:
             while view:
                 view = view[file.write(view) :]
         except OSError as error:
-            raise StoreError(f"The body could not be written: {error.strerror}.", "Make space on the disk.") from None
+            raise StoreError(
+                f"The body could not be written: {error.strerror}.", "Make space on the disk."
+            ) from None
         self.size += len(piece)
 
 

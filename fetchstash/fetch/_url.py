@@ -1,7 +1,8 @@
 """URLs as they are dialled: the WHATWG URL Standard for http and https, made strict where it would guess.
 
-A URL is refused rather than repaired when it has line breaks or control characters, no ``//`` after the scheme, a user name, or a
-backslash before its path: in these spellings parsers disagree on where the host is.
+A URL is refused rather than repaired when it has line breaks or control characters, no ``//`` after
+the scheme, a user name, or a backslash before its path: in these spellings parsers disagree on
+where the host is.
 """
 
 import re
@@ -27,7 +28,8 @@ _REWRITE = "Give the whole URL, such as https://example.org/page."
 class Target:
     """A URL that was read: where to dial and what to ask for.
 
-    ``host`` is a lower-case ASCII name or a numeric address; ``path`` is the request target, query included, percent-encoded.
+    ``host`` is a lower-case ASCII name or a numeric address; ``path`` is the request target, query
+    included, percent-encoded.
     """
 
     scheme: str
@@ -61,26 +63,37 @@ class Target:
 def parse(text: str, max_chars: int) -> Target:
     """Read an absolute http or https URL.
 
-    Raises Refused for another scheme or a user name, and BadArgument for what is no URL or longer than ``max_chars``.
+    Raises Refused for another scheme or a user name, and BadArgument for what is no URL or longer
+    than ``max_chars``.
     """
     text = text.strip(" ")
     if len(text) > max_chars:
-        raise BadArgument(f"The URL has {len(text)} characters, and at most {max_chars} are taken.", "Give a shorter URL.")
+        raise BadArgument(
+            f"The URL has {len(text)} characters, and at most {max_chars} are taken.",
+            "Give a shorter URL.",
+        )
     if _NEVER.search(text):
-        raise BadArgument("The URL holds line breaks, control characters or invisible characters.", _REWRITE)
+        raise BadArgument(
+            "The URL holds line breaks, control characters or invisible characters.", _REWRITE
+        )
     scheme_match = _ABSOLUTE.match(text)
     if scheme_match is None:
         raise BadArgument("This is no absolute URL: it has no scheme.", _REWRITE)
     scheme = scheme_match[1].lower()
     if scheme not in _DEFAULT_PORTS:
-        raise Refused(f"The scheme {scheme[:20]} is not fetched, only http and https are.", "Give an http or https URL.")
+        raise Refused(
+            f"The scheme {scheme[:20]} is not fetched, only http and https are.",
+            "Give an http or https URL.",
+        )
     rest = text[scheme_match.end() :].partition("#")[0]
     before_query, mark, query = rest.partition("?")
     if not before_query.startswith("//"):
         raise BadArgument("The URL has no // after its scheme.", _REWRITE)
     authority, slash, path = before_query[2:].partition("/")
     host, address, port = _authority(authority, scheme)
-    target = _dotless(slash + path.replace("\\", "/")) + (f"?{quote(query, safe=_QUERY_SAFE)}" if mark else "")
+    target = _dotless(slash + path.replace("\\", "/")) + (
+        f"?{quote(query, safe=_QUERY_SAFE)}" if mark else ""
+    )
     return Target(scheme, host, address, port, target)
 
 
@@ -103,7 +116,8 @@ def join(base: Target, reference: str, max_chars: int) -> Target:
 def _authority(text: str, scheme: str) -> tuple[str, IPv4Address | IPv6Address | None, int]:
     if "@" in text:
         raise Refused(
-            "URLs with a user name or password in them are not fetched.", "Give the URL without what stands before the @."
+            "URLs with a user name or password in them are not fetched.",
+            "Give the URL without what stands before the @.",
         )
     match = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::([0-9]{0,5}))?", text)
     if match is None:

@@ -1,6 +1,7 @@
 """What nobody reads: facts only. No byte of it is ever decoded as text.
 
-Where our own rules have no name for it, libmagic may have one (the extra "magic"); everything works without.
+Where our own rules have no name for it, libmagic may have one (the extra "magic"); everything works
+without.
 """
 
 import ctypes
@@ -39,13 +40,18 @@ def _named_by_libmagic(source: Path) -> str:
             found = magic.Magic(mime=True, magic_file=database).from_buffer(file.read(_HEAD_BYTES))
     except Exception:  # noqa: BLE001 - whatever is wrong with an optional library, there is a document to answer for
         return ""
-    return "" if found == _OCTETS or found.startswith(("text/", "inode/", "application/x-empty")) else found
+    return (
+        ""
+        if found == _OCTETS or found.startswith(("text/", "inode/", "application/x-empty"))
+        else found
+    )
 
 
 def _prepare_library() -> str | None:
     """Let python-magic find the library in the wheel pylibmagic, and return its database; None where that is not installed.
 
-    The wheel is located without importing it: the import replaces ctypes.CDLL for the whole process.
+    The wheel is located without importing it: the import replaces ctypes.CDLL for the whole
+    process.
     """
     spec = find_spec("pylibmagic")
     if spec is None or spec.origin is None:

@@ -1,6 +1,7 @@
 """The charset of a text: by its mark, by the label where the bytes bear it out, by what the text says itself, else by detection.
 
-Runs in the worker. Labels are read as browsers read them (WHATWG Encoding, section 4.2), where "iso-8859-1" means windows-1252.
+Runs in the worker. Labels are read as browsers read them (WHATWG Encoding, section 4.2), where
+"iso-8859-1" means windows-1252.
 """
 
 import codecs
@@ -12,7 +13,9 @@ from fetchstash.handlers._routing._text_test import BOMS, text_test
 
 SAMPLE_BYTES = 64 * 1024
 CHUNK_BYTES = 2**20
-FALLBACK = "cp1252"  # every byte that is no ASCII is some letter in it: nothing is lost, whatever it was
+FALLBACK = (
+    "cp1252"  # every byte that is no ASCII is some letter in it: nothing is lost, whatever it was
+)
 
 # Where Python's codec of that name is narrower than what is sent under it.
 _WIDER = {
@@ -20,9 +23,24 @@ _WIDER = {
     "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs",
     "utf-16": "utf-16-le", "utf-32": "utf-32-le",
 }  # fmt: skip
-_ALIASES = {"x-sjis": "cp932", "ks_c_5601-1987": "cp949", "x-gbk": "gb18030", "x-euc-jp": "euc_jp", "unicode": "utf-16-le"}
+_ALIASES = {
+    "x-sjis": "cp932",
+    "ks_c_5601-1987": "cp949",
+    "x-gbk": "gb18030",
+    "x-euc-jp": "euc_jp",
+    "unicode": "utf-16-le",
+}
 # Codecs of Python's that are no charsets, or that turn plain ASCII into something else.
-_NO_CHARSETS = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "utf-7", "mbcs", "oem"}
+_NO_CHARSETS = {
+    "idna",
+    "punycode",
+    "unicode_escape",
+    "raw_unicode_escape",
+    "undefined",
+    "utf-7",
+    "mbcs",
+    "oem",
+}
 
 # Charsets of seven bits, and the escapes that they begin with.
 _SEVEN_BIT = {"iso2022_kr": b"\x1b$)C", "iso2022_jp": b"\x1b$", "hz": b"~{"}
@@ -45,7 +63,9 @@ def charset_named(name: str) -> str:
     name = name.strip().lower()
     try:
         codec = codecs.lookup(_ALIASES.get(name, name)).name
-        b"four".decode(codec, "replace")  # raises for a codec that makes no text, such as uu; an empty one would not
+        b"four".decode(
+            codec, "replace"
+        )  # raises for a codec that makes no text, such as uu; an empty one would not
     except (LookupError, ValueError):
         return ""
     return "" if codec in _NO_CHARSETS else _WIDER.get(codec, codec)
@@ -60,7 +80,8 @@ def declared_charset(head: bytes) -> str:
 def choose_charset(sample: bytes, label: str = "", declared: str = "") -> str:
     """Return the codec to decode a text with, of which ``sample`` shows bytes beyond ASCII where it has any.
 
-    ``label`` is what the Content-Type says, ``declared`` what the text says itself; each is believed only if the bytes bear it out.
+    ``label`` is what the Content-Type says, ``declared`` what the text says itself; each is
+    believed only if the bytes bear it out.
     """
     test = text_test(sample)
     if test and test.charset not in {"", "utf-8"}:
@@ -68,11 +89,18 @@ def choose_charset(sample: bytes, label: str = "", declared: str = "") -> str:
     candidates = [charset_named(label), charset_named(declared)]
     if sample.isascii():
         # ISO 2022 and HZ are ASCII to the eye; the escapes tell.
-        return next((c for c in [*candidates, *_SEVEN_BIT] if c in _SEVEN_BIT and _shifts(sample, c)), "utf-8")
+        return next(
+            (c for c in [*candidates, *_SEVEN_BIT] if c in _SEVEN_BIT and _shifts(sample, c)),
+            "utf-8",
+        )
     if _is_utf8(sample, said="utf-8" in candidates):
         return "utf-8"
     for charset in candidates:
-        if charset and charset != "utf-8" and _errors(sample, charset) * 1_000 <= len(sample) + 1_000:
+        if (
+            charset
+            and charset != "utf-8"
+            and _errors(sample, charset) * 1_000 <= len(sample) + 1_000
+        ):
             return charset
     return _detected(sample)
 
@@ -108,7 +136,8 @@ def _shifts(sample: bytes, charset: str) -> bool:
 def _is_utf8(sample: bytes, *, said: bool) -> bool:
     """Return whether it is UTF-8, give or take broken characters; ``said``: a label or the text itself claims so.
 
-    Other charsets hardly ever look like it by chance: a few characters that are whole outweigh a broken one.
+    Other charsets hardly ever look like it by chance: a few characters that are whole outweigh a
+    broken one.
     """
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(sample)
     broken = len(_BROKEN.findall(text))

@@ -12,9 +12,11 @@ from fetchstash.ranges import Heading
 
 _INDENT_OF_A_LEVEL = 4
 
-# For each language the lines that define something, as far as a line shows it: an outline needs no parser. Group 1 is the indent,
-# group 2 the symbol with its keyword.
-_TYPES = r"(?:class|struct|interface|enum|union|namespace|record|trait|object|protocol|extension|module)"
+# For each language the lines that define something, as far as a line shows it: an outline needs no
+# parser. Group 1 is the indent, group 2 the symbol with its keyword.
+_TYPES = (
+    r"(?:class|struct|interface|enum|union|namespace|record|trait|object|protocol|extension|module)"
+)
 _MODIFIERS = (
     r"(?:(?:public|private|protected|internal|static|final|abstract|sealed|open|override|virtual|async|inline|export|default|data|const"
     r"|suspend|extern|partial|readonly|unsafe|pub(?:\([\w ]+\))?|declare)\s+)*"
@@ -26,7 +28,9 @@ _PATTERNS = {
         r"|(?:const|let|var)\s+[\w$]+(?=\s*=\s*(?:async\s*)?(?:function|\(|[\w$]+\s*=>)))"
     ),
     "go": r"()((?:func(?:\s*\([^)\n]*\))?|type)\s+\w+)",
-    "rust": (rf"([ \t]*){_MODIFIERS}((?:fn|struct|enum|trait|mod|union|macro_rules!|impl(?:<[^>\n]*>)?)\s+[\w:<>' ]*\w)"),
+    "rust": (
+        rf"([ \t]*){_MODIFIERS}((?:fn|struct|enum|trait|mod|union|macro_rules!|impl(?:<[^>\n]*>)?)\s+[\w:<>' ]*\w)"
+    ),
     "java": (
         rf"([ \t]*){_MODIFIERS}((?:{_TYPES}|fun|func|def|fn)\s+\w+"
         r"|(?:[\w<>\[\],.?]+\s+)?\w+(?=\s*\([^;\n]*\)\s*(?:throws [\w, .]+)?\{\s*$))"
@@ -91,11 +95,15 @@ def _parts(extracted: Extracted, chunks: Iterator[str], hints: Hints) -> Iterato
         headings = find_symbols(chunk, language)
         symbols += len(headings)
         yield Part(chunk, headings=tuple(headings))
-    extracted.structure_info = ", ".join([language or "code", *([f"{symbols:,} symbols"] if symbols else [])])
+    extracted.structure_info = ", ".join(
+        [language or "code", *([f"{symbols:,} symbols"] if symbols else [])]
+    )
 
 
 def _language(hints: Hints) -> str:
-    named = language_of_name(hints.name) or language_of_name(urlsplit(hints.url).path.rpartition("/")[2])
+    named = language_of_name(hints.name) or language_of_name(
+        urlsplit(hints.url).path.rpartition("/")[2]
+    )
     sub_type = hints.media_type.partition("/")[2].removeprefix("x-").replace("-", " ")
     return named or (sub_type if sub_type in LANGUAGES.values() else "")
 

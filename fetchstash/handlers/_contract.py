@@ -15,7 +15,9 @@ ContentKind = Literal[
 DecidedBy = Literal["mime", "magic", "structure", "extension", "fallback"]
 Render = Literal["text", "image"]
 
-TEXT_KINDS: frozenset[ContentKind] = frozenset({"text", "code", "markdown", "json", "jsonl", "yaml", "xml", "csv"})
+TEXT_KINDS: frozenset[ContentKind] = frozenset(
+    {"text", "code", "markdown", "json", "jsonl", "yaml", "xml", "csv"}
+)
 """Kinds that are text already: their text is the document, and it is kept whole. Others stop at ``ExtractLimits.max_chars``."""
 
 
@@ -23,9 +25,10 @@ TEXT_KINDS: frozenset[ContentKind] = frozenset({"text", "code", "markdown", "jso
 class Decision:
     """What the bytes are, and what said so.
 
-    ``media_type`` is the one that was decided, ``declared_type`` the one that was claimed ("" if none), both bare, in lower case.
-    ``evidence`` is a list of short strings. ``mismatch``: the bytes contradict the label. ``charset`` is the label's.
-    ``shadow`` is what the router would have decided, where the declared type alone was to decide ("" else).
+    ``media_type`` is the one that was decided, ``declared_type`` the one that was claimed ("" if
+    none), both bare, in lower case. ``evidence`` is a list of short strings. ``mismatch``: the
+    bytes contradict the label. ``charset`` is the label's. ``shadow`` is what the router would have
+    decided, where the declared type alone was to decide ("" else).
     """
 
     kind: ContentKind
@@ -42,7 +45,8 @@ class Decision:
 class Hints:
     """What is known of a document besides its bytes; all of it may be wrong. ``url`` is the masked final one.
 
-    ``media_type`` is what the router decided; the worker fills it in, and ``charset`` too where only the decision has it.
+    ``media_type`` is what the router decided; the worker fills it in, and ``charset`` too where
+    only the decision has it.
     """
 
     url: str = ""
@@ -71,9 +75,10 @@ class ExtractLimits:
 class Part:
     """A piece of a document's text, in reading order: a page, a sheet, a batch of rows or lines.
 
-    Pieces are written one after the other as they are: each carries its own line ends, and only a line feed ends a line.
-    ``starts_page``: a new page begins here. ``headings`` count their lines from this part's first line, which is 1; ``rows`` are
-    table rows that end this part, one a line; ``table`` opens a new table of that title and ``columns`` before them.
+    Pieces are written one after the other as they are: each carries its own line ends, and only a
+    line feed ends a line. ``starts_page``: a new page begins here. ``headings`` count their lines
+    from this part's first line, which is 1; ``rows`` are table rows that end this part, one a line;
+    ``table`` opens a new table of that title and ``columns`` before them.
     """
 
     text: str
@@ -88,11 +93,12 @@ class Part:
 class Extracted:
     """What a handler reads out of one document.
 
-    ``parts`` is consumed once, in order, and whatever it learns on the way the handler writes into the other fields before the
-    iteration ends. None: a document that has no text (an image, a binary); the facts are all there is.
-    ``media_type`` is a better name than the router's, "" if there is none. ``outline`` is for what is known of the whole document
-    (bookmarks); headings that stand in the text go with their part. ``error`` says why there is no or not all text, where that is
-    no exception; it goes with ``truncated`` where a limit cut the text.
+    ``parts`` is consumed once, in order, and whatever it learns on the way the handler writes into
+    the other fields before the iteration ends. None: a document that has no text (an image, a
+    binary); the facts are all there is. ``media_type`` is a better name than the router's, "" if
+    there is none. ``outline`` is for what is known of the whole document (bookmarks); headings that
+    stand in the text go with their part. ``error`` says why there is no or not all text, where that
+    is no exception; it goes with ``truncated`` where a limit cut the text.
     """
 
     parts: Iterable[Part] | None
@@ -130,7 +136,8 @@ class Picture:
 class PartText:
     """What ``part`` found: the text of it, and how many ``unit`` the part that was asked for has in all.
 
-    ``cut`` is set behind the handler: the text was longer than what the worker hands on, and this is its beginning.
+    ``cut`` is set behind the handler: the text was longer than what the worker hands on, and this
+    is its beginning.
     """
 
     text: str
@@ -141,17 +148,19 @@ class PartText:
 class Handler(Protocol):
     """A format, or a family of them: one module and one line in the registry.
 
-    A handler runs in the worker process. It reads ``source`` and touches no network and no other file. Its module imports only the
-    contract at import time, and libraries inside functions. Whatever it raises becomes ``extraction_error``; text that it yielded
-    before is kept. The words of an error of fetchstash.errors are shown as they are (NoText, "it is encrypted with a password"); of
-    any other exception only the class is named, because messages quote the document. It may also have
+    A handler runs in the worker process. It reads ``source`` and touches no network and no other
+    file. Its module imports only the contract at import time, and libraries inside functions.
+    Whatever it raises becomes ``extraction_error``; text that it yielded before is kept. The words
+    of an error of fetchstash.errors are shown as they are (NoText, "it is encrypted with a
+    password"); of any other exception only the class is named, because messages quote the document.
+    It may also have
 
         part(source: Path, path: str, unit: Unit, start: int | None, end: int | None, render: Render, limits: ExtractLimits)
             -> PartText | Picture
 
-    to answer for a part that is no recorded range of the text: a JSON value, an archive's member, a page as a picture. One that has
-    a parameter ``hints`` besides gets what is known of the document. It raises OutOfRange or BadArgument of fetchstash.errors for a
-    part that is not there.
+    to answer for a part that is no recorded range of the text: a JSON value, an archive's member, a
+    page as a picture. One that has a parameter ``hints`` besides gets what is known of the
+    document. It raises OutOfRange or BadArgument of fetchstash.errors for a part that is not there.
     """
 
     name: str
@@ -169,10 +178,11 @@ class Handler(Protocol):
 class Extraction:
     """What came back from the worker, in the server's process. ``text`` is a file of UTF-8 that now belongs to the caller.
 
-    ``chars``, ``lines`` and ``tokens`` (o200k; ``tokens_exact``: counted, else estimated) are those of the text as it stands in the
-    file, cleaned. ``media_type`` is a better name than the decision's ("" if there is none). ``hidden_removed`` counts hidden
-    elements and characters that were taken out. ``error`` is why there is no or not all text ("" if none); ``truncated``: a limit
-    or a crash cut it.
+    ``chars``, ``lines`` and ``tokens`` (o200k; ``tokens_exact``: counted, else estimated) are those
+    of the text as it stands in the file, cleaned. ``media_type`` is a better name than the
+    decision's ("" if there is none). ``hidden_removed`` counts hidden elements and characters that
+    were taken out. ``error`` is why there is no or not all text ("" if none); ``truncated``: a
+    limit or a crash cut it.
     """
 
     text: Path | None
@@ -204,10 +214,13 @@ class Extraction:
 class Extractor(Protocol):
     """Runs handlers where they can do no harm: in worker processes with limits, so that the event loop stays free."""
 
-    async def extract(self, source: Path, decision: Decision, hints: Hints, folder: Path) -> Extraction:
+    async def extract(
+        self, source: Path, decision: Decision, hints: Hints, folder: Path
+    ) -> Extraction:
         """Read ``source``; the text goes to a new 0600 file in ``folder``.
 
-        A failed extraction is no exception: it is an Extraction with ``error``. Raises Busy or Internal where no worker can be had.
+        A failed extraction is no exception: it is an Extraction with ``error``. Raises Busy or
+        Internal where no worker can be had.
         """
         ...
 

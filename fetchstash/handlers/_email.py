@@ -45,7 +45,9 @@ class EmailHandler(Streamed, MemberParts):
         prose = Prose()
         for number, mail in enumerate(_messages(message)):
             prose.heading(_header(mail, "Subject") or "(no subject)", 1 if not number else 2)
-            prose.paragraph("\n".join(f"{name}: {value}" for name in _SHOWN if (value := _header(mail, name))))
+            prose.paragraph(
+                "\n".join(f"{name}: {value}" for name in _SHOWN if (value := _header(mail, name)))
+            )
             for part in _bodies(mail):
                 found.hidden_removed += _write_body(part, prose)
                 yield from prose.full()
@@ -112,8 +114,14 @@ def _messages(message: email.message.Message) -> Iterator[email.message.Message]
 
 def _bodies(message: email.message.Message) -> Iterator[email.message.Message]:
     """Yield the parts that a reader shows: of alternatives the plain text, else the HTML (RFC 2046, section 5.1.4)."""
-    texts = [part for part in _leaves(message) if part.get_content_maintype() == "text" and not part.get_filename()]
-    plain = [part for part in texts if part.get_content_type() != "text/html" and _payload(part).strip()]
+    texts = [
+        part
+        for part in _leaves(message)
+        if part.get_content_maintype() == "text" and not part.get_filename()
+    ]
+    plain = [
+        part for part in texts if part.get_content_type() != "text/html" and _payload(part).strip()
+    ]
     yield from plain or texts
 
 
@@ -122,9 +130,14 @@ def _attachments(message: email.message.Message) -> Iterator[tuple[str, email.me
     taken: set[str] = set()
     for mail in _messages(message):
         for part in _leaves(mail):
-            if part.get_content_type() == _MEDIA_TYPE or (part.get_content_maintype() == "text" and not part.get_filename()):
+            if part.get_content_type() == _MEDIA_TYPE or (
+                part.get_content_maintype() == "text" and not part.get_filename()
+            ):
                 continue
-            name = _decoded(part.get_filename() or "") or f"{part.get_content_type().replace('/', '.')}"
+            name = (
+                _decoded(part.get_filename() or "")
+                or f"{part.get_content_type().replace('/', '.')}"
+            )
             number = 1
             while (own := name if number == 1 else f"{number} {name}") in taken:
                 number += 1
@@ -163,7 +176,9 @@ def _decoded(value: str) -> str:
         pieces = email.header.decode_header(value)
     except (ValueError, email.errors.HeaderParseError):
         pieces = [(value, None)]
-    texts = [decode(text, charset or "") if isinstance(text, bytes) else text for text, charset in pieces]
+    texts = [
+        decode(text, charset or "") if isinstance(text, bytes) else text for text, charset in pieces
+    ]
     return " ".join("".join(texts).split())
 
 

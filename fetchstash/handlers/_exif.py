@@ -21,7 +21,11 @@ def exif_lines(image: "Image.Image") -> Iterator[str]:
 
     exif = Image.Image.getexif(image)  # PNG's own would decode the pixels first
     place = exif.get_ifd(_GPS)
-    for tags, names in ((dict(exif), ExifTags.TAGS), (exif.get_ifd(_EXIF), ExifTags.TAGS), (place, ExifTags.GPSTAGS)):
+    for tags, names in (
+        (dict(exif), ExifTags.TAGS),
+        (exif.get_ifd(_EXIF), ExifTags.TAGS),
+        (place, ExifTags.GPSTAGS),
+    ):
         for number, value in tags.items():
             if number not in _POINTERS:
                 yield f"{names.get(number, f'Tag {number:#06x}')}: {_shown(value)}\n"
@@ -51,5 +55,7 @@ def _position(place: Mapping[int, Any]) -> str:
             return ""
         if not 0 <= degree <= bound:
             return ""
-        degrees.append(-degree if str(place.get(reference, "")).strip("\0 ") in {"S", "W"} else degree)
+        degrees.append(
+            -degree if str(place.get(reference, "")).strip("\0 ") in {"S", "W"} else degree
+        )
     return ", ".join(f"{degree:.6f}" for degree in degrees)

@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, PartText, Picture, Render
+from fetchstash.handlers._contract import (
+    ContentKind,
+    Extracted,
+    ExtractLimits,
+    Hints,
+    PartText,
+    Picture,
+    Render,
+)
 from fetchstash.handlers._exif import exif_lines
 from fetchstash.handlers._media._mp4 import mp4
 from fetchstash.handlers._part_text import part_text
@@ -18,12 +26,32 @@ if TYPE_CHECKING:
     from PIL import Image
 
 # What the web serves; Pillow's other formats are rare, and some of them start other programs (EPS).
-_FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "AVIF", "BMP", "TIFF", "ICO", "ICNS", "JPEG2000", "PPM", "TGA", "PCX")
+_FORMATS = (
+    "PNG",
+    "JPEG",
+    "GIF",
+    "WEBP",
+    "AVIF",
+    "BMP",
+    "TIFF",
+    "ICO",
+    "ICNS",
+    "JPEG2000",
+    "PPM",
+    "TGA",
+    "PCX",
+)
 _AVIF_BRANDS = {b"avif", b"avis"}
 _LOSSY = {"JPEG", "WEBP", "AVIF", "JPEG2000"}
 # Exif 2.32, section 4.6.4 (0th IFD) and 4.6.5 (Exif IFD). The GPS IFD is left alone.
 _ORIENTATION, _EXIF_IFD = 0x0112, 0x8769
-_TOLD_TAGS = {"taken": (0x9003, 0x0132), "camera": (0x0110,), "software": (0x0131,), "by": (0x013B,), "description": (0x010E,)}
+_TOLD_TAGS = {
+    "taken": (0x9003, 0x0132),
+    "camera": (0x0110,),
+    "software": (0x0131,),
+    "by": (0x013B,),
+    "description": (0x010E,),
+}
 _QUARTER_TURNS = {5, 6, 7, 8}
 
 
@@ -44,10 +72,14 @@ class ImageHandler:
 
         with _opened(source) as image:
             width, height = image.size
-            exif = Image.Image.getexif(image)  # PNG's own would decode the pixels first, to look for Exif behind them
+            exif = Image.Image.getexif(
+                image
+            )  # PNG's own would decode the pixels first, to look for Exif behind them
             if exif.get(_ORIENTATION) in _QUARTER_TURNS:
                 width, height = height, width
-            return Extracted(parts=None, width=width, height=height, structure_info=_facts(image, exif))
+            return Extracted(
+                parts=None, width=width, height=height, structure_info=_facts(image, exif)
+            )
 
     def part(
         self,
@@ -67,12 +99,17 @@ class ImageHandler:
                 raise OutOfRange("The image has no EXIF.", 'Use render="image" to see it.')
             return part_text(text, unit, start, end)
         if render != "image" or path:
-            raise BadArgument("An image has no text.", 'Use render="image", or path="exif" for all that its EXIF says.')
+            raise BadArgument(
+                "An image has no text.",
+                'Use render="image", or path="exif" for all that its EXIF says.',
+            )
         from PIL import ImageOps  # noqa: PLC0415 - a heavy import
 
         edge = limits.preview.max_image_edge_px
         with _opened(source) as image:
-            image.draft(None, (2 * edge, 2 * edge))  # JPEG alone: decoded at an eighth to a half of its size
+            image.draft(
+                None, (2 * edge, 2 * edge)
+            )  # JPEG alone: decoded at an eighth to a half of its size
             photo = image.format in _LOSSY
             image.thumbnail((edge, edge), reducing_gap=2.0)
             return bounded(ImageOps.exif_transpose(image), limits.preview, photo=photo)
@@ -85,7 +122,9 @@ def _heif_facts(source: Path) -> Extracted | None:
         if head[4:8] != b"ftyp" or head[8:12] in _AVIF_BRANDS:
             return None
         facts = mp4(file, source.stat().st_size)
-    return Extracted(parts=None, width=facts.width, height=facts.height, structure_info="HEIF, not decoded here")
+    return Extracted(
+        parts=None, width=facts.width, height=facts.height, structure_info="HEIF, not decoded here"
+    )
 
 
 @contextmanager
@@ -102,9 +141,14 @@ def _opened(source: Path) -> Generator["Image.Image"]:
             with Image.open(source, formats=_FORMATS) as image:
                 yield image
         except (Image.DecompressionBombWarning, Image.DecompressionBombError):
-            raise NoText(f"the picture has more than {Image.MAX_IMAGE_PIXELS:,} pixels", "Its bytes are kept.") from None
+            raise NoText(
+                f"the picture has more than {Image.MAX_IMAGE_PIXELS:,} pixels",
+                "Its bytes are kept.",
+            ) from None
         except UnidentifiedImageError:
-            raise NoText("the image is damaged, or of a format that is not known here", "Its bytes are kept.") from None
+            raise NoText(
+                "the image is damaged, or of a format that is not known here", "Its bytes are kept."
+            ) from None
         except (OSError, SyntaxError, ValueError):  # what Pillow raises for broken data, by format
             raise NoText("the image is damaged or cut short", "Fetch it again.") from None
 

@@ -46,7 +46,10 @@ class MemberParts(ABC):
 def split_path(path: str) -> tuple[str, str]:
     """Return the name of a member, and the path within it ("" for all of it). Raises NoText for one in too many documents."""
     if path.count(WITHIN) > MAX_NESTING:
-        raise NoText(f"Members are read through {MAX_NESTING} archives or mails within one another at the most.", _KEPT)
+        raise NoText(
+            f"Members are read through {MAX_NESTING} archives or mails within one another at the most.",
+            _KEPT,
+        )
     name, _, within = path.partition(WITHIN)
     return name, within
 
@@ -76,7 +79,9 @@ def read_member(
         handler = _registry.find(decision)
         hints = Hints(name=name, media_type=decision.media_type)
         if within or render == "image":
-            return _registry.read_part(handler, member, within, unit, start, end, render, limits, hints)
+            return _registry.read_part(
+                handler, member, within, unit, start, end, render, limits, hints
+            )
         extracted = handler.extract(member, hints, limits)
         if extracted.parts is None:
             raise NoText(f"{name} has no text: it is {decision.media_type}.", _KEPT)

@@ -19,7 +19,16 @@ from fetchstash.handlers._prose import Prose
 _MEDIA_TYPE = "application/vnd.ms-outlook"
 _MAX_BYTES = 128 * 1024 * 1024
 # Property tags ([MS-OXPROPS]) of texts, as they stand in the names of streams.
-_SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC, _BODY, _HTML, _RTF = "0037", "0C1A", "5D01", "0E04", "0E03", "1000", "1013", "1009"
+_SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC, _BODY, _HTML, _RTF = (
+    "0037",
+    "0C1A",
+    "5D01",
+    "0E04",
+    "0E03",
+    "1000",
+    "1013",
+    "1009",
+)
 _FILE_NAMES = ("3707", "3704", "3001")
 _DATA = "37010102"
 _SUBMITTED = 0x0039
@@ -41,12 +50,21 @@ class MsgHandler(Streamed, MemberParts):
         found.title = _text(message, _SUBJECT)
         sender = _text(message, _SENDER)
         address = _text(message, _SENDER_ADDRESS)
-        found.author = f"{sender} <{address}>" if sender and address and sender != address else sender or address
+        found.author = (
+            f"{sender} <{address}>"
+            if sender and address and sender != address
+            else sender or address
+        )
         date = _submitted(message.read("__properties_version1.0"))
         found.published = date[:10]
         prose = Prose()
         prose.heading(found.title or "(no subject)", 1)
-        headers = {"From": found.author, "To": _text(message, _TO), "Cc": _text(message, _CC), "Date": date}
+        headers = {
+            "From": found.author,
+            "To": _text(message, _TO),
+            "Cc": _text(message, _CC),
+            "Date": date,
+        }
         prose.paragraph("\n".join(f"{name}: {value}" for name, value in headers.items() if value))
         yield from _write_body(message, prose, found)
         attachments = list(_attachments(message))
@@ -55,7 +73,11 @@ class MsgHandler(Streamed, MemberParts):
             prose.heading("Attachments", 2)
             for name, storage in attachments:
                 stream = message.streams.get((storage, f"__substg1.0_{_DATA}"))
-                prose.item(f"{name} ({stream.size:,} bytes)" if stream else f"{name} (a message or an object)")
+                prose.item(
+                    f"{name} ({stream.size:,} bytes)"
+                    if stream
+                    else f"{name} (a message or an object)"
+                )
         yield from prose.end()
 
     def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterable[bytes]]:
@@ -102,10 +124,15 @@ def _write_body(message: CompoundFile, prose: Prose, found: Extracted) -> Iterat
 
 def _attachments(message: CompoundFile) -> Iterator[tuple[str, str]]:
     """Yield a name of its own and the storage of each attachment."""
-    storages = sorted({path[0] for path in message.streams if path[0].startswith("__attach_version1.0_#")})
+    storages = sorted(
+        {path[0] for path in message.streams if path[0].startswith("__attach_version1.0_#")}
+    )
     taken: set[str] = set()
     for place, storage in enumerate(storages, start=1):
-        name = next((text for tag in _FILE_NAMES if (text := _text(message, tag, storage))), f"attachment {place}")
+        name = next(
+            (text for tag in _FILE_NAMES if (text := _text(message, tag, storage))),
+            f"attachment {place}",
+        )
         own = f"{place} {name}" if name in taken else name
         taken.add(own)
         yield own, storage
@@ -113,10 +140,14 @@ def _attachments(message: CompoundFile) -> Iterator[tuple[str, str]]:
 
 def _submitted(properties: bytes) -> str:
     """Return when the message was sent: entries of 16 bytes follow a header of 32 ([MS-OXMSG], section 2.4)."""
-    for kind, tag, ticks in struct.iter_unpack("<HH4xQ", properties[32 : 32 + (len(properties) - 32) // 16 * 16]):
+    for kind, tag, ticks in struct.iter_unpack(
+        "<HH4xQ", properties[32 : 32 + (len(properties) - 32) // 16 * 16]
+    ):
         if tag == _SUBMITTED and kind == 0x0040:  # tenths of microseconds since 1601
             try:
-                return (dt.datetime(1601, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=ticks // 10)).isoformat(" ", "seconds")
+                return (
+                    dt.datetime(1601, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=ticks // 10)
+                ).isoformat(" ", "seconds")
             except OverflowError:
                 return ""
     return ""

@@ -55,7 +55,9 @@ def _read(source: Path, found: Extracted) -> Iterator[Part]:
                 prose.code(source_text)
         yield from prose.full()
     code_cells = sum(cell.get("cell_type") == "code" for cell in cells)
-    found.structure_info = f"{len(cells):,} cells, {code_cells:,} of them code" + (f" in {language}" if language else "")
+    found.structure_info = f"{len(cells):,} cells, {code_cells:,} of them code" + (
+        f" in {language}" if language else ""
+    )
     title = _dict(notebook.get("metadata")).get("title")
     found.title = title if isinstance(title, str) else ""
     yield from prose.end()
@@ -77,7 +79,9 @@ def _load(source: Path) -> Json:
 
 def _cells(notebook: Json) -> list[Json]:
     sheets = _dicts(notebook.get("worksheets"))  # of nbformat 3
-    return _dicts(notebook.get("cells")) or [cell for sheet in sheets for cell in _dicts(sheet.get("cells"))]
+    return _dicts(notebook.get("cells")) or [
+        cell for sheet in sheets for cell in _dicts(sheet.get("cells"))
+    ]
 
 
 def _language(notebook: Json) -> str:
@@ -93,7 +97,9 @@ def _language(notebook: Json) -> str:
 def _write_output(output: Json, prose: Prose) -> None:
     """Write what a cell printed, as a block called ``output``; a picture is named."""
     if output.get("output_type") in {"error", "pyerr"}:
-        trace = _text(output.get("traceback"), "\n") or f"{output.get('ename')}: {output.get('evalue')}"
+        trace = (
+            _text(output.get("traceback"), "\n") or f"{output.get('ename')}: {output.get('evalue')}"
+        )
         prose.code(clip_middle(trace, _MAX_OUTPUT_CHARS), "output")
         return
     data = _dict(output.get("data")) or output
@@ -108,7 +114,9 @@ def _write_output(output: Json, prose: Prose) -> None:
 def _text(value: object, between: str = "") -> str:
     """Return a text that may stand as a list of its lines."""
     if isinstance(value, list):
-        return between.join(piece for piece in cast("list[object]", value) if isinstance(piece, str))
+        return between.join(
+            piece for piece in cast("list[object]", value) if isinstance(piece, str)
+        )
     return value if isinstance(value, str) else ""
 
 
@@ -117,4 +125,8 @@ def _dict(value: object) -> Json:
 
 
 def _dicts(value: object) -> list[Json]:
-    return [cast("Json", item) for item in cast("list[object]", value) if isinstance(item, dict)] if isinstance(value, list) else []
+    return (
+        [cast("Json", item) for item in cast("list[object]", value) if isinstance(item, dict)]
+        if isinstance(value, list)
+        else []
+    )

@@ -29,15 +29,18 @@ class TextParts(ABC):
         """Return ``start`` to ``end`` of what ``path`` names. Raises OutOfRange, BadArgument or NoText."""
         del limits
         if render == "image":
-            raise BadArgument("This part is text, and not rendered as an image.", 'Use render="text".')
+            raise BadArgument(
+                "This part is text, and not rendered as an image.", 'Use render="text".'
+            )
         return part_text(self.find(source, path, hints), unit, start, end)
 
 
 def part_text(text: str, unit: Unit, start: int | None, end: int | None) -> PartText:
     """Return ``start`` to ``end`` of ``text`` and how many there are of the unit, as artifact_slice counts.
 
-    Lines and rows count from 1 with both ends included, characters and bytes from 0 with the end left out; a byte range that cuts a
-    character begins and ends with the whole one. Raises OutOfRange for a start behind the end of the text, BadArgument for pages.
+    Lines and rows count from 1 with both ends included, characters and bytes from 0 with the end
+    left out; a byte range that cuts a character begins and ends with the whole one. Raises
+    OutOfRange for a start behind the end of the text, BadArgument for pages.
     """
     if unit == "pages":
         raise BadArgument("This part has no pages.", 'Use unit="lines" or unit="chars".')
@@ -59,13 +62,20 @@ def part_text(text: str, unit: Unit, start: int | None, end: int | None) -> Part
     return PartText(data[first:last].decode("utf-8"), len(data))
 
 
-def _bounds(start: int | None, end: int | None, total: int, unit: Unit, *, from_one: bool) -> tuple[int, int]:
+def _bounds(
+    start: int | None, end: int | None, total: int, unit: Unit, *, from_one: bool
+) -> tuple[int, int]:
     """Return the slice [first, last) of a sequence of ``total``."""
     base = 1 if from_one else 0
     first = base if start is None else start
     last = total if end is None else min(end, total)
     if first < base or (end is not None and end < first):
-        raise BadArgument(f"A range of {unit} begins at {base} or later and ends no earlier.", "Correct start and end.")
+        raise BadArgument(
+            f"A range of {unit} begins at {base} or later and ends no earlier.",
+            "Correct start and end.",
+        )
     if first >= total + base and total:
-        raise OutOfRange(f"This part has {total:,} {unit}.", f"Take a start of at most {total - 1 + base}.")
+        raise OutOfRange(
+            f"This part has {total:,} {unit}.", f"Take a start of at most {total - 1 + base}."
+        )
     return first - base, last

@@ -29,7 +29,10 @@ def bounded(image: "Image.Image", limits: PreviewLimits, *, photo: bool) -> Pict
                 return Picture(encoded, media_type, *image.size)
         edge = max(image.size) // 2
         if edge < _SMALLEST_EDGE:
-            raise TooLarge("The picture does not fit the bound even as a thumbnail.", "Raise context.max_image_size_bytes.")
+            raise TooLarge(
+                "The picture does not fit the bound even as a thumbnail.",
+                "Raise context.max_image_size_bytes.",
+            )
 
 
 def _plain(image: "Image.Image") -> "Image.Image":

@@ -15,8 +15,11 @@ _MAX_TITLE = 200
 
 def fits(text: str, max_tokens: int) -> bool:
     """Return whether ``text`` costs at most ``max_tokens``."""
-    # A token is a byte at least, and four bytes are a character at the most; what is very long is not worth counting.
-    return 4 * len(text) <= max_tokens or (len(text) < 20 * max_tokens and count(text).tokens <= max_tokens)
+    # A token is a byte at least, and four bytes are a character at the most; what is very long is
+    # not worth counting.
+    return 4 * len(text) <= max_tokens or (
+        len(text) < 20 * max_tokens and count(text).tokens <= max_tokens
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +53,16 @@ class _Bounds:
 def table_glimpse(tables: Sequence[TableEnds], limits: PreviewLimits) -> Glimpse:
     """Return headers, first and last rows in at most ``structured_tokens``.
 
-    Where not even a few rows of all tables fit their cells are cut; then there is the first table and the titles of the others, at
-    last that alone, with fewer columns.
+    Where not even a few rows of all tables fit their cells are cut; then there is the first table
+    and the titles of the others, at last that alone, with fewer columns.
     """
-    all_of_it = _Bounds(len(tables), 0, limits.rows_head + limits.rows_tail, limits.max_columns, limits.max_cell_length)
+    all_of_it = _Bounds(
+        len(tables),
+        0,
+        limits.rows_head + limits.rows_tail,
+        limits.max_columns,
+        limits.max_cell_length,
+    )
     first = replace(all_of_it, tables=1, titles=len(tables) - 1)
 
     def fit(bounds: _Bounds) -> bool:
@@ -65,7 +74,11 @@ def table_glimpse(tables: Sequence[TableEnds], limits: PreviewLimits) -> Glimpse
         def bounds(more: int) -> _Bounds:
             return replace(low, **{name: getattr(low, name) + more})
 
-        return _shown(tables, bounds(largest(high - getattr(low, name), lambda more: fit(bounds(more)))), limits)
+        return _shown(
+            tables,
+            bounds(largest(high - getattr(low, name), lambda more: fit(bounds(more)))),
+            limits,
+        )
 
     for most in dict.fromkeys((all_of_it, first, replace(first, titles=0))):
         few = replace(most, rows=min(_FEW_ROWS, most.rows))
@@ -77,7 +90,12 @@ def table_glimpse(tables: Sequence[TableEnds], limits: PreviewLimits) -> Glimpse
         if most.tables == 1 and fit(narrow := replace(short, columns=1)):
             return widest(narrow, "columns", most.columns)
     one = _shown(tables, _Bounds(tables=1, titles=0, rows=0, columns=1, cell=1), limits)
-    return replace(one, text=one.text[: largest(len(one.text), lambda n: fits(one.text[:n], limits.structured_tokens))])
+    return replace(
+        one,
+        text=one.text[
+            : largest(len(one.text), lambda n: fits(one.text[:n], limits.structured_tokens))
+        ],
+    )
 
 
 def _shown(tables: Sequence[TableEnds], bounds: _Bounds, limits: PreviewLimits) -> Glimpse:
@@ -93,7 +111,13 @@ def _shown(tables: Sequence[TableEnds], bounds: _Bounds, limits: PreviewLimits) 
         begin, end = ([_row(table, row, bounds) for row in rows] for rows in (head, tail))
         title = [clip(table.title, _MAX_TITLE)] if table.title else []
         blank = [""] if lines else []
-        lines += [*blank, *title, *(line for line, _ in (*header, *begin)), *between, *(line for line, _ in end)]
+        lines += [
+            *blank,
+            *title,
+            *(line for line, _ in (*header, *begin)),
+            *between,
+            *(line for line, _ in end),
+        ]
         cut += sum(cells for _, cells in (*header, *begin, *end))
         rows_shown += len(head) + len(tail)
     rest = tables[bounds.tables :]

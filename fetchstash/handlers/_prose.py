@@ -79,7 +79,9 @@ class Prose:
         if text.strip():
             self._gap()
             headings, _ = find_headings(text)
-            self._headings += [Heading(h.title, h.level, "lines", h.start + len(self._lines)) for h in headings]
+            self._headings += [
+                Heading(h.title, h.level, "lines", h.start + len(self._lines)) for h in headings
+            ]
             for line in text.split("\n"):
                 self._add(line)
 
@@ -105,8 +107,16 @@ class Prose:
         """Make a part of what was collected, with an empty line behind it."""
         if self._lines or self._starts_page:
             text = "\n".join([*self._lines, "", ""])
-            self._ready.append(Part(text, starts_page=self._starts_page, headings=tuple(self._headings)))
-            self._lines, self._headings, self._chars, self._starts_page, self._in_list = [], [], 0, False, False
+            self._ready.append(
+                Part(text, starts_page=self._starts_page, headings=tuple(self._headings))
+            )
+            self._lines, self._headings, self._chars, self._starts_page, self._in_list = (
+                [],
+                [],
+                0,
+                False,
+                False,
+            )
 
     def end(self) -> Iterator[Part]:
         """Yield the rest of a document. Raises NoText if there was not one block in all of it."""

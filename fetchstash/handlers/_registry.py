@@ -1,8 +1,8 @@
 """Which handler reads what: one line for each. Loaded in the worker process only.
 
-A new format is one module and one line here. Handlers of others come by the entry-point group ``fetchstash.handlers``, whose
-entries name a class (or a function) that returns a handler when called; they are asked after all of ours have declined, and one
-that fails is passed over.
+A new format is one module and one line here. Handlers of others come by the entry-point group
+``fetchstash.handlers``, whose entries name a class (or a function) that returns a handler when
+called; they are asked after all of ours have declined, and one that fails is passed over.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import cast
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._contract import ContentKind, Decision, ExtractLimits, Handler, Hints, PartText, Picture, Render
+from fetchstash.handlers._contract import (
+    ContentKind,
+    Decision,
+    ExtractLimits,
+    Handler,
+    Hints,
+    PartText,
+    Picture,
+    Render,
+)
 from fetchstash.ranges import Unit
 
 ENTRY_POINTS = "fetchstash.handlers"
@@ -50,7 +59,8 @@ HANDLERS: tuple[tuple[str, tuple[ContentKind, ...]], ...] = (
 
 FALLBACK = "fetchstash.handlers._binary:BinaryHandler"
 
-# Libraries that come with an extra, by the name that is imported: what to install where one is missing.
+# Libraries that come with an extra, by the name that is imported: what to install where one is
+# missing.
 EXTRAS = {"python_calamine": "sheets", "magic": "magic"}
 
 
@@ -89,7 +99,8 @@ def read_part(
     part: Callable[..., PartText | Picture] | None = getattr(handler, "part", None)
     if part is None:
         raise NoText(
-            "This kind of document has no parts that are read by path or as pictures.", "Slice its text by lines or characters."
+            "This kind of document has no parts that are read by path or as pictures.",
+            "Slice its text by lines or characters.",
         )
     known = {"hints": hints} if "hints" in signature(part).parameters else {}
     return part(source, path, unit, start, end, render, limits, **known)

@@ -8,28 +8,40 @@ from fetchstash.errors import BadArgument
 from fetchstash.server._tools import Schema, ToolSpec
 from fetchstash.views import clip
 
-_WORDS = {"string": "a string", "integer": "a whole number", "boolean": "true or false", "array": "a list of strings"}
+_WORDS = {
+    "string": "a string",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "array": "a list of strings",
+}
 
 
 def checked(tool: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments with the defaults filled in; a null is an argument that was not given.
 
-    Raises BadArgument for an unknown or missing name, a wrong type, a value outside its bounds, or two where one is wanted.
+    Raises BadArgument for an unknown or missing name, a wrong type, a value outside its bounds, or
+    two where one is wanted.
     """
     given = {name: value for name, value in arguments.items() if value is not None}
     for name in given:
         if name not in tool.properties:
             nearest = difflib.get_close_matches(name, list(tool.properties), n=1, cutoff=0)[0]
-            raise BadArgument(f"{tool.name} has no argument {clip(name, 60)!r}.", f"Did you mean {nearest}?")
+            raise BadArgument(
+                f"{tool.name} has no argument {clip(name, 60)!r}.", f"Did you mean {nearest}?"
+            )
     for name in tool.required:
         if name not in given:
             raise BadArgument(f"{tool.name} needs {name}.", f"Give {name}.")
     if tool.one_of and sum(name in given for name in tool.one_of) != 1:
         names = " and ".join(tool.one_of)
-        raise BadArgument(f"{tool.name} needs exactly one of {names}.", f"Give {' or '.join(tool.one_of)}.")
+        raise BadArgument(
+            f"{tool.name} needs exactly one of {names}.", f"Give {' or '.join(tool.one_of)}."
+        )
     for name, value in given.items():
         _check(name, value, tool.properties[name])
-    defaults = {name: schema["default"] for name, schema in tool.properties.items() if "default" in schema}
+    defaults = {
+        name: schema["default"] for name, schema in tool.properties.items() if "default" in schema
+    }
     return {**dict.fromkeys(tool.properties), **defaults, **given}
 
 
@@ -55,13 +67,19 @@ def _check(name: str, value: Any, schema: Schema) -> None:
 
 def _check_text(name: str, value: str, schema: Schema) -> None:
     if "enum" in schema and value not in schema["enum"]:
-        raise BadArgument(f"{name} is {_shown(value)}.", f"It must be one of {', '.join(schema['enum'])}.")
+        raise BadArgument(
+            f"{name} is {_shown(value)}.", f"It must be one of {', '.join(schema['enum'])}."
+        )
     if not value and "default" not in schema:
         raise BadArgument(f"{name} is empty.", f"Give {name}.")
     if len(value) > schema.get("maxLength", len(value)):
-        raise BadArgument(f"{name} has {len(value)} characters.", f"Give {schema['maxLength']} at the most.")
+        raise BadArgument(
+            f"{name} has {len(value)} characters.", f"Give {schema['maxLength']} at the most."
+        )
     if any("\ud800" <= char <= "\udfff" for char in value):
-        raise BadArgument(f"{name} holds half a character (a lone surrogate).", "Send well-formed Unicode.")
+        raise BadArgument(
+            f"{name} holds half a character (a lone surrogate).", "Send well-formed Unicode."
+        )
 
 
 def _is(value: Any, kind: str) -> bool:

@@ -15,7 +15,13 @@ Call = Callable[[Stash, Arguments, Progress], Awaitable[View]]
 
 async def _fetch_content(stash: Stash, given: Arguments, progress: Progress) -> View:
     urls = given["urls"] or [given["url"]]
-    return await stash.fetch(urls, focus=given["focus"], max_chars=given["maxChars"], refresh=given["refresh"], progress=progress)
+    return await stash.fetch(
+        urls,
+        focus=given["focus"],
+        max_chars=given["maxChars"],
+        refresh=given["refresh"],
+        progress=progress,
+    )
 
 
 async def _get_search_content(stash: Stash, given: Arguments, _progress: Progress) -> View:
@@ -31,19 +37,28 @@ async def _artifact_grep(stash: Stash, given: Arguments, _progress: Progress) ->
         max_matches=given["max_matches"],
         offset=given["offset"],
     )
-    return await stash.grep(given["artifact_refs"] or [given["artifact_ref"]], query, max_chars=given["maxChars"])
+    return await stash.grep(
+        given["artifact_refs"] or [given["artifact_ref"]], query, max_chars=given["maxChars"]
+    )
 
 
 async def _artifact_slice(stash: Stash, given: Arguments, _progress: Progress) -> View:
-    ref, path, unit, start, end = (given[name] for name in ("artifact_ref", "path", "unit", "start", "end"))
+    ref, path, unit, start, end = (
+        given[name] for name in ("artifact_ref", "path", "unit", "start", "end")
+    )
     if given["render"] == "image":
         return await stash.render(ref, path=path, start=start)
-    return await stash.slice(ref, path=path, unit=unit, start=start, end=end, max_chars=given["maxChars"])
+    return await stash.slice(
+        ref, path=path, unit=unit, start=start, end=end, max_chars=given["maxChars"]
+    )
 
 
 async def _artifact_search(stash: Stash, given: Arguments, _progress: Progress) -> View:
     return await stash.search(
-        given["query"], given["artifact_refs"] or (), max_results=given["max_results"], max_chars=given["maxChars"]
+        given["query"],
+        given["artifact_refs"] or (),
+        max_results=given["max_results"],
+        max_chars=given["maxChars"],
     )
 
 
@@ -52,7 +67,9 @@ async def _artifact_info(stash: Stash, given: Arguments, _progress: Progress) ->
 
 
 async def _stash_file(stash: Stash, given: Arguments, _progress: Progress) -> View:
-    return await stash.add_file(Path(given["path"]), focus=given["focus"], max_chars=given["maxChars"])
+    return await stash.add_file(
+        Path(given["path"]), focus=given["focus"], max_chars=given["maxChars"]
+    )
 
 
 CALLS: Mapping[str, Call] = {

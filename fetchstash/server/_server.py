@@ -27,7 +27,8 @@ TEMPLATE = "fetchstash://artifact/{artifact_ref}"
 COMPLETIONS = 100
 """Values of one completion at the most (MCP, completion/complete)."""
 
-# The list of tools and of templates stays the same as long as the server runs; artifacts are the caller's own.
+# The list of tools and of templates stays the same as long as the server runs; artifacts are the
+# caller's own.
 _LASTING = CacheHint(ttl_ms=3_600_000, scope="public")
 _INSTRUCTIONS = (
     "Fetch with fetch_content. What does not fit comes as a preview and an artifact_ref: find the place with artifact_grep or "
@@ -55,7 +56,9 @@ class LazyStash:
         """Return the Stash; a failure to open it is told, and the next call tries again."""
         async with self._lock:
             if self._stash is None:
-                self._stash = await self._stack.enter_async_context(Stash.open(self.settings, local=self._local))
+                self._stash = await self._stack.enter_async_context(
+                    Stash.open(self.settings, local=self._local)
+                )
             return self._stash
 
     async def aclose(self) -> None:
@@ -76,7 +79,9 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
         finally:
             await stash.aclose()
 
-    async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(
+        _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -89,38 +94,63 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
             return _result(view, meta, structured=settings.views.structured)
         raise AssertionError  # a task group passes every exception on; type checkers cannot know
 
-    async def list_templates(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
+    async def list_templates(
+        _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
         template = types.ResourceTemplate(
-            uri_template=TEMPLATE, name="artifact", description="The stored text of an artifact.", mime_type="text/plain"
+            uri_template=TEMPLATE,
+            name="artifact",
+            description="The stored text of an artifact.",
+            mime_type="text/plain",
         )
         return types.ListResourceTemplatesResult(resource_templates=[template])
 
-    async def list_resources(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+    async def list_resources(
+        _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
         return types.ListResourcesResult(resources=[])
 
-    async def read_resource(ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    async def read_resource(
+        ctx: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
         prefix = TEMPLATE.partition("{")[0]
         uri = str(params.uri)
         try:
             if not uri.startswith(prefix + REF_PREFIX):
                 raise BadArgument(f"There is no resource {clip(uri, 120)!r}.", f"Use {TEMPLATE}.")
-            view = await (await ctx.lifespan_context.get()).read(uri.removeprefix(prefix), 0, settings.views.max_chars_ceiling)
+            view = await (await ctx.lifespan_context.get()).read(
+                uri.removeprefix(prefix), 0, settings.views.max_chars_ceiling
+            )
         except FetchstashError as error:
             raise MCPError(types.INVALID_PARAMS, error_line(error)) from None
-        contents = types.TextResourceContents(uri=params.uri, mime_type="text/plain", text=view.text)
+        contents = types.TextResourceContents(
+            uri=params.uri, mime_type="text/plain", text=view.text
+        )
         return types.ReadResourceResult(contents=[contents])
 
     async def complete(ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
         listing = await (await ctx.lifespan_context.get()).store.list(limit=10 * COMPLETIONS)
-        values = [facts.artifact_ref for facts in listing.facts if facts.artifact_ref.startswith(params.argument.value)]
-        return types.CompleteResult(completion=types.Completion(values=values[:COMPLETIONS], has_more=len(values) > COMPLETIONS))
+        values = [
+            facts.artifact_ref
+            for facts in listing.facts
+            if facts.artifact_ref.startswith(params.argument.value)
+        ]
+        return types.CompleteResult(
+            completion=types.Completion(
+                values=values[:COMPLETIONS], has_more=len(values) > COMPLETIONS
+            )
+        )
 
     return Server(
         "fetchstash",
         version=__version__,
         instructions=_INSTRUCTIONS,
         lifespan=lifespan,
-        cache_hints={"tools/list": _LASTING, "resources/templates/list": _LASTING, "server/discover": _LASTING},
+        cache_hints={
+            "tools/list": _LASTING,
+            "resources/templates/list": _LASTING,
+            "server/discover": _LASTING,
+        },
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
@@ -135,26 +165,36 @@ def _tool(spec: ToolSpec, settings: Settings) -> types.Tool:
     if settings.profile == "claude-code" and spec.body:
         # Claude Code spills longer results to a file; this raises its limit to ours.
         meta["anthropic/maxResultSizeChars"] = settings.views.max_chars_ceiling + FRAME_CHARS
-    output = {"type": "object", "properties": {"result": {"type": "string"}}, "required": ["result"]}
+    output = {
+        "type": "object",
+        "properties": {"result": {"type": "string"}},
+        "required": ["result"],
+    }
     return types.Tool(
         name=spec.name,
         description=spec.description,
         input_schema=spec.input_schema,
         output_schema=output if settings.views.structured else None,
-        annotations=types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=spec.open_world),
+        annotations=types.ToolAnnotations(
+            read_only_hint=True, idempotent_hint=True, open_world_hint=spec.open_world
+        ),
         _meta=meta or None,
     )
 
 
 async def _answer(
-    specs: Mapping[str, ToolSpec], ctx: Context, params: types.CallToolRequestParams, progress: Progress
+    specs: Mapping[str, ToolSpec],
+    ctx: Context,
+    params: types.CallToolRequestParams,
+    progress: Progress,
 ) -> tuple[View, dict[str, Any]]:
     """Answer a call; whatever goes wrong is one line, with its facts for ``_meta``, and the server lives on."""
     try:
         spec = specs.get(params.name)
         if spec is None:
             nearest = difflib.get_close_matches(params.name, list(specs), n=1, cutoff=0)[0]
-            raise BadArgument(f"There is no tool {clip(params.name, 60)!r}.", f"Did you mean {nearest}?")  # noqa: TRY301
+            what = f"There is no tool {clip(params.name, 60)!r}."
+            raise BadArgument(what, f"Did you mean {nearest}?")  # noqa: TRY301
         given = checked(spec, params.arguments or {})
         return await CALLS[spec.name](await ctx.lifespan_context.get(), given, progress), {}
     except FetchstashError as error:
@@ -162,18 +202,24 @@ async def _answer(
         told = error
     except Exception:  # noqa: BLE001 - a fault of ours must not end the server
         _log.exception("%s failed", params.name)
-        told = Internal("Something went wrong inside fetchstash.", "Try again; the server's log has the details.")
+        told = Internal(
+            "Something went wrong inside fetchstash.",
+            "Try again; the server's log has the details.",
+        )
     return error_view(told), {"fetchstash/error": {"code": told.code, **told.details}}
 
 
 def _result(view: View, meta: dict[str, Any], *, structured: bool) -> types.CallToolResult:
-    # The SDK dies of a lone surrogate. Stored text has none; an error may quote what the model sent.
+    # The SDK dies of a lone surrogate. Stored text has none; an error may quote what the model
+    # sent.
     data = view.text.encode("utf-8", "replace")
     telemetry.count("bytes_out", len(data))
     text = data.decode("utf-8")
     content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
     content += [
-        types.ImageContent(type="image", data=b64encode(picture).decode("ascii"), mime_type=media_type)
+        types.ImageContent(
+            type="image", data=b64encode(picture).decode("ascii"), mime_type=media_type
+        )
         for picture, media_type in view.pictures
     ]
     return types.CallToolResult(

@@ -25,17 +25,31 @@ class ToolSpec:
     @property
     def input_schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments, as hosts and models see it."""
-        schema: dict[str, Any] = {"type": "object", "properties": dict(self.properties), "additionalProperties": False}
+        schema: dict[str, Any] = {
+            "type": "object",
+            "properties": dict(self.properties),
+            "additionalProperties": False,
+        }
         if self.required:
             schema["required"] = list(self.required)
         return schema
 
 
-def _text(description: str = "", *, at_most: int = 2_000, default: str | None = None, enum: tuple[str, ...] = ()) -> Schema:
-    return _schema("string", description, default, {"enum": list(enum)} if enum else {"maxLength": at_most})
+def _text(
+    description: str = "",
+    *,
+    at_most: int = 2_000,
+    default: str | None = None,
+    enum: tuple[str, ...] = (),
+) -> Schema:
+    return _schema(
+        "string", description, default, {"enum": list(enum)} if enum else {"maxLength": at_most}
+    )
 
 
-def _number(description: str = "", *, low: int = 0, high: int | None = None, default: int | None = None) -> Schema:
+def _number(
+    description: str = "", *, low: int = 0, high: int | None = None, default: int | None = None
+) -> Schema:
     bounds = {"minimum": low} | ({"maximum": high} if high is not None else {})
     return _schema("integer", description, default, bounds)
 
@@ -87,7 +101,11 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     read = ToolSpec(
         "get_search_content",
         "Read an artifact's text from a character offset on. The end of the result says how to go on.",
-        {"artifact_ref": ref, "offset": _number(default=0), "maxChars": max_chars(limits.default_max_chars)},
+        {
+            "artifact_ref": ref,
+            "offset": _number(default=0),
+            "maxChars": max_chars(limits.default_max_chars),
+        },
         required=("artifact_ref",),
     )
     grep = ToolSpec(
@@ -114,11 +132,15 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
         "excluded. start and end count inside path.",
         {
             "artifact_ref": ref,
-            "path": _text("Heading, sheet, archive member, JSON pointer /a/0 or JSONPath $.a[0]", default=""),
+            "path": _text(
+                "Heading, sheet, archive member, JSON pointer /a/0 or JSONPath $.a[0]", default=""
+            ),
             "unit": _text(enum=("lines", "chars", "bytes", "pages", "rows"), default="lines"),
             "start": _number(),
             "end": _number(),
-            "render": _text("image: a page or image as a picture", enum=("text", "image"), default="text"),
+            "render": _text(
+                "image: a page or image as a picture", enum=("text", "image"), default="text"
+            ),
             "maxChars": max_chars(limits.default_max_chars),
         },
         required=("artifact_ref",),
@@ -146,7 +168,11 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     file = ToolSpec(
         "stash_file",
         "Take in a file of this machine as fetch_content does a URL.",
-        {"path": _text(at_most=4_096), "focus": focus, "maxChars": max_chars(limits.inline_threshold)},
+        {
+            "path": _text(at_most=4_096),
+            "focus": focus,
+            "maxChars": max_chars(limits.inline_threshold),
+        },
         required=("path",),
     )
     return (*specs, file)

@@ -14,8 +14,9 @@ from fetchstash.views import clip
 class Span:
     """The characters [start, end) of a text that a slice is to show.
 
-    ``first`` and ``last`` are the units that were asked for, resolved, and ``count`` how many there are in what the path names.
-    ``pages`` are the characters at which the span's pages end, counted from its start.
+    ``first`` and ``last`` are the units that were asked for, resolved, and ``count`` how many there
+    are in what the path names. ``pages`` are the characters at which the span's pages end, counted
+    from its start.
     """
 
     start: int
@@ -26,7 +27,14 @@ class Span:
     pages: tuple[int, ...] = ()
 
 
-async def span(reader: TextReader, outline: Sequence[Heading], path: str, unit: Unit, start: int | None, end: int | None) -> Span:
+async def span(
+    reader: TextReader,
+    outline: Sequence[Heading],
+    path: str,
+    unit: Unit,
+    start: int | None,
+    end: int | None,
+) -> Span:
     """Return the characters that are asked for. Raises OutOfRange or BadArgument where there is no such part."""
     table = _table(reader.ranges.tables, path)
     begin, stop = await _named(reader, outline, path, table)
@@ -35,7 +43,9 @@ async def span(reader: TextReader, outline: Sequence[Heading], path: str, unit: 
         return Span(begin + first, begin + last, first, last, stop - begin)
     if unit == "bytes":
         if path:
-            raise BadArgument("Bytes are counted in the whole text.", 'Leave path out, or use unit="chars".')
+            raise BadArgument(
+                "Bytes are counted in the whole text.", 'Leave path out, or use unit="chars".'
+            )
         return await _bytes(reader, start, end)
     if unit == "rows":
         return await _rows(reader, path, table, start, end)
@@ -64,11 +74,16 @@ async def _bytes(reader: TextReader, start: int | None, end: int | None) -> Span
     return Span(begin, final + 1, first, last, reader.bytes)
 
 
-async def _rows(reader: TextReader, path: str, table: Table | None, start: int | None, end: int | None) -> Span:
+async def _rows(
+    reader: TextReader, path: str, table: Table | None, start: int | None, end: int | None
+) -> Span:
     if table is None:
         tables = [] if path else list(reader.ranges.tables)
         if len(tables) > 1:
-            raise BadArgument(f"There are {len(tables)} tables here.", "Name one with path; artifact_info lists them.")
+            raise BadArgument(
+                f"There are {len(tables)} tables here.",
+                "Name one with path; artifact_info lists them.",
+            )
         if not tables:
             raise BadArgument("This part has no table rows.", 'Use unit="lines".')
         table = tables[0]
@@ -84,7 +99,9 @@ async def _rows(reader: TextReader, path: str, table: Table | None, start: int |
 
 def _pages(reader: TextReader, begin: int, stop: int, start: int | None, end: int | None) -> Span:
     bounds = [*reader.ranges.pages, reader.chars]
-    pages = [(a, b) for a, b in pairwise(bounds) if begin <= a < stop or (a == b and begin <= a <= stop)]
+    pages = [
+        (a, b) for a, b in pairwise(bounds) if begin <= a < stop or (a == b and begin <= a <= stop)
+    ]
     if not pages:
         raise BadArgument("This text has no pages.", 'Use unit="lines".')
     first, last = closed(start, end, len(pages), "pages")
@@ -107,14 +124,18 @@ def _titled(titles: Sequence[str], path: str) -> int | None:
     return None
 
 
-async def _named(reader: TextReader, outline: Sequence[Heading], path: str, table: Table | None) -> tuple[int, int]:
+async def _named(
+    reader: TextReader, outline: Sequence[Heading], path: str, table: Table | None
+) -> tuple[int, int]:
     """Return the characters of what ``path`` names: a heading and all under it, a sheet; "" is the whole text."""
     if not path:
         return 0, reader.chars
     position = _titled([heading.title for heading in outline], path)
     if position is not None:
         heading = outline[position]
-        following = next((other for other in outline[position + 1 :] if other.level <= heading.level), None)
+        following = next(
+            (other for other in outline[position + 1 :] if other.level <= heading.level), None
+        )
         begin = await _char(reader, heading)
         end = await _char(reader, following) if following else reader.chars
         return begin, max(end, begin)
@@ -136,12 +157,17 @@ def closed(start: int | None, end: int | None, count: int, word: str) -> tuple[i
     """Resolve a range that counts from 1 and includes both ends; an end behind the last is the last."""
     first, last = 1 if start is None else start, count if end is None else end
     if first < 1:
-        raise OutOfRange(f"{word.capitalize()} count from 1, and start is {first}.", "Use start=1 for the first.")
+        raise OutOfRange(
+            f"{word.capitalize()} count from 1, and start is {first}.", "Use start=1 for the first."
+        )
     if end is not None and last < first:
-        raise BadArgument(f"start is {first} and end is {last}.", "Give an end that is not before the start.")
+        raise BadArgument(
+            f"start is {first} and end is {last}.", "Give an end that is not before the start."
+        )
     if first > max(count, 1):
         raise OutOfRange(
-            there_are(count, word, f"start is {first}"), f"Use a start up to {count}." if count else "Leave start out."
+            there_are(count, word, f"start is {first}"),
+            f"Use a start up to {count}." if count else "Leave start out.",
         )
     return first, min(last, count)
 
@@ -150,10 +176,13 @@ def half_open(start: int | None, end: int | None, count: int, word: str) -> tupl
     """Resolve a range that counts from 0 and excludes its end."""
     first, last = start or 0, count if end is None else end
     if end is not None and last < first:
-        raise BadArgument(f"start is {first} and end is {last}.", "Give an end that is not before the start.")
+        raise BadArgument(
+            f"start is {first} and end is {last}.", "Give an end that is not before the start."
+        )
     if first > count or (first == count and count):
         raise OutOfRange(
-            there_are(count, word, f"start is {first}"), f"Use a start under {count}." if count else "Leave start out."
+            there_are(count, word, f"start is {first}"),
+            f"Use a start under {count}." if count else "Leave start out.",
         )
     return first, min(last, count)
 

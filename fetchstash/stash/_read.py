@@ -12,7 +12,14 @@ from fetchstash.views import Reading, Subject
 
 _HEX_ROW = 16
 # How a path to a value begins, by what the text is: a JSON Pointer, a JSONPath, a path of elements.
-_VALUE_PATHS = {"json": "/$", "jsonl": "/$", "yaml": "/$", "application/toml": "/$", "xml": "/", "image/svg+xml": "/"}
+_VALUE_PATHS = {
+    "json": "/$",
+    "jsonl": "/$",
+    "yaml": "/$",
+    "application/toml": "/$",
+    "xml": "/",
+    "image/svg+xml": "/",
+}
 
 
 def answered_by_handler(facts: Facts, path: str) -> bool:
@@ -24,7 +31,9 @@ def answered_by_handler(facts: Facts, path: str) -> bool:
     if facts.content_kind == "image":
         return path == "exif"
     if facts.content_kind == "html":
-        return path in ("links", "tables") and all(heading.title.casefold() != path for heading in facts.outline)
+        return path in ("links", "tables") and all(
+            heading.title.casefold() != path for heading in facts.outline
+        )
     return facts.content_kind in ("archive", "csv", "email")
 
 
@@ -35,7 +44,17 @@ async def onwards(reader: TextReader, subject: Subject, offset: int, reach: int)
         raise OutOfRange(_parts.there_are(reader.chars, "characters", f"offset is {offset}"), hint)
     text = await reader.read_chars(offset, offset + reach)
     rest = reader.chars - offset
-    return Reading(subject, "get_search_content", text, rest, "chars", offset, reader.chars, reader.chars, offset)
+    return Reading(
+        subject,
+        "get_search_content",
+        text,
+        rest,
+        "chars",
+        offset,
+        reader.chars,
+        reader.chars,
+        offset,
+    )
 
 
 async def part(
@@ -66,7 +85,9 @@ async def part(
     )
 
 
-def of_value(found: PartText, subject: Subject, path: str, unit: Unit, start: int | None, end: int | None) -> Reading:
+def of_value(
+    found: PartText, subject: Subject, path: str, unit: Unit, start: int | None, end: int | None
+) -> Reading:
     """Return lines or characters of a text that is no part of the stored one: a JSON value, a member."""
     text = found.text
     if unit == "chars":
@@ -78,21 +99,54 @@ def of_value(found: PartText, subject: Subject, path: str, unit: Unit, start: in
         part, count = "".join(lines[first - 1 : last]), len(lines)
         char = sum(map(len, lines[: first - 1]))
     else:
-        raise BadArgument(f"This part is not counted in {unit}.", 'Use unit="lines" or unit="chars".')
+        raise BadArgument(
+            f"This part is not counted in {unit}.", 'Use unit="lines" or unit="chars".'
+        )
     cut_at = len(text) if found.cut else None
-    return Reading(subject, "artifact_slice", part, len(part), unit, first, last, count, char, path, path, cut_at=cut_at)
+    return Reading(
+        subject,
+        "artifact_slice",
+        part,
+        len(part),
+        unit,
+        first,
+        last,
+        count,
+        char,
+        path,
+        path,
+        cut_at=cut_at,
+    )
 
 
-def hex_dump(raw: Path, subject: Subject, start: int | None, end: int | None, reach: int) -> Reading:
+def hex_dump(
+    raw: Path, subject: Subject, start: int | None, end: int | None, reach: int
+) -> Reading:
     """Return the raw bytes [start, end) of an artifact without text, sixteen a line."""
     first, last = _parts.half_open(start, end, subject.size_bytes, "bytes")
     with raw.open("rb") as file:
         file.seek(first)
         data = file.read(min(last - first, reach))  # a byte takes more than one character
     rows = [(first + at, data[at : at + _HEX_ROW]) for at in range(0, len(data), _HEX_ROW)]
-    text = "".join(f"{at:08x}  {row.hex(' '):<{3 * _HEX_ROW - 1}}  {_printable(row):<{_HEX_ROW}}\n" for at, row in rows)
-    whole = -(-(last - first) // _HEX_ROW) * len(f"{0:08x}  {'':<{3 * _HEX_ROW - 1}}  {'':<{_HEX_ROW}}\n")
-    return Reading(subject, "artifact_slice", text, whole, "bytes", first, last, subject.size_bytes, 0, bytes_per_line=_HEX_ROW)
+    text = "".join(
+        f"{at:08x}  {row.hex(' '):<{3 * _HEX_ROW - 1}}  {_printable(row):<{_HEX_ROW}}\n"
+        for at, row in rows
+    )
+    whole = -(-(last - first) // _HEX_ROW) * len(
+        f"{0:08x}  {'':<{3 * _HEX_ROW - 1}}  {'':<{_HEX_ROW}}\n"
+    )
+    return Reading(
+        subject,
+        "artifact_slice",
+        text,
+        whole,
+        "bytes",
+        first,
+        last,
+        subject.size_bytes,
+        0,
+        bytes_per_line=_HEX_ROW,
+    )
 
 
 def _printable(row: bytes) -> str:
@@ -101,4 +155,6 @@ def _printable(row: bytes) -> str:
 
 def past_the_matches(offset: int, total: int) -> OutOfRange:
     """Return the error for a grep that goes on behind the last match."""
-    return OutOfRange(_parts.there_are(total, "matches", f"offset is {offset}"), f"Use an offset under {total}.")
+    return OutOfRange(
+        _parts.there_are(total, "matches", f"offset is {offset}"), f"Use an offset under {total}."
+    )

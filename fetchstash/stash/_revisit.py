@@ -28,7 +28,9 @@ def with_response(facts: Facts, fetched: Fetched) -> Facts:
 
 def revalidated(facts: Facts, fetched: Fetched) -> Facts:
     """Return the facts of an artifact that the server says is still what it has: the 304 renews its freshness (section 4.3.4)."""
-    caching = {name: clean_line(fetched.headers[name]) for name in _CACHING if name in fetched.headers}
+    caching = {
+        name: clean_line(fetched.headers[name]) for name in _CACHING if name in fetched.headers
+    }
     return replace(facts, validated_at=fetched.fetched_at, caching=caching)
 
 
@@ -36,7 +38,9 @@ def cached_of(facts: Facts) -> Cached | None:
     """Return what to ask the server by; None for what did not come whole or could not be read, which is fetched anew."""
     if facts.incomplete or facts.extraction_error or facts.validated_at is None:
         return None
-    return Cached(facts.validated_at, facts.etag, facts.last_modified, facts.caching, facts.http_status or 200)
+    return Cached(
+        facts.validated_at, facts.etag, facts.last_modified, facts.caching, facts.http_status or 200
+    )
 
 
 def said_of(cached: Cached) -> str:

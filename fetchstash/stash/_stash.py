@@ -14,14 +14,30 @@ from fetchstash import telemetry, views
 from fetchstash.config import Settings, load
 from fetchstash.errors import BadArgument, ExpiredRef, FetchstashError, NoText, UnknownRef
 from fetchstash.fetch import Fetched, Fetcher, Progress, mask_url, may_keep, open_fetcher
-from fetchstash.handlers import TEXT_KINDS, Extractor, Hints, Picture, Render, WorkerPool, route_file
+from fetchstash.handlers import (
+    TEXT_KINDS,
+    Extractor,
+    Hints,
+    Picture,
+    Render,
+    WorkerPool,
+    route_file,
+)
 from fetchstash.hygiene import clean_line
 from fetchstash.ranges import Glimpse, Unit
 from fetchstash.stash import _read
 from fetchstash.stash._files import copy_in, copy_out
 from fetchstash.stash._revisit import cached_of, revalidated, said_of, same_again, with_response
 from fetchstash.stash._subject import decision_of, hints_of, subject_of, with_findings
-from fetchstash.store import ArtifactStore, Facts, GrepQuery, Listing, Passage, TextReader, open_store
+from fetchstash.store import (
+    ArtifactStore,
+    Facts,
+    GrepQuery,
+    Listing,
+    Passage,
+    TextReader,
+    open_store,
+)
 from fetchstash.views import Arrival, Failure, Found, Hit, Host, Subject, View
 
 MAX_URLS = 10
@@ -35,8 +51,9 @@ FOCUS_LINES = 20
 class Stash:
     """Fetches content, keeps it, and shows bounded views of it. ``async with Stash.open() as stash``.
 
-    Every method raises the errors of fetchstash.errors and nothing else. Views are made for ``host``. ``passing`` are the artifacts
-    that go when this closes, because their server said no-store (RFC 9111, section 5.2.2.5), ``arriving`` the URLs on their way.
+    Every method raises the errors of fetchstash.errors and nothing else. Views are made for
+    ``host``. ``passing`` are the artifacts that go when this closes, because their server said
+    no-store (RFC 9111, section 5.2.2.5), ``arriving`` the URLs on their way.
     """
 
     settings: Settings
@@ -49,7 +66,9 @@ class Stash:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, settings: Settings | None = None, *, local: bool = True) -> AsyncGenerator["Stash"]:
+    async def open(
+        cls, settings: Settings | None = None, *, local: bool = True
+    ) -> AsyncGenerator["Stash"]:
         """Open the store and get ready to fetch. ``local``: whoever reads the views shares our file system."""
         settings = settings or load()
         telemetry.configure(settings.telemetry.event_log, settings.telemetry.event_log_max_bytes)
@@ -85,8 +104,9 @@ class Stash:
     ) -> View:
         """Fetch one URL, or up to ten in parallel, and show what came: whole where it fits, else a preview and a reference.
 
-        ``focus`` says in words what the caller is after; ``refresh`` asks the server even where a kept copy is still fresh. One URL
-        that fails raises its error; of several each that fails has its line, and none spoils the others.
+        ``focus`` says in words what the caller is after; ``refresh`` asks the server even where a
+        kept copy is still fresh. One URL that fails raises its error; of several each that fails
+        has its line, and none spoils the others.
         """
         if not 1 <= len(urls) <= MAX_URLS:
             raise BadArgument(f"There are {len(urls)} urls.", f"Give 1 to {MAX_URLS}.")
@@ -98,7 +118,9 @@ class Stash:
 
         async def one(position: int, url: str) -> None:
             try:
-                results[position] = await self._arrive(url, focus, limit, refresh=refresh, progress=None)
+                results[position] = await self._arrive(
+                    url, focus, limit, refresh=refresh, progress=None
+                )
             except FetchstashError as error:
                 results[position] = Failure(error, clean_line(mask_url(url)))
             if progress:
@@ -107,11 +129,15 @@ class Stash:
         async with anyio.create_task_group() as tasks:
             for position, url in enumerate(urls):
                 tasks.start_soon(one, position, url)
-        return views.fetched_several(self.host, [results[position] for position in range(len(urls))], max_chars)
+        return views.fetched_several(
+            self.host, [results[position] for position in range(len(urls))], max_chars
+        )
 
     async def add_file(self, path: Path, *, focus: str = "", max_chars: int | None = None) -> View:
         """Take in a file of this machine, as ``fetch`` does a URL. It must lie in one of ``ingest.read_roots``."""
-        copy = await anyio.to_thread.run_sync(copy_in, path, self.settings.ingest.read_roots, self.store.spool)
+        copy = await anyio.to_thread.run_sync(
+            copy_in, path, self.settings.ingest.read_roots, self.store.spool
+        )
         try:
             facts = await self._take_in(copy, Hints(name=path.name), Facts(), url="")
         finally:
@@ -119,7 +145,9 @@ class Stash:
         limit = self.host.max_chars(max_chars, self.host.limits.inline_threshold)
         return views.fetched(self.host, await self._arrival(facts, focus, limit), max_chars)
 
-    async def _arrive(self, url: str, focus: str, limit: int, *, refresh: bool, progress: Progress | None) -> Arrival:
+    async def _arrive(
+        self, url: str, focus: str, limit: int, *, refresh: bool, progress: Progress | None
+    ) -> Arrival:
         """Bring one URL in by way of what is kept of it: a fresh copy is used, a stale one asked after (RFC 9111, section 4).
 
         Calls for one URL wait for each other, so that the later ones find what the first one kept.
@@ -127,21 +155,35 @@ class Stash:
         async with self.arriving.setdefault(url, anyio.Lock()):
             return await self._arrive_alone(url, focus, limit, refresh=refresh, progress=progress)
 
-    async def _arrive_alone(self, url: str, focus: str, limit: int, *, refresh: bool, progress: Progress | None) -> Arrival:
+    async def _arrive_alone(
+        self, url: str, focus: str, limit: int, *, refresh: bool, progress: Progress | None
+    ) -> Arrival:
         known = await self._known(url)
         cached = cached_of(known) if known else None
-        if known and cached and not refresh and (from_cache := await anyio.to_thread.run_sync(said_of, cached)):
+        if (
+            known
+            and cached
+            and not refresh
+            and (from_cache := await anyio.to_thread.run_sync(said_of, cached))
+        ):
             telemetry.count("cache", outcome="fresh")
             facts = await self.store.touch(known.artifact_ref)
             return await self._arrival(facts, focus, limit, from_cache=from_cache)
         with telemetry.span("fetch"):
-            fetched = await self.fetcher.fetch(url, self.store.spool, cached=cached, progress=progress)
+            fetched = await self.fetcher.fetch(
+                url, self.store.spool, cached=cached, progress=progress
+            )
         telemetry.count("bytes_in", fetched.size_bytes)
-        telemetry.count("cache", outcome="not_modified" if fetched.not_modified else "stale" if known else "miss")
+        telemetry.count(
+            "cache",
+            outcome="not_modified" if fetched.not_modified else "stale" if known else "miss",
+        )
         if fetched.path is None:
             assert known is not None  # only a conditional request is answered without a body
             facts = await self.store.touch(known.artifact_ref, revalidated(known, fetched))
-            return await self._arrival(facts, focus, limit, from_cache="kept copy; the server says that it has not changed")
+            return await self._arrival(
+                facts, focus, limit, from_cache="kept copy; the server says that it has not changed"
+            )
         try:
             return await self._arrival(await self._keep(fetched, fetched.path, known), focus, limit)
         finally:
@@ -169,12 +211,16 @@ class Stash:
         """Route, extract and keep one file."""
         shadow = self.settings.ingest.router == "shadow"
         headers = {"content-type": hints.declared_type} if hints.declared_type else {}
-        decision = await anyio.to_thread.run_sync(lambda: route_file(raw, headers, hints.name or hints.url, shadow=shadow))
+        decision = await anyio.to_thread.run_sync(
+            lambda: route_file(raw, headers, hints.name or hints.url, shadow=shadow)
+        )
         hints = replace(hints, charset=decision.charset)
         with telemetry.span("extract", content_kind=decision.kind):
             extraction = await self.extractor.extract(raw, decision, hints, self.store.spool)
         threshold = self.host.limits.inline_threshold
-        facts = with_findings(facts, decision, extraction, name=hints.name, inline_threshold=threshold)
+        facts = with_findings(
+            facts, decision, extraction, name=hints.name, inline_threshold=threshold
+        )
         try:
             kept = await self.store.put(raw, extraction.text, facts, extraction.ranges, url=url)
         finally:
@@ -194,7 +240,9 @@ class Stash:
         telemetry.count("extracted_chars", kept.extracted_chars or 0)
         return kept
 
-    async def _arrival(self, facts: Facts, focus: str, limit: int, *, from_cache: str = "") -> Arrival:
+    async def _arrival(
+        self, facts: Facts, focus: str, limit: int, *, from_cache: str = ""
+    ) -> Arrival:
         """Return what a view of a fetch needs: the text's beginning, and a better glimpse of a text that does not fit."""
         subject = subject_of(facts, local=self.host.local, from_cache=from_cache)
         if facts.extracted_chars is None:
@@ -203,17 +251,23 @@ class Stash:
             text = await reader.read_chars(0, limit + 1)
             if len(text) == reader.chars and self.host.measure(text) <= limit:
                 return Arrival(subject, text)
-            ranked: Sequence[Passage] = await reader.rank(focus, FOCUS_PASSAGES) if focus.strip() else ()
+            ranked: Sequence[Passage] = (
+                await reader.rank(focus, FOCUS_PASSAGES) if focus.strip() else ()
+            )
             if ranked:
                 hits = [Hit(subject, p.first_line, p.last_line, p.text) for p in ranked]
-                body, shown = views.passages(hits, min(self.host.limits.preview_chars, limit), self.host)
+                body, shown = views.passages(
+                    hits, min(self.host.limits.preview_chars, limit), self.host
+                )
                 glimpse = Glimpse(body, lines_shown=body.count("\n") + 1 - shown)
                 around = (max(hits[0].first_line - FOCUS_LINES, 1), hits[0].last_line + FOCUS_LINES)
                 return Arrival(subject, text, glimpse, lines=around)
             ending = ""
             if facts.content_kind in TEXT_KINDS and not reader.ranges.preview.text:
                 ending = await reader.read_chars(max(reader.chars - limit, 0), reader.chars)
-            return Arrival(subject, text, reader.ranges.preview, ending, unfocused=bool(focus.strip()))
+            return Arrival(
+                subject, text, reader.ranges.preview, ending, unfocused=bool(focus.strip())
+            )
 
     async def _picture_of(self, facts: Facts) -> tuple[bytes, str] | None:
         if facts.content_kind != "image" or facts.extraction_error:
@@ -230,7 +284,9 @@ class Stash:
         """Show the stored text from character ``offset`` on."""
         facts = await self.store.get(ref_or_url)
         async with self._text(facts.artifact_ref) as reader:
-            reading = await _read.onwards(reader, self._subject(facts), offset, self._reach(max_chars))
+            reading = await _read.onwards(
+                reader, self._subject(facts), offset, self._reach(max_chars)
+            )
         return views.read(self.host, reading, max_chars)
 
     async def slice(
@@ -253,10 +309,14 @@ class Stash:
             reading = _read.of_value(found, subject, path, unit, start, end)
         elif unit == "bytes" and facts.extracted_chars is None:
             raw = await self.store.open_raw(facts.artifact_ref)
-            reading = await anyio.to_thread.run_sync(lambda: _read.hex_dump(raw, subject, start, end, reach))
+            reading = await anyio.to_thread.run_sync(
+                lambda: _read.hex_dump(raw, subject, start, end, reach)
+            )
         else:
             async with self._text(facts.artifact_ref) as reader:
-                reading = await _read.part(reader, subject, facts.outline, path, unit, start, end, reach)
+                reading = await _read.part(
+                    reader, subject, facts.outline, path, unit, start, end, reach
+                )
         return views.read(self.host, reading, max_chars)
 
     async def render(self, ref_or_url: str, *, path: str = "", start: int | None = None) -> View:
@@ -266,12 +326,18 @@ class Stash:
         if not isinstance(found, Picture):
             raise BadArgument("That part is no picture.", 'Use render="text".')
         page = None if facts.content_kind == "image" else start
-        return views.picture(self._subject(facts), found.data, found.media_type, found.width, found.height, page=page)
+        return views.picture(
+            self._subject(facts), found.data, found.media_type, found.width, found.height, page=page
+        )
 
-    async def grep(self, refs_or_urls: Sequence[str], query: GrepQuery, *, max_chars: int | None = None) -> View:
+    async def grep(
+        self, refs_or_urls: Sequence[str], query: GrepQuery, *, max_chars: int | None = None
+    ) -> View:
         """Show the lines of one or several artifacts that match, with their numbers, their context and the count of all."""
         if not 1 <= len(refs_or_urls) <= MAX_REFS:
-            raise BadArgument(f"There are {len(refs_or_urls)} artifact_refs.", f"Give 1 to {MAX_REFS}.")
+            raise BadArgument(
+                f"There are {len(refs_or_urls)} artifact_refs.", f"Give 1 to {MAX_REFS}."
+            )
         found: list[Found] = []
         skip, wanted = query.offset, query.max_matches
         for ref in refs_or_urls:
@@ -280,23 +346,47 @@ class Stash:
                 matches = await reader.grep(replace(query, offset=skip, max_matches=max(wanted, 1)))
             shown = matches.shown if wanted else 0
             groups = matches.groups if wanted else ()
-            found.append(Found(self._subject(facts), groups, min(skip, matches.total), matches.total, matches.stopped))
+            found.append(
+                Found(
+                    self._subject(facts),
+                    groups,
+                    min(skip, matches.total),
+                    matches.total,
+                    matches.stopped,
+                )
+            )
             skip, wanted = max(skip - matches.total, 0), max(wanted - shown, 0)
         total = sum(one.total for one in found)
-        if total and query.offset >= total and not any(one.stopped for one in found):  # else there may be more
+        if (
+            total and query.offset >= total and not any(one.stopped for one in found)
+        ):  # else there may be more
             raise _read.past_the_matches(query.offset, total)
-        return views.grep(self.host, found, query.offset, _arguments(refs_or_urls, query), max_chars)
+        return views.grep(
+            self.host, found, query.offset, _arguments(refs_or_urls, query), max_chars
+        )
 
     async def search(
-        self, query: str, refs_or_urls: Sequence[str] = (), *, max_results: int = 8, max_chars: int | None = None
+        self,
+        query: str,
+        refs_or_urls: Sequence[str] = (),
+        *,
+        max_results: int = 8,
+        max_chars: int | None = None,
     ) -> View:
         """Show the passages that match ``query`` best, out of the artifacts named or of all the run's."""
         if len(refs_or_urls) > MAX_REFS:
-            raise BadArgument(f"There are {len(refs_or_urls)} artifact_refs.", f"Give up to {MAX_REFS}.")
-        named = {facts.artifact_ref: facts for facts in [await self.store.get(ref) for ref in refs_or_urls]}
+            raise BadArgument(
+                f"There are {len(refs_or_urls)} artifact_refs.", f"Give up to {MAX_REFS}."
+            )
+        named = {
+            facts.artifact_ref: facts
+            for facts in [await self.store.get(ref) for ref in refs_or_urls]
+        }
         ranked = await self.store.search(query, list(named), max_results)
         searched = len(named) or (await self.store.list(limit=1)).total
-        return views.search(self.host, [await self._hit(passage, named) for passage in ranked], searched, max_chars)
+        return views.search(
+            self.host, [await self._hit(passage, named) for passage in ranked], searched, max_chars
+        )
 
     async def _hit(self, passage: Passage, known: dict[str, Facts]) -> Hit:
         if passage.artifact_ref not in known:
@@ -320,7 +410,11 @@ class Stash:
         facts = await self.store.get(ref_or_url)
         if not raw and facts.extracted_chars is None:
             raise NoText(f"{facts.artifact_ref} has no text.", "Ask for its bytes with --raw.")
-        source = await self.store.open_raw(facts.artifact_ref) if raw or facts.path is None else Path(facts.path)
+        source = (
+            await self.store.open_raw(facts.artifact_ref)
+            if raw or facts.path is None
+            else Path(facts.path)
+        )
         await anyio.to_thread.run_sync(copy_out, source, target)
 
     async def pin(self, ref_or_url: str, *, pinned: bool = True) -> None:
@@ -359,13 +453,23 @@ class Stash:
     ) -> Any:
         raw = await self.store.open_raw(facts.artifact_ref)
         decision, hints = decision_of(facts), hints_of(facts)
-        return await self.extractor.part(raw, decision, path=path, unit=unit, start=start, end=end, render=render, hints=hints)
+        return await self.extractor.part(
+            raw, decision, path=path, unit=unit, start=start, end=end, render=render, hints=hints
+        )
 
 
 def _arguments(refs_or_urls: Sequence[str], query: GrepQuery) -> dict[str, Any]:
     """Return the arguments of a grep that were not the default, as the next call repeats them."""
     default = GrepQuery("")
     options = ("literal", "ignore_case", "context", "max_matches")
-    refs = {"artifact_ref": refs_or_urls[0]} if len(refs_or_urls) == 1 else {"artifact_refs": list(refs_or_urls)}
-    changed = {name: getattr(query, name) for name in options if getattr(query, name) != getattr(default, name)}
+    refs = (
+        {"artifact_ref": refs_or_urls[0]}
+        if len(refs_or_urls) == 1
+        else {"artifact_refs": list(refs_or_urls)}
+    )
+    changed = {
+        name: getattr(query, name)
+        for name in options
+        if getattr(query, name) != getattr(default, name)
+    }
     return {**refs, "pattern": query.pattern, **changed}

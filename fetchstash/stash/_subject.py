@@ -13,7 +13,9 @@ _CHARS_PER_TOKEN = 4
 """Of English in o200k, about."""
 
 
-def with_findings(facts: Facts, decision: Decision, extraction: Extraction, *, name: str, inline_threshold: int) -> Facts:
+def with_findings(
+    facts: Facts, decision: Decision, extraction: Extraction, *, name: str, inline_threshold: int
+) -> Facts:
     """Return ``facts`` with what the bytes told: the router's decision and the handler's findings, clean and on one line."""
     has_text = extraction.text is not None
     return replace(
@@ -45,7 +47,11 @@ def with_findings(facts: Facts, decision: Decision, extraction: Extraction, *, n
         outline=extraction.outline,
         decided_by=decision.decided_by,
         evidence=tuple(
-            clean_line(item) for item in (*decision.evidence, *([f"router: {decision.shadow}"] if decision.shadow else []))
+            clean_line(item)
+            for item in (
+                *decision.evidence,
+                *([f"router: {decision.shadow}"] if decision.shadow else []),
+            )
         ),
         mismatch=decision.mismatch,
         hidden_removed=extraction.hidden_removed,
@@ -68,7 +74,12 @@ def decision_of(facts: Facts) -> Decision:
 
 def hints_of(facts: Facts) -> Hints:
     """Return what was known of the document besides its bytes when it was taken in."""
-    return Hints(url=facts.final_url, declared_type=facts.declared_type, charset=facts.charset, name=facts.name)
+    return Hints(
+        url=facts.final_url,
+        declared_type=facts.declared_type,
+        charset=facts.charset,
+        name=facts.name,
+    )
 
 
 def dimension(facts: Facts) -> str:
@@ -77,7 +88,12 @@ def dimension(facts: Facts) -> str:
         return f"{'slides' if 'presentation' in facts.media_type else 'pages'} {facts.pages}"
     if facts.width is not None and facts.height is not None:
         return f"{facts.width}×{facts.height} px"
-    counts = {"pages": facts.pages, "sheets": facts.sheets, "members": facts.members, "rows": facts.rows}
+    counts = {
+        "pages": facts.pages,
+        "sheets": facts.sheets,
+        "members": facts.members,
+        "rows": facts.rows,
+    }
     return next((f"{word} {count}" for word, count in counts.items() if count is not None), "")
 
 
@@ -95,7 +111,13 @@ def subject_of(facts: Facts, *, local: bool, from_cache: str = "") -> Subject:
     shown["from_cache"] = from_cache
     if not local:
         shown["path"] = None
-    unit = "pages" if facts.page_range else "rows" if facts.rows and facts.content_kind == "csv" else "lines"
+    unit = (
+        "pages"
+        if facts.page_range
+        else "rows"
+        if facts.rows and facts.content_kind == "csv"
+        else "lines"
+    )
     return Subject(
         ref=facts.artifact_ref,
         word=kind_word(decision_of(facts)),

@@ -60,9 +60,12 @@ class Blobs:
         for path in arriving.values():
             if not self._is_spooled(path):
                 raise BadArgument(
-                    f"{path.name} is not in the store's spool.", "Write files into the folder `spool` of the store, then put them."
+                    f"{path.name} is not in the store's spool.",
+                    "Write files into the folder `spool` of the store, then put them.",
                 )
-        return self._side_by_side(partial(self._measured, path, kind, arriving=True) for kind, path in arriving.items())
+        return self._side_by_side(
+            partial(self._measured, path, kind, arriving=True) for kind, path in arriving.items()
+        )
 
     def discard(self, paths: Iterable[Path]) -> None:
         """Unlink what is left in the spool of a put that failed; no file of anybody else's."""
@@ -132,7 +135,9 @@ class Blobs:
         path = self.path(blob.kind, blob.sha256)
         fd = open_file(path)
         found = os.fstat(fd)
-        if found.st_size == blob.size and (found.st_mtime_ns == blob.modified_ns or self.digest(path) == blob.sha256):
+        if found.st_size == blob.size and (
+            found.st_mtime_ns == blob.modified_ns or self.digest(path) == blob.sha256
+        ):
             return fd
         os.close(fd)
         raise StoreError(
@@ -153,7 +158,11 @@ class Blobs:
 
     def remove(self, kind: Kind, sha256: str) -> None:
         """Unlink, if it is there. A file that Windows will not unlink because somebody reads it stays for the next gc."""
-        expected = (FileNotFoundError, PermissionError) if sys.platform == "win32" else (FileNotFoundError,)
+        expected = (
+            (FileNotFoundError, PermissionError)
+            if sys.platform == "win32"
+            else (FileNotFoundError,)
+        )
         with contextlib.suppress(*expected):
             self.path(kind, sha256).unlink()
 

@@ -1,8 +1,9 @@
 """The catalogue: one SQLite file in WAL mode that several processes share.
 
-SQLite 3.7.0 to 3.51.2 can corrupt a WAL that one process resets while another writes (https://sqlite.org/wal.html, the
-WAL-reset bug), and Python links such a version on many machines. So every write transaction runs under one lock of ours, and
-with it the checkpoint that SQLite makes after a commit when the log has grown. Readers need no lock.
+SQLite 3.7.0 to 3.51.2 can corrupt a WAL that one process resets while another writes
+(https://sqlite.org/wal.html, the WAL-reset bug), and Python links such a version on many machines.
+So every write transaction runs under one lock of ours, and with it the checkpoint that SQLite makes
+after a commit when the log has grown. Readers need no lock.
 """
 
 import contextlib
@@ -62,7 +63,10 @@ class Catalog:
         """
         with locked(self._lock):
             _steps.reached("locked")
-            with self._connection() as db, self._reserve_open() if make_room else contextlib.nullcontext():
+            with (
+                self._connection() as db,
+                self._reserve_open() if make_room else contextlib.nullcontext(),
+            ):
                 yield db
 
     @contextlib.contextmanager
@@ -88,7 +92,9 @@ class Catalog:
     def close(self) -> None:
         """Close all connections. SQLite checkpoints when the last one closes, so this too needs the lock."""
         with contextlib.ExitStack() as held:
-            with contextlib.suppress(FileNotFoundError):  # somebody removed the folder: there is nothing left to guard
+            with contextlib.suppress(
+                FileNotFoundError
+            ):  # somebody removed the folder: there is nothing left to guard
                 held.enter_context(locked(self._lock))
             with contextlib.suppress(Empty):
                 while True:
@@ -126,11 +132,18 @@ class Catalog:
 def connect(path: Path) -> sqlite3.Connection:
     """Open the catalogue; a commit is on the disk when it returns."""
     # mode=rw: a catalogue that somebody removed is an error, not an empty one
-    db = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=5, isolation_level=None, check_same_thread=False)
+    db = sqlite3.connect(
+        f"{path.as_uri()}?mode=rw",
+        uri=True,
+        timeout=5,
+        isolation_level=None,
+        check_same_thread=False,
+    )
     try:
         db.execute("PRAGMA journal_mode = WAL").fetchone()
         db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}").fetchone()
-        # A log that is moved is written over, not made anew: fdatasync(2) is quicker where the file need not grow.
+        # A log that is moved is written over, not made anew: fdatasync(2) is quicker where the file
+        # need not grow.
         db.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}").fetchone()
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA fullfsync = ON")
@@ -143,9 +156,10 @@ def connect(path: Path) -> sqlite3.Connection:
 def settle(db: sqlite3.Connection) -> None:
     """Commit anything, so that a commit which a killed process left half done is in force or can never be.
 
-    Such a commit may lie whole in the log and not be announced in the log's index: nobody sees it, until the next process that
-    opens the catalogue alone reads the log anew. Whoever is about to unlink files because no row names them has to overwrite it
-    first (https://sqlite.org/walformat.html, sections 2.2 and 4.4).
+    Such a commit may lie whole in the log and not be announced in the log's index: nobody sees it,
+    until the next process that opens the catalogue alone reads the log anew. Whoever is about to
+    unlink files because no row names them has to overwrite it first
+    (https://sqlite.org/walformat.html, sections 2.2 and 4.4).
     """
     with transaction(db):
         db.execute("INSERT OR REPLACE INTO setting VALUES ('settled', randomblob(8))")

@@ -28,9 +28,10 @@ class StoreLimits:
 class Facts:
     """What is known of one artifact (docs/facts.md). Every string is clean: hygiene done, secrets masked.
 
-    The store fills artifact_ref, path, size_bytes, sha256, created_at, expires_at (UTC) and pinned, and counts extracted_chars,
-    text_bytes and text_lines where there is a text; the rest is the caller's. ``caching`` holds the response's header fields that
-    say how long it stays fresh, ``validated_at`` when the server last said that this is what it has.
+    The store fills artifact_ref, path, size_bytes, sha256, created_at, expires_at (UTC) and pinned,
+    and counts extracted_chars, text_bytes and text_lines where there is a text; the rest is the
+    caller's. ``caching`` holds the response's header fields that say how long it stays fresh,
+    ``validated_at`` when the server last said that this is what it has.
     """
 
     artifact_ref: str = ""
@@ -89,7 +90,10 @@ class Facts:
             if isinstance(value, datetime):
                 value = value.isoformat(timespec="seconds").replace("+00:00", "Z")
             elif f.name == "outline":
-                value = [{"title": h.title, "level": h.level, "unit": h.unit, "start": h.start} for h in self.outline]
+                value = [
+                    {"title": h.title, "level": h.level, "unit": h.unit, "start": h.start}
+                    for h in self.outline
+                ]
             elif isinstance(value, tuple):
                 value = list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             data[f.name] = value
@@ -123,8 +127,8 @@ class Line:
 class Matches:
     """What a grep found in one artifact: groups of neighbouring lines, in order.
 
-    ``first`` and ``shown`` count matches (``first`` from 1). ``total`` is the count of all matches; where a limit stopped the count
-    ``stopped`` says which ("after 2 s"), and total is "at least".
+    ``first`` and ``shown`` count matches (``first`` from 1). ``total`` is the count of all matches;
+    where a limit stopped the count ``stopped`` says which ("after 2 s"), and total is "at least".
     """
 
     artifact_ref: str
@@ -161,7 +165,8 @@ class GrepQuery:
 class TextReader(Protocol):
     """The stored text of one artifact, open for reading: what it says stays true even if gc runs meanwhile.
 
-    Every read costs one look-up in the stride index and what it returns, whatever the size of the text.
+    Every read costs one look-up in the stride index and what it returns, whatever the size of the
+    text.
     """
 
     chars: int
@@ -223,8 +228,9 @@ class Removed:
 class Finding:
     """What a health check found: a sentence, what to do next, and the artifact it is about ("" if none).
 
-    A fault is something lost or broken, a warning may become one, a note is only good to know. ``mendable``: repair can mend it, by
-    removing what is lost for good if nothing better can be done. ``mended``: it did.
+    A fault is something lost or broken, a warning may become one, a note is only good to know.
+    ``mendable``: repair can mend it, by removing what is lost for good if nothing better can be
+    done. ``mended``: it did.
     """
 
     level: Literal["fault", "warning", "note"]
@@ -238,8 +244,9 @@ class Finding:
 class ArtifactStore(Protocol):
     """Artifacts of one folder or bucket, seen from one run.
 
-    A reference is valid in every run (it is unguessable); lists, search and clean-up are of this run alone. All methods raise
-    StoreError where the disk or the catalogue fails, and UnknownRef or ExpiredRef for a reference that leads nowhere.
+    A reference is valid in every run (it is unguessable); lists, search and clean-up are of this
+    run alone. All methods raise StoreError where the disk or the catalogue fails, and UnknownRef or
+    ExpiredRef for a reference that leads nowhere.
     """
 
     @property
@@ -247,17 +254,21 @@ class ArtifactStore(Protocol):
         """A private folder on the store's own disk for files on their way into ``put``; what is left there long is swept."""
         ...
 
-    async def put(self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = "") -> Facts:
+    async def put(
+        self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
+    ) -> Facts:
         """Keep both files, which the store takes over, and return the facts with the store's own filled in.
 
-        ``url`` is the whole URL by which the artifact can be found again; only a keyed hash of it is kept.
+        ``url`` is the whole URL by which the artifact can be found again; only a keyed hash of it
+        is kept.
         """
         ...
 
     async def get(self, ref_or_url: str) -> Facts:
         """Return the facts of a reference, or of the newest artifact of this run that was put under this URL.
 
-        Where the bytes of a URL's artifact are lost, the URL is unknown: who then fetches it again gets them back.
+        Where the bytes of a URL's artifact are lost, the URL is unknown: who then fetches it again
+        gets them back.
         """
         ...
 
@@ -273,7 +284,9 @@ class ArtifactStore(Protocol):
         """Return the path of the raw blob, to be read at once and never written."""
         ...
 
-    async def search(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Passage, ...]:
+    async def search(
+        self, query: str, refs: Sequence[str], max_results: int
+    ) -> tuple[Passage, ...]:
         """Rank passages over these artifacts, or all of the run where ``refs`` is empty, best first."""
         ...
 

@@ -28,7 +28,9 @@ def private_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
-        raise StoreError(f"{folder} is not a folder.", "Move it away, or set store.folder to another place.")
+        raise StoreError(
+            f"{folder} is not a folder.", "Move it away, or set store.folder to another place."
+        )
     _own(folder, found)
     if sys.platform != "win32" and found.st_mode & 0o077:
         folder.chmod(0o700)
@@ -45,10 +47,15 @@ def private_file(path: Path) -> None:
 
 def open_file(path: Path, *, write: bool = False) -> int:
     """Open a regular file and return its descriptor; a symbolic link is refused, as no link is ever made here."""
-    fd = os.open(path, (os.O_RDWR if write else os.O_RDONLY) | _NO_FOLLOW | _BINARY | _CLOSE_ON_EXEC)
+    fd = os.open(
+        path, (os.O_RDWR if write else os.O_RDONLY) | _NO_FOLLOW | _BINARY | _CLOSE_ON_EXEC
+    )
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise StoreError(f"{path} is not a regular file.", "Run `fetchstash doctor` to see what happened to the store.")
+        raise StoreError(
+            f"{path} is not a regular file.",
+            "Run `fetchstash doctor` to see what happened to the store.",
+        )
     return fd
 
 
@@ -75,7 +82,8 @@ def sync_folder(folder: Path) -> None:
 def locked(path: Path) -> Generator[None]:
     """Hold the lock of file ``path`` against every other thread and process. Raises Busy after 30 s.
 
-    Each call opens the file anew, because a lock belongs to the open file: threads of one process exclude each other, too.
+    Each call opens the file anew, because a lock belongs to the open file: threads of one process
+    exclude each other, too.
     """
     fd = _open_lock(path)
     try:
@@ -88,8 +96,8 @@ def locked(path: Path) -> Generator[None]:
 class Presence:
     """Tells that somebody has the store open: a shared lock on a file in its folder, held until ``close``.
 
-    ``when_alone`` is called first if nobody else has it open, and nobody can open it meanwhile. Windows has no shared locks of this
-    kind: nobody is ever known to be alone there.
+    ``when_alone`` is called first if nobody else has it open, and nobody can open it meanwhile.
+    Windows has no shared locks of this kind: nobody is ever known to be alone there.
     """
 
     def __init__(self, path: Path, when_alone: Callable[[], None]) -> None:
@@ -134,7 +142,10 @@ def _wait_for_lock(fd: int, *, shared: bool = False) -> None:
     deadline = time.monotonic() + LOCK_WAIT_SECONDS
     while not _try_lock(fd, shared=shared):
         if time.monotonic() > deadline:
-            raise Busy(f"Another process has held the store for {LOCK_WAIT_SECONDS} s.", "Try again, or end that process.")
+            raise Busy(
+                f"Another process has held the store for {LOCK_WAIT_SECONDS} s.",
+                "Try again, or end that process.",
+            )
         time.sleep(random.uniform(0.0005, 0.002))  # noqa: S311 - spreads the waiters, guards nothing
 
 
@@ -169,7 +180,9 @@ else:
 
 def _own(path: Path, found: os.stat_result) -> None:
     if sys.platform != "win32" and found.st_uid != os.geteuid():
-        raise StoreError(f"{path} belongs to another user.", "Set store.folder to a folder of your own.")
+        raise StoreError(
+            f"{path} belongs to another user.", "Set store.folder to a folder of your own."
+        )
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
@@ -221,4 +234,6 @@ def is_of_full_disk(error: sqlite3.Error) -> bool:
 
 _MAKE_ROOM = "Make room, or lower store.max_total_bytes and run `fetchstash gc`."
 _ALLOW = "Give this user the rights to the folder, or set store.folder to another place."
-_DOCTOR = "Run `fetchstash doctor` to see what happened, and `fetchstash doctor --repair` to mend it."
+_DOCTOR = (
+    "Run `fetchstash doctor` to see what happened, and `fetchstash doctor --repair` to mend it."
+)

@@ -5,9 +5,11 @@
     in-use          held by whoever has it open         search.db   the words of large runs (_index.py)
     reserve         given up to delete on a full disk
 
-put   Both files are hashed and synced; then, under the lock, renamed, their folders synced, the row inserted and committed. Only
+put   Both files are hashed and synced; then, under the lock, renamed, their folders synced, the row
+inserted and committed. Only
       then is the answer given.
-gc    Under the lock rows are deleted and committed, and then files unlinked. What a crash leaves between the two is a file
+gc    Under the lock rows are deleted and committed, and then files unlinked. What a crash leaves
+between the two is a file
       without a row, which the next gc finds by listing the folders. As both happen under one lock, no put can claim a file that
       is about to be unlinked; and before files are taken for strays the log is settled (_catalog.py).
 """
@@ -30,7 +32,15 @@ from fetchstash.store import _rows as rows, _steps
 from fetchstash.store._blobs import KINDS, Blob, Blobs, Kind
 from fetchstash.store._catalog import Catalog, settle, transaction
 from fetchstash.store._clock import Clock
-from fetchstash.store._contract import DEFAULT_RUN, REF_PREFIX, Facts, Listing, Passage, Removed, StoreLimits
+from fetchstash.store._contract import (
+    DEFAULT_RUN,
+    REF_PREFIX,
+    Facts,
+    Listing,
+    Passage,
+    Removed,
+    StoreLimits,
+)
 from fetchstash.store._disk import Presence, sync_folder
 from fetchstash.store._index import SearchIndex
 from fetchstash.store._rank import Ranking, passages
@@ -61,12 +71,15 @@ class StoreFolder:
 
     def __init__(self, limits: StoreLimits) -> None:
         self._limits = limits
-        # Who names no run and wants nothing kept must not take away what others keep in the common one.
+        # Who names no run and wants nothing kept must not take away what others keep in the common
+        # one.
         own_run = limits.ephemeral and limits.run == DEFAULT_RUN
         self._run = f"ephemeral-{secrets.token_hex(8)}" if own_run else limits.run
         self._process = os.getpid()
         self._closed = False
-        self._read: dict[str, None] = {}  # references read since the last change, in order: their use is written down with the next
+        self._read: dict[
+            str, None
+        ] = {}  # references read since the last change, in order: their use is written down with the next
         self._indices: dict[str, StrideIndex] = {}  # of the texts read last, by SHA-256
         self._clock = Clock()
         self._folder = limits.folder.resolve()
@@ -100,7 +113,10 @@ class StoreFolder:
         if self._closed:
             raise StoreError("The store is closed.", "Open it again.")
         if os.getpid() != self._process:
-            raise StoreError("The store was opened before this process was forked.", "Open a store in each process.")
+            raise StoreError(
+                "The store was opened before this process was forked.",
+                "Open a store in each process.",
+            )
 
     def put(self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, url: str) -> Facts:
         """Keep both files; what is left of them in the spool is removed, whatever happens."""
@@ -116,10 +132,14 @@ class StoreFolder:
                         self._note_reads(db)
                         rows.insert(db, self._run, facts, ranges, url, *blobs)
                 except BaseException:
-                    with contextlib.suppress(OSError, sqlite3.Error):  # what cannot be removed now, gc will find
+                    with contextlib.suppress(
+                        OSError, sqlite3.Error
+                    ):  # what cannot be removed now, gc will find
                         self._withdraw(db, blobs)
                     raise
-                with contextlib.suppress(OSError, sqlite3.Error):  # the artifact is safe; gc will tell what is wrong
+                with contextlib.suppress(
+                    OSError, sqlite3.Error
+                ):  # the artifact is safe; gc will tell what is wrong
                     self._retain(db)
         except BaseException:
             self._blobs.discard(arriving.values())
@@ -149,7 +169,11 @@ class StoreFolder:
             if row.text is None:
                 what = f"The artifact {row.ref} has no text: it is {row.facts().media_type}."
                 raise NoText(what, "Read its facts with artifact_info.")
-            blob, index, ranges = rows.blob(db, "text", row.text), self._text_index(db, row.text), rows.ranges(db, row)
+            blob, index, ranges = (
+                rows.blob(db, "text", row.text),
+                self._text_index(db, row.text),
+                rows.ranges(db, row),
+            )
         fd = self._open(blob, row.ref)
         self._read[row.ref] = None
         return row.ref, StoredText(FileIO(fd), index), ranges
@@ -172,14 +196,20 @@ class StoreFolder:
         if sum(size for _, _, size in texts) > INDEX_BYTES:
             by_hash = {sha256: ref for ref, sha256, _ in reversed(texts)}
             try:
-                return tuple(self._index.search(query, by_hash, lambda ref: self.open_text(ref)[1], max_results))
+                return tuple(
+                    self._index.search(
+                        query, by_hash, lambda ref: self.open_text(ref)[1], max_results
+                    )
+                )
             except sqlite3.Error:  # no FTS5 here, or a damaged index: it is only a shortcut
                 self._index.drop()
             except _LOST:
                 pass
         return tuple(self._rank(query, [ref for ref, _, _ in texts], max_results, skip_lost=True))
 
-    def _rank(self, query: str, refs: Iterable[str], max_results: int, *, skip_lost: bool) -> Iterable[Passage]:
+    def _rank(
+        self, query: str, refs: Iterable[str], max_results: int, *, skip_lost: bool
+    ) -> Iterable[Passage]:
         """Rank by reading every text; one that gc took meanwhile, or that was altered, need not spoil the others."""
         ranking = Ranking(query)
         for ref in refs:
@@ -269,13 +299,21 @@ class StoreFolder:
     def _stamped(self, facts: Facts, raw: Blob, text: Blob | None = None) -> Facts:
         """Fill in what is the store's to say."""
         if raw.size + (text.size if text else 0) > self._limits.max_total_bytes:
-            raise TooLarge("The document is larger than all that the store may keep.", "Raise store.max_total_bytes.")
+            raise TooLarge(
+                "The document is larger than all that the store may keep.",
+                "Raise store.max_total_bytes.",
+            )
         now = datetime.fromtimestamp(self._clock.now(), UTC)
         index = text.index if text else None
         return replace(
             facts,
-            artifact_ref=REF_PREFIX + base64.b32encode(secrets.token_bytes(16)).decode().rstrip("=").lower(),
-            path=str(self._blobs.path("text", text.sha256) if text else self._blobs.path("raw", raw.sha256)),
+            artifact_ref=REF_PREFIX
+            + base64.b32encode(secrets.token_bytes(16)).decode().rstrip("=").lower(),
+            path=str(
+                self._blobs.path("text", text.sha256)
+                if text
+                else self._blobs.path("raw", raw.sha256)
+            ),
             size_bytes=raw.size,
             sha256=raw.sha256,
             created_at=now,
@@ -291,7 +329,9 @@ class StoreFolder:
         try:
             settle(db)
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorname != "SQLITE_FULL":  # a full disk took no whole commit; anything else may have
+            if (
+                error.sqlite_errorname != "SQLITE_FULL"
+            ):  # a full disk took no whole commit; anything else may have
                 raise
         known = rows.known(db)
         for blob in blobs:
@@ -309,12 +349,15 @@ class StoreFolder:
             with self._catalog.reading() as db:
                 rows.find(db, ref, self._run)  # says so if gc took it since
             raise StoreError(
-                f"The file of the artifact {ref} is missing.", "Fetch its document again, or run `fetchstash doctor`."
+                f"The file of the artifact {ref} is missing.",
+                "Fetch its document again, or run `fetchstash doctor`.",
             ) from None
 
     def _is_whole(self, db: sqlite3.Connection, row: rows.Row) -> bool:
         """Return whether an artifact's files are there, and not altered."""
-        names: dict[Kind, str] = {"raw": row.raw, "text": row.text} if row.text else {"raw": row.raw}
+        names: dict[Kind, str] = (
+            {"raw": row.raw, "text": row.text} if row.text else {"raw": row.raw}
+        )
         try:
             for kind, sha256 in names.items():
                 os.close(self._blobs.open(rows.blob(db, kind, sha256)))
@@ -346,7 +389,9 @@ class StoreFolder:
         """Return what retention removes: from this run, and what is too old in any other, since nobody may ever open that again."""
         oldest = self._clock.oldest()
         gone = plan(rows.candidates(db, self._run), self._limits, oldest)
-        gone.extend((candidate, "age") for candidate in rows.overdue(db, oldest, except_run=self._run))
+        gone.extend(
+            (candidate, "age") for candidate in rows.overdue(db, oldest, except_run=self._run)
+        )
         return [Removed(candidate.ref, candidate.bytes, reason) for candidate, reason in gone]
 
     def _remove(self, db: sqlite3.Connection, refs: Iterable[str], *, expired: bool) -> None:
@@ -363,7 +408,9 @@ class StoreFolder:
             if path.is_dir():
                 shutil.rmtree(path)
             else:
-                path.unlink(missing_ok=True)  # at last the one that others wait for: they see that it is gone, and begin anew
+                path.unlink(
+                    missing_ok=True
+                )  # at last the one that others wait for: they see that it is gone, and begin anew
         with contextlib.suppress(OSError):
             self._folder.rmdir()
 
@@ -375,7 +422,9 @@ def refuse_foreign(folder: Path) -> None:
     except (FileNotFoundError, NotADirectoryError):
         return
     foreign += [f"{kind}/{path.name}" for kind in KINDS for path in (folder / kind).glob("*")]
-    if foreign and not (folder / "catalog.db").exists():  # asked for last, as another process may be making it
+    if (
+        foreign and not (folder / "catalog.db").exists()
+    ):  # asked for last, as another process may be making it
         raise StoreError(
             f"{folder} is no store and not empty: it holds {foreign[0]}.",
             "Set store.folder to a folder of its own; if this was a store, `fetchstash doctor --repair` makes it one again.",

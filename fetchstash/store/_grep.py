@@ -1,7 +1,8 @@
 """Grep: a bounded scan with RE2, whose time is linear in the text whatever the pattern (patterns come from a model).
 
-A match is a matching line, and a pattern never matches across lines. The text goes by in windows of whole lines; only of a line
-longer than MAX_LINE a match is missed that is itself longer than OVERLAP and lies across two of its pieces.
+A match is a matching line, and a pattern never matches across lines. The text goes by in windows of
+whole lines; only of a line longer than MAX_LINE a match is missed that is itself longer than
+OVERLAP and lies across two of its pieces.
 """
 
 import time
@@ -51,7 +52,10 @@ def compile_pattern(query: GrepQuery) -> Search:
     import re2  # noqa: PLC0415 - not needed to start
 
     if "\n" in query.pattern:
-        raise BadPattern("The pattern holds a line feed, and a match is one line.", "Search for a part that stands on one line.")
+        raise BadPattern(
+            "The pattern holds a line feed, and a match is one line.",
+            "Search for a part that stands on one line.",
+        )
     pattern = query.pattern.encode("utf-8", "surrogatepass")
     options = re2.Options()
     options.max_mem = MAX_PROGRAM_BYTES
@@ -60,9 +64,13 @@ def compile_pattern(query: GrepQuery) -> Search:
     options.never_capture = True
     options.case_sensitive = not query.ignore_case
     try:
-        compiled = re2.compile(b"(?m)" + (re2.escape(pattern) if query.literal else pattern), options)
+        compiled = re2.compile(
+            b"(?m)" + (re2.escape(pattern) if query.literal else pattern), options
+        )
     except re2.error as error:
-        message = clean_line(error.args[0].decode("utf-8", "replace")).replace("(?m)", "", 1)  # that one is ours
+        message = clean_line(error.args[0].decode("utf-8", "replace")).replace(
+            "(?m)", "", 1
+        )  # that one is ours
         raise BadPattern(
             f"RE2 does not take this pattern: {message}.",
             "RE2 has no look-around and no back-references; for plain text set literal=true.",
@@ -117,8 +125,8 @@ def _note(found: Scan, query: GrepQuery, hit: Span) -> None:
 class _Piece:
     """Bytes to search: data[start:stop]. data[0] is the text's byte ``base``.
 
-    The bytes around them are context for an anchor: data[stop] is a line feed or the line's next byte, and missing only where the
-    text ends without a line feed.
+    The bytes around them are context for an anchor: data[stop] is a line feed or the line's next
+    byte, and missing only where the text ends without a line feed.
     """
 
     data: bytes | bytearray
@@ -130,7 +138,8 @@ class _Piece:
 def _pieces(text: StoredText) -> Iterator[_Piece]:
     """Cut a text into pieces of whole lines; a line longer than MAX_LINE into pieces that overlap.
 
-    The pieces share one buffer, which stays in the processor's cache: a piece is good until the next is asked for.
+    The pieces share one buffer, which stays in the processor's cache: a piece is good until the
+    next is asked for.
     """
     buffer = bytearray(WINDOW)
     base = held = start = 0
@@ -161,13 +170,19 @@ def _groups(text: StoredText, found: Scan, context: int) -> Iterator[tuple[Line,
     hits = {text.line_of_byte(start): (start, end) for start, end in found.shown}
     low = text.line_of_byte(found.before[0]) + 1 if found.before else 1
     high = text.line_of_byte(found.after[0]) - 1 if found.after else text.index.lines
-    wanted = {n for line in hits for n in range(max(line - context, low), min(line + context, high) + 1)}
+    wanted = {
+        n for line in hits for n in range(max(line - context, low), min(line + context, high) + 1)
+    }
     group: list[Line] = []
     for number in sorted(wanted):
         if group and group[-1].number != number - 1:
             yield tuple(group)
             group = []
-        group.append(_hit_line(text, number, *hits[number]) if number in hits else _context_line(text, number))
+        group.append(
+            _hit_line(text, number, *hits[number])
+            if number in hits
+            else _context_line(text, number)
+        )
     if group:
         yield tuple(group)
 
@@ -183,4 +198,8 @@ def _hit_line(text: StoredText, number: int, start: int, end: int) -> Line:
     _, _, before = text.span(max(start - _MARGIN, 0), start).rpartition("\n")
     hit = text.span(start, end)
     after, _, _ = text.span(end, end + _MARGIN).partition("\n")
-    return Line(number, window(before + hit + after, len(before), len(before) + len(hit), LINE_CHARS), match=True)
+    return Line(
+        number,
+        window(before + hit + after, len(before), len(before) + len(hit), LINE_CHARS),
+        match=True,
+    )

@@ -21,8 +21,21 @@ from fetchstash.store._disk import Presence, told
 from fetchstash.store._folder import refuse_foreign
 from fetchstash.store._reader import in_thread
 
-# Locks and shared memory, which SQLite's WAL needs (https://sqlite.org/wal.html), work on none of these.
-NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.rclone", "fuse.glusterfs"}
+# Locks and shared memory, which SQLite's WAL needs (https://sqlite.org/wal.html), work on none of
+# these.
+NETWORK_FILE_SYSTEMS = {
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "9p",
+    "afs",
+    "ceph",
+    "fuse.sshfs",
+    "fuse.rclone",
+    "fuse.glusterfs",
+}
 WAL_RESET_BUG = ((3, 7, 0), (3, 51, 2))
 _REMOVES = "Fetch its document again; repair removes the artifact."
 
@@ -38,13 +51,16 @@ class Ailment:
 async def check_store(limits: StoreLimits) -> tuple[Finding, ...]:
     """Examine the store in ``limits.folder``, every file's hash included, and change nothing."""
     return await in_thread(
-        CapacityLimiter(1), lambda: tuple(replace(a.finding, mendable=a.mend is not None) for a in examine(limits))
+        CapacityLimiter(1),
+        lambda: tuple(replace(a.finding, mendable=a.mend is not None) for a in examine(limits)),
     )
 
 
 async def repair_store(limits: StoreLimits) -> tuple[Finding, ...]:
     """Examine the store and mend what can be mended. Artifacts whose bytes are lost are removed, as by retention."""
-    return await in_thread(CapacityLimiter(1), lambda: tuple(_mended(ailment) for ailment in examine(limits)))
+    return await in_thread(
+        CapacityLimiter(1), lambda: tuple(_mended(ailment) for ailment in examine(limits))
+    )
 
 
 def _mended(ailment: Ailment) -> Finding:
@@ -54,7 +70,11 @@ def _mended(ailment: Ailment) -> Finding:
         with told():
             ailment.mend()
     except FetchstashError as error:
-        return replace(ailment.finding, mendable=True, next_step=f"It could not be mended: {error.what} {error.next_step}")
+        return replace(
+            ailment.finding,
+            mendable=True,
+            next_step=f"It could not be mended: {error.what} {error.next_step}",
+        )
     return replace(ailment.finding, mendable=True, mended=True)
 
 
@@ -62,7 +82,9 @@ def examine(limits: StoreLimits) -> Iterator[Ailment]:
     """Go through everything that may be wrong. What is yielded may be mended before the next is asked for."""
     yield from _sqlite()
     if not limits.folder.exists():
-        yield Ailment(Finding("note", f"There is no store at {limits.folder} yet.", "The first put makes it."))
+        yield Ailment(
+            Finding("note", f"There is no store at {limits.folder} yet.", "The first put makes it.")
+        )
         return
     folder = limits.folder.resolve()
     yield from _file_system(folder)
@@ -105,7 +127,11 @@ def file_system(folder: Path) -> str:
     """Return the type of the file system on which ``folder`` is; "" where the system does not tell (proc(5), mountinfo)."""
     best, kind = -1, ""
     with contextlib.suppress(OSError):
-        for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+        for line in (
+            Path("/proc/self/mountinfo")
+            .read_text(encoding="utf-8", errors="surrogateescape")
+            .splitlines()
+        ):
             left, _, right = line.partition(" - ")
             mounted = Path(left.split(" ")[4].replace("\\040", " "))
             if folder.is_relative_to(mounted) and len(mounted.parts) > best:
@@ -118,13 +144,24 @@ def _rights(path: Path, found: os.stat_result) -> Iterator[Ailment]:
     right = 0o700 if stat.S_ISDIR(found.st_mode) else 0o600
     mend = partial(path.chmod, right)
     if found.st_uid != os.geteuid():
-        yield Ailment(Finding("fault", f"{path} belongs to another user.", "Give it to this user, or remove it."))
+        yield Ailment(
+            Finding(
+                "fault", f"{path} belongs to another user.", "Give it to this user, or remove it."
+            )
+        )
     elif stat.S_ISLNK(found.st_mode):
         return
     elif found.st_mode & 0o077:
-        yield Ailment(Finding("warning", f"Other users may get at {path}.", f"chmod {right:o} it."), mend)
+        yield Ailment(
+            Finding("warning", f"Other users may get at {path}.", f"chmod {right:o} it."), mend
+        )
     elif found.st_mode & right != right:
-        yield Ailment(Finding("fault", f"Its own user may not read and write {path}.", f"chmod {right:o} it."), mend)
+        yield Ailment(
+            Finding(
+                "fault", f"Its own user may not read and write {path}.", f"chmod {right:o} it."
+            ),
+            mend,
+        )
 
 
 class _Store:
@@ -170,7 +207,10 @@ class _Store:
             verdict = str(error)
         if verdict != "ok":
             what = f"The catalogue is damaged: {verdict}."
-            yield Ailment(Finding("fault", what, "Repair saves what can be read of it into a new one."), self._rebuild)
+            yield Ailment(
+                Finding("fault", what, "Repair saves what can be read of it into a new one."),
+                self._rebuild,
+            )
 
     def _rebuild(self) -> None:
         """Put a new catalogue in the place of a damaged one, with every row that can still be read."""
@@ -186,7 +226,11 @@ class _Store:
                 path.with_name(path.name + suffix).replace(damaged.with_name(damaged.name + suffix))
         self._catalog = self._open()
         self._catalog.prepare()
-        with self._catalog.locked() as db, contextlib.closing(sqlite3.connect(damaged)) as old, transaction(db):
+        with (
+            self._catalog.locked() as db,
+            contextlib.closing(sqlite3.connect(damaged)) as old,
+            transaction(db),
+        ):
             for table in ("setting", "artifact", "blob", "expired"):
                 _salvage(old, db, table)
 
@@ -223,7 +267,10 @@ class _Store:
     def _ailment(self, kind: Kind, sha256: str, ref: str, problem: str) -> Ailment:
         what = f"The file {kind}/{sha256} of the artifact {ref} {problem}."
         if problem == "has no record that is right":
-            return Ailment(Finding("fault", what, "Repair measures it anew.", ref), partial(self._record, kind, sha256))
+            return Ailment(
+                Finding("fault", what, "Repair measures it anew.", ref),
+                partial(self._record, kind, sha256),
+            )
         return Ailment(Finding("fault", what, _REMOVES, ref), partial(self._remove, kind, sha256))
 
     def _record(self, kind: Kind, sha256: str) -> None:
@@ -254,7 +301,9 @@ class _Store:
             strays = [file for file in self._blobs.files() if file[:2] not in known]
         for kind, name, size in strays:
             what = f"The file {kind}/{name} ({size} bytes) belongs to no artifact."
-            yield Ailment(Finding("warning", what, "gc removes it, too."), partial(self._discard, kind, name))
+            yield Ailment(
+                Finding("warning", what, "gc removes it, too."), partial(self._discard, kind, name)
+            )
 
     def _discard(self, kind: Kind, name: str) -> None:
         with self._catalog.locked() as db:

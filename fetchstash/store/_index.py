@@ -1,8 +1,9 @@
 """The search index: words of passages in search.db, for runs whose texts are too many to be read for each question.
 
-It is disposable. It is built when it is first needed, holds no text (a contentless FTS5 table, https://sqlite.org/fts5.html),
-and gc drops it when it is about texts that are gone. One lock is held for every use of it, so that no other process has it open
-meanwhile. Passages and words are those of `_rank`; FTS5's own BM25 has the same constants.
+It is disposable. It is built when it is first needed, holds no text (a contentless FTS5 table,
+https://sqlite.org/fts5.html), and gc drops it when it is about texts that are gone. One lock is
+held for every use of it, so that no other process has it open meanwhile. Passages and words are
+those of `_rank`; FTS5's own BM25 has the same constants.
 """
 
 import contextlib
@@ -31,7 +32,13 @@ class SearchIndex:
         self._path = folder / "search.db"
         self._lock = folder / "search-lock"
 
-    def search(self, query: str, texts: Mapping[str, str], open_text: Callable[[str], StoredText], limit: int) -> list[Passage]:
+    def search(
+        self,
+        query: str,
+        texts: Mapping[str, str],
+        open_text: Callable[[str], StoredText],
+        limit: int,
+    ) -> list[Passage]:
         """Return the best passages of ``texts`` (SHA-256 to reference), best first. Raises sqlite3.Error if it is no good."""
         terms = list(dict.fromkeys(words(query)))[:MAX_TERMS]
         if not terms:
@@ -72,7 +79,8 @@ class SearchIndex:
         private_file(self._path)
         db = sqlite3.connect(self._path, isolation_level=None)
         try:
-            # Nothing in it must survive a crash: a journal in memory and no fsync. What is damaged is built again.
+            # Nothing in it must survive a crash: a journal in memory and no fsync. What is damaged
+            # is built again.
             db.execute("PRAGMA journal_mode = MEMORY").fetchone()
             db.execute("PRAGMA synchronous = OFF")
             if not db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
@@ -91,7 +99,10 @@ def _add(db: sqlite3.Connection, sha256: str, text: StoredText) -> None:
     number = db.execute("INSERT INTO text (sha256) VALUES (?)", (sha256,)).lastrowid
     for piece in passages(text):
         place = (number, piece.first_line, piece.last_line, piece.start, len(piece.data))
-        row = db.execute("INSERT INTO passage (text, first_line, last_line, start, size) VALUES (?, ?, ?, ?, ?)", place).lastrowid
+        row = db.execute(
+            "INSERT INTO passage (text, first_line, last_line, start, size) VALUES (?, ?, ?, ?, ?)",
+            place,
+        ).lastrowid
         said = " ".join(words(piece.data.decode("utf-8", "replace")))
         db.execute("INSERT INTO said (rowid, words) VALUES (?, ?)", (row, said))
     db.execute("COMMIT")

@@ -28,10 +28,13 @@ class LocalStore:
         """A private folder on the store's own disk for files on their way into ``put``."""
         return self._folder.spool
 
-    async def put(self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = "") -> Facts:
+    async def put(
+        self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
+    ) -> Facts:
         """Keep two files of the spool; they are gone from there, whether or not it works.
 
-        Raises BadArgument for a file that is not in the spool or a text that is no UTF-8, TooLarge, StoreError, Busy.
+        Raises BadArgument for a file that is not in the spool or a text that is no UTF-8, TooLarge,
+        StoreError, Busy.
         """
         return await self._do(lambda: self._folder.put(raw, text, facts, ranges, url))
 
@@ -52,7 +55,9 @@ class LocalStore:
         """Return the path of the raw bytes, to be read at once and never written. Raises as ``open_text``."""
         return await self._do(lambda: self._folder.open_raw(ref_or_url))
 
-    async def search(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Passage, ...]:
+    async def search(
+        self, query: str, refs: Sequence[str], max_results: int
+    ) -> tuple[Passage, ...]:
         """Rank passages over these artifacts, or over the run where ``refs`` is empty, best first."""
         return await self._do(lambda: self._folder.search(query, refs, max_results))
 
@@ -84,7 +89,8 @@ class LocalStore:
 async def open_store(limits: StoreLimits) -> LocalStore:
     """Open the store in ``limits.folder``, making it if there is none, and migrating one of an older version.
 
-    Raises StoreError for a folder of another user, a newer version's or a damaged catalogue, and Busy.
+    Raises StoreError for a folder of another user, a newer version's or a damaged catalogue, and
+    Busy.
     """
     limiter = CapacityLimiter(THREADS)
     folder = await in_thread(limiter, lambda: StoreFolder(limits))

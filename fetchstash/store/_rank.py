@@ -1,7 +1,7 @@
 """Ranking of passages by BM25 (Robertson and Zaragoza 2009, The Probabilistic Relevance Framework); no model is in it.
 
-A text is cut into passages of a few lines. A passage's length counts in characters: passages that hold no word of the query
-need then not be cut into words at all.
+A text is cut into passages of a few lines. A passage's length counts in characters: passages that
+hold no word of the query need then not be cut into words at all.
 """
 
 import heapq
@@ -23,10 +23,11 @@ MAX_TERMS = 32
 MAX_HITS = 20_000
 K1, B = 1.2, 0.75
 
-# Scripts that put no space between words: Thai to Myanmar, Khmer, kana, Han, Hangul. Their words are pairs of characters.
+# Scripts that put no space between words: Thai to Myanmar, Khmer, kana, Han, Hangul. Their words
+# are pairs of characters.
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-# What separates words: white space; ASCII, Latin-1, general, CJK and full-width punctuation; arrows and drawings. Letters, digits
-# and the marks of every script are left.
+# What separates words: white space; ASCII, Latin-1, general, CJK and full-width punctuation; arrows
+# and drawings. Letters, digits and the marks of every script are left.
 _SEPARATORS = r"\s\x00-/:-@\[-`{-\xbf\u2000-\u206f\u2190-\u2bff\u3000-\u303f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
 _WORD = re.compile(f"[{_UNSPACED}]+|[^{_SEPARATORS}{_UNSPACED}]+")
 _RUN = re.compile(f"[{_UNSPACED}]")
@@ -77,7 +78,9 @@ def passages(text: StoredText) -> Iterator[Piece]:
     for fragment in _fragments(text):
         blank = fragment.data.isspace()
         full = size + len(fragment.data) > PASSAGE_BYTES
-        if gathered and (full or fragment.data.startswith(b"#") or (blank and size >= PARAGRAPH_BYTES)):
+        if gathered and (
+            full or fragment.data.startswith(b"#") or (blank and size >= PARAGRAPH_BYTES)
+        ):
             yield _joined(gathered)
             gathered, size = [], 0
         if gathered or not blank:
@@ -89,7 +92,12 @@ def passages(text: StoredText) -> Iterator[Piece]:
 
 def _joined(fragments: list[Piece]) -> Piece:
     first, last = fragments[0], fragments[-1]
-    return Piece(first.first_line, last.last_line, first.start, b"".join(fragment.data for fragment in fragments))
+    return Piece(
+        first.first_line,
+        last.last_line,
+        first.start,
+        b"".join(fragment.data for fragment in fragments),
+    )
 
 
 def _fragments(text: StoredText) -> Iterator[Piece]:
@@ -124,7 +132,10 @@ class Ranking:
         terms = list(dict.fromkeys(words(query)))[:MAX_TERMS]
         self._pairs = [term for term in terms if _RUN.match(term)]
         self._forms = [_forms(term) for term in terms if not _RUN.match(term)]
-        self._keys = [*self._pairs, *(min(forms, key=len).removesuffix("y") for forms in self._forms)]
+        self._keys = [
+            *self._pairs,
+            *(min(forms, key=len).removesuffix("y") for forms in self._forms),
+        ]
         self._passages = self._chars = 0
         self._holding = [0] * len(terms)  # how many passages hold each term
         self._hits: list[tuple[int, tuple[int, ...], int, str, Piece]] = []
@@ -141,27 +152,51 @@ class Ranking:
     def best(self, limit: int) -> list[Passage]:
         """Return the best passages, best first; of equal ones the earlier first."""
         return [
-            Passage(ref, piece.first_line, piece.last_line, piece.data.decode("utf-8", "replace").rstrip("\n"), score)
+            Passage(
+                ref,
+                piece.first_line,
+                piece.last_line,
+                piece.data.decode("utf-8", "replace").rstrip("\n"),
+                score,
+            )
             for score, (_, _, _, ref, piece) in self._scored(limit)
         ]
 
     def _count(self, ref: str, piece: Piece, said: str) -> None:
         found = Counter(_WORD.findall(said))
-        counts = (*map(said.count, self._pairs), *(sum(found[form] for form in forms) for forms in self._forms))
+        counts = (
+            *map(said.count, self._pairs),
+            *(sum(found[form] for form in forms) for forms in self._forms),
+        )
         if not any(counts):
             return
-        self._holding = [holding + (n > 0) for holding, n in zip(self._holding, counts, strict=True)]
+        self._holding = [
+            holding + (n > 0) for holding, n in zip(self._holding, counts, strict=True)
+        ]
         self._hits.append((self._passages, counts, len(said), ref, piece))
-        if len(self._hits) >= 2 * MAX_HITS:  # the scores so far say well enough which will never be among the best
+        if (
+            len(self._hits) >= 2 * MAX_HITS
+        ):  # the scores so far say well enough which will never be among the best
             self._hits = [hit for _, hit in self._scored(MAX_HITS)]
 
-    def _scored(self, limit: int) -> list[tuple[float, tuple[int, tuple[int, ...], int, str, Piece]]]:
+    def _scored(
+        self, limit: int
+    ) -> list[tuple[float, tuple[int, tuple[int, ...], int, str, Piece]]]:
         average = self._chars / max(self._passages, 1)
-        weights = [math.log(1 + (self._passages - holding + 0.5) / (holding + 0.5)) for holding in self._holding]
+        weights = [
+            math.log(1 + (self._passages - holding + 0.5) / (holding + 0.5))
+            for holding in self._holding
+        ]
 
         def score(counts: tuple[int, ...], chars: int) -> float:
             norm = K1 * (1 - B + B * chars / average)
-            return sum(weight * n * (K1 + 1) / (n + norm) for weight, n in zip(weights, counts, strict=True))
+            return sum(
+                weight * n * (K1 + 1) / (n + norm)
+                for weight, n in zip(weights, counts, strict=True)
+            )
 
-        scored = ((score(counts, chars), (order, counts, chars, ref, piece)) for order, counts, chars, ref, piece in self._hits)
+        scored = (
+            (score(counts, chars), (order, counts, chars, ref, piece))
+            for order, counts, chars, ref, piece in self._hits
+        )
         return heapq.nsmallest(limit, scored, key=lambda item: (-item[0], item[1][0]))

@@ -28,7 +28,9 @@ async def in_thread(limiter: CapacityLimiter, work: Callable[[], T]) -> T:
 class LocalReader:
     """A TextReader over a file: what it says stays true even if gc unlinks the file meanwhile."""
 
-    def __init__(self, ref: str, text: StoredText, ranges: Ranges, limiter: CapacityLimiter) -> None:
+    def __init__(
+        self, ref: str, text: StoredText, ranges: Ranges, limiter: CapacityLimiter
+    ) -> None:
         self.chars = text.index.chars
         self.lines = text.index.lines
         self.bytes = text.index.size

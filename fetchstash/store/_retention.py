@@ -19,7 +19,9 @@ class Candidate:
     expires_at: float
 
 
-def plan(candidates: Iterable[Candidate], limits: StoreLimits, now: float) -> list[tuple[Candidate, Reason]]:
+def plan(
+    candidates: Iterable[Candidate], limits: StoreLimits, now: float
+) -> list[tuple[Candidate, Reason]]:
     """Return what goes: whatever is too old, then the least recently used until count, then until bytes are within the limits.
 
     ``candidates`` are those of one run, least recently used first.

@@ -66,14 +66,21 @@ def find(db: sqlite3.Connection, ref_or_url: str, run: str) -> Row:
         if found:
             return Row(*found)
         if db.execute("SELECT 1 FROM expired WHERE ref = ?", (ref_or_url,)).fetchone():
-            raise ExpiredRef(f"The artifact {ref_or_url} is no longer kept.", "Fetch its document again.")
+            raise ExpiredRef(
+                f"The artifact {ref_or_url} is no longer kept.", "Fetch its document again."
+            )
     shown = clip(clean_line(ref_or_url), 40)
-    raise UnknownRef(f"There is no artifact {shown}.", "Check the reference, or list what there is with artifact_info.")
+    raise UnknownRef(
+        f"There is no artifact {shown}.",
+        "Check the reference, or list what there is with artifact_info.",
+    )
 
 
 def newest(db: sqlite3.Connection, run: str, limit: int, offset: int) -> Iterator[Row]:
     """Go through a run's artifacts, newest first."""
-    found = db.execute(_SELECT + " WHERE run = ? ORDER BY id DESC LIMIT ? OFFSET ?", (run, limit, offset))
+    found = db.execute(
+        _SELECT + " WHERE run = ? ORDER BY id DESC LIMIT ? OFFSET ?", (run, limit, offset)
+    )
     yield from (Row(*row) for row in found)
 
 
@@ -82,7 +89,15 @@ def count(db: sqlite3.Connection, run: str) -> int:
     return int(db.execute("SELECT count(*) FROM artifact WHERE run = ?", (run,)).fetchone()[0])
 
 
-def insert(db: sqlite3.Connection, run: str, facts: Facts, ranges: Ranges, url: str, raw: Blob, text: Blob | None = None) -> None:
+def insert(
+    db: sqlite3.Connection,
+    run: str,
+    facts: Facts,
+    ranges: Ranges,
+    url: str,
+    raw: Blob,
+    text: Blob | None = None,
+) -> None:
     """Add an artifact, as the one that was used last."""
     assert facts.created_at is not None
     assert facts.expires_at is not None
@@ -114,30 +129,43 @@ def insert_blob(db: sqlite3.Connection, blob: Blob) -> None:
 
 
 def _strides(blob: Blob) -> tuple[int, int, bytes] | tuple[None, None, None]:
-    return (blob.index.chars, blob.index.lines, blob.index.pack()) if blob.index else (None, None, None)
+    return (
+        (blob.index.chars, blob.index.lines, blob.index.pack())
+        if blob.index
+        else (None, None, None)
+    )
 
 
 def blob(db: sqlite3.Connection, kind: Kind, sha256: str) -> Blob:
     """Return what is known of a blob that an artifact names, but for the index. Raises StoreError if a repair has lost it."""
-    found = db.execute("SELECT size, modified_ns FROM blob WHERE kind = ? AND sha256 = ?", (kind, sha256)).fetchone()
+    found = db.execute(
+        "SELECT size, modified_ns FROM blob WHERE kind = ? AND sha256 = ?", (kind, sha256)
+    ).fetchone()
     if not found:
-        raise StoreError("The catalogue lacks the record of a file.", "Run `fetchstash doctor --repair`.")
+        raise StoreError(
+            "The catalogue lacks the record of a file.", "Run `fetchstash doctor --repair`."
+        )
     return Blob(kind, sha256, *found)
 
 
 def index(db: sqlite3.Connection, sha256: str) -> StrideIndex:
     """Return the index of a text whose blob has a record. Raises StoreError where it is damaged."""
-    found = db.execute("SELECT size, chars, lines, strides FROM blob WHERE kind = 'text' AND sha256 = ?", (sha256,)).fetchone()
+    found = db.execute(
+        "SELECT size, chars, lines, strides FROM blob WHERE kind = 'text' AND sha256 = ?", (sha256,)
+    ).fetchone()
     try:
         return StrideIndex.unpack(*found)
     except (TypeError, ValueError) as error:
-        raise StoreError("The catalogue's record of a text is damaged.", "Run `fetchstash doctor --repair`.") from error
+        raise StoreError(
+            "The catalogue's record of a text is damaged.", "Run `fetchstash doctor --repair`."
+        ) from error
 
 
 def is_recorded(db: sqlite3.Connection, blob: Blob) -> bool:
     """Return whether a blob's record says what was measured just now; the file's time may be another."""
     found = db.execute(
-        "SELECT size, chars, lines, strides FROM blob WHERE kind = ? AND sha256 = ?", (blob.kind, blob.sha256)
+        "SELECT size, chars, lines, strides FROM blob WHERE kind = ? AND sha256 = ?",
+        (blob.kind, blob.sha256),
     ).fetchone()
     return bool(found == (blob.size, *_strides(blob)))
 
@@ -150,12 +178,17 @@ def ranges(db: sqlite3.Connection, row: Row) -> Ranges:
 
 def use(db: sqlite3.Connection, ref: str) -> None:
     """Make an artifact the one that was used last."""
-    db.execute("UPDATE artifact SET used = (SELECT max(used) + 1 FROM artifact) WHERE ref = ?", (ref,))
+    db.execute(
+        "UPDATE artifact SET used = (SELECT max(used) + 1 FROM artifact) WHERE ref = ?", (ref,)
+    )
 
 
 def renew(db: sqlite3.Connection, row: Row, facts: Facts, expires_at: float) -> None:
     """Replace the caller's facts and the date until which the artifact is kept."""
-    db.execute("UPDATE artifact SET facts = ?, expires_at = ? WHERE id = ?", (_dump(facts.to_json()), expires_at, row.id))
+    db.execute(
+        "UPDATE artifact SET facts = ?, expires_at = ? WHERE id = ?",
+        (_dump(facts.to_json()), expires_at, row.id),
+    )
 
 
 def pin(db: sqlite3.Connection, row: Row, *, pinned: bool) -> None:
@@ -166,11 +199,17 @@ def pin(db: sqlite3.Connection, row: Row, *, pinned: bool) -> None:
 def is_due(db: sqlite3.Connection, run: str, limits: StoreLimits, oldest: float) -> bool:
     """Return whether retention has anything to do."""
     artifacts, size = db.execute(
-        "SELECT count(*), coalesce(sum(bytes), 0) FROM artifact WHERE run = ? AND pinned = 0", (run,)
+        "SELECT count(*), coalesce(sum(bytes), 0) FROM artifact WHERE run = ? AND pinned = 0",
+        (run,),
     ).fetchone()
     if artifacts > limits.max_artifacts or size > limits.max_total_bytes:
         return True
-    return db.execute("SELECT 1 FROM artifact WHERE pinned = 0 AND expires_at <= ? LIMIT 1", (oldest,)).fetchone() is not None
+    return (
+        db.execute(
+            "SELECT 1 FROM artifact WHERE pinned = 0 AND expires_at <= ? LIMIT 1", (oldest,)
+        ).fetchone()
+        is not None
+    )
 
 
 def is_empty(db: sqlite3.Connection) -> bool:
@@ -180,7 +219,10 @@ def is_empty(db: sqlite3.Connection) -> bool:
 
 def candidates(db: sqlite3.Connection, run: str) -> list[Candidate]:
     """Return a run's artifacts that are not pinned, least recently used first."""
-    rows = db.execute("SELECT id, ref, bytes, expires_at FROM artifact WHERE run = ? AND pinned = 0 ORDER BY used", (run,))
+    rows = db.execute(
+        "SELECT id, ref, bytes, expires_at FROM artifact WHERE run = ? AND pinned = 0 ORDER BY used",
+        (run,),
+    )
     return [Candidate(*row) for row in rows]
 
 
@@ -201,7 +243,8 @@ def refs(db: sqlite3.Connection, run: str) -> list[str]:
 def texts(db: sqlite3.Connection, run: str) -> list[tuple[str, str, int]]:
     """Return a run's texts, newest first: reference, SHA-256, size in bytes."""
     return db.execute(
-        "SELECT ref, text, size FROM artifact JOIN blob ON kind = 'text' AND sha256 = text WHERE run = ? ORDER BY id DESC", (run,)
+        "SELECT ref, text, size FROM artifact JOIN blob ON kind = 'text' AND sha256 = text WHERE run = ? ORDER BY id DESC",
+        (run,),
     ).fetchall()
 
 
@@ -210,7 +253,9 @@ def forget(db: sqlite3.Connection, ref: str, *, expired: bool) -> list[tuple[Kin
     found = db.execute("DELETE FROM artifact WHERE ref = ? RETURNING raw, text", (ref,)).fetchall()
     if expired and found:
         db.execute("INSERT OR IGNORE INTO expired (ref) VALUES (?)", (ref,))
-        db.execute("DELETE FROM expired WHERE id <= (SELECT max(id) FROM expired) - ?", (MAX_EXPIRED,))
+        db.execute(
+            "DELETE FROM expired WHERE id <= (SELECT max(id) FROM expired) - ?", (MAX_EXPIRED,)
+        )
     unshared: list[tuple[Kind, str]] = []
     for raw, text in found:
         if not db.execute("SELECT 1 FROM artifact WHERE raw = ?", (raw,)).fetchone():
@@ -243,7 +288,11 @@ def damaged(db: sqlite3.Connection) -> list[str]:
 
 def naming(db: sqlite3.Connection, kind: Kind, sha256: str) -> list[str]:
     """Return the references of the artifacts that name a blob."""
-    statement = "SELECT ref FROM artifact WHERE raw = ?" if kind == "raw" else "SELECT ref FROM artifact WHERE text = ?"
+    statement = (
+        "SELECT ref FROM artifact WHERE raw = ?"
+        if kind == "raw"
+        else "SELECT ref FROM artifact WHERE text = ?"
+    )
     return [ref for (ref,) in db.execute(statement, (sha256,))]
 
 
@@ -254,7 +303,9 @@ def url_hash(db: sqlite3.Connection, url: str) -> bytes:
 
 
 def _dump(data: dict[str, Any]) -> str:
-    return json.dumps(data, ensure_ascii=False).encode("utf-8", "ignore").decode("utf-8")  # a lone surrogate goes no further
+    return (
+        json.dumps(data, ensure_ascii=False).encode("utf-8", "ignore").decode("utf-8")
+    )  # a lone surrogate goes no further
 
 
 def _read(data: str, read: Callable[[dict[str, Any]], T], ref: str) -> T:

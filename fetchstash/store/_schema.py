@@ -10,24 +10,30 @@ from fetchstash.errors import StoreError
 def _first(db: sqlite3.Connection) -> None:
     db.execute("CREATE TABLE setting (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID")
     db.execute("INSERT INTO setting VALUES ('url_key', ?)", (secrets.token_bytes(32),))
-    # id is the order of putting and used the order of use: neither depends on the clock, which may jump.
+    # id is the order of putting and used the order of use: neither depends on the clock, which may
+    # jump.
     db.execute("""
         CREATE TABLE artifact (
             id INTEGER PRIMARY KEY, ref TEXT NOT NULL UNIQUE, run TEXT NOT NULL, url_hash BLOB,
             raw TEXT NOT NULL, text TEXT, bytes INTEGER NOT NULL, used INTEGER NOT NULL, pinned INTEGER NOT NULL DEFAULT 0,
             created_at REAL NOT NULL, expires_at REAL NOT NULL, facts TEXT NOT NULL, ranges TEXT NOT NULL)""")
-    db.execute("CREATE INDEX artifact_retention ON artifact (run, pinned, used, bytes, expires_at, ref)")
+    db.execute(
+        "CREATE INDEX artifact_retention ON artifact (run, pinned, used, bytes, expires_at, ref)"
+    )
     db.execute("CREATE INDEX artifact_used ON artifact (used)")
     db.execute("CREATE INDEX artifact_expiry ON artifact (pinned, expires_at)")
     db.execute("CREATE INDEX artifact_url ON artifact (url_hash, run)")
     db.execute("CREATE INDEX artifact_raw ON artifact (raw)")
     db.execute("CREATE INDEX artifact_text ON artifact (text)")
-    # chars, lines and strides are a text's (StrideIndex); modified_ns is the file's time as it was put.
+    # chars, lines and strides are a text's (StrideIndex); modified_ns is the file's time as it was
+    # put.
     db.execute("""
         CREATE TABLE blob (
             kind TEXT NOT NULL, sha256 TEXT NOT NULL, size INTEGER NOT NULL, modified_ns INTEGER NOT NULL,
             chars INTEGER, lines INTEGER, strides BLOB, PRIMARY KEY (kind, sha256))""")
-    db.execute("CREATE TABLE expired (id INTEGER PRIMARY KEY AUTOINCREMENT, ref TEXT NOT NULL UNIQUE)")
+    db.execute(
+        "CREATE TABLE expired (id INTEGER PRIMARY KEY AUTOINCREMENT, ref TEXT NOT NULL UNIQUE)"
+    )
 
 
 def _second(db: sqlite3.Connection) -> None:
@@ -38,7 +44,8 @@ def _second(db: sqlite3.Connection) -> None:
 
 
 def _third(db: sqlite3.Connection) -> None:
-    # Every index holds the id last: a run's artifacts are listed from the newest on without sorting all of them.
+    # Every index holds the id last: a run's artifacts are listed from the newest on without sorting
+    # all of them.
     db.execute("CREATE INDEX artifact_run ON artifact (run)")
 
 

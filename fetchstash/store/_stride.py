@@ -1,7 +1,7 @@
 """The stride index: how many characters and line feeds stand before each 64 KiB of a text. Pure; no I/O.
 
-With it any line or character of a text is one look-up and one block away, whatever the text's size: 16 bytes for each block.
-A character belongs to the block that holds its first byte.
+With it any line or character of a text is one look-up and one block away, whatever the text's size:
+16 bytes for each block. A character belongs to the block that holds its first byte.
 """
 
 import codecs
@@ -57,7 +57,9 @@ class StrideBuilder:
 
     def add(self, block: bytes) -> None:
         """Count one block. Raises UnicodeDecodeError where the text is no UTF-8."""
-        begun = bool(self._decoder.getstate()[0])  # a character whose first byte was in the block before
+        begun = bool(
+            self._decoder.getstate()[0]
+        )  # a character whose first byte was in the block before
         self._chars_before.append(self._chars + begun)
         self._feeds_before.append(self._feeds)
         self._chars += len(self._decoder.decode(block))
@@ -71,4 +73,10 @@ class StrideBuilder:
         if not self._chars_before:
             self.add(b"")
             self._open_line = False
-        return StrideIndex(self._size, self._chars, self._feeds + self._open_line, self._chars_before, self._feeds_before)
+        return StrideIndex(
+            self._size,
+            self._chars,
+            self._feeds + self._open_line,
+            self._chars_before,
+            self._feeds_before,
+        )

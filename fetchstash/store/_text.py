@@ -48,7 +48,9 @@ class StoredText:
         if start >= end:
             return ""
         first, last = self.index.block_of_char(start), self.index.block_of_char(end - 1)
-        data = self.read(first * STRIDE, (last + 1) * STRIDE + 3)  # the last character may end in the next block
+        data = self.read(
+            first * STRIDE, (last + 1) * STRIDE + 3
+        )  # the last character may end in the next block
         before = self.index.chars_before[first]
         return _decode(data)[start - before : end - before]
 
@@ -59,7 +61,9 @@ class StoredText:
             return ""
         start = self.byte_of_line(first)
         end = (self.index.block_of_line(last + 1) + 1) * STRIDE
-        data = self.read(start, min(end, start + 4 * max_chars))  # a character has four bytes at the most
+        data = self.read(
+            start, min(end, start + 4 * max_chars)
+        )  # a character has four bytes at the most
         return _decode(data[: _after_feeds(data, last - first + 1)])[:max_chars]
 
     def span(self, start: int, end: int) -> str:
@@ -79,7 +83,10 @@ class StoredText:
     def byte_of_line(self, line: int) -> int:
         """Return the byte at which ``line`` begins; the size for the line after the last. Raises OutOfRange beyond that."""
         if not 1 <= line <= self.index.lines + 1:
-            raise OutOfRange(f"There is no line {line}: the text has {self.index.lines}.", "Ask for a line that is there.")
+            raise OutOfRange(
+                f"There is no line {line}: the text has {self.index.lines}.",
+                "Ask for a line that is there.",
+            )
         if line == 1:
             return 0
         block = self.index.block_of_line(line)
@@ -97,10 +104,15 @@ class StoredText:
     def line_of_char(self, char: int) -> int:
         """Return the line on which character ``char`` stands; the text's length is taken, too. Raises OutOfRange beyond that."""
         if not 0 <= char <= self.index.chars:
-            raise OutOfRange(f"There is no character {char}: the text has {self.index.chars}.", "Ask for one that is there.")
+            raise OutOfRange(
+                f"There is no character {char}: the text has {self.index.chars}.",
+                "Ask for one that is there.",
+            )
         block = self.index.block_of_char(char)
         start = block * STRIDE
-        before = _decode(self.read(start, start + STRIDE + 3))[: char - self.index.chars_before[block]]
+        before = _decode(self.read(start, start + STRIDE + 3))[
+            : char - self.index.chars_before[block]
+        ]
         return self.index.feeds_before[block] + before.count("\n") + 1
 
     def line_of_byte(self, byte: int) -> int:

@@ -5,7 +5,14 @@ from fetchstash.views._cut import clip, clip_middle, head_and_tail, largest, spl
 from fetchstash.views._fetched import Failure, fetched, fetched_several
 from fetchstash.views._found import Found, Hit, grep, passages, search
 from fetchstash.views._info import info, listing, picture
-from fetchstash.views._limits import FRAME_CHARS, MIN_MAX_CHARS, TRUNCATIONS, PreviewLimits, Truncation, ViewLimits
+from fetchstash.views._limits import (
+    FRAME_CHARS,
+    MIN_MAX_CHARS,
+    TRUNCATIONS,
+    PreviewLimits,
+    Truncation,
+    ViewLimits,
+)
 from fetchstash.views._read import Reading, read
 from fetchstash.views._shown import TruncationInfo
 from fetchstash.views._texts import Subject, size

@@ -16,10 +16,11 @@ from fetchstash.views._view import Host
 class Arrival:
     """What came of one URL.
 
-    ``text`` is the beginning of the artifact's text, one character more than the limit if there are more. ``glimpse`` shows a
-    long text better than its beginning does (without text: it does not): the handler's preview, or the passages that match a
-    focus, best first; ``lines`` are the best one's, with some around them. ``unfocused``: no passage has a word of the focus.
-    ``ending`` is the end of a text whose first and last lines are shown ("": its beginning alone).
+    ``text`` is the beginning of the artifact's text, one character more than the limit if there are
+    more. ``glimpse`` shows a long text better than its beginning does (without text: it does not):
+    the handler's preview, or the passages that match a focus, best first; ``lines`` are the best
+    one's, with some around them. ``unfocused``: no passage has a word of the focus. ``ending`` is
+    the end of a text whose first and last lines are shown ("": its beginning alone).
     """
 
     subject: Subject
@@ -64,9 +65,13 @@ def shown_of(host: Host, arrival: Arrival, limit: int) -> Shown:
         body = arrival.text[: _prefix(host, arrival.text, bound)]
         offset = len(body)
         glimpse = Glimpse(lines_shown=body.count("\n") + (not body.endswith("\n")))
-    shown = TokenCount(tokens.estimate(body), exact=False)  # counting would load the vocabulary into the server
+    shown = TokenCount(
+        tokens.estimate(body), exact=False
+    )  # counting would load the vocabulary into the server
     ended = len(body) >= host.preview.max_total_output
-    info = TruncationInfo.of(glimpse, subject.lines, shown, subject.tokens, total_output_limit_reached=ended)
+    info = TruncationInfo.of(
+        glimpse, subject.lines, shown, subject.tokens, total_output_limit_reached=ended
+    )
     return Shown(body, info, offset)
 
 
@@ -84,7 +89,8 @@ def _ends(host: Host, arrival: Arrival, bound: int) -> tuple[str, int]:
     lines = max(arrival.subject.lines, 1)
     width = host.preview.max_line_length if lines > 1 else bound
     head, tail = arrival.text.split("\n"), arrival.ending.removesuffix("\n").split("\n")
-    # What the cuts through the text left of a line is no line, unless more of it could not be shown.
+    # What the cuts through the text left of a line is no line, unless more of it could not be
+    # shown.
     head, tail = head if len(head[-1]) > width else head[:-1], tail[1:]
 
     def fits(text: str) -> bool:
@@ -102,5 +108,7 @@ def _prefix(host: Host, text: str, bound: int) -> int:
     if len(lines) > limits.max_lines:
         end -= len(lines[-1])
     if tokens.estimate(text[:end]) > limits.max_tokens_per_file:
-        end = largest(end, lambda length: tokens.estimate(text[:length]) <= limits.max_tokens_per_file)
+        end = largest(
+            end, lambda length: tokens.estimate(text[:length]) <= limits.max_tokens_per_file
+        )
     return end

@@ -63,7 +63,9 @@ def window(line: str, start: int, end: int, width: int) -> str:
     room = max(width - 2, 1)
     left = max(0, min(start - max(room - (end - start), 0) // 2, len(line) - room))
     right = left + room
-    return f"{ELLIPSIS if left else ''}{line[left:right]}{ELLIPSIS if right < len(line) else ''}"[:width]
+    return f"{ELLIPSIS if left else ''}{line[left:right]}{ELLIPSIS if right < len(line) else ''}"[
+        :width
+    ]
 
 
 def whole_lines(text: str, limit: int, measure: Measure = len) -> int:
@@ -79,12 +81,18 @@ def split(number: int, head: int, tail: int) -> tuple[int, int]:
 
 
 def head_and_tail(
-    head: Sequence[str], tail: Sequence[str], total: int, most: tuple[int, int], width: int, fits: Callable[[str], bool]
+    head: Sequence[str],
+    tail: Sequence[str],
+    total: int,
+    most: tuple[int, int],
+    width: int,
+    fits: Callable[[str], bool],
 ) -> tuple[str, int]:
     """Return first and last lines of ``total`` that fit, with how many are left out between, and how many are shown.
 
-    ``head`` and ``tail`` are the lines at hand, ``most`` how many of each may be shown, none longer than ``width``: shorter where
-    not even a few would fit. What room is left goes to the last of the first lines and what follows it.
+    ``head`` and ``tail`` are the lines at hand, ``most`` how many of each may be shown, none longer
+    than ``width``: shorter where not even a few would fit. What room is left goes to the last of
+    the first lines and what follows it.
     """
     whole = min(sum(most), total)
 
@@ -95,7 +103,9 @@ def head_and_tail(
     def joined(begin: Sequence[str], last: int, width: int) -> str:
         left_out = total - sum(text.count("\n") + 1 for text in begin) - last
         between = [f"… {left_out} more line{'s' if left_out > 1 else ''} …"] if left_out else []
-        return "\n".join([*begin, *between, *(clip(line, width) for line in tail[len(tail) - last :])])
+        return "\n".join(
+            [*begin, *between, *(clip(line, width) for line in tail[len(tail) - last :])]
+        )
 
     def lines(number: int, width: int) -> str:
         first, last = chosen(number)
@@ -105,13 +115,17 @@ def head_and_tail(
         return largest(width, lambda narrow: fits(lines(number, narrow)))
 
     few = (min(number, whole) for number in _FEW_LINES)
-    number = next((number for number in few if width_of(number) >= min(_SHORT_LINE, width)), min(1, whole))
+    number = next(
+        (number for number in few if width_of(number) >= min(_SHORT_LINE, width)), min(1, whole)
+    )
     narrow = width_of(number)
     if narrow == width:
         number = largest(whole, lambda number: fits(lines(number, width)))
     first, last = chosen(number)
     begin = [clip(line, narrow) for line in head[: max(first - 1, 0)]]
-    rest = "\n".join(clip(line, width) for line in head[len(begin) : first + whole - number] if first)
+    rest = "\n".join(
+        clip(line, width) for line in head[len(begin) : first + whole - number] if first
+    )
 
     def filled(length: int) -> str:
         cut = rest[:length]
@@ -122,7 +136,9 @@ def head_and_tail(
         return filled(length), len(begin) + 1 + rest.count("\n", 0, length) + last
     if fits(shown := lines(number, narrow)):
         return shown, first + last
-    return head[0][: largest(len(head[0]), lambda length: fits(head[0][:length]))], 1  # there is no room to say what is left out
+    return head[0][
+        : largest(len(head[0]), lambda length: fits(head[0][:length]))
+    ], 1  # there is no room to say what is left out
 
 
 class NumberedLine(Protocol):
@@ -137,12 +153,17 @@ class NumberedLine(Protocol):
 
 
 def grep_lines(
-    groups: Iterable[Sequence[NumberedLine]], limit: int, measure: Measure = len, *, at_least_one: bool = True
+    groups: Iterable[Sequence[NumberedLine]],
+    limit: int,
+    measure: Measure = len,
+    *,
+    at_least_one: bool = True,
 ) -> tuple[str, int]:
     """Print groups of neighbouring lines as grep does, as many whole lines as fit; return the text and the matches in it.
 
-    ``12:text`` is a match, ``13-text`` context, ``--`` stands between groups. With ``at_least_one`` the first match gets in
-    whatever the limit, without its context where that leaves no room for it.
+    ``12:text`` is a match, ``13-text`` context, ``--`` stands between groups. With ``at_least_one``
+    the first match gets in whatever the limit, without its context where that leaves no room for
+    it.
     """
     printed: list[str] = []
     room, shown = limit, 0

@@ -35,11 +35,20 @@ class Failure:
         """Return the line in its place, with as much of the URL as there is room for."""
         line = error_line(self.error)
         room = min(limit - len(line) - 3, OF_SEVERAL_CHARS)
-        return clip(f"{line} ({clip_middle(self.source, room)})" if room > len("https://…") else line, limit)
+        return clip(
+            f"{line} ({clip_middle(self.source, room)})" if room > len("https://…") else line, limit
+        )
 
     def record(self) -> Mapping[str, object]:
         """Return it as data."""
-        return {"source_url": self.source, "error": {"code": self.error.code, "line": error_line(self.error), **self.error.details}}
+        return {
+            "source_url": self.source,
+            "error": {
+                "code": self.error.code,
+                "line": error_line(self.error),
+                **self.error.details,
+            },
+        }
 
 
 def fetched(host: Host, arrival: Arrival, max_chars: int | None = None) -> View:
@@ -56,7 +65,12 @@ def fetched(host: Host, arrival: Arrival, max_chars: int | None = None) -> View:
         if shown.info is None:
             return host.fenced(shown.body, subject.source, head, ()), shown
         calls = follow_up_calls([subject], shown.offset, arrival.lines)
-        return host.fenced(shown.body, subject.source, (*head, *_notices(arrival, shown, subject, with_path=True)), calls), shown
+        return host.fenced(
+            shown.body,
+            subject.source,
+            (*head, *_notices(arrival, shown, subject, with_path=True)),
+            calls,
+        ), shown
 
     block, shown = view(subject, limit)
     if host.over(block.frame) and subject.path:  # a very long path: the reference says as much
@@ -77,16 +91,23 @@ def _notices(arrival: Arrival, shown: Shown, subject: Subject, *, with_path: boo
     return [*lines, shown.info.line()] if shown.info else lines
 
 
-def fetched_several(host: Host, arrivals: Sequence[Arrival | Failure], max_chars: int | None = None) -> View:
+def fetched_several(
+    host: Host, arrivals: Sequence[Arrival | Failure], max_chars: int | None = None
+) -> View:
     """Return one view of several URLs, each in its turn, all within one budget."""
     limit = host.max_chars(max_chars, host.limits.inline_threshold)
     good = [arrival for arrival in arrivals if isinstance(arrival, Arrival)]
     pictures = tuple(arrival.picture for arrival in good if arrival.picture)
     if limit // len(arrivals) < ROOM_FOR_A_BODY:
         lines = [
-            reference_line(item.subject) if isinstance(item, Arrival) else item.line(REFERENCE_LINE_CHARS) for item in arrivals
+            reference_line(item.subject)
+            if isinstance(item, Arrival)
+            else item.line(REFERENCE_LINE_CHARS)
+            for item in arrivals
         ]
-        return _several((Block(tuple(lines)),), arrivals, [item.subject.facts for item in good], pictures)
+        return _several(
+            (Block(tuple(lines)),), arrivals, [item.subject.facts for item in good], pictures
+        )
     blocks, facts = _share(host, arrivals, limit)
     # What the frames of many need beyond that of one comes off the bodies.
     for _ in range(2):
@@ -107,10 +128,17 @@ def _several(
     return View(blocks, tuple(facts)[:FACTS_AT_MOST], pictures, is_error=not facts, records=records)
 
 
-def _share(host: Host, arrivals: Sequence[Arrival | Failure], room: int) -> tuple[list[Block], list[Mapping[str, object]]]:
+def _share(
+    host: Host, arrivals: Sequence[Arrival | Failure], room: int
+) -> tuple[list[Block], list[Mapping[str, object]]]:
     """Return the blocks and facts of all, whose bodies share ``room``: what a short text leaves goes to the others in order."""
-    bodied = [item for item in arrivals if isinstance(item, Arrival) and item.subject.chars is not None]
-    lengths = [host.measure(item.text) if len(item.text) == item.subject.chars else room + 1 for item in bodied]
+    bodied = [
+        item for item in arrivals if isinstance(item, Arrival) and item.subject.chars is not None
+    ]
+    lengths = [
+        host.measure(item.text) if len(item.text) == item.subject.chars else room + 1
+        for item in bodied
+    ]
     shares = dict(zip(map(id, bodied), _shares(lengths, room), strict=True))
     blocks = [Block((SENTENCE,))] if bodied else []
     facts: list[Mapping[str, object]] = []
@@ -130,9 +158,15 @@ def _share(host: Host, arrivals: Sequence[Arrival | Failure], room: int) -> tupl
             head += _notices(item, shown, item.subject, with_path=False)
             previewed.append((item.subject, shown.offset))
         source = item.subject.source
-        blocks.append(host.fenced(shown.body, source, tuple(head), sentence=False, source_chars=OF_SEVERAL_CHARS))
+        blocks.append(
+            host.fenced(
+                shown.body, source, tuple(head), sentence=False, source_chars=OF_SEVERAL_CHARS
+            )
+        )
     if previewed:
-        blocks.append(Block(follow_up_calls([subject for subject, _ in previewed], previewed[0][1])))
+        blocks.append(
+            Block(follow_up_calls([subject for subject, _ in previewed], previewed[0][1]))
+        )
     return blocks, facts
 
 

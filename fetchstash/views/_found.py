@@ -4,7 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fetchstash.views._cut import NumberedLine, grep_lines, prefix_length
-from fetchstash.views._texts import OF_SEVERAL_CHARS, SENTENCE, SOURCE_CHARS, Subject, call, counted, next_call
+from fetchstash.views._texts import (
+    OF_SEVERAL_CHARS,
+    SENTENCE,
+    SOURCE_CHARS,
+    Subject,
+    call,
+    counted,
+    next_call,
+)
 from fetchstash.views._view import FACTS_AT_MOST, Block, Host, View
 
 
@@ -22,11 +30,17 @@ class Found:
     stopped: str = ""
 
 
-def grep(host: Host, found: Sequence[Found], offset: int, arguments: Mapping[str, object], max_chars: int | None = None) -> View:
+def grep(
+    host: Host,
+    found: Sequence[Found],
+    offset: int,
+    arguments: Mapping[str, object],
+    max_chars: int | None = None,
+) -> View:
     """Return the matches in one or several artifacts, and the call for the next ones.
 
-    ``arguments`` are those of this call that were not the default, as the next one repeats them. Raises BadArgument for a maxChars
-    under 200.
+    ``arguments`` are those of this call that were not the default, as the next one repeats them.
+    Raises BadArgument for a maxChars under 200.
     """
     default = host.limits.short_max_chars
     limit = host.max_chars(max_chars, default)
@@ -38,7 +52,9 @@ def grep(host: Host, found: Sequence[Found], offset: int, arguments: Mapping[str
         if shown and offset + shown < total:
             at_least = "at least " if any(one.stopped for one in found) else ""
             following = next_call("artifact_grep", arguments, {"offset": offset + shown, **more})
-            notice = f"[Showing {shown} of {at_least}{total} matches. Continue with the call above.]"
+            notice = (
+                f"[Showing {shown} of {at_least}{total} matches. Continue with the call above.]"
+            )
             blocks.append(Block((following, notice)))
         return blocks
 
@@ -46,12 +62,19 @@ def grep(host: Host, found: Sequence[Found], offset: int, arguments: Mapping[str
     if over := host.over("\n".join(block.frame for block in blocks)):
         blocks = view(limit - over)
     records = tuple(
-        {"artifact_ref": one.subject.ref, "line": line.number, "text": line.text, "match": line.match}
+        {
+            "artifact_ref": one.subject.ref,
+            "line": line.number,
+            "text": line.text,
+            "match": line.match,
+        }
         for one in found
         for group in one.groups
         for line in group
     )
-    return View(tuple(blocks), tuple(one.subject.facts for one in found)[:FACTS_AT_MOST], records=records)
+    return View(
+        tuple(blocks), tuple(one.subject.facts for one in found)[:FACTS_AT_MOST], records=records
+    )
 
 
 def _matches(host: Host, found: Sequence[Found], room: int) -> tuple[list[Block], int]:
@@ -69,7 +92,9 @@ def _matches(host: Host, found: Sequence[Found], room: int) -> tuple[list[Block]
         shown += printed
         head = (_opening(one, printed),)
         source_chars = OF_SEVERAL_CHARS if several else SOURCE_CHARS
-        fenced = host.fenced(text, one.subject.source, head, sentence=not several, source_chars=source_chars)
+        fenced = host.fenced(
+            text, one.subject.source, head, sentence=not several, source_chars=source_chars
+        )
         blocks.append(fenced if printed else Block(head))
     if several and shown:
         blocks.insert(0, Block((SENTENCE,)))
@@ -77,10 +102,14 @@ def _matches(host: Host, found: Sequence[Found], room: int) -> tuple[list[Block]
 
 
 def _opening(found: Found, shown: int) -> str:
-    total = f"at least {found.total}, stopped {found.stopped}" if found.stopped else str(found.total)
+    total = (
+        f"at least {found.total}, stopped {found.stopped}" if found.stopped else str(found.total)
+    )
     if not shown:
         return f"[{found.subject.ref}: matches 0 of {total}]"
-    return f"[{found.subject.ref}: matches {found.skipped + 1} to {found.skipped + shown} of {total}]"
+    return (
+        f"[{found.subject.ref}: matches {found.skipped + 1} to {found.skipped + shown} of {total}]"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +122,26 @@ class Hit:
     text: str
 
 
-def passages(hits: Sequence[Hit], limit: int, host: Host, *, with_ref: bool = False) -> tuple[str, int]:
+def passages(
+    hits: Sequence[Hit], limit: int, host: Host, *, with_ref: bool = False
+) -> tuple[str, int]:
     """Return the passages that fit ``limit``, each under a line that says where it stands, and how many they are.
 
-    Their own lines carry their numbers, so that none of them can look like that line. The first passage always gets in, cut where
-    it has to be.
+    Their own lines carry their numbers, so that none of them can look like that line. The first
+    passage always gets in, cut where it has to be.
     """
     body, shown = "", 0
     for hit in hits:
         ref = f"{hit.subject.ref}, " if with_ref else ""
-        lines = f"lines {hit.first_line} to {hit.last_line}" if hit.last_line > hit.first_line else f"line {hit.first_line}"
-        numbered = (f"{number}:{line}" for number, line in enumerate(hit.text.rstrip("\n").split("\n"), start=hit.first_line))
+        lines = (
+            f"lines {hit.first_line} to {hit.last_line}"
+            if hit.last_line > hit.first_line
+            else f"line {hit.first_line}"
+        )
+        numbered = (
+            f"{number}:{line}"
+            for number, line in enumerate(hit.text.rstrip("\n").split("\n"), start=hit.first_line)
+        )
         piece = "\n".join((f"-- {ref}{lines}", *numbered))
         joined = f"{body}\n{piece}" if body else piece
         if host.measure(joined) > limit:
@@ -120,7 +158,9 @@ def search(host: Host, hits: Sequence[Hit], searched: int, max_chars: int | None
     subjects = {hit.subject.ref: hit.subject for hit in hits}
     facts = tuple(subject.facts for subject in subjects.values())[:FACTS_AT_MOST]
     if not hits:
-        return View((Block((f"[No passage of {counted(searched, 'artifact')} has a word of the query.]",)),))
+        return View(
+            (Block((f"[No passage of {counted(searched, 'artifact')} has a word of the query.]",)),)
+        )
     sources = list(dict.fromkeys(subject.source for subject in subjects.values()))
     source = sources[0] if len(sources) == 1 else f"{len(sources)} sources"
 
@@ -135,14 +175,23 @@ def search(host: Host, hits: Sequence[Hit], searched: int, max_chars: int | None
             start=max(first.first_line - 20, 1),
             end=first.last_line + 20,
         )
-        notice = f"[Showing {shown} of {len(hits)} passages. Use a higher maxChars to retrieve more.]"
-        return host.fenced(body, source, (head,), (around, notice) if shown < len(hits) else (around,))
+        notice = (
+            f"[Showing {shown} of {len(hits)} passages. Use a higher maxChars to retrieve more.]"
+        )
+        return host.fenced(
+            body, source, (head,), (around, notice) if shown < len(hits) else (around,)
+        )
 
     block = view(limit)
     if over := host.over(block.frame):
         block = view(limit - over)
     records = tuple(
-        {"artifact_ref": hit.subject.ref, "first_line": hit.first_line, "last_line": hit.last_line, "text": hit.text}
+        {
+            "artifact_ref": hit.subject.ref,
+            "first_line": hit.first_line,
+            "last_line": hit.last_line,
+            "text": hit.text,
+        }
         for hit in hits
     )
     return View((block,), facts, records=records)

@@ -56,8 +56,8 @@ TRUNCATIONS: Mapping[str, Truncation] = {
 class PreviewLimits:
     """Bounds of previews; the smallest that applies wins. Sizes in the unit that the name says.
 
-    ``structured_tokens`` is what a JSON shape or a table may cost, which is no setting: little, so that a preview and a grep of
-    dense records stay under 900.
+    ``structured_tokens`` is what a JSON shape or a table may cost, which is no setting: little, so
+    that a preview and a grep of dense records stay under 900.
     """
 
     structured_tokens: int = 200

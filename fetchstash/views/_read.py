@@ -14,12 +14,14 @@ from fetchstash.views._view import Host, View
 class Reading:
     """A part of an artifact that was asked for, and the beginning of it.
 
-    ``text`` begins with the part; it may be longer than what will be shown, never than the part. ``total`` is the part's length in
-    characters. ``start`` and ``end`` are what was asked for in ``unit``, resolved: lines, pages and rows from 1 and both included,
-    chars and bytes from 0 and end excluded. ``count`` says how many units there are in what ``path`` names ("": the whole text).
-    ``char`` is where the part begins, in characters, counted in what ``char_path`` names. ``page_ends``: where in ``text`` each
-    page ends, for unit "pages". ``bytes_per_line``: the text is a dump of so many bytes a line (0: it is not). ``cut_at``: what
-    ``path`` names goes on behind so many characters, and nothing here counts what lies there (None: it does not).
+    ``text`` begins with the part; it may be longer than what will be shown, never than the part.
+    ``total`` is the part's length in characters. ``start`` and ``end`` are what was asked for in
+    ``unit``, resolved: lines, pages and rows from 1 and both included, chars and bytes from 0 and
+    end excluded. ``count`` says how many units there are in what ``path`` names ("": the whole
+    text). ``char`` is where the part begins, in characters, counted in what ``char_path`` names.
+    ``page_ends``: where in ``text`` each page ends, for unit "pages". ``bytes_per_line``: the text
+    is a dump of so many bytes a line (0: it is not). ``cut_at``: what ``path`` names goes on behind
+    so many characters, and nothing here counts what lies there (None: it does not).
     """
 
     subject: Subject
@@ -38,7 +40,13 @@ class Reading:
     cut_at: int | None = None
 
 
-_WORDS: Mapping[Unit, str] = {"lines": "lines", "chars": "characters", "bytes": "bytes", "pages": "pages", "rows": "rows"}
+_WORDS: Mapping[Unit, str] = {
+    "lines": "lines",
+    "chars": "characters",
+    "bytes": "bytes",
+    "pages": "pages",
+    "rows": "rows",
+}
 
 
 def read(host: Host, reading: Reading, max_chars: int | None = None) -> View:
@@ -46,13 +54,16 @@ def read(host: Host, reading: Reading, max_chars: int | None = None) -> View:
     default = host.limits.default_max_chars
     applied = host.max_chars(max_chars, default)
     more = host.said(max_chars, default)
-    # Reading on counts in the whole text, as its offsets do; a slice in the part that was asked for.
+    # Reading on counts in the whole text, as its offsets do; a slice in the part that was asked
+    # for.
     total = reading.count if reading.tool == "get_search_content" else reading.total
 
     unit = "bytes" if host.limits.count_bytes else "chars"
     cut: tuple[str, ...] = ()
     if reading.cut_at is not None:
-        cut = (f"[What this path names goes on behind its first {reading.cut_at} chars. Name a narrower path for the rest.]",)
+        cut = (
+            f"[What this path names goes on behind its first {reading.cut_at} chars. Name a narrower path for the rest.]",
+        )
 
     def view(limit: int) -> View:
         shown = _cut(host, reading, limit)
@@ -69,7 +80,10 @@ def read(host: Host, reading: Reading, max_chars: int | None = None) -> View:
                 *cut,
                 truncation_notice(applied, unit, total, "Continue with the call at the end."),
             )
-            tail = (_continuation(reading, body, more), truncation_notice(applied, unit, total, advice))
+            tail = (
+                _continuation(reading, body, more),
+                truncation_notice(applied, unit, total, advice),
+            )
         record: dict[str, object] = {
             "artifact_ref": reading.subject.ref,
             "path": reading.path,
@@ -120,7 +134,9 @@ def _opening(reading: Reading, body: str, shown: int | None) -> str:
         return f"[{reading.subject.ref}{where}: {word} {reading.start} to {reading.start + units} of {reading.count}]"
     if shown is not None and not units:
         inside = f"its first {shown} characters"
-        return f"[{reading.subject.ref}{where}: {word} {reading.start} of {reading.count}, {inside}]"
+        return (
+            f"[{reading.subject.ref}{where}: {word} {reading.start} of {reading.count}, {inside}]"
+        )
     last = reading.end if shown is None else reading.start + units - 1
     return f"[{reading.subject.ref}{where}: {word} {reading.start} to {last} of {reading.count}]"
 
@@ -129,10 +145,14 @@ def _continuation(reading: Reading, body: str, more: Mapping[str, object]) -> st
     """Return the call that goes on where the body ended; ``more`` is said where it was not the default."""
     ref, units = reading.subject.ref, _units(reading, body)
     if reading.tool == "get_search_content":
-        return next_call(reading.tool, {"artifact_ref": ref}, {"offset": reading.start + units, **more})
+        return next_call(
+            reading.tool, {"artifact_ref": ref}, {"offset": reading.start + units, **more}
+        )
     if units or reading.unit in ("chars", "bytes"):
         same = {"artifact_ref": ref, "path": reading.path or None, "unit": reading.unit}
-        return next_call(reading.tool, same, {"start": reading.start + units, "end": reading.end, **more})
+        return next_call(
+            reading.tool, same, {"start": reading.start + units, "end": reading.end, **more}
+        )
     begin, end = reading.char + len(body), reading.char + reading.total
     same = {"artifact_ref": ref, "path": reading.char_path or None, "unit": "chars"}
     return next_call(reading.tool, same, {"start": begin, "end": end, **more})

@@ -13,8 +13,9 @@ _UNITS = ("rows", "columns", "lines")
 class TruncationInfo:
     """What is shown of how much; None where it does not apply: of a table that is rows and columns, of a text lines.
 
-    ``cells_truncated`` are cells of which only the beginning is shown. Tokens are o200k, counted where they are ``exact`` and
-    estimated where they are not. ``total_output_limit_reached``: it was context.max_total_output that ended it.
+    ``cells_truncated`` are cells of which only the beginning is shown. Tokens are o200k, counted
+    where they are ``exact`` and estimated where they are not. ``total_output_limit_reached``: it
+    was context.max_total_output that ended it.
     """
 
     lines_shown: int | None = None
@@ -32,7 +33,13 @@ class TruncationInfo:
 
     @classmethod
     def of(
-        cls, glimpse: Glimpse, total_lines: int, shown: TokenCount, total: TokenCount, *, total_output_limit_reached: bool
+        cls,
+        glimpse: Glimpse,
+        total_lines: int,
+        shown: TokenCount,
+        total: TokenCount,
+        *,
+        total_output_limit_reached: bool,
     ) -> Self:
         """Return what ``glimpse`` shows of a text of so many lines, which costs ``shown`` of ``total`` tokens."""
         return cls(
@@ -52,9 +59,18 @@ class TruncationInfo:
 
     def line(self) -> str:
         """Return it in words: ``[Shown: 30 of 5000 rows, 50 of 80 columns, 12 cells cut, 480 of ≈20100 tokens.]``."""
-        pairs = [(name, getattr(self, f"{name}_shown"), getattr(self, f"total_{name}")) for name in _UNITS]
-        parts = [f"{shown} of {total} {name}" for name, shown, total in pairs if shown is not None and total is not None]
+        pairs = [
+            (name, getattr(self, f"{name}_shown"), getattr(self, f"total_{name}"))
+            for name in _UNITS
+        ]
+        parts = [
+            f"{shown} of {total} {name}"
+            for name, shown, total in pairs
+            if shown is not None and total is not None
+        ]
         if self.cells_truncated:
-            parts.append(f"{self.cells_truncated} cell{'s' if self.cells_truncated > 1 else ''} cut")
+            parts.append(
+                f"{self.cells_truncated} cell{'s' if self.cells_truncated > 1 else ''} cut"
+            )
         shown = TokenCount(self.tokens_shown, self.tokens_shown_exact)
         return f"[Shown: {', '.join([*parts, f'{shown} of {TokenCount(self.total_tokens, self.total_tokens_exact)} tokens'])}.]"

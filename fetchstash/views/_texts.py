@@ -15,7 +15,8 @@ REFERENCE_LINE_CHARS = 200
 CALL_CHARS = 640
 """A longer call, one with a very long pattern, is named by what changes in it. Ten references and a usual pattern fit."""
 
-# A file's name stands outside the fence: nothing in it may look like a notice, a sentence, a call or a reference.
+# A file's name stands outside the fence: nothing in it may look like a notice, a sentence, a call
+# or a reference.
 _NOT_IN_A_NAME = re.compile(r"[^\w.+-]+|_(?=[a-z2-7]{26})")
 _NOT_IN_A_SOURCE = re.compile(r'[^\S ]|["<>`]')
 
@@ -24,10 +25,11 @@ _NOT_IN_A_SOURCE = re.compile(r'[^\S ]|["<>`]')
 class Subject:
     """What a view has to know of an artifact: the words and numbers of its lines, and the facts for ``_meta``.
 
-    ``word`` is what people call it (PDF, HTML page), ``dimension`` its size in its own terms ("pages 48", "" where there is none),
-    ``chars`` the length of its text (None: it has none), ``lines`` and ``tokens`` those of it, ``path`` where it lies on this
-    machine ("" over HTTP), ``from_cache`` what this result owes to a copy that was kept ("": nothing), ``picturable`` whether it
-    can be shown as a picture.
+    ``word`` is what people call it (PDF, HTML page), ``dimension`` its size in its own terms
+    ("pages 48", "" where there is none), ``chars`` the length of its text (None: it has none),
+    ``lines`` and ``tokens`` those of it, ``path`` where it lies on this machine ("" over HTTP),
+    ``from_cache`` what this result owes to a copy that was kept ("": nothing), ``picturable``
+    whether it can be shown as a picture.
     """
 
     ref: str
@@ -57,7 +59,9 @@ def size(count: int) -> str:
     for unit, scale in (("KB", 2**10), ("MB", 2**20), ("GB", 2**30)):
         if count < scale * 1023.5 or unit == "GB":
             amount = count / scale
-            return f"{amount:.1f} {unit}" if unit != "KB" and amount < 10 else f"{amount:.0f} {unit}"
+            return (
+                f"{amount:.1f} {unit}" if unit != "KB" and amount < 10 else f"{amount:.0f} {unit}"
+            )
     raise AssertionError
 
 
@@ -73,13 +77,17 @@ def name_of(subject: Subject, limit: int = NAME_CHARS) -> str:
 
 def facts_line(subject: Subject, name_chars: int = NAME_CHARS) -> str:
     """Return the line that opens the result of a fetch."""
-    about = [part for part in (name_of(subject, name_chars), size(subject.size_bytes), subject.dimension) if part]
+    about = [
+        part
+        for part in (name_of(subject, name_chars), size(subject.size_bytes), subject.dimension)
+        if part
+    ]
     extracted = ""
     if subject.chars is not None:
-        extracted = f" Extracted {subject.chars} chars (truncated={str(subject.truncated).lower()})."
-    return (
-        f"[Fetched {subject.word} artifact: {', '.join(about)}.{extracted} Use artifact_ref={subject.ref} for targeted follow-up.]"
-    )
+        extracted = (
+            f" Extracted {subject.chars} chars (truncated={str(subject.truncated).lower()})."
+        )
+    return f"[Fetched {subject.word} artifact: {', '.join(about)}.{extracted} Use artifact_ref={subject.ref} for targeted follow-up.]"
 
 
 def reference_line(subject: Subject) -> str:
@@ -88,14 +96,18 @@ def reference_line(subject: Subject) -> str:
     if subject.chars is not None:
         about.append(f"{subject.chars} chars")
     line = ", ".join(part for part in about if part)
-    return f"[{line}, {name_of(subject, min(REFERENCE_LINE_CHARS - len(line) - 4, OF_SEVERAL_CHARS))}]"
+    return (
+        f"[{line}, {name_of(subject, min(REFERENCE_LINE_CHARS - len(line) - 4, OF_SEVERAL_CHARS))}]"
+    )
 
 
 def condition_lines(subject: Subject) -> list[str]:
     """Return what is amiss with it, a line each: a failed extraction, a body that is not whole."""
     lines: list[str] = []
     if subject.error and (subject.chars is None or subject.truncated):
-        lines.append(f"Failed to extract text from {subject.word}: {clip_middle(subject.error, 160)}")
+        lines.append(
+            f"Failed to extract text from {subject.word}: {clip_middle(subject.error, 160)}"
+        )
     elif subject.error:
         lines.append(f"[{clip_middle(subject.error, 160)}]")
     if subject.incomplete:
@@ -120,7 +132,11 @@ def truncation_notice(max_chars: int, unit: str, total: int, advice: str) -> str
 
 def call(tool: str, **arguments: object) -> str:
     """Return a call as a model would write it; arguments that are None are left out."""
-    written = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items() if value is not None)
+    written = ", ".join(
+        f"{name}={json.dumps(value, ensure_ascii=False)}"
+        for name, value in arguments.items()
+        if value is not None
+    )
     return f"{tool}({written})"
 
 
@@ -138,16 +154,26 @@ def fence(source: str, nonce: str, limit: int = SOURCE_CHARS) -> tuple[str, str]
     return f'<untrusted-{nonce} source="{shown}">', f"</untrusted-{nonce}>"
 
 
-def follow_up_calls(subjects: Sequence[Subject], offset: int, lines: tuple[int, int] | None = None) -> tuple[str, ...]:
+def follow_up_calls(
+    subjects: Sequence[Subject], offset: int, lines: tuple[int, int] | None = None
+) -> tuple[str, ...]:
     """Return the calls to make behind previews: grep in all, slice the first, and read on in it from ``offset``.
 
     ``lines`` are those that the preview found to be of interest.
     """
     first = subjects[0]
-    named = list(dict.fromkeys(subject.ref for subject in subjects))  # two URLs may have led to one artifact
+    named = list(
+        dict.fromkeys(subject.ref for subject in subjects)
+    )  # two URLs may have led to one artifact
     refs = {"artifact_refs": named} if len(named) > 1 else {"artifact_ref": first.ref}
     start, end = lines or (1, 2 if first.unit == "pages" else 100)
-    part = call("artifact_slice", artifact_ref=first.ref, unit="lines" if lines else first.unit, start=start, end=end)
+    part = call(
+        "artifact_slice",
+        artifact_ref=first.ref,
+        unit="lines" if lines else first.unit,
+        start=start,
+        end=end,
+    )
     grep = call("artifact_grep", **refs, pattern="…")
     return (f"{grep} · {part}", call("get_search_content", artifact_ref=first.ref, offset=offset))
 

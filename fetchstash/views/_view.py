@@ -18,7 +18,8 @@ STRUCTURED_FRAME = len('{"result":""}')
 class Block:
     """Lines, a body between fences, and lines behind it. ``body`` is None where there is nothing from outside to show.
 
-    ``opening`` and ``closing`` are the lines of the fence, with the sentence that says what it holds.
+    ``opening`` and ``closing`` are the lines of the fence, with the sentence that says what it
+    holds.
     """
 
     head: tuple[str, ...] = ()
@@ -43,7 +44,8 @@ class Block:
 class View:
     """One result: blocks of text, the facts of the artifacts it speaks of, and pictures (data, media type).
 
-    ``records`` is the same as data, one object for each thing found or read; () where the facts are all there is to say.
+    ``records`` is the same as data, one object for each thing found or read; () where the facts are
+    all there is to say.
     """
 
     blocks: tuple[Block, ...]
@@ -66,10 +68,13 @@ class View:
 def error_line(error: FetchstashError) -> str:
     """Return the one line of an error. What it quotes of its cause is made clean, and short enough that what to do next stays.
 
-    A handler's reason why there is no text is a clause, as it stands behind "Failed to extract text from PDF:"; here it ends as a
-    sentence does.
+    A handler's reason why there is no text is a clause, as it stands behind "Failed to extract text
+    from PDF:"; here it ends as a sentence does.
     """
-    what, next_step = (clip_middle(clean_line(text), limit) for text, limit in ((error.what, 400), (error.next_step, 300)))
+    what, next_step = (
+        clip_middle(clean_line(text), limit)
+        for text, limit in ((error.what, 400), (error.next_step, 300))
+    )
     return type(error)(what if what.endswith((".", "!", "?")) else f"{what}.", next_step).line()
 
 
@@ -97,12 +102,19 @@ class Host:
     def max_chars(self, asked: int | None, default: int) -> int:
         """Return maxChars as applied. Raises BadArgument below 200."""
         if asked is not None and asked < MIN_MAX_CHARS:
-            raise BadArgument(f"maxChars is {asked}, and the least is {MIN_MAX_CHARS}.", "Ask for more, or leave it out.")
+            raise BadArgument(
+                f"maxChars is {asked}, and the least is {MIN_MAX_CHARS}.",
+                "Ask for more, or leave it out.",
+            )
         return min(default if asked is None else asked, self.limits.max_chars_ceiling)
 
     def said(self, asked: int | None, default: int) -> Mapping[str, object]:
         """Return maxChars as the next call has to say it: not at all where it was the default."""
-        return {"maxChars": None if self.max_chars(asked, default) == self.max_chars(None, default) else asked}
+        return {
+            "maxChars": None
+            if self.max_chars(asked, default) == self.max_chars(None, default)
+            else asked
+        }
 
     def over(self, frame: str) -> int:
         """Return by how much a frame is longer than FRAME_CHARS: the body gives that up, so that the whole stays in its bound."""

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Fuzz the content decoders: any bytes, in any pieces, are decoded in bounded steps or told to be broken.
 
-Needs atheris (``pip install atheris``), which is no dependency. Takes libFuzzer's arguments, such as ``-max_total_time=60``.
+Needs atheris (``pip install atheris``), which is no dependency. Takes libFuzzer's arguments, such
+as ``-max_total_time=60``.
 """
 
 import sys
@@ -30,7 +31,9 @@ def one(data: bytes) -> None:
     try:
         for begin in range(0, len(body), size):
             for piece in first.feed(body[begin : begin + size]):
-                produced += sum(len(out) for out in further[0].feed(piece)) if further else len(piece)
+                produced += (
+                    sum(len(out) for out in further[0].feed(piece)) if further else len(piece)
+                )
                 assert len(piece) <= STEP * 3 // 2
                 if produced > MOST_BYTES:
                     return

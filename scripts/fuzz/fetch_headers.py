@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Fuzz what is read out of header values: file names, Retry-After, dates, ages, codings, excerpts.
 
-Needs atheris (``pip install atheris``), which is no dependency. Takes libFuzzer's arguments, such as ``-max_total_time=60``.
+Needs atheris (``pip install atheris``), which is no dependency. Takes libFuzzer's arguments, such
+as ``-max_total_time=60``.
 """
 
 import sys
@@ -36,7 +37,12 @@ def one(data: bytes) -> None:
     assert seconds is None or seconds >= 0
     codings(value)
     may_keep({"cache-control": value})
-    cached = Cached(NOW, etag=value, last_modified=value, headers={header: value for header in NAMES if provider.ConsumeBool()})
+    cached = Cached(
+        NOW,
+        etag=value,
+        last_modified=value,
+        headers={header: value for header in NAMES if provider.ConsumeBool()},
+    )
     assert all(field.isprintable() for field in conditions(cached).values())
     is_fresh(cached)
     age_seconds(cached, NOW)

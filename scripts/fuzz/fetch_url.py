@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Fuzz the URL reader, the redirect reader and the mask: any text is read or refused, and what was read reads the same again.
 
-Needs atheris (``pip install atheris``), which is no dependency. Takes libFuzzer's arguments, such as ``-max_total_time=60``.
+Needs atheris (``pip install atheris``), which is no dependency. Takes libFuzzer's arguments, such
+as ``-max_total_time=60``.
 """
 
 import sys
@@ -17,7 +18,17 @@ with atheris.instrument_imports(include=["fetchstash.fetch", "idna"]):
     from fetchstash.fetch._url import join, parse
 
 MAX_CHARS = 8_192
-BEGINNINGS = ["", "//", "/", "http://", "https://", "https://example.org/", "http://[", "http://xn--", "http://127."]
+BEGINNINGS = [
+    "",
+    "//",
+    "/",
+    "http://",
+    "https://",
+    "https://example.org/",
+    "http://[",
+    "http://xn--",
+    "http://127.",
+]
 
 
 def one(data: bytes) -> None:

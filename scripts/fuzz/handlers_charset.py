@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Fuzz what finds a text's charset: whatever the bytes and the label are, some text comes out, and UTF-8 comes out as it is.
 
-Needs atheris (``pip install atheris``), which is no dependency. Takes libFuzzer's arguments, such as ``-max_total_time=60``.
+Needs atheris (``pip install atheris``), which is no dependency. Takes libFuzzer's arguments, such
+as ``-max_total_time=60``.
 """
 
 import sys
@@ -11,7 +12,9 @@ import atheris
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-with atheris.instrument_imports(include=["fetchstash.handlers._charset", "fetchstash.handlers._routing._text_test"]):
+with atheris.instrument_imports(
+    include=["fetchstash.handlers._charset", "fetchstash.handlers._routing._text_test"]
+):
     from fetchstash.handlers._charset import charset_named, choose_charset, declared_charset, decode
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Fuzz what shows a glimpse: it keeps to its bound, counts what it shows, and a sample of JSON is JSON.
 
-Needs atheris (``pip install atheris``), which is no dependency. Takes libFuzzer's arguments, such as ``-max_total_time=60``.
+Needs atheris (``pip install atheris``), which is no dependency. Takes libFuzzer's arguments, such
+as ``-max_total_time=60``.
 """
 
 import json
@@ -13,7 +14,11 @@ import atheris
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-FUZZED = ["fetchstash.handlers._preview", "fetchstash.handlers._data._json_shape", "fetchstash.views._cut"]
+FUZZED = [
+    "fetchstash.handlers._preview",
+    "fetchstash.handlers._data._json_shape",
+    "fetchstash.views._cut",
+]
 
 with atheris.instrument_imports(include=FUZZED):
     from fetchstash.handlers._data._json_shape import preview
@@ -24,7 +29,9 @@ with atheris.instrument_imports(include=FUZZED):
 
 def text(provider: Any) -> str:
     """Return some of what is left of the data, on lines."""
-    return str(provider.ConsumeUnicodeNoSurrogates(provider.ConsumeIntInRange(0, 2_000))).replace("\r", "")
+    return str(provider.ConsumeUnicodeNoSurrogates(provider.ConsumeIntInRange(0, 2_000))).replace(
+        "\r", ""
+    )
 
 
 def ends(provider: Any) -> None:
@@ -32,7 +39,9 @@ def ends(provider: Any) -> None:
     most = (provider.ConsumeIntInRange(0, 20), provider.ConsumeIntInRange(0, 20))
     bound, width = provider.ConsumeIntInRange(1, 500), provider.ConsumeIntInRange(1, 300)
     lines = text(provider).split("\n")
-    shown, number = head_and_tail(lines, lines, len(lines), most, width, lambda text: len(text) <= bound)
+    shown, number = head_and_tail(
+        lines, lines, len(lines), most, width, lambda text: len(text) <= bound
+    )
     assert len(shown) <= bound
     assert number <= max(sum(most), 1)
 
@@ -46,7 +55,11 @@ def table(provider: Any) -> None:
         max_columns=provider.ConsumeIntInRange(1, 9),
         max_cell_length=provider.ConsumeIntInRange(1, 99),
     )
-    tables, header, title = provider.ConsumeIntInRange(1, 5), text(provider).replace("\n", ""), text(provider).replace("\n", "")
+    tables, header, title = (
+        provider.ConsumeIntInRange(1, 5),
+        text(provider).replace("\n", ""),
+        text(provider).replace("\n", ""),
+    )
     rows = text(provider).split("\n")
     head, tail = rows[: limits.rows_head], rows[max(len(rows) - limits.rows_tail, 0) :]
     columns = max(row.count(",") for row in rows) + 1
@@ -72,7 +85,10 @@ def value(provider: Any, depth: int) -> Any:
         case 5:
             return [value(provider, depth - 1) for _ in range(provider.ConsumeIntInRange(0, 9))]
         case _:
-            return {text(provider): value(provider, depth - 1) for _ in range(provider.ConsumeIntInRange(0, 9))}
+            return {
+                text(provider): value(provider, depth - 1)
+                for _ in range(provider.ConsumeIntInRange(0, 9))
+            }
 
 
 def shape(provider: Any) -> None:
@@ -84,7 +100,10 @@ def shape(provider: Any) -> None:
         max_object_keys=provider.ConsumeIntInRange(1, 9),
     )
     found = preview(value(provider, 7), limits)
-    assert count(f"{found.text}\n{found.sample}" if found.sample else found.text).tokens <= limits.structured_tokens
+    assert (
+        count(f"{found.text}\n{found.sample}" if found.sample else found.text).tokens
+        <= limits.structured_tokens
+    )
     if found.sample:
         json.loads(found.sample)
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Torture the fetch room in full: the corpus of forbidden URLs, rebinding, bombs, slow servers and dead name servers.
 
-Prints a line for each part and exits with 1 where one missed its mark. Every part stays on this machine: in a network namespace,
-or on loopback.
+Prints a line for each part and exits with 1 where one missed its mark. Every part stays on this
+machine: in a network namespace, or on loopback.
 """
 
 import argparse
@@ -50,7 +50,9 @@ def corpus(report: Report, path: Path, pythons: list[str]) -> None:
             counted[f"{choice}{row['expected']} {'right' if safe else 'wrong'}"] += 1
             if not safe:
                 report.line(f"  {row['id']}", result, good=bool(choice) and not leaks(result))
-        wrong = sum(number for what, number in counted.items() if what in {"block wrong", "allow wrong"})
+        wrong = sum(
+            number for what, number in counted.items() if what in {"block wrong", "allow wrong"}
+        )
         report.line(f"corpus, {python}", dict(counted), good=not wrong)
 
 
@@ -77,9 +79,15 @@ def blackholes(report: Report) -> None:
     """Time good fetches while twenty look-ups hang, and alone, in turn."""
     stuck = [f"http://n{number}.blackhole.test/" for number in range(20)]
     alone: dict[str, Any] = {"id": "alone", "url": "http://example.com/", "expected": "allow"}
-    rows = [alone, *(row for _ in range(10) for row in (alone, {**alone, "id": "beside", "beside": stuck}))]
+    rows = [
+        alone,
+        *(row for _ in range(10) for row in (alone, {**alone, "id": "beside", "beside": stuck})),
+    ]
     results = run_lab(rows)[1:]
-    times = {name: median(result["milliseconds"] for result in results if result["id"] == name) for name in ("alone", "beside")}
+    times = {
+        name: median(result["milliseconds"] for result in results if result["id"] == name)
+        for name in ("alone", "beside")
+    }
     added = times["beside"] - times["alone"]
     report.line("twenty black-holed names add to a good fetch", f"{added:.1f} ms", good=added <= 50)
 
@@ -90,7 +98,11 @@ def bombs(report: Report, many: int) -> None:
     for coding in BOMBS:
         bomb(coding, TEN_GIB)  # made before it is measured
         result: dict[str, Any] = measured(port, f"/bomb/{coding.replace(', ', '+')}")
-        good = result["seconds"] < 2 and result["extra_mb"] <= 64 and set(result["outcomes"]) == {"too_large"}
+        good = (
+            result["seconds"] < 2
+            and result["extra_mb"] <= 64
+            and set(result["outcomes"]) == {"too_large"}
+        )
         report.line(f"bomb, {coding}", result, good=good)
     for coding in ("gzip", "br", "gzip+gzip"):
         result = measured(port, f"/bomb/{coding}", many)
@@ -104,7 +116,9 @@ def endless(report: Report) -> None:
     for path in ENDLESS:
         result: dict[str, Any] = measured(port, path, deadline=DEADLINE)
         report.line(
-            f"deadline {DEADLINE:g} s, {path}", result, good=result["seconds"] < DEADLINE + 0.5 and result["stall_ms"] < 100
+            f"deadline {DEADLINE:g} s, {path}",
+            result,
+            good=result["seconds"] < DEADLINE + 0.5 and result["stall_ms"] < 100,
         )
     stop()
 
@@ -112,9 +126,15 @@ def endless(report: Report) -> None:
 def main() -> None:
     """Run the parts that were asked for, or all."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--corpus", type=Path, help="ssrf_vectors.jsonl; without it that part is left out, and said so")
     parser.add_argument(
-        "--python", action="append", help="interpreter with fetchstash's dependencies (more than once; default: this)"
+        "--corpus",
+        type=Path,
+        help="ssrf_vectors.jsonl; without it that part is left out, and said so",
+    )
+    parser.add_argument(
+        "--python",
+        action="append",
+        help="interpreter with fetchstash's dependencies (more than once; default: this)",
     )
     parser.add_argument("--only", choices=["corpus", "rebinding", "blackholes", "bombs", "endless"])
     parser.add_argument("--rebinding", type=int, default=1_000, metavar="COUNT")

@@ -2,9 +2,10 @@
 
     python scripts/torture.d/handlers.py [KIND ...] [--only WORDS] [--length 1048576]
 
-Each file of tests/handlers/hostile is served on loopback and fetched by fetch_content under the default limits. Each must end in
-text, in facts or in one clear line; the server's own process must stay under 150 MB and answer each ping within half a second. A
-page of HTML must besides cost at most 2 seconds of CPU and 300 MB more in its worker, and become at most twice as much text. Exit
+Each file of tests/handlers/hostile is served on loopback and fetched by fetch_content under the
+default limits. Each must end in text, in facts or in one clear line; the server's own process must
+stay under 150 MB and answer each ping within half a second. A page of HTML must besides cost at
+most 2 seconds of CPU and 300 MB more in its worker, and become at most twice as much text. Exit
 code: 0 if all is well.
 """
 
@@ -48,7 +49,9 @@ def files_of(kind: str, length: int) -> Files:
         return texts(length)
     if kind == "pages":
         return {title: ("page.html", page) for title, page in pages(PAGE_LENGTHS * length).items()}
-    made = {"pdfs": pdfs, "documents": documents, "archives": archives, "pictures": pictures}[kind]()
+    made = {"pdfs": pdfs, "documents": documents, "archives": archives, "pictures": pictures}[
+        kind
+    ]()
     return {title: ("a.ipynb" if "IPYNB" in title else "", data) for title, data in made.items()}
 
 
@@ -120,23 +123,42 @@ class Ending:
         wrong = [f"ping {self.ping_seconds:.2f} s"] if self.ping_seconds > MAX_PING_SECONDS else []
         answer = self.answer
         if not answer.facts:
-            clear = answer.is_error and "\n" not in answer.text and not answer.text.startswith("[internal]")
+            clear = (
+                answer.is_error
+                and "\n" not in answer.text
+                and not answer.text.startswith("[internal]")
+            )
             return wrong if clear else [*wrong, "no clear line"]
         error, chars = answer.facts[0]["extraction_error"], answer.facts[0]["extracted_chars"] or 0
         if answer.is_error or "\n" in error or len(error) > MAX_LINE:
             wrong.append("no clear line")
         if self.title.startswith("HTML:"):
             wrong += [] if chars or answer.facts[0]["content_kind"] != "html" else ["no text"]
-            wrong += [f"{self.cpu_seconds:.1f} s of CPU"] if self.cpu_seconds > MAX_PAGE_SECONDS else []
-            wrong += [f"{self.worker_bytes / 1e6:.0f} MB"] if self.worker_bytes > MAX_PAGE_BYTES else []
-            wrong += [f"{chars / self.size:.1f} times as much text"] if chars > MAX_PAGE_GROWTH * self.size else []
+            wrong += (
+                [f"{self.cpu_seconds:.1f} s of CPU"] if self.cpu_seconds > MAX_PAGE_SECONDS else []
+            )
+            wrong += (
+                [f"{self.worker_bytes / 1e6:.0f} MB"] if self.worker_bytes > MAX_PAGE_BYTES else []
+            )
+            wrong += (
+                [f"{chars / self.size:.1f} times as much text"]
+                if chars > MAX_PAGE_GROWTH * self.size
+                else []
+            )
         return wrong
 
     def line(self) -> str:
         """Return it for people."""
         took = f"{self.seconds:6.2f} s  CPU {self.cpu_seconds:5.2f} s  worker +{self.worker_bytes / 1e6:4.0f} MB"
-        facts = self.answer.facts[0] if self.answer.facts else {"extraction_error": self.answer.text.split("\n", 1)[0]}
-        said = facts["extraction_error"] or f"{facts['content_kind']}, {facts['extracted_chars'] or 0:,} characters"
+        facts = (
+            self.answer.facts[0]
+            if self.answer.facts
+            else {"extraction_error": self.answer.text.split("\n", 1)[0]}
+        )
+        said = (
+            facts["extraction_error"]
+            or f"{facts['content_kind']}, {facts['extracted_chars'] or 0:,} characters"
+        )
         wrong = self.faults()
         verdict = f"  <-- {', '.join(wrong)}" if wrong else ""
         return f"{'WRONG' if wrong else 'ok   '} {took}  ping {self.ping_seconds * 1e3:4.0f} ms  {self.title}: {said}{verdict}"
@@ -157,14 +179,18 @@ async def run(kinds: Sequence[str], length: int, only: str) -> tuple[list[Ending
                 if only not in title:
                     continue
                 path = f"/{len(endings)}/{name}"
-                served[path] = Document("text/html" if title.startswith("HTML:") else "application/octet-stream", data)
+                served[path] = Document(
+                    "text/html" if title.startswith("HTML:") else "application/octet-stream", data
+                )
                 held = max((worker.forget_peak() for worker in server.children()), default=0)
                 before = sum(worker.cpu_seconds() for worker in server.children())
                 pings.slowest, begun = 0.0, time.perf_counter()
                 answer = await ask(client, "fetch_content", url=site.url(path))
                 seconds, workers = time.perf_counter() - begun, server.children()
                 del served[path]
-                cpu = max(sum(worker.cpu_seconds() for worker in workers) - before, 0.0)  # one that was killed takes its time along
+                cpu = max(
+                    sum(worker.cpu_seconds() for worker in workers) - before, 0.0
+                )  # one that was killed takes its time along
                 grown = max(max((worker.peak() for worker in workers), default=0) - held, 0)
                 endings.append(Ending(title, len(data), answer, seconds, cpu, grown, pings.slowest))
                 print(endings[-1].line(), flush=True)
@@ -174,10 +200,19 @@ async def run(kinds: Sequence[str], length: int, only: str) -> tuple[list[Ending
 
 def main() -> int:
     """Parse the arguments, run, and print what all came to."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"{', '.join(KINDS)}; all if none is named")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "kinds", nargs="*", metavar="KIND", help=f"{', '.join(KINDS)}; all if none is named"
+    )
     parser.add_argument("--only", default="", help="run the files whose title has these words")
-    parser.add_argument("--length", type=int, default=2**20, help="bytes of what is long by repetition; ten times that for pages")
+    parser.add_argument(
+        "--length",
+        type=int,
+        default=2**20,
+        help="bytes of what is long by repetition; ten times that for pages",
+    )
     arguments = parser.parse_args()
     if unknown := set(arguments.kinds) - set(KINDS):
         parser.error(f"there is no kind {', '.join(sorted(unknown))}")
@@ -186,7 +221,9 @@ def main() -> int:
     slowest = max(endings, key=lambda ending: ending.seconds)
     ping = max(ending.ping_seconds for ending in endings)
     small = held < MAX_SERVER_BYTES
-    print(f"{len(endings)} files, {wrong} of them wrong. The slowest took {slowest.seconds:.1f} s: {slowest.title}.")
+    print(
+        f"{len(endings)} files, {wrong} of them wrong. The slowest took {slowest.seconds:.1f} s: {slowest.title}."
+    )
     print(
         f"The slowest ping took {ping * 1e3:.0f} ms. The server held {held / 1e6:.0f} MB{'' if small else ', which is too much'}."
     )

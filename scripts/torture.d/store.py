@@ -2,10 +2,11 @@
 
     python scripts/torture.d/store.py [--kills 1000] [--seed 1] [--plant]
 
-Two writers put artifacts into one run and report each that was acknowledged. A third process puts, deletes and collects in another
-run the same bytes, so that files are shared. A reader reads whatever is there. After each round every acknowledged artifact must be
-whole, nothing half-written may be seen, and gc must leave no file that no artifact names. --plant puts in a bug that must be found:
-gc unlinks after it has let go of the lock. Exit code: 0 if all is well.
+Two writers put artifacts into one run and report each that was acknowledged. A third process puts,
+deletes and collects in another run the same bytes, so that files are shared. A reader reads
+whatever is there. After each round every acknowledged artifact must be whole, nothing half-written
+may be seen, and gc must leave no file that no artifact names. --plant puts in a bug that must be
+found: gc unlinks after it has let go of the lock. Exit code: 0 if all is well.
 """
 
 import argparse
@@ -100,7 +101,9 @@ def content(chance: random.Random) -> tuple[bytes, bytes]:
     """Return one of a few documents, so that artifacts share files, with a text that is new half of the time."""
     number = chance.randrange(6)
     text = b"document %d\n" % number * chance.choice([1, 100, 20_000])
-    return b"raw %d " % number * 10_000, text if chance.random() < 0.5 else text + chance.randbytes(8).hex().encode()
+    return b"raw %d " % number * 10_000, text if chance.random() < 0.5 else text + chance.randbytes(
+        8
+    ).hex().encode()
 
 
 async def writer(folder: Path, seed: int) -> None:
@@ -110,7 +113,12 @@ async def writer(folder: Path, seed: int) -> None:
     while True:
         raw, text = content(chance)
         facts = await put(store, raw, text)
-        say("ack", facts.artifact_ref, hashlib.sha256(raw).hexdigest(), hashlib.sha256(text).hexdigest())
+        say(
+            "ack",
+            facts.artifact_ref,
+            hashlib.sha256(raw).hexdigest(),
+            hashlib.sha256(text).hexdigest(),
+        )
 
 
 async def churner(folder: Path, seed: int) -> None:
@@ -172,7 +180,12 @@ async def putter(folder: Path, raw: str, text: str) -> None:
     """Put one artifact."""
     store = await open_store(StoreLimits(folder, run="kept"))
     facts = await put(store, raw.encode(), text.encode())
-    say("ack", facts.artifact_ref, hashlib.sha256(raw.encode()).hexdigest(), hashlib.sha256(text.encode()).hexdigest())
+    say(
+        "ack",
+        facts.artifact_ref,
+        hashlib.sha256(raw.encode()).hexdigest(),
+        hashlib.sha256(text.encode()).hexdigest(),
+    )
 
 
 CHILDREN: dict[str, Any] = {
@@ -205,7 +218,13 @@ class Child:
     """A process of ours."""
 
     def __init__(
-        self, folder: Path, role: str, *arguments: str, hold: str = "", announce: bool = False, plant: bool = False
+        self,
+        folder: Path,
+        role: str,
+        *arguments: str,
+        hold: str = "",
+        announce: bool = False,
+        plant: bool = False,
     ) -> None:
         command = [sys.executable, "-P", __file__, "--folder", str(folder), "--hold", hold]
         command += ["--announce"] * announce + ["--plant"] * plant + ["--role", role, *arguments]
@@ -265,8 +284,15 @@ async def verify(folder: Path, expected: dict[str, tuple[str, str]], tally: Tall
     for ref, (raw, text) in expected.items():
         try:
             facts = await store.get(ref)
-            sound = facts.sha256 == raw and not await is_half(store, facts) and Path(facts.path or "").name == text
-            sound = sound and hashlib.sha256((await store.open_raw(ref)).read_bytes()).hexdigest() == raw
+            sound = (
+                facts.sha256 == raw
+                and not await is_half(store, facts)
+                and Path(facts.path or "").name == text
+            )
+            sound = (
+                sound
+                and hashlib.sha256((await store.open_raw(ref)).read_bytes()).hexdigest() == raw
+            )
         except FetchstashError as error:
             tally.faults.append(f"lost: {ref}: {error}")
             continue
@@ -278,11 +304,17 @@ async def verify(folder: Path, expected: dict[str, tuple[str, str]], tally: Tall
             if await is_half(other, facts):
                 tally.faults.append(f"half: {facts.artifact_ref}")
         await other.gc()
-        strays = [removed.artifact_ref for removed in await other.gc(dry_run=True) if removed.reason == "orphan"]
+        strays = [
+            removed.artifact_ref
+            for removed in await other.gc(dry_run=True)
+            if removed.reason == "orphan"
+        ]
         tally.faults.extend(f"orphan: {stray}" for stray in strays)
         await other.aclose()
     await store.aclose()
-    again = await open_store(StoreLimits(folder, run="kept"))  # nobody else has it open now: the spool is swept
+    again = await open_store(
+        StoreLimits(folder, run="kept")
+    )  # nobody else has it open now: the spool is swept
     tally.faults.extend(f"left in the spool: {path.name}" for path in again.spool.iterdir())
     await again.aclose()
 
@@ -315,8 +347,9 @@ def barrier_round(folder: Path, chance: random.Random, tally: Tally, role: str, 
 def directed_commit(folder: Path, tally: Tally) -> None:
     """Kill a put inside its commit, when SQLite has written the log and not yet told the others, and collect then.
 
-    The moment cannot be held open from outside. It is made up: the shared index of the log (catalog.db-shm) is put back to what it
-    was before the commit. The next to open the store alone reads the log anew and finds the commit.
+    The moment cannot be held open from outside. It is made up: the shared index of the log
+    (catalog.db-shm) is put back to what it was before the commit. The next to open the store alone
+    reads the log anew and finds the commit.
     """
     collector = Child(folder, "collector")
     collector.wait_for("ready")
@@ -384,7 +417,9 @@ def checked(tally: Tally) -> Generator[Path]:
 
 def main() -> int:
     """Play a child's part, or all of it; return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--plant", action="store_true")
@@ -411,7 +446,9 @@ def main() -> int:
     with checked(tally) as folder:
         directed_unlink(folder, tally, plant=args.plant)
         directed_commit(folder, tally)
-    barriers = [("writer", step) for step in PUT_STEPS] + [("churner", step) for step in (*GC_STEPS, *PUT_STEPS)]
+    barriers = [("writer", step) for step in PUT_STEPS] + [
+        ("churner", step) for step in (*GC_STEPS, *PUT_STEPS)
+    ]
     while tally.kills.total() < args.kills and not args.plant:
         with checked(tally) as folder:
             random_round(folder, chance, tally)
@@ -419,7 +456,9 @@ def main() -> int:
             barrier_round(folder, chance, tally, *barriers[0])
             barrier_round(folder, chance, tally, *barriers[1])
         barriers = barriers[2:] + barriers[:2]
-    print(f"{tally.kills.total()} kills in {time.monotonic() - began:.0f} s, {len(tally.acknowledged)} artifacts acknowledged")
+    print(
+        f"{tally.kills.total()} kills in {time.monotonic() - began:.0f} s, {len(tally.acknowledged)} artifacts acknowledged"
+    )
     for where, count in sorted(tally.kills.items()):
         print(f"  {count:5} {where}")
     for fault in tally.faults:

@@ -24,7 +24,11 @@ class Terminal:
 
     def __init__(self, site: Site, folder: Path) -> None:
         self.env = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("FETCHSTASH_")},
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith("FETCHSTASH_")
+            },
             "FETCHSTASH_STORE_FOLDER": str(folder / "store"),
             "FETCHSTASH_FETCH_ALLOW_HOSTS": f"127.0.0.1:{site.port}",
             "FETCHSTASH_FETCH_RESPECT_ROBOTS": "false",
@@ -35,7 +39,15 @@ class Terminal:
     def __call__(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         """Run a command in a pipe and check its exit code."""
         command = [FETCHSTASH, *arguments]
-        done = subprocess.run(command, env=self.env, cwd=self.folder, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            command,
+            env=self.env,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
         return done
@@ -44,7 +56,13 @@ class Terminal:
         """Run a command whose stdout and stderr are a terminal, and return what it shows."""
         pty = pytest.importorskip("pty", reason="Windows has no pseudo-terminals of this kind")
         leader, follower = pty.openpty()
-        with subprocess.Popen([FETCHSTASH, *arguments], env=self.env, cwd=self.folder, stdout=follower, stderr=follower) as process:
+        with subprocess.Popen(
+            [FETCHSTASH, *arguments],
+            env=self.env,
+            cwd=self.folder,
+            stdout=follower,
+            stderr=follower,
+        ) as process:
             os.close(follower)
             shown = b""
             try:
@@ -74,7 +92,9 @@ def test_fetch_shows_what_a_model_would_see(run: Terminal, site: Site) -> None:
     assert facts["extracted_chars"] == len(TEXT)
 
 
-def test_in_a_pipe_the_body_goes_to_stdout_and_the_notices_to_stderr(run: Terminal, site: Site) -> None:
+def test_in_a_pipe_the_body_goes_to_stdout_and_the_notices_to_stderr(
+    run: Terminal, site: Site
+) -> None:
     url = site.put("/long.txt", TEXT, "text/plain")
     run("fetch", url)
     done = run("slice", url, "--start", "7", "--end", "9")
@@ -96,18 +116,37 @@ def test_on_a_terminal_everything_is_shown(run: Terminal, site: Site) -> None:
 def test_json_is_one_object_a_line(run: Terminal, site: Site) -> None:
     url = site.put("/long.txt", TEXT, "text/plain")
     ref = json.loads(run("fetch", url, "--json").stdout)["artifact_ref"]
-    found = [json.loads(line) for line in run("grep", "^line 77$", ref, "--json").stdout.splitlines()]
-    assert [(one["line"], one["match"]) for one in found] == [(75, False), (76, False), (77, True), (78, False), (79, False)]
-    assert json.loads(run("slice", ref, "--start", "7", "--end", "7", "--json").stdout)["text"] == "line 7\n"
+    found = [
+        json.loads(line) for line in run("grep", "^line 77$", ref, "--json").stdout.splitlines()
+    ]
+    assert [(one["line"], one["match"]) for one in found] == [
+        (75, False),
+        (76, False),
+        (77, True),
+        (78, False),
+        (79, False),
+    ]
+    assert (
+        json.loads(run("slice", ref, "--start", "7", "--end", "7", "--json").stdout)["text"]
+        == "line 7\n"
+    )
     assert json.loads(run("ls", "--json").stdout)["artifact_ref"] == ref
     assert json.loads(run("info", ref, "--json").stdout)["outline"] == []
-    assert [json.loads(line)["key"] for line in run("config", "--json").stdout.splitlines()] == list(KEYS)
+    assert [
+        json.loads(line)["key"] for line in run("config", "--json").stdout.splitlines()
+    ] == list(KEYS)
 
 
-def test_of_several_urls_one_that_fails_is_an_object_in_its_place(run: Terminal, site: Site) -> None:
+def test_of_several_urls_one_that_fails_is_an_object_in_its_place(
+    run: Terminal, site: Site
+) -> None:
     urls = [site.url("/none"), site.put("/a.txt", "words", "text/plain")]
     failed, came = (json.loads(line) for line in run("fetch", *urls, "--json").stdout.splitlines())
-    assert (failed["source_url"], failed["error"]["code"], failed["error"]["status"]) == (urls[0], "http_error", 404)
+    assert (failed["source_url"], failed["error"]["code"], failed["error"]["status"]) == (
+        urls[0],
+        "http_error",
+        404,
+    )
     assert came["extracted_chars"] == 5
 
 
@@ -143,7 +182,9 @@ def test_ctrl_c_ends_a_fetch_with_nothing_half_written(run: Terminal, site: Site
 
     url = site.put("/silent", script=say_nothing)
     command = [FETCHSTASH, "fetch", url, "-o", "out.txt"]
-    with subprocess.Popen(command, env=run.env, cwd=run.folder, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, env=run.env, cwd=run.folder, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert asked.wait(20)
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
@@ -163,7 +204,12 @@ def test_a_wrong_setting_is_told_before_anything_is_done(run: Terminal) -> None:
 
 
 def test_pin_rm_and_gc_say_what_they_do(run: Terminal, site: Site) -> None:
-    refs = [json.loads(run("fetch", site.put(f"/{n}", f"text {n}", "text/plain"), "--json").stdout)["artifact_ref"] for n in (1, 2)]
+    refs = [
+        json.loads(run("fetch", site.put(f"/{n}", f"text {n}", "text/plain"), "--json").stdout)[
+            "artifact_ref"
+        ]
+        for n in (1, 2)
+    ]
     run("pin", refs[0])
     done = run("gc", "--dry-run", "--max-artifacts", "1", "--json")
     assert run("gc", "--dry-run").stdout == ""
@@ -183,7 +229,10 @@ def test_config_says_where_each_value_came_from_and_prints_an_example(run: Termi
     assert "(environment variable FETCHSTASH_STORE_FOLDER)" in shown
     example = run("config", "--example").stdout
     assert tomllib.loads(example) == {key.section: {} for key in KEYS.values()}
-    lines = (line.removeprefix("# ") if " = " in line or "[context." in line else line for line in example.splitlines())
+    lines = (
+        line.removeprefix("# ") if " = " in line or "[context." in line else line
+        for line in example.splitlines()
+    )
     told = tomllib.loads("\n".join(lines))
     assert set(told["context"].pop("truncation")) == {"default", "sql_query", "log_search"}
     assert {f"{section}.{name}" for section, values in told.items() for name in values} == set(KEYS)
@@ -193,7 +242,11 @@ def test_config_says_where_each_value_came_from_and_prints_an_example(run: Termi
 def test_shells_can_complete_commands_and_flags(shell: str, run: Terminal) -> None:
     run.env["_FETCHSTASH_COMPLETE"] = f"{shell}_source"
     assert "_FETCHSTASH_COMPLETE" in run().stdout
-    run.env |= {"_FETCHSTASH_COMPLETE": "bash_complete", "COMP_WORDS": "fetchstash gr", "COMP_CWORD": "1"}
+    run.env |= {
+        "_FETCHSTASH_COMPLETE": "bash_complete",
+        "COMP_WORDS": "fetchstash gr",
+        "COMP_CWORD": "1",
+    }
     assert "grep" in run().stdout
 
 
@@ -202,36 +255,61 @@ def test_help_imports_nothing_heavy(run: Terminal) -> None:
         "import sys\nfrom fetchstash.cli import main\ntry:\n    main(['--help'])\nexcept SystemExit:\n"
         "    print(sorted({'mcp', 'httpx2', 'pydantic', 're2', 'selectolax', 'tiktoken', 'PIL'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-P", "-c", script], env=run.env, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script],
+        env=run.env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_doctor_finds_an_altered_file_and_mends_what_can_be_mended(run: Terminal, site: Site) -> None:
+def test_doctor_finds_an_altered_file_and_mends_what_can_be_mended(
+    run: Terminal, site: Site
+) -> None:
     url = site.put("/a.txt", "words", "text/plain")
     (facts,) = map(json.loads, run("fetch", url, "--json").stdout.splitlines())
     lines = run("doctor", "--profile", "codex").stdout.splitlines()
     assert all(not line.startswith(("fault", "warning")) for line in lines)
     assert sum("profile " in line for line in lines) == len(PROFILES)
-    assert "profile codex, in force: texts up to 30,000 characters come whole, 45,000 at the most" in "\n".join(lines)
+    assert (
+        "profile codex, in force: texts up to 30,000 characters come whole, 45,000 at the most"
+        in "\n".join(lines)
+    )
     Path(facts["path"]).chmod(0o600)
     Path(facts["path"]).write_text("others")
     done = run("doctor", code=3)
     assert any(line.startswith("fault    store: ") for line in done.stdout.splitlines())
-    assert {json.loads(line)["level"] for line in run("doctor", "--json", code=3).stdout.splitlines()} >= {"ok", "fault"}
+    assert {
+        json.loads(line)["level"] for line in run("doctor", "--json", code=3).stdout.splitlines()
+    } >= {"ok", "fault"}
     run("doctor", "--repair", code=0)
     run("doctor")
 
 
 def test_stats_sum_up_by_kind_and_host(run: Terminal, site: Site) -> None:
     run.env["FETCHSTASH_TELEMETRY_EVENT_LOG"] = str(run.folder / "events.jsonl")
-    run("fetch", site.put("/a.txt", TEXT, "text/plain"), site.put("/b.html", "<h1>Title</h1><p>words</p>"))
+    run(
+        "fetch",
+        site.put("/a.txt", TEXT, "text/plain"),
+        site.put("/b.html", "<h1>Title</h1><p>words</p>"),
+    )
     out = run("stats").stdout
     assert "text" in out
     assert "html" in out
     assert "127.0.0.1" in out
     rows = [json.loads(line) for line in run("stats", "--json").stdout.splitlines()]
-    assert {row["name"]: row["artifacts"] for row in rows if row["group"] == "kind"} == {"text": 1, "html": 1}
+    assert {row["name"]: row["artifacts"] for row in rows if row["group"] == "kind"} == {
+        "text": 1,
+        "html": 1,
+    }
     assert rows[-1]["tokens"] > 20_000
     events = [json.loads(line) for line in (run.folder / "events.jsonl").read_text().splitlines()]
-    assert {event["name"] for event in events} >= {"ingest.decision", "bytes_in", "extracted_chars", "cache"}
+    assert {event["name"] for event in events} >= {
+        "ingest.decision",
+        "bytes_in",
+        "extracted_chars",
+        "cache",
+    }
     assert "line 77" not in (run.folder / "events.jsonl").read_text()

@@ -26,9 +26,16 @@ class Overflow(Exception):
 
 def conversation(*results: str, name: str = "fetch_content", ask: str = "the task") -> list[Any]:
     """Return a Chat Completions history in which each of these results answers a call of its own."""
-    messages: list[Any] = [{"role": "system", "content": "Be good."}, {"role": "user", "content": ask}]
+    messages: list[Any] = [
+        {"role": "system", "content": "Be good."},
+        {"role": "user", "content": ask},
+    ]
     for number, result in enumerate(results):
-        call = {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": f'{{"n": {number}}}'}}
+        call = {
+            "id": f"call_{number}",
+            "type": "function",
+            "function": {"name": name, "arguments": f'{{"n": {number}}}'},
+        }
         messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
         messages.append({"role": "tool", "tool_call_id": f"call_{number}", "content": result})
     return messages

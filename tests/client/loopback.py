@@ -8,15 +8,18 @@ from typing import Any, Self
 
 OVERFLOW = "This model's maximum context length is 2000 tokens. However, your messages resulted in 6000 tokens."
 TOO_LONG = "prompt is too long: 6000 tokens > 2000 maximum"
-GEMINI_TOO_LONG = "The input token count (6000) exceeds the maximum number of tokens allowed (2000)."
+GEMINI_TOO_LONG = (
+    "The input token count (6000) exceeds the maximum number of tokens allowed (2000)."
+)
 
 
 class Loopback:
     """Answers each request with the next of ``script``: overflow, good, other (an error), late (an overflow after output), early
-    (Anthropic alone: an overflow as an event of a stream, before any output), overloaded (Anthropic alone: 529).
+    (Anthropic alone: an overflow as an event of a stream, before any output), overloaded (Anthropic
+    alone: 529).
 
-    A script that has run out goes on with its last word. ``headers`` are sent with every error. ``bodies`` are the requests as they
-    came.
+    A script that has run out goes on with its last word. ``headers`` are sent with every error.
+    ``bodies`` are the requests as they came.
     """
 
     def __init__(self, *script: str, headers: Mapping[str, str] | None = None) -> None:
@@ -50,7 +53,10 @@ def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
             text = "".join(answer) if streams and status == 200 else json.dumps(answer)
             sent = text.encode()
             self.send_response(status)
-            self.send_header("Content-Type", "text/event-stream" if streams and status == 200 else "application/json")
+            self.send_header(
+                "Content-Type",
+                "text/event-stream" if streams and status == 200 else "application/json",
+            )
             self.send_header("Content-Length", str(len(sent)))
             for name, value in loopback.headers.items() if status != 200 else ():
                 self.send_header(name, value)
@@ -81,9 +87,21 @@ def _sse(*events: Any, named: bool = False) -> list[str]:
 def _openai_error(word: str) -> dict[str, Any]:
     if word == "other":
         return {
-            "error": {"message": "Invalid 'temperature'", "type": "invalid_request_error", "code": "invalid_value", "param": None}
+            "error": {
+                "message": "Invalid 'temperature'",
+                "type": "invalid_request_error",
+                "code": "invalid_value",
+                "param": None,
+            }
         }
-    return {"error": {"message": OVERFLOW, "type": "invalid_request_error", "code": "context_length_exceeded", "param": "messages"}}
+    return {
+        "error": {
+            "message": OVERFLOW,
+            "type": "invalid_request_error",
+            "code": "context_length_exceeded",
+            "param": "messages",
+        }
+    }
 
 
 def _chat(word: str, streams: bool) -> tuple[int, Any]:
@@ -101,17 +119,31 @@ def _chat(word: str, streams: bool) -> tuple[int, Any]:
         }
     chunks = [{"role": "assistant", "content": ""}, {"content": "Hel"}, {"content": "lo."}]
     events: list[Any] = [
-        {**base, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": d, "finish_reason": None}]} for d in chunks
+        {
+            **base,
+            "object": "chat.completion.chunk",
+            "choices": [{"index": 0, "delta": d, "finish_reason": None}],
+        }
+        for d in chunks
     ]
     if word == "late":
         return 200, _sse(*events[:2], _openai_error("overflow"))
-    end: dict[str, Any] = {**events[0], "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    end: dict[str, Any] = {
+        **events[0],
+        "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}],
+    }
     return 200, _sse(*events, end, "[DONE]")
 
 
 def _responses(word: str, streams: bool) -> tuple[int, Any]:
     text: dict[str, Any] = {"type": "output_text", "text": "Hello.", "annotations": []}
-    message: dict[str, Any] = {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [text]}
+    message: dict[str, Any] = {
+        "type": "message",
+        "id": "m1",
+        "role": "assistant",
+        "status": "completed",
+        "content": [text],
+    }
     base: dict[str, Any] = {
         "id": "r1",
         "object": "response",
@@ -124,8 +156,15 @@ def _responses(word: str, streams: bool) -> tuple[int, Any]:
     done: dict[str, Any] = {**base, "status": "completed", "output": [message], "error": None}
     if not streams:
         return (400, _openai_error(word)) if word in {"overflow", "other"} else (200, done)
-    created: dict[str, Any] = {"type": "response.created", "sequence_number": 0, "response": {**base, "output": []}}
-    error = {"code": "context_length_exceeded" if word != "other" else "server_error", "message": "Your input is refused."}
+    created: dict[str, Any] = {
+        "type": "response.created",
+        "sequence_number": 0,
+        "response": {**base, "output": []},
+    }
+    error = {
+        "code": "context_length_exceeded" if word != "other" else "server_error",
+        "message": "Your input is refused.",
+    }
     failed: dict[str, Any] = {
         "type": "response.failed",
         "sequence_number": 3,
@@ -142,30 +181,60 @@ def _responses(word: str, streams: bool) -> tuple[int, Any]:
     }
     if word in {"overflow", "other"}:
         return 200, _sse(created, failed, named=True)
-    last: dict[str, Any] = failed if word == "late" else {"type": "response.completed", "sequence_number": 3, "response": done}
+    last: dict[str, Any] = (
+        failed
+        if word == "late"
+        else {"type": "response.completed", "sequence_number": 3, "response": done}
+    )
     return 200, _sse(created, delta, last, named=True)
 
 
 def _anthropic(word: str, streams: bool) -> tuple[int, Any]:
     if word == "overloaded":
-        return 529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+        return 529, {
+            "type": "error",
+            "error": {"type": "overloaded_error", "message": "Overloaded"},
+        }
     if word in {"overflow", "other"}:
         message = TOO_LONG if word == "overflow" else "temperature: must be less than or equal to 1"
-        return 400, {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
+        return 400, {
+            "type": "error",
+            "error": {"type": "invalid_request_error", "message": message},
+        }
     base: dict[str, Any] = {"id": "m1", "type": "message", "role": "assistant", "model": "m"}
     usage = {"input_tokens": 1, "output_tokens": 1}
     if not streams:
-        return 200, {**base, "content": [{"type": "text", "text": "Hello."}], "stop_reason": "end_turn", "usage": usage}
-    start: dict[str, Any] = {"type": "message_start", "message": {**base, "content": [], "usage": usage}}
-    block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
-    delta: dict[str, Any] = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hello."}}
+        return 200, {
+            **base,
+            "content": [{"type": "text", "text": "Hello."}],
+            "stop_reason": "end_turn",
+            "usage": usage,
+        }
+    start: dict[str, Any] = {
+        "type": "message_start",
+        "message": {**base, "content": [], "usage": usage},
+    }
+    block = {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "text", "text": ""},
+    }
+    delta: dict[str, Any] = {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "text_delta", "text": "Hello."},
+    }
     error = {"type": "error", "error": {"type": "invalid_request_error", "message": TOO_LONG}}
     if word == "early":
         return 200, _sse(start, error, named=True)
     if word == "late":
         return 200, _sse(start, block, delta, error, named=True)
     stop = {"type": "content_block_stop", "index": 0}
-    end: dict[str, Any] = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}
+    end: dict[str, Any] = {
+        "type": "message_delta",
+        "delta": {"stop_reason": "end_turn"},
+        "usage": {"output_tokens": 1},
+    }
     return 200, _sse(start, block, delta, stop, end, {"type": "message_stop"}, named=True)
 
 
@@ -174,9 +243,17 @@ def _gemini(word: str, streams: bool) -> tuple[int, Any]:
     if word == "overflow":
         return 400, error
     if word == "other":
-        return 400, {"error": {"code": 400, "message": "Unknown name.", "status": "INVALID_ARGUMENT"}}
-    piece = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hello."}]}, "index": 0}]}
-    end: dict[str, Any] = {"candidates": [{"content": {"role": "model", "parts": [{"text": ""}]}, "finishReason": "STOP"}]}
+        return 400, {
+            "error": {"code": 400, "message": "Unknown name.", "status": "INVALID_ARGUMENT"}
+        }
+    piece = {
+        "candidates": [{"content": {"role": "model", "parts": [{"text": "Hello."}]}, "index": 0}]
+    }
+    end: dict[str, Any] = {
+        "candidates": [
+            {"content": {"role": "model", "parts": [{"text": ""}]}, "finishReason": "STOP"}
+        ]
+    }
     if not streams:
         return 200, {**piece, "usageMetadata": {"totalTokenCount": 2}}
     return 200, _sse(piece, error if word == "late" else end)

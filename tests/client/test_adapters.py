@@ -1,6 +1,7 @@
 """Each adapter against its real SDK and a provider on loopback. An SDK that is not installed is skipped aloud.
 
-scripts/adapters makes one environment for each SDK (they do not all resolve together) and runs this file in it.
+scripts/adapters makes one environment for each SDK (they do not all resolve together) and runs this
+file in it.
 """
 
 import importlib
@@ -43,8 +44,13 @@ class Case:
 
 
 def _openai(client: str, url: str, recovery: Recovery) -> Any:
-    sdk, adapter = importlib.import_module("openai"), importlib.import_module("fetchstash.client.adapters.openai")
-    return adapter.recovering(getattr(sdk, client)(base_url=f"{url}/v1", api_key="k", max_retries=0), recovery)
+    sdk, adapter = (
+        importlib.import_module("openai"),
+        importlib.import_module("fetchstash.client.adapters.openai"),
+    )
+    return adapter.recovering(
+        getattr(sdk, client)(base_url=f"{url}/v1", api_key="k", max_retries=0), recovery
+    )
 
 
 async def _chat(url: str, history: list[Turn], recovery: Recovery) -> str:
@@ -55,44 +61,64 @@ async def _chat(url: str, history: list[Turn], recovery: Recovery) -> str:
 
 async def _achat(url: str, history: list[Turn], recovery: Recovery) -> str:
     async with _openai("AsyncOpenAI", url, recovery) as client:
-        answer = await client.chat.completions.create(model="m", messages=render(history, "openai_chat"))
+        answer = await client.chat.completions.create(
+            model="m", messages=render(history, "openai_chat")
+        )
     return str(answer.choices[0].message.content)
 
 
 async def _chat_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
     with (
         _openai("OpenAI", url, recovery) as client,
-        client.chat.completions.create(model="m", messages=render(history, "openai_chat"), stream=True) as stream,
+        client.chat.completions.create(
+            model="m", messages=render(history, "openai_chat"), stream=True
+        ) as stream,
     ):
         return "".join(chunk.choices[0].delta.content or "" for chunk in stream)
 
 
 async def _achat_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
     async with _openai("AsyncOpenAI", url, recovery) as client:
-        stream = await client.chat.completions.create(model="m", messages=render(history, "openai_chat"), stream=True)
+        stream = await client.chat.completions.create(
+            model="m", messages=render(history, "openai_chat"), stream=True
+        )
         return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
 
 
 async def _responses(url: str, history: list[Turn], recovery: Recovery) -> str:
     with _openai("OpenAI", url, recovery) as client:
-        return str(client.responses.create(model="m", input=render(history, "openai_responses")).output_text)
+        return str(
+            client.responses.create(
+                model="m", input=render(history, "openai_responses")
+            ).output_text
+        )
 
 
 async def _aresponses(url: str, history: list[Turn], recovery: Recovery) -> str:
     async with _openai("AsyncOpenAI", url, recovery) as client:
-        return str((await client.responses.create(model="m", input=render(history, "openai_responses"))).output_text)
+        return str(
+            (
+                await client.responses.create(model="m", input=render(history, "openai_responses"))
+            ).output_text
+        )
 
 
 async def _responses_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
     with _openai("OpenAI", url, recovery) as client:
-        events = list(client.responses.create(model="m", input=render(history, "openai_responses"), stream=True))
+        events = list(
+            client.responses.create(
+                model="m", input=render(history, "openai_responses"), stream=True
+            )
+        )
     _raise_failed(events)
     return "".join(event.delta for event in events if event.type == "response.output_text.delta")
 
 
 async def _aresponses_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
     async with _openai("AsyncOpenAI", url, recovery) as client:
-        stream = await client.responses.create(model="m", input=render(history, "openai_responses"), stream=True)
+        stream = await client.responses.create(
+            model="m", input=render(history, "openai_responses"), stream=True
+        )
         events = [event async for event in stream]
     _raise_failed(events)
     return "".join(event.delta for event in events if event.type == "response.output_text.delta")
@@ -106,25 +132,44 @@ def _raise_failed(events: list[Any]) -> None:
 
 
 def _anthropic_client(client: str, url: str, recovery: Recovery) -> Any:
-    sdk, adapter = importlib.import_module("anthropic"), importlib.import_module("fetchstash.client.adapters.anthropic")
+    sdk, adapter = (
+        importlib.import_module("anthropic"),
+        importlib.import_module("fetchstash.client.adapters.anthropic"),
+    )
     # The SDK's own retries are left on: it must not use them for an overflow.
-    return getattr(sdk, client)(base_url=url, api_key="k", max_retries=2, middleware=[adapter.recovery_middleware(recovery)])
+    return getattr(sdk, client)(
+        base_url=url, api_key="k", max_retries=2, middleware=[adapter.recovery_middleware(recovery)]
+    )
 
 
 async def _anthropic(url: str, history: list[Turn], recovery: Recovery) -> str:
     with _anthropic_client("Anthropic", url, recovery) as client:
-        return str(client.messages.create(model="m", max_tokens=9, messages=render(history, "anthropic")).content[0].text)
+        return str(
+            client.messages.create(model="m", max_tokens=9, messages=render(history, "anthropic"))
+            .content[0]
+            .text
+        )
 
 
 async def _aanthropic(url: str, history: list[Turn], recovery: Recovery) -> str:
     async with _anthropic_client("AsyncAnthropic", url, recovery) as client:
-        return str((await client.messages.create(model="m", max_tokens=9, messages=render(history, "anthropic"))).content[0].text)
+        return str(
+            (
+                await client.messages.create(
+                    model="m", max_tokens=9, messages=render(history, "anthropic")
+                )
+            )
+            .content[0]
+            .text
+        )
 
 
 async def _anthropic_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
     with (
         _anthropic_client("Anthropic", url, recovery) as client,
-        client.messages.stream(model="m", max_tokens=9, messages=render(history, "anthropic")) as stream,
+        client.messages.stream(
+            model="m", max_tokens=9, messages=render(history, "anthropic")
+        ) as stream,
     ):
         return "".join(stream.text_stream)
 
@@ -132,7 +177,9 @@ async def _anthropic_stream(url: str, history: list[Turn], recovery: Recovery) -
 async def _aanthropic_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
     async with (
         _anthropic_client("AsyncAnthropic", url, recovery) as client,
-        client.messages.stream(model="m", max_tokens=9, messages=render(history, "anthropic")) as stream,
+        client.messages.stream(
+            model="m", max_tokens=9, messages=render(history, "anthropic")
+        ) as stream,
     ):
         return "".join([text async for text in stream.text_stream])
 
@@ -143,24 +190,44 @@ def _genai(url: str) -> Any:
 
 
 async def _gemini(url: str, history: list[Turn], recovery: Recovery) -> str:
-    adapter, client = importlib.import_module("fetchstash.client.adapters.google_genai"), _genai(url)
-    return str(adapter.recovering(client, recovery).generate_content(model="m", contents=render(history, "gemini")).text)
+    adapter, client = (
+        importlib.import_module("fetchstash.client.adapters.google_genai"),
+        _genai(url),
+    )
+    return str(
+        adapter.recovering(client, recovery)
+        .generate_content(model="m", contents=render(history, "gemini"))
+        .text
+    )
 
 
 async def _agemini(url: str, history: list[Turn], recovery: Recovery) -> str:
-    adapter, client = importlib.import_module("fetchstash.client.adapters.google_genai"), _genai(url)
-    answer = await adapter.arecovering_models(client, recovery).generate_content(model="m", contents=render(history, "gemini"))
+    adapter, client = (
+        importlib.import_module("fetchstash.client.adapters.google_genai"),
+        _genai(url),
+    )
+    answer = await adapter.arecovering_models(client, recovery).generate_content(
+        model="m", contents=render(history, "gemini")
+    )
     return str(answer.text)
 
 
 async def _gemini_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
-    adapter, client = importlib.import_module("fetchstash.client.adapters.google_genai"), _genai(url)
-    stream = adapter.recovering(client, recovery).generate_content_stream(model="m", contents=render(history, "gemini"))
+    adapter, client = (
+        importlib.import_module("fetchstash.client.adapters.google_genai"),
+        _genai(url),
+    )
+    stream = adapter.recovering(client, recovery).generate_content_stream(
+        model="m", contents=render(history, "gemini")
+    )
     return "".join(chunk.text or "" for chunk in stream)
 
 
 async def _agemini_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
-    adapter, client = importlib.import_module("fetchstash.client.adapters.google_genai"), _genai(url)
+    adapter, client = (
+        importlib.import_module("fetchstash.client.adapters.google_genai"),
+        _genai(url),
+    )
     stream = await adapter.arecovering_models(client, recovery).generate_content_stream(
         model="m", contents=render(history, "gemini")
     )
@@ -179,12 +246,18 @@ def _litellm_options(url: str, history: list[Turn]) -> dict[str, Any]:
 
 async def _litellm(url: str, history: list[Turn], recovery: Recovery) -> str:
     adapter = importlib.import_module("fetchstash.client.adapters.litellm")
-    return str(adapter.completion(recovery)(**_litellm_options(url, history)).choices[0].message.content)
+    return str(
+        adapter.completion(recovery)(**_litellm_options(url, history)).choices[0].message.content
+    )
 
 
 async def _alitellm(url: str, history: list[Turn], recovery: Recovery) -> str:
     adapter = importlib.import_module("fetchstash.client.adapters.litellm")
-    return str((await adapter.acompletion(recovery)(**_litellm_options(url, history))).choices[0].message.content)
+    return str(
+        (await adapter.acompletion(recovery)(**_litellm_options(url, history)))
+        .choices[0]
+        .message.content
+    )
 
 
 async def _litellm_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
@@ -200,36 +273,56 @@ async def _alitellm_stream(url: str, history: list[Turn], recovery: Recovery) ->
 
 
 def _langchain_agent(url: str, recovery: Recovery) -> Any:
-    agents, openai = importlib.import_module("langchain.agents"), importlib.import_module("langchain_openai")
+    agents, openai = (
+        importlib.import_module("langchain.agents"),
+        importlib.import_module("langchain_openai"),
+    )
     adapter = importlib.import_module("fetchstash.client.adapters.langchain")
     model = openai.ChatOpenAI(model="m", base_url=f"{url}/v1", api_key="k", max_retries=0)
     return agents.create_agent(model, [], middleware=[adapter.recovery_middleware(recovery)])
 
 
 def _langchain_messages(history: list[Turn]) -> Any:
-    return {"messages": importlib.import_module("langchain_core.messages").convert_to_messages(render(history, "openai_chat"))}
+    return {
+        "messages": importlib.import_module("langchain_core.messages").convert_to_messages(
+            render(history, "openai_chat")
+        )
+    }
 
 
 async def _langchain(url: str, history: list[Turn], recovery: Recovery) -> str:
-    return str(_langchain_agent(url, recovery).invoke(_langchain_messages(history))["messages"][-1].content)
+    return str(
+        _langchain_agent(url, recovery).invoke(_langchain_messages(history))["messages"][-1].content
+    )
 
 
 async def _alangchain(url: str, history: list[Turn], recovery: Recovery) -> str:
-    return str((await _langchain_agent(url, recovery).ainvoke(_langchain_messages(history)))["messages"][-1].content)
+    return str(
+        (await _langchain_agent(url, recovery).ainvoke(_langchain_messages(history)))["messages"][
+            -1
+        ].content
+    )
 
 
 async def _langchain_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
-    stream = _langchain_agent(url, recovery).stream(_langchain_messages(history), stream_mode="messages")
+    stream = _langchain_agent(url, recovery).stream(
+        _langchain_messages(history), stream_mode="messages"
+    )
     return "".join(chunk.content for chunk, _ in stream)
 
 
 async def _alangchain_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
-    stream = _langchain_agent(url, recovery).astream(_langchain_messages(history), stream_mode="messages")
+    stream = _langchain_agent(url, recovery).astream(
+        _langchain_messages(history), stream_mode="messages"
+    )
     return "".join([chunk.content async for chunk, _ in stream])
 
 
 def _pydantic_agent(url: str, recovery: Recovery) -> Any:
-    ai, adapter = importlib.import_module("pydantic_ai"), importlib.import_module("fetchstash.client.adapters.pydantic_ai")
+    ai, adapter = (
+        importlib.import_module("pydantic_ai"),
+        importlib.import_module("fetchstash.client.adapters.pydantic_ai"),
+    )
     models, providers = (
         importlib.import_module("pydantic_ai.models.openai"),
         importlib.import_module("pydantic_ai.providers.openai"),
@@ -247,19 +340,34 @@ def _pydantic_history(history: list[Turn]) -> list[Any]:
         if turn.kind == "user":
             messages.append(m.ModelRequest(parts=[m.UserPromptPart(turn.text)]))
             continue
-        names = [(name, {"what": what}, f"c{number}{n}", result) for n, (name, what, result) in enumerate(turn.calls)]
-        messages.append(m.ModelResponse(parts=[m.ToolCallPart(name, args, call) for name, args, call, _ in names]))
-        messages.append(m.ModelRequest(parts=[m.ToolReturnPart(name, result, call) for name, _, call, result in names]))
+        names = [
+            (name, {"what": what}, f"c{number}{n}", result)
+            for n, (name, what, result) in enumerate(turn.calls)
+        ]
+        messages.append(
+            m.ModelResponse(
+                parts=[m.ToolCallPart(name, args, call) for name, args, call, _ in names]
+            )
+        )
+        messages.append(
+            m.ModelRequest(
+                parts=[m.ToolReturnPart(name, result, call) for name, _, call, result in names]
+            )
+        )
     return messages
 
 
 async def _pydantic(url: str, history: list[Turn], recovery: Recovery) -> str:
-    answer = await _pydantic_agent(url, recovery).run(history[-1].text, message_history=_pydantic_history(history))
+    answer = await _pydantic_agent(url, recovery).run(
+        history[-1].text, message_history=_pydantic_history(history)
+    )
     return str(answer.output)
 
 
 async def _pydantic_stream(url: str, history: list[Turn], recovery: Recovery) -> str:
-    async with _pydantic_agent(url, recovery).run_stream(history[-1].text, message_history=_pydantic_history(history)) as stream:
+    async with _pydantic_agent(url, recovery).run_stream(
+        history[-1].text, message_history=_pydantic_history(history)
+    ) as stream:
         return str(await stream.get_output())
 
 
@@ -292,7 +400,8 @@ CASES = [
     Case("pydantic_ai", "run stream", _pydantic_stream, streams=True),
 ]
 
-# Streams that raise nothing: whoever reads them sees the failure as an event, which carries no report.
+# Streams that raise nothing: whoever reads them sees the failure as an event, which carries no
+# report.
 FAILURES_ARE_EVENTS = {"responses stream", "async responses stream"}
 
 
@@ -305,12 +414,16 @@ def installed(sdk: str) -> bool:
 
 def needs(sdk: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(
-        not installed(sdk), reason=f"{sdk} is not installed here: scripts/adapters runs this in an environment that has it"
+        not installed(sdk),
+        reason=f"{sdk} is not installed here: scripts/adapters runs this in an environment that has it",
     )
 
 
 def marked(cases: list[Case]) -> list[Any]:
-    return [pytest.param(one, marks=needs(one.sdk), id=f"{one.sdk} {one.way}".replace(" ", "-")) for one in cases]
+    return [
+        pytest.param(one, marks=needs(one.sdk), id=f"{one.sdk} {one.way}".replace(" ", "-"))
+        for one in cases
+    ]
 
 
 @pytest.fixture(params=marked(CASES))
@@ -323,7 +436,9 @@ def case(request: pytest.FixtureRequest) -> Case:
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("default")]
 
 
-async def test_an_overflow_takes_exactly_two_requests_the_second_smaller_and_a_good_answer(case: Case) -> None:
+async def test_an_overflow_takes_exactly_two_requests_the_second_smaller_and_a_good_answer(
+    case: Case,
+) -> None:
     with Loopback("overflow", "good") as provider:
         assert await case.run(provider.url, HISTORY, Recovery()) == "Hello."
     assert len(provider.bodies) == 2
@@ -331,9 +446,14 @@ async def test_an_overflow_takes_exactly_two_requests_the_second_smaller_and_a_g
     assert "overflow_fallback" in json.dumps(provider.bodies[1])
 
 
-async def test_two_overflows_take_two_requests_and_end_in_the_sdks_own_error_with_the_report(case: Case) -> None:
+async def test_two_overflows_take_two_requests_and_end_in_the_sdks_own_error_with_the_report(
+    case: Case,
+) -> None:
     recovery = Recovery()
-    with Loopback("overflow") as provider, pytest.raises(Exception, match=r"context|too long|token") as caught:
+    with (
+        Loopback("overflow") as provider,
+        pytest.raises(Exception, match=r"context|too long|token") as caught,
+    ):
         await case.run(provider.url, HISTORY, recovery)
     assert len(provider.bodies) == 2
     assert not type(caught.value).__module__.startswith("fetchstash")
@@ -345,13 +465,19 @@ async def test_two_overflows_take_two_requests_and_end_in_the_sdks_own_error_wit
 
 
 async def test_another_error_takes_one_request(case: Case) -> None:
-    with Loopback("other", "good") as provider, pytest.raises(Exception, match=r"(?i)temperature|unknown name|server_error"):
+    with (
+        Loopback("other", "good") as provider,
+        pytest.raises(Exception, match=r"(?i)temperature|unknown name|server_error"),
+    ):
         await case.run(provider.url, HISTORY, Recovery())
     assert len(provider.bodies) == 1
 
 
 async def test_with_nothing_to_shrink_there_is_one_request(case: Case) -> None:
-    with Loopback("overflow", "good") as provider, pytest.raises(Exception, match=r"context|too long|token") as caught:
+    with (
+        Loopback("overflow", "good") as provider,
+        pytest.raises(Exception, match=r"context|too long|token") as caught,
+    ):
         await case.run(provider.url, SMALL, Recovery())
     assert len(provider.bodies) == 1
     if case.way not in FAILURES_ARE_EVENTS:
@@ -361,7 +487,10 @@ async def test_with_nothing_to_shrink_there_is_one_request(case: Case) -> None:
 async def test_an_overflow_after_output_takes_one_request(case: Case) -> None:
     if not case.streams:
         pytest.skip("nothing is output before the answer is whole")
-    with Loopback("late", "good") as provider, pytest.raises(Exception, match=r"(?i)context|too long|token|json|error"):
+    with (
+        Loopback("late", "good") as provider,
+        pytest.raises(Exception, match=r"(?i)context|too long|token|json|error"),
+    ):
         await case.run(provider.url, HISTORY, Recovery())
     assert len(provider.bodies) == 1
 
@@ -375,7 +504,9 @@ async def test_without_an_overflow_the_request_is_as_it_was(case: Case) -> None:
 
 @needs("anthropic")
 @pytest.mark.parametrize("run", [_anthropic_stream, _aanthropic_stream])
-async def test_an_overflow_that_anthropic_sends_inside_a_stream_is_cured_before_any_output(run: Any) -> None:
+async def test_an_overflow_that_anthropic_sends_inside_a_stream_is_cured_before_any_output(
+    run: Any,
+) -> None:
     with Loopback("early", "good") as provider:
         assert await run(provider.url, HISTORY, Recovery()) == "Hello."
     assert len(provider.bodies) == 2
@@ -388,14 +519,22 @@ async def test_an_overflow_that_anthropic_sends_inside_a_stream_is_cured_before_
 
 @needs("anthropic")
 @pytest.mark.parametrize("run", [_anthropic, _aanthropic, _anthropic_stream, _aanthropic_stream])
-async def test_anthropics_own_retries_never_send_an_overflow_again_whatever_the_answer_says(run: Any) -> None:
+async def test_anthropics_own_retries_never_send_an_overflow_again_whatever_the_answer_says(
+    run: Any,
+) -> None:
     """A proxy may send an overflow with a header that tells the SDK to retry; the second one is final all the same."""
-    with Loopback("overflow", headers={"x-should-retry": "true"}) as provider, pytest.raises(Exception, match="too long") as caught:
+    with (
+        Loopback("overflow", headers={"x-should-retry": "true"}) as provider,
+        pytest.raises(Exception, match="too long") as caught,
+    ):
         await run(provider.url, HISTORY, Recovery())
     assert len(provider.bodies) == 2
     assert isinstance(caught.value, importlib.import_module("anthropic").BadRequestError)
     assert overflow_report(caught.value)
-    with Loopback("overflow", headers={"x-should-retry": "true"}) as provider, pytest.raises(Exception, match="too long"):
+    with (
+        Loopback("overflow", headers={"x-should-retry": "true"}) as provider,
+        pytest.raises(Exception, match="too long"),
+    ):
         await run(provider.url, SMALL, Recovery())
     assert len(provider.bodies) == 1
 
@@ -424,7 +563,10 @@ async def test_failure_of_the_rewrite_is_the_cause_of_anthropics_error() -> None
 @needs("anthropic")
 async def test_anthropics_count_of_tokens_is_that_of_the_messages_as_they_are() -> None:
     messages = render(HISTORY, "anthropic")
-    with Loopback("good") as provider, _anthropic_client("Anthropic", provider.url, Recovery(Policy(window=100))) as client:
+    with (
+        Loopback("good") as provider,
+        _anthropic_client("Anthropic", provider.url, Recovery(Policy(window=100))) as client,
+    ):
         client.messages.count_tokens(model="m", messages=messages)
     assert provider.bodies[0]["messages"] == messages
 
@@ -433,7 +575,9 @@ async def test_anthropics_count_of_tokens_is_that_of_the_messages_as_they_are() 
 CHAT_STREAMS = [
     one
     for one in CASES
-    if one.streams and "responses" not in one.way and one.sdk in {"openai", "litellm", "langchain", "pydantic_ai"}
+    if one.streams
+    and "responses" not in one.way
+    and one.sdk in {"openai", "litellm", "langchain", "pydantic_ai"}
 ]
 
 
@@ -443,9 +587,17 @@ async def test_an_overflow_that_a_chat_stream_says_after_its_role_is_cured_befor
 ) -> None:
     """Servers that speak as OpenAI does may accept a request with status 200 and send the error as an event."""
     role = {"id": "c1", "created": 1, "model": "m", "object": "chat.completion.chunk"} | {
-        "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]
+        "choices": [
+            {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}
+        ]
     }
-    error = {"error": {"message": OVERFLOW, "type": "invalid_request_error", "code": "context_length_exceeded"}}
+    error = {
+        "error": {
+            "message": OVERFLOW,
+            "type": "invalid_request_error",
+            "code": "context_length_exceeded",
+        }
+    }
     early = [f"data: {json.dumps(event)}\n\n" for event in (role, error)]
     answer: Any = vars(loopback)["_chat"]
 
@@ -463,8 +615,12 @@ async def test_an_overflow_that_a_chat_stream_says_after_its_role_is_cured_befor
 
 
 async def _langchain_events(url: str, history: list[Turn], recovery: Recovery) -> str:
-    events = _langchain_agent(url, recovery).astream_events(_langchain_messages(history), version="v2")
-    return "".join([e["data"]["chunk"].content async for e in events if e["event"] == "on_chat_model_stream"])
+    events = _langchain_agent(url, recovery).astream_events(
+        _langchain_messages(history), version="v2"
+    )
+    return "".join(
+        [e["data"]["chunk"].content async for e in events if e["event"] == "on_chat_model_stream"]
+    )
 
 
 @needs("langchain")
@@ -494,8 +650,13 @@ async def test_langchains_events_recover_from_an_overflow_and_show_the_good_answ
 async def test_a_retry_that_fails_after_output_is_told_as_failed(run: Any) -> None:
     """Where the framework hands on the tokens, and the adapter sees an attempt as one answer or one error."""
     events: list[Any] = []
-    recovery = Recovery(on_event=lambda _, attributes: events.append(attributes["compression.outcome"]))
-    with Loopback("overflow", "late") as provider, pytest.raises(Exception, match="context") as caught:
+    recovery = Recovery(
+        on_event=lambda _, attributes: events.append(attributes["compression.outcome"])
+    )
+    with (
+        Loopback("overflow", "late") as provider,
+        pytest.raises(Exception, match="context") as caught,
+    ):
         await run(provider.url, HISTORY, recovery)
     assert len(provider.bodies) == 2
     assert events == ["retry_failed"]
@@ -504,9 +665,14 @@ async def test_a_retry_that_fails_after_output_is_told_as_failed(run: Any) -> No
 
 @needs("pydantic_ai")
 async def test_a_pydantic_ai_agent_sends_a_history_that_was_compacted_first() -> None:
-    ai, capabilities = importlib.import_module("pydantic_ai"), importlib.import_module("pydantic_ai.capabilities")
+    ai, capabilities = (
+        importlib.import_module("pydantic_ai"),
+        importlib.import_module("pydantic_ai.capabilities"),
+    )
     model = _pydantic_agent("http://127.0.0.1:1", Recovery()).model
-    processor = HistoryCompactor(CompactionConfig(max_tokens=1_000, target_tokens=800)).create_history_processor()
+    processor = HistoryCompactor(
+        CompactionConfig(max_tokens=1_000, target_tokens=800)
+    ).create_history_processor()
     with Loopback("good") as provider:
         model.client.base_url = f"{provider.url}/v1"
         agent = ai.Agent(model, capabilities=[capabilities.ProcessHistory(processor)])
@@ -528,7 +694,9 @@ async def test_the_example_runs_and_survives_an_overflow(sdk: str) -> None:
     with Loopback("overflow", "good") as provider:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PROVIDER_URL": provider.url}
         program = [sys.executable, str(ROOT / "examples" / f"client_{EXAMPLES[sdk]}.py")]
-        run = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=120, check=False)
+        run = subprocess.run(
+            program, env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
     assert run.returncode == 0, run.stderr
     assert "Hello." in run.stdout
     assert len(provider.bodies) == 2

@@ -6,7 +6,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fetchstash.client import EXTRACTION_MARK, Policy, Recovery, State, compact, extractor_prompt, orphans, rewrite
+from fetchstash.client import (
+    EXTRACTION_MARK,
+    Policy,
+    Recovery,
+    State,
+    compact,
+    extractor_prompt,
+    orphans,
+    rewrite,
+)
 from fetchstash.client._classes import class_of, critical_messages
 from fetchstash.client._formats import Format, parts, replace_values
 from fetchstash.client._pairing import pair
@@ -61,7 +70,9 @@ def test_what_a_prompt_quotes_is_of_the_class_background_extraction(fmt: Format)
     assert not orphans([turn("the task", fmt), turn(PROMPT, fmt), turn("Go on.", fmt)], fmt)
 
 
-@pytest.mark.parametrize("text", [f" {PROMPT}", f"Look:\n{PROMPT}", f"{EXTRACTION_MARK}s are odd", "[user]\nhello"])
+@pytest.mark.parametrize(
+    "text", [f" {PROMPT}", f"Look:\n{PROMPT}", f"{EXTRACTION_MARK}s are odd", "[user]\nhello"]
+)
 def test_a_text_that_only_mentions_the_mark_is_a_users(text: str) -> None:
     assert [part.background for part in parts([said("user", text)], "openai_chat")] == [False]
 
@@ -69,17 +80,25 @@ def test_a_text_that_only_mentions_the_mark_is_a_users(text: str) -> None:
 @pytest.mark.parametrize("fmt", FORMATS)
 @pytest.mark.parametrize(
     ("share", "stage", "gone"),
-    [(1.38, 1, {"argument"}), (1.0, 2, {"argument", "result"}), (0.4, 3, {"argument", "result", "answer"})],
+    [
+        (1.38, 1, {"argument"}),
+        (1.0, 2, {"argument", "result"}),
+        (0.4, 3, {"argument", "result", "answer"}),
+    ],
 )
 def test_an_extractors_request_is_bounded_by_arguments_then_results_then_texts_and_its_task_stays(
     fmt: Format, share: float, stage: int, gone: set[str]
 ) -> None:
     request = [turn(PROMPT, fmt)]
     size = compact(request, fmt, 10**6, State())[1].before
-    sent, report = compact(request, fmt, round(size * share), State(), policy=Policy(offload=Kept()))
+    sent, report = compact(
+        request, fmt, round(size * share), State(), policy=Policy(offload=Kept())
+    )
     text = text_of(sent[0], fmt)
     assert report.stage == stage
-    assert {name for name in ("argument", "result", "answer") if f"{name}1 {name}2" not in text} == gone
+    assert {
+        name for name in ("argument", "result", "answer") if f"{name}1 {name}2" not in text
+    } == gone
     assert text.startswith(f"{PROMPT[: PROMPT.index('{')]}{{")
     assert text.endswith("[user]\nThanks.")
     assert '"path"' in text
@@ -118,7 +137,12 @@ def test_an_extractors_request_that_is_refused_is_sent_once_more_and_smaller() -
             raise Overflow
         return "[]"
 
-    assert Recovery(Policy(offload=Kept())).call(provider, [said("system", "Extract."), said("user", PROMPT)]) == "[]"
+    assert (
+        Recovery(Policy(offload=Kept())).call(
+            provider, [said("system", "Extract."), said("user", PROMPT)]
+        )
+        == "[]"
+    )
     assert len(requests[1][1]["content"]) < len(PROMPT) / 2
 
 
@@ -128,7 +152,13 @@ def test_the_prompt_that_extractor_prompt_makes_is_known_again_and_told_of() -> 
     assert prompt is not None
     events: list[tuple[str, dict[str, Any]]] = []
     state, request = State(), [said("system", "Extract."), said("user", prompt)]
-    sent, report = compact(request, "openai_chat", 1_000, state, on_event=lambda name, told: events.append((name, told)))
+    sent, report = compact(
+        request,
+        "openai_chat",
+        1_000,
+        state,
+        on_event=lambda name, told: events.append((name, told)),
+    )
     assert report.fits
     figures = dict(events)["extractor.prompt"]
     assert figures["extractor_compacted_fields"] == len(report.changes) == 2
@@ -141,7 +171,9 @@ def test_the_prompt_that_extractor_prompt_makes_is_known_again_and_told_of() -> 
 
 @given(turns, st.sampled_from(FORMATS))
 @settings(max_examples=60)
-def test_a_prompt_of_any_conversation_is_read_without_loss_and_bounded_without_orphans(history: list[Turn], fmt: Format) -> None:
+def test_a_prompt_of_any_conversation_is_read_without_loss_and_bounded_without_orphans(
+    history: list[Turn], fmt: Format
+) -> None:
     quoted, _ = extractor_prompt(render(history, fmt), fmt, 10**6, State())
     assert quoted is not None
     messages = [*render(history, fmt), turn(quoted, fmt), turn("Go on.", fmt)]
@@ -153,7 +185,9 @@ def test_a_prompt_of_any_conversation_is_read_without_loss_and_bounded_without_o
     assert report.after <= report.before
 
 
-@pytest.mark.parametrize("text", [EXTRACTION_MARK, f"{EXTRACTION_MARK}\n\n", f"{EXTRACTION_MARK}\nNote what matters."])
+@pytest.mark.parametrize(
+    "text", [EXTRACTION_MARK, f"{EXTRACTION_MARK}\n\n", f"{EXTRACTION_MARK}\nNote what matters."]
+)
 def test_a_prompt_that_quotes_nothing_stays_as_it_is(text: str) -> None:
     messages = [{"role": "user", "content": "the task"}, {"role": "user", "content": text}]
     compacted, _ = compact(messages, "openai_chat", 1, State())

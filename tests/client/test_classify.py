@@ -21,7 +21,10 @@ WORDINGS = [
     (TOKENS, "ollama: context length exceeded for llama3"),
     (TOKENS, "total tokens exceeds the model's max of 4096"),
     (TOKENS, "input is too long for model gpt-5.4"),
-    (TOKENS, "Context Window exceeded for given call. No models have context window large enough for this call."),
+    (
+        TOKENS,
+        "Context Window exceeded for given call. No models have context window large enough for this call.",
+    ),
     (
         TOKENS,
         "This model's maximum context length is 8191 tokens, however you requested 10346 tokens (10346 in your prompt; 0 for the completion). Please reduce your prompt; or completion length.",
@@ -31,18 +34,33 @@ WORDINGS = [
         TOKENS,
         "ValidationException: 400 Bad Request: Too many input tokens. Max input tokens: 8192, request input token count: 9279 ",
     ),
-    (BYTES, "Malformed input request: expected maxLength: 50000, actual: 52611, please reformat your input and try again."),
-    (TOKENS, "Too many tokens: the total number of tokens in the prompt exceeds the limit of 4081."),
-    (TOKENS, "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5023"),
+    (
+        BYTES,
+        "Malformed input request: expected maxLength: 50000, actual: 52611, please reformat your input and try again.",
+    ),
+    (
+        TOKENS,
+        "Too many tokens: the total number of tokens in the prompt exceeds the limit of 4081.",
+    ),
+    (
+        TOKENS,
+        "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5023",
+    ),
     (TOKENS, "Model maximum context length exceeded: 12000 > 8192"),
-    (TOKENS, "the request exceeds the available context size. try increasing the context size or enable context shift"),
+    (
+        TOKENS,
+        "the request exceeds the available context size. try increasing the context size or enable context shift",
+    ),
     (TOKENS, "prompt is too long: 5000 tokens exceeds model limit 4096"),
     (TOKENS, "Requested tokens (5432) exceed context window of 4096"),
     (TOKENS, "context window exceeds limit (2013)"),
     (TOKENS, "invalid params, context window exceeds limit"),
     (TOKENS, "Input length exceeds context length"),
     (TOKENS, "Prompt exceeds the length limit"),
-    (TOKENS, "inputs tokens + max_new_tokens must be <= 4096. Given: 4000 inputs tokens and 512 max_new_tokens"),
+    (
+        TOKENS,
+        "inputs tokens + max_new_tokens must be <= 4096. Given: 4000 inputs tokens and 512 max_new_tokens",
+    ),
     (TOKENS, "`inputs` must have less than 1024 tokens. Given: 2044"),
     (
         TOKENS,
@@ -56,23 +74,41 @@ WORDINGS = [
     (TOKENS, "Your request has too many tokens for this model (max 32768)"),
     (TOKENS, "Input too long: 34000 tokens, limit 32768"),
     (TOKENS, "Prompt length 9012 exceeds model context 8192"),
-    (TOKENS, "The total number of tokens (210000) in your request surpasses the limit of the model (200000)."),
+    (
+        TOKENS,
+        "The total number of tokens (210000) in your request surpasses the limit of the model (200000).",
+    ),
     (TOKENS, "Request exceeds token limit for model"),
     (TOKENS, "ModelError: input_tokens 300000 > max_input_tokens 262144"),
-    (TOKENS, "Cannot process request: input of 70000 tokens does not fit into context of 65536 tokens"),
+    (
+        TOKENS,
+        "Cannot process request: input of 70000 tokens does not fit into context of 65536 tokens",
+    ),
     (TOKENS, "messages too long, please shorten your conversation"),
-    (TOKENS, "The message you submitted was too long, please reload the conversation and submit something shorter."),
+    (
+        TOKENS,
+        "The message you submitted was too long, please reload the conversation and submit something shorter.",
+    ),
     (TOKENS, "max_prompt_tokens exceeded"),
     (TOKENS, "prompt token count of 141206 exceeds the limit of 128000"),
-    (TOKENS, "litellm.ContextWindowExceededError: litellm.BadRequestError: AnthropicError - prompt is too long"),
-    (TOKENS, "InvalidParameter: Total tokens of image and text exceed max message tokens. Request id: 0217"),
+    (
+        TOKENS,
+        "litellm.ContextWindowExceededError: litellm.BadRequestError: AnthropicError - prompt is too long",
+    ),
+    (
+        TOKENS,
+        "InvalidParameter: Total tokens of image and text exceed max message tokens. Request id: 0217",
+    ),
     (TOKENS, "tokens limit exceeded: 12000 of 8000"),
     (TOKENS, "exceeded model token limit"),
     (
         TOKENS,
         "Unable to submit request because the input token count is 2187032 but model only supports up to 1048576. Reduce the input token count and try again.",
     ),
-    (TOKENS, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048575)."),
+    (
+        TOKENS,
+        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048575).",
+    ),
     (TOKENS, "input_too_long: Your prompt must be at most 32000 tokens"),
     (TOKENS, "Input must have at most 512 tokens, got 1024"),
     (TOKENS, "Sorry, your request is too long for the model's context window."),
@@ -82,7 +118,10 @@ WORDINGS = [
         TOKENS,
         "You passed 9000 input tokens and requested 1000 output tokens. However, the model's context length is only 8192 tokens, resulting in a maximum input length of 7192 tokens. Please reduce the length of the input prompt.",
     ),
-    (TOKENS, "The engine prompt length 10000 exceeds the max_model_len 8192. Please reduce prompt."),
+    (
+        TOKENS,
+        "The engine prompt length 10000 exceeds the max_model_len 8192. Please reduce prompt.",
+    ),
     (TOKENS, "failed to process: out of context window"),
     (TOKENS, "Error: Context size has been exceeded."),
     (TOKENS, "Prompt too long; exceeded max context length by 5 tokens"),
@@ -113,7 +152,10 @@ WORDINGS = [
     ),
     (NOT, "'messages' array too long"),
     (NOT, "image exceeds 5 MB maximum: 6 MB > 5242880 bytes"),
-    (NOT, "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 5356672 bytes > 5242880 bytes"),
+    (
+        NOT,
+        "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 5356672 bytes > 5242880 bytes",
+    ),
     (NOT, "Tool description too long: 1200 > 1024"),
     (NOT, "The stop sequence list is too long"),
     (NOT, "username is too long (maximum is 39 characters)"),
@@ -146,7 +188,10 @@ WORDINGS = [
     (NOT, "cache_control: a maximum of 4 blocks with cache_control may be provided. Found 5."),
     (NOT, "thinking.budget_tokens: Input should be greater than or equal to 1024"),
     (NOT, "Your account has reached the maximum number of requests"),
-    (NOT, "The cached content is of 1000 tokens. The minimum token count to start caching is 4096."),
+    (
+        NOT,
+        "The cached content is of 1000 tokens. The minimum token count to start caching is 4096.",
+    ),
     (NOT, "Function name too long, maximum length is 64"),
     (NOT, "Prompt was blocked due to safety"),
     (NOT, "session token expired"),
@@ -163,17 +208,26 @@ WORDINGS = [
     (TOKENS, "token limit exceeded for this model"),
     (TOKENS, "too many tokens in the request"),
     (TOKENS, "上下文长度超限"),
-    (TOKENS, "This request would exceed the model's context window; shorten the conversation or pick a model with a larger one."),
+    (
+        TOKENS,
+        "This request would exceed the model's context window; shorten the conversation or pick a model with a larger one.",
+    ),
     (TOKENS, "Conversation history exceeds 200k tokens"),
     (TOKENS, "The request has 250000 tokens, which is more than the 200000 this model accepts."),
     (TOKENS, "Input exceeds model context (allowed: 131072, got: 140221)"),
-    (TOKENS, "context_window_overflow: request needs 210,442 tokens but only 200,000 are available"),
+    (
+        TOKENS,
+        "context_window_overflow: request needs 210,442 tokens but only 200,000 are available",
+    ),
     (TOKENS, "Requested 140221 tokens, but this model only has a context of 131072"),
     (
         TOKENS,
         "Error code: 400 - {'error': {'message': 'Prompt contains 70000 tokens and 0 draft tokens, too large for model with 65536 maximum context length', 'type': 'invalid_request_error'}}",
     ),
-    (TOKENS, "Total tokens (prompt + completion) would exceed the maximum of 32768 for this deployment"),
+    (
+        TOKENS,
+        "Total tokens (prompt + completion) would exceed the maximum of 32768 for this deployment",
+    ),
     (TOKENS, "the input is larger than the model supports (max 8192 tokens)"),
     (TOKENS, "sequence length 9000 is longer than the maximum sequence length 8192 for this model"),
     (TOKENS, "Your messages are too long for gpt-4. Please shorten them."),
@@ -230,7 +284,10 @@ WORDINGS = [
     (TOKENS, "The total length of the input and max_tokens must not exceed 32768"),
     (TOKENS, "Prompt exceeds maximum of 200k tokens"),
     (TOKENS, "Failed: n_prompt 9012 > n_ctx 8192"),
-    (TOKENS, "Requested generation length exceeds the context: 7000 prompt tokens + 2000 max new tokens > 8192"),
+    (
+        TOKENS,
+        "Requested generation length exceeds the context: 7000 prompt tokens + 2000 max new tokens > 8192",
+    ),
     (TOKENS, "your request is over the context limit by 3021 tokens"),
     (TOKENS, "message history too long"),
     (TOKENS, "ContextWindowExceededError: the model's context window was exceeded"),
@@ -282,7 +339,10 @@ WORDINGS = [
     (NOT, "image input tokens not supported"),
     (TOKENS, "Error in request: prompt tokens 45000 greater than max 40960"),
     (TOKENS, "Context limit reached. Start a new session or compact."),
-    (TOKENS, "The request was rejected because it contains more tokens than the model's window allows"),
+    (
+        TOKENS,
+        "The request was rejected because it contains more tokens than the model's window allows",
+    ),
     (TOKENS, "max_seq_len exceeded (got 5000, max 4096)"),
     (TOKENS, "Oversized prompt: 150000 tokens"),
     (TOKENS, "maximum tokens for this model is 4096, but request has 5000"),
@@ -326,14 +386,18 @@ WORDINGS = [
 class ProviderError(Exception):
     """An error as SDKs raise them: the status and the body as attributes."""
 
-    def __init__(self, message: str, status_code: int | None = None, body: Any = None, code: Any = None) -> None:
+    def __init__(
+        self, message: str, status_code: int | None = None, body: Any = None, code: Any = None
+    ) -> None:
         super().__init__(message)
         self.status_code = status_code
         self.body = body
         self.code = code
 
 
-@pytest.mark.parametrize(("kind", "wording"), WORDINGS, ids=[wording[:60] for _, wording in WORDINGS])
+@pytest.mark.parametrize(
+    ("kind", "wording"), WORDINGS, ids=[wording[:60] for _, wording in WORDINGS]
+)
 def test_a_wording_is_told_for_what_it_is(kind: str, wording: str) -> None:
     assert classify(wording).kind == kind
 
@@ -371,7 +435,11 @@ def test_limits_and_requested_sizes_are_parsed_where_they_stand(
     wording: str, limit: int | None, requested_input: int | None, requested_output: int | None
 ) -> None:
     verdict = classify(wording)
-    assert (verdict.limit, verdict.requested_input, verdict.requested_output) == (limit, requested_input, requested_output)
+    assert (verdict.limit, verdict.requested_input, verdict.requested_output) == (
+        limit,
+        requested_input,
+        requested_output,
+    )
 
 
 def test_an_output_dominant_overflow_wants_its_output_clamped_and_no_rewrite() -> None:
@@ -383,17 +451,35 @@ def test_an_output_dominant_overflow_wants_its_output_clamped_and_no_rewrite() -
 
 
 def test_a_rate_limit_that_no_waiting_satisfies_is_said_to_be_that() -> None:
-    wording = (
-        "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 15041, please reduce your message size"
-    )
+    wording = "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 15041, please reduce your message size"
     assert classify(ProviderError(wording, 413)) == Verdict(
-        "not_overflow", 6000, 15041, evidence="limit 6000, requested 15041", rule_id="rate-limit-unsatisfiable"
+        "not_overflow",
+        6000,
+        15041,
+        evidence="limit 6000, requested 15041",
+        rule_id="rate-limit-unsatisfiable",
     )
     waiting = "Rate limit reached on tokens per min (TPM): Limit 50000, Used 47949, Requested 3006. Please try again in 1s."
     assert classify(waiting).rule_id == "rate-limit"
 
 
-ODD: list[Any] = [None, "", b"", 0, -1, 3.5, True, [], {}, (), object(), {"error": None}, [[[1]]], {1: {2: 3}}, float("nan")]
+ODD: list[Any] = [
+    None,
+    "",
+    b"",
+    0,
+    -1,
+    3.5,
+    True,
+    [],
+    {},
+    (),
+    object(),
+    {"error": None},
+    [[[1]]],
+    {1: {2: 3}},
+    float("nan"),
+]
 
 
 @pytest.mark.parametrize("thing", ODD, ids=repr)
@@ -424,7 +510,9 @@ def test_a_circular_body_and_a_deep_one_are_read_within_bounds() -> None:
 
 
 def test_a_500_that_mentions_overflow_is_not_overflow() -> None:
-    assert classify(ProviderError("internal error computing context length exceeded", 500)).kind == NOT
+    assert (
+        classify(ProviderError("internal error computing context length exceeded", 500)).kind == NOT
+    )
     assert classify(ProviderError("maximum context length is 8192 tokens", 503)).kind == NOT
 
 
@@ -435,42 +523,72 @@ def test_a_500_whose_server_reports_overflows_so_has_a_rule_of_its_own() -> None
 
 def test_a_413_is_bytes_unless_it_states_a_token_window_or_a_rate_limit() -> None:
     assert classify(ProviderError("", 413)).kind == BYTES
-    assert classify(ProviderError("<html><h1>413 Request Entity Too Large</h1>nginx</html>", 413)).kind == BYTES
     assert (
-        classify(ProviderError("The number of tokens (35000) exceeded this model context window limit (24000)", 413)).kind == TOKENS
+        classify(ProviderError("<html><h1>413 Request Entity Too Large</h1>nginx</html>", 413)).kind
+        == BYTES
+    )
+    assert (
+        classify(
+            ProviderError(
+                "The number of tokens (35000) exceeded this model context window limit (24000)", 413
+            )
+        ).kind
+        == TOKENS
     )
     assert classify(ProviderError("Rate limit reached on tokens per minute", 413)).kind == NOT
 
 
 def test_an_overflow_is_found_anywhere_in_the_chain_of_exceptions() -> None:
-    provider = ProviderError("Bad request", 400, {"error": {"code": "context_length_exceeded", "message": "too much"}})
+    provider = ProviderError(
+        "Bad request", 400, {"error": {"code": "context_length_exceeded", "message": "too much"}}
+    )
     wrapped = ValueError("the model failed")
     wrapped.__cause__ = provider
     outer = RuntimeError("agent run failed")
     outer.__context__ = wrapped
     assert classify(outer).rule_id == "code-context_length_exceeded"
-    assert classify(ExceptionGroup("several", [ValueError("x"), ProviderError("prompt is too long")])).overflow
+    assert classify(
+        ExceptionGroup("several", [ValueError("x"), ProviderError("prompt is too long")])
+    ).overflow
 
 
 def test_a_body_inside_a_body_is_read() -> None:
-    raw = json.dumps({"error": {"message": "This model's maximum context length is 262144 tokens."}})
+    raw = json.dumps(
+        {"error": {"message": "This model's maximum context length is 262144 tokens."}}
+    )
     body = {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw}}}
     assert classify(body).limit == 262_144
 
 
 def test_what_somebody_wrote_is_not_what_went_wrong() -> None:
     answer = {
-        "choices": [{"finish_reason": "stop", "message": {"content": "Your prompt is too long: maximum context length is 8192"}}]
+        "choices": [
+            {
+                "finish_reason": "stop",
+                "message": {"content": "Your prompt is too long: maximum context length is 8192"},
+            }
+        ]
     }
     assert classify(answer).kind == NOT
-    assert classify({"type": "response.output_text.delta", "delta": "context_length_exceeded"}).kind == NOT
+    assert (
+        classify({"type": "response.output_text.delta", "delta": "context_length_exceeded"}).kind
+        == NOT
+    )
 
 
 def test_finish_reasons_and_stream_events_are_read() -> None:
-    assert classify({"type": "message_delta", "delta": {}, "stop_reason": "model_context_window_exceeded"}).kind == TOKENS
+    assert (
+        classify(
+            {"type": "message_delta", "delta": {}, "stop_reason": "model_context_window_exceeded"}
+        ).kind
+        == TOKENS
+    )
     failed = {
         "type": "response.failed",
-        "response": {"status": "failed", "error": {"code": "context_length_exceeded", "message": "x"}},
+        "response": {
+            "status": "failed",
+            "error": {"code": "context_length_exceeded", "message": "x"},
+        },
     }
     assert classify(failed).kind == TOKENS
     assert classify("model_context_window_exceeded").kind == TOKENS
@@ -478,7 +596,10 @@ def test_finish_reasons_and_stream_events_are_read() -> None:
 
 SAID: dict[str, Any] = {
     "type": "error",
-    "error": {"type": "invalid_request_error", "message": "prompt is too long: 210000 tokens > 200000 maximum"},
+    "error": {
+        "type": "invalid_request_error",
+        "message": "prompt is too long: 210000 tokens > 200000 maximum",
+    },
 }
 
 

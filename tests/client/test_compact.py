@@ -39,7 +39,11 @@ def test_no_compaction_under_budget() -> None:
 
 
 def test_tool_traces_go_before_critical_context() -> None:
-    history = [*working(prose(4_000), prose(4_000)), said("assistant", prose(3_000)), said("user", prose(3_000))]
+    history = [
+        *working(prose(4_000), prose(4_000)),
+        said("assistant", prose(3_000)),
+        said("user", prose(3_000)),
+    ]
     sent, report = compact(history, "openai_chat", int(tokens(history) / 0.8), State())
     assert report.tier == "pressure"
     assert {change.stage for change in report.changes} == {2}
@@ -48,7 +52,9 @@ def test_tool_traces_go_before_critical_context() -> None:
 
 def test_arguments_go_before_results() -> None:
     history = working("ok", prose(3_000), "ok")
-    history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps({"path": "a", "content": prose(9_000)})
+    history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps(
+        {"path": "a", "content": prose(9_000)}
+    )
     _, report = compact(history, "openai_chat", int(tokens(history) / 0.8), State())
     assert [(change.stage, change.message) for change in report.changes] == [(1, 2)]
 
@@ -79,10 +85,16 @@ def test_a_todo_reminder_and_the_last_todo_exchange_are_critical() -> None:
 
 
 def test_merge_of_old_context_in_the_critical_tier_keeps_the_latest_instruction() -> None:
-    old = [said(role, f"{prose(550)} {number}") for number in range(12) for role in ("user", "assistant")]
+    old = [
+        said(role, f"{prose(550)} {number}")
+        for number in range(12)
+        for role in ("user", "assistant")
+    ]
     history = [*working(), *old, *working(prose(300))[2:], said("user", "Now write it in Rust.")]
     kept = Kept()
-    sent, report = compact(history, "openai_chat", int(tokens(history) / 2), State(), policy=Policy(offload=kept))
+    sent, report = compact(
+        history, "openai_chat", int(tokens(history) / 2), State(), policy=Policy(offload=kept)
+    )
     assert (report.tier, report.stage) == ("critical", 4)
     assert report.merged_messages >= 10
     assert sent[-1] == history[-1]
@@ -92,7 +104,11 @@ def test_merge_of_old_context_in_the_critical_tier_keeps_the_latest_instruction(
 
 
 def test_in_the_critical_tier_system_task_last_user_turn_and_latest_exchange_still_stay() -> None:
-    history = [*working(*[prose(3_000)] * 4), said("user", prose(2_000)), *working(prose(3_000))[2:]]
+    history = [
+        *working(*[prose(3_000)] * 4),
+        said("user", prose(2_000)),
+        *working(prose(3_000))[2:],
+    ]
     sent, report = compact(history, "openai_chat", 300, State())
     assert report.tier == "critical"
     assert not report.fits
@@ -102,16 +118,24 @@ def test_in_the_critical_tier_system_task_last_user_turn_and_latest_exchange_sti
 
 def test_near_the_time_limit_non_essential_compaction_is_skipped() -> None:
     history = working(*[prose(4_000)] * 6)
-    sent, report = compact(history, "openai_chat", int(tokens(history) / 0.8), State(), remaining_seconds=2)
+    sent, report = compact(
+        history, "openai_chat", int(tokens(history) / 0.8), State(), remaining_seconds=2
+    )
     assert sent == history
     assert report.tier == "pressure"
-    sent, report = compact(history, "openai_chat", int(tokens(history) / 2), State(), remaining_seconds=2)
+    sent, report = compact(
+        history, "openai_chat", int(tokens(history) / 2), State(), remaining_seconds=2
+    )
     assert report.fits
     assert report.stage == 2
 
 
 def test_no_truncation_marker_is_inserted_by_any_stage() -> None:
-    old = [said(role, prose(2_000, f"w{number}")) for number in range(12) for role in ("user", "assistant")]
+    old = [
+        said(role, prose(2_000, f"w{number}"))
+        for number in range(12)
+        for role in ("user", "assistant")
+    ]
     history = [*working(*[prose(4_000)] * 4), *old, said("user", "go")]
     sent, _ = compact(history, "openai_chat", 1_000, State(), policy=Policy(offload=Kept()))
     before = {as_json(message) for message in history}
@@ -135,7 +159,11 @@ def test_stubs_are_sticky_and_the_beginning_of_the_request_stays_the_same() -> N
 
 
 def test_no_content_is_rewritten_twice_for_the_same_target_and_label() -> None:
-    history, state, seen = working(*[prose(4_000, f"w{n % 5}") for n in range(10)]), State(), list[Any]()
+    history, state, seen = (
+        working(*[prose(4_000, f"w{n % 5}") for n in range(10)]),
+        State(),
+        list[Any](),
+    )
     for end in range(3, len(history) + 1):
         _, report = compact(history[:end], "openai_chat", 3_000, state)
         seen += [(change.content_hash, change.target, change.label) for change in report.changes]
@@ -145,7 +173,9 @@ def test_no_content_is_rewritten_twice_for_the_same_target_and_label() -> None:
 
 def test_a_content_whose_stub_is_no_gain_is_not_tried_again() -> None:
     history, state = working(*["é" * 1_200] * 3, *[prose(4_000)] * 2), State()
-    history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps({"numbers": list(range(60)), "x": "y" * 150})
+    history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps(
+        {"numbers": list(range(60)), "x": "y" * 150}
+    )
     _, first = compact(history, "openai_chat", 600, state)
     tried = len(state.memo)
     _, second = compact(history, "openai_chat", 600, state)
@@ -156,7 +186,9 @@ def test_a_content_whose_stub_is_no_gain_is_not_tried_again() -> None:
 
 def test_what_was_no_gain_for_a_compaction_is_none_for_a_rewrite_and_the_other_way_round() -> None:
     history, state = working(*[prose(4_000)] * 2, "ok"), State()
-    history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps({f"key{n}": n for n in range(120)})
+    history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps(
+        {f"key{n}": n for n in range(120)}
+    )
     compact(history, "openai_chat", 600, state)
     _, report = rewrite(history, "openai_chat", 1, state=state)
     assert report.skipped["no_gain"] == 1
@@ -169,36 +201,72 @@ def test_what_was_no_gain_for_a_compaction_is_none_for_a_rewrite_and_the_other_w
 
 def test_legacy_mode_compacts_nothing_beforehand() -> None:
     history = working(*[prose(4_000)] * 4)
-    assert compact(history, "openai_chat", 10, State(), policy=Policy(compaction_mode="legacy"))[0] == history
+    assert (
+        compact(history, "openai_chat", 10, State(), policy=Policy(compaction_mode="legacy"))[0]
+        == history
+    )
 
 
-@pytest.mark.parametrize(("size", "tier"), [(70, "normal"), (71, "pressure"), (90, "pressure"), (91, "critical")])
+@pytest.mark.parametrize(
+    ("size", "tier"), [(70, "normal"), (71, "pressure"), (90, "pressure"), (91, "critical")]
+)
 def test_tiers_end_at_their_thresholds(size: int, tier: str) -> None:
     assert tier_of(size, 100, Policy()) == tier
 
 
-def test_each_compaction_tells_of_itself_and_warns_of_churn(caplog: pytest.LogCaptureFixture) -> None:
-    history, state, events = working(*[prose(4_000)] * 4), State(), list[tuple[str, dict[str, Any]]]()
+def test_each_compaction_tells_of_itself_and_warns_of_churn(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    history, state, events = (
+        working(*[prose(4_000)] * 4),
+        State(),
+        list[tuple[str, dict[str, Any]]](),
+    )
     for _ in range(5):
-        compact(history, "openai_chat", int(tokens(history) / 0.8), state, on_event=lambda name, told: events.append((name, told)))
+        compact(
+            history,
+            "openai_chat",
+            int(tokens(history) / 0.8),
+            state,
+            on_event=lambda name, told: events.append((name, told)),
+        )
     names = [name for name, _ in events]
     assert names == ["compaction"] * 4 + ["compaction.churn", "compaction", "compaction.churn"]
     assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
     assert events[0][1]["compaction_tier"] == "pressure"
     assert events[0][1]["compaction_stage"] == 2
     assert events[1][1]["compaction_skipped_reason"] == "cache_hit"
-    compact([*history, said("user", "go on")], "openai_chat", 10**6, state, on_event=lambda name, told: events.append((name, told)))
+    compact(
+        [*history, said("user", "go on")],
+        "openai_chat",
+        10**6,
+        state,
+        on_event=lambda name, told: events.append((name, told)),
+    )
     assert events[-1][1]["compactor_calls"] == 1
 
 
 PICTURES: dict[str, Any] = {
-    "openai_chat": {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 40_000}},
-    "openai_responses": {"type": "input_image", "image_url": "data:image/png;base64," + "A" * 40_000},
-    "anthropic": {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 40_000}},
+    "openai_chat": {
+        "type": "image_url",
+        "image_url": {"url": "data:image/png;base64," + "A" * 40_000},
+    },
+    "openai_responses": {
+        "type": "input_image",
+        "image_url": "data:image/png;base64," + "A" * 40_000,
+    },
+    "anthropic": {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": "A" * 40_000},
+    },
     "gemini": {"inlineData": {"mimeType": "image/png", "data": "A" * 40_000}},
 }
 EMPTY: dict[str, list[Any]] = {
-    "openai_chat": [{"role": "assistant", "content": None}, {"role": "user", "content": ""}, {"role": "user", "content": []}],
+    "openai_chat": [
+        {"role": "assistant", "content": None},
+        {"role": "user", "content": ""},
+        {"role": "user", "content": []},
+    ],
     "openai_responses": [
         {"type": "message", "role": "user", "content": ""},
         {"type": "message", "role": "assistant", "content": []},
@@ -210,22 +278,35 @@ EMPTY: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("share", [0.05, 0.6, 1.2])
 @pytest.mark.parametrize("fmt", FORMATS)
-def test_parallel_calls_reasoning_pictures_and_empty_contents_stay_what_the_format_wants(fmt: Format, share: float) -> None:
+def test_parallel_calls_reasoning_pictures_and_empty_contents_stay_what_the_format_wants(
+    fmt: Format, share: float
+) -> None:
     calls = tuple(("fetch", prose(900, f"a{n}x"), prose(3_000, f"r{n}x")) for n in range(3))
-    seen = {**render([Turn("user", "")], fmt)[-1], "parts" if fmt == "gemini" else "content": [PICTURES[fmt]]}
+    seen = {
+        **render([Turn("user", "")], fmt)[-1],
+        "parts" if fmt == "gemini" else "content": [PICTURES[fmt]],
+    }
     history = [
         *render([Turn("user", "the task"), Turn("tools", "", calls, reasoning=True)], fmt),
         seen,
         *EMPTY[fmt],
-        *render([Turn("tools", "", calls, reasoning=True), Turn("user", "Go on."), Turn("tools", "", (("now", "", "noon"),))], fmt)[
-            fmt.startswith("openai") :
-        ],
+        *render(
+            [
+                Turn("tools", "", calls, reasoning=True),
+                Turn("user", "Go on."),
+                Turn("tools", "", (("now", "", "noon"),)),
+            ],
+            fmt,
+        )[fmt.startswith("openai") :],
     ]
     size = compact(history, fmt, 10**6, State())[1].before
     sent, report = compact(history, fmt, int(size * share), State(), policy=Policy(offload=Kept()))
     assert report.changes
     assert not orphans(sent, fmt)
-    reasoning = [[part.value for part in parts(messages, fmt) if part.kind == "reasoning"] for messages in (history, sent)]
+    reasoning = [
+        [part.value for part in parts(messages, fmt) if part.kind == "reasoning"]
+        for messages in (history, sent)
+    ]
     if report.merged_messages:
         assert all(value in reasoning[0] for value in reasoning[1])
         return
@@ -237,8 +318,16 @@ def test_parallel_calls_reasoning_pictures_and_empty_contents_stay_what_the_form
 def test_a_picture_that_a_tool_returned_costs_what_a_picture_costs() -> None:
     messages: list[Any] = [
         {"role": "user", "content": "Look."},
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "screenshot", "input": {}}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": [PICTURES["anthropic"]]}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "1", "name": "screenshot", "input": {}}],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "1", "content": [PICTURES["anthropic"]]}
+            ],
+        },
     ]
     assert 1_600 < measure(messages, "anthropic", "tokens") < 2_000
     assert 1_600 < compact(messages, "anthropic", 10**6, State())[1].before < 2_000
@@ -246,18 +335,29 @@ def test_a_picture_that_a_tool_returned_costs_what_a_picture_costs() -> None:
 
 
 @settings(max_examples=60)
-@given(turns, st.sampled_from(FORMATS), st.integers(50, 3_000), st.lists(st.booleans(), min_size=1, max_size=14))
+@given(
+    turns,
+    st.sampled_from(FORMATS),
+    st.integers(50, 3_000),
+    st.lists(st.booleans(), min_size=1, max_size=14),
+)
 def test_compactions_and_rewrites_of_one_conversation_in_any_order_agree(
     history: list[Turn], fmt: Format, budget: int, rewrites: list[bool]
 ) -> None:
     state, policy, seen = State(), Policy(offload=Kept()), list[Any]()
     for end, by_rewrite in zip(range(1, len(history) + 1), rewrites, strict=False):
         messages = render(history[:end], fmt)
-        sent, report = (rewrite if by_rewrite else compact)(messages, fmt, budget, policy=policy, state=state)
+        sent, report = (rewrite if by_rewrite else compact)(
+            messages, fmt, budget, policy=policy, state=state
+        )
         assert messages == render(history[:end], fmt)
         assert not orphans(sent, fmt)
         assert report.after <= report.before
-        seen += [(change.content_hash, change.target, change.label) for change in report.changes if not by_rewrite]
+        seen += [
+            (change.content_hash, change.target, change.label)
+            for change in report.changes
+            if not by_rewrite
+        ]
     assert len(seen) == len(set(seen))
 
 

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from fetchstash.client import Policy, Recovery, State, ToolCall, compact, extractor_prompt, stub_oversized
+from fetchstash.client import (
+    Policy,
+    Recovery,
+    State,
+    ToolCall,
+    compact,
+    extractor_prompt,
+    stub_oversized,
+)
 from tests.client.fakes import Kept, Overflow, conversation, prose
 from tests.client.test_compact import said, working
 
@@ -39,27 +47,49 @@ def told() -> list[tuple[str, dict[str, Any]]]:
             raise answer
         return answer
 
-    Recovery(policy, tell, provider="anthropic").call(send, conversation(prose(9_000, CANARY), "short", name="fetch"))
-    history = [*working(*[prose(4_000, f"{CANARY}{n}") for n in range(4)]), said("user", prose(2_000, CANARY)), said("user", "go")]
-    history[2]["tool_calls"][0]["function"]["arguments"] = f'{{"content": "{prose(3_000, CANARY).replace(chr(10), " ")}"}}'
-    history[4]["tool_calls"][0]["function"]["arguments"] = str({f"{CANARY}{n}": n for n in range(100)}).replace("'", '"')
+    Recovery(policy, tell, provider="anthropic").call(
+        send, conversation(prose(9_000, CANARY), "short", name="fetch")
+    )
+    history = [
+        *working(*[prose(4_000, f"{CANARY}{n}") for n in range(4)]),
+        said("user", prose(2_000, CANARY)),
+        said("user", "go"),
+    ]
+    history[2]["tool_calls"][0]["function"]["arguments"] = (
+        f'{{"content": "{prose(3_000, CANARY).replace(chr(10), " ")}"}}'
+    )
+    history[4]["tool_calls"][0]["function"]["arguments"] = str(
+        {f"{CANARY}{n}": n for n in range(100)}
+    ).replace("'", '"')
     state = State()
     for _ in range(policy.churn_warning + 1):
         compact(history, "openai_chat", 1_500, state, policy=policy, on_event=tell)
-    stub_oversized(prose(9_000, CANARY), ToolCall("1", "fetch", {"q": CANARY}), 100, policy=policy, on_event=tell)
+    stub_oversized(
+        prose(9_000, CANARY),
+        ToolCall("1", "fetch", {"q": CANARY}),
+        100,
+        policy=policy,
+        on_event=tell,
+    )
     extractor_prompt(history, "openai_chat", 1_000, State(), policy=policy, on_event=tell)
     extractor_prompt(history, "openai_chat", 1_000, State(), 1, policy=policy, on_event=tell)
     return events
 
 
-def test_each_documented_event_is_told_with_its_attributes(told: list[tuple[str, dict[str, Any]]]) -> None:
+def test_each_documented_event_is_told_with_its_attributes(
+    told: list[tuple[str, dict[str, Any]]],
+) -> None:
     attributes: defaultdict[str, set[str]] = defaultdict(set)
     for name, event in told:
         attributes[name] |= set(event)
     assert set(attributes) == set(documented())
     for name, names in documented().items():
         assert names <= attributes[name], name
-        counts = {one for one in attributes[name] - names if one.startswith(("applied.stage_", "skipped."))}
+        counts = {
+            one
+            for one in attributes[name] - names
+            if one.startswith(("applied.stage_", "skipped."))
+        }
         assert attributes[name] - names == counts, name
 
 
@@ -67,9 +97,16 @@ def test_no_event_tells_content(told: list[tuple[str, dict[str, Any]]]) -> None:
     assert CANARY not in str(told)
 
 
-def test_outcomes_tiers_and_reasons_are_those_of_the_page(told: list[tuple[str, dict[str, Any]]]) -> None:
+def test_outcomes_tiers_and_reasons_are_those_of_the_page(
+    told: list[tuple[str, dict[str, Any]]],
+) -> None:
     compactions = [event for name, event in told if name == "compaction"]
-    reasons = {reason for event in compactions for reason in str(event["compaction_skipped_reason"]).split(",") if reason}
+    reasons = {
+        reason
+        for event in compactions
+        for reason in str(event["compaction_skipped_reason"]).split(",")
+        if reason
+    }
     assert reasons <= {"cache_hit", "policy_preserve", "no_pressure", "no_gain"}
     assert {event["compaction_tier"] for event in compactions} <= {"normal", "pressure", "critical"}
     assert {event["compaction_stage"] for event in compactions} <= set(range(5))

@@ -19,7 +19,10 @@ HISTORY = [
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_parallel_calls_are_paired_with_their_own_results(fmt: Format) -> None:
     pairing = pair(parts(render(HISTORY, fmt), fmt))
-    assert [('"a"' in p.call.text, "result a" in p.result.text) for p in pairing.pairs] == [(True, True), (False, False)]
+    assert [('"a"' in p.call.text, "result a" in p.result.text) for p in pairing.pairs] == [
+        (True, True),
+        (False, False),
+    ]
     assert not pairing.lone_calls
     assert not pairing.lone_results
 
@@ -38,25 +41,44 @@ def test_an_exchange_is_the_call_its_results_and_the_reasoning_bound_to_it(fmt: 
 
 def test_a_user_message_between_a_call_and_its_result_belongs_to_the_exchange() -> None:
     messages: list[Any] = [
-        {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}],
+        },
         {"role": "user", "content": "the task"},
         {"role": "tool", "tool_call_id": "1", "content": "x"},
         {"role": "assistant", "content": "done"},
     ]
     found = parts(messages, "openai_chat")
-    assert [(u.start, u.end, u.exchange) for u in units(4, found, pair(found))] == [(0, 3, True), (3, 4, False)]
+    assert [(u.start, u.end, u.exchange) for u in units(4, found, pair(found))] == [
+        (0, 3, True),
+        (3, 4, False),
+    ]
 
 
 def test_a_call_without_a_result_and_a_result_without_a_call_are_named() -> None:
     messages: list[Any] = [
-        {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}],
+        },
         {"role": "tool", "tool_call_id": "2", "content": "x"},
     ]
-    assert orphans(messages, "openai_chat") == ["Message 0: call 1 has no result.", "Message 1: result 2 has no call."]
+    assert orphans(messages, "openai_chat") == [
+        "Message 0: call 1 has no result.",
+        "Message 1: result 2 has no call.",
+    ]
 
 
 def test_calls_of_the_last_message_are_still_to_be_answered() -> None:
-    messages: list[Any] = [{"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]}]
+    messages: list[Any] = [
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}],
+        }
+    ]
     assert not orphans(messages, "openai_chat")
 
 

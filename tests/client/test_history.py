@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fetchstash.client import CompactionConfig, CompactionResult, HistoryCompactor, Policy, State, extractor_prompt, orphans
+from fetchstash.client import (
+    CompactionConfig,
+    CompactionResult,
+    HistoryCompactor,
+    Policy,
+    State,
+    extractor_prompt,
+    orphans,
+)
 from fetchstash.client._formats import Format
 from tests.client.conversations import FORMATS, Turn, render, turns
 from tests.client.fakes import Kept, conversation, prose
@@ -70,7 +78,12 @@ async def test_summarizer_and_on_compaction_may_be_synchronous() -> None:
 @pytest.mark.anyio
 async def test_what_nobody_said_but_an_extractors_prompt_is_not_summed_up() -> None:
     prompt, _ = extractor_prompt(working(prose(4_000), "ok"), "openai_chat", 10_000, State())
-    history = [said("system", "Extract."), said("user", str(prompt)), *working("ok")[2:], *working("ok")[2:]]
+    history = [
+        said("system", "Extract."),
+        said("user", str(prompt)),
+        *working("ok")[2:],
+        *working("ok")[2:],
+    ]
     result = await HistoryCompactor(SMALL, lambda _: "summary").compact(history)
     assert result.compacted_messages[:2] == history[:2]
 
@@ -103,14 +116,21 @@ async def test_a_summarizer_that_fails_changes_nothing() -> None:
 
 def with_a_document() -> list[Any]:
     history = working("ok", "ok")
-    history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps({"path": "a.md", "content": prose(9_000)})
+    history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps(
+        {"path": "a.md", "content": prose(9_000)}
+    )
     return history
 
 
 def test_an_extraction_prompt_compacts_large_tool_arguments_even_where_all_would_fit() -> None:
     kept, events = Kept(), dict[str, dict[str, Any]]()
     prompt, report = extractor_prompt(
-        with_a_document(), "openai_chat", 100_000, State(), policy=Policy(offload=kept), on_event=events.__setitem__
+        with_a_document(),
+        "openai_chat",
+        100_000,
+        State(),
+        policy=Policy(offload=kept),
+        on_event=events.__setitem__,
     )
     assert prompt is not None
     assert report is not None
@@ -133,7 +153,9 @@ def test_an_extraction_prompt_compacts_large_tool_arguments_even_where_all_would
     ],
     ids=["list", "list inside", "many values", "many values inside", "no JSON"],
 )
-def test_no_document_is_raw_in_an_extraction_prompt_whatever_its_shape_is_as_an_argument(arguments: str) -> None:
+def test_no_document_is_raw_in_an_extraction_prompt_whatever_its_shape_is_as_an_argument(
+    arguments: str,
+) -> None:
     history = working("ok", "ok")
     history[2]["tool_calls"][0]["function"]["arguments"] = arguments
     prompt, _ = extractor_prompt(history, "openai_chat", 100_000, State())
@@ -143,8 +165,14 @@ def test_no_document_is_raw_in_an_extraction_prompt_whatever_its_shape_is_as_an_
 
 
 def test_what_a_request_protects_is_bounded_in_an_extraction_prompt() -> None:
-    history = [said("system", "Be good."), said("user", prose(30_000, "task")), *working(prose(60_000, "page"))[2:]]
-    prompt, report = extractor_prompt(history, "openai_chat", 2_000, State(), policy=Policy(offload=Kept()))
+    history = [
+        said("system", "Be good."),
+        said("user", prose(30_000, "task")),
+        *working(prose(60_000, "page"))[2:],
+    ]
+    prompt, report = extractor_prompt(
+        history, "openai_chat", 2_000, State(), policy=Policy(offload=Kept())
+    )
     assert prompt is not None
     assert report is not None
     assert HistoryCompactor().count_tokens([said("user", prompt)]) < 2_000
@@ -154,7 +182,9 @@ def test_what_a_request_protects_is_bounded_in_an_extraction_prompt() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_summarizer_is_never_handed_more_than_its_bound_whatever_it_is_that_is_long() -> None:
+async def test_a_summarizer_is_never_handed_more_than_its_bound_whatever_it_is_that_is_long() -> (
+    None
+):
     handed: list[str] = []
     history = [
         *working(prose(60_000, "page")),
@@ -184,6 +214,13 @@ def test_an_extraction_prompt_is_bounded_by_the_stages() -> None:
 
 def test_near_the_time_limit_extraction_is_put_off() -> None:
     events = dict[str, dict[str, Any]]()
-    told = extractor_prompt(with_a_document(), "openai_chat", 100_000, State(), remaining_seconds=2, on_event=events.__setitem__)
+    told = extractor_prompt(
+        with_a_document(),
+        "openai_chat",
+        100_000,
+        State(),
+        remaining_seconds=2,
+        on_event=events.__setitem__,
+    )
     assert told == (None, None)
     assert events == {"extraction.deferred": {"remaining_seconds": 2}}

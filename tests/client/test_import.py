@@ -28,4 +28,10 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
 def _run(program: str) -> str:
     root = str(client.__file__).partition("fetchstash")[0]
     environment = {**os.environ, "PYTHONPATH": root}
-    return subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True, env=environment).stdout
+    return subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    ).stdout

@@ -30,7 +30,9 @@ def test_a_models_window_is_found_whatever_stands_around_its_name(model: str, wi
     assert context_window(model) == window
 
 
-def test_an_unknown_model_counts_as_120000_tokens_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unknown_model_counts_as_120000_tokens_with_one_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with caplog.at_level(logging.WARNING, "fetchstash.client"):
         assert [context_window("nobody-1") for _ in range(3)] == [120_000] * 3
     assert len(caplog.records) == 1
@@ -55,8 +57,17 @@ def test_the_same_result_passes_one_model_and_not_another() -> None:
 
 def test_a_stub_tells_what_it_stands_for_and_where_it_is_kept() -> None:
     kept, events = Kept(), list[tuple[str, dict[str, Any]]]()
-    result = {"rows": [{"id": number, "text": "some words"} for number in range(5_000)], "total": 5_000}
-    stub = stub_oversized(result, CALL, 8_000, policy=Policy(offload=kept), on_event=lambda name, told: events.append((name, told)))
+    result = {
+        "rows": [{"id": number, "text": "some words"} for number in range(5_000)],
+        "total": 5_000,
+    }
+    stub = stub_oversized(
+        result,
+        CALL,
+        8_000,
+        policy=Policy(offload=kept),
+        on_event=lambda name, told: events.append((name, told)),
+    )
     assert set(stub) == {
         "status", "toolCallId", "toolName", "warning", "reason", "toolInfo", "recommendation", "artifact_ref",
     }  # fmt: skip
@@ -77,7 +88,9 @@ ODD_RESULTS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("result", ODD_RESULTS, ids=lambda result: f"{type(result).__name__} {str(result)[:20]}")
+@pytest.mark.parametrize(
+    "result", ODD_RESULTS, ids=lambda result: f"{type(result).__name__} {str(result)[:20]}"
+)
 def test_a_result_of_any_shape_becomes_a_stub_that_is_short_and_clean(result: Any) -> None:
     stub = stub_oversized(result, ToolCall("1", "f", {1: 2}), 2_000)  # type: ignore[dict-item] # as a careless agent has it
     told = json.dumps(stub, ensure_ascii=False)
@@ -87,7 +100,9 @@ def test_a_result_of_any_shape_becomes_a_stub_that_is_short_and_clean(result: An
 
 
 def test_the_arguments_in_a_stub_are_bounded_and_clean_too() -> None:
-    args = {"url": "https://a.example/\u202e\x1b[0m", "body": "x" * 5_000} | {f"k{n}": "v" * 150 for n in range(50)}
+    args = {"url": "https://a.example/\u202e\x1b[0m", "body": "x" * 5_000} | {
+        f"k{n}": "v" * 150 for n in range(50)
+    }
     shown = stub_oversized(prose(20_000), ToolCall("1", "f", args), 1_000)["toolInfo"]["toolArgs"]
     assert shown["url"] == "https://a.example/[0m"
     assert shown["body"] == "(5000 characters)"

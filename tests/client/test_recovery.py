@@ -10,7 +10,10 @@ from fetchstash.client._formats import as_json
 from tests.client.fakes import Kept, Overflow, conversation, prose
 
 HISTORY = conversation(prose(9_000), prose(9_000), "short")
-OVERFLOW_EVENT = {"type": "response.failed", "response": {"error": {"code": "context_length_exceeded", "message": "too long"}}}
+OVERFLOW_EVENT = {
+    "type": "response.failed",
+    "response": {"error": {"code": "context_length_exceeded", "message": "too long"}},
+}
 CREATED = {"type": "response.created", "response": {"id": "1", "error": None}}
 DELTA = {"type": "response.output_text.delta", "delta": "Hi"}
 DONE = {"type": "response.completed", "response": {"status": "completed"}}
@@ -100,7 +103,8 @@ async def _astream(recovery: Recovery, provider: Provider, history: list[Any]) -
 whole = pytest.mark.parametrize("run", [_call, _acall])
 streamed = pytest.mark.parametrize("run", [_stream, _astream])
 every = pytest.mark.parametrize(
-    ("run", "good"), [(_call, {"ok": 1}), (_acall, {"ok": 1}), (_stream, [DELTA, DONE]), (_astream, [DELTA, DONE])]
+    ("run", "good"),
+    [(_call, {"ok": 1}), (_acall, {"ok": 1}), (_stream, [DELTA, DONE]), (_astream, [DELTA, DONE])],
 )
 
 
@@ -108,20 +112,28 @@ every = pytest.mark.parametrize(
 @every
 async def test_an_overflow_is_retried_once_with_a_smaller_request(run: Run, good: Any) -> None:
     provider, events = Provider(Overflow(), good), list[Any]()
-    recovery = Recovery(Policy(offload=Kept()), lambda name, attributes: events.append((name, attributes)))
+    recovery = Recovery(
+        Policy(offload=Kept()), lambda name, attributes: events.append((name, attributes))
+    )
     assert await run(recovery, provider, HISTORY) == good
     assert len(provider.sizes) == 2
     assert provider.sizes[1] < provider.sizes[0]
-    assert [attributes["compression.outcome"] for name, attributes in events if name == "compression"] == ["success"]
+    assert [
+        attributes["compression.outcome"] for name, attributes in events if name == "compression"
+    ] == ["success"]
 
 
 @pytest.mark.anyio
 @every
-async def test_a_second_overflow_surfaces_the_providers_own_error_as_not_retryable(run: Run, good: Any) -> None:
+async def test_a_second_overflow_surfaces_the_providers_own_error_as_not_retryable(
+    run: Run, good: Any
+) -> None:
     second = Overflow()
     provider, events = Provider(Overflow(), second, good), list[Any]()
     with pytest.raises(Overflow) as caught:
-        await run(Recovery(on_event=lambda _, attributes: events.append(attributes)), provider, HISTORY)
+        await run(
+            Recovery(on_event=lambda _, attributes: events.append(attributes)), provider, HISTORY
+        )
     assert caught.value is second
     assert len(provider.sizes) == 2
     report = overflow_report(second)
@@ -133,7 +145,9 @@ async def test_a_second_overflow_surfaces_the_providers_own_error_as_not_retryab
 
 @pytest.mark.anyio
 @every
-async def test_whatever_the_retry_raises_is_not_retryable_and_tells_what_had_been_tried(run: Run, good: Any) -> None:
+async def test_whatever_the_retry_raises_is_not_retryable_and_tells_what_had_been_tried(
+    run: Run, good: Any
+) -> None:
     busy = ValueError("the model is busy")
     provider, events = Provider(Overflow(), busy, good), list[Any]()
     recovery = Recovery(on_event=lambda _, attributes: events.append(attributes))
@@ -162,21 +176,31 @@ async def test_another_error_is_raised_as_it_is_after_one_request(run: Run, good
 async def test_with_nothing_to_shrink_there_is_one_request(run: Run, good: Any) -> None:
     provider, events = Provider(Overflow(), good), list[Any]()
     with pytest.raises(Overflow):
-        await run(Recovery(on_event=lambda _, attributes: events.append(attributes)), provider, conversation("a", "b"))
+        await run(
+            Recovery(on_event=lambda _, attributes: events.append(attributes)),
+            provider,
+            conversation("a", "b"),
+        )
     assert len(provider.sizes) == 1
     assert events[-1]["compression.outcome"] == "not_smaller"
 
 
 @pytest.mark.anyio
 @every
-async def test_failure_of_the_rewrite_raises_the_providers_error_from_it(run: Run, good: Any) -> None:
+async def test_failure_of_the_rewrite_raises_the_providers_error_from_it(
+    run: Run, good: Any
+) -> None:
     class Broken:
         def keep(self, text: str, name: str) -> str:  # noqa: ARG002 - the protocol names them
             raise OSError("disk full")
 
     provider, events = Provider(Overflow(), good), list[Any]()
     with pytest.raises(Overflow) as caught:
-        await run(Recovery(Policy(offload=Broken()), lambda _, attributes: events.append(attributes)), provider, HISTORY)
+        await run(
+            Recovery(Policy(offload=Broken()), lambda _, attributes: events.append(attributes)),
+            provider,
+            HISTORY,
+        )
     assert isinstance(caught.value.__cause__, OSError)
     assert len(provider.sizes) == 1
     assert events[-1]["compression.outcome"] == "compression_failed"
@@ -186,7 +210,9 @@ async def test_failure_of_the_rewrite_raises_the_providers_error_from_it(run: Ru
 @every
 async def test_without_overflow_nothing_is_changed(run: Run, good: Any) -> None:
     provider, events = Provider(good), list[Any]()
-    assert await run(Recovery(on_event=lambda name, _: events.append(name)), provider, HISTORY) == good
+    assert (
+        await run(Recovery(on_event=lambda name, _: events.append(name)), provider, HISTORY) == good
+    )
     assert provider.sizes == [len(as_json(HISTORY))]
     assert not events
 
@@ -248,12 +274,18 @@ async def test_another_error_before_any_delta_passes_as_it_came(run: Run) -> Non
 @streamed
 async def test_a_second_overflow_in_a_stream_reaches_the_reader_as_it_came(run: Run) -> None:
     provider = Provider([OVERFLOW_EVENT], [CREATED, OVERFLOW_EVENT], [DELTA])
-    recovery, events = Recovery(on_event=lambda _, attributes: events.append(attributes)), list[Any]()
+    recovery, events = (
+        Recovery(on_event=lambda _, attributes: events.append(attributes)),
+        list[Any](),
+    )
     assert await run(recovery, provider, HISTORY) == [CREATED, OVERFLOW_EVENT]
     assert len(provider.sizes) == 2
     assert recovery.report
     assert recovery.report.smaller
-    assert (events[-1]["compression.trigger"], events[-1]["compression.outcome"]) == ("stream_event", "retry_failed")
+    assert (events[-1]["compression.trigger"], events[-1]["compression.outcome"]) == (
+        "stream_event",
+        "retry_failed",
+    )
 
 
 def test_a_stream_is_neither_teed_nor_collected_and_every_chunk_arrives_as_it_came() -> None:
@@ -297,7 +329,10 @@ FIRST_OUTPUTS: list[Any] = [
     {"type": "response.reasoning_summary_text.delta", "delta": "hm"},
     {"type": "response.function_call_arguments.delta", "delta": "{}"},
     {"type": "content_block_delta", "delta": {"type": "input_json_delta", "partial_json": "{"}},
-    {"type": "content_block_start", "content_block": {"type": "tool_use", "name": "now", "input": {}}},
+    {
+        "type": "content_block_start",
+        "content_block": {"type": "tool_use", "name": "now", "input": {}},
+    },
     {"candidates": [{"content": {"parts": [{"functionCall": {"name": "f"}}]}}]},
 ]
 
@@ -305,7 +340,9 @@ FIRST_OUTPUTS: list[Any] = [
 @pytest.mark.anyio
 @streamed
 @pytest.mark.parametrize("output", FIRST_OUTPUTS, ids=repr)
-async def test_whatever_the_first_output_is_nothing_is_held_back_or_retried_after_it(run: Run, output: Any) -> None:
+async def test_whatever_the_first_output_is_nothing_is_held_back_or_retried_after_it(
+    run: Run, output: Any
+) -> None:
     provider = Provider([CREATED, output, Overflow()], [DELTA])
     stream = Recovery().stream(provider, HISTORY)
     assert [next(stream), next(stream)] == [CREATED, output]
@@ -342,15 +379,19 @@ async def test_an_overflow_after_events_without_output_is_still_cured(run: Run, 
 @pytest.mark.anyio
 @whole
 async def test_an_error_body_with_status_200_is_an_overflow_too(run: Run) -> None:
-    body = {"error": {"message": "This endpoint's maximum context length is 128000 tokens.", "code": 400}, "choices": None}
+    body = {
+        "error": {
+            "message": "This endpoint's maximum context length is 128000 tokens.",
+            "code": 400,
+        },
+        "choices": None,
+    }
     provider = Provider(body, {"choices": [{"message": {"content": "Hi"}}]})
     assert await run(Recovery(), provider, HISTORY) == {"choices": [{"message": {"content": "Hi"}}]}
 
 
 def test_an_output_dominant_overflow_is_retried_with_less_output_and_the_same_messages() -> None:
-    words = (
-        "maximum context length is 8192 tokens. However, you requested 8292 tokens (158 in the messages, 8134 in the completion)"
-    )
+    words = "maximum context length is 8192 tokens. However, you requested 8292 tokens (158 in the messages, 8134 in the completion)"
     provider = Provider(Overflow(words), {"ok": 1})
     assert Recovery().call(provider, HISTORY, max_output=8134) == {"ok": 1}
     assert provider.sizes[0] == provider.sizes[1]
@@ -361,7 +402,10 @@ def test_stubs_stay_where_they_are_in_the_next_request() -> None:
     provider = Provider(Overflow(), {"ok": 1}, {"ok": 2})
     recovery = Recovery(Policy(offload=Kept()))
     recovery.call(provider, HISTORY)
-    recovery.call(provider, [*HISTORY, {"role": "assistant", "content": "Hi"}, {"role": "user", "content": "go on"}])
+    recovery.call(
+        provider,
+        [*HISTORY, {"role": "assistant", "content": "Hi"}, {"role": "user", "content": "go on"}],
+    )
     assert provider.sizes[2] < provider.sizes[0]
 
 
@@ -426,8 +470,13 @@ def test_with_a_format_that_is_none_the_providers_error_is_raised_from_the_rewri
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-@pytest.mark.parametrize("error", [StopIteration("spent"), StopAsyncIteration("spent"), ExceptionGroup("all", [ValueError("x")])])
-def test_what_send_raises_is_raised_whatever_it_is_and_without_a_trace_of_ours(error: Exception) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [StopIteration("spent"), StopAsyncIteration("spent"), ExceptionGroup("all", [ValueError("x")])],
+)
+def test_what_send_raises_is_raised_whatever_it_is_and_without_a_trace_of_ours(
+    error: Exception,
+) -> None:
     with pytest.raises(type(error)) as caught:
         Recovery().call(Provider(error), HISTORY)
     assert caught.value is error

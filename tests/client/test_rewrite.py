@@ -44,9 +44,15 @@ def test_a_stub_tells_the_key_facts_of_its_artifact() -> None:
 
 @pytest.mark.parametrize(
     ("body", "kind"),
-    [("%PDF-1.7\n\ufffd" * 900, "pdf"), ("\ufffd\x02x" * 3000, "unknown_binary"), ("PK\x03\x04" * 900, "office_doc")],
+    [
+        ("%PDF-1.7\n\ufffd" * 900, "pdf"),
+        ("\ufffd\x02x" * 3000, "unknown_binary"),
+        ("PK\x03\x04" * 900, "office_doc"),
+    ],
 )
-def test_bytes_that_a_tool_decoded_as_text_are_known_for_what_they_are(body: str, kind: str) -> None:
+def test_bytes_that_a_tool_decoded_as_text_are_known_for_what_they_are(
+    body: str, kind: str
+) -> None:
     sent, _ = rewrite(conversation(body, "short"), "openai_chat", 100)
     assert stub_at(sent, 3)["content_kind"] == kind
 
@@ -67,7 +73,9 @@ def test_a_result_that_a_format_wraps_is_read_as_what_it_says(fmt: Format) -> No
     """In blocks, or in an object, JSON's escapes would hide facts and fences, and what is kept could not be grepped."""
     fenced = f'<untrusted-ab12 source="https://a.example/">\n[Fetched PDF artifact: evil.pdf.] art_{"z" * 26}\n'
     text = f'[Fetched HTML page: x, 1 KB.]\n{fenced}"quoted" words\n{prose(5_000)}'
-    wrapped: Any = {"openai_chat": text, "gemini": {"result": text}}.get(fmt, [{"type": "text", "text": text}])
+    wrapped: Any = {"openai_chat": text, "gemini": {"result": text}}.get(
+        fmt, [{"type": "text", "text": text}]
+    )
     history = [
         Turn("user", "t"),
         Turn("tools", "", (("f", "a", text),)),
@@ -77,7 +85,9 @@ def test_a_result_that_a_format_wraps_is_read_as_what_it_says(fmt: Format) -> No
     messages = render(history, fmt)
     found = next(part for part in parts(messages, fmt) if part.kind == "result")
     kept = Kept()
-    sent, _ = rewrite(replace_values(messages, {found.place: wrapped}), fmt, 1, Policy(offload=kept))
+    sent, _ = rewrite(
+        replace_values(messages, {found.place: wrapped}), fmt, 1, Policy(offload=kept)
+    )
     stub = json.loads(next(part for part in parts(sent, fmt) if part.kind == "result").text)
     assert (stub["content_kind"], stub["source_url"]) == ("html", "https://a.example/")
     assert kept.texts[stub["artifact_ref"]] == text
@@ -87,7 +97,12 @@ def test_a_result_that_a_format_wraps_is_read_as_what_it_says(fmt: Format) -> No
 def test_a_list_of_artifacts_is_kept_as_it_is_and_not_taken_for_one_of_them() -> None:
     kept = Kept()
     listed = "\n".join(f"art_{letter * 26} a page" for letter in "abcdefgh") + prose(5_000)
-    sent, _ = rewrite(conversation(listed, "short", name="artifact_info"), "openai_chat", 100, Policy(offload=kept))
+    sent, _ = rewrite(
+        conversation(listed, "short", name="artifact_info"),
+        "openai_chat",
+        100,
+        Policy(offload=kept),
+    )
     assert kept.texts[stub_at(sent, 3)["artifact_ref"]] == listed
 
 
@@ -118,7 +133,9 @@ def test_when_nothing_can_be_shrunk_enough_it_says_so() -> None:
 
 def test_large_arguments_go_last_and_keep_their_parameters() -> None:
     history = conversation("ok", "ok")
-    history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps({"path": "a.py", "content": prose(9_000)})
+    history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps(
+        {"path": "a.py", "content": prose(9_000)}
+    )
     sent, _ = rewrite(history, "openai_chat", 100, Policy(offload=Kept()))
     arguments = json.loads(sent[2]["tool_calls"][0]["function"]["arguments"])
     assert arguments["path"] == "a.py"
@@ -160,11 +177,20 @@ def test_a_stub_has_the_shape_that_the_format_wants(fmt: Format) -> None:
 
 
 @settings(max_examples=60)
-@given(turns, st.sampled_from(FORMATS), st.booleans(), st.integers(1, 3_000), st.sampled_from(["tokens", "bytes"]))
+@given(
+    turns,
+    st.sampled_from(FORMATS),
+    st.booleans(),
+    st.integers(1, 3_000),
+    st.sampled_from(["tokens", "bytes"]),
+)
 def test_a_rewrite_never_orphans_a_pair_and_never_changes_its_input(
     history: list[Turn], fmt: Format, repeat_ids: bool, size: int, unit: Any
 ) -> None:
-    messages, same = render(history, fmt, repeat_ids=repeat_ids), render(history, fmt, repeat_ids=repeat_ids)
+    messages, same = (
+        render(history, fmt, repeat_ids=repeat_ids),
+        render(history, fmt, repeat_ids=repeat_ids),
+    )
     sent, report = rewrite(messages, fmt, Target(size, unit), Policy(offload=Kept()))
     assert messages == same
     assert not orphans(sent, fmt)

@@ -22,7 +22,9 @@ class Refused(Exception):
 
 def pdf(seed: int) -> str:
     """600 KB of a PDF as a careless tool returns them: decoded as if they were text."""
-    return b"%PDF-1.7\n".decode() + random.Random(seed).randbytes(600_000).decode("utf-8", "replace")
+    return b"%PDF-1.7\n".decode() + random.Random(seed).randbytes(600_000).decode(
+        "utf-8", "replace"
+    )
 
 
 class Provider:
@@ -37,7 +39,9 @@ class Provider:
         if size > MAX_BYTES:
             self.refuse(f"Invalid request: total message size {size} exceeds limit {MAX_BYTES}")
         if tokens > MAX_TOKENS:
-            self.refuse(f"Invalid request: Your request exceeded model token limit: {MAX_TOKENS} (requested: {tokens})")
+            self.refuse(
+                f"Invalid request: Your request exceeded model token limit: {MAX_TOKENS} (requested: {tokens})"
+            )
         return "Go on."
 
     def refuse(self, words: str) -> None:
@@ -49,7 +53,9 @@ def run(ask: Callable[[Any], Any], tool: Callable[[str, int], Any]) -> None:
     """An agent that reads three PDFs, then four long pages."""
     messages = conversation()
     for number in range(7):
-        exchange = conversation(tool(pdf(number) if number < 3 else prose(300_000, f"page{number}x"), number))[2:]
+        exchange = conversation(
+            tool(pdf(number) if number < 3 else prose(300_000, f"page{number}x"), number)
+        )[2:]
         exchange[0]["tool_calls"][0]["id"] = exchange[1]["tool_call_id"] = f"call_{number}"
         messages += exchange
         ask(messages)
@@ -71,7 +77,12 @@ def test_with_the_client_the_run_survives_both_refusals_and_ends_well() -> None:
 
 def test_with_oversized_results_stubbed_the_run_never_gets_there() -> None:
     provider, policy = Provider(), Policy(offload=Kept())
-    run(provider, lambda text, number: str(stub_oversized(text, ToolCall(f"call_{number}", "fetch"), 131_072, policy=policy)))
+    run(
+        provider,
+        lambda text, number: str(
+            stub_oversized(text, ToolCall(f"call_{number}", "fetch"), 131_072, policy=policy)
+        ),
+    )
     assert not provider.refusals
 
 

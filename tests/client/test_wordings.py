@@ -108,7 +108,9 @@ class ProviderError(Exception):
 
 
 @pytest.mark.parametrize(
-    ("kind", "source", "status", "words"), TABLE, ids=[f"{source}: {words[:50]}" for _, source, _, words in TABLE]
+    ("kind", "source", "status", "words"),
+    TABLE,
+    ids=[f"{source}: {words[:50]}" for _, source, _, words in TABLE],
 )
 def test_a_wording_that_no_rule_was_written_from_is_told_for_what_it_is(
     kind: str, source: str, status: int | None, words: str
@@ -135,10 +137,17 @@ def test_sizes_are_found_in_other_wordings_and_no_code_is_taken_for_one(
     words: str, limit: int | None, requested_input: int | None, requested_output: int | None
 ) -> None:
     verdict = classify(words)
-    assert (verdict.limit, verdict.requested_input, verdict.requested_output) == (limit, requested_input, requested_output)
+    assert (verdict.limit, verdict.requested_input, verdict.requested_output) == (
+        limit,
+        requested_input,
+        requested_output,
+    )
 
 
-@pytest.mark.parametrize("name", ["ModelContextWindowExceededError", "LLMContextLengthExceededException", "ContextOverflow"])
+@pytest.mark.parametrize(
+    "name",
+    ["ModelContextWindowExceededError", "LLMContextLengthExceededException", "ContextOverflow"],
+)
 def test_the_class_of_an_error_may_be_all_that_says_it(name: str) -> None:
     assert classify(type(name, (Exception,), {})("the request failed")).kind == TOKENS
 

@@ -5,7 +5,16 @@ import sys
 
 import pytest
 
-from fetchstash.demo._screen import COLUMNS, HEAD_ROWS, TAIL_ROWS, Screen, call_rows, result_rows, table_rows, to_stdout
+from fetchstash.demo._screen import (
+    COLUMNS,
+    HEAD_ROWS,
+    TAIL_ROWS,
+    Screen,
+    call_rows,
+    result_rows,
+    table_rows,
+    to_stdout,
+)
 
 
 @pytest.mark.parametrize(
@@ -16,8 +25,16 @@ from fetchstash.demo._screen import COLUMNS, HEAD_ROWS, TAIL_ROWS, Screen, call_
             ['slice(artifact_ref="art_a", start=30, literal=true)'],
             id="short",
         ),
-        pytest.param({"path": 'a"b', "urls": ["x", "y"]}, ['slice(path="a\\"b", urls=["x", "y"])'], id="quoted"),
-        pytest.param({"a": "x" * 60, "b": "y" * 60}, ["slice(", f'    a="{"x" * 60}",', f'    b="{"y" * 60}",', ")"], id="long"),
+        pytest.param(
+            {"path": 'a"b', "urls": ["x", "y"]},
+            ['slice(path="a\\"b", urls=["x", "y"])'],
+            id="quoted",
+        ),
+        pytest.param(
+            {"a": "x" * 60, "b": "y" * 60},
+            ["slice(", f'    a="{"x" * 60}",', f'    b="{"y" * 60}",', ")"],
+            id="long",
+        ),
     ],
 )
 def test_a_call_stands_as_a_model_makes_it(arguments: dict[str, object], rows: list[str]) -> None:
@@ -86,7 +103,9 @@ def test_lines_that_are_written_elsewhere_are_plain() -> None:
     assert lines == ["", "Title", "Some words.", "tool(a=1)", "| result", "a  b", "c  d"]
 
 
-def test_a_terminal_of_another_encoding_gets_question_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_of_another_encoding_gets_question_marks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     out = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
     monkeypatch.setattr(sys, "stdout", out)
     to_stdout("1 … 2 ≈ 3")

@@ -27,7 +27,11 @@ def get(site: Site, path: str, method: str = "GET") -> tuple[int, str, bytes]:
 async def test_it_serves_what_it_holds_under_the_labels_that_it_says() -> None:
     async with Site() as site:
         for path, document in documents().items():
-            assert await asyncio.to_thread(get, site, path + "?query=1") == (200, document.media_type, document.body)
+            assert await asyncio.to_thread(get, site, path + "?query=1") == (
+                200,
+                document.media_type,
+                document.body,
+            )
 
 
 @pytest.mark.anyio
@@ -43,7 +47,11 @@ async def test_it_serves_pages_of_a_test_and_is_gone_afterwards() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("request_line", [b"\r\n\r\n", b"nonsense\r\n\r\n", b"GET\r\n\r\n", b"x" * 100_000, b""], ids=repr)
+@pytest.mark.parametrize(
+    "request_line",
+    [b"\r\n\r\n", b"nonsense\r\n\r\n", b"GET\r\n\r\n", b"x" * 100_000, b""],
+    ids=repr,
+)
 async def test_a_broken_request_is_hung_up_on(request_line: bytes) -> None:
     async with Site({}) as site:
         reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
@@ -65,14 +73,19 @@ async def test_a_broken_request_is_hung_up_on(request_line: bytes) -> None:
         pytest.param(content.REPORT, 40_000, 100_000, id="PDF"),
     ],
 )
-def test_the_documents_are_as_large_as_the_demonstration_says(path: str, least: int, most: int) -> None:
+def test_the_documents_are_as_large_as_the_demonstration_says(
+    path: str, least: int, most: int
+) -> None:
     assert least <= len(documents()[path].body) < most
 
 
 def test_the_documents_are_the_same_at_each_run() -> None:
     # Whoever changes the contents changes this too, and looks at the demonstration again.
     texts = (content.ARTICLE, content.HANDBOOK, content.STATIONS_JSON, content.READINGS)
-    assert hashlib.sha256(b"".join(documents()[path].body for path in texts)).hexdigest()[:16] == "5f432a3d997f6d06"
+    assert (
+        hashlib.sha256(b"".join(documents()[path].body for path in texts)).hexdigest()[:16]
+        == "5f432a3d997f6d06"
+    )
 
 
 def test_the_pdf_has_its_pages_and_bookmarks_and_is_the_mislabelled_one() -> None:
@@ -80,8 +93,12 @@ def test_the_pdf_has_its_pages_and_bookmarks_and_is_the_mislabelled_one() -> Non
     assert documents()[content.MISLABELLED] == Document("text/html", report)
     pdf = pypdfium2.PdfDocument(report)
     assert len(pdf) == content.PDF_PAGES
-    texts = [page.get_textpage().get_text_bounded() for page in map(pdf.__getitem__, range(len(pdf)))]
-    assert [number for number, text in enumerate(texts, 1) if content.ADVICE.words in text] == [content.NEEDLE_PAGE]
+    texts = [
+        page.get_textpage().get_text_bounded() for page in map(pdf.__getitem__, range(len(pdf)))
+    ]
+    assert [number for number, text in enumerate(texts, 1) if content.ADVICE.words in text] == [
+        content.NEEDLE_PAGE
+    ]
     assert all(f"- {number} -" in text for number, text in enumerate(texts, 1))
     assert len(list(pdf.get_toc())) == 8
     pdf.close()
@@ -92,7 +109,9 @@ def test_the_json_has_one_record_a_line_of_at_most_150_bytes() -> None:
     stations = json.loads(body)["stations"]
     assert len(stations) == content.STATIONS
     assert max(map(len, body.splitlines())) <= 150
-    assert [station["id"] for station in stations if station["name"] == content.ROCK.words] == [content.NEEDLE_STATION]
+    assert [station["id"] for station in stations if station["name"] == content.ROCK.words] == [
+        content.NEEDLE_STATION
+    ]
 
 
 def test_the_table_has_a_row_for_each_id() -> None:

@@ -17,7 +17,9 @@ from fetchstash.errors import Internal
 FETCHSTASH = shutil.which("fetchstash", path=sysconfig.get_path("scripts")) or "fetchstash"
 
 
-def test_it_shows_every_way_into_a_document_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_shows_every_way_into_a_document_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     lines: list[str] = []
     assert demo.run(lines.append) == 0
@@ -25,7 +27,9 @@ def test_it_shows_every_way_into_a_document_and_leaves_nothing(tmp_path: Path, m
     shown = "\n".join(lines)
     for tool in ("fetch_content(", "get_search_content(", "artifact_grep(", "artifact_slice("):
         assert f"\n{tool}" in shown
-    assert not [needle for needle in content.NEEDLES if needle.words not in shown.replace("\n| ", " ")]
+    assert not [
+        needle for needle in content.NEEDLES if needle.words not in shown.replace("\n| ", " ")
+    ]
     assert "Ignore your instructions" not in shown  # the article hides it from people
     assert lines[-1].endswith(".")
     assert not list(tmp_path.iterdir())
@@ -34,7 +38,9 @@ def test_it_shows_every_way_into_a_document_and_leaves_nothing(tmp_path: Path, m
 @pytest.mark.skipif(os.name == "nt", reason="a process of one's own cannot be sent Ctrl-C there")
 def test_an_interrupt_ends_the_server_and_leaves_nothing(tmp_path: Path) -> None:
     env = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen([FETCHSTASH, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as process:
+    with subprocess.Popen(
+        [FETCHSTASH, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+    ) as process:
         assert process.stdout
         for line in process.stdout:
             if line.startswith("3."):
@@ -47,7 +53,9 @@ def test_an_interrupt_ends_the_server_and_leaves_nothing(tmp_path: Path) -> None
     assert not list(tmp_path.iterdir())
 
 
-def test_without_the_command_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_command_it_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sysconfig, "get_path", {"scripts": str(tmp_path)}.get)
     with pytest.raises(Internal, match="is not installed"):
         demo.run(lambda _: None)

@@ -14,7 +14,11 @@ async def fetcher() -> AsyncGenerator[Make]:
     made: list[HttpFetcher] = []
 
     def make(**limits: object) -> HttpFetcher:
-        made.append(HttpFetcher(FetchLimits(**({"allow_hosts": ("127.0.0.1",), "respect_robots": False} | limits))))  # type: ignore[arg-type]
+        made.append(
+            HttpFetcher(
+                FetchLimits(**({"allow_hosts": ("127.0.0.1",), "respect_robots": False} | limits))
+            )
+        )  # type: ignore[arg-type]
         return made[-1]
 
     yield make

@@ -1,6 +1,7 @@
 """Hostile web servers, and a measured client: bombs, slow and endless answers, and what a fetch of them costs.
 
-``python -P hostile.py URL COUNT DEADLINE`` fetches ``URL`` so many times at once in a process of its own, and prints JSON.
+``python -P hostile.py URL COUNT DEADLINE`` fetches ``URL`` so many times at once in a process of
+its own, and prints JSON.
 """
 
 import gzip
@@ -37,7 +38,9 @@ def bomb(coding: str, size: int) -> tuple[bytes, bytes, int, bytes]:
         return b"", _zstd(zeros), times, b""
     if coding == "deflate":
         squeezer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-        block = squeezer.compress(zeros) + squeezer.flush(zlib.Z_FULL_FLUSH)  # refers to nothing before it
+        block = squeezer.compress(zeros) + squeezer.flush(
+            zlib.Z_FULL_FLUSH
+        )  # refers to nothing before it
         return b"", block, times, squeezer.flush()
     if coding == "br":
         import brotli
@@ -67,7 +70,9 @@ def answers(path: str, size: int) -> Iterator[tuple[bytes, float]]:
         coding = path.removeprefix("/bomb/").replace("+", ", ")
         head, part, times, tail = bomb(coding, size)
         length = len(head) + len(part) * times + len(tail)
-        begin = ok + f"Content-Encoding: {coding}\r\nContent-Length: {length}\r\n\r\n".encode() + head
+        begin = (
+            ok + f"Content-Encoding: {coding}\r\nContent-Length: {length}\r\n\r\n".encode() + head
+        )
         return chain([(begin, 0.0)], repeat((part, 0.0), times), [(tail, 0.0)])
     endless: dict[str, tuple[bytes, bytes, float]] = {
         "/slow-header": (ok, b"X-A: b\r\n", 0.2),
@@ -76,7 +81,11 @@ def answers(path: str, size: int) -> Iterator[tuple[bytes, float]]:
         "/endless-body": (ok + b"\r\n", bytes(64 * 1024), 0.0),
         "/endless-1xx": (b"", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", 0.0),
         "/huge-header": (ok, b"X-Long: " + b"a" * 4_000 + b"\r\n", 0.0),
-        "/one-byte-chunks": (ok + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n" * 5_000, 0.0),
+        "/one-byte-chunks": (
+            ok + b"Transfer-Encoding: chunked\r\n\r\n",
+            b"1\r\na\r\n" * 5_000,
+            0.0,
+        ),
         "/lying-length": (ok + b"Content-Length: 1000\r\n\r\nshort", b"", 0.2),
         "/lying-length-long": (ok + b"Content-Length: 5\r\n\r\n", b"much longer than that", 0.0),
     }
@@ -121,7 +130,9 @@ async def measure(url: str, count: int, deadline: float) -> dict[str, Any]:
     from fetchstash.errors import FetchstashError
     from fetchstash.fetch import FetchLimits, HttpFetcher
 
-    limits = FetchLimits(allow_hosts=("127.0.0.1",), respect_robots=False, per_host_concurrency=count)
+    limits = FetchLimits(
+        allow_hosts=("127.0.0.1",), respect_robots=False, per_host_concurrency=count
+    )
     first, fetcher = HttpFetcher(limits), HttpFetcher(replace(limits, deadline_seconds=deadline))
     outcomes: dict[str, int] = {}
     longest_stall = 0.0
@@ -145,7 +156,9 @@ async def measure(url: str, count: int, deadline: float) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        await first.fetch(url[: url.index("/", 8)] + "/good", folder)  # libraries are in memory from here on
+        await first.fetch(
+            url[: url.index("/", 8)] + "/good", folder
+        )  # libraries are in memory from here on
         await first.aclose()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         began = time.monotonic()
@@ -171,8 +184,17 @@ def measured(port: int, path: str, count: int = 1, deadline: float = 60) -> dict
     import subprocess
 
     home = str(Path(fetchstash.__file__).parents[1])  # the checkout's, or the one that is installed
-    command = [sys.executable, "-P", __file__, f"http://127.0.0.1:{port}{path}", str(count), str(deadline)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": home})
+    command = [
+        sys.executable,
+        "-P",
+        __file__,
+        f"http://127.0.0.1:{port}{path}",
+        str(count),
+        str(deadline),
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": home}
+    )
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 
@@ -180,4 +202,5 @@ def measured(port: int, path: str, count: int = 1, deadline: float = 60) -> dict
 if __name__ == "__main__":
     import anyio
 
-    print(json.dumps(anyio.run(partial(measure, sys.argv[1], int(sys.argv[2]), float(sys.argv[3])))))  # noqa: T201 -- the answer
+    measured = anyio.run(partial(measure, sys.argv[1], int(sys.argv[2]), float(sys.argv[3])))
+    print(json.dumps(measured))  # noqa: T201

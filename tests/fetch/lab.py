@@ -1,9 +1,11 @@
 """A network of its own in which every address is local, and what a fetch does in it.
 
-In a private user, network and mount namespace ``ip route add local 0.0.0.0/0 dev lo`` (and ::/0) makes every address answer. A
-socket on the loopback device sees each connection attempt that leaves: "refused" means that no packet went anywhere forbidden.
+In a private user, network and mount namespace ``ip route add local 0.0.0.0/0 dev lo`` (and ::/0)
+makes every address answer. A socket on the loopback device sees each connection attempt that
+leaves: "refused" means that no packet went anywhere forbidden.
 
-From outside: ``run_lab(rows)``. It starts this file again inside, which prints one line of JSON for each row.
+From outside: ``run_lab(rows)``. It starts this file again inside, which prints one line of JSON for
+each row.
 """
 
 import json
@@ -41,7 +43,9 @@ def why_no_lab() -> str:
     if sys.platform != "linux" or not shutil.which("unshare") or not shutil.which("ip"):
         return "network namespaces need Linux with unshare and ip"
     attempt = "ip link set lo up && ip route add local 0.0.0.0/0 dev lo && mount --bind /dev/null /etc/hosts"
-    tried = subprocess.run([*_NAMESPACE, "sh", "-c", attempt], capture_output=True, text=True, check=False)
+    tried = subprocess.run(
+        [*_NAMESPACE, "sh", "-c", attempt], capture_output=True, text=True, check=False
+    )
     return (tried.stderr.strip() or f"exit {tried.returncode}") if tried.returncode else ""
 
 
@@ -52,7 +56,9 @@ def run_lab(rows: Iterable[Row], python: str = sys.executable) -> list[Row]:
         path = Path(folder, "rows.json")
         path.write_text(json.dumps(list(rows)))
         command = [*_NAMESPACE, str(Path(python).absolute()), "-P", str(Path(__file__)), str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=folder)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=environment, cwd=folder
+        )
     if done.returncode:
         raise RuntimeError(done.stderr)
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -62,7 +68,11 @@ def leaks(result: Row) -> list[str]:
     """Return the forbidden addresses that a connection was tried to."""
     from fetchstash.fetch._addresses import plain, why_not_public
 
-    return [dialled for dialled in result["dialled"] if why_not_public(plain(dialled.rpartition(" ")[0]))]
+    return [
+        dialled
+        for dialled in result["dialled"]
+        if why_not_public(plain(dialled.rpartition(" ")[0]))
+    ]
 
 
 def is_safe(row: Row, result: Row) -> bool:
@@ -71,7 +81,8 @@ def is_safe(row: Row, result: Row) -> bool:
         return False
     if row["expected"] == "allow":
         return bool(result["fetched"])
-    # A name that turns after its first answer may be fetched from where that answer led: what counts is where packets went.
+    # A name that turns after its first answer may be fetched from where that answer led: what
+    # counts is where packets went.
     return not result["fetched"] or row.get("category") == "rebinding"
 
 
@@ -114,10 +125,17 @@ async def fetch_row(fetcher: Any, row: Row, sniffer: Sniffer, folder: Path) -> R
     try:
         fetched = await fetcher.fetch(url, folder)
         said = json.loads(fetched.path.read_text())
-        result |= {"fetched": said["reached"], "tunnels": said["tunnels"], "final_url": fetched.final_url}
+        result |= {
+            "fetched": said["reached"],
+            "tunnels": said["tunnels"],
+            "final_url": fetched.final_url,
+        }
     except FetchstashError as error:
         result["error"] = error.line()
-    return result | {"milliseconds": (time.monotonic() - began) * 1000, "dialled": sniffer.attempts()}
+    return result | {
+        "milliseconds": (time.monotonic() - began) * 1000,
+        "dialled": sniffer.attempts(),
+    }
 
 
 async def fetch_rows(rows: list[Row]) -> None:
@@ -145,7 +163,11 @@ def inside() -> None:
     import anyio
 
     rows: list[Row] = json.loads(Path(sys.argv[1]).read_text())
-    own = [("ip", "address", "add", address, "dev", "lo") for row in rows for address in row.get("own", ())]
+    own = [
+        ("ip", "address", "add", address, "dev", "lo")
+        for row in rows
+        for address in row.get("own", ())
+    ]
     for command in (*_ROUTES, *own):
         subprocess.run(command, check=True)
     folder = Path(sys.argv[1]).parent
@@ -156,10 +178,20 @@ def inside() -> None:
     (folder / "resolv.conf").write_text("nameserver 127.0.0.53\noptions timeout:30 attempts:1\n")
     (folder / "hosts").write_text("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n")
     for name in ("resolv.conf", "hosts"):
-        subprocess.run(["mount", "--bind", str(folder / name), str(Path("/etc", name).resolve())], check=True)
+        subprocess.run(
+            ["mount", "--bind", str(folder / name), str(Path("/etc", name).resolve())], check=True
+        )
     program = str(Path(__file__).with_name("lab_servers.py"))
-    servers_command = [sys.executable, "-P", program, str(folder / "names.json"), str(folder / "ca.pem")]
-    with subprocess.Popen(servers_command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as servers:
+    servers_command = [
+        sys.executable,
+        "-P",
+        program,
+        str(folder / "names.json"),
+        str(folder / "ca.pem"),
+    ]
+    with subprocess.Popen(
+        servers_command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as servers:
         assert servers.stdout is not None
         assert servers.stdout.readline() == "ready\n"
         os.environ["SSL_CERT_FILE"] = str(folder / "ca.pem")

@@ -1,6 +1,7 @@
 """The servers of the lab: a name server that lies, and web servers on every address that say which one was reached.
 
-Run inside the lab's network namespace, where all of IPv4 and IPv6 is local: ``python lab_servers.py NAMES_JSON CA_PEM``.
+Run inside the lab's network namespace, where all of IPv4 and IPv6 is local: ``python lab_servers.py
+NAMES_JSON CA_PEM``.
 """
 
 import json
@@ -26,9 +27,34 @@ from cryptography.hazmat.primitives.asymmetric import ec
 PUBLIC_V4, PUBLIC_V6 = "93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946"
 INSIDE = "10.0.0.9"
 NAME_SERVER = "127.0.0.53"
-PLAIN_PORTS = (80, 8080, *(22, 23, 25, 53, 1080, 2375, 2379, 3128, 4194, 5000, 8500, 9001, 9200, 10250, 10100, 12456, 32526, 65535))
+PLAIN_PORTS = (
+    80,
+    8080,
+    *(
+        22,
+        23,
+        25,
+        53,
+        1080,
+        2375,
+        2379,
+        3128,
+        4194,
+        5000,
+        8500,
+        9001,
+        9200,
+        10250,
+        10100,
+        12456,
+        32526,
+        65535,
+    ),
+)
 TLS_PORTS = (443, 8443)
-_NUMBERS = re.compile(r"(?:^|\.|-)(\d{1,3})[.-](\d{1,3})[.-](\d{1,3})[.-](\d{1,3})\.(?:nip|sslip|xip)\.io$")
+_NUMBERS = re.compile(
+    r"(?:^|\.|-)(\d{1,3})[.-](\d{1,3})[.-](\d{1,3})[.-](\d{1,3})\.(?:nip|sslip|xip)\.io$"
+)
 _INSIDE_NAME = re.compile(r"(?:^[^.]+|\.(?:internal|local|svc|consul|localhost))$")
 
 
@@ -86,7 +112,9 @@ def answer(query: bytes, names: Names) -> bytes | None:
         return None
     packed = [ip_address(text).packed for text in addresses if ip_address(text).version == version]
     header = query[:2] + struct.pack("!HHHHH", 0x8180, 1, len(packed), 0, 0)
-    records = b"".join(b"\xc0\x0c" + struct.pack("!HHIH", kind, 1, 0, len(data)) + data for data in packed)
+    records = b"".join(
+        b"\xc0\x0c" + struct.pack("!HHIH", kind, 1, 0, len(data)) + data for data in packed
+    )
     return header + query[12 : end + 5] + records
 
 
@@ -106,7 +134,9 @@ class Certificates:
 
     def __init__(self, authority: trustme.CA) -> None:
         self._issuer = x509.load_pem_x509_certificate(authority.cert_pem.bytes())
-        self._issuer_key = serialization.load_pem_private_key(authority.private_key_pem.bytes(), None)
+        self._issuer_key = serialization.load_pem_private_key(
+            authority.private_key_pem.bytes(), None
+        )
         issuer_id = self._issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
         self._issuer_id = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer_id)
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -146,11 +176,15 @@ class Certificates:
             .sign(self._issuer_key, hashes.SHA256())
         )
         key = self._key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
         )
         return key + certificate.public_bytes(serialization.Encoding.PEM)
 
-    def _switch(self, connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext) -> None:
+    def _switch(
+        self, connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext
+    ) -> None:
         if name:
             connection.context = self.context(name)
 
@@ -165,7 +199,9 @@ def serve_web(family: socket.AddressFamily, port: int, certificates: Certificate
         server.listen(200)
         while True:
             connection, _ = server.accept()
-            threading.Thread(target=one_connection, args=(connection, certificates), daemon=True).start()
+            threading.Thread(
+                target=one_connection, args=(connection, certificates), daemon=True
+            ).start()
 
 
 def one_connection(connection: socket.socket, certificates: Certificates | None) -> None:
@@ -174,12 +210,18 @@ def one_connection(connection: socket.socket, certificates: Certificates | None)
     tunnels: list[str] = []
     with suppress(OSError, ValueError):
         if certificates is not None:
-            connection = certificates.context(str(reached)).wrap_socket(connection, server_side=True)
-        while (head := read_head(connection)).startswith("CONNECT "):  # a proxy that plays the server behind it, too
+            connection = certificates.context(str(reached)).wrap_socket(
+                connection, server_side=True
+            )
+        while (head := read_head(connection)).startswith(
+            "CONNECT "
+        ):  # a proxy that plays the server behind it, too
             tunnels.append(head.partition("\r\n")[0])
             connection.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
         if head:
-            connection.sendall(respond(head.split(" ")[1], {"reached": f"{reached} {port}", "tunnels": tunnels}))
+            connection.sendall(
+                respond(head.split(" ")[1], {"reached": f"{reached} {port}", "tunnels": tunnels})
+            )
     connection.close()
 
 
@@ -200,7 +242,11 @@ def respond(path: str, facts: dict[str, object]) -> bytes:
         return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     if path.startswith("/to/"):
         location = unquote(path.removeprefix("/to/")).encode("utf-8", "surrogatepass")
-        return b"HTTP/1.1 302 Found\r\nLocation: " + location + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        return (
+            b"HTTP/1.1 302 Found\r\nLocation: "
+            + location
+            + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        )
     body = json.dumps(facts).encode()
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body
 
@@ -211,10 +257,20 @@ def main() -> None:
     authority = trustme.CA()
     pem.write_bytes(authority.cert_pem.bytes())
     certificates = Certificates(authority)
-    threads = [threading.Thread(target=serve_names, args=(Names(json.loads(names.read_text())),), daemon=True)]
+    threads = [
+        threading.Thread(
+            target=serve_names, args=(Names(json.loads(names.read_text())),), daemon=True
+        )
+    ]
     for family in (socket.AF_INET, socket.AF_INET6):
-        threads += [threading.Thread(target=serve_web, args=(family, port, None), daemon=True) for port in PLAIN_PORTS]
-        threads += [threading.Thread(target=serve_web, args=(family, port, certificates), daemon=True) for port in TLS_PORTS]
+        threads += [
+            threading.Thread(target=serve_web, args=(family, port, None), daemon=True)
+            for port in PLAIN_PORTS
+        ]
+        threads += [
+            threading.Thread(target=serve_web, args=(family, port, certificates), daemon=True)
+            for port in TLS_PORTS
+        ]
     for thread in threads:
         thread.start()
     print("ready", flush=True)  # noqa: T201 -- the lab waits for it

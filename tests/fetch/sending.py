@@ -9,7 +9,9 @@ from fetchstash.fetch import HttpFetcher
 Make = Callable[..., HttpFetcher]
 
 
-def sends(*parts: bytes, pause: float = 0, times: int = 1) -> Callable[[BaseHTTPRequestHandler], None]:
+def sends(
+    *parts: bytes, pause: float = 0, times: int = 1
+) -> Callable[[BaseHTTPRequestHandler], None]:
     """Return a script that sends ``parts`` as they are, the last ``times`` times over, and closes the connection."""
 
     def script(handler: BaseHTTPRequestHandler) -> None:

@@ -18,8 +18,12 @@ from tests.loopback import Site
 pytestmark = pytest.mark.anyio
 
 
-async def test_what_came_of_a_short_body_is_kept_and_marked(site: Site, fetcher: Make, tmp_path: Path) -> None:
-    url = site.put("/short", script=sends(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this"))
+async def test_what_came_of_a_short_body_is_kept_and_marked(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
+    url = site.put(
+        "/short", script=sends(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this")
+    )
     fetched = await fetcher().fetch(url, tmp_path)
     assert fetched.path is not None
     assert fetched.path.read_bytes() == b"only this"
@@ -27,11 +31,23 @@ async def test_what_came_of_a_short_body_is_kept_and_marked(site: Site, fetcher:
 
 
 INCOMPLETE = {
-    "chunked, cut off": (b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n9\r\nwor", "closed before its end"),
-    "chunked, broken": (b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nzz\r\nworld", "chunked framing is broken"),
-    "gzip, cut off": (b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"hello" * 1000)[:-9], "gzip coding that ends too soon"),
+    "chunked, cut off": (
+        b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n9\r\nwor",
+        "closed before its end",
+    ),
+    "chunked, broken": (
+        b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nzz\r\nworld",
+        "chunked framing is broken",
+    ),
+    "gzip, cut off": (
+        b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"hello" * 1000)[:-9],
+        "gzip coding that ends too soon",
+    ),
     "gzip, broken": (
-        b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"hello") + gzip.compress(b"")[:10] + b"\x07" * 20,
+        b"Content-Encoding: gzip\r\n\r\n"
+        + gzip.compress(b"hello")
+        + gzip.compress(b"")[:10]
+        + b"\x07" * 20,
         "gzip coding that is broken",
     ),
     "coding unknown": (b"Content-Encoding: aes128gcm\r\n\r\nhello", "unknown content coding"),
@@ -49,8 +65,12 @@ async def test_a_body_that_is_not_whole_is_never_passed_off_as_whole(
     assert reason in fetched.incomplete
 
 
-async def test_a_body_of_which_nothing_came_is_a_failure(site: Site, fetcher: Make, tmp_path: Path) -> None:
-    url = site.put("/none", script=sends(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\nno gzip at all"))
+async def test_a_body_of_which_nothing_came_is_a_failure(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
+    url = site.put(
+        "/none", script=sends(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\nno gzip at all")
+    )
     with pytest.raises(FetchFailed, match="gzip coding that is broken"):
         await fetcher().fetch(url, tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -60,7 +80,8 @@ TOO_LARGE = {
     "announced": b"Content-Length: 999999999\r\n\r\n",
     "as sent": b"\r\n" + b"x" * 20_001,
     "after decoding": b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(bytes(50_001)),
-    "between two codings": b"Content-Encoding: gzip, gzip\r\n\r\n" + gzip.compress(gzip.compress(b"") * 3_000),
+    "between two codings": b"Content-Encoding: gzip, gzip\r\n\r\n"
+    + gzip.compress(gzip.compress(b"") * 3_000),
     "header": b"X-Long: " + b"a" * 70_000 + b"\r\n\r\n",
     "many headers": b"".join(b"X-%d: a\r\n" % number for number in range(9_000)) + b"\r\n",
 }
@@ -76,15 +97,23 @@ async def test_more_than_a_limit_allows_is_an_error_and_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_endless_interim_responses_count_as_one_header(site: Site, fetcher: Make, tmp_path: Path) -> None:
-    url = site.put("/hints", script=sends(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", times=100_000))
+async def test_endless_interim_responses_count_as_one_header(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
+    url = site.put(
+        "/hints", script=sends(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", times=100_000)
+    )
     with pytest.raises(TooLarge, match="header"):
         await fetcher().fetch(url, tmp_path)
 
 
-async def test_interim_responses_before_the_answer_are_read_over(site: Site, fetcher: Make, tmp_path: Path) -> None:
+async def test_interim_responses_before_the_answer_are_read_over(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
     hint = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
-    url = site.put("/hints", script=sends(hint * 2 + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
+    url = site.put(
+        "/hints", script=sends(hint * 2 + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    )
     assert (await fetcher().fetch(url, tmp_path)).size_bytes == 2
 
 
@@ -106,20 +135,30 @@ async def test_a_server_that_does_not_answer_runs_into_the_deadline(
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_part_that_nobody_asked_for_is_marked(site: Site, fetcher: Make, tmp_path: Path) -> None:
-    url = site.put("/part", script=sends(b"HTTP/1.1 206 Partial Content\r\nContent-Length: 4\r\n\r\npart"))
+async def test_a_part_that_nobody_asked_for_is_marked(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
+    url = site.put(
+        "/part", script=sends(b"HTTP/1.1 206 Partial Content\r\nContent-Length: 4\r\n\r\npart")
+    )
     assert (await fetcher().fetch(url, tmp_path)).incomplete == "the server sent only a part of it"
 
 
-async def test_what_came_by_the_deadline_is_kept_and_marked(site: Site, fetcher: Make, tmp_path: Path) -> None:
-    url = site.put("/slow", script=sends(b"HTTP/1.1 200 OK\r\n\r\n", b"drop ", pause=0.05, times=40))
+async def test_what_came_by_the_deadline_is_kept_and_marked(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
+    url = site.put(
+        "/slow", script=sends(b"HTTP/1.1 200 OK\r\n\r\n", b"drop ", pause=0.05, times=40)
+    )
     fetched = await fetcher(deadline_seconds=0.3).fetch(url, tmp_path)
     assert fetched.path is not None
     assert fetched.path.read_bytes().startswith(b"drop drop ")
     assert fetched.incomplete == "the deadline passed before its end"
 
 
-async def test_cancelling_closes_the_socket_at_once_and_leaves_no_file(site: Site, fetcher: Make, tmp_path: Path) -> None:
+async def test_cancelling_closes_the_socket_at_once_and_leaves_no_file(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
     begun, closed = threading.Event(), threading.Event()
 
     def script(handler: BaseHTTPRequestHandler) -> None:
@@ -140,7 +179,9 @@ async def test_cancelling_closes_the_socket_at_once_and_leaves_no_file(site: Sit
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_progress_counts_up_to_the_whole_and_not_too_often(site: Site, fetcher: Make, tmp_path: Path) -> None:
+async def test_progress_counts_up_to_the_whole_and_not_too_often(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
     reports: list[tuple[int, int | None]] = []
     url = site.put("/big", bytes(3_000_000), "application/octet-stream")
     await fetcher().fetch(url, tmp_path, progress=lambda done, total: reports.append((done, total)))
@@ -149,9 +190,15 @@ async def test_progress_counts_up_to_the_whole_and_not_too_often(site: Site, fet
     assert len(reports) < 30
 
 
-async def test_tiny_chunks_end_and_do_not_hold_up_the_loop(site: Site, fetcher: Make, tmp_path: Path) -> None:
+async def test_tiny_chunks_end_and_do_not_hold_up_the_loop(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
     url = site.put(
-        "/tiny", script=sends(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n" * 60_000 + b"0\r\n\r\n")
+        "/tiny",
+        script=sends(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            b"1\r\na\r\n" * 60_000 + b"0\r\n\r\n",
+        ),
     )
     turns: list[float] = []
 
@@ -170,8 +217,12 @@ async def test_tiny_chunks_end_and_do_not_hold_up_the_loop(site: Site, fetcher: 
     assert max(later - sooner for sooner, later in pairwise(turns)) < 0.4
 
 
-async def test_a_task_that_is_cancelled_from_outside_anyio_leaves_no_file_either(site: Site, fetcher: Make, tmp_path: Path) -> None:
-    url = site.put("/endless", script=sends(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 100_000, times=10_000))
+async def test_a_task_that_is_cancelled_from_outside_anyio_leaves_no_file_either(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
+    url = site.put(
+        "/endless", script=sends(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 100_000, times=10_000)
+    )
     one = fetcher()
     for wait in (0.0, 0.02, 0.05, 0.1):
         task = asyncio.create_task(one.fetch(url, tmp_path))
@@ -182,11 +233,17 @@ async def test_a_task_that_is_cancelled_from_outside_anyio_leaves_no_file_either
         assert list(tmp_path.iterdir()) == []
 
 
-async def test_three_content_codings_are_more_than_are_undone(site: Site, fetcher: Make, tmp_path: Path) -> None:
+async def test_three_content_codings_are_more_than_are_undone(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
     with pytest.raises(FetchFailed, match="3 content codings"):
-        await fetcher().fetch(site.put("/x", b"x", headers={"Content-Encoding": "gzip, gzip, gzip"}), tmp_path)
+        await fetcher().fetch(
+            site.put("/x", b"x", headers={"Content-Encoding": "gzip, gzip, gzip"}), tmp_path
+        )
 
 
-async def test_a_folder_that_is_not_there_is_told(site: Site, fetcher: Make, tmp_path: Path) -> None:
+async def test_a_folder_that_is_not_there_is_told(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
     with pytest.raises(StoreError, match="No file can be made"):
         await fetcher().fetch(site.put("/x", b"x"), tmp_path / "nowhere")

@@ -12,7 +12,9 @@ from fetchstash.fetch._cache import conditions
 def stored(seconds_ago: float, **headers: str) -> Cached:
     """Return an answer that was stored so long ago, with these headers and the Date of then."""
     then = datetime.now(UTC) - timedelta(seconds=seconds_ago)
-    fields = {"date": format_datetime(then, usegmt=True)} | {name.replace("_", "-"): value for name, value in headers.items()}
+    fields = {"date": format_datetime(then, usegmt=True)} | {
+        name.replace("_", "-"): value for name, value in headers.items()
+    }
     return Cached(then, headers=fields)
 
 
@@ -22,14 +24,17 @@ def at(seconds_from_now: float) -> str:
 
 FRESH = {
     "max-age": stored(10, cache_control="max-age=6000"),
-    "max-age, quoted and in company": stored(10, cache_control='public, max-age="6000", stale-if-error=5'),
+    "max-age, quoted and in company": stored(
+        10, cache_control='public, max-age="6000", stale-if-error=5'
+    ),
     "expires": stored(10, expires=at(6000)),
     "max-age goes before expires": stored(10, cache_control="max-age=6000", expires=at(-60)),
     "private is ours to keep": stored(10, cache_control="private, max-age=6000"),
     "a tenth of the time since it was modified": stored(10, last_modified=at(-36_000)),
     "told to be young": stored(10, cache_control="max-age=6000", age="20"),
     "expires counts from the server's clock": Cached(
-        datetime.now(UTC), headers={"date": at(-7200), "expires": at(-7200 + 10_000), "cache-control": "public"}
+        datetime.now(UTC),
+        headers={"date": at(-7200), "expires": at(-7200 + 10_000), "cache-control": "public"},
     ),
 }
 NOT_FRESH = {
@@ -68,7 +73,10 @@ def test_an_answer_s_age_counts_from_where_the_server_made_it() -> None:
 
 def test_the_validators_become_conditions() -> None:
     cached = Cached(datetime.now(UTC), etag='"abc"', last_modified="Sat, 21 Nov 2026 12:00:00 GMT")
-    assert conditions(cached) == {"If-None-Match": '"abc"', "If-Modified-Since": "Sat, 21 Nov 2026 12:00:00 GMT"}
+    assert conditions(cached) == {
+        "If-None-Match": '"abc"',
+        "If-Modified-Since": "Sat, 21 Nov 2026 12:00:00 GMT",
+    }
     assert conditions(Cached(datetime.now(UTC))) == {}
     assert conditions(None) == {}
 

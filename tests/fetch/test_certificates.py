@@ -36,7 +36,9 @@ def secure_site() -> Generator[tuple[int, trustme.CA]]:
     server = Server(("127.0.0.1", 0), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost").configure_cert(context)  # pyright: ignore[reportUnknownMemberType] -- pyOpenSSL is not here
-    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    server.socket = context.wrap_socket(
+        server.socket, server_side=True, do_handshake_on_connect=False
+    )
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     yield server.server_address[1], authority
@@ -49,11 +51,16 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused(
     secure_site: tuple[int, trustme.CA], fetcher: Make, tmp_path: Path
 ) -> None:
     with pytest.raises(FetchFailed, match="certificate of localhost is not valid"):
-        await fetcher(allow_hosts=("localhost",)).fetch(f"https://localhost:{secure_site[0]}/", tmp_path)
+        await fetcher(allow_hosts=("localhost",)).fetch(
+            f"https://localhost:{secure_site[0]}/", tmp_path
+        )
 
 
 async def test_the_certificate_is_checked_for_the_name_and_not_for_the_address_that_was_dialled(
-    secure_site: tuple[int, trustme.CA], fetcher: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    secure_site: tuple[int, trustme.CA],
+    fetcher: Make,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     port, authority = secure_site
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))

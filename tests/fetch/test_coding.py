@@ -55,7 +55,9 @@ def decode(header: str, data: bytes, chunk: int = 10_000) -> bytes:
 
 @pytest.mark.parametrize("chunk", [1, 7, 10_000, 10_000_000])
 @pytest.mark.parametrize(("header", "encode"), CODED.values(), ids=CODED)
-def test_a_coding_is_undone_however_it_comes_in_pieces(header: str, encode: Callable[[bytes], bytes], chunk: int) -> None:
+def test_a_coding_is_undone_however_it_comes_in_pieces(
+    header: str, encode: Callable[[bytes], bytes], chunk: int
+) -> None:
     text = TEXT if chunk > 10 else TEXT[:5_000]
     assert decode(header, encode(text), chunk) == text
 
@@ -83,7 +85,10 @@ def test_all_members_and_frames_are_read(header: str, encode: Callable[[bytes], 
 
 
 def test_what_follows_the_last_gzip_member_is_left_out() -> None:
-    assert decode("gzip", gzip.compress(b"one") + b"\0\0\0" + gzip.compress(b"two") + b"\0\0trailing") == b"onetwo"
+    assert (
+        decode("gzip", gzip.compress(b"one") + b"\0\0\0" + gzip.compress(b"two") + b"\0\0trailing")
+        == b"onetwo"
+    )
 
 
 def test_a_flood_of_empty_gzip_members_ends() -> None:
@@ -102,19 +107,34 @@ def test_more_than_two_codings_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("header", "names"),
-    [("", ()), ("identity", ()), ("GZIP", ("gzip",)), ("gzip, identity, br", ("gzip", "br")), ("compress", None), ("UTF-8", ())],
+    [
+        ("", ()),
+        ("identity", ()),
+        ("GZIP", ("gzip",)),
+        ("gzip, identity, br", ("gzip", "br")),
+        ("compress", None),
+        ("UTF-8", ()),
+    ],
 )
-def test_the_header_names_the_codings_and_an_unknown_one_is_known_for_that(header: str, names: tuple[str, ...] | None) -> None:
+def test_the_header_names_the_codings_and_an_unknown_one_is_known_for_that(
+    header: str, names: tuple[str, ...] | None
+) -> None:
     assert codings(header) == names
 
 
 @pytest.mark.parametrize(("header", "encode"), CODED.values(), ids=CODED)
-def test_a_bomb_takes_memory_for_one_step_at_a_time(header: str, encode: Callable[[bytes], bytes]) -> None:
+def test_a_bomb_takes_memory_for_one_step_at_a_time(
+    header: str, encode: Callable[[bytes], bytes]
+) -> None:
     bomb = encode(bytes(64 * 2**20))
     (stage,) = decoders(codings(header) or ())
     tracemalloc.start()
     try:
-        total = sum(len(piece) for begin in range(0, len(bomb), 4096) for piece in stage.feed(bomb[begin : begin + 4096]))
+        total = sum(
+            len(piece)
+            for begin in range(0, len(bomb), 4096)
+            for piece in stage.feed(bomb[begin : begin + 4096])
+        )
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -19,7 +19,9 @@ from tests.loopback import Site
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_body_comes_back_as_a_private_file_with_its_facts(site: Site, fetcher: Make, tmp_path: Path) -> None:
+async def test_a_body_comes_back_as_a_private_file_with_its_facts(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
     url = site.put("/docs/read%20me.txt?token=abc", b"hello", "text/plain", headers={"X-Two": "a"})
     fetched = await fetcher().fetch(url, tmp_path)
     assert fetched.path is not None
@@ -54,7 +56,9 @@ async def test_a_request_says_truthfully_who_asks_and_sends_nothing_else_about_a
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_redirects_are_followed_to_the_document(site: Site, fetcher: Make, tmp_path: Path, status: int) -> None:
+async def test_redirects_are_followed_to_the_document(
+    site: Site, fetcher: Make, tmp_path: Path, status: int
+) -> None:
     site.put("/end?key=s", b"there")
     url = site.put("/begin", status=status, headers={"Location": "/end?key=s"})
     fetched = await fetcher().fetch(url, tmp_path)
@@ -65,9 +69,18 @@ async def test_redirects_are_followed_to_the_document(site: Site, fetcher: Make,
 
 @pytest.mark.parametrize(
     "location",
-    ["http://localhost/", "http://10.0.0.1/", "http://[::1]/", "//169.254.169.254/", "ftp://127.0.0.1/", "http://a@b.org/"],
+    [
+        "http://localhost/",
+        "http://10.0.0.1/",
+        "http://[::1]/",
+        "//169.254.169.254/",
+        "ftp://127.0.0.1/",
+        "http://a@b.org/",
+    ],
 )
-async def test_a_redirect_to_where_nobody_may_go_is_refused(site: Site, fetcher: Make, tmp_path: Path, location: str) -> None:
+async def test_a_redirect_to_where_nobody_may_go_is_refused(
+    site: Site, fetcher: Make, tmp_path: Path, location: str
+) -> None:
     url = site.put("/begin", status=302, headers={"Location": location})
     with pytest.raises(Refused):
         await fetcher().fetch(url, tmp_path)
@@ -84,7 +97,12 @@ async def test_redirects_end_after_their_limit(site: Site, fetcher: Make, tmp_pa
 async def test_a_4xx_is_an_error_with_its_status_and_a_short_excerpt_that_is_not_in_the_line(
     site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
-    url = site.put("/gone", gzip.compress(b"<p>no\n\x1b[31m such page</p>" * 500), status=404, headers={"Content-Encoding": "gzip"})
+    url = site.put(
+        "/gone",
+        gzip.compress(b"<p>no\n\x1b[31m such page</p>" * 500),
+        status=404,
+        headers={"Content-Encoding": "gzip"},
+    )
     with pytest.raises(HttpError) as failed:
         await fetcher().fetch(url, tmp_path)
     assert failed.value.line().startswith("[http_error] 127.0.0.1 answered 404 Not Found. ")
@@ -95,12 +113,16 @@ async def test_a_4xx_is_an_error_with_its_status_and_a_short_excerpt_that_is_not
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_stored_answer_that_has_not_changed_is_not_sent_again(site: Site, fetcher: Make, tmp_path: Path) -> None:
+async def test_a_stored_answer_that_has_not_changed_is_not_sent_again(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
     seen: list[str | None] = []
 
     def script(handler: BaseHTTPRequestHandler) -> None:
         seen.append(handler.headers["If-None-Match"])
-        sends(b'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\nCache-Control: max-age=9\r\n\r\n')(handler)
+        sends(b'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\nCache-Control: max-age=9\r\n\r\n')(
+            handler
+        )
 
     url = site.put("/same", script=script)
     fetched = await fetcher().fetch(url, tmp_path, cached=Cached(datetime.now(UTC), etag='"a"'))
@@ -111,8 +133,12 @@ async def test_a_stored_answer_that_has_not_changed_is_not_sent_again(site: Site
         await fetcher().fetch(url, tmp_path)
 
 
-@pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH_9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"HTTP/9.9 abc\r\n\r\n"])
-async def test_an_answer_that_is_no_http_fails(site: Site, fetcher: Make, tmp_path: Path, answer: bytes) -> None:
+@pytest.mark.parametrize(
+    "answer", [b"SSH-2.0-OpenSSH_9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"HTTP/9.9 abc\r\n\r\n"]
+)
+async def test_an_answer_that_is_no_http_fails(
+    site: Site, fetcher: Make, tmp_path: Path, answer: bytes
+) -> None:
     with pytest.raises(FetchFailed, match="no HTTP"):
         await fetcher().fetch(site.put("/odd", script=sends(answer)), tmp_path)
 
@@ -126,7 +152,9 @@ async def test_no_log_line_holds_a_secret_of_the_url(
 
 
 @pytest.mark.parametrize("path", ["/404?api_key=s3cret", "/round?api_key=s3cret"])
-async def test_no_error_holds_a_secret_of_the_url(site: Site, fetcher: Make, tmp_path: Path, path: str) -> None:
+async def test_no_error_holds_a_secret_of_the_url(
+    site: Site, fetcher: Make, tmp_path: Path, path: str
+) -> None:
     site.put("/round?api_key=s3cret", status=302, headers={"Location": "/round?api_key=s3cret"})
     with pytest.raises(FetchstashError) as failed:
         await fetcher().fetch(site.url(path), tmp_path)

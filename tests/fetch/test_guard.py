@@ -21,7 +21,9 @@ from fetchstash.fetch._resolve import SystemResolver
 from tests.loopback import Site
 
 pytestmark = pytest.mark.anyio
-V4, V4B, V6, V6B = (plain(text) for text in ("192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2"))
+V4, V4B, V6, V6B = (
+    plain(text) for text in ("192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2")
+)
 
 
 class Stream(httpcore2.AsyncNetworkStream):
@@ -68,7 +70,9 @@ class Network(httpcore2.AsyncNetworkBackend):
         self.peer = peer
         self.stream = Stream()
 
-    async def connect_tcp(self, host: str, port: int, *_: Any, **__: Any) -> httpcore2.AsyncNetworkStream:
+    async def connect_tcp(
+        self, host: str, port: int, *_: Any, **__: Any
+    ) -> httpcore2.AsyncNetworkStream:
         self.dialled.append(f"{host} {port}")
         self.stream.peer = (self.peer or host, port)
         return self.stream
@@ -84,11 +88,15 @@ async def test_a_name_is_looked_up_once_and_its_vetted_address_is_what_is_dialle
     assert (resolver.asked, network.dialled) == (["example.org"], ["93.184.216.34 80"])
 
 
-@pytest.mark.parametrize("answers", [["10.0.0.1"], ["93.184.216.34", "10.0.0.1"], ["93.184.216.34", "::1"]])
+@pytest.mark.parametrize(
+    "answers", [["10.0.0.1"], ["93.184.216.34", "10.0.0.1"], ["93.184.216.34", "::1"]]
+)
 async def test_one_forbidden_answer_is_enough_to_dial_none(answers: list[str]) -> None:
     network = Network()
     with pytest.raises(Refused):
-        await guard(Resolver([plain(answer) for answer in answers]), network).connect_tcp("example.org", 80)
+        await guard(Resolver([plain(answer) for answer in answers]), network).connect_tcp(
+            "example.org", 80
+        )
     assert network.dialled == []
 
 
@@ -162,7 +170,9 @@ async def test_a_head_is_bounded_and_a_body_after_it_is_not() -> None:
     assert await stream.read(1000) == b""
 
 
-async def test_a_name_server_that_never_answers_is_given_up_and_its_thread_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_server_that_never_answers_is_given_up_and_its_thread_holds_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked, answered = threading.Event(), threading.Event()
 
     def hang(*_: Any, **__: Any) -> list[Any]:
@@ -198,11 +208,16 @@ async def test_a_name_that_does_not_exist_is_told_as_that(monkeypatch: pytest.Mo
         ("https://joe:p%40ss@[2001:db8::1]:8443/", "2001:db8::1", 8443, True, "am9lOnBAc3M="),
     ],
 )
-def test_a_proxy_is_read_from_its_url(setting: str, host: str, port: int, tls: bool, login: str) -> None:
+def test_a_proxy_is_read_from_its_url(
+    setting: str, host: str, port: int, tls: bool, login: str
+) -> None:
     assert Proxy.of(setting) == Proxy(host, port, tls, login)
 
 
-@pytest.mark.parametrize("setting", ["socks5://joe:s3cret@a:1", "proxy.example:3128", "http://:s3cret@", "http://a:b:s3cret"])
+@pytest.mark.parametrize(
+    "setting",
+    ["socks5://joe:s3cret@a:1", "proxy.example:3128", "http://:s3cret@", "http://a:b:s3cret"],
+)
 def test_a_proxy_that_cannot_be_read_is_an_error_that_does_not_repeat_it(setting: str) -> None:
     with pytest.raises(BadArgument) as failed:
         HttpFetcher(FetchLimits(proxy=setting))
@@ -217,20 +232,27 @@ async def test_a_tunnel_is_asked_for_by_number_with_the_proxy_s_login() -> None:
     )
 
 
-@pytest.mark.parametrize("answer", [b"HTTP/1.1 407 No\r\n\r\n", b"SSH-2.0\r\n\r\n", b"", b"HTTP/1.1 200 " + b"a" * 20_000])
+@pytest.mark.parametrize(
+    "answer",
+    [b"HTTP/1.1 407 No\r\n\r\n", b"SSH-2.0\r\n\r\n", b"", b"HTTP/1.1 200 " + b"a" * 20_000],
+)
 async def test_a_proxy_that_makes_no_tunnel_is_told(answer: bytes) -> None:
     with pytest.raises(FetchFailed, match="The proxy"):
         await open_tunnel(Stream(answer), Proxy("p", 80, tls=False, credentials=""), V4, 80)
 
 
-async def test_a_hundred_and_fifty_cancelled_fetches_leave_the_pool_as_good_as_new(site: Site, tmp_path: Any) -> None:
+async def test_a_hundred_and_fifty_cancelled_fetches_leave_the_pool_as_good_as_new(
+    site: Site, tmp_path: Any
+) -> None:
     release = threading.Event()
 
     def script(_: BaseHTTPRequestHandler) -> None:
         release.wait(10)
 
     slow = site.put("/slow", script=script)
-    fetcher = HttpFetcher(FetchLimits(allow_hosts=("127.0.0.1",), respect_robots=False, per_host_concurrency=200))
+    fetcher = HttpFetcher(
+        FetchLimits(allow_hosts=("127.0.0.1",), respect_robots=False, per_host_concurrency=200)
+    )
     for _ in range(3):
         async with anyio.create_task_group() as tasks:
             for number in range(50):

@@ -6,7 +6,9 @@ import pytest
 
 from tests.fetch.hostile import measured, serve
 
-pytestmark = pytest.mark.skipif("sys.platform == 'win32'", reason="resident memory is read by resource, which Windows has not")
+pytestmark = pytest.mark.skipif(
+    "sys.platform == 'win32'", reason="resident memory is read by resource, which Windows has not"
+)
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +36,16 @@ def test_many_bombs_at_once_take_bounded_memory(port: int) -> None:
     [
         ("/silent", {"timeout"}),
         ("/slow-body", {"the deadline passed before its end"}),
-        ("/endless-body", {"the deadline passed before its end", "too_large"}),  # whichever limit the machine reaches first
+        (
+            "/endless-body",
+            {"the deadline passed before its end", "too_large"},
+        ),  # whichever limit the machine reaches first
         ("/huge-header", {"too_large"}),
     ],
 )
-def test_a_server_that_goes_on_for_ever_is_left_by_a_limit(port: int, path: str, outcomes: set[str]) -> None:
+def test_a_server_that_goes_on_for_ever_is_left_by_a_limit(
+    port: int, path: str, outcomes: set[str]
+) -> None:
     result = measured(port, path, deadline=0.5)
     (outcome,) = result["outcomes"]
     assert outcome in outcomes

@@ -17,9 +17,26 @@ BLOCKED = [
         "http://168.63.129.16/",
         "http://[::1]/",
     ),
-    *("http://[::ffff:10.0.0.1]/", "http://[64:ff9b::a00:1]/", "http://[2002:7f00:1::]/", "http://[fe80::1]/", "http://0.0.0.0/"),
-    *("http://0x7f000001/", "http://127.1/", "http://①②⑦.⓪.⓪.①/", "http://example.com:22/", "http://example.com:2375/"),
-    *("http://localhost/", "http://ip6-localhost/", "http://metadata.google.internal/", "http://kubernetes.default.svc/"),
+    *(
+        "http://[::ffff:10.0.0.1]/",
+        "http://[64:ff9b::a00:1]/",
+        "http://[2002:7f00:1::]/",
+        "http://[fe80::1]/",
+        "http://0.0.0.0/",
+    ),
+    *(
+        "http://0x7f000001/",
+        "http://127.1/",
+        "http://①②⑦.⓪.⓪.①/",
+        "http://example.com:22/",
+        "http://example.com:2375/",
+    ),
+    *(
+        "http://localhost/",
+        "http://ip6-localhost/",
+        "http://metadata.google.internal/",
+        "http://kubernetes.default.svc/",
+    ),
     *(
         "http://10.0.0.1.nip.io/",
         "https://127.0.0.1.sslip.io/",
@@ -29,8 +46,19 @@ BLOCKED = [
     ),
 ]
 ALLOWED = [
-    *("http://example.com/", "https://example.com/", "https://example.com:8443/", "http://8.8.8.8/", "https://8.8.4.4/"),
-    *("http://[2606:4700:4700::1111]/", "https://[2606:4700:4700::1111]/", "http://dual.test/", "https://bücher.example/"),
+    *(
+        "http://example.com/",
+        "https://example.com/",
+        "https://example.com:8443/",
+        "http://8.8.8.8/",
+        "https://8.8.4.4/",
+    ),
+    *(
+        "http://[2606:4700:4700::1111]/",
+        "https://[2606:4700:4700::1111]/",
+        "http://dual.test/",
+        "https://bücher.example/",
+    ),
     *("https://example.com./", "http://8.8.8.8.nip.io/", "http://six.test/"),
 ]
 NAMES = {"twisted.test": ["::ffff:169.254.169.254"], "six.test": ["2606:4700::1111"]}
@@ -43,16 +71,26 @@ def row(url: str, expected: str, **more: object) -> Row:
 def test_nothing_leaves_for_a_forbidden_address_and_everything_good_is_fetched() -> None:
     rows = [row(url, "block") for url in BLOCKED] + [row(url, "allow") for url in ALLOWED]
     rows += [
-        row(url, "block", via="redirect") for url in ("http://10.0.0.1/", "//[::1]/", "http://localhost/", "gopher://127.0.0.1/")
+        row(url, "block", via="redirect")
+        for url in ("http://10.0.0.1/", "//[::1]/", "http://localhost/", "gopher://127.0.0.1/")
     ]
     rows += [row(url, "allow", via="redirect") for url in ("https://public2.test/", "/relative")]
     results = run_lab(rows)
-    assert [(one["id"], result) for one, result in zip(rows, results, strict=True) if not is_safe(one, result)] == []
+    assert [
+        (one["id"], result)
+        for one, result in zip(rows, results, strict=True)
+        if not is_safe(one, result)
+    ] == []
 
 
 def test_a_name_that_turns_inside_after_its_first_answer_never_leads_inside() -> None:
     rows = [
-        row(f"http://r{number}{robots}.{zone}/".lower(), "block", category="rebinding", limits={"respect_robots": robots})
+        row(
+            f"http://r{number}{robots}.{zone}/".lower(),
+            "block",
+            category="rebinding",
+            limits={"respect_robots": robots},
+        )
         for number in range(10)
         for zone in ("rebind.test", "rebindmeta.test")
         for robots in (True, False)
@@ -78,14 +116,31 @@ def test_the_machine_s_own_addresses_and_neighbours_are_refused_however_public_t
         row("http://[2606:4700:45::1]/", "allow"),
     ]
     results = run_lab(rows)
-    assert [bool(result["dialled"]) for result in results] == [False, False, False, False, True, True]
-    assert [bool(result["fetched"]) for result in results] == [False, False, False, False, True, True]
+    assert [bool(result["dialled"]) for result in results] == [
+        False,
+        False,
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert [bool(result["fetched"]) for result in results] == [
+        False,
+        False,
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_a_proxy_is_asked_for_the_vetted_address_and_for_nothing_else() -> None:
     proxy = {"proxy": "http://joe:s3cret@10.9.9.9:3128"}
     good, inside = run_lab(
-        [row("http://example.com/", "allow", limits=proxy), row("http://10.0.0.1.nip.io/", "block", limits=proxy)]
+        [
+            row("http://example.com/", "allow", limits=proxy),
+            row("http://10.0.0.1.nip.io/", "block", limits=proxy),
+        ]
     )
     assert good["dialled"] == ["10.9.9.9 3128"]
     assert good["tunnels"] == ["CONNECT 93.184.216.34:80 HTTP/1.1"]
@@ -97,7 +152,9 @@ def test_twenty_names_that_nobody_answers_for_hold_up_no_other_fetch() -> None:
     stuck = [f"http://n{number}.blackhole.test/" for number in range(20)]
     (result,) = run_lab([row("http://example.com/", "allow", beside=stuck)])
     assert result["fetched"]
-    assert result["milliseconds"] < 2_000  # without a thread of its own each would wait for the name server's time-out
+    assert (
+        result["milliseconds"] < 2_000
+    )  # without a thread of its own each would wait for the name server's time-out
 
 
 def test_a_redirect_is_written_into_the_lab_as_it_is() -> None:

@@ -14,8 +14,13 @@ from tests.loopback import Site
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_server_that_is_busy_is_asked_again_and_then_answers(site: Site, fetcher: Make, tmp_path: Path) -> None:
-    answers = [b"HTTP/1.1 503 Busy\r\nRetry-After: 0\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"]
+async def test_a_server_that_is_busy_is_asked_again_and_then_answers(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
+    answers = [
+        b"HTTP/1.1 503 Busy\r\nRetry-After: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    ]
 
     def script(handler: BaseHTTPRequestHandler) -> None:
         sends(answers.pop(0))(handler)
@@ -24,7 +29,9 @@ async def test_a_server_that_is_busy_is_asked_again_and_then_answers(site: Site,
     assert (await fetcher().fetch(url, tmp_path)).size_bytes == 2
 
 
-async def test_a_wait_longer_than_the_deadline_is_told_as_seconds(site: Site, fetcher: Make, tmp_path: Path) -> None:
+async def test_a_wait_longer_than_the_deadline_is_told_as_seconds(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
     url = site.put("/busy", status=429, headers={"Retry-After": "3600"})
     with pytest.raises(HttpError, match="3600 s") as failed:
         await fetcher().fetch(url, tmp_path)
@@ -32,8 +39,14 @@ async def test_a_wait_longer_than_the_deadline_is_told_as_seconds(site: Site, fe
     assert len(site.asked) == 1
 
 
-async def test_robots_txt_is_asked_once_and_obeyed_on_every_hop(site: Site, fetcher: Make, tmp_path: Path) -> None:
-    site.put("/robots.txt", b"User-agent: fetchstash\nDisallow: /private\n\nUser-agent: *\nDisallow: /\n", "text/plain")
+async def test_robots_txt_is_asked_once_and_obeyed_on_every_hop(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
+    site.put(
+        "/robots.txt",
+        b"User-agent: fetchstash\nDisallow: /private\n\nUser-agent: *\nDisallow: /\n",
+        "text/plain",
+    )
     public, private = site.put("/public", b"x"), site.put("/private/x", b"x")
     hop = site.put("/hop", status=302, headers={"Location": "/private/x"})
     one = fetcher(respect_robots=True)
@@ -45,7 +58,9 @@ async def test_robots_txt_is_asked_once_and_obeyed_on_every_hop(site: Site, fetc
     assert site.asked == ["/robots.txt", "/public", "/hop", "/robots.txt"]
 
 
-async def test_ten_fetches_of_one_site_ask_robots_txt_once(site: Site, fetcher: Make, tmp_path: Path) -> None:
+async def test_ten_fetches_of_one_site_ask_robots_txt_once(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
     site.put("/robots.txt", b"", "text/plain")
     urls = [site.put(f"/{number}", b"x") for number in range(10)]
     one = fetcher(respect_robots=True)
@@ -55,7 +70,9 @@ async def test_ten_fetches_of_one_site_ask_robots_txt_once(site: Site, fetcher: 
     assert site.asked.count("/robots.txt") == 1
 
 
-async def test_a_robots_txt_that_fails_with_5xx_allows_nothing_for_a_while(site: Site, fetcher: Make, tmp_path: Path) -> None:
+async def test_a_robots_txt_that_fails_with_5xx_allows_nothing_for_a_while(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
     site.put("/robots.txt", status=500)
     one, url = fetcher(respect_robots=True), site.put("/x", b"x")
     for _ in range(2):
@@ -65,12 +82,16 @@ async def test_a_robots_txt_that_fails_with_5xx_allows_nothing_for_a_while(site:
     await fetcher(respect_robots=False).fetch(url, tmp_path)
 
 
-async def test_a_robots_txt_that_leads_inside_is_not_followed(site: Site, fetcher: Make, tmp_path: Path) -> None:
+async def test_a_robots_txt_that_leads_inside_is_not_followed(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
     site.put("/robots.txt", status=302, headers={"Location": "http://10.0.0.1/robots.txt"})
     await fetcher(respect_robots=True).fetch(site.put("/x", b"x"), tmp_path)
 
 
-async def test_so_many_requests_at_a_time_go_to_one_host(site: Site, fetcher: Make, tmp_path: Path) -> None:
+async def test_so_many_requests_at_a_time_go_to_one_host(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
     here = most = 0
 
     def script(handler: BaseHTTPRequestHandler) -> None:
@@ -88,7 +109,9 @@ async def test_so_many_requests_at_a_time_go_to_one_host(site: Site, fetcher: Ma
     assert most <= 2
 
 
-async def test_so_many_requests_a_second_go_to_one_host(site: Site, fetcher: Make, tmp_path: Path) -> None:
+async def test_so_many_requests_a_second_go_to_one_host(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
     one = fetcher(per_host_rate=20)
     began = time.monotonic()
     for number in range(4):
@@ -96,6 +119,8 @@ async def test_so_many_requests_a_second_go_to_one_host(site: Site, fetcher: Mak
     assert time.monotonic() - began >= 3 / 20
 
 
-async def test_a_server_that_is_not_there_fails_after_its_retries(fetcher: Make, tmp_path: Path) -> None:
+async def test_a_server_that_is_not_there_fails_after_its_retries(
+    fetcher: Make, tmp_path: Path
+) -> None:
     with pytest.raises(FetchFailed, match="cannot be reached"):
         await fetcher().fetch("http://127.0.0.1:9/", tmp_path)

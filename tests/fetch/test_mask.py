@@ -23,12 +23,18 @@ MASKED = {
     ),
     "Azure": ("https://a.org/x?sv=2024&sig=abc%3D", "https://a.org/x?sv=2024&sig=***"),
     "some token": ("https://a.org/?my_reset_token=abc", "https://a.org/?my_reset_token=***"),
-    "fragment": ("https://a.org/#access_token=abc&state=1", "https://a.org/#access_token=***&state=1"),
+    "fragment": (
+        "https://a.org/#access_token=abc&state=1",
+        "https://a.org/#access_token=***&state=1",
+    ),
     "JWT in the path": (f"https://a.org/v/{JWT}/x", "https://a.org/v/***/x"),
     "opaque value": (f"https://a.org/?v={'a1B2' * 10}", "https://a.org/?v=***"),
     "opaque query": (f"https://a.org/?{'a1B2' * 10}", "https://a.org/?***"),
     "Slack": (f"https://hooks.slack.com/services/{SLACK}", "https://hooks.slack.com/services/***"),
-    "Telegram": (f"https://api.telegram.org/bot123456789:{'A' * 30}/getMe", "https://api.telegram.org/***/getMe"),
+    "Telegram": (
+        f"https://api.telegram.org/bot123456789:{'A' * 30}/getMe",
+        "https://api.telegram.org/***/getMe",
+    ),
     "GitHub": (f"https://a.org/gh{'p'}_{'a' * 36}", "https://a.org/***"),
 }
 UNTOUCHED = [
@@ -49,8 +55,14 @@ def test_a_secret_is_masked(url: str, masked: str) -> None:
 
 NESTED = {
     "a path parameter": ("https://a.org/x;jsessionid=S3?y=1", "https://a.org/x;jsessionid=***?y=1"),
-    "a URL in a URL": ("https://a.org/?to=https%3A%2F%2Fb.org%2F%3Ftoken%3DS3&z=1", "https://a.org/?to=***&z=1"),
-    "a URL in a URL without a secret": ("https://a.org/?to=https://b.org/&z=1", "https://a.org/?to=https://b.org/&z=1"),
+    "a URL in a URL": (
+        "https://a.org/?to=https%3A%2F%2Fb.org%2F%3Ftoken%3DS3&z=1",
+        "https://a.org/?to=***&z=1",
+    ),
+    "a URL in a URL without a secret": (
+        "https://a.org/?to=https://b.org/&z=1",
+        "https://a.org/?to=https://b.org/&z=1",
+    ),
     "URLs without end": ("https://a.org/?u=" + "https://a.org/?u=" * 400, "https://a.org/?u=***"),
 }
 
@@ -65,12 +77,16 @@ def test_what_is_no_secret_stays(url: str) -> None:
     assert mask_url(url) == url
 
 
-@pytest.mark.parametrize("part", ["eyJ", "eyJaaaaaaaaaa.", "sk-", "xoxb-a", "A1b2", "=a1", "&a1=", "/", "T/B/"])
+@pytest.mark.parametrize(
+    "part", ["eyJ", "eyJaaaaaaaaaa.", "sk-", "xoxb-a", "A1b2", "=a1", "&a1=", "/", "T/B/"]
+)
 def test_a_long_url_is_masked_in_no_time(part: str) -> None:
     began = time.monotonic()
     mask_url("https://a.org/" + part * (70_000 // len(part)))
     mask_url("https://a.org/?" + part * (70_000 // len(part)))
-    assert time.monotonic() - began < 1  # where a run is read again from each of its characters it takes ten times that
+    assert (
+        time.monotonic() - began < 1
+    )  # where a run is read again from each of its characters it takes ten times that
 
 
 @given(st.text(max_size=200))

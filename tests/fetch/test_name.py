@@ -11,9 +11,15 @@ DISPOSITIONS = {
     "token": ("attachment; filename=report.pdf", "report.pdf"),
     "inline": ('inline; filename="a b.txt"', "a b.txt"),
     "extended": ("attachment; filename*=UTF-8''na%C3%AFve.txt", "naïve.txt"),
-    "extended goes first": ("attachment; filename=\"x.txt\"; filename*=UTF-8'en'%e2%82%ac.txt", "€.txt"),
+    "extended goes first": (
+        "attachment; filename=\"x.txt\"; filename*=UTF-8'en'%e2%82%ac.txt",
+        "€.txt",
+    ),
     "extended in Latin-1": ("attachment; filename*=iso-8859-1''%A3.txt", "£.txt"),
-    "extended in an unknown charset": ("attachment; filename=x.txt; filename*=koi8-r''%A3.txt", "x.txt"),
+    "extended in an unknown charset": (
+        "attachment; filename=x.txt; filename*=koi8-r''%A3.txt",
+        "x.txt",
+    ),
     "quoted characters": (r'attachment; filename="a\"b.txt"', 'a"b.txt'),
     "semicolon in quotes": ('attachment; filename="a;b.txt"', "a;b.txt"),
     "upper case": ('ATTACHMENT; FILENAME="x"', "x"),

@@ -14,12 +14,18 @@ from fetchstash.fetch._url import parse
 NOWHERE = Machine()
 
 
-def decide(url: str, *addresses: str, machine: Machine = NOWHERE, limits: FetchLimits | None = None) -> None:
+def decide(
+    url: str, *addresses: str, machine: Machine = NOWHERE, limits: FetchLimits | None = None
+) -> None:
     """Raise Refused as a fetch of ``url`` would whose name has these addresses."""
     policy = Policy.of(limits or FetchLimits())
     target = parse(url, 8_192)
     policy.check(target)
-    policy.vet(target, [plain(target.host)] if target.address else [plain(address) for address in addresses], machine)
+    policy.vet(
+        target,
+        [plain(target.host)] if target.address else [plain(address) for address in addresses],
+        machine,
+    )
 
 
 @pytest.mark.parametrize(
@@ -27,7 +33,11 @@ def decide(url: str, *addresses: str, machine: Machine = NOWHERE, limits: FetchL
     [
         ("http://127.0.0.1/", (), "127.0.0.1 is loopback"),
         ("http://[::ffff:10.0.0.1]/", (), "in a private network"),
-        ("http://inside.example.org/", ("10.0.0.5",), "inside.example.org leads to an address that is in a private network"),
+        (
+            "http://inside.example.org/",
+            ("10.0.0.5",),
+            "inside.example.org leads to an address that is in a private network",
+        ),
         ("http://mixed.example.org/", ("93.184.216.34", "10.0.0.5"), "mixed.example.org leads to"),
         ("http://example.org:22/", ("93.184.216.34",), "Port 22 of example.org"),
         ("http://localhost/", ("127.0.0.1",), "localhost is a name of this machine"),
@@ -38,7 +48,9 @@ def decide(url: str, *addresses: str, machine: Machine = NOWHERE, limits: FetchL
         ("http://metadata.google.internal/", ("93.184.216.34",), "a name of a private network"),
     ],
 )
-def test_a_refusal_names_what_was_refused_and_why(url: str, addresses: tuple[str, ...], says: str) -> None:
+def test_a_refusal_names_what_was_refused_and_why(
+    url: str, addresses: tuple[str, ...], says: str
+) -> None:
     with pytest.raises(Refused, match=says):
         decide(url, *addresses)
 
@@ -51,7 +63,9 @@ def test_a_refusal_names_what_was_refused_and_why(url: str, addresses: tuple[str
         ("http://localhost:8000/", "--allow-host localhost:8000 "),
     ],
 )
-def test_a_refusal_says_how_the_operator_can_allow_it_and_doing_so_allows_it(url: str, advice: str) -> None:
+def test_a_refusal_says_how_the_operator_can_allow_it_and_doing_so_allows_it(
+    url: str, advice: str
+) -> None:
     with pytest.raises(Refused) as refused:
         decide(url, "127.0.0.1")
     assert advice in refused.value.next_step
@@ -81,7 +95,9 @@ def test_a_host_can_be_excepted_from_the_address_and_port_rules(entry: str, url:
     decide(url, "127.0.0.1", limits=FetchLimits(allow_hosts=(entry,)))
 
 
-@pytest.mark.parametrize(("entry", "url"), [("localhost:8000", "http://localhost:8080/"), ("a.org", "http://b.a.org/")])
+@pytest.mark.parametrize(
+    ("entry", "url"), [("localhost:8000", "http://localhost:8080/"), ("a.org", "http://b.a.org/")]
+)
 def test_an_exception_is_for_that_host_and_port_alone(entry: str, url: str) -> None:
     with pytest.raises(Refused):
         decide(url, "127.0.0.1", limits=FetchLimits(allow_hosts=(entry,)))

@@ -39,7 +39,9 @@ def test_any_retry_after_is_read_or_nothing(value: str) -> None:
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
 def test_what_may_pass_is_asked_again_after_a_wait_that_grows(status: int) -> None:
-    waits = [wait_after_status(status, {}, attempt, 60, NOW, jitter=lambda: 1.0) for attempt in range(3)]
+    waits = [
+        wait_after_status(status, {}, attempt, 60, NOW, jitter=lambda: 1.0) for attempt in range(3)
+    ]
     assert waits == [0.5, 1.0, None]
 
 

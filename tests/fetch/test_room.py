@@ -10,7 +10,11 @@ from fetchstash import fetch
 
 
 def test_the_room_shows_what_it_lists_and_nothing_else() -> None:
-    visible = {name for name, value in vars(fetch).items() if not name.startswith("_") and not inspect.ismodule(value)}
+    visible = {
+        name
+        for name, value in vars(fetch).items()
+        if not name.startswith("_") and not inspect.ismodule(value)
+    }
     assert fetch.__all__ == sorted(fetch.__all__)
     assert set(fetch.__all__) == visible
 
@@ -20,6 +24,10 @@ def test_importing_the_room_imports_no_http_library() -> None:
     program = f"import sys, fetchstash.fetch; print(sorted({heavy} & set(sys.modules)))"
     home = str(Path(fetch.__file__).parents[2])  # the checkout's, or the one that is installed
     done = subprocess.run(
-        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": home}
+        [sys.executable, "-P", "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": home},
     )
     assert done.stdout.strip() == "[]"

@@ -43,7 +43,15 @@ READ = {
     "brackets in the path": ("https://example.com/a[1]=2", "https://example.com/a[1]=2"),
 }
 MALFORMED = [
-    *("", "example.com", "//example.com/", "/etc/passwd", "http:example.com", "http:/example.com/", "http:\\\\example.com\\"),
+    *(
+        "",
+        "example.com",
+        "//example.com/",
+        "/etc/passwd",
+        "http:example.com",
+        "http:/example.com/",
+        "http:\\\\example.com\\",
+    ),
     *(
         "http://",
         "http:///",
@@ -53,11 +61,44 @@ MALFORMED = [
         "http://example.com:65536/",
         "http://example.com:80x/",
     ),
-    *("http://example.com:80:443/", "http://exa mple.com/", "http://exa%20mple.com/", "http://exa%00mple.com/", "http://a%2fb/"),
-    *("http://example..com/", "http://.example.com/", f"http://{'a' * 64}.com/", f"http://{'a.' * 130}com/", "http://a<b>.com/"),
-    *("http://[::1", "http://[::1]x/", "http://[fe80::1%25eth0]/", "http://[::1%eth0]/", "http://[google.com]/", "http://[]/"),
-    *("http://127.1/", "http://0x7f000001/", "http://2130706433/", "http://0177.0.0.1/", "http://127.0.0.01/", "http://1.2.3.4./"),
-    *("http://1.2.3.4.5/", "http://256.1.1.1/", "http://0o177.0.0.1/", "http://1.2.3.08/", "http://0x/", "http://x.0x1/"),
+    *(
+        "http://example.com:80:443/",
+        "http://exa mple.com/",
+        "http://exa%20mple.com/",
+        "http://exa%00mple.com/",
+        "http://a%2fb/",
+    ),
+    *(
+        "http://example..com/",
+        "http://.example.com/",
+        f"http://{'a' * 64}.com/",
+        f"http://{'a.' * 130}com/",
+        "http://a<b>.com/",
+    ),
+    *(
+        "http://[::1",
+        "http://[::1]x/",
+        "http://[fe80::1%25eth0]/",
+        "http://[::1%eth0]/",
+        "http://[google.com]/",
+        "http://[]/",
+    ),
+    *(
+        "http://127.1/",
+        "http://0x7f000001/",
+        "http://2130706433/",
+        "http://0177.0.0.1/",
+        "http://127.0.0.01/",
+        "http://1.2.3.4./",
+    ),
+    *(
+        "http://1.2.3.4.5/",
+        "http://256.1.1.1/",
+        "http://0o177.0.0.1/",
+        "http://1.2.3.08/",
+        "http://0x/",
+        "http://x.0x1/",
+    ),
     *(
         "http://xn--/",
         "http://xn--a/",
@@ -105,7 +146,10 @@ def test_another_scheme_is_refused(text: str) -> None:
         parse(text, MAX)
 
 
-@pytest.mark.parametrize("text", ["http://user:pass@example.com/", "http://example.com@127.0.0.1/", "http://@example.com/"])
+@pytest.mark.parametrize(
+    "text",
+    ["http://user:pass@example.com/", "http://example.com@127.0.0.1/", "http://@example.com/"],
+)
 def test_a_url_with_a_user_name_is_refused_without_repeating_it(text: str) -> None:
     with pytest.raises(Refused) as refused:
         parse(text, MAX)
@@ -137,7 +181,9 @@ def test_a_redirect_to_what_is_no_url_fails(location: str) -> None:
 
 @given(
     st.one_of(
-        st.text(max_size=80), st.text(max_size=60).map("http://{}".format), st.text(max_size=40).map("https://a.org/{}".format)
+        st.text(max_size=80),
+        st.text(max_size=60).map("http://{}".format),
+        st.text(max_size=40).map("https://a.org/{}".format),
     )
 )
 def test_any_text_is_read_or_refused_and_what_was_read_reads_the_same_again(text: str) -> None:

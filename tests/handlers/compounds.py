@@ -8,14 +8,19 @@ END, FREE, FAT = 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFD
 
 def entry(name: str, kind: int, right: int, child: int, start: int, size: int) -> bytes:
     raw = name.encode("utf-16-le")
-    return struct.pack("<64sHBB3L36xLQ", raw, len(raw) + 2, kind, 1, FREE, right, child, start, size)
+    return struct.pack(
+        "<64sHBB3L36xLQ", raw, len(raw) + 2, kind, 1, FREE, right, child, start, size
+    )
 
 
 def compound(streams: Mapping[str, bytes]) -> bytes:
     """Return a compound file of streams by path: siblings in a list, small ones in the mini stream (version 3)."""
     folders = list(dict.fromkeys(path.rpartition("/")[0] for path in streams if "/" in path))
     names = [*folders, *streams]
-    children = {folder: [n for n, name in enumerate(names, 1) if name.rpartition("/")[0] == folder] for folder in ("", *folders)}
+    children = {
+        folder: [n for n, name in enumerate(names, 1) if name.rpartition("/")[0] == folder]
+        for folder in ("", *folders)
+    }
     sectors: list[bytes] = []
     table: list[int] = []
     mini, mini_table = b"", list[int]()
@@ -42,7 +47,9 @@ def compound(streams: Mapping[str, bytes]) -> bytes:
         place = siblings.index(number)
         right = siblings[place + 1] if place + 1 < len(siblings) else FREE
         if name in streams:
-            entries.append(entry(name.rpartition("/")[2], 2, right, FREE, places[name], len(streams[name])))
+            entries.append(
+                entry(name.rpartition("/")[2], 2, right, FREE, places[name], len(streams[name]))
+            )
         else:
             entries.append(entry(name, 1, right, children[name][0], 0, 0))
     directory = put(b"".join(entries))
@@ -51,8 +58,15 @@ def compound(streams: Mapping[str, bytes]) -> bytes:
     table.append(FAT)
     sectors.append(struct.pack(f"<{len(table)}L", *table).ljust(512, b"\xff"))
     assert len(table) <= 128
-    header = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16) + struct.pack("<5H", 62, 3, 0xFFFE, 9, 6) + bytes(6)
-    header += struct.pack("<9L", 0, 1, directory, 0, 4096, mini_at, 1, END, 0) + struct.pack("<109L", fat_at, *[FREE] * 108)
+    header = (
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+        + bytes(16)
+        + struct.pack("<5H", 62, 3, 0xFFFE, 9, 6)
+        + bytes(6)
+    )
+    header += struct.pack("<9L", 0, 1, directory, 0, 4096, mini_at, 1, END, 0) + struct.pack(
+        "<109L", fat_at, *[FREE] * 108
+    )
     return header + b"".join(sectors)
 
 

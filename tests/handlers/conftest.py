@@ -1,7 +1,7 @@
 """What tests of the room share.
 
-Handlers of a third party are installed for one test: a folder with a module and its entry points, as pip would leave it. Documents
-are made in code, written to a file and read by their handler.
+Handlers of a third party are installed for one test: a folder with a module and its entry points,
+as pip would leave it. Documents are made in code, written to a file and read by their handler.
 """
 
 import io
@@ -19,7 +19,8 @@ Save = Callable[[bytes], Path]
 Read = Callable[..., tuple[Extracted, str]]
 Pack = Callable[[Mapping[str, str | bytes]], bytes]
 
-# Does what the first line of its file says, in the worker, and yields some text before where it says so.
+# Does what the first line of its file says, in the worker, and yields some text before where it
+# says so.
 MISCHIEF = """
 import ctypes, os, signal, sys, time
 from fetchstash.errors import NoText
@@ -141,7 +142,9 @@ def save(tmp_path: Path) -> Save:
 def read(save: Save) -> Read:
     """Extract a document with a handler, and return the facts and the whole text."""
 
-    def run(handler: Handler, data: bytes, limits: ExtractLimits | None = None) -> tuple[Extracted, str]:
+    def run(
+        handler: Handler, data: bytes, limits: ExtractLimits | None = None
+    ) -> tuple[Extracted, str]:
         found = handler.extract(save(data), Hints(), limits or ExtractLimits())
         text = "".join(part.text for part in found.parts or ())
         return found, text

@@ -51,12 +51,20 @@ def zstd(data: bytes) -> bytes:
 
 
 def part(source: Path, path: str, **asked: object) -> PartText | Picture:
-    about = {"unit": "lines", "start": None, "end": None, "render": "text", "limits": ExtractLimits()} | asked
+    about = {
+        "unit": "lines",
+        "start": None,
+        "end": None,
+        "render": "text",
+        "limits": ExtractLimits(),
+    } | asked
     return ArchiveHandler().part(source, path, **about)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("squeeze", [bytes, gzip.compress, bz2.compress, lzma.compress, zstd])
-def test_a_tar_is_listed_however_it_is_compressed(read: Read, squeeze: Callable[[bytes], bytes]) -> None:
+def test_a_tar_is_listed_however_it_is_compressed(
+    read: Read, squeeze: Callable[[bytes], bytes]
+) -> None:
     found, text = read(ArchiveHandler(), squeeze(tar_of(FILES)))
     assert text == LISTING
     assert (found.members, found.rows, found.columns) == (2, 2, 2)
@@ -82,7 +90,9 @@ def test_one_compressed_file_is_one_member(save: Save) -> None:
 
 
 @pytest.mark.parametrize("make", [tar_of, None], ids=["tar", "zip"])
-def test_a_member_is_read_as_a_document_of_its_own(save: Save, pack: Pack, make: Callable[..., bytes] | None) -> None:
+def test_a_member_is_read_as_a_document_of_its_own(
+    save: Save, pack: Pack, make: Callable[..., bytes] | None
+) -> None:
     picture = io.BytesIO()
     Image.new("RGB", (30, 20)).save(picture, "PNG")
     source = save((make or pack)(FILES | {"p.png": picture.getvalue()}))
@@ -130,7 +140,9 @@ def test_members_are_read_through_two_archives_and_no_more(save: Save, pack: Pac
     ],
     ids=["traversal", "absolute", "symbolic link", "hard link", "device"],
 )
-def test_what_is_hostile_is_listed_and_not_read(save: Save, member: tarfile.TarInfo, why: str) -> None:
+def test_what_is_hostile_is_listed_and_not_read(
+    save: Save, member: tarfile.TarInfo, why: str
+) -> None:
     source = save(tar_of(FILES, member))
     found = ArchiveHandler().extract(source, Hints(), ExtractLimits())
     listing = "".join(piece.text for piece in found.parts or ())
@@ -160,7 +172,9 @@ def test_members_that_overlap_are_refused(save: Save, pack: Pack, read: Read) ->
         part(save(bytes(data)), "a")
 
 
-def test_a_tar_bomb_stops_at_its_bound_and_keeps_what_was_listed(save: Save, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tar_bomb_stops_at_its_bound_and_keeps_what_was_listed(
+    save: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("fetchstash.handlers._archive._members.MAX_UNPACKED", 5_000_000)
     source = save(gzip.compress(tar_of({"first": b"x", "bomb": bytes(20_000_000), "last": b"y"})))
     found = ArchiveHandler().extract(source, Hints(), ExtractLimits())
@@ -172,7 +186,9 @@ def test_a_tar_bomb_stops_at_its_bound_and_keeps_what_was_listed(save: Save, mon
     assert [next(parts).text, next(parts).text] == ["Size\tName\n", "1\tfirst\n20000000\tbomb\n"]
 
 
-def test_a_member_that_is_a_bomb_stops_at_its_bound(save: Save, pack: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_that_is_a_bomb_stops_at_its_bound(
+    save: Save, pack: Pack, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("fetchstash.handlers._archive._members.MAX_MEMBER", 1_000_000)
     with pytest.raises(NoText, match="larger than 1,000,000 bytes"):
         part(save(pack({"bomb.txt": bytes(5_000_000)})), "bomb.txt")
@@ -203,7 +219,17 @@ def test_a_quine_ends(save: Save) -> None:
         tar_of(FILES)[:700],
         zlib.compress(b"x"),
     ],
-    ids=["empty", "text", "7z", "gzip cut short", "bzip2 cut short", "xz cut short", "gzip garbage", "tar cut short", "zlib"],
+    ids=[
+        "empty",
+        "text",
+        "7z",
+        "gzip cut short",
+        "bzip2 cut short",
+        "xz cut short",
+        "gzip garbage",
+        "tar cut short",
+        "zlib",
+    ],
 )
 def test_what_cannot_be_listed_gives_one_clear_line(read: Read, data: bytes) -> None:
     with pytest.raises(NoText, match=r"damaged or cut short|are not listed here"):

@@ -55,8 +55,15 @@ def xlsb(pack: Pack) -> bytes:
             record(130),
         )
     )  # fmt: skip
-    workbook = record(131) + record(143) + record(bundle, struct.pack("<2L", 0, 1) + wide("rId1") + wide("Sales")) + record(144)
-    related = f'<Relationship Id="rId1" Type="{RELATION}/worksheet" Target="worksheets/sheet1.bin"/>'
+    workbook = (
+        record(131)
+        + record(143)
+        + record(bundle, struct.pack("<2L", 0, 1) + wide("rId1") + wide("Sales"))
+        + record(144)
+    )
+    related = (
+        f'<Relationship Id="rId1" Type="{RELATION}/worksheet" Target="worksheets/sheet1.bin"/>'
+    )
     return pack(
         {
             "[Content_Types].xml": "<Types/>",
@@ -79,13 +86,18 @@ def test_a_workbook_of_excel_97_is_read(save: Save, read: Read) -> None:
 
 
 def test_a_binary_workbook_is_read(save: Save, read: Read, xlsb: bytes) -> None:
-    assert route_file(save(xlsb), {}, "").media_type == "application/vnd.ms-excel.sheet.binary.macroenabled.12"
+    assert (
+        route_file(save(xlsb), {}, "").media_type
+        == "application/vnd.ms-excel.sheet.binary.macroenabled.12"
+    )
     _, text = read(SheetsHandler(), xlsb)
     assert text == "## Sales (A1:C3)\nTown\tSold\tOpen\nŁódź\t12\tTRUE\nZürich\t1.25\tFALSE\n\n"
 
 
 @pytest.mark.parametrize(
-    "data", [XLS[:2_000], compound({"Workbook": b"x" * 5_000}), compound({"Workbook": b""})], ids=["cut", "garbage", "empty"]
+    "data",
+    [XLS[:2_000], compound({"Workbook": b"x" * 5_000}), compound({"Workbook": b""})],
+    ids=["cut", "garbage", "empty"],
 )
 def test_a_damaged_workbook_gives_one_clear_line(read: Read, data: bytes) -> None:
     with pytest.raises(NoText, match=r"damaged, cut short or encrypted|holds no value"):

@@ -6,7 +6,9 @@ from fetchstash.handlers._charset import charset_named, decode
 
 TEXTS = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max_size=300)
 LABELS = st.one_of(
-    st.just(""), st.sampled_from(["utf-8", "iso-8859-1", "shift_jis", "gbk", "uu", "rot13", "hex", "\x00"]), st.text(max_size=40)
+    st.just(""),
+    st.sampled_from(["utf-8", "iso-8859-1", "shift_jis", "gbk", "uu", "rot13", "hex", "\x00"]),
+    st.text(max_size=40),
 )
 
 

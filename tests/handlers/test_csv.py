@@ -62,8 +62,14 @@ def test_a_cell_has_a_type(cell: str, kind: str) -> None:
         pytest.param(PEOPLE, PEOPLE, id="as it is"),
         pytest.param(PEOPLE.replace("\n", "\r\n"), PEOPLE, id="line ends of Windows"),
         pytest.param("a,b\n1,2\n\n\n3,4", "a,b\n1,2\n3,4\n", id="empty lines and no last line end"),
-        pytest.param('a,b\n1,"two\nlines"\n3,4\n', 'a,b\n1,"two⏎lines"\n3,4\n', id="a line feed in a cell"),
-        pytest.param('a,b\n1,"x""\ny"""\n3,4\n', 'a,b\n1,"x""⏎y"""\n3,4\n', id="a line feed beside escaped quotes"),
+        pytest.param(
+            'a,b\n1,"two\nlines"\n3,4\n', 'a,b\n1,"two⏎lines"\n3,4\n', id="a line feed in a cell"
+        ),
+        pytest.param(
+            'a,b\n1,"x""\ny"""\n3,4\n',
+            'a,b\n1,"x""⏎y"""\n3,4\n',
+            id="a line feed beside escaped quotes",
+        ),
         pytest.param('a,b\n1,5" disk\n3,4\n', 'a,b\n1,5" disk\n3,4\n', id="a mark of inches"),
         pytest.param(UNCLOSED, UNCLOSED, id="a quote that nothing closes"),
         pytest.param("sep=;\na;b\n1;2\n", "sep=;\na;b\n1;2\n", id="Excel's separator line"),
@@ -78,7 +84,9 @@ def test_the_facts_say_rows_columns_and_types(read: Read) -> None:
     found, _ = read(CsvHandler(), PEOPLE.encode())
     assert (found.rows, found.columns) == (3, 3)
     assert found.structure_info == "3 rows × 3 columns (comma): name text, age integer, town text"
-    assert found.preview == Glimpse(PEOPLE.rstrip(), rows_shown=3, total_rows=3, columns_shown=3, total_columns=3)
+    assert found.preview == Glimpse(
+        PEOPLE.rstrip(), rows_shown=3, total_rows=3, columns_shown=3, total_columns=3
+    )
 
 
 def test_a_preview_shows_both_ends_within_its_tokens(read: Read) -> None:
@@ -107,14 +115,22 @@ def test_a_preview_keeps_to_its_rows(read: Read, rows: int, shown: int) -> None:
     assert ("more row" in found.preview.text) is (rows > shown)
 
 
-@pytest.mark.parametrize(("columns", "shown"), [(2, 2), (3, 3), (4, 3)], ids=["-1", "the limit", "+1"])
+@pytest.mark.parametrize(
+    ("columns", "shown"), [(2, 2), (3, 3), (4, 3)], ids=["-1", "the limit", "+1"]
+)
 def test_a_preview_keeps_to_its_columns(read: Read, columns: int, shown: int) -> None:
     limits = ExtractLimits(preview=PreviewLimits(max_columns=3))
-    found, _ = read(CsvHandler(), (",".join("abcd"[:columns]) + "\n" + ",".join("1234"[:columns]) + "\n").encode(), limits)
+    found, _ = read(
+        CsvHandler(),
+        (",".join("abcd"[:columns]) + "\n" + ",".join("1234"[:columns]) + "\n").encode(),
+        limits,
+    )
     assert found.preview.text.split("\n")[0] == ",".join("abcd"[:shown])
 
 
-@pytest.mark.parametrize(("length", "cut"), [(9, False), (10, False), (11, True)], ids=["-1", "the limit", "+1"])
+@pytest.mark.parametrize(
+    ("length", "cut"), [(9, False), (10, False), (11, True)], ids=["-1", "the limit", "+1"]
+)
 def test_a_preview_keeps_to_its_cells(read: Read, length: int, *, cut: bool) -> None:
     limits = ExtractLimits(preview=PreviewLimits(max_cell_length=10))
     found, _ = read(CsvHandler(), f"a,b\n1,{'x' * length}\n".encode(), limits)
@@ -132,9 +148,14 @@ def test_columns_are_chosen_by_name_or_number(save: Save) -> None:
 @pytest.mark.anyio
 async def test_a_row_is_found_by_its_line(tmp_path: Path) -> None:
     source = tmp_path / "big.csv"
-    source.write_text("sep=,\nid,name\n" + "".join(f'{i},"name\n{i}"\n' if i % 10 == 0 else f"{i},x\n" for i in range(1, 100_001)))
+    source.write_text(
+        "sep=,\nid,name\n"
+        + "".join(f'{i},"name\n{i}"\n' if i % 10 == 0 else f"{i},x\n" for i in range(1, 100_001))
+    )
     pool = WorkerPool()
-    found = await pool.extract(source, Decision("csv", "text/csv", "", "mime", (), mismatch=False), Hints(), tmp_path)
+    found = await pool.extract(
+        source, Decision("csv", "text/csv", "", "mime", (), mismatch=False), Hints(), tmp_path
+    )
     await pool.aclose()
     assert found.text is not None
     (table,) = found.ranges.tables

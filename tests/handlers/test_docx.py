@@ -42,11 +42,16 @@ def paragraph(text: str, style: str = "", properties: str = "") -> str:
 
 
 def item(text: str, list_id: int, level: int = 0) -> str:
-    return paragraph(text, properties=f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{list_id}"/></w:numPr>')
+    return paragraph(
+        text, properties=f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{list_id}"/></w:numPr>'
+    )
 
 
 def table(*rows: list[str]) -> str:
-    cells = ["".join(f"<w:tc>{cell if cell.startswith('<') else paragraph(cell)}</w:tc>" for cell in row) for row in rows]
+    cells = [
+        "".join(f"<w:tc>{cell if cell.startswith('<') else paragraph(cell)}</w:tc>" for cell in row)
+        for row in rows
+    ]
     return f"<w:tbl>{''.join(f'<w:tr>{row}</w:tr>' for row in cells)}</w:tbl>"
 
 
@@ -56,7 +61,10 @@ def docx(pack: Pack) -> Callable[..., bytes]:
         """Return a document of ``body``; further parts by kind of relationship."""
         parts = {"styles": STYLES, "numbering": NUMBERING} | parts
         relations = (
-            "".join(f'<Relationship Id="r{kind}" Type="{TYPES}/{kind}" Target="{kind}.xml"/>' for kind in parts)
+            "".join(
+                f'<Relationship Id="r{kind}" Type="{TYPES}/{kind}" Target="{kind}.xml"/>'
+                for kind in parts
+            )
             + f'<Relationship Id="web" Type="{TYPES}/hyperlink" Target="https://example.org/" TargetMode="External"/>'
         )
         return pack(
@@ -105,7 +113,9 @@ def test_structure_becomes_markdown(read: Read, docx: Docx, body: str, text: str
 
 def test_headings_are_the_outline_with_their_lines(read: Read, docx: Docx) -> None:
     handler = DocxHandler()
-    found, text = read(handler, docx(paragraph("One", "H1") + paragraph("Text.") + paragraph("Two", "H1")))
+    found, text = read(
+        handler, docx(paragraph("One", "H1") + paragraph("Text.") + paragraph("Two", "H1"))
+    )
     assert text.split("\n")[4] == "# Two"
     assert found.title == "A plan"
     assert (found.author, found.published, found.language) == ("Ada", "2026-05-01", "en-GB")
@@ -123,10 +133,18 @@ def test_notes_comments_headers_and_footers_follow_the_text(read: Read, docx: Do
     body = '<w:p><w:r><w:t>Claim</w:t><w:footnoteReference w:id="2"/></w:r></w:p>'
     separator = '<w:footnote w:id="0" w:type="separator"><w:p/></w:footnote>'
     footnotes = f'<w:footnotes {W}>{separator}<w:footnote w:id="2">{paragraph("Source")}</w:footnote></w:footnotes>'
-    comments = f'<w:comments {W}><w:comment w:author="Bob">{paragraph("Really?")}</w:comment></w:comments>'
+    comments = (
+        f'<w:comments {W}><w:comment w:author="Bob">{paragraph("Really?")}</w:comment></w:comments>'
+    )
     header = f"<w:hdr {W}>{paragraph('ACME')}</w:hdr>"
     _, text = read(DocxHandler(), docx(body, footnotes=footnotes, comments=comments, header=header))
-    assert text.split("\n\n") == ["Claim[^2]", "[^2]: Source", "Comment by Bob: Really?", "Header: ACME", ""]
+    assert text.split("\n\n") == [
+        "Claim[^2]",
+        "[^2]: Source",
+        "Comment by Bob: Really?",
+        "Header: ACME",
+        "",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +156,9 @@ def test_notes_comments_headers_and_footers_follow_the_text(read: Read, docx: Do
     ],
     ids=["nothing", "open end", "deep"],
 )
-def test_a_document_that_cannot_be_read_gives_one_clear_line(read: Read, docx: Docx, document: str, reason: str) -> None:
+def test_a_document_that_cannot_be_read_gives_one_clear_line(
+    read: Read, docx: Docx, document: str, reason: str
+) -> None:
     with pytest.raises(NoText, match=reason):
         read(DocxHandler(), docx(document))
 
@@ -150,7 +170,9 @@ def test_entities_are_not_expanded(read: Read, pack: Pack) -> None:
 
 
 def test_text_before_damage_is_kept(docx: Docx, save: Callable[[bytes], Path]) -> None:
-    found = DocxHandler().extract(save(docx(paragraph("Kept.") + "<broken")), Hints(), ExtractLimits())
+    found = DocxHandler().extract(
+        save(docx(paragraph("Kept.") + "<broken")), Hints(), ExtractLimits()
+    )
     assert found.parts is not None
     parts = iter(found.parts)
     assert next(parts).text == "Kept.\n\n"

@@ -37,7 +37,11 @@ def test_headers_and_body_are_read(read: Read) -> None:
         "# Über den Plan\n\nFrom: Ada <ada@example.org>\nTo: bob@example.org\nDate: Fri, 01 May 2026 10:00:00 +0200\n\n"
         "Dear Bob,\n\nsee below.\n\n"
     )
-    assert (found.title, found.author, found.published) == ("Über den Plan", "Ada <ada@example.org>", "2026-05-01")
+    assert (found.title, found.author, found.published) == (
+        "Über den Plan",
+        "Ada <ada@example.org>",
+        "2026-05-01",
+    )
     assert found.members == 0
 
 
@@ -51,7 +55,9 @@ def test_of_alternatives_the_plain_text_is_read(read: Read) -> None:
 
 def test_a_body_that_is_html_alone_becomes_markdown_without_what_is_hidden(read: Read) -> None:
     message = mail()
-    message.set_content('<h2>News</h2><ul><li>a</li></ul><p style="display:none">obey</p>', subtype="html")
+    message.set_content(
+        '<h2>News</h2><ul><li>a</li></ul><p style="display:none">obey</p>', subtype="html"
+    )
     found, text = read(EmailHandler(), message.as_bytes())
     assert "## News\n\n- a" in text
     assert "obey" not in text
@@ -65,12 +71,15 @@ def test_attachments_are_listed_and_read_by_name(save: Save) -> None:
     message = mail()
     message.add_attachment("a,b\n1,2\n", filename="table.csv", subtype="csv")
     message.add_attachment("other\n", filename="table.csv", subtype="csv")
-    message.add_attachment(archive.getvalue(), maintype="application", subtype="zip", filename="files.zip")
+    message.add_attachment(
+        archive.getvalue(), maintype="application", subtype="zip", filename="files.zip"
+    )
     source = save(message.as_bytes())
     found = EmailHandler().extract(source, Hints(), ExtractLimits())
     text = "".join(piece.text for piece in found.parts or ())
     assert (
-        "## Attachments\n\n- table.csv (text/csv, 8 bytes)\n- 2 table.csv (text/csv, 6 bytes)\n- files.zip (application/zip" in text
+        "## Attachments\n\n- table.csv (text/csv, 8 bytes)\n- 2 table.csv (text/csv, 6 bytes)\n- files.zip (application/zip"
+        in text
     )
     assert found.members == 3
     assert part(source, "2 table.csv") == PartText("other\n", 1)
@@ -85,7 +94,12 @@ def test_a_forwarded_mail_follows_the_one_that_forwards_it(read: Read) -> None:
     message = mail("Outer")
     message.add_attachment(mail("Inner", "the older text"))
     _, text = read(EmailHandler(), message.as_bytes())
-    assert text.index("# Outer") < text.index("see below.") < text.index("## Inner") < text.index("the older text")
+    assert (
+        text.index("# Outer")
+        < text.index("see below.")
+        < text.index("## Inner")
+        < text.index("the older text")
+    )
 
 
 def test_a_body_in_an_unknown_or_wrong_charset_is_still_text(read: Read) -> None:
@@ -94,7 +108,10 @@ def test_a_body_in_an_unknown_or_wrong_charset_is_still_text(read: Read) -> None
 
 
 def nested(depth: int) -> bytes:
-    heads = "".join(f"Content-Type: multipart/mixed; boundary=b{level}\n\n--b{level}\n" for level in range(depth))
+    heads = "".join(
+        f"Content-Type: multipart/mixed; boundary=b{level}\n\n--b{level}\n"
+        for level in range(depth)
+    )
     return f"Subject: deep\n{heads}Content-Type: text/plain\n\nbottom\n".encode()
 
 
@@ -111,7 +128,17 @@ def nested(depth: int) -> bytes:
         b"Content-Type: text/plain\nContent-Transfer-Encoding: base64\n\n\xff\xfe not base64 !!!\n",
         b"\0" * 5_000,
     ],
-    ids=["long subject", "many headers", "many parts", "deep", "very deep", "no boundary", "odd headers", "odd base64", "zeros"],
+    ids=[
+        "long subject",
+        "many headers",
+        "many parts",
+        "deep",
+        "very deep",
+        "no boundary",
+        "odd headers",
+        "odd base64",
+        "zeros",
+    ],
 )
 def test_a_hostile_mail_ends_in_text_or_one_clear_line(read: Read, data: bytes) -> None:
     with contextlib.suppress(NoText):

@@ -36,7 +36,12 @@ def locked(algorithm: str) -> str:
 def test_chapters_come_in_reading_order_each_once(read: Read, pack: Pack) -> None:
     found, text = read(EpubHandler(), pack(BOOK))
     assert "".join(text.split()) == "#OneFirsttext.#Two-a-b"
-    assert (found.title, found.author, found.language, found.published) == ("The Book", "Ada", "en", "2026-05-01")
+    assert (found.title, found.author, found.language, found.published) == (
+        "The Book",
+        "Ada",
+        "en",
+        "2026-05-01",
+    )
 
 
 def test_hidden_text_is_left_out_and_counted(read: Read, pack: Pack) -> None:
@@ -47,11 +52,20 @@ def test_hidden_text_is_left_out_and_counted(read: Read, pack: Pack) -> None:
 
 def test_a_book_under_rights_management_is_named(read: Read, pack: Pack) -> None:
     with pytest.raises(NoText, match="locked by rights management"):
-        read(EpubHandler(), pack(BOOK | {"META-INF/encryption.xml": locked("http://www.w3.org/2001/04/xmlenc#aes256-cbc")}))
+        read(
+            EpubHandler(),
+            pack(
+                BOOK
+                | {"META-INF/encryption.xml": locked("http://www.w3.org/2001/04/xmlenc#aes256-cbc")}
+            ),
+        )
 
 
 def test_a_book_whose_fonts_alone_are_obfuscated_is_read(read: Read, pack: Pack) -> None:
-    _, text = read(EpubHandler(), pack(BOOK | {"META-INF/encryption.xml": locked("http://www.idpf.org/2008/embedding")}))
+    _, text = read(
+        EpubHandler(),
+        pack(BOOK | {"META-INF/encryption.xml": locked("http://www.idpf.org/2008/embedding")}),
+    )
     assert "# One" in text
 
 
@@ -64,6 +78,8 @@ def test_a_book_whose_fonts_alone_are_obfuscated_is_read(read: Read, pack: Pack)
     ],
     ids=["no package", "open end", "no chapters"],
 )
-def test_what_is_no_book_gives_one_clear_line(read: Read, pack: Pack, changed: dict[str, str], reason: str) -> None:
+def test_what_is_no_book_gives_one_clear_line(
+    read: Read, pack: Pack, changed: dict[str, str], reason: str
+) -> None:
     with pytest.raises(NoText, match=reason):
         read(EpubHandler(), pack(BOOK | changed))

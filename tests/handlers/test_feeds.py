@@ -42,7 +42,12 @@ CASES = {
         "- https://example.org/a · 2026-11-01\n- https://example.org/b\n",
         "sitemap of 2 entries",
     ),
-    "an index of sitemaps": ("application/x-sitemap+xml", INDEX, "- https://example.org/s1.xml\n", "sitemap of 1 entry"),
+    "an index of sitemaps": (
+        "application/x-sitemap+xml",
+        INDEX,
+        "- https://example.org/s1.xml\n",
+        "sitemap of 1 entry",
+    ),
 }
 
 
@@ -54,7 +59,9 @@ def read(tmp_path: Path, xml: str, media_type: str) -> tuple[Extracted, str]:
 
 
 @pytest.mark.parametrize(("media_type", "xml", "text", "info"), CASES.values(), ids=CASES.keys())
-def test_each_entry_is_one_list_item(tmp_path: Path, media_type: str, xml: str, text: str, info: str) -> None:
+def test_each_entry_is_one_list_item(
+    tmp_path: Path, media_type: str, xml: str, text: str, info: str
+) -> None:
     extracted, found = read(tmp_path, xml, media_type)
     assert found == text
     assert extracted.structure_info == info

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.handlers import Extraction, ExtractLimits, Hints, WorkerPool, detect_content_kind, route_file
+from fetchstash.handlers import (
+    Extraction,
+    ExtractLimits,
+    Hints,
+    WorkerPool,
+    detect_content_kind,
+    route_file,
+)
 from tests.handlers.hostile.texts import texts
 
 pytestmark = pytest.mark.anyio
@@ -34,7 +41,9 @@ async def extract(pool: WorkerPool, folder: Path, name: str, data: bytes) -> Ext
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-async def test_a_hostile_file_ends_in_text_or_one_clear_line(pool: WorkerPool, tmp_path: Path, case: str) -> None:
+async def test_a_hostile_file_ends_in_text_or_one_clear_line(
+    pool: WorkerPool, tmp_path: Path, case: str
+) -> None:
     name, data = HOSTILE[case]
     found = await extract(pool, tmp_path, name, data)
     assert found.text is not None or found.error
@@ -51,7 +60,8 @@ async def test_a_hostile_file_ends_in_text_or_one_clear_line(pool: WorkerPool, t
     assert not Path("/tmp/fetchstash-was-here").exists()
 
 
-# What the router looks at stands in the server's own process: no expression may go back and forth over it.
+# What the router looks at stands in the server's own process: no expression may go back and forth
+# over it.
 HOSTILE_HEADS: dict[str, bytes] = {
     "comments": b"<!-- -->" * 8_000,
     "comments that nest": b"<!--" * 16_000,

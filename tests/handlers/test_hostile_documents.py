@@ -19,7 +19,9 @@ async def pool() -> AsyncIterator[WorkerPool]:
     await pool.aclose()
 
 
-@pytest.mark.parametrize("make", [pdfs, documents, archives, pictures], ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    "make", [pdfs, documents, archives, pictures], ids=lambda make: make.__name__
+)
 async def test_each_hostile_file_ends_and_the_next_one_is_read(
     make: Callable[[], dict[str, bytes]], pool: WorkerPool, tmp_path: Path
 ) -> None:
@@ -29,7 +31,9 @@ async def test_each_hostile_file_ends_and_the_next_one_is_read(
     for name, data in make().items():
         source = tmp_path / "hostile"
         source.write_bytes(data)
-        extraction = await pool.extract(source, route_file(source, {}, "x.ipynb" if "IPYNB" in name else ""), Hints(), tmp_path)
+        extraction = await pool.extract(
+            source, route_file(source, {}, "x.ipynb" if "IPYNB" in name else ""), Hints(), tmp_path
+        )
         if complaint := _complaint(extraction):
             wrong[name] = complaint
     assert wrong == {}

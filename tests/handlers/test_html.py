@@ -9,7 +9,10 @@ from fetchstash.handlers import Extracted, ExtractLimits, Hints
 from fetchstash.handlers._html import HtmlHandler
 
 URL = "https://example.org/guide/page.html"
-PROSE = "The reservoir fills slowly in spring, and the wardens open the lower gate when the mark is reached. " * 3
+PROSE = (
+    "The reservoir fills slowly in spring, and the wardens open the lower gate when the mark is reached. "
+    * 3
+)
 
 Read = Callable[..., tuple[Extracted, str]]
 
@@ -18,10 +21,16 @@ Read = Callable[..., tuple[Extracted, str]]
 def read(tmp_path: Path) -> Read:
     """Extract a page and return it with its text."""
 
-    def run(html: str | bytes, *, url: str = URL, charset: str = "", max_chars: int = 1_000_000) -> tuple[Extracted, str]:
+    def run(
+        html: str | bytes, *, url: str = URL, charset: str = "", max_chars: int = 1_000_000
+    ) -> tuple[Extracted, str]:
         source = tmp_path / "page.html"
-        source.write_bytes(html if isinstance(html, bytes) else html.encode("utf-8", "surrogatepass"))
-        extracted = HtmlHandler().extract(source, Hints(url=url, charset=charset), ExtractLimits(max_chars=max_chars))
+        source.write_bytes(
+            html if isinstance(html, bytes) else html.encode("utf-8", "surrogatepass")
+        )
+        extracted = HtmlHandler().extract(
+            source, Hints(url=url, charset=charset), ExtractLimits(max_chars=max_chars)
+        )
         assert extracted.parts is not None
         return extracted, "".join(part.text for part in extracted.parts)
 
@@ -40,17 +49,35 @@ def article(body: str) -> str:
 
 FRAGMENTS = {
     "a paragraph is one line": ("<p>One\n  two\tthree</p>", "One two three"),
-    "a line break ends a line": ("<p>First street 1<br>Second town</p>", "First street 1\nSecond town"),
-    "two line breaks part paragraphs": ("<div>First thing.<br><br>Second thing.</div>", "First thing.\n\nSecond thing."),
+    "a line break ends a line": (
+        "<p>First street 1<br>Second town</p>",
+        "First street 1\nSecond town",
+    ),
+    "two line breaks part paragraphs": (
+        "<div>First thing.<br><br>Second thing.</div>",
+        "First thing.\n\nSecond thing.",
+    ),
     "headings keep their level": ("<h2>Opening</h2><h4>Night</h4>", "## Opening\n\n#### Night"),
     "links become absolute": (
         '<p>See <a href="../tools/key.html#x">the key</a>.</p>',
         "See [the key](https://example.org/tools/key.html#x).",
     ),
-    "a link to the same page stays short": ('<p>See <a href="page.html#top">the top</a>.</p>', "See [the top](#top)."),
-    "a heading that links to itself is text": ('<h2><a href="#low">Low <i>gate</i></a></h2>', "## Low gate"),
-    "a heading in a list is no item": ("<ol><li><h3>First</h3><p>Do it.</p></li></ol>", "### First\n\nDo it."),
-    "linked code is one link": ('<p><code><a href="/k">key()</a></code></p>', "[`key()`](https://example.org/k)"),
+    "a link to the same page stays short": (
+        '<p>See <a href="page.html#top">the top</a>.</p>',
+        "See [the top](#top).",
+    ),
+    "a heading that links to itself is text": (
+        '<h2><a href="#low">Low <i>gate</i></a></h2>',
+        "## Low gate",
+    ),
+    "a heading in a list is no item": (
+        "<ol><li><h3>First</h3><p>Do it.</p></li></ol>",
+        "### First\n\nDo it.",
+    ),
+    "linked code is one link": (
+        '<p><code><a href="/k">key()</a></code></p>',
+        "[`key()`](https://example.org/k)",
+    ),
     "a script link is text": ('<p>See <a href="javascript:alert(1)">this</a>.</p>', "See this."),
     "parentheses that are nested or odd stand in angle brackets (CommonMark 0.31, 6.3)": (
         '<p>A <a href="/a(b(c))">gate</a>, <a href="/a)b">another</a>.</p>',
@@ -60,10 +87,19 @@ FRAGMENTS = {
         '<p><a href="https://example.org/Gate_(lock)">gate</a></p>',
         "[gate](https://example.org/Gate_(lock))",
     ),
-    "inline code and strong": ("<p>Run <code>gate --open</code> <b>now</b>.</p>", "Run `gate --open` **now**."),
-    "lists nest": ("<ul><li>one<ul><li>inner</li></ul></li><li>two</li></ul>", "- one\n  - inner\n- two"),
+    "inline code and strong": (
+        "<p>Run <code>gate --open</code> <b>now</b>.</p>",
+        "Run `gate --open` **now**.",
+    ),
+    "lists nest": (
+        "<ul><li>one<ul><li>inner</li></ul></li><li>two</li></ul>",
+        "- one\n  - inner\n- two",
+    ),
     "ordered lists count from their start": ("<ol start=3><li>c</li><li>d</li></ol>", "3. c\n4. d"),
-    "definitions stand under their terms": ("<dl><dt>sluice</dt><dd>A gate.</dd></dl>", "- sluice\n  A gate."),
+    "definitions stand under their terms": (
+        "<dl><dt>sluice</dt><dd>A gate.</dd></dl>",
+        "- sluice\n  A gate.",
+    ),
     "quotations are marked": ("<blockquote><p>Open it.</p></blockquote>", "> Open it."),
     "a table has one line a row": (
         "<table><tr><th>Gate</th><th>Mark | m</th></tr><tr><td>Low</td><td>4<br>5</td></tr></table>",
@@ -73,12 +109,18 @@ FRAGMENTS = {
         '<pre><code class="language-python">def gate():\n    return "&lt;open&gt;"\n</code></pre>',
         '```python\ndef gate():\n    return "<open>"\n```',
     ),
-    "code that holds a fence gets a longer one": ("<pre>```\nx\n```</pre>", "````\n```\nx\n```\n````"),
+    "code that holds a fence gets a longer one": (
+        "<pre>```\nx\n```</pre>",
+        "````\n```\nx\n```\n````",
+    ),
     "line-number gutters are no code": (
         '<pre><span class="lineno">1</span>open()\n<span class="lineno">2</span>shut()</pre>',
         "```\nopen()\nshut()\n```",
     ),
-    "permalinks are no heading text": ('<h2>Marks<a class="headerlink" href="#marks">¶</a></h2>', "## Marks"),
+    "permalinks are no heading text": (
+        '<h2>Marks<a class="headerlink" href="#marks">¶</a></h2>',
+        "## Marks",
+    ),
     "formulas come as TeX": (
         '<p>So <math><mi>x</mi><annotation encoding="application/x-tex">x^2</annotation></math>.</p>',
         "So $x^2$.",
@@ -110,7 +152,10 @@ def test_the_outline_names_lines_of_each_part(read: Read, tmp_path: Path) -> Non
     for part in parts:
         lines = part.text.split("\n")
         assert part.text.endswith("\n")
-        assert all(lines[heading.start - 1] == f"{'#' * heading.level} {heading.title}" for heading in part.headings)
+        assert all(
+            lines[heading.start - 1] == f"{'#' * heading.level} {heading.title}"
+            for heading in part.headings
+        )
     assert sum(len(part.headings) for part in parts) == 601
 
 

@@ -10,7 +10,10 @@ from fetchstash.handlers import Extracted, ExtractLimits, Hints
 from fetchstash.handlers._html import HtmlHandler
 from tests.handlers.hostile.pages import pages
 
-PROSE = "The reservoir fills slowly in spring, and the wardens open the lower gate when the mark is reached. " * 3
+PROSE = (
+    "The reservoir fills slowly in spring, and the wardens open the lower gate when the mark is reached. "
+    * 3
+)
 HEAD = """<html lang="en-GB"><head><title>Gate works</title><link rel="canonical" href="https://example.org/gate">
 <meta property="og:site_name" content="The Wardens"><meta name="author" content="A. Warden">
 <meta property="article:published_time" content="2026-11-02T08:00:00Z"></head>"""
@@ -19,27 +22,41 @@ HEAD = """<html lang="en-GB"><head><title>Gate works</title><link rel="canonical
 def extract(tmp_path: Path, html: str) -> tuple[Extracted, str]:
     source = tmp_path / "page.html"
     source.write_text(html, "utf-8")
-    extracted = HtmlHandler().extract(source, Hints(url="https://example.org/a/page.html"), ExtractLimits())
+    extracted = HtmlHandler().extract(
+        source, Hints(url="https://example.org/a/page.html"), ExtractLimits()
+    )
     return extracted, "".join(part.text for part in extracted.parts or ())
 
 
 def test_facts_come_from_the_head(tmp_path: Path) -> None:
     extracted, _ = extract(tmp_path, f"{HEAD}<body><h1>Gate works</h1><p>{PROSE}</p><p>{PROSE}</p>")
-    assert (extracted.title, extracted.author, extracted.language) == ("Gate works", "A. Warden", "en-GB")
+    assert (extracted.title, extracted.author, extracted.language) == (
+        "Gate works",
+        "A. Warden",
+        "en-GB",
+    )
     assert extracted.published == "2026-11-02T08:00:00Z"
     assert extracted.structure_info == "site: The Wardens · canonical: https://example.org/gate"
 
 
 def test_author_and_date_come_from_linked_data_too(tmp_path: Path) -> None:
     data = '{"@graph":[{"@type":"Article","author":[{"name":"B. Warden"}],"datePublished":"2026-10-01"}]}'
-    extracted, _ = extract(tmp_path, f'<script type="application/ld+json">{data}</script><p>{PROSE}</p>')
+    extracted, _ = extract(
+        tmp_path, f'<script type="application/ld+json">{data}</script><p>{PROSE}</p>'
+    )
     assert (extracted.author, extracted.published) == ("B. Warden", "2026-10-01")
 
 
 NO_CONTENT = {
     "a shell": ('<body><div id="root"></div><script src="app.js"></script>', "shell"),
-    "a shell that says so": ("<body><p>You need to enable JavaScript to run this app.</p><script src=a.js></script>", "shell"),
-    "a login page": ("<form><h1>Sign in</h1><input name=u><input type=password><a>Forgot password?</a></form>", "login"),
+    "a shell that says so": (
+        "<body><p>You need to enable JavaScript to run this app.</p><script src=a.js></script>",
+        "shell",
+    ),
+    "a login page": (
+        "<form><h1>Sign in</h1><input name=u><input type=password><a>Forgot password?</a></form>",
+        "login",
+    ),
     "a consent wall": (
         "<h1>Before you continue</h1><p>We use cookies.</p><button>Reject all</button><p>Manage options</p>",
         "consent",
@@ -58,7 +75,8 @@ def test_a_page_without_content_is_said_to_be_that(tmp_path: Path, html: str, to
 def test_links_and_tables_of_the_whole_page_are_there_for_the_asking(tmp_path: Path) -> None:
     source = tmp_path / "page.html"
     source.write_text(
-        f"{HEAD}<nav><a href=/b>Beta</a></nav><p>{PROSE}<a href=c>C</a></p><table><tr><th>a<th>b<tr><td>1<td>2</table>", "utf-8"
+        f"{HEAD}<nav><a href=/b>Beta</a></nav><p>{PROSE}<a href=c>C</a></p><table><tr><th>a<th>b<tr><td>1<td>2</table>",
+        "utf-8",
     )
 
     def part(path: str) -> str:

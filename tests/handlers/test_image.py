@@ -34,7 +34,9 @@ def encode(image: Image.Image, form: str, **options: object) -> bytes:
 
 
 def picture_of(source: Path, **bounds: int) -> tuple[Picture, Image.Image]:
-    picture = ImageHandler().part(source, "", "lines", None, None, "image", ExtractLimits(preview=PreviewLimits(**bounds)))
+    picture = ImageHandler().part(
+        source, "", "lines", None, None, "image", ExtractLimits(preview=PreviewLimits(**bounds))
+    )
     assert isinstance(picture, Picture)
     image = Image.open(io.BytesIO(picture.data))
     assert image.size == (picture.width, picture.height)
@@ -58,12 +60,20 @@ def photo_with_exif() -> bytes:
 def png_header(width: int, height: int) -> bytes:
     """Return a PNG file that claims a size and holds no pixels."""
     header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header)) + b"\0\0\0\x09IDAT"
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + struct.pack(">I", 13)
+        + header
+        + struct.pack(">I", zlib.crc32(header))
+        + b"\0\0\0\x09IDAT"
+    )
 
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF"])
 def test_size_and_format_are_facts_and_there_is_no_text(save: Save, form: str) -> None:
-    found = ImageHandler().extract(save(encode(Image.new("RGB", (64, 48)), form)), Hints(), ExtractLimits())
+    found = ImageHandler().extract(
+        save(encode(Image.new("RGB", (64, 48)), form)), Hints(), ExtractLimits()
+    )
     assert found.parts is None
     assert found.structure_info.startswith(form)
     assert (found.width, found.height) == (64, 48)
@@ -76,7 +86,9 @@ def test_exif_is_told_without_the_place(save: Save) -> None:
 
 
 def test_all_of_exif_with_the_place_is_told_to_who_asks_for_it(save: Save) -> None:
-    found = ImageHandler().part(save(photo_with_exif()), "exif", "lines", None, None, "text", ExtractLimits())
+    found = ImageHandler().part(
+        save(photo_with_exif()), "exif", "lines", None, None, "text", ExtractLimits()
+    )
     assert isinstance(found, PartText)
     assert found.text == (
         "Model: Testcam 3000\nOrientation: 6\nDateTimeOriginal: 2026:05:01 10:00:00\nMakerNote: (4 bytes)\n"
@@ -87,7 +99,15 @@ def test_all_of_exif_with_the_place_is_told_to_who_asks_for_it(save: Save) -> No
 
 def test_an_image_without_exif_says_so(save: Save) -> None:
     with pytest.raises(OutOfRange, match="no EXIF"):
-        ImageHandler().part(save(encode(Image.new("L", (3, 3)), "PNG")), "exif", "lines", None, None, "text", ExtractLimits())
+        ImageHandler().part(
+            save(encode(Image.new("L", (3, 3)), "PNG")),
+            "exif",
+            "lines",
+            None,
+            None,
+            "text",
+            ExtractLimits(),
+        )
 
 
 def test_the_picture_carries_no_exif_and_stands_the_right_way_up(save: Save) -> None:
@@ -109,8 +129,13 @@ def test_a_heic_picture_tells_its_size_undecoded(save: Save) -> None:
     def box(name: bytes, data: bytes) -> bytes:
         return struct.pack(">L", len(data) + 8) + name + data
 
-    sizes = b"".join(box(b"ispe", struct.pack(">LLL", 0, *size)) for size in ((320, 240), (4_032, 3_024), (512, 512)))
-    source = save(box(b"ftyp", b"heic") + box(b"meta", bytes(4) + box(b"iprp", box(b"ipco", sizes))))
+    sizes = b"".join(
+        box(b"ispe", struct.pack(">LLL", 0, *size))
+        for size in ((320, 240), (4_032, 3_024), (512, 512))
+    )
+    source = save(
+        box(b"ftyp", b"heic") + box(b"meta", bytes(4) + box(b"iprp", box(b"ipco", sizes)))
+    )
     found = ImageHandler().extract(source, Hints(), ExtractLimits())
     assert (found.width, found.height) == (4_032, 3_024)
     with pytest.raises(NoText, match="of a format that is not known here"):
@@ -138,11 +163,16 @@ def test_the_bytes_are_bounded(save: Save) -> None:
 
 def test_a_bound_that_not_even_a_thumbnail_keeps_is_named(save: Save) -> None:
     with pytest.raises(TooLarge):
-        picture_of(save(encode(Image.effect_noise((800, 800), 90), "PNG")), max_image_size_bytes=100)
+        picture_of(
+            save(encode(Image.effect_noise((800, 800), 90), "PNG")), max_image_size_bytes=100
+        )
 
 
 def test_what_is_transparent_stays_so_or_becomes_white(save: Save) -> None:
-    clear = Image.merge("RGBA", [*Image.effect_noise((300, 300), 90).convert("RGB").split(), Image.new("L", (300, 300))])
+    clear = Image.merge(
+        "RGBA",
+        [*Image.effect_noise((300, 300), 90).convert("RGB").split(), Image.new("L", (300, 300))],
+    )
     source = save(encode(clear, "PNG"))
     _, kept = picture_of(source)
     assert kept.mode == "RGBA"
@@ -157,9 +187,18 @@ def test_what_is_transparent_stays_so_or_becomes_white(save: Save) -> None:
         (b"no image at all", "the image is damaged, or of a format that is not known here"),
         (png_header(50_000, 50_000), "the picture has more than 89,478,485 pixels"),
         (png_header(10_000, 10_000), "the picture has more than 89,478,485 pixels"),
-        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n", "the image is damaged, or of a format that is not known here"),
+        (
+            b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n",
+            "the image is damaged, or of a format that is not known here",
+        ),
     ],
-    ids=["empty", "text", "bomb", "small bomb", "PostScript, which Pillow would hand to another program"],
+    ids=[
+        "empty",
+        "text",
+        "bomb",
+        "small bomb",
+        "PostScript, which Pillow would hand to another program",
+    ],
 )
 def test_what_is_no_image_gives_one_clear_line(save: Save, data: bytes, reason: str) -> None:
     with pytest.raises(NoText) as caught:

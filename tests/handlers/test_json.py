@@ -21,7 +21,11 @@ Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]
 
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=60,
 )
@@ -38,7 +42,9 @@ def test_laying_out_loses_nothing_of_what_is_no_json(text: str) -> None:
     assert "".join("".join(lay_out(text)).split()) == "".join(text.split())
 
 
-@pytest.mark.parametrize(("length", "on_one_line"), [(WIDTH - 1, True), (WIDTH, True), (WIDTH + 1, False)])
+@pytest.mark.parametrize(
+    ("length", "on_one_line"), [(WIDTH - 1, True), (WIDTH, True), (WIDTH + 1, False)]
+)
 def test_a_value_stands_on_one_line_if_it_fits(length: int, *, on_one_line: bool) -> None:
     record = '{"a":"' + "x" * (length - 8) + '"}'
     assert len(record) == length
@@ -52,9 +58,20 @@ def test_small_values_stand_on_one_line_however_deep_they_are_nested() -> None:
 
 
 def test_numbers_and_strings_keep_their_spelling() -> None:
-    text = '{"a":1.10,"b":1E5,"c":-0,"d":123456789012345678901234567890,"e":"\\u00e9\\/","f":[' + "1.0," * 60 + "2.50]}"
+    text = (
+        '{"a":1.10,"b":1E5,"c":-0,"d":123456789012345678901234567890,"e":"\\u00e9\\/","f":['
+        + "1.0," * 60
+        + "2.50]}"
+    )
     laid_out = "".join(lay_out(text))
-    for spelling in ('"a": 1.10,', '"b": 1E5,', '"c": -0,', "123456789012345678901234567890,", '"\\u00e9\\/"', "  2.50\n"):
+    for spelling in (
+        '"a": 1.10,',
+        '"b": 1E5,',
+        '"c": -0,',
+        "123456789012345678901234567890,",
+        '"\\u00e9\\/"',
+        "  2.50\n",
+    ):
         assert spelling in laid_out
 
 
@@ -73,7 +90,11 @@ def test_a_document_of_short_lines_is_kept_as_it_is(read: Read) -> None:
 
 
 def test_the_outline_names_the_keys_and_their_lines(save: Save) -> None:
-    value = {"meta": {"v": 1}, "items": [{"id": i, "note": "x" * 20} for i in range(9_000)], "ta\u0301il": "x"}
+    value = {
+        "meta": {"v": 1},
+        "items": [{"id": i, "note": "x" * 20} for i in range(9_000)],
+        "ta\u0301il": "x",
+    }
     found = JsonHandler().extract(save(json.dumps(value).encode()), Hints(), ExtractLimits())
     text = ""
     headings: list[tuple[str, int]] = []
@@ -100,7 +121,11 @@ def test_keys_are_found_in_text_that_is_kept() -> None:
         pytest.param("/a~1b", "1\n", id="a pointer with a slash in a key"),
         pytest.param("/m~0n", "8\n", id="a pointer with a tilde in a key"),
         pytest.param("/", '"empty"\n', id="the empty key"),
-        pytest.param("items", '[{"name": "one", "n": 1.10}, {"name": "two", "n": 2}]\n', id="a key of the outline"),
+        pytest.param(
+            "items",
+            '[{"name": "one", "n": 1.10}, {"name": "two", "n": 2}]\n',
+            id="a key of the outline",
+        ),
         pytest.param("$.items[0]", '{"name": "one", "n": 1.10}\n', id="a path to one value"),
         pytest.param("$.items[*].name", '["one", "two"]\n', id="a path to several values"),
         pytest.param("$.items[?@.n > 1.5].name", '["two"]\n', id="a path with a filter"),
@@ -108,8 +133,13 @@ def test_keys_are_found_in_text_that_is_kept() -> None:
     ],
 )
 def test_a_part_is_found_by_pointer_or_path(save: Save, path: str, expected: str) -> None:
-    source = save(b'{"items": [{"name": "one", "n": 1.10}, {"name": "two", "n": 2}], "a/b": 1, "m~n": 8, "": "empty"}')
-    assert JsonHandler().part(source, path, "lines", None, None, "text", ExtractLimits()).text == expected
+    source = save(
+        b'{"items": [{"name": "one", "n": 1.10}, {"name": "two", "n": 2}], "a/b": 1, "m~n": 8, "": "empty"}'
+    )
+    assert (
+        JsonHandler().part(source, path, "lines", None, None, "text", ExtractLimits()).text
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,16 +154,22 @@ def test_a_part_is_found_by_pointer_or_path(save: Save, path: str, expected: str
         pytest.param("$.a[", BadArgument, id="a broken path"),
     ],
 )
-def test_a_part_that_is_not_there_is_one_clear_line(save: Save, path: str, error: type[Exception]) -> None:
+def test_a_part_that_is_not_there_is_one_clear_line(
+    save: Save, path: str, error: type[Exception]
+) -> None:
     with pytest.raises(error) as raised:
-        JsonHandler().part(save(b'{"items": [1]}'), path, "lines", None, None, "text", ExtractLimits())
+        JsonHandler().part(
+            save(b'{"items": [1]}'), path, "lines", None, None, "text", ExtractLimits()
+        )
     assert "\n" not in str(raised.value)
 
 
 def test_lines_of_a_part_are_counted_inside_of_it(save: Save) -> None:
     source = save(json.dumps({"items": [{"id": i, "t": "x" * 50} for i in range(100)]}).encode())
     found = JsonHandler().part(source, "/items", "lines", 78, 79, "text", ExtractLimits())
-    assert found == PartText("".join(f'  {{"id": {i}, "t": "{"x" * 50}"}},\n' for i in (76, 77)), 102)
+    assert found == PartText(
+        "".join(f'  {{"id": {i}, "t": "{"x" * 50}"}},\n' for i in (76, 77)), 102
+    )
 
 
 def test_what_is_not_valid_json_is_kept_and_has_no_paths(read: Read, save: Save) -> None:
@@ -141,7 +177,9 @@ def test_what_is_not_valid_json_is_kept_and_has_no_paths(read: Read, save: Save)
     found, text = read(JsonHandler(), source.encode())
     assert (text, found.structure_info) == (source, "not valid JSON")
     with pytest.raises(NoText):
-        JsonHandler().part(save(source.encode()), "/a", "lines", None, None, "text", ExtractLimits())
+        JsonHandler().part(
+            save(source.encode()), "/a", "lines", None, None, "text", ExtractLimits()
+        )
 
 
 @given(values)
@@ -153,9 +191,16 @@ def test_a_preview_costs_at_most_300_tokens(value: Any) -> None:
 
 def test_a_preview_is_the_shape_and_a_valid_sample() -> None:
     rng = random.Random(1)
-    value = {"total": 3_000, "items": [{"id": i, "tag": rng.choice(["a", None]), "geo": {"lat": 1.5}} for i in range(3_000)]}
+    value = {
+        "total": 3_000,
+        "items": [
+            {"id": i, "tag": rng.choice(["a", None]), "geo": {"lat": 1.5}} for i in range(3_000)
+        ],
+    }
     found = preview(value, PreviewLimits())
-    assert found.text.startswith("object\n  total: integer\n  items: array of 3,000 objects\n    id: integer\n")
+    assert found.text.startswith(
+        "object\n  total: integer\n  items: array of 3,000 objects\n    id: integer\n"
+    )
     assert "\n    geo: object\n      lat: number" in found.text
     sample = json.loads(found.sample)
     assert sample["total"] == 3_000
@@ -169,8 +214,15 @@ def test_a_preview_is_the_shape_and_a_valid_sample() -> None:
         pytest.param(PreviewLimits(max_array_items=3), [1, 2, 3], True, id="array items"),
         pytest.param(PreviewLimits(max_array_items=3), [1, 2, 3, 4], False, id="array items +1"),
         pytest.param(PreviewLimits(max_object_keys=3), {"a": 1, "b": 2}, True, id="object keys -1"),
-        pytest.param(PreviewLimits(max_object_keys=3), {"a": 1, "b": 2, "c": 3}, True, id="object keys"),
-        pytest.param(PreviewLimits(max_object_keys=3), {"a": 1, "b": 2, "c": 3, "d": 4}, False, id="object keys +1"),
+        pytest.param(
+            PreviewLimits(max_object_keys=3), {"a": 1, "b": 2, "c": 3}, True, id="object keys"
+        ),
+        pytest.param(
+            PreviewLimits(max_object_keys=3),
+            {"a": 1, "b": 2, "c": 3, "d": 4},
+            False,
+            id="object keys +1",
+        ),
         pytest.param(PreviewLimits(max_nesting_depth=3), [[1]], True, id="depth -1"),
         pytest.param(PreviewLimits(max_nesting_depth=3), [[[1]]], True, id="depth"),
         pytest.param(PreviewLimits(max_nesting_depth=3), [[[[1]]]], False, id="depth +1"),
@@ -188,7 +240,10 @@ def test_json_lines_are_kept_one_a_line(read: Read) -> None:
 
 
 def test_a_preview_of_json_lines_counts_all_records(read: Read) -> None:
-    found, _ = read(JsonLinesHandler(), b"".join(b'{"id": %d, "words": "%s"}\n' % (n, b"word " * 9) for n in range(3_000)))
+    found, _ = read(
+        JsonLinesHandler(),
+        b"".join(b'{"id": %d, "words": "%s"}\n' % (n, b"word " * 9) for n in range(3_000)),
+    )
     *shown, more = json.loads(found.preview.sample)
     assert [record["id"] for record in shown] == list(range(len(shown)))
     assert more == f"… {3_000 - len(shown):,} more"
@@ -197,11 +252,22 @@ def test_a_preview_of_json_lines_counts_all_records(read: Read) -> None:
 
 def test_a_record_of_json_lines_is_found_by_its_index(save: Save) -> None:
     source = save(b'{"a": 1}\n{"a": 2}\nbroken\n')
-    assert JsonLinesHandler().part(source, "/1/a", "lines", None, None, "text", ExtractLimits()).text == "2\n"
-    assert JsonLinesHandler().part(source, "$[*].a", "lines", None, None, "text", ExtractLimits()).text == "[1, 2]\n"
+    assert (
+        JsonLinesHandler().part(source, "/1/a", "lines", None, None, "text", ExtractLimits()).text
+        == "2\n"
+    )
+    assert (
+        JsonLinesHandler().part(source, "$[*].a", "lines", None, None, "text", ExtractLimits()).text
+        == "[1, 2]\n"
+    )
 
 
 def test_values_are_decoded_as_the_label_says(save: Save) -> None:
     source = save('{"city": "Łódź"}'.encode("iso-8859-2"))
     hints = Hints(charset="iso-8859-2")
-    assert JsonHandler().part(source, "/city", "lines", None, None, "text", ExtractLimits(), hints).text == '"Łódź"\n'
+    assert (
+        JsonHandler()
+        .part(source, "/city", "lines", None, None, "text", ExtractLimits(), hints)
+        .text
+        == '"Łódź"\n'
+    )

@@ -31,7 +31,9 @@ WIDE = PreviewLimits(structured_tokens=100_000)
 def text_is_cut(text: str, limits: PreviewLimits) -> bool:
     """Return whether read_file shows less than all of a text."""
     counted = tokens.count(text).tokens
-    content, info = shown_of(text, Extraction(Path(), "text", chars=len(text), tokens=counted), limits)
+    content, info = shown_of(
+        text, Extraction(Path(), "text", chars=len(text), tokens=counted), limits
+    )
     assert (content == text) is (info is None)
     return info is not None
 
@@ -91,14 +93,18 @@ def test_a_preview_is_cut_above_its_limit_alone(setting: str, more: int) -> None
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
-def test_a_picture_is_made_smaller_above_its_longest_edge_alone(save: Callable[[bytes], Path], more: int) -> None:
+def test_a_picture_is_made_smaller_above_its_longest_edge_alone(
+    save: Callable[[bytes], Path], more: int
+) -> None:
     edge = 64
     picture = shown(save, noise(edge + more, 9), PreviewLimits(max_image_edge_px=edge))
     assert picture.width == min(edge + more, edge)
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
-def test_a_picture_is_made_smaller_above_its_bytes_alone(save: Callable[[bytes], Path], more: int) -> None:
+def test_a_picture_is_made_smaller_above_its_bytes_alone(
+    save: Callable[[bytes], Path], more: int
+) -> None:
     image = noise(200, 200)
     whole = shown(save, image, PreviewLimits())
     picture = shown(save, image, PreviewLimits(max_image_size_bytes=len(whole.data) - more))
@@ -113,7 +119,9 @@ def noise(width: int, height: int) -> Image.Image:
 def shown(save: Callable[[bytes], Path], image: Image.Image, limits: PreviewLimits) -> Picture:
     out = io.BytesIO()
     image.save(out, "PNG")
-    found = ImageHandler().part(save(out.getvalue()), "", "lines", None, None, "image", ExtractLimits(preview=limits))
+    found = ImageHandler().part(
+        save(out.getvalue()), "", "lines", None, None, "image", ExtractLimits(preview=limits)
+    )
     assert isinstance(found, Picture)
     return found
 
@@ -137,7 +145,8 @@ def test_a_pdf_is_read_up_to_pdf_max_pages(save: Callable[[bytes], Path], more: 
     assert found.truncated is (more > 0)
 
 
-# What the operating system holds a worker to; in a process of its own, because this one is larger than that.
+# What the operating system holds a worker to; in a process of its own, because this one is larger
+# than that.
 OF_THE_SYSTEM = """
 import math, mmap, resource, sys
 from fetchstash.handlers._worker._limits import job_limits
@@ -193,7 +202,9 @@ def test_every_setting_of_a_document_has_its_test() -> None:
     assert settings == {*ELSEWHERE, *(f"context.{name}" for name in PREVIEWS)}
 
 
-@pytest.mark.parametrize("path", [path for path in KEYS if path.startswith(("context.", "extract."))])
+@pytest.mark.parametrize(
+    "path", [path for path in KEYS if path.startswith(("context.", "extract."))]
+)
 def test_a_setting_arrives_where_documents_are_read(path: str) -> None:
     limits = load(environment={KEYS[path].variable: "2000"}).extract
     section, name = path.split(".")

@@ -29,14 +29,19 @@ def wav() -> bytes:
 
 def comment(**tags: str) -> bytes:
     fields = [f"{name}={value}".encode() for name, value in tags.items()]
-    return struct.pack("<LL", 0, len(fields)) + b"".join(struct.pack("<L", len(field)) + field for field in fields)
+    return struct.pack("<LL", 0, len(fields)) + b"".join(
+        struct.pack("<L", len(field)) + field for field in fields
+    )
 
 
 def flac() -> bytes:
     packed = 44_100 << 44 | 1 << 41 | 15 << 36 | 44_100 * 65
     stream_info = bytes(10) + packed.to_bytes(8) + bytes(16)
     tags = comment(TITLE="Song", ARTIST="Ada")
-    return b"fLaC" + b"\0" + len(stream_info).to_bytes(3) + stream_info + b"\x84" + len(tags).to_bytes(3) + tags
+    return (
+        b"fLaC"
+        b"\0" + len(stream_info).to_bytes(3) + stream_info + b"\x84" + len(tags).to_bytes(3) + tags
+    )
 
 
 def ogg() -> bytes:
@@ -61,10 +66,19 @@ def box(name: bytes, data: bytes) -> bytes:
 def mp4() -> bytes:
     header = box(b"mvhd", struct.pack(">12xLL", 1_000, 65_000) + bytes(80))
     track = box(b"tkhd", bytes(76) + struct.pack(">LL", 1_920 << 16, 1_080 << 16))
-    sound = box(b"stsd", struct.pack(">8xL4s", 60, b"mp4a") + struct.pack(">16xH6xH", 2, 44_100) + bytes(30))
-    title = box(b"udta", box(b"meta", bytes(4) + box(b"ilst", box(b"\xa9nam", box(b"data", bytes(8) + b"Film")))))
+    sound = box(
+        b"stsd", struct.pack(">8xL4s", 60, b"mp4a") + struct.pack(">16xH6xH", 2, 44_100) + bytes(30)
+    )
+    title = box(
+        b"udta",
+        box(b"meta", bytes(4) + box(b"ilst", box(b"\xa9nam", box(b"data", bytes(8) + b"Film")))),
+    )
     media = box(b"mdia", box(b"minf", box(b"stbl", sound)))
-    return box(b"ftyp", b"isom") + box(b"mdat", bytes(5_000)) + box(b"moov", header + box(b"trak", track + media) + title)
+    return (
+        box(b"ftyp", b"isom")
+        + box(b"mdat", bytes(5_000))
+        + box(b"moov", header + box(b"trak", track + media) + title)
+    )
 
 
 def element(name: int, data: bytes) -> bytes:
@@ -72,10 +86,15 @@ def element(name: int, data: bytes) -> bytes:
 
 
 def matroska() -> bytes:
-    info = element(0x1549A966, element(0x2AD7B1, (1_000_000).to_bytes(4)) + element(0x4489, struct.pack(">d", 65_000)))
+    info = element(
+        0x1549A966,
+        element(0x2AD7B1, (1_000_000).to_bytes(4)) + element(0x4489, struct.pack(">d", 65_000)),
+    )
     video = element(0xE0, element(0xB0, (640).to_bytes(2)) + element(0xBA, (360).to_bytes(2)))
     tracks = element(0x1654AE6B, element(0xAE, element(0x86, b"V_VP9") + video))
-    return element(0x1A45DFA3, b"") + element(0x18538067, info + tracks + element(0x1F43B675, bytes(1_000)))
+    return element(0x1A45DFA3, b"") + element(
+        0x18538067, info + tracks + element(0x1F43B675, bytes(1_000))
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,14 +109,18 @@ def matroska() -> bytes:
     ],
     ids=["wav", "flac", "ogg", "mp3", "mp4", "matroska"],
 )
-def test_a_container_tells_its_facts(save: Save, data: bytes, line: str, size: tuple[int, int] | None) -> None:
+def test_a_container_tells_its_facts(
+    save: Save, data: bytes, line: str, size: tuple[int, int] | None
+) -> None:
     found = facts(save(data))
     assert found.parts is None
     assert found.structure_info == line
     assert (found.width, found.height) == (size or (None, None))
 
 
-@pytest.mark.parametrize("make", [wav, flac, ogg, mp3, mp4, matroska], ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    "make", [wav, flac, ogg, mp3, mp4, matroska], ids=lambda make: make.__name__
+)
 def test_a_container_cut_anywhere_does_no_harm(save: Save, make: Callable[[], bytes]) -> None:
     whole = make()
     for end in {*range(0, min(len(whole), 400), 3), len(whole) - 1}:
@@ -117,7 +140,17 @@ def test_a_container_cut_anywhere_does_no_harm(save: Save, make: Callable[[], by
         b"ID3\x04\0\0\x7f\x7f\x7f\x7f" + b"TIT2\xff\xff\xff\xff" * 30,
         b"OggS" + b"\x03vorbis" + b"\xff" * 64,
     ],
-    ids=["empty", "far chunk", "far box", "small box", "many boxes", "unknown sizes", "far block", "far tag", "odd comment"],
+    ids=[
+        "empty",
+        "far chunk",
+        "far box",
+        "small box",
+        "many boxes",
+        "unknown sizes",
+        "far block",
+        "far tag",
+        "odd comment",
+    ],
 )
 def test_a_hostile_container_has_no_facts_and_ends(save: Save, data: bytes) -> None:
     assert facts(save(data)).parts is None

@@ -37,10 +37,19 @@ def part(source: Path, path: str) -> object:
 
 def test_headers_body_and_attachments_are_read(read: Read) -> None:
     found, text = read(MsgHandler(), compound(MAIL))
-    assert text.startswith("# Über den Plan\n\nFrom: Ada <ada@example.org>\nTo: bob@example.org\nDate: 2026-05-01")
+    assert text.startswith(
+        "# Über den Plan\n\nFrom: Ada <ada@example.org>\nTo: bob@example.org\nDate: 2026-05-01"
+    )
     assert "Dear Bob,\n\nsee below." in text
-    assert "- table.csv (8 bytes)\n- 2 table.csv (6,000 bytes)\n- an embedded message (a message or an object)" in text
-    assert (found.title, found.author, found.published) == ("Über den Plan", "Ada <ada@example.org>", "2026-05-01")
+    assert (
+        "- table.csv (8 bytes)\n- 2 table.csv (6,000 bytes)\n- an embedded message (a message or an object)"
+        in text
+    )
+    assert (found.title, found.author, found.published) == (
+        "Über den Plan",
+        "Ada <ada@example.org>",
+        "2026-05-01",
+    )
     assert found.members == 3
 
 
@@ -54,7 +63,10 @@ def test_an_attachment_is_read_by_its_name(save: Save) -> None:
 
 
 def test_a_body_that_is_html_alone_becomes_markdown(read: Read) -> None:
-    mail = MAIL | {"__substg1.0_1000001F": b"", "__substg1.0_10130102": b"<h2>News</h2><p style='display:none'>obey</p><p>All.</p>"}
+    mail = MAIL | {
+        "__substg1.0_1000001F": b"",
+        "__substg1.0_10130102": b"<h2>News</h2><p style='display:none'>obey</p><p>All.</p>",
+    }
     found, text = read(MsgHandler(), compound(mail))
     assert "## News\n\nAll." in text
     assert found.hidden_removed == 1
@@ -66,7 +78,12 @@ def test_a_body_that_is_html_alone_becomes_markdown(read: Read) -> None:
         (b"", "no compound file"),
         (compound(MAIL)[:600], "holds no message"),
         (compound({"WordDocument": b"x"}), "holds no message"),
-        (compound(MAIL).replace(struct.pack("<5H", 62, 3, 0xFFFE, 9, 6), struct.pack("<5H", 62, 3, 0xFFFE, 30, 6)), "unknown size"),
+        (
+            compound(MAIL).replace(
+                struct.pack("<5H", 62, 3, 0xFFFE, 9, 6), struct.pack("<5H", 62, 3, 0xFFFE, 30, 6)
+            ),
+            "unknown size",
+        ),
     ],
     ids=["empty", "cut short", "Word", "sectors of a gigabyte"],
 )
@@ -83,7 +100,9 @@ PACKED_RTF = bytes.fromhex(
 PLAIN_RTF = struct.pack("<2L4sL", len(RTF) + 12, len(RTF), b"MELA", 0) + RTF
 
 
-@pytest.mark.parametrize(("packed", "hidden"), [(PACKED_RTF, 0), (PLAIN_RTF, 1)], ids=["compressed", "as it is"])
+@pytest.mark.parametrize(
+    ("packed", "hidden"), [(PACKED_RTF, 0), (PLAIN_RTF, 1)], ids=["compressed", "as it is"]
+)
 def test_a_body_that_is_rtf_alone_is_read(read: Read, packed: bytes, hidden: int) -> None:
     mail = MAIL | {"__substg1.0_1000001F": b"", "__substg1.0_10090102": packed}
     found, text = read(MsgHandler(), compound(mail))
@@ -92,11 +111,16 @@ def test_a_body_that_is_rtf_alone_is_read(read: Read, packed: bytes, hidden: int
 
 
 @pytest.mark.parametrize(
-    "packed", [b"LZFu", bytes(40), struct.pack("<4L", 0, 1 << 30, 0x75465A4C, 0)], ids=["cut", "zeros", "1 GiB"]
+    "packed",
+    [b"LZFu", bytes(40), struct.pack("<4L", 0, 1 << 30, 0x75465A4C, 0)],
+    ids=["cut", "zeros", "1 GiB"],
 )
 def test_rtf_that_cannot_be_unpacked_is_named(read: Read, packed: bytes) -> None:
     with pytest.raises(NoText, match=r"its compressed RTF is damaged|unpacks to more"):
-        read(MsgHandler(), compound(MAIL | {"__substg1.0_1000001F": b"", "__substg1.0_10090102": packed}))
+        read(
+            MsgHandler(),
+            compound(MAIL | {"__substg1.0_1000001F": b"", "__substg1.0_10090102": packed}),
+        )
 
 
 def test_streams_of_every_size_are_whole() -> None:

@@ -18,9 +18,7 @@ MHTML = (
     b'Content-Type: multipart/related;\r\n\ttype="text/html";\r\n\tboundary="b"\r\n\r\n'
     b"--b\r\n\r\n<html><p>hi</p></html>\r\n--b--\r\n"
 )
-XHTML = (
-    b'<?xml version="1.0"?><!DOCTYPE html PUBLIC "x" "y"><html xmlns="http://www.w3.org/1999/xhtml"><body><p>x</p></body></html>'
-)
+XHTML = b'<?xml version="1.0"?><!DOCTYPE html PUBLIC "x" "y"><html xmlns="http://www.w3.org/1999/xhtml"><body><p>x</p></body></html>'
 PO = b'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid "a"\nmsgstr "b"\n'
 
 # What it is: its bytes, the label, the URL's path, and the kind that it must get.
@@ -130,15 +128,22 @@ BINARIES: dict[str, tuple[bytes, str, str]] = {
 @pytest.mark.parametrize("case", TEXTS)
 def test_a_text_is_what_it_is_and_never_binary(case: str) -> None:
     data, label, path, kind = TEXTS[case]
-    decision = detect_content_kind({"content-type": label}, data, f"https://example.org{path}", complete=True)
+    decision = detect_content_kind(
+        {"content-type": label}, data, f"https://example.org{path}", complete=True
+    )
     assert decision.kind == kind, decision
 
 
-@pytest.mark.parametrize("label", ["text/plain", "text/html; charset=iso-8859-1", "application/json", ""])
+@pytest.mark.parametrize(
+    "label", ["text/plain", "text/html; charset=iso-8859-1", "application/json", ""]
+)
 @pytest.mark.parametrize("case", BINARIES)
 def test_a_binary_is_never_text_whatever_it_is_called(case: str, label: str) -> None:
     data, path, kind = BINARIES[case]
     decision = detect_content_kind(
-        {"content-type": label} if label else {}, data[:65_536], f"https://example.org{path}", complete=True
+        {"content-type": label} if label else {},
+        data[:65_536],
+        f"https://example.org{path}",
+        complete=True,
     )
     assert decision.kind == kind, decision

@@ -14,7 +14,9 @@ Read = Callable[..., tuple[Extracted, str]]
 
 
 def notebook(*cells: dict[str, Any]) -> bytes:
-    return json.dumps({"cells": cells, "metadata": {"language_info": {"name": "python"}}, "nbformat": 4}).encode()
+    return json.dumps(
+        {"cells": cells, "metadata": {"language_info": {"name": "python"}}, "nbformat": 4}
+    ).encode()
 
 
 def code(source: object, *outputs: dict[str, Any]) -> dict[str, Any]:
@@ -25,7 +27,13 @@ def test_cells_come_in_order_with_their_outputs(read: Read) -> None:
     cells = [
         {"cell_type": "markdown", "source": ["# Title\n", "Some text."]},
         code(["a = 1\n", "print(a)"], {"output_type": "stream", "text": ["1\n"]}),
-        code("plot()", {"output_type": "display_data", "data": {"text/plain": "<Figure>", "image/png": "iVBORw0"}}),
+        code(
+            "plot()",
+            {
+                "output_type": "display_data",
+                "data": {"text/plain": "<Figure>", "image/png": "iVBORw0"},
+            },
+        ),
         code("1/0", {"output_type": "error", "traceback": ["Traceback", "ZeroDivisionError"]}),
         {"cell_type": "raw", "source": "raw"},
     ]
@@ -51,7 +59,10 @@ def test_headings_of_cells_are_the_outline(save: Callable[[bytes], Any]) -> None
     found = NotebookHandler().extract(save(notebook(*cells)), Hints(), ExtractLimits())
     assert found.parts is not None
     [part] = found.parts
-    assert [(heading.title, heading.level, part.text.split("\n")[heading.start - 1]) for heading in part.headings] == [
+    assert [
+        (heading.title, heading.level, part.text.split("\n")[heading.start - 1])
+        for heading in part.headings
+    ] == [
         ("One", 1, "# One"),
         ("Two", 2, "## Two"),
     ]
@@ -59,7 +70,9 @@ def test_headings_of_cells_are_the_outline(save: Callable[[bytes], Any]) -> None
 
 @pytest.mark.parametrize(("size", "cut"), [(2_000, False), (2_001, True), (5_000_000, True)])
 def test_an_output_is_bounded(read: Read, size: int, cut: bool) -> None:
-    _, text = read(NotebookHandler(), notebook(code("x", {"output_type": "stream", "text": "y" * size})))
+    _, text = read(
+        NotebookHandler(), notebook(code("x", {"output_type": "stream", "text": "y" * size}))
+    )
     assert ("…" in text) is cut
     assert len(text) < 2_100
 
@@ -86,7 +99,10 @@ def test_the_older_format_with_worksheets_is_read(read: Read) -> None:
         (b"[" * 200_000, "its JSON is nested too deeply"),
         (b"[]", "it holds no cells"),
         (b'{"cells": 7}', "the document holds no text"),
-        (b'{"cells": [null, 3, {"cell_type": "markdown", "source": 4}]}', "the document holds no text"),
+        (
+            b'{"cells": [null, 3, {"cell_type": "markdown", "source": 4}]}',
+            "the document holds no text",
+        ),
     ],
     ids=["empty", "cut short", "deep", "list", "number", "odd cells"],
 )

@@ -9,20 +9,33 @@ import pytest
 from fetchstash.handlers import detect_content_kind
 from fetchstash.handlers._charset import decode, read_text
 
-JAPANESE = "これは日本語の文章です。漢字とかなが混ざっています。東京は日本の首都で、とても大きな町です。\n" * 3
+JAPANESE = (
+    "これは日本語の文章です。漢字とかなが混ざっています。東京は日本の首都で、とても大きな町です。\n"
+    * 3
+)
 CHINESE = "这是一个用中文写的句子。北京是中国的首都，也是一座很大的城市。我们今天学习汉字。\n" * 3
 TAIWANESE = "這是一個用繁體中文寫的句子。臺北是一座很大的城市，我們今天學習漢字。\n" * 3
 KOREAN = "이것은 한국어로 쓴 문장입니다. 서울은 한국의 수도이며 매우 큰 도시입니다.\n" * 3
-RUSSIAN = "Это предложение написано по-русски. Москва является столицей России и очень большим городом.\n" * 3
+RUSSIAN = (
+    "Это предложение написано по-русски. Москва является столицей России и очень большим городом.\n"
+    * 3
+)
 GREEK = "Αυτή είναι μια πρόταση στα ελληνικά. Η Αθήνα είναι η πρωτεύουσα της Ελλάδας.\n" * 3
 HEBREW = "זהו משפט שנכתב בעברית. ירושלים היא עיר גדולה ויפה מאוד.\n" * 3
 ARABIC = "هذه جملة مكتوبة باللغة العربية. القاهرة مدينة كبيرة جدا وجميلة.\n" * 3
 THAI = "นี่คือประโยคที่เขียนเป็นภาษาไทย กรุงเทพเป็นเมืองหลวงของประเทศไทย\n" * 3
-POLISH = "Zażółć gęślą jaźń. Łódź jest dużym miastem w środkowej Polsce, a Kraków był stolicą.\n" * 3
-GERMAN = "Größere Städte an der Donau: Ulm, Regensburg, Linz. Die Straße führt über schöne Brücken.\n" * 3
+POLISH = (
+    "Zażółć gęślą jaźń. Łódź jest dużym miastem w środkowej Polsce, a Kraków był stolicą.\n" * 3
+)
+GERMAN = (
+    "Größere Städte an der Donau: Ulm, Regensburg, Linz. Die Straße führt über schöne Brücken.\n"
+    * 3
+)
 FRENCH = "L’élève a reçu une pièce à l’école — déjà très tôt. Voilà où ça mène.\n" * 3
 TURKISH = "İstanbul çok büyük bir şehirdir. Bugün hava güneşli ve ılık, ağaçlar yeşil.\n" * 3
-BASE64 = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5ejAxMjM0NTY3ODkrLw==\n" * 4
+BASE64 = (
+    "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5ejAxMjM0NTY3ODkrLw==\n" * 4
+)
 LOG = "2024-05-01 12:00:00 INFO started\n2024-05-01 12:00:01 WARN slow\n"
 
 ODD: dict[str, tuple[bytes, str, str]] = {
@@ -121,7 +134,12 @@ ODD: dict[str, tuple[bytes, str, str]] = {
 @pytest.mark.parametrize("case", ODD)
 def test_an_odd_text_is_text(case: str) -> None:
     data, label, _ = ODD[case]
-    decision = detect_content_kind({"content-type": label}, data[:65_536], "https://example.org/file", complete=len(data) <= 65_536)
+    decision = detect_content_kind(
+        {"content-type": label},
+        data[:65_536],
+        "https://example.org/file",
+        complete=len(data) <= 65_536,
+    )
     assert decision.kind != "unknown_binary", decision
 
 

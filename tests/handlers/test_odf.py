@@ -28,7 +28,10 @@ def items(*texts: str, style: str = "L", more: str = "") -> str:
 
 
 def table(*rows: list[str]) -> str:
-    cells = ["".join(f"<table:table-cell><text:p>{cell}</text:p></table:table-cell>" for cell in row) for row in rows]
+    cells = [
+        "".join(f"<table:table-cell><text:p>{cell}</text:p></table:table-cell>" for cell in row)
+        for row in rows
+    ]
     return f"<table:table>{''.join(f'<table:table-row>{row}</table:table-row>' for row in cells)}</table:table>"
 
 
@@ -67,20 +70,34 @@ def test_structure_becomes_markdown(read: Read, odf: Odf, body: str, text: str) 
     assert read(OdfHandler(), odf(body))[1] == text
 
 
-def test_slides_are_pages_with_their_titles_and_notes(save: Callable[[bytes], Path], odf: Odf) -> None:
+def test_slides_are_pages_with_their_titles_and_notes(
+    save: Callable[[bytes], Path], odf: Odf
+) -> None:
     title = '<draw:frame presentation:class="title"><draw:text-box><text:p>Plan</text:p></draw:text-box></draw:frame>'
     notes = "<presentation:notes><draw:frame><text:p>Say hello.</text:p></draw:frame></presentation:notes>"
     body = f"<draw:page>{title}{items('a')}{notes}</draw:page><draw:page><draw:frame/></draw:page>"
     found = OdfHandler().extract(save(odf(body)), Hints(), ExtractLimits())
     parts = list(found.parts or ())
-    assert [part.text for part in parts] == ["## Slide 1: Plan\n\n- a\n\nNotes: Say hello.\n\n", "## Slide 2\n\n"]
+    assert [part.text for part in parts] == [
+        "## Slide 1: Plan\n\n- a\n\nNotes: Say hello.\n\n",
+        "## Slide 2\n\n",
+    ]
     assert all(part.starts_page for part in parts)
-    assert (found.pages, found.title, found.author, found.published) == (2, "A plan", "Ada", "2026-05-01")
+    assert (found.pages, found.title, found.author, found.published) == (
+        2,
+        "A plan",
+        "Ada",
+        "2026-05-01",
+    )
 
 
-def test_pictures_on_slides_are_counted_but_not_what_stands_for_a_table(read: Read, odf: Odf) -> None:
+def test_pictures_on_slides_are_counted_but_not_what_stands_for_a_table(
+    read: Read, odf: Odf
+) -> None:
     pictures = "<draw:frame><draw:image/><draw:image/></draw:frame><draw:frame><table:table/><draw:image/></draw:frame>"
-    found, text = read(OdfHandler(), odf(f"<draw:page>{pictures}</draw:page><draw:page>{items('a')}</draw:page>"))
+    found, text = read(
+        OdfHandler(), odf(f"<draw:page>{pictures}</draw:page><draw:page>{items('a')}</draw:page>")
+    )
     assert text == "## Slide 1\n\n(1 picture)\n\n## Slide 2\n\n- a\n\n"
     assert found.structure_info == "2 slides, 1 picture"
 
@@ -100,14 +117,18 @@ def test_an_encrypted_document_is_named(read: Read, odf: Odf) -> None:
     ],
     ids=["nothing", "open end", "deep"],
 )
-def test_what_cannot_be_read_gives_one_clear_line(read: Read, odf: Odf, body: str, reason: str) -> None:
+def test_what_cannot_be_read_gives_one_clear_line(
+    read: Read, odf: Odf, body: str, reason: str
+) -> None:
     with pytest.raises(NoText, match=reason):
         read(OdfHandler(), odf(body))
 
 
 def test_a_cell_that_repeats_a_billion_times_repeats_a_hundred_times(read: Read, odf: Odf) -> None:
     cell = '<table:table-cell table:number-columns-repeated="1000000000"><text:p>x</text:p></table:table-cell>'
-    _, text = read(OdfHandler(), odf(f"<table:table><table:table-row>{cell}</table:table-row></table:table>"))
+    _, text = read(
+        OdfHandler(), odf(f"<table:table><table:table-row>{cell}</table:table-row></table:table>")
+    )
     assert len(text) < 2_000
 
 

@@ -86,10 +86,26 @@ def test_marks_within_the_text_are_read(read: Read, text: bytes, shown: str) -> 
         (word(b"x", version=0x65), "documents of Word before 97 are not read"),
         (compound({"WordDocument": b"x"}), "damaged or cut short"),
         (compound({"PowerPoint Document": b"x"}), "damaged or cut short"),
-        (compound({"PowerPoint Document": b"x", "Current User": struct.pack("<8xLLL", 20, 0xF3D1C4DF, 0)}), "encrypted"),
+        (
+            compound(
+                {
+                    "PowerPoint Document": b"x",
+                    "Current User": struct.pack("<8xLLL", 20, 0xF3D1C4DF, 0),
+                }
+            ),
+            "encrypted",
+        ),
         (word(b"\r\r"), "holds no text"),
     ],
-    ids=["package", "Word", "Word 95", "Word cut", "PowerPoint cut", "PowerPoint encrypted", "Word empty"],
+    ids=[
+        "package",
+        "Word",
+        "Word 95",
+        "Word cut",
+        "PowerPoint cut",
+        "PowerPoint encrypted",
+        "Word empty",
+    ],
 )
 def test_a_document_that_is_not_read_is_told_why(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
@@ -101,11 +117,17 @@ def test_a_text_that_stands_in_the_file_a_thousand_times_is_not_read(read: Read)
     struct.pack_into("<HH6xH", header, 0, 0xA5EC, 0xC1, 0x200)
     bounds = struct.pack("<1001L", *range(0, 4_004_000, 4_000))
     pieces = (
-        b"\2" + struct.pack("<L", len(bounds) + 8_000) + bounds + struct.pack("<HLH", 0, 0x40000000 | 2 * len(header), 0) * 1_000
+        b"\2"
+        + struct.pack("<L", len(bounds) + 8_000)
+        + bounds
+        + struct.pack("<HLH", 0, 0x40000000 | 2 * len(header), 0) * 1_000
     )
     struct.pack_into("<2L", header, 0x1A2, 0, len(pieces))
     with pytest.raises(NoText, match="damaged or cut short"):
-        read(OldOfficeHandler(), compound({"WordDocument": bytes(header) + b"x" * 4_096, "1Table": pieces}))
+        read(
+            OldOfficeHandler(),
+            compound({"WordDocument": bytes(header) + b"x" * 4_096, "1Table": pieces}),
+        )
 
 
 def test_a_compound_file_of_something_else_has_no_text(read: Read) -> None:

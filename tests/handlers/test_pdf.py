@@ -40,15 +40,22 @@ def read(source: Path, limits: ExtractLimits | None = None) -> tuple[Extracted, 
 
 
 def three_pages() -> bytes:
-    return make_pdf(["First page.", "Second page.", "Third page."], "Three pages", [Bookmark("One", 1), Bookmark("Two", 2, 2)])
+    return make_pdf(
+        ["First page.", "Second page.", "Third page."],
+        "Three pages",
+        [Bookmark("One", 1), Bookmark("Two", 2, 2)],
+    )
 
 
 def scanned(pages: int) -> bytes:
     """Return a PDF of pages that hold one grey image each and no text."""
     kids = " ".join(f"{5 + index} 0 R" for index in range(pages))
-    page = b"<< /Type /Page /Parent 2 0 R /Resources << /XObject << /I 3 0 R >> >> /Contents 4 0 R >>"
+    page = (
+        b"<< /Type /Page /Parent 2 0 R /Resources << /XObject << /I 3 0 R >> >> /Contents 4 0 R >>"
+    )
     image = stream(
-        bytes([128] * 64), "/Type /XObject /Subtype /Image /Width 8 /Height 8 /ColorSpace /DeviceGray /BitsPerComponent 8"
+        bytes([128] * 64),
+        "/Type /XObject /Subtype /Image /Width 8 /Height 8 /ColorSpace /DeviceGray /BitsPerComponent 8",
     )
     return write_objects([
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -69,7 +76,9 @@ def encrypted(password: str) -> bytes:
 
 def with_form_field() -> bytes:
     """Return a PDF with a text field that was filled in."""
-    entries = "/Type /XObject /Subtype /Form /BBox [0 0 200 20] /Resources << /Font << /F1 3 0 R >> >>"
+    entries = (
+        "/Type /XObject /Subtype /Form /BBox [0 0 200 20] /Resources << /Font << /F1 3 0 R >> >>"
+    )
     appearance = stream(b"BT /F1 12 Tf 2 4 Td (Filled in by hand) Tj ET", entries)
     return write_objects([
         b"<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [6 0 R] /DR << /Font << /F1 3 0 R >> >> /DA (/F1 12 Tf) >> >>",
@@ -111,7 +120,9 @@ def test_a_title_that_tells_nothing_is_none(save: Save, title: str) -> None:
     [(2, 2, True), (3, 3, False), (4, 3, False)],
     ids=["one short", "just enough", "one over"],
 )
-def test_pages_beyond_the_limit_are_left_out_and_said(save: Save, max_pages: int, read_pages: int, truncated: bool) -> None:
+def test_pages_beyond_the_limit_are_left_out_and_said(
+    save: Save, max_pages: int, read_pages: int, truncated: bool
+) -> None:
     found, parts = read(save(three_pages()), ExtractLimits(pdf_max_pages=max_pages))
     assert (len(parts), found.truncated, found.pages) == (read_pages, truncated, 3)
     assert found.error == ("only the first 2 of its 3 pages were read" if truncated else "")
@@ -159,12 +170,17 @@ def test_a_document_encrypted_with_a_password_is_named(save: Save) -> None:
     [
         (b"", "the file is empty"),
         (b"%PDF-1.7\n" + b"\x9c garbage " * 400, "the file is cut short: not one page can be read"),
-        (b"%PDF-1.7\n" + b"\x9c garbage " * 400 + b"%%EOF", "the file is damaged: not one page can be read"),
+        (
+            b"%PDF-1.7\n" + b"\x9c garbage " * 400 + b"%%EOF",
+            "the file is damaged: not one page can be read",
+        ),
         (b"hello " * 500, "the file is no PDF: not one page can be read"),
     ],
     ids=["empty", "cut short", "damaged", "no PDF"],
 )
-def test_a_file_that_cannot_be_opened_gives_one_clear_line(save: Save, data: bytes, reason: str) -> None:
+def test_a_file_that_cannot_be_opened_gives_one_clear_line(
+    save: Save, data: bytes, reason: str
+) -> None:
     with pytest.raises(NoText) as caught:
         read(save(data))
     assert caught.value.what == reason
@@ -176,7 +192,9 @@ def test_what_was_filled_into_a_form_is_read(save: Save) -> None:
     assert "Filled in by hand" in parts[0].text
 
 
-def test_pypdf_reads_a_page_that_pdfium_does_not(save: Save, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pypdf_reads_a_page_that_pdfium_does_not(
+    save: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pypdfium2.PdfTextPage, "get_text_bounded", Mock(return_value=""))
     _, parts = read(save(three_pages()))
     assert [part.text for part in parts][2] == "[Page 3]\nThird page.\n\n"
@@ -203,7 +221,9 @@ def test_text_is_mended(raw: str, mended: str) -> None:
 
 
 def test_a_page_is_a_picture_within_the_bounds(save: Save) -> None:
-    limits = ExtractLimits(preview=PreviewLimits(max_image_edge_px=400, max_image_size_bytes=30_000))
+    limits = ExtractLimits(
+        preview=PreviewLimits(max_image_edge_px=400, max_image_size_bytes=30_000)
+    )
     picture = PdfHandler().part(save(three_pages()), "", "pages", 2, 2, "image", limits)
     assert isinstance(picture, Picture)
     with Image.open(io.BytesIO(picture.data)) as image:

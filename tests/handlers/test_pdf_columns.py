@@ -6,7 +6,13 @@ import pytest
 
 from fetchstash.demo._pdf import stream, write_objects
 from fetchstash.handlers import ExtractLimits, Hints
-from fetchstash.handlers._pdf._columns import Box, are_side_by_side, may_have_columns, reading_order, sampled
+from fetchstash.handlers._pdf._columns import (
+    Box,
+    are_side_by_side,
+    may_have_columns,
+    reading_order,
+    sampled,
+)
 from fetchstash.handlers._pdf._handler import PdfHandler
 
 LEFT, RIGHT, WIDTH = 60.0, 310.0, 230.0
@@ -25,7 +31,9 @@ PROSE = across(lines(LEFT, WIDTH), lines(RIGHT, WIDTH))
 TITLE: Box = (60.0, 760.0, 540.0, 780.0)
 
 
-@pytest.mark.parametrize(("runs", "count", "seen"), [(60, 30, True), (51, 30, True), (50, 30, False), (20, 10, False)])
+@pytest.mark.parametrize(
+    ("runs", "count", "seen"), [(60, 30, True), (51, 30, True), (50, 30, False), (20, 10, False)]
+)
 def test_only_pages_of_many_runs_are_looked_at(runs: int, count: int, seen: bool) -> None:
     assert may_have_columns(runs, count) is seen
 
@@ -66,7 +74,11 @@ def test_two_columns_of_prose_are_two_regions() -> None:
 
 def test_what_crosses_the_columns_parts_them_into_bands() -> None:
     regions = reading_order([TITLE, *PROSE])
-    assert [(round(left), round(right)) for left, _, right, _ in regions] == [(59, 541), (59, 300), (300, 541)]
+    assert [(round(left), round(right)) for left, _, right, _ in regions] == [
+        (59, 541),
+        (59, 300),
+        (300, 541),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -76,10 +88,20 @@ def test_what_crosses_the_columns_parts_them_into_bands() -> None:
         lines(LEFT, 480),
         lines(LEFT, WIDTH) + lines(RIGHT, WIDTH),
         across(lines(LEFT, WIDTH, 8), lines(RIGHT, WIDTH, 8)),
-        across([(60.0, 700.0 - 14 * n, 90.0 + n % 5 * 40, 710.0 - 14 * n) for n in range(30)], lines(RIGHT, WIDTH)),
+        across(
+            [(60.0, 700.0 - 14 * n, 90.0 + n % 5 * 40, 710.0 - 14 * n) for n in range(30)],
+            lines(RIGHT, WIDTH),
+        ),
         across(lines(60, 60), lines(180, 60), lines(310, 60), lines(430, 60)),
     ],
-    ids=["empty", "one column", "in order already", "few lines", "ragged cells", "table of four columns"],
+    ids=[
+        "empty",
+        "one column",
+        "in order already",
+        "few lines",
+        "ragged cells",
+        "table of four columns",
+    ],
 )
 def test_other_pages_stay_as_they_come(runs: list[Box]) -> None:
     assert reading_order(runs) == []
@@ -108,4 +130,6 @@ def test_a_page_in_two_columns_is_read_down_the_left_one_first(tmp_path: Path) -
     [part] = parts
     read = part.text.split("\n")
     assert read[1].startswith("A title")
-    assert [line.split(" goes")[0] for line in read[2:62]] == [f"{side} line {n}" for side in ("left", "right") for n in range(30)]
+    assert [line.split(" goes")[0] for line in read[2:62]] == [
+        f"{side} line {n}" for side in ("left", "right") for n in range(30)
+    ]

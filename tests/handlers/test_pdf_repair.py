@@ -36,7 +36,9 @@ def test_wherever_the_cut_is_each_page_that_is_whole_is_found(share: float) -> N
 
 
 def test_a_page_of_what_came_is_shown_as_a_picture(save: Save) -> None:
-    found = PdfHandler().part(save(WHOLE[: len(WHOLE) // 2]), "", "pages", 2, 2, "image", ExtractLimits())
+    found = PdfHandler().part(
+        save(WHOLE[: len(WHOLE) // 2]), "", "pages", 2, 2, "image", ExtractLimits()
+    )
     assert isinstance(found, Picture)
 
 
@@ -44,7 +46,10 @@ def in_object_stream() -> bytes:
     """Return a PDF whose page stands in a compressed object stream, and which ends before its cross-reference stream."""
     page = b"<< /Type /Page /Resources << /Font << /F1 3 0 R >> >> /Contents 4 0 R >>"
     inner = zlib.compress(b"7 0 8 %d " % len(page) + page + b"<< /Other true >>")
-    head = b"<< /Type /ObjStm /N 2 /First %d /Filter /FlateDecode /Length %d >>" % (len(b"7 0 8 %d " % len(page)), len(inner))
+    head = b"<< /Type /ObjStm /N 2 /First %d /Filter /FlateDecode /Length %d >>" % (
+        len(b"7 0 8 %d " % len(page)),
+        len(inner),
+    )
     return write_objects(
         [
             b"<< /Type /Catalog >>",
@@ -63,7 +68,10 @@ def test_pages_within_compressed_object_streams_are_found(read: Read) -> None:
 
 
 def test_a_linearized_file_says_how_many_pages_it_had() -> None:
-    assert pages_once(b"%PDF-1.5\n1 0 obj\n<</Linearized 1/L 9999/O 3/E 500/N 137/T 9000>>\nendobj\n") == 137
+    assert (
+        pages_once(b"%PDF-1.5\n1 0 obj\n<</Linearized 1/L 9999/O 3/E 500/N 137/T 9000>>\nendobj\n")
+        == 137
+    )
     assert pages_once(WHOLE) == 0
 
 
@@ -72,7 +80,8 @@ def test_a_linearized_file_says_how_many_pages_it_had() -> None:
     [
         WHOLE[:300],
         b"%PDF-1.7\n" + b"1 0 obj " * 300_000,
-        b"%PDF-1.7\n" + b"1 0 obj << /Type /ObjStm /N 9 /First 9 /FlateDecode >> stream\nx endobj\n" * 20_000,
+        b"%PDF-1.7\n"
+        + b"1 0 obj << /Type /ObjStm /N 9 /First 9 /FlateDecode >> stream\nx endobj\n" * 20_000,
         b"%PDF-1.7\n" + b"1 0 obj << /Type /Page" * 100_000,
     ],
     ids=["no page yet", "objects alone", "object streams that are none", "pages that do not end"],
@@ -85,6 +94,8 @@ def test_where_no_page_came_that_is_one_line_and_soon(read: Read, data: bytes) -
 
 
 def test_a_rotated_page_reads_as_any_other(save: Save) -> None:
-    data = make_pdf(["One line of text."], "Rotated").replace(b"/Parent 2 0 R ", b"/Parent 2 0 R /Rotate 90 ")
+    data = make_pdf(["One line of text."], "Rotated").replace(
+        b"/Parent 2 0 R ", b"/Parent 2 0 R /Rotate 90 "
+    )
     parts = PdfHandler().extract(save(data), Hints(), ExtractLimits()).parts
     assert "".join(part.text for part in parts or ()) == "[Page 1]\nOne line of text.\n\n"

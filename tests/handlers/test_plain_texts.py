@@ -84,7 +84,12 @@ Three
 def test_markdown_headings_are_found_and_code_is_not(save: Save) -> None:
     source = save(MARKDOWN.encode())
     found = MarkdownHandler().extract(source, Hints(), ExtractLimits())
-    assert outline(MarkdownHandler(), source, Hints()) == [("One", 1, 4), ("Two", 1, 13), ("Three", 2, 15), ("Four", 3, 20)]
+    assert outline(MarkdownHandler(), source, Hints()) == [
+        ("One", 1, 4),
+        ("Two", 1, 13),
+        ("Three", 2, 15),
+        ("Four", 3, 20),
+    ]
     list(found.parts or ())
     assert found.title == "A title"
 
@@ -144,23 +149,32 @@ def test_the_language_of_code_is_known(save: Save, hints: Hints, source: bytes) 
 
 
 def test_yaml_keys_are_found_and_blocks_of_text_are_not(save: Save) -> None:
-    source = save(b'a: 1\nb:\n  c: |\n    x: y\n  d: &x\n"e f": >-\n  no: key\n# g: 1\nurl: http://x\n')
+    source = save(
+        b'a: 1\nb:\n  c: |\n    x: y\n  d: &x\n"e f": >-\n  no: key\n# g: 1\nurl: http://x\n'
+    )
     found = [("a", 1, 1), ("b", 1, 2), ("c", 2, 3), ("d", 2, 5), ("e f", 1, 6), ("url", 1, 9)]
     assert outline(YamlHandler(), source, Hints()) == found
 
 
 def test_toml_tables_are_found(save: Save) -> None:
     source = save(b"[project]\nname = 'x'\nlist = [\n  1,\n]\n[[tool.a.b]]\n")
-    assert outline(YamlHandler(), source, Hints(media_type="application/toml")) == [("project", 1, 1), ("tool.a.b", 3, 6)]
+    assert outline(YamlHandler(), source, Hints(media_type="application/toml")) == [
+        ("project", 1, 1),
+        ("tool.a.b", 3, 6),
+    ]
 
 
 def test_xml_on_one_line_is_broken_between_its_tags_alone(read: Read) -> None:
-    source = "<r>" + "<a id='1'><b>x > y</b><!-- <c><d> --><e><![CDATA[<f><g>]]></e></a>" * 3 + "</r>"
+    source = (
+        "<r>" + "<a id='1'><b>x > y</b><!-- <c><d> --><e><![CDATA[<f><g>]]></e></a>" * 3 + "</r>"
+    )
     found, text = read(XmlHandler(), source.encode())
     assert text.replace("\n", "") == source
     assert "\n<b>x > y</b><!-- <c><d> --><e><![CDATA[<f><g>]]></e></a>\n" in text
     assert found.structure_info == "root r, depth 3, 10 elements: a 3, b 3, e 3, r 1"
-    assert [(h.title, text.split("\n")[h.start - 1][:2]) for h in found.outline] == [("a 1", "<a")] * 3
+    assert [(h.title, text.split("\n")[h.start - 1][:2]) for h in found.outline] == [
+        ("a 1", "<a")
+    ] * 3
 
 
 def test_xml_of_short_lines_is_kept_as_it_is(read: Read) -> None:
@@ -171,14 +185,24 @@ def test_xml_of_short_lines_is_kept_as_it_is(read: Read) -> None:
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        pytest.param('<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><l>&b;</l>', "document type declaration", id="entities"),
-        pytest.param('<!DOCTYPE l SYSTEM "file:///etc/passwd"><l/>', "document type declaration", id="an external subset"),
+        pytest.param(
+            '<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><l>&b;</l>',
+            "document type declaration",
+            id="entities",
+        ),
+        pytest.param(
+            '<!DOCTYPE l SYSTEM "file:///etc/passwd"><l/>',
+            "document type declaration",
+            id="an external subset",
+        ),
         pytest.param("<a>" * 100_000, "nested more than 1,000 deep", id="depth"),
         pytest.param("<a><b></a>", "not well-formed", id="broken"),
         pytest.param("<a " + "x='1' " * 100_000 + "/>", "not well-formed", id="attributes"),
     ],
 )
-def test_hostile_xml_is_text_and_says_why_it_was_not_counted(read: Read, source: str, reason: str) -> None:
+def test_hostile_xml_is_text_and_says_why_it_was_not_counted(
+    read: Read, source: str, reason: str
+) -> None:
     found, text = read(XmlHandler(), source.encode())
     assert text.replace("\n", "") == source
     assert reason in found.structure_info
@@ -188,7 +212,9 @@ def test_hostile_xml_is_text_and_says_why_it_was_not_counted(read: Read, source:
 def test_a_binary_is_named_by_libmagic_and_never_read_as_text(save: Save) -> None:
     if find_spec("pylibmagic") is None or find_spec("magic") is None:
         pytest.skip("the extra is not installed")
-    found = BinaryHandler().extract(save(b"NES\x1a\1\1\0\0" + bytes(range(256))), Hints(), ExtractLimits())
+    found = BinaryHandler().extract(
+        save(b"NES\x1a\1\1\0\0" + bytes(range(256))), Hints(), ExtractLimits()
+    )
     assert (found.parts, found.media_type) == (None, "application/x-nes-rom")
 
 

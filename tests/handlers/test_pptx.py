@@ -17,7 +17,9 @@ TYPES = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
 
 def paragraphs(*texts: str, level: int = 0) -> str:
-    return "".join(f'<a:p><a:pPr lvl="{level}"/><a:r><a:t>{text}</a:t></a:r></a:p>' for text in texts)
+    return "".join(
+        f'<a:p><a:pPr lvl="{level}"/><a:r><a:t>{text}</a:t></a:r></a:p>' for text in texts
+    )
 
 
 def shape(kind: str, content: str) -> str:
@@ -26,7 +28,10 @@ def shape(kind: str, content: str) -> str:
 
 
 def relations(*rows: tuple[str, str, str]) -> str:
-    inner = "".join(f'<Relationship Id="{number}" Type="{TYPES}/{kind}" Target="{target}"/>' for number, kind, target in rows)
+    inner = "".join(
+        f'<Relationship Id="{number}" Type="{TYPES}/{kind}" Target="{target}"/>'
+        for number, kind, target in rows
+    )
     return f"<Relationships>{inner}</Relationships>"
 
 
@@ -41,13 +46,18 @@ def pptx(pack: Pack) -> Pptx:
                 "ppt/presentation.xml": f'<p:presentation xmlns:p="p" xmlns:r="r"><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>',
                 # The parts are numbered against the order of the show: the list of slides decides.
                 "ppt/_rels/presentation.xml.rels": relations(
-                    *((f"rId{n}", "slide", f"slides/slide{len(slides) + 1 - n}.xml") for n in range(1, len(slides) + 1))
+                    *(
+                        (f"rId{n}", "slide", f"slides/slide{len(slides) + 1 - n}.xml")
+                        for n in range(1, len(slides) + 1)
+                    )
                 ),
                 **{
                     f"ppt/slides/slide{len(slides) - index}.xml": f'<p:sld xmlns:p="p" xmlns:a="a">{content}</p:sld>'
                     for index, content in enumerate(slides)
                 },
-                f"ppt/slides/_rels/slide{len(slides)}.xml.rels": relations(*((kind, kind, f"../{kind}.xml") for kind in parts)),
+                f"ppt/slides/_rels/slide{len(slides)}.xml.rels": relations(
+                    *((kind, kind, f"../{kind}.xml") for kind in parts)
+                ),
                 **{f"ppt/{kind}.xml": content for kind, content in parts.items()},
             }
         )
@@ -58,16 +68,23 @@ def pptx(pack: Pack) -> Pptx:
 @pytest.mark.parametrize(
     ("slide", "text"),
     [
-        (shape("title", paragraphs("Plan")) + shape("", paragraphs("Free text")), "## Slide 1: Plan\n\nFree text\n\n"),
+        (
+            shape("title", paragraphs("Plan")) + shape("", paragraphs("Free text")),
+            "## Slide 1: Plan\n\nFree text\n\n",
+        ),
         (shape("body", paragraphs("a") + paragraphs("b", level=1)), "## Slide 1\n\n- a\n  - b\n\n"),
-        (shape("sldNum", paragraphs("17")) + shape("", paragraphs("Text")), "## Slide 1\n\nText\n\n"),
+        (
+            shape("sldNum", paragraphs("17")) + shape("", paragraphs("Text")),
+            "## Slide 1\n\nText\n\n",
+        ),
         (
             "<a:tbl><a:tr><a:tc><a:p><a:r><a:t>N</a:t></a:r></a:p></a:tc><a:tc><a:p><a:r><a:t>V</a:t></a:r></a:p></a:tc></a:tr></a:tbl>",
             "## Slide 1\n\n| N | V |\n| --- | --- |\n\n",
         ),
         ("<p:pic/>", "## Slide 1\n\n(1 picture)\n\n"),
         (
-            '<p:pic><p:nvPicPr><p:cNvPr id="1" descr="A red  square"/></p:nvPicPr></p:pic><p:pic/>' + shape("", paragraphs("Text")),
+            '<p:pic><p:nvPicPr><p:cNvPr id="1" descr="A red  square"/></p:nvPicPr></p:pic><p:pic/>'
+            + shape("", paragraphs("Text")),
             "## Slide 1\n\nText\n\n(2 pictures: A red square)\n\n",
         ),
     ],
@@ -77,14 +94,24 @@ def test_a_slide_becomes_markdown(read: Read, pptx: Pptx, slide: str, text: str)
     assert read(PptxHandler(), pptx(slide))[1] == text
 
 
-def test_slides_come_in_the_order_of_the_show_each_as_a_page(save: Callable[[bytes], Path], pptx: Pptx) -> None:
+def test_slides_come_in_the_order_of_the_show_each_as_a_page(
+    save: Callable[[bytes], Path], pptx: Pptx
+) -> None:
     slides = [shape("title", paragraphs(name)) for name in ("first", "second", "third")]
     found = PptxHandler().extract(save(pptx(*slides)), Hints(), ExtractLimits())
     assert found.parts is not None
     parts = list(found.parts)
-    assert [part.text for part in parts] == ["## Slide 1: first\n\n", "## Slide 2: second\n\n", "## Slide 3: third\n\n"]
+    assert [part.text for part in parts] == [
+        "## Slide 1: first\n\n",
+        "## Slide 2: second\n\n",
+        "## Slide 3: third\n\n",
+    ]
     assert all(part.starts_page for part in parts)
-    assert [heading.title for part in parts for heading in part.headings] == ["Slide 1: first", "Slide 2: second", "Slide 3: third"]
+    assert [heading.title for part in parts for heading in part.headings] == [
+        "Slide 1: first",
+        "Slide 2: second",
+        "Slide 3: third",
+    ]
     assert found.pages == 3
 
 
@@ -95,7 +122,13 @@ def test_charts_diagrams_and_notes_follow_their_slide(read: Read, pptx: Pptx) ->
         "diagramData": f'<d:data xmlns:d="d" xmlns:a="a">{paragraphs("Step one")}</d:data>',
     }
     _, text = read(PptxHandler(), pptx(shape("title", paragraphs("T")), beside=beside))
-    assert text.split("\n\n") == ["## Slide 1: T", "Chart: Sales, 2025, 12.5", "Step one", "Notes: Say hello.", ""]
+    assert text.split("\n\n") == [
+        "## Slide 1: T",
+        "Chart: Sales, 2025, 12.5",
+        "Step one",
+        "Notes: Say hello.",
+        "",
+    ]
 
 
 def test_a_presentation_without_slides_is_said_to_hold_no_text(read: Read, pptx: Pptx) -> None:

@@ -31,7 +31,9 @@ def test_names_of_handlers_are_their_own() -> None:
 @pytest.mark.parametrize("kind", get_args(ContentKind))
 def test_a_kind_has_a_handler_and_a_line_in_the_documentation(kind: ContentKind) -> None:
     media_type = "application/rtf" if kind == "office_doc" else ""
-    assert (find(Decision(kind, media_type, "", "mime", (), mismatch=False)).name == "binary") is (kind == "unknown_binary")
+    assert (find(Decision(kind, media_type, "", "mime", (), mismatch=False)).name == "binary") is (
+        kind == "unknown_binary"
+    )
     assert f"`{kind}`" in DOCS.read_text(encoding="utf-8")
 
 
@@ -40,9 +42,11 @@ def test_the_exported_names_are_those_that_are_visible() -> None:
 
 
 def test_importing_the_room_imports_no_reader_of_formats() -> None:
-    heavy = (
-        "selectolax pypdfium2 pypdf PIL tiktoken charset_normalizer jsonpath python_calamine magic re2 httpx2 pydantic email.parser"
+    heavy = "selectolax pypdfium2 pypdf PIL tiktoken charset_normalizer jsonpath python_calamine magic re2 httpx2 pydantic email.parser"
+    program = (
+        f"import sys, fetchstash.handlers; print([m for m in {heavy.split()} if m in sys.modules])"
     )
-    program = f"import sys, fetchstash.handlers; print([m for m in {heavy.split()} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-P", "-c", program], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], check=True, capture_output=True, text=True
+    )
     assert done.stdout.strip() == "[]"

@@ -10,13 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.handlers import TEXT_MEDIA_TYPES, Decision, detect_content_kind, kind_word, route_file
+from fetchstash.handlers import (
+    TEXT_MEDIA_TYPES,
+    Decision,
+    detect_content_kind,
+    kind_word,
+    route_file,
+)
 from fetchstash.handlers._routing._containers import members_of_file
 from fetchstash.handlers._routing._media_types import kind_of
 from fetchstash.handlers._routing._text_test import text_test
 
 OOXML = "application/vnd.openxmlformats-officedocument."
-DOCX, XLSX, PPTX = f"{OOXML}wordprocessingml.document", f"{OOXML}spreadsheetml.sheet", f"{OOXML}presentationml.presentation"
+DOCX, XLSX, PPTX = (
+    f"{OOXML}wordprocessingml.document",
+    f"{OOXML}spreadsheetml.sheet",
+    f"{OOXML}presentationml.presentation",
+)
 OCTETS = "application/octet-stream"
 
 
@@ -46,7 +56,12 @@ XLSX_BYTES = zipped("[Content_Types].xml", "_rels/.rels", "xl/workbook.xml")
 PPTX_BYTES = zipped("[Content_Types].xml", "_rels/.rels", "ppt/presentation.xml")
 EPUB = zipped("META-INF/container.xml", mimetype="application/epub+zip")
 ODS = zipped("content.xml", mimetype="application/vnd.oasis.opendocument.spreadsheet")
-OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500) + "WordDocument".encode("utf-16-le") + bytes(500)
+OLE = (
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+    + bytes(500)
+    + "WordDocument".encode("utf-16-le")
+    + bytes(500)
+)
 MP3 = b"\xff\xfb\x90\x64" + bytes(range(256)) * 4
 MP4 = b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom" + bytes(300)
 HTML = b"<!DOCTYPE html>\n<html><head><title>t</title></head><body><p>hello</p></body></html>"
@@ -67,28 +82,58 @@ MISLABELLED = {
     "XLSX as ZIP": (XLSX_BYTES, "application/zip", "/a", "spreadsheet", XLSX),
     "PPTX as HTML": (PPTX_BYTES, "text/html", "/a", "office_doc", PPTX),
     "EPUB as ZIP": (EPUB, "application/zip", "/a.zip", "office_doc", "application/epub+zip"),
-    "ODS as octets": (ODS, OCTETS, "/a", "spreadsheet", "application/vnd.oasis.opendocument.spreadsheet"),
+    "ODS as octets": (
+        ODS,
+        OCTETS,
+        "/a",
+        "spreadsheet",
+        "application/vnd.oasis.opendocument.spreadsheet",
+    ),
     "DOCX as DOC": (DOCX_BYTES, "application/msword", "/a.doc", "office_doc", DOCX),
     "DOC as octets": (OLE, OCTETS, "/a", "office_doc", "application/msword"),
     "PDF as HTML": (PDF, "text/html", "/a", "pdf", "application/pdf"),
     "PDF as text": (PDF, "text/plain", "/a.txt", "pdf", "application/pdf"),
     "PDF as octets": (PDF, OCTETS, "/a", "pdf", "application/pdf"),
     "PDF without a label": (PDF, "", "/a", "pdf", "application/pdf"),
-    "PDF after a mark and a line": (b"\xef\xbb\xbf\n" + PDF, "text/plain", "/a", "pdf", "application/pdf"),
+    "PDF after a mark and a line": (
+        b"\xef\xbb\xbf\n" + PDF,
+        "text/plain",
+        "/a",
+        "pdf",
+        "application/pdf",
+    ),
     "PNG as PDF": (PNG, "application/pdf", "/a.pdf", "image", "image/png"),
     "JPEG as PNG": (JPEG, "image/png", "/a.png", "image", "image/jpeg"),
     "GIF as HTML": (GIF, "text/html", "/a.html", "image", "image/gif"),
     "MP3 as text": (MP3, "text/plain", "/a", "audio", "audio/mpeg"),
     "MP4 as octets": (MP4, OCTETS, "/a", "video", "video/mp4"),
     "TAR as text": (tarred(), "text/plain", "/a.txt", "archive", "application/x-tar"),
-    "gzip as JSON": (b"\x1f\x8b\x08\0" + NOISE, "application/json", "/a.json", "archive", "application/gzip"),
+    "gzip as JSON": (
+        b"\x1f\x8b\x08\0" + NOISE,
+        "application/json",
+        "/a.json",
+        "archive",
+        "application/gzip",
+    ),
     "JSON as HTML": (JSON, "text/html; charset=utf-8", "/api", "json", "application/json"),
     "JSON as text": (JSON, "text/plain", "/api", "json", "application/json"),
     "JSON as JavaScript": (JSON, "application/javascript", "/api", "json", "application/json"),
     "JSON Lines as JSON": (JSONL, "application/json", "/a", "jsonl", "application/jsonl"),
     "JSON Lines as octets": (JSONL, OCTETS, "/a", "jsonl", "application/jsonl"),
-    "notebook as JSON": (NOTEBOOK, "application/json", "/a", "notebook", "application/x-ipynb+json"),
-    "notebook as text": (NOTEBOOK, "text/plain", "/a.ipynb", "notebook", "application/x-ipynb+json"),
+    "notebook as JSON": (
+        NOTEBOOK,
+        "application/json",
+        "/a",
+        "notebook",
+        "application/x-ipynb+json",
+    ),
+    "notebook as text": (
+        NOTEBOOK,
+        "text/plain",
+        "/a.ipynb",
+        "notebook",
+        "application/x-ipynb+json",
+    ),
     "HTML as text": (HTML, "text/plain", "/a", "html", "text/html"),
     "HTML as JSON": (HTML, "application/json", "/api", "html", "text/html"),
     "HTML as PDF": (HTML, "application/pdf", "/a.pdf", "html", "text/html"),
@@ -116,7 +161,11 @@ MISLABELLED = {
 
 def route(data: bytes, label: str, url: str, *, shadow: bool = False) -> Decision:
     return detect_content_kind(
-        {"Content-Type": label} if label else {}, data, f"https://example.org{url}", complete=True, shadow=shadow
+        {"Content-Type": label} if label else {},
+        data,
+        f"https://example.org{url}",
+        complete=True,
+        shadow=shadow,
     )
 
 
@@ -139,22 +188,39 @@ def test_a_file_on_disk_is_routed_like_its_bytes(case: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("data", "label", "url", "by", "mismatch"),
     [
-        pytest.param(PDF, "application/pdf", "/a", "mime", False, id="a specific label and the bytes agree"),
+        pytest.param(
+            PDF, "application/pdf", "/a", "mime", False, id="a specific label and the bytes agree"
+        ),
         pytest.param(PDF, OCTETS, "/a", "magic", False, id="a signature without a label"),
         pytest.param(PDF, "text/html", "/a", "magic", True, id="a signature against the label"),
         pytest.param(PDF, "text/plain", "/a", "magic", True, id="a signature against text"),
-        pytest.param(DOCX_BYTES, "application/zip", "/a", "magic", False, id="members say more than a ZIP"),
+        pytest.param(
+            DOCX_BYTES, "application/zip", "/a", "magic", False, id="members say more than a ZIP"
+        ),
         pytest.param(JSON, "", "/a", "structure", False, id="structure without a label"),
         pytest.param(JSON, "text/html", "/a", "structure", True, id="structure against the label"),
-        pytest.param(JSON, "application/ld+json", "/a", "mime", False, id="a more specific label of one family"),
+        pytest.param(
+            JSON,
+            "application/ld+json",
+            "/a",
+            "mime",
+            False,
+            id="a more specific label of one family",
+        ),
         pytest.param(TEXT, "", "/a.md", "extension", False, id="the extension of a text"),
         pytest.param(TEXT, "", "/a", "structure", False, id="the text test alone"),
         pytest.param(NOISE, "", "/a", "fallback", False, id="nothing"),
-        pytest.param(NOISE, "text/plain", "/a", "fallback", True, id="noise that claims to be text"),
-        pytest.param(NOISE, "audio/x-foo", "/a", "mime", False, id="a label of a format without signature"),
+        pytest.param(
+            NOISE, "text/plain", "/a", "fallback", True, id="noise that claims to be text"
+        ),
+        pytest.param(
+            NOISE, "audio/x-foo", "/a", "mime", False, id="a label of a format without signature"
+        ),
     ],
 )
-def test_the_reason_and_the_mismatch_are_on_record(data: bytes, label: str, url: str, by: str, *, mismatch: bool) -> None:
+def test_the_reason_and_the_mismatch_are_on_record(
+    data: bytes, label: str, url: str, by: str, *, mismatch: bool
+) -> None:
     decision = route(data, label, url)
     assert (decision.decided_by, decision.mismatch) == (by, mismatch), decision
     assert decision.evidence
@@ -179,7 +245,15 @@ def test_a_label_is_read_however_it_is_written(value: str, media_type: str, char
 
 
 @pytest.mark.parametrize(
-    "url", ["", "not a url", "http://[bad", "https://example.org/a%2Fb.csv?x=.pdf#.html", "file.CSV", "/a/.csv"]
+    "url",
+    [
+        "",
+        "not a url",
+        "http://[bad",
+        "https://example.org/a%2Fb.csv?x=.pdf#.html",
+        "file.CSV",
+        "/a/.csv",
+    ],
 )
 def test_any_url_will_do(url: str) -> None:
     decision = detect_content_kind({}, TEXT, url)
@@ -202,16 +276,52 @@ def test_an_empty_file_is_what_it_is_called(label: str, url: str, kind: str, by:
 @pytest.mark.parametrize(
     ("data", "label", "kind", "own"),
     [
-        pytest.param(PDF + NOISE, "text/html", "unknown_binary", "pdf (application/pdf, magic)", id="PDF as HTML is not decoded"),
-        pytest.param(PNG, "text/plain", "unknown_binary", "image (image/png, magic)", id="PNG as text is not decoded"),
-        pytest.param(JSON, "text/html", "html", "json (application/json, structure)", id="JSON as HTML is HTML"),
-        pytest.param(HTML, "text/plain", "text", "html (text/html, structure)", id="HTML as text is text"),
-        pytest.param(HTML, "", "text", "html (text/html, structure)", id="HTML without a label is text"),
-        pytest.param(NOISE, "", "unknown_binary", "unknown_binary (application/octet-stream, fallback)", id="noise"),
-        pytest.param(DOCX_BYTES, "application/zip", "archive", f"office_doc ({DOCX}, magic)", id="DOCX as ZIP is a ZIP"),
+        pytest.param(
+            PDF + NOISE,
+            "text/html",
+            "unknown_binary",
+            "pdf (application/pdf, magic)",
+            id="PDF as HTML is not decoded",
+        ),
+        pytest.param(
+            PNG,
+            "text/plain",
+            "unknown_binary",
+            "image (image/png, magic)",
+            id="PNG as text is not decoded",
+        ),
+        pytest.param(
+            JSON,
+            "text/html",
+            "html",
+            "json (application/json, structure)",
+            id="JSON as HTML is HTML",
+        ),
+        pytest.param(
+            HTML, "text/plain", "text", "html (text/html, structure)", id="HTML as text is text"
+        ),
+        pytest.param(
+            HTML, "", "text", "html (text/html, structure)", id="HTML without a label is text"
+        ),
+        pytest.param(
+            NOISE,
+            "",
+            "unknown_binary",
+            "unknown_binary (application/octet-stream, fallback)",
+            id="noise",
+        ),
+        pytest.param(
+            DOCX_BYTES,
+            "application/zip",
+            "archive",
+            f"office_doc ({DOCX}, magic)",
+            id="DOCX as ZIP is a ZIP",
+        ),
     ],
 )
-def test_in_shadow_mode_the_label_decides_and_the_own_decision_is_on_record(data: bytes, label: str, kind: str, own: str) -> None:
+def test_in_shadow_mode_the_label_decides_and_the_own_decision_is_on_record(
+    data: bytes, label: str, kind: str, own: str
+) -> None:
     decision = route(data, label, "/a", shadow=True)
     assert (decision.kind, decision.shadow) == (kind, own)
 
@@ -222,15 +332,23 @@ def test_no_binary_passes_for_text(seed: int) -> None:
     noise = rng.randbytes(rng.randint(64, 65_536))
     words = b" ".join(rng.choice([b"alpha", b"beta", b"gamma"]) for _ in range(2_000))
     packed = zlib.compress(noise + words)[2:]
-    floats = b"".join(rng.random().hex()[4:12].encode() and rng.randbytes(2) + bytes(2) for _ in range(2_000))
-    records = b"".join(rng.choice([b"name", b"value"]) + bytes([0, rng.randrange(8), 0, 0]) for _ in range(1_000))
+    floats = b"".join(
+        rng.random().hex()[4:12].encode() and rng.randbytes(2) + bytes(2) for _ in range(2_000)
+    )
+    records = b"".join(
+        rng.choice([b"name", b"value"]) + bytes([0, rng.randrange(8), 0, 0]) for _ in range(1_000)
+    )
     for data in (noise, packed, floats, records):
         assert text_test(data) is None, data[:40]
         assert route(data, "text/plain", "/a.txt").kind not in {"text", "code"}
 
 
 def test_every_text_media_type_names_its_kind() -> None:
-    assert all(kind_of(media_type) == kind for media_type, kind in TEXT_MEDIA_TYPES.items() if media_type != "text/plain")
+    assert all(
+        kind_of(media_type) == kind
+        for media_type, kind in TEXT_MEDIA_TYPES.items()
+        if media_type != "text/plain"
+    )
     assert kind_of("application/vnd.api+json") == "json"
     assert kind_of("application/foo+xml") == "xml"
     assert kind_of("application/openapi+yaml") == "yaml"

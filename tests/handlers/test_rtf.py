@@ -36,7 +36,20 @@ def rtf(body: bytes) -> bytes:
         ),
         (rb"split \li" + b"\r\n" + rb"ne\par", "split ne\n\n"),
     ],
-    ids=["text", "heading", "codes", "unicode", "fallback", "codepage", "symbols", "picture", "field", "binary", "table", "break"],
+    ids=[
+        "text",
+        "heading",
+        "codes",
+        "unicode",
+        "fallback",
+        "codepage",
+        "symbols",
+        "picture",
+        "field",
+        "binary",
+        "table",
+        "break",
+    ],
 )
 def test_what_is_written_is_read(read: Read, body: bytes, text: str) -> None:
     assert read(RtfHandler(), rtf(body))[1] == text
@@ -56,7 +69,12 @@ def test_hidden_text_is_left_out_and_counted(read: Read) -> None:
 
 @pytest.mark.parametrize(
     ("data", "reason"),
-    [(b"", "no RTF"), (b"plain", "no RTF"), (rtf(b""), "holds no text"), (rb"{\rtf1" + b"{" * 2_000_000, "holds no text")],
+    [
+        (b"", "no RTF"),
+        (b"plain", "no RTF"),
+        (rtf(b""), "holds no text"),
+        (rb"{\rtf1" + b"{" * 2_000_000, "holds no text"),
+    ],
     ids=["empty", "text", "nothing", "two million groups"],
 )
 def test_what_holds_no_text_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
@@ -66,8 +84,24 @@ def test_what_holds_no_text_gives_one_clear_line(read: Read, data: bytes, reason
 
 @pytest.mark.parametrize(
     "body",
-    [b"\\", b"}" * 10_000 + b"x", rb"\bin999999999 x", rb"\u99999999 x", rb"\ansicpg99999 x", b"\\'zz x", b"\\u-1" * 10_000],
-    ids=["backslash", "closed too often", "long binary", "far character", "no codepage", "bad code", "surrogates"],
+    [
+        b"\\",
+        b"}" * 10_000 + b"x",
+        rb"\bin999999999 x",
+        rb"\u99999999 x",
+        rb"\ansicpg99999 x",
+        b"\\'zz x",
+        b"\\u-1" * 10_000,
+    ],
+    ids=[
+        "backslash",
+        "closed too often",
+        "long binary",
+        "far character",
+        "no codepage",
+        "bad code",
+        "surrogates",
+    ],
 )
 def test_odd_control_words_do_no_harm(read: Read, body: bytes) -> None:
     _, text = read(RtfHandler(), rtf(b"before " + body))

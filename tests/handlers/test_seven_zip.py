@@ -17,7 +17,8 @@ from fetchstash.handlers._archive._members import MAX_UNPACKED, members, opened
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]
 
-# One and the same folder, packed by py7zr: with its directory packed (as usual), as it is, and encrypted.
+# One and the same folder, packed by py7zr: with its directory packed (as usual), as it is, and
+# encrypted.
 PACKED = (
     "N3q8ryccAATLLASEygAAAAAAAAAWAAAAAAAAAEGL+z3gFXsAKF0AMJsKZySYCvnr8rddDU/J/OtUPgZ3TLj16gdIjK0FZW/6pesa4CoAAADgAPoAkl0AAIEz"
     "B64P0QDUPKCKabC54UquoYjvQYSvtLf3EgpiXx+4KQd9ePnLoy6lfBrbeKfpmlbOhIIE57hPxXWk0U1VBvWWkMv8R0bVCb68EHk7JQm6Sni9cYDrKI15c//e"
@@ -43,9 +44,18 @@ DATA = Path(__file__).parent / "data"
 READ = ["lzma", "lzma2", "bzip2", "deflate", "delta", "bcj-lzma", "bcj-lzma2"]
 LONG_TEXT = "".join(f"line {number} of the long text\n" for number in range(1, 4_001))
 PROGRAM = b"".join(
-    b"\xe8" + (7 * n * n & 0xFFFF).to_bytes(4, "little") + b"\x90\x0f\x84" + (3 * n).to_bytes(4, "little") for n in range(300)
+    b"\xe8"
+    + (7 * n * n & 0xFFFF).to_bytes(4, "little")
+    + b"\x90\x0f\x84"
+    + (3 * n).to_bytes(4, "little")
+    for n in range(300)
 )
-CONTENTS = {"docs/long.txt": LONG_TEXT.encode(), "notes.txt": b"some notes\n", "empty": b"", "program": PROGRAM}
+CONTENTS = {
+    "docs/long.txt": LONG_TEXT.encode(),
+    "notes.txt": b"some notes\n",
+    "empty": b"",
+    "program": PROGRAM,
+}
 
 
 def part(source: Path, path: str) -> str:
@@ -81,7 +91,9 @@ def test_a_member_that_is_not_there_is_out_of_range() -> None:
         ("lzma2", "docs/", "it is a folder"),
     ],
 )
-def test_a_member_that_is_not_read_is_listed_with_the_reason(read: Read, archive: str, member: str, reason: str) -> None:
+def test_a_member_that_is_not_read_is_listed_with_the_reason(
+    read: Read, archive: str, member: str, reason: str
+) -> None:
     source = DATA / f"{archive}.7z"
     assert next(one for one in members(source) if one.name == member).refused == reason
     with pytest.raises(NoText, match=reason):
@@ -126,7 +138,11 @@ def test_an_archive_whose_names_are_encrypted_is_named(read: Read) -> None:
 
 
 def _archives() -> list[bytes]:
-    return [base64.b64decode(PACKED), base64.b64decode(PLAIN), *((DATA / f"{method}.7z").read_bytes() for method in READ)]
+    return [
+        base64.b64decode(PACKED),
+        base64.b64decode(PLAIN),
+        *((DATA / f"{method}.7z").read_bytes() for method in READ),
+    ]
 
 
 @pytest.mark.parametrize("whole", _archives(), ids=["packed directory", "plain directory", *READ])

@@ -42,12 +42,17 @@ def xlsx(pack: Pack) -> Workbook:
         states = [' state="hidden"' if name == hidden else "" for name in sheets]
         numbers = range(1, len(sheets) + 1)
         named = zip(sheets, numbers, states, strict=True)
-        listed = "".join(f'<sheet name="{name}" sheetId="{n}" r:id="rId{n}"{state}/>' for name, n, state in named)
+        listed = "".join(
+            f'<sheet name="{name}" sheetId="{n}" r:id="rId{n}"{state}/>' for name, n, state in named
+        )
         relations = "".join(
-            f'<Relationship Id="rId{n}" Type="{RELATIONS}/worksheet" Target="worksheets/sheet{n}.xml"/>' for n in numbers
+            f'<Relationship Id="rId{n}" Type="{RELATIONS}/worksheet" Target="worksheets/sheet{n}.xml"/>'
+            for n in numbers
         )
         styles = f'<Relationship Id="styles" Type="{RELATIONS}/styles" Target="styles.xml"/>'
-        document = f'<Relationship Id="a" Type="{RELATIONS}/officeDocument" Target="xl/workbook.xml"/>'
+        document = (
+            f'<Relationship Id="a" Type="{RELATIONS}/officeDocument" Target="xl/workbook.xml"/>'
+        )
         return pack(
             {
                 "[Content_Types].xml": "<Types/>",
@@ -67,18 +72,29 @@ def xlsx(pack: Pack) -> Workbook:
 
 def test_each_sheet_is_a_table_of_one_row_a_line(save: Save, xlsx: Workbook) -> None:
     people = rows_of(
-        text("A1", "Name") + text("B1", "Age"), text("A2", "Ada") + number("B2", 36), text("A3", "Bob") + number("B3", 41.5)
+        text("A1", "Name") + text("B1", "Age"),
+        text("A2", "Ada") + number("B2", 36),
+        text("A3", "Bob") + number("B3", 41.5),
     )
-    data = xlsx({"People": people, "Secret": rows_of(text("A1", "x")), "Empty": ""}, hidden="Secret")
+    data = xlsx(
+        {"People": people, "Secret": rows_of(text("A1", "x")), "Empty": ""}, hidden="Secret"
+    )
     found = SheetsHandler().extract(save(data), Hints(), ExtractLimits())
     assert found.parts is not None
     parts = list(found.parts)
     assert "".join(part.text for part in parts) == (
         "## People (A1:B3)\nName\tAge\nAda\t36\nBob\t41.5\n\n## Secret (A1:A1, hidden)\nx\n\n## Empty (empty)\n\n"
     )
-    assert [(part.table, part.columns) for part in parts if part.table] == [("People", 2), ("Secret", 1)]
+    assert [(part.table, part.columns) for part in parts if part.table] == [
+        ("People", 2),
+        ("Secret", 1),
+    ]
     assert sum(part.rows for part in parts) == 2
-    assert [heading.title for part in parts for heading in part.headings] == ["People", "Secret", "Empty"]
+    assert [heading.title for part in parts for heading in part.headings] == [
+        "People",
+        "Secret",
+        "Empty",
+    ]
     assert found.sheets == 3
     assert found.structure_info == "People (A1:B3): Name, Age; Secret (A1:A1, hidden): x"
 
@@ -102,12 +118,16 @@ def test_values_read_as_they_are_meant(read: Read, xlsx: Workbook, cell: str, sh
     assert got.split("\n")[2] == shown
 
 
-def test_rows_without_a_value_are_left_out_and_columns_stay_in_line(read: Read, xlsx: Workbook) -> None:
+def test_rows_without_a_value_are_left_out_and_columns_stay_in_line(
+    read: Read, xlsx: Workbook
+) -> None:
     sheet = f'<row r="3">{text("B3", "x")}{text("D3", "y")}</row><row r="9">{text("D9", "z")}</row>'
     assert read(SheetsHandler(), xlsx({"S": sheet}))[1] == "## S (B3:D9)\nx\t\ty\n\t\tz\n\n"
 
 
-def test_many_rows_come_in_batches_and_the_preview_shows_both_ends(save: Save, xlsx: Workbook) -> None:
+def test_many_rows_come_in_batches_and_the_preview_shows_both_ends(
+    save: Save, xlsx: Workbook
+) -> None:
     rows = [text("A1", "Row"), *(number(f"A{n}", n) for n in range(2, 2_502))]
     limits = ExtractLimits(preview=PreviewLimits(rows_head=2, rows_tail=1))
     found = SheetsHandler().extract(save(xlsx({"S": rows_of(*rows)})), Hints(), limits)
@@ -139,12 +159,17 @@ def test_cells_that_lie_too_far_apart_are_refused_by_name(
 
 
 def test_an_opendocument_spreadsheet_is_read(read: Read, pack: Pack) -> None:
-    spaces = " ".join(f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "table", "text"))
+    spaces = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for name in ("office", "table", "text")
+    )
     cells = (
         '<table:table-cell office:value-type="string"><text:p>Name</text:p></table:table-cell>'
         '<table:table-cell office:value-type="float" office:value="7"><text:p>7</text:p></table:table-cell>'
     )
-    table = f'<table:table table:name="Data"><table:table-row>{cells}</table:table-row></table:table>'
+    table = (
+        f'<table:table table:name="Data"><table:table-row>{cells}</table:table-row></table:table>'
+    )
     body = f"<office:body><office:spreadsheet>{table}</office:spreadsheet></office:body>"
     data = pack(
         {
@@ -156,9 +181,16 @@ def test_an_opendocument_spreadsheet_is_read(read: Read, pack: Pack) -> None:
     assert read(SheetsHandler(), data)[1] == "## Data (A1:B1)\nName\t7\n\n"
 
 
-def test_an_opendocument_spreadsheet_with_white_space_between_cells_is_read_as_markdown(read: Read) -> None:
-    cells = "".join(f"<table:table-cell>\n  <text:p>{text}</text:p>\n</table:table-cell>\n" for text in ("Name", "Age"))
-    content = f"<o>\n<table:table>\n<table:table-row>\n{cells}</table:table-row>\n</table:table>\n</o>"
+def test_an_opendocument_spreadsheet_with_white_space_between_cells_is_read_as_markdown(
+    read: Read,
+) -> None:
+    cells = "".join(
+        f"<table:table-cell>\n  <text:p>{text}</text:p>\n</table:table-cell>\n"
+        for text in ("Name", "Age")
+    )
+    content = (
+        f"<o>\n<table:table>\n<table:table-row>\n{cells}</table:table-row>\n</table:table>\n</o>"
+    )
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as container:
         container.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
@@ -186,8 +218,12 @@ def test_a_spreadsheet_without_values_is_said_to_hold_none(read: Read, xlsx: Wor
         read(SheetsHandler(), xlsx({"S": ""}))
 
 
-def test_of_many_sheets_the_first_is_shown_and_the_others_are_named(read: Read, xlsx: Workbook) -> None:
-    rows = [text(f"{column}{n}", f"{column} of row {n}") for n in range(1, 50) for column in "ABCDEF"]
+def test_of_many_sheets_the_first_is_shown_and_the_others_are_named(
+    read: Read, xlsx: Workbook
+) -> None:
+    rows = [
+        text(f"{column}{n}", f"{column} of row {n}") for n in range(1, 50) for column in "ABCDEF"
+    ]
     found, _ = read(SheetsHandler(), xlsx({f"Sheet {n}": rows_of(*rows) for n in range(9)}))
     shown = found.preview.text.split("\n")
     assert shown[0] == "## Sheet 0 (A1:F49)"

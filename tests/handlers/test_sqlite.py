@@ -25,7 +25,9 @@ def database(folder: Path, *statements: str) -> bytes:
     return path.read_bytes()
 
 
-def test_each_table_comes_with_its_definition_its_count_and_its_rows(read: Read, tmp_path: Path) -> None:
+def test_each_table_comes_with_its_definition_its_count_and_its_rows(
+    read: Read, tmp_path: Path
+) -> None:
     found, text = read(
         SqliteHandler(),
         database(
@@ -70,7 +72,10 @@ def test_of_many_rows_the_first_thousand_are_read(read: Read, tmp_path: Path) ->
 
 
 def test_long_text_is_cut(read: Read, tmp_path: Path) -> None:
-    _, text = read(SqliteHandler(), database(tmp_path, "CREATE TABLE t (a)", "INSERT INTO t VALUES (printf('%.5000c', 'x'))"))
+    _, text = read(
+        SqliteHandler(),
+        database(tmp_path, "CREATE TABLE t (a)", "INSERT INTO t VALUES (printf('%.5000c', 'x'))"),
+    )
     assert text.splitlines()[-2] == "x" * 1_000 + "…"
 
 
@@ -93,11 +98,16 @@ def computed(expression: str) -> tuple[str, ...]:
     [
         ((f"CREATE VIEW v AS {ENDLESS}",), "## v (view)"),
         (computed(BLOWN_UP), "## t (its rows cannot be read)"),
-        (("CREATE VIRTUAL TABLE f USING fts5(a)", "INSERT INTO f VALUES ('words')"), "## f (virtual table)"),
+        (
+            ("CREATE VIRTUAL TABLE f USING fts5(a)", "INSERT INTO f VALUES ('words')"),
+            "## f (virtual table)",
+        ),
     ],
     ids=["an endless view", "a column of 10^20 characters", "a virtual table and what it keeps"],
 )
-def test_nothing_that_a_schema_defines_is_run(read: Read, tmp_path: Path, statements: tuple[str, ...], told: str) -> None:
+def test_nothing_that_a_schema_defines_is_run(
+    read: Read, tmp_path: Path, statements: tuple[str, ...], told: str
+) -> None:
     data = database(tmp_path, *statements)
     before = time.process_time()
     found, text = read(SqliteHandler(), data)
@@ -120,15 +130,19 @@ def test_a_database_with_a_journal_is_left_as_it_is(tmp_path: Path) -> None:
     source = tmp_path / "alone" / "name #% .sqlite"
     source.parent.mkdir()
     source.write_bytes(path.read_bytes())
-    assert "".join(part.text for part in SqliteHandler().extract(source, Hints(), ExtractLimits()).parts or ()).startswith(
-        "## t (0"
-    )
+    assert "".join(
+        part.text for part in SqliteHandler().extract(source, Hints(), ExtractLimits()).parts or ()
+    ).startswith("## t (0")
     assert [entry.name for entry in source.parent.iterdir()] == [source.name]
 
 
 @pytest.mark.parametrize(
     ("data", "reason"),
-    [(b"SQLite format 3\0" + b"\xff" * 200, "damaged"), (b"SQLite format 3\0", "no tables|damaged"), (b"", "no tables")],
+    [
+        (b"SQLite format 3\0" + b"\xff" * 200, "damaged"),
+        (b"SQLite format 3\0", "no tables|damaged"),
+        (b"", "no tables"),
+    ],
     ids=["garbage", "header alone", "empty"],
 )
 def test_what_is_no_database_is_named(read: Read, data: bytes, reason: str) -> None:
@@ -142,6 +156,8 @@ def test_damage_does_no_harm(read: Read, tmp_path: Path) -> None:
     for seed in range(200):
         broken = bytearray(whole)
         for step in range(4):
-            broken[(seed * 7_919 + step * 104_729) % (len(broken) - 100) + 100] = (seed * 31 + step) % 256
+            broken[(seed * 7_919 + step * 104_729) % (len(broken) - 100) + 100] = (
+                seed * 31 + step
+            ) % 256
         with suppress(NoText):
             read(SqliteHandler(), bytes(broken))

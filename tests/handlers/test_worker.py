@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import Busy, Internal, NoText, TooLarge
-from fetchstash.handlers import Decision, Extraction, ExtractLimits, Extractor, Hints, PartText, Picture, WorkerPool
+from fetchstash.handlers import (
+    Decision,
+    Extraction,
+    ExtractLimits,
+    Extractor,
+    Hints,
+    PartText,
+    Picture,
+    WorkerPool,
+)
 from fetchstash.ranges import Heading, Table
 
 pytestmark = pytest.mark.anyio
@@ -60,7 +69,13 @@ def text_of(extraction: Extraction) -> str:
 async def test_text_facts_and_ranges_come_back(bench: Bench) -> None:
     found = await bench.run("whole")
     assert text_of(found) == "page one\npage two\npage three\n"
-    assert (found.handler, found.chars, found.lines, found.pages, found.error) == ("mischief", 29, 3, 7, "")
+    assert (found.handler, found.chars, found.lines, found.pages, found.error) == (
+        "mischief",
+        29,
+        3,
+        7,
+        "",
+    )
     assert found.tokens_exact
     assert found.tokens == 9
     assert found.ranges.pages == (0, 9, 18)
@@ -80,8 +95,18 @@ async def test_a_document_without_text_leaves_facts_and_no_file(bench: Bench) ->
 @pytest.mark.parametrize(
     ("what", "error"),
     [
-        pytest.param("spin", "it took more CPU time than extract.cpu_seconds allows", id="runs away", marks=posix),
-        pytest.param("eat", "it needs more memory than extract.memory_mb allows", id="eats memory", marks=posix),
+        pytest.param(
+            "spin",
+            "it took more CPU time than extract.cpu_seconds allows",
+            id="runs away",
+            marks=posix,
+        ),
+        pytest.param(
+            "eat",
+            "it needs more memory than extract.memory_mb allows",
+            id="eats memory",
+            marks=posix,
+        ),
         pytest.param("abort", "its reader crashed (SIGABRT)", id="aborts", marks=posix),
         pytest.param("exit", "its reader ended unexpectedly (exit status 3)", id="exits"),
         pytest.param("panic", "the reader failed (Panic)", id="panics beyond Exception"),
@@ -89,11 +114,17 @@ async def test_a_document_without_text_leaves_facts_and_no_file(bench: Bench) ->
         pytest.param("deep", "it is nested too deeply", id="recurses"),
         pytest.param("explain", "it is encrypted with a password", id="explains itself"),
         pytest.param("fail", "the reader failed (ValueError)", id="raises, quoting the document"),
-        pytest.param("missing", "the library python_calamine_that_is_not_there is missing", id="lacks a library"),
+        pytest.param(
+            "missing",
+            "the library python_calamine_that_is_not_there is missing",
+            id="lacks a library",
+        ),
         pytest.param("forge", "its reader sent what is no answer", id="forges frames", marks=posix),
     ],
 )
-async def test_what_was_read_before_a_failure_stays_and_says_why(bench: Bench, what: str, error: str) -> None:
+async def test_what_was_read_before_a_failure_stays_and_says_why(
+    bench: Bench, what: str, error: str
+) -> None:
     after = await bench.run(f"after {what}")
     assert (text_of(after), after.truncated, after.error) == (TWO_PAGES, True, error)
     assert after.ranges.pages == (0, 9)
@@ -111,7 +142,11 @@ async def test_a_failure_before_any_text_leaves_no_file(bench: Bench, what: str)
 async def test_a_worker_that_takes_too_long_is_killed(bench: Bench) -> None:
     bench.pool = WorkerPool(ExtractLimits(wall_seconds=2), workers=1)
     found = await bench.run("after sleep")
-    assert (text_of(found), found.truncated, found.error) == (TWO_PAGES, True, "it took longer than 2 seconds")
+    assert (text_of(found), found.truncated, found.error) == (
+        TWO_PAGES,
+        True,
+        "it took longer than 2 seconds",
+    )
     await bench.pool.aclose()
 
 
@@ -123,23 +158,31 @@ async def test_a_worker_that_takes_too_long_is_killed(bench: Bench) -> None:
         pytest.param(1.6, "it took longer than 2 seconds", id="beyond"),
     ],
 )
-async def test_a_job_may_take_its_wall_seconds_and_no_more(bench: Bench, share: float, error: str) -> None:
+async def test_a_job_may_take_its_wall_seconds_and_no_more(
+    bench: Bench, share: float, error: str
+) -> None:
     bench.pool = WorkerPool(ExtractLimits(wall_seconds=2), workers=1)
     await bench.run("whole")  # what it takes to start a worker is no part of a job's time
     begun = time.monotonic()
-    found = await bench.run(f"yield [Part('one\\n'), *(time.sleep({2 * share}) or ()), Part('two\\n')]")
+    found = await bench.run(
+        f"yield [Part('one\\n'), *(time.sleep({2 * share}) or ()), Part('two\\n')]"
+    )
     assert found.error == error
     assert time.monotonic() - begun < 4
     await bench.pool.aclose()
 
 
-async def test_nothing_that_a_handler_prints_reaches_the_pipe(bench: Bench, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_nothing_that_a_handler_prints_reaches_the_pipe(
+    bench: Bench, capfd: pytest.CaptureFixture[str]
+) -> None:
     found = await bench.run("after chatter")
     assert (found.error, found.lines) == ("", 3)
     assert capfd.readouterr() == ("", "")
 
 
-async def test_a_worker_has_none_of_the_servers_secrets(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_has_none_of_the_servers_secrets(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("API_KEY", "secret")
     found = await bench.run("yield [Part(' '.join(os.environ))]")
     assert "API_KEY" not in text_of(found)
@@ -154,7 +197,9 @@ async def test_a_worker_has_none_of_the_servers_secrets(bench: Bench, monkeypatc
         pytest.param(51, 50, True, id="one more"),
     ],
 )
-async def test_text_stops_at_max_chars(bench: Bench, chars: int, kept: int, *, truncated: bool) -> None:
+async def test_text_stops_at_max_chars(
+    bench: Bench, chars: int, kept: int, *, truncated: bool
+) -> None:
     found = await bench.run(f"yield [Part('x' * 40), Part('é' * {chars - 40})]")
     assert (found.chars, found.truncated) == (kept, truncated)
     assert found.error == ("only its first 50 characters were kept" if truncated else "")
@@ -196,7 +241,9 @@ async def test_a_part_is_text_or_a_picture(bench: Bench) -> None:
         pytest.param("panic", NoText, id="panics"),
     ],
 )
-async def test_a_part_that_cannot_be_had_is_an_error_and_the_pool_lives_on(bench: Bench, what: str, error: type[Exception]) -> None:
+async def test_a_part_that_cannot_be_had_is_an_error_and_the_pool_lives_on(
+    bench: Bench, what: str, error: type[Exception]
+) -> None:
     await bench.run("whole")
     with pytest.raises(error):
         await bench.part(what)
@@ -266,8 +313,12 @@ async def test_a_worker_whose_server_was_killed_ends_itself(bench: Bench) -> Non
     )
     # The worker says who it is, kills its server, and waits.
     source = bench.folder / "source"
-    source.write_text("yield (Part(str(os.getpid())) if n == 0 else (os.kill(os.getppid(), 9), time.sleep(600)) for n in range(2))")
-    process = await asyncio.create_subprocess_exec(sys.executable, "-P", "-c", server, cwd=bench.folder)
+    source.write_text(
+        "yield (Part(str(os.getpid())) if n == 0 else (os.kill(os.getppid(), 9), time.sleep(600)) for n in range(2))"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-c", server, cwd=bench.folder
+    )
     assert await process.wait() == -9
     (text,) = (path for path in bench.folder.iterdir() if path.name != "source")
     worker = int(text.read_text())
@@ -292,12 +343,16 @@ async def test_a_closed_pool_starts_nothing(bench: Bench) -> None:
         await bench.run("whole")
 
 
-async def test_a_third_party_that_does_not_load_breaks_nobody(bench: Bench, install_handler: Install) -> None:
+async def test_a_third_party_that_does_not_load_breaks_nobody(
+    bench: Bench, install_handler: Install
+) -> None:
     install_handler("abroken", "broken_module:Handler", "raise SystemError('no')")
     assert text_of(await bench.run("whole"))
 
 
-async def test_our_handlers_come_before_those_of_others(bench: Bench, install_handler: Install, mischief: str) -> None:
+async def test_our_handlers_come_before_those_of_others(
+    bench: Bench, install_handler: Install, mischief: str
+) -> None:
     greedy = mischief.replace('return media_type == "application/x-mischief"', "return True")
     install_handler("agreedy", "greedy:Mischief", greedy)
     source = bench.folder / "source"
@@ -306,7 +361,9 @@ async def test_our_handlers_come_before_those_of_others(bench: Bench, install_ha
     assert found.handler == "text"
 
 
-async def test_a_hostile_folder_is_not_imported_from(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_hostile_folder_is_not_imported_from(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trap = tmp_path / "trap"
     trap.mkdir()
     for name in ("json", "fetchstash", "tiktoken", "charset_normalizer", "sitecustomize"):
@@ -315,12 +372,16 @@ async def test_a_hostile_folder_is_not_imported_from(bench: Bench, tmp_path: Pat
     assert text_of(await bench.run("whole"))
 
 
-async def test_the_example_of_a_third_party_handler_works(tmp_path: Path, install_handler: Install) -> None:
+async def test_the_example_of_a_third_party_handler_works(
+    tmp_path: Path, install_handler: Install
+) -> None:
     example = Path(__file__).parents[2] / "examples" / "npy_handler" / "fetchstash_npy.py"
     install_handler("npy", "fetchstash_npy:NpyHandler", example.read_text())
     header = b"{'descr': '<i2', 'fortran_order': False, 'shape': (3,), }".ljust(117) + b"\n"
     source = tmp_path / "array.npy"
-    source.write_bytes(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header + b"\1\0\2\0\3\0")
+    source.write_bytes(
+        b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header + b"\1\0\2\0\3\0"
+    )
     pool = WorkerPool(LIMITS, workers=1)
     found = await pool.extract(source, decision(media_type="application/x-npy"), Hints(), tmp_path)
     await pool.aclose()

@@ -59,8 +59,12 @@ def test_the_label_says_how_it_is_decoded(save: Save) -> None:
 
 
 def test_a_feed_has_paths_of_elements_too(save: Save) -> None:
-    feed = b"<rss><channel><item><title>A</title></item><item><title>B</title></item></channel></rss>"
-    found = FeedHandler().part(save(feed), "//item[2]/title/text()", "lines", None, None, "text", ExtractLimits())
+    feed = (
+        b"<rss><channel><item><title>A</title></item><item><title>B</title></item></channel></rss>"
+    )
+    found = FeedHandler().part(
+        save(feed), "//item[2]/title/text()", "lines", None, None, "text", ExtractLimits()
+    )
     assert found.text == "B\n"
 
 

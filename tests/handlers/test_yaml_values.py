@@ -35,7 +35,9 @@ services:
 
 def part(source: Path, path: str, media_type: str = "application/yaml") -> str:
     hints = Hints(media_type=media_type)
-    return YamlHandler().part(source, path, "lines", None, None, "text", ExtractLimits(), hints).text
+    return (
+        YamlHandler().part(source, path, "lines", None, None, "text", ExtractLimits(), hints).text
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,10 +84,12 @@ def test_keys_that_are_no_text_are_written_out() -> None:
 
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]\n" for old, new in zip("abcdefg", "bcdefgh", strict=True)
+    f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]\n"
+    for old, new in zip("abcdefg", "bcdefgh", strict=True)
 )
 MERGES = "a: &a {k: 1}\n" + "".join(
-    f"{new}: &{new} {{<<: [{', '.join([f'*{old}'] * 10)}]}}\n" for old, new in zip("abcdefg", "bcdefgh", strict=True)
+    f"{new}: &{new} {{<<: [{', '.join([f'*{old}'] * 10)}]}}\n"
+    for old, new in zip("abcdefg", "bcdefgh", strict=True)
 )
 
 
@@ -113,7 +117,9 @@ def test_a_path_that_finds_nothing_says_so(save: Save, path: str, error: type[Ex
 
 
 def test_toml_has_paths_as_well(save: Save) -> None:
-    source = save(b'[tool.x]\nversion = 1.10\nday = 2026-11-21\nat = [07:30:00]\n\n[[tool.x.items]]\nname = "a"\n')
+    source = save(
+        b'[tool.x]\nversion = 1.10\nday = 2026-11-21\nat = [07:30:00]\n\n[[tool.x.items]]\nname = "a"\n'
+    )
     assert part(source, "/tool/x", "application/toml") == (
         '{"version": 1.10, "day": "2026-11-21", "at": ["07:30:00"], "items": [{"name": "a"}]}\n'
     )

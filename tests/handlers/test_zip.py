@@ -20,7 +20,9 @@ def contents(source: Path, limit: int = 1_000_000) -> dict[str, bytes]:
         return {entry.name: container.read(entry, limit) for entry in container.entries()}
 
 
-@pytest.mark.parametrize("prefix", [b"", b"#!/bin/sh\nexit\n" * 100], ids=["plain", "behind a script"])
+@pytest.mark.parametrize(
+    "prefix", [b"", b"#!/bin/sh\nexit\n" * 100], ids=["plain", "behind a script"]
+)
 def test_members_are_found_and_read(save: Save, pack: Pack, prefix: bytes) -> None:
     members = {"a.txt": b"alpha", "folder/ü.txt": b"beta" * 100_000, "empty": b""}
     assert contents(save(prefix + pack(members))) == members
@@ -28,16 +30,24 @@ def test_members_are_found_and_read(save: Save, pack: Pack, prefix: bytes) -> No
 
 def test_a_zip64_archive_is_read(save: Save) -> None:
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as container, container.open("big", "w", force_zip64=True) as member:
+    with (
+        zipfile.ZipFile(out, "w") as container,
+        container.open("big", "w", force_zip64=True) as member,
+    ):
         member.write(b"content")
     assert contents(save(out.getvalue())) == {"big": b"content"}
 
 
 def test_more_entries_than_a_16_bit_count_holds_are_counted(save: Save) -> None:
     names = [f"{number}".encode() for number in range(66_000)]
-    entries = [struct.pack("<4s6H3L5H2L", b"PK\1\2", *[0] * 9, len(name), *[0] * 6) + name for name in names]
+    entries = [
+        struct.pack("<4s6H3L5H2L", b"PK\1\2", *[0] * 9, len(name), *[0] * 6) + name
+        for name in names
+    ]
     directory = b"".join(entries)
-    end64 = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, len(names), len(names), len(directory), 0)
+    end64 = struct.pack(
+        "<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, len(names), len(names), len(directory), 0
+    )
     locator = struct.pack("<4sLQL", b"PK\6\7", 0, len(directory), 1)
     end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
     with Zip(save(directory + end64 + locator + end)) as container:
@@ -79,7 +89,9 @@ FAR_END = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 9, 9, 2**31, 2**31, 0)
     ],
     ids=["directory", "local header", "content", "bytes lost", "far directory", "no end"],
 )
-def test_a_damaged_container_gives_one_clear_line(save: Save, place: bytes, spoilt: bytes, reason: str) -> None:
+def test_a_damaged_container_gives_one_clear_line(
+    save: Save, place: bytes, spoilt: bytes, reason: str
+) -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as container:
         container.writestr("member", b"plain text " * 10)

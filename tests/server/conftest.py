@@ -20,7 +20,9 @@ def connect(site: Site, tmp_path: Path) -> Connect:
     """Return a function that opens a client of a server which may fetch from the test's site. Arguments are settings."""
 
     @asynccontextmanager
-    async def open_client(*, mode: str = "auto", local: bool = True, **settings: Any) -> AsyncGenerator[Client]:
+    async def open_client(
+        *, mode: str = "auto", local: bool = True, **settings: Any
+    ) -> AsyncGenerator[Client]:
         given = {
             "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
             "fetch.respect_robots": False,

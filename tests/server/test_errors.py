@@ -21,7 +21,11 @@ from tests.server.test_tools import REPORT, call, facts_of, ref_in, text_of
 
 pytestmark = pytest.mark.anyio
 
-CODES = {error.code for error in vars(errors).values() if isinstance(error, type) and issubclass(error, FetchstashError)}
+CODES = {
+    error.code
+    for error in vars(errors).values()
+    if isinstance(error, type) and issubclass(error, FetchstashError)
+}
 PROVOKED: dict[str, Callable[..., Any]] = {}
 
 
@@ -36,8 +40,21 @@ def provokes(code: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 class Scene:
     """A client of a server with settings of its own, and what the test may break."""
 
-    def __init__(self, connect: Connect, site: Site, folder: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> None:
-        self.connect, self.site, self.folder, self.monkeypatch, self.stack = connect, site, folder, monkeypatch, stack
+    def __init__(
+        self,
+        connect: Connect,
+        site: Site,
+        folder: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        stack: ExitStack,
+    ) -> None:
+        self.connect, self.site, self.folder, self.monkeypatch, self.stack = (
+            connect,
+            site,
+            folder,
+            monkeypatch,
+            stack,
+        )
 
     async def fails(self, client: Client, tool: str, **arguments: Any) -> Any:
         result: Any = await client.call_tool(tool, arguments)
@@ -65,12 +82,16 @@ async def fetch_failed(scene: Scene) -> Any:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))  # bound, and nobody listens
         port = held.getsockname()[1]
-        return await scene.fetching(f"http://127.0.0.1:{port}/", fetch__allow_hosts=[f"127.0.0.1:{port}"])
+        return await scene.fetching(
+            f"http://127.0.0.1:{port}/", fetch__allow_hosts=[f"127.0.0.1:{port}"]
+        )
 
 
 @provokes("http_error")
 async def http_error(scene: Scene) -> Any:
-    result = await scene.fetching(scene.site.put("/gone", "it moved to Mars", "text/plain", status=410))
+    result = await scene.fetching(
+        scene.site.put("/gone", "it moved to Mars", "text/plain", status=410)
+    )
     assert "Mars" not in text_of(result)
     assert "Mars" in result.meta["fetchstash/error"]["excerpt"]
     assert result.meta["fetchstash/error"]["status"] == 410
@@ -88,7 +109,9 @@ async def timeout(scene: Scene) -> Any:
 
 @provokes("too_large")
 async def too_large(scene: Scene) -> Any:
-    return await scene.fetching(scene.site.put("/big", "x" * 5_000, "text/plain"), fetch__max_wire_bytes=1_000)
+    return await scene.fetching(
+        scene.site.put("/big", "x" * 5_000, "text/plain"), fetch__max_wire_bytes=1_000
+    )
 
 
 @provokes("unknown_ref")
@@ -100,7 +123,9 @@ async def unknown_ref(scene: Scene) -> Any:
 @provokes("expired_ref")
 async def expired_ref(scene: Scene) -> Any:
     async with scene.connect(store__max_artifacts=1) as client:
-        ref = ref_in(await call(client, "fetch_content", url=scene.site.put("/1", "one", "text/plain")))
+        ref = ref_in(
+            await call(client, "fetch_content", url=scene.site.put("/1", "one", "text/plain"))
+        )
         await call(client, "fetch_content", url=scene.site.put("/2", "two", "text/plain"))
         return await scene.fails(client, "get_search_content", artifact_ref=ref)
 
@@ -108,14 +133,22 @@ async def expired_ref(scene: Scene) -> Any:
 @provokes("no_text")
 async def no_text(scene: Scene) -> Any:
     async with scene.connect() as client:
-        ref = ref_in(await call(client, "fetch_content", url=scene.site.put("/b", bytes(range(256)), "text/plain")))
+        ref = ref_in(
+            await call(
+                client, "fetch_content", url=scene.site.put("/b", bytes(range(256)), "text/plain")
+            )
+        )
         return await scene.fails(client, "artifact_grep", artifact_ref=ref, pattern="x")
 
 
 @provokes("out_of_range")
 async def out_of_range(scene: Scene) -> Any:
     async with scene.connect() as client:
-        ref = ref_in(await call(client, "fetch_content", url=scene.site.put("/r.pdf", REPORT, "application/pdf")))
+        ref = ref_in(
+            await call(
+                client, "fetch_content", url=scene.site.put("/r.pdf", REPORT, "application/pdf")
+            )
+        )
         return await scene.fails(client, "artifact_slice", artifact_ref=ref, unit="pages", start=49)
 
 
@@ -127,7 +160,9 @@ async def bad_argument(scene: Scene) -> Any:
 @provokes("bad_pattern")
 async def bad_pattern(scene: Scene) -> Any:
     async with scene.connect() as client:
-        ref = ref_in(await call(client, "fetch_content", url=scene.site.put("/t", "text", "text/plain")))
+        ref = ref_in(
+            await call(client, "fetch_content", url=scene.site.put("/t", "text", "text/plain"))
+        )
         return await scene.fails(client, "artifact_grep", artifact_ref=ref, pattern="(unclosed")
 
 
@@ -139,7 +174,9 @@ async def busy(scene: Scene) -> Any:
         await call(client, "fetch_content", url=scene.site.put("/1", "one", "text/plain"))
         lock = scene.stack.enter_context((scene.folder / "store" / "lock").open("rb+"))
         fcntl.flock(lock, fcntl.LOCK_EX)
-        result = await scene.fails(client, "fetch_content", url=scene.site.put("/2", "two", "text/plain"))
+        result = await scene.fails(
+            client, "fetch_content", url=scene.site.put("/2", "two", "text/plain")
+        )
         fcntl.flock(lock, fcntl.LOCK_UN)
         return result
 
@@ -147,7 +184,9 @@ async def busy(scene: Scene) -> Any:
 @provokes("store_error")
 async def store_error(scene: Scene) -> Any:
     async with scene.connect() as client:
-        result = await client.call_tool("fetch_content", {"url": scene.site.put("/t", "text", "text/plain")})
+        result = await client.call_tool(
+            "fetch_content", {"url": scene.site.put("/t", "text", "text/plain")}
+        )
         (facts,) = facts_of(result)
         Path(facts["path"]).unlink()
         return await scene.fails(client, "get_search_content", artifact_ref=facts["artifact_ref"])

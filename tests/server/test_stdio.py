@@ -25,7 +25,14 @@ FETCHSTASH = shutil.which("fetchstash", path=str(Path(sys.executable).parent)) o
 
 
 def flags(site: Site, tmp_path: Path, *more: str) -> list[str]:
-    return ["--allow-host", f"127.0.0.1:{site.port}", "--no-respect-robots", "--folder", str(tmp_path / "store"), *more]
+    return [
+        "--allow-host",
+        f"127.0.0.1:{site.port}",
+        "--no-respect-robots",
+        "--folder",
+        str(tmp_path / "store"),
+        *more,
+    ]
 
 
 @asynccontextmanager
@@ -40,8 +47,14 @@ async def started(arguments: list[str], cwd: Path, *, mode: str = "auto") -> Asy
 async def test_a_host_registers_it_and_reads_a_pdf(mode: str, site: Site, tmp_path: Path) -> None:
     async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
         assert len((await client.list_tools()).tools) == 6
-        ref = ref_in(await call(client, "fetch_content", url=site.put("/r", REPORT, "text/html"), maxChars=1_000))
-        assert "number of this page is 210" in await call(client, "artifact_grep", artifact_ref=ref, pattern="is 210")
+        ref = ref_in(
+            await call(
+                client, "fetch_content", url=site.put("/r", REPORT, "text/html"), maxChars=1_000
+            )
+        )
+        assert "number of this page is 210" in await call(
+            client, "artifact_grep", artifact_ref=ref, pattern="is 210"
+        )
 
 
 HOSTILE = (
@@ -61,20 +74,30 @@ HOSTILE = (
 
 
 @pytest.mark.anyio
-async def test_it_imports_and_obeys_nothing_of_the_folder_it_is_started_in(site: Site, tmp_path: Path) -> None:
+async def test_it_imports_and_obeys_nothing_of_the_folder_it_is_started_in(
+    site: Site, tmp_path: Path
+) -> None:
     folder = tmp_path / "project"
     for name in HOSTILE:
         package = folder / name
         package.mkdir(parents=True)
-        (package / "__init__.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'a').write('{name} ')\n")
-    (folder / "fetchstash.toml").write_text("[fetch]\nallow_nets = ['0.0.0.0/0']\nports = [1, 65535]\n")
+        (package / "__init__.py").write_text(
+            f"open({str(tmp_path / 'imported')!r}, 'a').write('{name} ')\n"
+        )
+    (folder / "fetchstash.toml").write_text(
+        "[fetch]\nallow_nets = ['0.0.0.0/0']\nports = [1, 65535]\n"
+    )
     page = site.put("/a.html", "<h1>Hello</h1><p>world</p>")
     async with started(["--folder", str(tmp_path / "store")], folder) as client:
         assert (await fail(client, "fetch_content", url=page)).startswith("[refused] ")
     async with started(flags(site, tmp_path), folder) as client:
         assert "world" in await call(client, "fetch_content", url=page)
-        ref = ref_in(await call(client, "fetch_content", url=site.put("/r.pdf", REPORT, "application/pdf")))
-        assert "page is 7." in await call(client, "artifact_grep", artifact_ref=ref, pattern=r"is 7\.")
+        ref = ref_in(
+            await call(client, "fetch_content", url=site.put("/r.pdf", REPORT, "application/pdf"))
+        )
+        assert "page is 7." in await call(
+            client, "artifact_grep", artifact_ref=ref, pattern=r"is 7\."
+        )
     assert not (tmp_path / "imported").exists()
 
 
@@ -82,7 +105,11 @@ def messages(*parts: dict[str, Any]) -> bytes:
     return b"".join(json.dumps({"jsonrpc": "2.0", **part}).encode() + b"\n" for part in parts)
 
 
-HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
 OPENING: tuple[dict[str, Any], ...] = (
     {"id": 1, "method": "initialize", "params": HELLO},
     {"method": "notifications/initialized"},
@@ -90,14 +117,22 @@ OPENING: tuple[dict[str, Any], ...] = (
 
 
 def fetching(number: int, url: str) -> dict[str, Any]:
-    return {"id": number, "method": "tools/call", "params": {"name": "fetch_content", "arguments": {"url": url}}}
+    return {
+        "id": number,
+        "method": "tools/call",
+        "params": {"name": "fetch_content", "arguments": {"url": url}},
+    }
 
 
-def test_nothing_but_json_rpc_goes_to_stdout_and_it_ends_when_stdin_does(site: Site, tmp_path: Path) -> None:
+def test_nothing_but_json_rpc_goes_to_stdout_and_it_ends_when_stdin_does(
+    site: Site, tmp_path: Path
+) -> None:
     urls = [site.put("/r.pdf", REPORT, "text/html"), "http://10.1.2.3/", "javascript:alert(1)"]
     sent = messages(*OPENING, *(fetching(number, url) for number, url in enumerate(urls, start=2)))
     command = [FETCHSTASH, *flags(site, tmp_path)]
-    with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         assert process.stdin
         assert process.stdout
         process.stdin.write(sent)
@@ -111,10 +146,14 @@ def test_nothing_but_json_rpc_goes_to_stdout_and_it_ends_when_stdin_does(site: S
     assert sorted(line["id"] for line in lines) == [1, 2, 3, 4]
 
 
-def test_a_host_that_closes_our_stdout_ends_it_without_a_traceback(site: Site, tmp_path: Path) -> None:
+def test_a_host_that_closes_our_stdout_ends_it_without_a_traceback(
+    site: Site, tmp_path: Path
+) -> None:
     url = site.put("/r.pdf", REPORT, "text/html")
     command = [FETCHSTASH, *flags(site, tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         assert process.stdin
         assert process.stdout
         assert process.stderr
@@ -133,7 +172,9 @@ def blobs(folder: Path) -> list[Path]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM to end a server by")
-def test_an_ephemeral_server_that_is_ended_by_a_signal_leaves_no_artifact(site: Site, tmp_path: Path) -> None:
+def test_an_ephemeral_server_that_is_ended_by_a_signal_leaves_no_artifact(
+    site: Site, tmp_path: Path
+) -> None:
     sent = messages(*OPENING, fetching(2, site.put("/r.pdf", REPORT, "text/html")))
     command = [FETCHSTASH, *flags(site, tmp_path, "--ephemeral")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -152,12 +193,18 @@ def test_an_ephemeral_server_that_is_ended_by_a_signal_leaves_no_artifact(site: 
 def big_page() -> str:
     """A page of 2.3 MB that takes a while to convert."""
     section = "<h2>Section {0}</h2><p>Some <b>words</b> and a <a href='/x{0}'>link</a> about the {0}th thing, which is a thing.</p>"
-    return "<html><body><article>" + "".join(section.format(n) for n in range(21_500)) + "</article></body></html>"
+    return (
+        "<html><body><article>"
+        + "".join(section.format(n) for n in range(21_500))
+        + "</article></body></html>"
+    )
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ERAS)
-async def test_it_answers_at_once_while_a_big_page_is_converted(mode: str, site: Site, tmp_path: Path) -> None:
+async def test_it_answers_at_once_while_a_big_page_is_converted(
+    mode: str, site: Site, tmp_path: Path
+) -> None:
     page = big_page()
     assert len(page) > 2_300_000
     url = site.put("/big.html", page)

@@ -21,7 +21,9 @@ from tests.server.conftest import Connect
 pytestmark = pytest.mark.anyio
 ERAS = ["legacy", "2026-07-28"]
 REF = re.compile(r"art_[a-z2-7]{26}")
-REPORT = make_pdf([f"Chapter {n}.\n\nThe number of this page is {n * 7}." for n in range(1, 49)], title="A report")
+REPORT = make_pdf(
+    [f"Chapter {n}.\n\nThe number of this page is {n * 7}." for n in range(1, 49)], title="A report"
+)
 """Forty-eight pages, each with a sentence that no other has."""
 
 
@@ -65,10 +67,18 @@ def ref_in(text: str) -> str:
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_one_pdf_under_five_labels_gives_the_same_text(mode: str, connect: Connect, site: Site) -> None:
+async def test_one_pdf_under_five_labels_gives_the_same_text(
+    mode: str, connect: Connect, site: Site
+) -> None:
     bodies: set[str] = set()
     async with connect(mode=mode) as client:
-        for label in ("application/pdf", "text/html", "text/plain", "application/octet-stream", None):
+        for label in (
+            "application/pdf",
+            "text/html",
+            "text/plain",
+            "application/octet-stream",
+            None,
+        ):
             text = await call(client, "fetch_content", url=site.put("/report.pdf", REPORT, label))
             assert re.match(
                 r"\[Fetched PDF artifact: report\.pdf, \d+ KB, pages 48\. Extracted \d+ chars \(truncated=false\)\. "
@@ -81,23 +91,38 @@ async def test_one_pdf_under_five_labels_gives_the_same_text(mode: str, connect:
 
 
 def long_text(chars: int) -> str:
-    lines = "".join(f"line {n}: the quick brown fox jumps over the lazy dog\n" for n in range(1, chars // 40))
+    lines = "".join(
+        f"line {n}: the quick brown fox jumps over the lazy dog\n" for n in range(1, chars // 40)
+    )
     return lines[:chars]
 
 
 async def test_reading_on_is_bounded_exact_and_complete(connect: Connect, site: Site) -> None:
     text = long_text(250_000)
     async with connect() as client:
-        ref = ref_in(await call(client, "fetch_content", url=site.put("/long.txt", text, "text/plain")))
-        for asked, shown in ((None, 30_000), (50_000, 50_000), (100_000, 100_000), (500_000, 100_000)):
+        ref = ref_in(
+            await call(client, "fetch_content", url=site.put("/long.txt", text, "text/plain"))
+        )
+        for asked, shown in (
+            (None, 30_000),
+            (50_000, 50_000),
+            (100_000, 100_000),
+            (500_000, 100_000),
+        ):
             more = {"maxChars": asked} if asked else {}
-            result = await call(client, "get_search_content", artifact_ref=ref, offset=1_234, **more)
+            result = await call(
+                client, "get_search_content", artifact_ref=ref, offset=1_234, **more
+            )
             assert body_of(result) == text[1_234 : 1_234 + shown]
         got, offset = "", 0
         while True:
-            result = await call(client, "get_search_content", artifact_ref=ref, offset=offset, maxChars=60_000)
+            result = await call(
+                client, "get_search_content", artifact_ref=ref, offset=offset, maxChars=60_000
+            )
             got += body_of(result)
-            going_on = re.search(r"get_search_content\(artifact_ref=\"\w+\", offset=(\d+), maxChars=60000\)", result)
+            going_on = re.search(
+                r"get_search_content\(artifact_ref=\"\w+\", offset=(\d+), maxChars=60000\)", result
+            )
             if not going_on:
                 break
             offset = int(going_on[1])
@@ -105,37 +130,59 @@ async def test_reading_on_is_bounded_exact_and_complete(connect: Connect, site: 
 
 
 @pytest.mark.parametrize("chars", [29_999, 30_000, 30_001])
-async def test_thirty_thousand_characters_come_whole_and_one_more_does_not(chars: int, connect: Connect, site: Site) -> None:
+async def test_thirty_thousand_characters_come_whole_and_one_more_does_not(
+    chars: int, connect: Connect, site: Site
+) -> None:
     async with connect() as client:
-        result = await call(client, "fetch_content", url=site.put("/t.txt", long_text(chars), "text/plain"))
+        result = await call(
+            client, "fetch_content", url=site.put("/t.txt", long_text(chars), "text/plain")
+        )
         assert ("[Preview: 2000 of 30001 chars." in result) is (chars > 30_000)
         assert ("Preview" in result) is (chars > 30_000)
         read = await call(client, "get_search_content", artifact_ref=ref_in(result))
         assert ("truncated at" in read) is (chars > 30_000)
 
 
-async def test_grep_and_sed_on_the_saved_path_give_the_same_lines(connect: Connect, site: Site) -> None:
+async def test_grep_and_sed_on_the_saved_path_give_the_same_lines(
+    connect: Connect, site: Site
+) -> None:
     async with connect() as client:
-        preview = await call(client, "fetch_content", url=site.put("/long.txt", long_text(90_000), "text/plain"))
+        preview = await call(
+            client, "fetch_content", url=site.put("/long.txt", long_text(90_000), "text/plain")
+        )
         path = re.search(r"saved to (\S+)", preview)
         assert path
         ref = ref_in(preview)
-        theirs = subprocess.run(["grep", "-n", "77", path[1]], check=True, capture_output=True, text=True).stdout
-        ours = await call(client, "artifact_grep", pattern="77", artifact_ref=ref, context=0, max_matches=1_000)
+        theirs = subprocess.run(
+            ["grep", "-n", "77", path[1]], check=True, capture_output=True, text=True
+        ).stdout
+        ours = await call(
+            client, "artifact_grep", pattern="77", artifact_ref=ref, context=0, max_matches=1_000
+        )
         assert body_of(ours).replace("--\n", "").splitlines() == theirs.splitlines()
-        theirs = subprocess.run(["sed", "-n", "200,260p", path[1]], check=True, capture_output=True, text=True).stdout
+        theirs = subprocess.run(
+            ["sed", "-n", "200,260p", path[1]], check=True, capture_output=True, text=True
+        ).stdout
         ours = await call(client, "artifact_slice", artifact_ref=ref, start=200, end=260)
         assert body_of(ours) == theirs
         assert ours.startswith(f"[{ref}: lines 200 to 260 of ")
 
 
-async def test_an_ephemeral_server_leaves_no_file(connect: Connect, site: Site, tmp_path: Path) -> None:
+async def test_an_ephemeral_server_leaves_no_file(
+    connect: Connect, site: Site, tmp_path: Path
+) -> None:
     async with connect(store__ephemeral=True) as client:
-        preview = await call(client, "fetch_content", url=site.put("/long.txt", long_text(90_000), "text/plain"))
+        preview = await call(
+            client, "fetch_content", url=site.put("/long.txt", long_text(90_000), "text/plain")
+        )
         path = re.search(r"saved to (\S+)", preview)
         assert path
         assert Path(path[1]).exists()
-    blobs = [file for file in (tmp_path / "store").rglob("*") if file.is_file() and re.fullmatch(r"[0-9a-f]{32,}", file.name)]
+    blobs = [
+        file
+        for file in (tmp_path / "store").rglob("*")
+        if file.is_file() and re.fullmatch(r"[0-9a-f]{32,}", file.name)
+    ]
     assert not blobs
     assert not Path(path[1]).exists()
 
@@ -143,7 +190,10 @@ async def test_an_ephemeral_server_leaves_no_file(connect: Connect, site: Site, 
 async def test_the_list_of_tools_stays_under_1300_tokens(connect: Connect) -> None:
     async with connect() as client:
         tools = (await client.list_tools()).tools
-    listed = [{"name": t.name, "description": t.description, "input_schema": t.input_schema} for t in tools]
+    listed = [
+        {"name": t.name, "description": t.description, "input_schema": t.input_schema}
+        for t in tools
+    ]
     assert [t["name"] for t in listed] == [
         "fetch_content",
         "get_search_content",
@@ -152,14 +202,18 @@ async def test_the_list_of_tools_stays_under_1300_tokens(connect: Connect) -> No
         "artifact_search",
         "artifact_info",
     ]
-    assert tokens.count(json.dumps(listed, ensure_ascii=False, separators=(",", ":"))).tokens <= 1_300
+    assert (
+        tokens.count(json.dumps(listed, ensure_ascii=False, separators=(",", ":"))).tokens <= 1_300
+    )
     for tool in listed:
         assert tokens.count(str(tool["description"])).tokens <= 110
         assert "title" not in json.dumps(tool["input_schema"])
         assert tool["input_schema"]["additionalProperties"] is False  # type: ignore[index]
 
 
-async def test_results_are_text_alone_and_structured_content_comes_on_request(connect: Connect, site: Site) -> None:
+async def test_results_are_text_alone_and_structured_content_comes_on_request(
+    connect: Connect, site: Site
+) -> None:
     url = site.put("/a.txt", "hello", "text/plain")
     async with connect() as client:
         result: Any = await client.call_tool("fetch_content", {"url": url})
@@ -173,7 +227,9 @@ async def test_results_are_text_alone_and_structured_content_comes_on_request(co
 
 async def test_the_facts_travel_in_meta_without_the_outline(connect: Connect, site: Site) -> None:
     async with connect() as client:
-        result = await client.call_tool("fetch_content", {"url": site.put("/report.pdf", REPORT, "text/html")})
+        result = await client.call_tool(
+            "fetch_content", {"url": site.put("/report.pdf", REPORT, "text/html")}
+        )
         (facts,) = facts_of(result)
         assert facts["content_kind"] == "pdf"
         assert facts["decided_by"] == "magic"
@@ -187,16 +243,26 @@ async def test_the_facts_travel_in_meta_without_the_outline(connect: Connect, si
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_whatever_a_model_gets_wrong_is_one_line_and_the_server_lives_on(mode: str, connect: Connect, site: Site) -> None:
+async def test_whatever_a_model_gets_wrong_is_one_line_and_the_server_lives_on(
+    mode: str, connect: Connect, site: Site
+) -> None:
     async with connect(mode=mode) as client:
-        ref = ref_in(await call(client, "fetch_content", url=site.put("/a.txt", "one\ntwo\n", "text/plain")))
+        ref = ref_in(
+            await call(client, "fetch_content", url=site.put("/a.txt", "one\ntwo\n", "text/plain"))
+        )
         wrong: dict[str, tuple[str, dict[str, Any]]] = {
-            "[bad_argument] There is no tool 'fetch_contents'. Did you mean fetch_content?": ("fetch_contents", {}),
+            "[bad_argument] There is no tool 'fetch_contents'. Did you mean fetch_content?": (
+                "fetch_contents",
+                {},
+            ),
             "[bad_argument] fetch_content has no argument 'max_chars'. Did you mean maxChars?": (
                 "fetch_content",
                 {"url": "http://127.0.0.1/", "max_chars": 5},
             ),
-            "[bad_argument] fetch_content needs exactly one of url and urls. Give url or urls.": ("fetch_content", {}),
+            "[bad_argument] fetch_content needs exactly one of url and urls. Give url or urls.": (
+                "fetch_content",
+                {},
+            ),
             "[bad_argument] maxChars is '3'. It must be a whole number.": (
                 "get_search_content",
                 {"artifact_ref": ref, "maxChars": "3"},
@@ -217,7 +283,10 @@ async def test_whatever_a_model_gets_wrong_is_one_line_and_the_server_lives_on(m
                 "artifact_grep",
                 {"pattern": "x", "artifact_refs": [ref] * 11},
             ),
-            "[bad_argument] artifact_grep needs pattern. Give pattern.": ("artifact_grep", {"artifact_ref": ref}),
+            "[bad_argument] artifact_grep needs pattern. Give pattern.": (
+                "artifact_grep",
+                {"artifact_ref": ref},
+            ),
             "[bad_argument] pattern has 1001 characters. Give 1000 at the most.": (
                 "artifact_grep",
                 {"artifact_ref": ref, "pattern": "x" * 1_001},
@@ -230,48 +299,79 @@ async def test_whatever_a_model_gets_wrong_is_one_line_and_the_server_lives_on(m
                 "get_search_content",
                 {"artifact_ref": ref, "offset": 8},
             ),
-            '[bad_argument] This text has no pages. Use unit="lines".': ("artifact_slice", {"artifact_ref": ref, "unit": "pages"}),
+            '[bad_argument] This text has no pages. Use unit="lines".': (
+                "artifact_slice",
+                {"artifact_ref": ref, "unit": "pages"},
+            ),
         }
         for line, (tool, arguments) in wrong.items():
             assert await fail(client, tool, **arguments) == line
-        assert (await fail(client, "get_search_content", artifact_ref="art_" + "a" * 26)).startswith("[unknown_ref] ")
-        assert (await fail(client, "artifact_grep", artifact_ref=ref, pattern="(?=x)")).startswith("[bad_pattern] ")
-        assert (await fail(client, "fetch_content", url="http://10.0.0.1/")).startswith("[refused] ")
-        assert (await fail(client, "fetch_content", url=site.url("/none"))).startswith("[http_error] ")
+        assert (
+            await fail(client, "get_search_content", artifact_ref="art_" + "a" * 26)
+        ).startswith("[unknown_ref] ")
+        assert (await fail(client, "artifact_grep", artifact_ref=ref, pattern="(?=x)")).startswith(
+            "[bad_pattern] "
+        )
+        assert (await fail(client, "fetch_content", url="http://10.0.0.1/")).startswith(
+            "[refused] "
+        )
+        assert (await fail(client, "fetch_content", url=site.url("/none"))).startswith(
+            "[http_error] "
+        )
         assert "two" in await call(client, "get_search_content", artifact_ref=ref)
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_bad_documents_are_one_clear_line_each_and_stay_artifacts(mode: str, connect: Connect, site: Site) -> None:
+async def test_bad_documents_are_one_clear_line_each_and_stay_artifacts(
+    mode: str, connect: Connect, site: Site
+) -> None:
     async with connect(mode=mode) as client:
         for body in (REPORT[:300], REPORT[:2_000] + bytes(5_000)):
-            text = await call(client, "fetch_content", url=site.put("/broken.pdf", body, "application/pdf"))
-            assert re.search(r"^(Failed to extract text from PDF: |\[Fetched PDF artifact: .* Extracted )", text, re.MULTILINE)
+            text = await call(
+                client, "fetch_content", url=site.put("/broken.pdf", body, "application/pdf")
+            )
+            assert re.search(
+                r"^(Failed to extract text from PDF: |\[Fetched PDF artifact: .* Extracted )",
+                text,
+                re.MULTILINE,
+            )
             assert "Traceback" not in text
-        empty = await call(client, "fetch_content", url=site.put("/empty.pdf", b"", "application/pdf"))
+        empty = await call(
+            client, "fetch_content", url=site.put("/empty.pdf", b"", "application/pdf")
+        )
         assert "0 bytes" in empty
         noise = bytes(range(256)) * 40
         text = await call(client, "fetch_content", url=site.put("/noise.txt", noise, "text/plain"))
         assert "<untrusted" not in text
         ref = ref_in(text)
         assert (await fail(client, "get_search_content", artifact_ref=ref)).startswith("[no_text] ")
-        dump = body_of(await call(client, "artifact_slice", artifact_ref=ref, unit="bytes", start=256, end=272))
+        dump = body_of(
+            await call(client, "artifact_slice", artifact_ref=ref, unit="bytes", start=256, end=272)
+        )
         assert dump.startswith("00000100  00 01 02 03")
 
 
-async def test_a_page_of_lone_surrogates_does_not_kill_the_server(connect: Connect, site: Site) -> None:
+async def test_a_page_of_lone_surrogates_does_not_kill_the_server(
+    connect: Connect, site: Site
+) -> None:
     async with connect() as client:
         page = b"<p>before \\ud800 &#xD800;&#55357; after</p>" + b"<p>\xed\xa0\x80 raw</p>"
         text = await call(client, "fetch_content", url=site.put("/s.html", page))
         assert "before" in text
         text.encode()
         data = '{"a": "\\ud800", "b": "fine"}'
-        assert "fine" in await call(client, "fetch_content", url=site.put("/s.json", data, "application/json"))
+        assert "fine" in await call(
+            client, "fetch_content", url=site.put("/s.json", data, "application/json")
+        )
 
 
-async def test_a_body_that_breaks_off_is_kept_and_said_to_be_incomplete(connect: Connect, site: Site) -> None:
+async def test_a_body_that_breaks_off_is_kept_and_said_to_be_incomplete(
+    connect: Connect, site: Site
+) -> None:
     def break_off(handler: Any) -> None:
-        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 50000\r\n\r\nthe beginning")
+        handler.wfile.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 50000\r\n\r\nthe beginning"
+        )
         handler.wfile.flush()
         handler.close_connection = True
 
@@ -282,8 +382,13 @@ async def test_a_body_that_breaks_off_is_kept_and_said_to_be_incomplete(connect:
         assert "[Incomplete: " in text
 
 
-async def test_ten_urls_stay_within_one_budget_and_one_that_fails_spoils_none(connect: Connect, site: Site) -> None:
-    urls = [site.put(f"/{n}.txt", long_text(3_000 * (n + 1)).replace("fox", f"fox {n}"), "text/plain") for n in range(9)]
+async def test_ten_urls_stay_within_one_budget_and_one_that_fails_spoils_none(
+    connect: Connect, site: Site
+) -> None:
+    urls = [
+        site.put(f"/{n}.txt", long_text(3_000 * (n + 1)).replace("fox", f"fox {n}"), "text/plain")
+        for n in range(9)
+    ]
     urls.insert(4, site.url("/none"))
     async with connect() as client:
         result = await client.call_tool("fetch_content", {"urls": urls})
@@ -301,10 +406,19 @@ async def test_ten_urls_stay_within_one_budget_and_one_that_fails_spoils_none(co
 
 
 async def test_focus_shows_the_passages_that_match(connect: Connect, site: Site) -> None:
-    words = "".join(f"Paragraph {n} speaks of nothing in particular, at some length.\n" for n in range(2_000))
-    text = words.replace("Paragraph 1234 speaks of nothing", "Paragraph 1234 explains the torque of the flywheel")
+    words = "".join(
+        f"Paragraph {n} speaks of nothing in particular, at some length.\n" for n in range(2_000)
+    )
+    text = words.replace(
+        "Paragraph 1234 speaks of nothing", "Paragraph 1234 explains the torque of the flywheel"
+    )
     async with connect() as client:
-        result = await call(client, "fetch_content", url=site.put("/p.txt", text, "text/plain"), focus="flywheel torque")
+        result = await call(
+            client,
+            "fetch_content",
+            url=site.put("/p.txt", text, "text/plain"),
+            focus="flywheel torque",
+        )
         body = body_of(result)
         assert "explains the torque of the flywheel" in body
         assert "lines 12" in body
@@ -318,26 +432,53 @@ async def test_json_csv_and_pages_can_be_pointed_into(connect: Connect, site: Si
     table = "id,name\n" + "".join(f"{n},item {n}\n" for n in range(1, 3_001))
     async with connect() as client:
         ref = ref_in(
-            await call(client, "fetch_content", url=site.put("/d.json", json.dumps({"items": records}), "application/json"))
+            await call(
+                client,
+                "fetch_content",
+                url=site.put("/d.json", json.dumps({"items": records}), "application/json"),
+            )
         )
-        assert json.loads(body_of(await call(client, "artifact_slice", artifact_ref=ref, path="/items/1234"))) == records[1_234]
-        assert "item 77" in await call(client, "artifact_slice", artifact_ref=ref, path="$.items[77].name")
+        assert (
+            json.loads(
+                body_of(await call(client, "artifact_slice", artifact_ref=ref, path="/items/1234"))
+            )
+            == records[1_234]
+        )
+        assert "item 77" in await call(
+            client, "artifact_slice", artifact_ref=ref, path="$.items[77].name"
+        )
         ref = ref_in(await call(client, "fetch_content", url=site.put("/t.csv", table, "text/csv")))
-        assert body_of(await call(client, "artifact_slice", artifact_ref=ref, unit="rows", start=2_500, end=2_501)) == (
-            "2500,item 2500\n2501,item 2501\n"
+        assert body_of(
+            await call(
+                client, "artifact_slice", artifact_ref=ref, unit="rows", start=2_500, end=2_501
+            )
+        ) == ("2500,item 2500\n2501,item 2501\n")
+        ref = ref_in(
+            await call(client, "fetch_content", url=site.put("/r.pdf", REPORT, "application/pdf"))
         )
-        ref = ref_in(await call(client, "fetch_content", url=site.put("/r.pdf", REPORT, "application/pdf")))
-        page = body_of(await call(client, "artifact_slice", artifact_ref=ref, unit="pages", start=30, end=30))
+        page = body_of(
+            await call(client, "artifact_slice", artifact_ref=ref, unit="pages", start=30, end=30)
+        )
         assert "The number of this page is 210." in page
         assert "The number of this page is 217." not in page
 
 
-async def test_links_of_a_whole_page_and_columns_of_a_table_come_by_path(connect: Connect, site: Site) -> None:
+async def test_links_of_a_whole_page_and_columns_of_a_table_come_by_path(
+    connect: Connect, site: Site
+) -> None:
     page = '<nav><a href="https://example.org/menu">Menu</a></nav><main><h1>Title</h1><p>Some words.</p></main>'
     async with connect() as client:
         ref = ref_in(await call(client, "fetch_content", url=site.put("/p.html", page)))
-        assert "https://example.org/menu" in await call(client, "artifact_slice", artifact_ref=ref, path="links")
-        ref = ref_in(await call(client, "fetch_content", url=site.put("/t.csv", "id,name,size\n1,one,5\n2,two,6\n", "text/csv")))
+        assert "https://example.org/menu" in await call(
+            client, "artifact_slice", artifact_ref=ref, path="links"
+        )
+        ref = ref_in(
+            await call(
+                client,
+                "fetch_content",
+                url=site.put("/t.csv", "id,name,size\n1,one,5\n2,two,6\n", "text/csv"),
+            )
+        )
         columns = body_of(await call(client, "artifact_slice", artifact_ref=ref, path="name,id"))
         assert "one" in columns
         assert "5" not in columns
@@ -351,7 +492,9 @@ async def test_a_text_that_is_called_html_keeps_its_lines(connect: Connect, site
 
 async def test_a_page_can_be_seen_as_a_picture(connect: Connect, site: Site) -> None:
     async with connect() as client:
-        ref = ref_in(await call(client, "fetch_content", url=site.put("/r.pdf", REPORT, "application/pdf")))
+        ref = ref_in(
+            await call(client, "fetch_content", url=site.put("/r.pdf", REPORT, "application/pdf"))
+        )
         result: Any = await client.call_tool(
             "artifact_slice", {"artifact_ref": ref, "unit": "pages", "start": 3, "render": "image"}
         )
@@ -359,28 +502,40 @@ async def test_a_page_can_be_seen_as_a_picture(connect: Connect, site: Site) -> 
         assert "page 3 as a picture" in text_of(result)
 
 
-async def test_the_call_that_is_told_of_pages_without_text_shows_one(connect: Connect, site: Site) -> None:
+async def test_the_call_that_is_told_of_pages_without_text_shows_one(
+    connect: Connect, site: Site
+) -> None:
     scan = make_pdf(["", ""], title="A scan")
     async with connect() as client:
-        ref = ref_in(await call(client, "fetch_content", url=site.put("/scan.pdf", scan, "application/pdf")))
+        ref = ref_in(
+            await call(client, "fetch_content", url=site.put("/scan.pdf", scan, "application/pdf"))
+        )
         told = (await call(client, "artifact_info", artifact_ref=ref)).splitlines()[-1]
         assert told == f'artifact_slice(artifact_ref="{ref}", render="image")'
-        result: Any = await client.call_tool("artifact_slice", {"artifact_ref": ref, "render": "image"})
+        result: Any = await client.call_tool(
+            "artifact_slice", {"artifact_ref": ref, "render": "image"}
+        )
         assert isinstance(result.content[1], ImageContent)
 
 
 async def test_over_http_no_path_is_given(connect: Connect, site: Site, tmp_path: Path) -> None:
     async with connect(local=False) as client:
-        result = await client.call_tool("fetch_content", {"url": site.put("/long.txt", long_text(90_000), "text/plain")})
+        result = await client.call_tool(
+            "fetch_content", {"url": site.put("/long.txt", long_text(90_000), "text/plain")}
+        )
         assert "saved as art_" in text_of(result)
         assert str(tmp_path) not in text_of(result)
         assert facts_of(result)[0]["path"] is None
 
 
-async def test_the_resource_template_gives_the_text_and_completes_references(connect: Connect, site: Site) -> None:
+async def test_the_resource_template_gives_the_text_and_completes_references(
+    connect: Connect, site: Site
+) -> None:
     text = long_text(150_000)
     async with connect() as client:
-        ref = ref_in(await call(client, "fetch_content", url=site.put("/long.txt", text, "text/plain")))
+        ref = ref_in(
+            await call(client, "fetch_content", url=site.put("/long.txt", text, "text/plain"))
+        )
         (template,) = (await client.list_resource_templates()).resource_templates
         assert template.uri_template == "fetchstash://artifact/{artifact_ref}"
         read: Any = (await client.read_resource(f"fetchstash://artifact/{ref}")).contents[0]
@@ -408,12 +563,16 @@ async def test_progress_is_reported_while_a_body_comes_in(connect: Connect, site
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_cancelling_a_call_closes_the_upstream_socket(mode: str, connect: Connect, site: Site) -> None:
+async def test_cancelling_a_call_closes_the_upstream_socket(
+    mode: str, connect: Connect, site: Site
+) -> None:
     started, closed = anyio.Event(), anyio.Event()
     loop_token = anyio.lowlevel.current_token()
 
     def trickle(handler: Any) -> None:
-        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 50000\r\n\r\nbegin")
+        handler.wfile.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 50000\r\n\r\nbegin"
+        )
         handler.wfile.flush()
         anyio.from_thread.run_sync(started.set, token=loop_token)
         handler.rfile.read(1)  # returns when the client closes
@@ -423,7 +582,9 @@ async def test_cancelling_a_call_closes_the_upstream_socket(mode: str, connect: 
     async with connect(mode=mode) as client:
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(client.call_tool, "fetch_content", {"url": site.put("/slow", script=trickle)})
+                tasks.start_soon(
+                    client.call_tool, "fetch_content", {"url": site.put("/slow", script=trickle)}
+                )
                 with anyio.fail_after(5):
                     await started.wait()
                 scope.cancel()
@@ -432,40 +593,62 @@ async def test_cancelling_a_call_closes_the_upstream_socket(mode: str, connect: 
         assert "no artifacts yet" in await call(client, "artifact_info")
 
 
-async def test_stash_file_is_there_only_with_a_folder_to_read(connect: Connect, tmp_path: Path) -> None:
+async def test_stash_file_is_there_only_with_a_folder_to_read(
+    connect: Connect, tmp_path: Path
+) -> None:
     inside = tmp_path / "docs"
     inside.mkdir()
     (inside / "note.md").write_text("# Title\n\nhello\n")
     (tmp_path / "secret.txt").write_text("secret")
     (inside / "link.txt").symlink_to(tmp_path / "secret.txt")
     async with connect() as client:
-        assert "There is no tool 'stash_file'" in await fail(client, "stash_file", path=str(inside / "note.md"))
+        assert "There is no tool 'stash_file'" in await fail(
+            client, "stash_file", path=str(inside / "note.md")
+        )
     async with connect(ingest__read_roots=[str(inside)]) as client:
         assert "hello" in await call(client, "stash_file", path=str(inside / "note.md"))
         for path in (inside / "link.txt", inside / ".." / "secret.txt", Path("/etc/passwd")):
             assert (await fail(client, "stash_file", path=str(path))).startswith("[refused] ")
-        assert (await fail(client, "stash_file", path=str(inside / "none"))).startswith("[bad_argument] ")
+        assert (await fail(client, "stash_file", path=str(inside / "none"))).startswith(
+            "[bad_argument] "
+        )
 
 
-async def test_stash_file_tells_nothing_of_what_lies_outside_its_folders(connect: Connect, tmp_path: Path) -> None:
+async def test_stash_file_tells_nothing_of_what_lies_outside_its_folders(
+    connect: Connect, tmp_path: Path
+) -> None:
     inside = tmp_path / "docs"
     inside.mkdir()
     (tmp_path / "secret.txt").write_text("secret")
     async with connect(ingest__read_roots=[str(inside)]) as client:
-        there, not_there = [await fail(client, "stash_file", path=str(tmp_path / name)) for name in ("secret.txt", "nothing.txt")]
+        there, not_there = [
+            await fail(client, "stash_file", path=str(tmp_path / name))
+            for name in ("secret.txt", "nothing.txt")
+        ]
     assert there.replace("secret", "nothing") == not_there
 
 
-@pytest.mark.parametrize("path", ["loop", "~nobody-of-this-name/file", "n" * 3_000, "a\0b"], ids=["loop", "user", "long", "NUL"])
-async def test_a_path_that_leads_nowhere_is_a_file_that_is_not_there(path: str, connect: Connect, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "path",
+    ["loop", "~nobody-of-this-name/file", "n" * 3_000, "a\0b"],
+    ids=["loop", "user", "long", "NUL"],
+)
+async def test_a_path_that_leads_nowhere_is_a_file_that_is_not_there(
+    path: str, connect: Connect, tmp_path: Path
+) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     asked = path if path.startswith("~") else f"{tmp_path}/{path}"
     async with connect(ingest__read_roots=[str(tmp_path)]) as client:
-        assert (await fail(client, "stash_file", path=asked)).startswith("[bad_argument] There is no file ")
+        assert (await fail(client, "stash_file", path=asked)).startswith(
+            "[bad_argument] There is no file "
+        )
 
 
 def test_a_profile_shows_its_own_defaults() -> None:
-    specs = {spec.name: spec for spec in tool_specs(load(environment={"FETCHSTASH_VIEWS_PROFILE": "vscode"}))}
+    specs = {
+        spec.name: spec
+        for spec in tool_specs(load(environment={"FETCHSTASH_VIEWS_PROFILE": "vscode"}))
+    }
     assert specs["fetch_content"].properties["maxChars"]["default"] == 6_800
     assert specs["artifact_grep"].properties["maxChars"]["default"] == 6_800
 

@@ -8,7 +8,9 @@ from fetchstash.demo.site import NEEDLES, Needle, Site
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("needle", NEEDLES, ids=lambda needle: needle.path)
-async def test_it_is_in_the_context_after_a_fetch_and_a_grep_and_fewer_than_900_tokens(needle: Needle) -> None:
+async def test_it_is_in_the_context_after_a_fetch_and_a_grep_and_fewer_than_900_tokens(
+    needle: Needle,
+) -> None:
     async with Site() as site, started(site) as client:
         fetched = await ask(client, "fetch_content", url=site.url(needle.path), maxChars=1_000)
         found = await ask(client, "artifact_grep", artifact_ref=fetched.ref, pattern=needle.pattern)

@@ -46,12 +46,16 @@ async def stash(open_stash: OpenStash) -> AsyncGenerator[Stash]:
 def put(stash: Stash) -> Put:
     """Return a function that keeps a text with ranges of its own and returns its reference."""
 
-    async def keep(text: str | None, ranges: Ranges | None = None, *, raw: bytes = b"raw", **facts: Any) -> str:
+    async def keep(
+        text: str | None, ranges: Ranges | None = None, *, raw: bytes = b"raw", **facts: Any
+    ) -> str:
         source, words = stash.store.spool / "raw", stash.store.spool / "text"
         source.write_bytes(raw)
         if text is not None:
             words.write_bytes(text.encode())
-        kept = await stash.store.put(source, words if text is not None else None, Facts(**facts), ranges or Ranges())
+        kept = await stash.store.put(
+            source, words if text is not None else None, Facts(**facts), ranges or Ranges()
+        )
         return kept.artifact_ref
 
     return keep

@@ -48,20 +48,33 @@ PARTS = {
 @pytest.mark.parametrize("case", PARTS)
 async def test_a_path_names_a_part_of_its_own(case: str, stash: Stash, put: Put) -> None:
     raw, kind, media_type, path, expected = PARTS[case]
-    ref = await put(None, raw=raw, content_kind=kind, media_type=media_type, final_url="https://example.org/docs/page")
+    ref = await put(
+        None,
+        raw=raw,
+        content_kind=kind,
+        media_type=media_type,
+        final_url="https://example.org/docs/page",
+    )
     assert (await stash.slice(ref, path=path)).body == expected
 
 
 async def test_the_label_says_how_a_part_is_decoded(stash: Stash, put: Put) -> None:
     raw = '{"town": "Łódź"}'.encode("iso-8859-2")
-    ref = await put(None, raw=raw, content_kind="json", media_type="application/json", charset="iso-8859-2")
+    ref = await put(
+        None, raw=raw, content_kind="json", media_type="application/json", charset="iso-8859-2"
+    )
     assert (await stash.slice(ref, path="/town")).body == '"Łódź"\n'
 
 
-async def test_a_part_that_is_too_long_for_the_worker_says_that_it_goes_on(stash: Stash, put: Put) -> None:
+async def test_a_part_that_is_too_long_for_the_worker_says_that_it_goes_on(
+    stash: Stash, put: Put
+) -> None:
     raw = json.dumps({"a": ["x" * 98] * 10_200, "b": 1}).encode()
     ref = await put(None, raw=raw, content_kind="json", media_type="application/json")
     whole = await stash.slice(ref, path="/a", max_chars=1_000)
-    assert "[What this path names goes on behind its first 1000000 chars. Name a narrower path for the rest.]" in whole.text
+    assert (
+        "[What this path names goes on behind its first 1000000 chars. Name a narrower path for the rest.]"
+        in whole.text
+    )
     assert not whole.records[0]["whole"]
     assert "goes on behind" not in (await stash.slice(ref, path="/a/10199")).text

@@ -11,7 +11,9 @@ from tests.stash.conftest import OpenStash
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_fresh_copy_is_used_without_asking_and_said_to_be_one(site: Site, open_stash: OpenStash) -> None:
+async def test_a_fresh_copy_is_used_without_asking_and_said_to_be_one(
+    site: Site, open_stash: OpenStash
+) -> None:
     url = site.put("/a.txt", "one", "text/plain", headers={"Cache-Control": "max-age=600"})
     async with open_stash() as stash:
         first = await stash.fetch([url])
@@ -25,8 +27,12 @@ async def test_a_fresh_copy_is_used_without_asking_and_said_to_be_one(site: Site
         assert site.asked == ["/a.txt"] * 2
 
 
-async def test_a_stale_copy_is_asked_after_and_kept_where_the_server_says_304(site: Site, open_stash: OpenStash) -> None:
-    url = site.put("/a.txt", "one", "text/plain", headers={"ETag": '"v1"', "Cache-Control": "no-cache"})
+async def test_a_stale_copy_is_asked_after_and_kept_where_the_server_says_304(
+    site: Site, open_stash: OpenStash
+) -> None:
+    url = site.put(
+        "/a.txt", "one", "text/plain", headers={"ETag": '"v1"', "Cache-Control": "no-cache"}
+    )
     async with open_stash() as stash:
         first = await stash.fetch([url])
         site.put("/a.txt", b"", None, status=304, headers={"ETag": '"v1"'})
@@ -37,7 +43,9 @@ async def test_a_stale_copy_is_asked_after_and_kept_where_the_server_says_304(si
 
 
 @pytest.mark.parametrize("damage", ["gone", "altered"])
-async def test_a_fresh_copy_whose_file_is_lost_is_fetched_again(damage: str, site: Site, open_stash: OpenStash) -> None:
+async def test_a_fresh_copy_whose_file_is_lost_is_fetched_again(
+    damage: str, site: Site, open_stash: OpenStash
+) -> None:
     url = site.put("/a.txt", "one", "text/plain", headers={"Cache-Control": "max-age=600"})
     async with open_stash() as stash:
         first = (await stash.fetch([url])).facts[0]
@@ -57,7 +65,9 @@ async def test_a_preview_says_what_it_owes_to_the_cache(site: Site, open_stash: 
         assert "[From the cache: kept copy, " in (await stash.fetch([url], max_chars=300)).text
 
 
-async def test_one_url_in_many_calls_at_once_is_one_artifact(site: Site, open_stash: OpenStash) -> None:
+async def test_one_url_in_many_calls_at_once_is_one_artifact(
+    site: Site, open_stash: OpenStash
+) -> None:
     url = site.put("/a.txt", "one", "text/plain")
     async with open_stash() as stash:
         view = await stash.fetch([url] * 5)
@@ -65,7 +75,9 @@ async def test_one_url_in_many_calls_at_once_is_one_artifact(site: Site, open_st
         assert (await stash.store.list()).total == 1
 
 
-async def test_the_same_bytes_stay_one_artifact_and_others_become_a_new_one(site: Site, open_stash: OpenStash) -> None:
+async def test_the_same_bytes_stay_one_artifact_and_others_become_a_new_one(
+    site: Site, open_stash: OpenStash
+) -> None:
     url = site.put("/a.txt", "one", "text/plain")
     async with open_stash() as stash:
         first = (await stash.fetch([url])).facts[0]["artifact_ref"]
@@ -98,4 +110,6 @@ async def test_a_secret_in_a_url_is_not_shown_and_two_secrets_share_nothing(
             assert "s3cr3t" not in view.text
             assert "s3cr3t" not in str(view.facts)
             assert (await stash.read(url)).body == f"of {n}"
-    assert not any(b"s3cr3t" in file.read_bytes() for file in (tmp_path / "store").rglob("*") if file.is_file())
+    assert not any(
+        b"s3cr3t" in file.read_bytes() for file in (tmp_path / "store").rglob("*") if file.is_file()
+    )

@@ -12,7 +12,11 @@ from tests.stash.conftest import Put
 pytestmark = pytest.mark.anyio
 
 BOOK = "# One\nfirst\n## One b\ninner\n# Two\nsecond\n\nlast"
-OUTLINE = (Heading("One", 1, "lines", 1), Heading("One b", 2, "lines", 3), Heading("Two", 1, "lines", 5))
+OUTLINE = (
+    Heading("One", 1, "lines", 1),
+    Heading("One b", 2, "lines", 3),
+    Heading("Two", 1, "lines", 5),
+)
 
 
 @pytest.mark.parametrize(
@@ -26,13 +30,19 @@ OUTLINE = (Heading("One", 1, "lines", 1), Heading("One b", 2, "lines", 3), Headi
         ({"path": "One"}, "# One\nfirst\n## One b\ninner\n", "in 'One': lines 1 to 4 of 4"),
         ({"path": "## one B"}, "## One b\ninner\n", "in '## one B': lines 1 to 2 of 2"),
         ({"path": "Two", "start": 2, "end": 2}, "second\n", "in 'Two': lines 2 to 2 of 4"),
-        ({"path": "Two", "unit": "chars", "start": 2, "end": 5}, "Two", "in 'Two': characters 2 to 5 of 18"),
+        (
+            {"path": "Two", "unit": "chars", "start": 2, "end": 5},
+            "Two",
+            "in 'Two': characters 2 to 5 of 18",
+        ),
         ({"unit": "chars", "start": 6, "end": 11}, "first", "characters 6 to 11 of 45"),
         ({"unit": "bytes", "start": 6, "end": 11}, "first", "bytes 6 to 11 of 45"),
     ],
     ids=str,
 )
-async def test_lines_chars_bytes_and_headings(part: dict[str, object], body: str, what: str, stash: Stash, put: Put) -> None:
+async def test_lines_chars_bytes_and_headings(
+    part: dict[str, object], body: str, what: str, stash: Stash, put: Put
+) -> None:
     view = await stash.slice(await put(BOOK, outline=OUTLINE), **part)  # type: ignore[arg-type]
     assert view.body == body
     assert what in view.text.splitlines()[0]
@@ -47,7 +57,11 @@ async def test_lines_chars_bytes_and_headings(part: dict[str, object], body: str
         ({"unit": "chars", "start": 45}, OutOfRange, "There are 45 characters, and start is 45."),
         ({"unit": "pages"}, BadArgument, "This text has no pages."),
         ({"unit": "rows"}, BadArgument, "This part has no table rows."),
-        ({"path": "Three"}, OutOfRange, "There is no part 'Three' here. artifact_info lists its parts."),
+        (
+            {"path": "Three"},
+            OutOfRange,
+            "There is no part 'Three' here. artifact_info lists its parts.",
+        ),
         ({"path": "One", "start": 5}, OutOfRange, "There are 4 lines, and start is 5."),
         ({"path": "One", "unit": "bytes"}, BadArgument, "Bytes are counted in the whole text."),
     ],
@@ -61,7 +75,9 @@ async def test_a_part_that_is_not_there_is_one_line(
     assert words in told.value.line()
 
 
-async def test_a_byte_range_that_cuts_a_character_holds_the_whole_one(stash: Stash, put: Put) -> None:
+async def test_a_byte_range_that_cuts_a_character_holds_the_whole_one(
+    stash: Stash, put: Put
+) -> None:
     ref = await put("aä𝔍z")
     for start in (3, 4, 5, 6):
         for end in range(start + 1, 8):
@@ -120,10 +136,22 @@ async def test_rows_of_sheets(stash: Stash, put: Put) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "body"), [("C", "# C\n1\n"), ("C#", "# C#\n2\n"), ("c", "# c\n3\n"), ("# C#", "# C\n1\n"), ("## d", "# D\n4\n")]
+    ("path", "body"),
+    [
+        ("C", "# C\n1\n"),
+        ("C#", "# C#\n2\n"),
+        ("c", "# c\n3\n"),
+        ("# C#", "# C\n1\n"),
+        ("## d", "# D\n4\n"),
+    ],
 )
-async def test_a_heading_is_named_as_it_is_spelled_or_nearly(path: str, body: str, stash: Stash, put: Put) -> None:
-    outline = tuple(Heading(title, 1, "lines", line) for title, line in (("C", 1), ("C#", 3), ("c", 5), ("D", 7)))
+async def test_a_heading_is_named_as_it_is_spelled_or_nearly(
+    path: str, body: str, stash: Stash, put: Put
+) -> None:
+    outline = tuple(
+        Heading(title, 1, "lines", line)
+        for title, line in (("C", 1), ("C#", 3), ("c", 5), ("D", 7))
+    )
     ref = await put("# C\n1\n# C#\n2\n# c\n3\n# D\n4\n", outline=outline)
     assert (await stash.slice(ref, path=path)).body == body
 

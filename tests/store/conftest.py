@@ -10,7 +10,8 @@ import pytest
 from fetchstash.ranges import Ranges
 from fetchstash.store import ArtifactStore, Facts, LocalStore, StoreLimits, TextReader, open_store
 
-# What tests share stands in modules beside them. At the end of the path: an installed fetchstash goes before the checkout's.
+# What tests share stands in modules beside them. At the end of the path: an installed fetchstash
+# goes before the checkout's.
 sys.path.append(str(Path(__file__).parents[2]))
 
 Put = Callable[..., Awaitable[Facts]]

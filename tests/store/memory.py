@@ -11,7 +11,17 @@ from pathlib import Path
 
 from fetchstash.errors import BadPattern, ExpiredRef, NoText, OutOfRange, UnknownRef
 from fetchstash.ranges import Ranges
-from fetchstash.store import REF_PREFIX, Facts, GrepQuery, Line, Listing, Matches, Passage, Removed, StoreLimits
+from fetchstash.store import (
+    REF_PREFIX,
+    Facts,
+    GrepQuery,
+    Line,
+    Listing,
+    Matches,
+    Passage,
+    Removed,
+    StoreLimits,
+)
 
 
 @dataclass
@@ -53,7 +63,11 @@ class MemoryReader:
     def __init__(self, ref: str, text: str, ranges: Ranges) -> None:
         self._ref = ref
         self._text = text
-        self._lines = text.splitlines(keepends=True) if "\r" not in text else re.findall(r"[^\n]*\n|[^\n]+", text)
+        self._lines = (
+            text.splitlines(keepends=True)
+            if "\r" not in text
+            else re.findall(r"[^\n]*\n|[^\n]+", text)
+        )
         self.chars = len(text)
         self.lines = len(self._lines)
         self.bytes = len(text.encode())
@@ -81,11 +95,14 @@ class MemoryReader:
     async def grep(self, query: GrepQuery) -> Matches:
         try:
             pattern = re.compile(
-                re.escape(query.pattern) if query.literal else query.pattern, re.IGNORECASE if query.ignore_case else 0
+                re.escape(query.pattern) if query.literal else query.pattern,
+                re.IGNORECASE if query.ignore_case else 0,
             )
         except re.error as error:
             raise BadPattern(str(error), "Mend it.") from error
-        hits = [n for n, line in enumerate(self._lines, start=1) if pattern.search(line.rstrip("\n"))]
+        hits = [
+            n for n, line in enumerate(self._lines, start=1) if pattern.search(line.rstrip("\n"))
+        ]
         shown = hits[query.offset : query.offset + query.max_matches]
         groups = tuple((Line(n, self._lines[n - 1].rstrip("\n"), match=True),) for n in shown)
         return Matches(self._ref, groups, query.offset + 1, len(shown), len(hits))
@@ -116,7 +133,9 @@ class MemoryStore:
     def spool(self) -> Path:
         return self._spool
 
-    async def put(self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = "") -> Facts:
+    async def put(
+        self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
+    ) -> Facts:
         data = take(raw)
         said = take(text).decode() if text else None
         ref = REF_PREFIX + secrets.token_hex(16)
@@ -143,7 +162,11 @@ class MemoryStore:
         return kept.facts
 
     async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
-        facts = [kept.facts for kept in reversed(self._shelf.kept.values()) if kept.run == self._limits.run]
+        facts = [
+            kept.facts
+            for kept in reversed(self._shelf.kept.values())
+            if kept.run == self._limits.run
+        ]
         return Listing(tuple(facts[offset : offset + limit]), len(facts))
 
     async def open_text(self, ref_or_url: str) -> MemoryReader:
@@ -159,10 +182,14 @@ class MemoryStore:
         path.write_bytes(kept.raw)
         return path
 
-    async def search(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Passage, ...]:
+    async def search(
+        self, query: str, refs: Sequence[str], max_results: int
+    ) -> tuple[Passage, ...]:
         found: list[Passage] = []
         for ref in refs or [
-            k.facts.artifact_ref for k in self._shelf.kept.values() if k.run == self._limits.run and k.text is not None
+            k.facts.artifact_ref
+            for k in self._shelf.kept.values()
+            if k.run == self._limits.run and k.text is not None
         ]:
             found += await (await self.open_text(ref)).rank(query, max_results)
         return tuple(sorted(found, key=lambda passage: -passage.score)[:max_results])
@@ -182,7 +209,9 @@ class MemoryStore:
             "pinned",
         )
         own = {name: getattr(kept.facts, name) for name in names}
-        own["expires_at"] = datetime.fromtimestamp(time.time() + self._limits.max_age_days * 86400, UTC)
+        own["expires_at"] = datetime.fromtimestamp(
+            time.time() + self._limits.max_age_days * 86400, UTC
+        )
         kept.facts = replace(facts or kept.facts, **own)
         return kept.facts
 
@@ -196,7 +225,9 @@ class MemoryStore:
 
     async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
         gone: list[Removed] = []
-        own = [k for k in self._shelf.kept.values() if k.run == self._limits.run and not k.facts.pinned]
+        own = [
+            k for k in self._shelf.kept.values() if k.run == self._limits.run and not k.facts.pinned
+        ]
         own.sort(key=lambda kept: kept.used)
         now = datetime.fromtimestamp(time.time(), UTC)
         left = [k for k in own if k.facts.expires_at and k.facts.expires_at > now]
@@ -212,7 +243,9 @@ class MemoryStore:
 
     async def aclose(self) -> None:
         if self._limits.ephemeral:
-            self._shelf.kept = {ref: kept for ref, kept in self._shelf.kept.items() if kept.run != self._limits.run}
+            self._shelf.kept = {
+                ref: kept for ref, kept in self._shelf.kept.items() if kept.run != self._limits.run
+            }
 
     def _next(self) -> int:
         self._shelf.uses += 1

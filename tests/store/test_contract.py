@@ -35,7 +35,9 @@ FACTS = Facts(
     incomplete="the connection broke",
     text_tokens=12,
 )
-RANGES = Ranges(pages=(0, 10, 20), tables=(Table("Sheet", 2, 5, 3),), preview=Glimpse("a glimpse", rows_shown=3))
+RANGES = Ranges(
+    pages=(0, 10, 20), tables=(Table("Sheet", 2, 5, 3),), preview=Glimpse("a glimpse", rows_shown=3)
+)
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -46,7 +48,9 @@ async def open_(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
     async def open_one(**limits: Any) -> ArtifactStore:
         settings = StoreLimits(tmp_path / "store", **limits)
-        store: ArtifactStore = await open_store(settings) if request.param == "local" else MemoryStore(settings, shelf)
+        store: ArtifactStore = (
+            await open_store(settings) if request.param == "local" else MemoryStore(settings, shelf)
+        )
         opened.append(store)
         return store
 
@@ -66,7 +70,14 @@ async def text_of(store: ArtifactStore, ref: str) -> str:
 async def test_what_was_put_comes_back_whole_by_reference_and_by_url(open_: Open, put: Put) -> None:
     store = await open_()
     text = "first line\nÜnïcode 😀\n"
-    facts = await put(store, text.encode(), b"%PDF-1.7", facts=FACTS, ranges=RANGES, url="https://example.org/r.pdf?key=secret")
+    facts = await put(
+        store,
+        text.encode(),
+        b"%PDF-1.7",
+        facts=FACTS,
+        ranges=RANGES,
+        url="https://example.org/r.pdf?key=secret",
+    )
     assert await store.get(facts.artifact_ref) == facts
     assert await store.get("https://example.org/r.pdf?key=secret") == facts
     assert await text_of(store, facts.artifact_ref) == text
@@ -76,7 +87,9 @@ async def test_what_was_put_comes_back_whole_by_reference_and_by_url(open_: Open
     await reader.aclose()
 
 
-async def test_the_store_fills_in_its_own_facts_and_leaves_the_others(open_: Open, put: Put) -> None:
+async def test_the_store_fills_in_its_own_facts_and_leaves_the_others(
+    open_: Open, put: Put
+) -> None:
     store = await open_(max_age_days=2)
     facts = await put(store, "ä\nb".encode(), b"\x00raw", facts=FACTS)
     assert facts.artifact_ref.startswith("art_")
@@ -107,7 +120,9 @@ async def test_a_later_store_finds_what_an_earlier_one_kept(open_: Open, put: Pu
     assert await second.get(facts.artifact_ref) == facts
 
 
-async def test_the_newest_of_a_url_is_found_and_a_url_that_differs_is_not(open_: Open, put: Put) -> None:
+async def test_the_newest_of_a_url_is_found_and_a_url_that_differs_is_not(
+    open_: Open, put: Put
+) -> None:
     store = await open_()
     await put(store, b"old", url="https://example.org/?key=1")
     new = await put(store, b"new", url="https://example.org/?key=1")
@@ -143,7 +158,14 @@ async def test_an_artifact_without_text_has_facts_and_bytes_only(open_: Open, pu
 
 
 @pytest.mark.parametrize(
-    "ref", ["art_aaaaaaaaaaaaaaaaaaaaaaaaaa", "art_", "https://example.org/never", "", "art_\ud800\n'; DROP TABLE artifact"]
+    "ref",
+    [
+        "art_aaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "art_",
+        "https://example.org/never",
+        "",
+        "art_\ud800\n'; DROP TABLE artifact",
+    ],
 )
 async def test_what_was_never_there_is_unknown(ref: str, open_: Open) -> None:
     store = await open_()
@@ -152,7 +174,9 @@ async def test_what_was_never_there_is_unknown(ref: str, open_: Open) -> None:
             await call(ref)
 
 
-async def test_what_was_deleted_is_unknown_and_what_retention_took_is_expired(open_: Open, put: Put) -> None:
+async def test_what_was_deleted_is_unknown_and_what_retention_took_is_expired(
+    open_: Open, put: Put
+) -> None:
     store = await open_(max_artifacts=1)
     deleted = await put(store, b"one")
     await store.delete(deleted.artifact_ref)
@@ -164,7 +188,9 @@ async def test_what_was_deleted_is_unknown_and_what_retention_took_is_expired(op
         await store.get(pushed_out.artifact_ref)
 
 
-async def test_the_least_recently_used_goes_first_when_there_are_too_many(open_: Open, put: Put) -> None:
+async def test_the_least_recently_used_goes_first_when_there_are_too_many(
+    open_: Open, put: Put
+) -> None:
     store = await open_(max_artifacts=3)
     refs = [(await put(store, b"%d" % n)).artifact_ref for n in range(3)]
     await store.touch(refs[0])
@@ -195,7 +221,9 @@ async def test_a_pin_keeps_it_outside_of_every_limit(open_: Open, put: Put) -> N
     assert (await store.list()).total == 2
 
 
-async def test_age_is_counted_from_the_last_touch(open_: Open, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_age_is_counted_from_the_last_touch(
+    open_: Open, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = time.time()
     store = await open_(max_age_days=7)
     old, touched = await put(store, b"old"), await put(store, b"touched")
@@ -205,7 +233,9 @@ async def test_age_is_counted_from_the_last_touch(open_: Open, put: Put, monkeyp
     monkeypatch.setattr(time, "time", lambda: now + 8 * 86400)
     later = await open_()
     planned = await later.gc(dry_run=True)
-    assert [(removed.artifact_ref, removed.reason) for removed in planned] == [(old.artifact_ref, "age")]
+    assert [(removed.artifact_ref, removed.reason) for removed in planned] == [
+        (old.artifact_ref, "age")
+    ]
     assert (await later.list()).total == 2
     assert await later.gc() == planned
     with pytest.raises(ExpiredRef):
@@ -213,7 +243,9 @@ async def test_age_is_counted_from_the_last_touch(open_: Open, put: Put, monkeyp
     assert await text_of(later, touched.artifact_ref) == "touched"
 
 
-async def test_touch_replaces_the_callers_facts_and_keeps_the_stores_own(open_: Open, put: Put) -> None:
+async def test_touch_replaces_the_callers_facts_and_keeps_the_stores_own(
+    open_: Open, put: Put
+) -> None:
     store = await open_()
     facts = await put(store, b"text", facts=FACTS)
     touched = await store.touch(facts.artifact_ref, Facts(etag='"2"', title="Changed"))
@@ -259,7 +291,9 @@ async def test_search_ranks_passages_over_the_run_or_over_some(open_: Open, put:
     best = await store.search("cats", (), 5)
     assert [passage.artifact_ref for passage in best] == [both.artifact_ref, cats.artifact_ref]
     only = await store.search("cats", [cats.artifact_ref], 5)
-    assert [(passage.artifact_ref, passage.first_line) for passage in only] == [(cats.artifact_ref, 1)]
+    assert [(passage.artifact_ref, passage.first_line) for passage in only] == [
+        (cats.artifact_ref, 1)
+    ]
     assert await store.search("giraffe", (), 5) == ()
 
 

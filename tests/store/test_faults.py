@@ -16,7 +16,16 @@ import pytest
 
 from fetchstash.errors import Busy, StoreError, UnknownRef
 from fetchstash.ranges import Glimpse, Ranges
-from fetchstash.store import Facts, LocalStore, StoreLimits, _catalog, _disk, _schema, _steps, open_store
+from fetchstash.store import (
+    Facts,
+    LocalStore,
+    StoreLimits,
+    _catalog,
+    _disk,
+    _schema,
+    _steps,
+    open_store,
+)
 
 Put = Callable[..., Awaitable[Facts]]
 
@@ -35,10 +44,19 @@ def strays(folder: Path) -> list[str]:
     return [path.name for kind in ("raw", "text", "spool") for path in (folder / kind).iterdir()]
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO, errno.EDQUOT], ids=errno.errorcode.get)
+@pytest.mark.parametrize(
+    "code",
+    [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO, errno.EDQUOT],
+    ids=errno.errorcode.get,
+)
 @pytest.mark.parametrize("step", ["measured", "locked", "renamed", "folders_synced"])
 async def test_a_disk_that_fails_at_any_step_of_put_leaves_all_as_it_was(
-    code: int, step: str, store: LocalStore, limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
+    code: int,
+    step: str,
+    store: LocalStore,
+    limits: StoreLimits,
+    put: Put,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     kept = await put(store, b"kept", b"kept raw")
 
@@ -67,7 +85,9 @@ async def test_a_catalogue_without_room_refuses_the_put_and_keeps_the_rest(
 
     def connect_small(path: Path) -> sqlite3.Connection:
         db = connect(path)
-        db.execute("PRAGMA max_page_count = 1").fetchone()  # cannot be less than there are: no room for one more
+        db.execute(
+            "PRAGMA max_page_count = 1"
+        ).fetchone()  # cannot be less than there are: no room for one more
         return db
 
     monkeypatch.setattr(_catalog, "connect", connect_small)
@@ -128,7 +148,10 @@ async def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
         pytest.skip("mounting a small disk needs root and unshare")
     mount = 'mount -t tmpfs -o size=2m tmpfs "$1" || exit 77; exec "$2" -P -c "$3" "$1"'
     done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", mount, "sh", tmp_path, sys.executable, FULL_DISK], capture_output=True, text=True, check=False
+        ["unshare", "-m", "sh", "-c", mount, "sh", tmp_path, sys.executable, FULL_DISK],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode == 77:
         pytest.skip("no file system may be mounted here")
@@ -136,7 +159,9 @@ async def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
     assert "kept" in done.stdout
 
 
-async def test_a_store_without_rights_says_so(limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_without_rights_says_so(
+    limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = await open_store(limits)
     kept = await put(store, b"kept")
     if os.geteuid() == 0:  # nothing is forbidden to root: the refusal is made up
@@ -156,9 +181,15 @@ def forbidden(path: Any, *_: Any) -> int:
 
 
 @pytest.mark.parametrize("length", ["same", "shorter", "longer"])
-async def test_an_altered_file_is_told_and_no_part_of_it_is_shown(length: str, store: LocalStore, put: Put) -> None:
+async def test_an_altered_file_is_told_and_no_part_of_it_is_shown(
+    length: str, store: LocalStore, put: Put
+) -> None:
     altered, kept = await put(store, b"the true text\n"), await put(store, b"another text\n")
-    text = {"same": b"the fake text\n", "shorter": b"fake\n", "longer": b"the true text\nand more\n"}[length]
+    text = {
+        "same": b"the fake text\n",
+        "shorter": b"fake\n",
+        "longer": b"the true text\nand more\n",
+    }[length]
     Path(altered.path or "").write_bytes(text)
     with pytest.raises(StoreError, match="was altered"):
         await store.open_text(altered.artifact_ref)
@@ -180,7 +211,9 @@ async def test_a_file_that_is_cut_while_it_is_read_is_told(store: LocalStore, pu
     await reader.aclose()
 
 
-async def test_a_file_that_is_gone_is_told_and_the_next_put_of_the_same_bytes_heals_it(store: LocalStore, put: Put) -> None:
+async def test_a_file_that_is_gone_is_told_and_the_next_put_of_the_same_bytes_heals_it(
+    store: LocalStore, put: Put
+) -> None:
     facts = await put(store, b"text")
     Path(facts.path or "").unlink()
     with pytest.raises(StoreError, match="is missing"):
@@ -213,7 +246,10 @@ async def test_a_clock_that_jumps_while_the_store_is_open_takes_nothing(
     monkeypatch.setattr(time, "time", lambda: now + days * 86400)
     after = await put(store, b"after")
     assert await store.gc() == ()
-    assert [facts.artifact_ref for facts in (await store.list()).facts] == [after.artifact_ref, before.artifact_ref]
+    assert [facts.artifact_ref for facts in (await store.list()).facts] == [
+        after.artifact_ref,
+        before.artifact_ref,
+    ]
     monkeypatch.undo()
     assert await store.gc() == ()
     assert await text_of(store, before.artifact_ref) == "before"
@@ -231,7 +267,9 @@ async def test_a_lock_that_is_never_let_go_is_busy_and_reading_goes_on(
     await put(store, b"other")
 
 
-async def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(limits: StoreLimits, put: Put) -> None:
+async def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(
+    limits: StoreLimits, put: Put
+) -> None:
     store = await open_store(limits)
     facts = await put(store, b"text")
     await store.aclose()
@@ -267,14 +305,18 @@ async def test_a_store_of_an_older_version_is_migrated_with_all_it_holds(
     assert await text_of(migrated, facts.artifact_ref) == "text"
     await migrated.aclose()
     with sqlite3.connect(limits.folder / "catalog.db") as db:
-        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        tables = {
+            name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
         assert db.execute("PRAGMA user_version").fetchone() == (len(_schema.STEPS),)
     db.close()
     assert "later" in tables
     assert "half" not in tables
 
 
-async def test_a_preview_of_the_first_version_is_read(limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_preview_of_the_first_version_is_read(
+    limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as first_version:
         for module in (_schema, _catalog):
             first_version.setattr(module, "STEPS", _schema.STEPS[:1])
@@ -282,7 +324,10 @@ async def test_a_preview_of_the_first_version_is_read(limits: StoreLimits, put: 
         facts = await put(store, b"text")
         await store.aclose()
     with sqlite3.connect(limits.folder / "catalog.db") as db:
-        db.execute("UPDATE artifact SET ranges = ?", (json.dumps({"pages": [0, 2], "tables": [], "preview": "a glimpse"}),))
+        db.execute(
+            "UPDATE artifact SET ranges = ?",
+            (json.dumps({"pages": [0, 2], "tables": [], "preview": "a glimpse"}),),
+        )
     db.close()
     migrated = await open_store(limits)
     reader = await migrated.open_text(facts.artifact_ref)
@@ -300,7 +345,9 @@ async def test_a_damaged_catalogue_is_told(limits: StoreLimits, put: Put) -> Non
         await open_store(limits)
 
 
-async def test_a_catalogue_that_somebody_removed_is_told(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+async def test_a_catalogue_that_somebody_removed_is_told(
+    store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
     await put(store, b"text")
     shutil.rmtree(limits.folder)
     with pytest.raises((StoreError, FileNotFoundError)):

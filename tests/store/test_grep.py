@@ -19,7 +19,9 @@ def shown(matches: Matches) -> list[str]:
     """Print matches as grep -n does."""
     printed: list[str] = []
     for group in matches.groups:
-        printed += ["--"] * bool(printed) + [f"{line.number}{':' if line.match else '-'}{line.text}" for line in group]
+        printed += ["--"] * bool(printed) + [
+            f"{line.number}{':' if line.match else '-'}{line.text}" for line in group
+        ]
     return printed
 
 
@@ -39,9 +41,15 @@ def matching(pattern: str, text: str) -> list[int]:
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        pytest.param({"pattern": "fox", "context": 0}, ["1:The fox", "--", "7:barks at foxes"], id="groups are apart"),
         pytest.param(
-            {"pattern": "fox", "context": 1}, ["1:The fox", "2-runs", "--", "6-and the dog", "7:barks at foxes"], id="context"
+            {"pattern": "fox", "context": 0},
+            ["1:The fox", "--", "7:barks at foxes"],
+            id="groups are apart",
+        ),
+        pytest.param(
+            {"pattern": "fox", "context": 1},
+            ["1:The fox", "2-runs", "--", "6-and the dog", "7:barks at foxes"],
+            id="context",
         ),
         pytest.param(
             {"pattern": "fox", "context": 1, "ignore_case": True, "max_matches": 2},
@@ -49,10 +57,14 @@ def matching(pattern: str, text: str) -> list[int]:
             id="neighbours join",
         ),
         pytest.param({"pattern": "^the", "context": 0}, ["4:the Fox"], id="a line's beginning"),
-        pytest.param({"pattern": "s$", "context": 0}, ["2:runs", "--", "7:barks at foxes"], id="a line's end"),
+        pytest.param(
+            {"pattern": "s$", "context": 0}, ["2:runs", "--", "7:barks at foxes"], id="a line's end"
+        ),
         pytest.param({"pattern": "^$", "context": 0}, ["5:"], id="an empty line"),
         pytest.param(
-            {"pattern": "fox|dog", "context": 0, "max_matches": 1, "offset": 1}, ["6:and the dog"], id="a page of matches"
+            {"pattern": "fox|dog", "context": 0, "max_matches": 1, "offset": 1},
+            ["6:and the dog"],
+            id="a page of matches",
         ),
         pytest.param(
             {"pattern": "fox|dog", "context": 9, "max_matches": 1},
@@ -60,11 +72,19 @@ def matching(pattern: str, text: str) -> list[int]:
             id="context ends before the next match",
         ),
         pytest.param({"pattern": "[fF]ox.*", "literal": True}, [], id="literal"),
-        pytest.param({"pattern": "s\\s", "context": 0}, ["7:barks at foxes"], id="no match across lines"),
-        pytest.param({"pattern": "", "context": 0, "max_matches": 1}, ["1:The fox"], id="an empty pattern matches every line"),
+        pytest.param(
+            {"pattern": "s\\s", "context": 0}, ["7:barks at foxes"], id="no match across lines"
+        ),
+        pytest.param(
+            {"pattern": "", "context": 0, "max_matches": 1},
+            ["1:The fox"],
+            id="an empty pattern matches every line",
+        ),
     ],
 )
-async def test_what_is_shown(query: dict[str, Any], expected: list[str], open_text: OpenText) -> None:
+async def test_what_is_shown(
+    query: dict[str, Any], expected: list[str], open_text: OpenText
+) -> None:
     reader = await open_text(POEM.encode())
     assert shown(await reader.grep(GrepQuery(**query))) == expected
 
@@ -97,7 +117,9 @@ async def test_no_match_is_a_result(open_text: OpenText) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_hit_in_a_line_of_three_megabytes_comes_as_a_window_around_it(open_text: OpenText) -> None:
+async def test_a_hit_in_a_line_of_three_megabytes_comes_as_a_window_around_it(
+    open_text: OpenText,
+) -> None:
     reader = await open_text(("ä" * 800_000 + "needle" + "ö" * 700_000 + "\nnext").encode())
     matches = await reader.grep(GrepQuery("needle"))
     line, following = lines(matches)
@@ -110,7 +132,9 @@ async def test_a_hit_in_a_line_of_three_megabytes_comes_as_a_window_around_it(op
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("length", [159, 160, 161, 1000])
-async def test_a_line_of_more_than_160_characters_is_a_window_and_a_shorter_one_is_whole(length: int, open_text: OpenText) -> None:
+async def test_a_line_of_more_than_160_characters_is_a_window_and_a_shorter_one_is_whole(
+    length: int, open_text: OpenText
+) -> None:
     text = "😀" * (length - 1) + "x"
     reader = await open_text(f"{text}\n{text}\n".encode())
     match, context = lines(await reader.grep(GrepQuery("x", max_matches=1, context=0))), None
@@ -129,7 +153,9 @@ async def test_a_line_of_more_than_160_characters_is_a_window_and_a_shorter_one_
         pytest.param("(((x{100}){100}){100})", "invalid repetition size", id="repetition bomb"),
     ],
 )
-async def test_a_bad_pattern_gets_the_words_of_re2_and_a_hint(pattern: str, message: str, open_text: OpenText) -> None:
+async def test_a_bad_pattern_gets_the_words_of_re2_and_a_hint(
+    pattern: str, message: str, open_text: OpenText
+) -> None:
     reader = await open_text(b"text")
     with pytest.raises(BadPattern) as raised:
         await reader.grep(GrepQuery(pattern))
@@ -138,21 +164,27 @@ async def test_a_bad_pattern_gets_the_words_of_re2_and_a_hint(pattern: str, mess
 
 
 @pytest.mark.anyio
-async def test_a_pattern_of_several_lines_is_refused_rather_than_never_found(open_text: OpenText) -> None:
+async def test_a_pattern_of_several_lines_is_refused_rather_than_never_found(
+    open_text: OpenText,
+) -> None:
     reader = await open_text(b"a\nb\n")
     with pytest.raises(BadPattern, match="line feed"):
         await reader.grep(GrepQuery("a\nb", literal=True))
 
 
 @pytest.mark.anyio
-async def test_a_count_that_time_stopped_says_so(open_text: OpenText, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_count_that_time_stopped_says_so(
+    open_text: OpenText, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_grep, "MAX_SECONDS", 0)
     matches = await (await open_text(b"a\n" * 10)).grep(GrepQuery("a"))
     assert matches.stopped == "after 0 s"
 
 
 @pytest.mark.anyio
-async def test_literal_text_is_taken_as_it_is_and_case_folds_beyond_ascii(open_text: OpenText) -> None:
+async def test_literal_text_is_taken_as_it_is_and_case_folds_beyond_ascii(
+    open_text: OpenText,
+) -> None:
     reader = await open_text("1 + (2 * 3) = \\E?\nÄRGER\n".encode())
     assert (await reader.grep(GrepQuery("(2 * 3) = \\E?", literal=True))).total == 1
     assert (await reader.grep(GrepQuery("ärger", literal=True, ignore_case=True))).total == 1
@@ -160,9 +192,26 @@ async def test_literal_text_is_taken_as_it_is_and_case_folds_beyond_ascii(open_t
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    "pattern", ["a", "a+b", "^b", "a$", "^$", "x*", "[^a]b", r"\ba", "c.*c", r"\Aab", r"b\z", "€", "^.{9,12}$"]
+    "pattern",
+    [
+        "a",
+        "a+b",
+        "^b",
+        "a$",
+        "^$",
+        "x*",
+        "[^a]b",
+        r"\ba",
+        "c.*c",
+        r"\Aab",
+        r"b\z",
+        "€",
+        "^.{9,12}$",
+    ],
 )
-async def test_pieces_and_cut_lines_make_no_difference(pattern: str, open_text: OpenText, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pieces_and_cut_lines_make_no_difference(
+    pattern: str, open_text: OpenText, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_grep, "WINDOW", 7)
     monkeypatch.setattr(_grep, "MAX_LINE", 64)
     monkeypatch.setattr(_grep, "OVERLAP", 48)
@@ -178,6 +227,9 @@ async def test_pieces_and_cut_lines_make_no_difference(pattern: str, open_text: 
     reader = await open_text(text.encode())
     matches = await reader.grep(GrepQuery(pattern, max_matches=10_000, context=0))
     # \A and \z are the text's own beginning and end, as RE2 has it, not the line's
-    at_the_ends = {r"\Aab": [1] if text.startswith("ab") else [], r"b\z": [reader.lines] if text.endswith("b") else []}
+    at_the_ends = {
+        r"\Aab": [1] if text.startswith("ab") else [],
+        r"b\z": [reader.lines] if text.endswith("b") else [],
+    }
     expected = at_the_ends[pattern] if pattern in at_the_ends else matching(pattern, text)
     assert [line.number for line in lines(matches)] == expected

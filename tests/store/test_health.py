@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import ExpiredRef, StoreError, UnknownRef
-from fetchstash.store import Facts, Finding, LocalStore, StoreLimits, _health, check_store, open_store, repair_store
+from fetchstash.store import (
+    Facts,
+    Finding,
+    LocalStore,
+    StoreLimits,
+    _health,
+    check_store,
+    open_store,
+    repair_store,
+)
 from fetchstash.store._blobs import Blob, Blobs, Kind
 from fetchstash.store._folder import StoreFolder
 
@@ -31,7 +40,9 @@ async def text_of(store: LocalStore, ref: str) -> str:
         await reader.aclose()
 
 
-async def test_a_sound_store_has_no_finding_and_looking_changes_nothing(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+async def test_a_sound_store_has_no_finding_and_looking_changes_nothing(
+    store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
     facts = await put(store, b"text")
     assert wrong(await check_store(limits)) == []
     assert wrong(await repair_store(limits)) == []
@@ -54,7 +65,12 @@ async def test_an_artifact_whose_bytes_are_lost_is_told_and_removed_by_repair(
     else:
         path.write_bytes(b"\xff" if damage == "no text any more" else b"the fake")
     (found,) = wrong(await check_store(limits))
-    assert (found.level, found.artifact_ref, found.mendable, found.mended) == ("fault", lost.artifact_ref, True, False)
+    assert (found.level, found.artifact_ref, found.mendable, found.mended) == (
+        "fault",
+        lost.artifact_ref,
+        True,
+        False,
+    )
     assert path.name in found.what
     (mended,) = wrong(await repair_store(limits))
     assert mended.mended
@@ -82,7 +98,9 @@ async def test_what_is_taken_while_doctor_looks_is_no_fault(
     other.close()
 
 
-async def test_stray_files_are_told_and_removed(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+async def test_stray_files_are_told_and_removed(
+    store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
     await put(store, b"text")
     stray = limits.folder / "text" / "stray"
     stray.write_bytes(b"123")
@@ -95,7 +113,9 @@ async def test_stray_files_are_told_and_removed(store: LocalStore, limits: Store
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
-async def test_files_that_others_may_read_are_told_and_closed(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+async def test_files_that_others_may_read_are_told_and_closed(
+    store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
     facts = await put(store, b"text")
     Path(facts.path or "").chmod(0o644)
     (found,) = wrong(await check_store(limits))
@@ -105,37 +125,50 @@ async def test_files_that_others_may_read_are_told_and_closed(store: LocalStore,
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
-@pytest.mark.parametrize(("name", "mode"), [("text", 0o500), ("raw", 0), ("catalog.db", 0o400), ("lock", 0)])
+@pytest.mark.parametrize(
+    ("name", "mode"), [("text", 0o500), ("raw", 0), ("catalog.db", 0o400), ("lock", 0)]
+)
 async def test_what_its_own_user_may_not_write_is_told_and_opened(
     name: str, mode: int, store: LocalStore, limits: StoreLimits, put: Put
 ) -> None:
     facts = await put(store, b"text")
     (limits.folder / name).chmod(mode)
     found = wrong(await check_store(limits))[0]
-    assert (found.level, found.what) == ("fault", f"Its own user may not read and write {limits.folder / name}.")
+    assert (found.level, found.what) == (
+        "fault",
+        f"Its own user may not read and write {limits.folder / name}.",
+    )
     assert all(finding.mended for finding in wrong(await repair_store(limits)))
     assert wrong(await check_store(limits)) == []
     assert await text_of(store, facts.artifact_ref) == "text"
 
 
-async def test_a_lost_record_of_a_file_is_measured_anew(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+async def test_a_lost_record_of_a_file_is_measured_anew(
+    store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
     facts = await put(store, "ä\n".encode() * 50_000)
     with sqlite3.connect(limits.folder / "catalog.db") as db:
         db.execute("DELETE FROM blob")
     db.close()
-    assert {found.artifact_ref for found in wrong(await check_store(limits))} == {facts.artifact_ref}
+    assert {found.artifact_ref for found in wrong(await check_store(limits))} == {
+        facts.artifact_ref
+    }
     await repair_store(limits)
     assert await text_of(store, facts.artifact_ref) == "ä\n" * 50_000
 
 
-async def test_a_wrong_record_of_a_file_is_measured_anew(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+async def test_a_wrong_record_of_a_file_is_measured_anew(
+    store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
     facts = await put(store, "ä\n".encode() * 50_000)
     with sqlite3.connect(limits.folder / "catalog.db") as db:
         db.execute("UPDATE blob SET strides = x'00' WHERE kind = 'text'")
     db.close()
     with pytest.raises(StoreError, match="record of a text is damaged"):
         await store.open_text(facts.artifact_ref)
-    assert [found.artifact_ref for found in wrong(await check_store(limits))] == [facts.artifact_ref]
+    assert [found.artifact_ref for found in wrong(await check_store(limits))] == [
+        facts.artifact_ref
+    ]
     await repair_store(limits)
     assert await text_of(store, facts.artifact_ref) == "ä\n" * 50_000
 
@@ -149,7 +182,9 @@ async def test_a_wrong_record_of_a_file_is_measured_anew(store: LocalStore, limi
         pytest.param("facts", '{"outline": [1]}', id="no heading"),
         pytest.param("ranges", "{}", id="no ranges"),
         pytest.param("ranges", '{"pages": [], "tables": [[1]], "preview": {}}', id="no table"),
-        pytest.param("ranges", '{"pages": [], "tables": [], "preview": {"unknown": 1}}', id="no glimpse"),
+        pytest.param(
+            "ranges", '{"pages": [], "tables": [], "preview": {"unknown": 1}}', id="no glimpse"
+        ),
     ],
 )
 async def test_an_artifact_whose_record_is_damaged_is_told_and_removed_by_repair(
@@ -176,13 +211,21 @@ def damage(catalogue: Path) -> None:
         file.write(b"\xa5" * 4096)
 
 
-async def test_a_damaged_catalogue_is_rebuilt_with_what_can_be_read(limits: StoreLimits, put: Put) -> None:
+async def test_a_damaged_catalogue_is_rebuilt_with_what_can_be_read(
+    limits: StoreLimits, put: Put
+) -> None:
     store = await open_store(limits)
-    refs = {(await put(store, b"text %d" % n, facts=Facts(title="x" * 1000))).artifact_ref for n in range(60)}
+    refs = {
+        (await put(store, b"text %d" % n, facts=Facts(title="x" * 1000))).artifact_ref
+        for n in range(60)
+    }
     await store.aclose()
     damage(limits.folder / "catalog.db")
     assert any("catalogue is damaged" in found.what for found in wrong(await check_store(limits)))
-    assert any("catalogue is damaged" in found.what and found.mended for found in await repair_store(limits))
+    assert any(
+        "catalogue is damaged" in found.what and found.mended
+        for found in await repair_store(limits)
+    )
     assert wrong(await check_store(limits)) == []
     again = await open_store(limits)
     saved = {facts.artifact_ref for facts in (await again.list(limit=1000)).facts}
@@ -206,7 +249,9 @@ async def test_what_is_no_catalogue_at_all_is_set_aside(limits: StoreLimits, put
     await again.aclose()
 
 
-async def test_a_catalogue_in_use_is_not_rebuilt(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+async def test_a_catalogue_in_use_is_not_rebuilt(
+    store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
     for n in range(60):
         await put(store, b"text %d" % n, facts=Facts(title="x" * 1000))
     other = await open_store(limits)
@@ -215,7 +260,9 @@ async def test_a_catalogue_in_use_is_not_rebuilt(store: LocalStore, limits: Stor
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     db.close()
     damage(damaged)
-    findings = [found for found in await repair_store(limits) if "catalogue is damaged" in found.what]
+    findings = [
+        found for found in await repair_store(limits) if "catalogue is damaged" in found.what
+    ]
     assert [found.mended for found in findings] == [False]
     assert "Another process has the store open" in findings[0].next_step
     await other.aclose()
@@ -232,19 +279,29 @@ async def test_a_newer_store_is_a_finding(limits: StoreLimits) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-async def test_the_file_system_is_known_and_a_network_one_is_a_fault(limits: StoreLimits, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_file_system_is_known_and_a_network_one_is_a_fault(
+    limits: StoreLimits, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert _health.file_system(Path("/proc")) == "proc"
     await (await open_store(limits)).aclose()
-    monkeypatch.setattr(_health, "NETWORK_FILE_SYSTEMS", {_health.file_system(limits.folder.resolve())})
+    monkeypatch.setattr(
+        _health, "NETWORK_FILE_SYSTEMS", {_health.file_system(limits.folder.resolve())}
+    )
     (found,) = wrong(await check_store(limits))
     assert (found.level, "network file system" in found.what) == ("fault", True)
 
 
-@pytest.mark.skipif(getattr(os, "geteuid", lambda: 1)() != 0, reason="only root can give a file away")
-async def test_a_file_of_another_user_is_a_fault(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+@pytest.mark.skipif(
+    getattr(os, "geteuid", lambda: 1)() != 0, reason="only root can give a file away"
+)
+async def test_a_file_of_another_user_is_a_fault(
+    store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
     facts = await put(store, b"text")
     os.chown(facts.path or "", 12345, 12345)
-    assert any("belongs to another user" in found.what for found in wrong(await check_store(limits)))
+    assert any(
+        "belongs to another user" in found.what for found in wrong(await check_store(limits))
+    )
 
 
 async def test_a_folder_that_never_was_a_store_is_left_alone(limits: StoreLimits) -> None:
@@ -256,7 +313,9 @@ async def test_a_folder_that_never_was_a_store_is_left_alone(limits: StoreLimits
     assert list(limits.folder.rglob("*")) == [precious.parent, precious]
 
 
-async def test_a_store_whose_catalogue_is_gone_becomes_one_again(limits: StoreLimits, put: Put) -> None:
+async def test_a_store_whose_catalogue_is_gone_becomes_one_again(
+    limits: StoreLimits, put: Put
+) -> None:
     store = await open_store(limits)
     await put(store, b"text")
     await store.aclose()

@@ -28,13 +28,26 @@ def document(needle: str, seed: int) -> bytes:
 
 
 async def fill(store: LocalStore, put: Put) -> list[Facts]:
-    return [await put(store, document(f"needle number {n} about topic{n}, 再試行の上限", n)) for n in range(6)]
+    return [
+        await put(store, document(f"needle number {n} about topic{n}, 再試行の上限", n))
+        for n in range(6)
+    ]
 
 
 @pytest.mark.parametrize(
-    "query", ["topic3", "Topic3 needles", "needle number topic3 absent", "再試行 topic3", '"topic3" OR AND (', "topic3*"]
+    "query",
+    [
+        "topic3",
+        "Topic3 needles",
+        "needle number topic3 absent",
+        "再試行 topic3",
+        '"topic3" OR AND (',
+        "topic3*",
+    ],
 )
-async def test_the_passage_is_found_where_it_stands(query: str, store: LocalStore, put: Put) -> None:
+async def test_the_passage_is_found_where_it_stands(
+    query: str, store: LocalStore, put: Put
+) -> None:
     kept = await fill(store, put)
     best = (await store.search(query, (), 3))[0]
     assert best.artifact_ref == kept[3].artifact_ref
@@ -43,31 +56,45 @@ async def test_the_passage_is_found_where_it_stands(query: str, store: LocalStor
     assert "topic3" in best.text
 
 
-async def test_index_and_reading_agree(store: LocalStore, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_index_and_reading_agree(
+    store: LocalStore, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await fill(store, put)
     indexed = [await store.search(f"topic{n} needle", (), 1) for n in range(6)]
     monkeypatch.setattr(_folder, "INDEX_BYTES", 10**12)
     read = [await store.search(f"topic{n} needle", (), 1) for n in range(6)]
-    assert [(p.artifact_ref, p.first_line, p.text) for (p,) in indexed] == [(p.artifact_ref, p.first_line, p.text) for (p,) in read]
+    assert [(p.artifact_ref, p.first_line, p.text) for (p,) in indexed] == [
+        (p.artifact_ref, p.first_line, p.text) for (p,) in read
+    ]
 
 
 @pytest.mark.parametrize("query", ["", "?!", "absent"])
-async def test_nothing_is_found_for_words_that_are_not_there(query: str, store: LocalStore, put: Put) -> None:
+async def test_nothing_is_found_for_words_that_are_not_there(
+    query: str, store: LocalStore, put: Put
+) -> None:
     await fill(store, put)
     assert await store.search(query, (), 3) == ()
 
 
-async def test_what_was_put_later_is_found_and_what_was_deleted_is_not(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+async def test_what_was_put_later_is_found_and_what_was_deleted_is_not(
+    store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
     kept = await fill(store, put)
     assert await store.search("topic2", (), 3)
     later = await put(store, b"a later text about topic2")
-    assert later.artifact_ref in {passage.artifact_ref for passage in await store.search("topic2", (), 3)}
+    assert later.artifact_ref in {
+        passage.artifact_ref for passage in await store.search("topic2", (), 3)
+    }
     await store.delete(kept[2].artifact_ref)
-    assert {passage.artifact_ref for passage in await store.search("topic2", (), 9)} == {later.artifact_ref}
+    assert {passage.artifact_ref for passage in await store.search("topic2", (), 9)} == {
+        later.artifact_ref
+    }
     assert (limits.folder / "search.db").exists()
 
 
-async def test_no_word_of_a_deleted_text_outlives_the_next_gc(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+async def test_no_word_of_a_deleted_text_outlives_the_next_gc(
+    store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
     facts = await put(store, b"the word xylophone")
     await store.search("xylophone", (), 1)
     assert b"xylophone" in (limits.folder / "search.db").read_bytes()
@@ -76,7 +103,9 @@ async def test_no_word_of_a_deleted_text_outlives_the_next_gc(store: LocalStore,
     assert not (limits.folder / "search.db").exists()
 
 
-async def test_the_index_is_private_and_holds_no_text(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+async def test_the_index_is_private_and_holds_no_text(
+    store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
     await put(store, b"the words of a sentence")
     await store.search("sentence", (), 1)
     assert (limits.folder / "search.db").stat().st_mode & 0o077 == 0
@@ -101,12 +130,16 @@ async def test_an_index_that_is_lost_or_damaged_is_built_again(
         assert (await store.search("topic1", (), 1))[0].artifact_ref == kept[1].artifact_ref
 
 
-async def test_texts_of_another_run_are_not_found(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+async def test_texts_of_another_run_are_not_found(
+    store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
     other = await open_store(StoreLimits(limits.folder, run="other"))
     await put(other, b"a secret topic")
     own = await put(store, b"an open topic")
     await other.search("topic", (), 5)
-    assert [passage.artifact_ref for passage in await store.search("topic", (), 5)] == [own.artifact_ref]
+    assert [passage.artifact_ref for passage in await store.search("topic", (), 5)] == [
+        own.artifact_ref
+    ]
     await other.aclose()
 
 

@@ -31,13 +31,18 @@ def size(path: Path) -> int:
 
 
 @posix
-async def test_everything_is_for_this_user_alone_whatever_the_umask(limits: StoreLimits, put: Put) -> None:
+async def test_everything_is_for_this_user_alone_whatever_the_umask(
+    limits: StoreLimits, put: Put
+) -> None:
     before = os.umask(0)
     try:
         limits.folder.mkdir(mode=0o755)
         store = await open_store(limits)
         await put(store, b"text")
-        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (limits.folder, *limits.folder.rglob("*"))}
+        modes = {
+            path.name: stat.S_IMODE(path.stat().st_mode)
+            for path in (limits.folder, *limits.folder.rglob("*"))
+        }
         await store.aclose()
     finally:
         os.umask(before)
@@ -46,7 +51,9 @@ async def test_everything_is_for_this_user_alone_whatever_the_umask(limits: Stor
 
 @posix
 @pytest.mark.parametrize("name", ["raw", "text", "spool", "catalog.db", "lock", "in-use"])
-async def test_a_symbolic_link_in_the_folder_is_refused(name: str, limits: StoreLimits, tmp_path: Path) -> None:
+async def test_a_symbolic_link_in_the_folder_is_refused(
+    name: str, limits: StoreLimits, tmp_path: Path
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_bytes(b"") if "." in name or name in ("lock", "in-use") else elsewhere.mkdir()
     limits.folder.mkdir()
@@ -59,7 +66,9 @@ async def test_a_symbolic_link_in_the_folder_is_refused(name: str, limits: Store
 
 
 @posix
-@pytest.mark.skipif(getattr(os, "geteuid", lambda: 1)() != 0, reason="only root can give a folder away")
+@pytest.mark.skipif(
+    getattr(os, "geteuid", lambda: 1)() != 0, reason="only root can give a folder away"
+)
 async def test_a_folder_of_another_user_is_refused(limits: StoreLimits) -> None:
     limits.folder.mkdir()
     os.chown(limits.folder, 12345, 12345)
@@ -74,7 +83,9 @@ async def test_a_file_in_the_way_of_the_folder_is_told(limits: StoreLimits) -> N
 
 
 @pytest.mark.parametrize("name", ["photo.jpg", "raw/photo.raw", "text/notes.txt"])
-async def test_a_folder_that_holds_something_else_is_left_alone(name: str, limits: StoreLimits) -> None:
+async def test_a_folder_that_holds_something_else_is_left_alone(
+    name: str, limits: StoreLimits
+) -> None:
     precious = limits.folder / name
     precious.parent.mkdir(parents=True)
     precious.write_bytes(b"precious")
@@ -83,7 +94,9 @@ async def test_a_folder_that_holds_something_else_is_left_alone(name: str, limit
     assert files(limits.folder) == [precious]
 
 
-async def test_what_somebody_else_lays_into_the_folder_outlives_an_ephemeral_store(limits: StoreLimits, put: Put) -> None:
+async def test_what_somebody_else_lays_into_the_folder_outlives_an_ephemeral_store(
+    limits: StoreLimits, put: Put
+) -> None:
     store = await open_store(replace(limits, ephemeral=True))
     await put(store, b"brief")
     (limits.folder / "notes").write_bytes(b"precious")
@@ -91,7 +104,9 @@ async def test_what_somebody_else_lays_into_the_folder_outlives_an_ephemeral_sto
     assert files(limits.folder) == [limits.folder / "notes"]
 
 
-async def test_what_was_read_last_is_remembered_when_the_store_is_opened_again(limits: StoreLimits, put: Put) -> None:
+async def test_what_was_read_last_is_remembered_when_the_store_is_opened_again(
+    limits: StoreLimits, put: Put
+) -> None:
     store = await open_store(replace(limits, max_artifacts=2))
     read, other = await put(store, b"read"), await put(store, b"other")
     await store.get(read.artifact_ref)
@@ -104,7 +119,9 @@ async def test_what_was_read_last_is_remembered_when_the_store_is_opened_again(l
     await again.aclose()
 
 
-@pytest.mark.skipif(not hasattr(os, "RWF_NOWAIT"), reason="this system cannot say what it has in memory")
+@pytest.mark.skipif(
+    not hasattr(os, "RWF_NOWAIT"), reason="this system cannot say what it has in memory"
+)
 async def test_what_the_page_cache_has_is_read_without_a_thread(
     store: LocalStore, put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,8 +138,13 @@ async def test_what_the_page_cache_has_is_read_without_a_thread(
     await reader.aclose()
 
 
-async def test_identical_bytes_are_stored_once(store: LocalStore, limits: StoreLimits, put: Put) -> None:
-    one, other = await put(store, b"same text", b"same raw"), await put(store, b"same text", b"same raw")
+async def test_identical_bytes_are_stored_once(
+    store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
+    one, other = (
+        await put(store, b"same text", b"same raw"),
+        await put(store, b"same text", b"same raw"),
+    )
     assert one.path == other.path
     assert [len(files(limits.folder / kind)) for kind in ("raw", "text")] == [1, 1]
     await store.delete(one.artifact_ref)
@@ -130,7 +152,9 @@ async def test_identical_bytes_are_stored_once(store: LocalStore, limits: StoreL
     assert [len(files(limits.folder / kind)) for kind in ("raw", "text")] == [0, 0]
 
 
-async def test_no_secret_of_a_url_is_anywhere_on_disk(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+async def test_no_secret_of_a_url_is_anywhere_on_disk(
+    store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
     await put(store, b"text", url="https://user:hunter2@example.org/?api_key=s3cr3t")
     await store.aclose()
     kept = b"".join(path.read_bytes() for path in files(limits.folder))
@@ -148,7 +172,9 @@ async def test_an_ephemeral_store_leaves_no_file(limits: StoreLimits, put: Put) 
     assert not limits.folder.exists()
 
 
-async def test_an_ephemeral_store_leaves_alone_what_others_keep(limits: StoreLimits, put: Put) -> None:
+async def test_an_ephemeral_store_leaves_alone_what_others_keep(
+    limits: StoreLimits, put: Put
+) -> None:
     brief, kept = await open_store(replace(limits, ephemeral=True)), await open_store(limits)
     gone = await put(brief, b"brief")
     facts = await put(kept, b"kept")
@@ -160,8 +186,13 @@ async def test_an_ephemeral_store_leaves_alone_what_others_keep(limits: StoreLim
     assert limits.folder.exists()
 
 
-async def test_two_ephemeral_stores_without_a_name_do_not_see_each_other(limits: StoreLimits, put: Put) -> None:
-    one, other = await open_store(replace(limits, ephemeral=True)), await open_store(replace(limits, ephemeral=True))
+async def test_two_ephemeral_stores_without_a_name_do_not_see_each_other(
+    limits: StoreLimits, put: Put
+) -> None:
+    one, other = (
+        await open_store(replace(limits, ephemeral=True)),
+        await open_store(replace(limits, ephemeral=True)),
+    )
     facts = await put(one, b"text")
     await other.aclose()
     assert (await one.list()).facts == (await one.get(facts.artifact_ref),)
@@ -169,7 +200,9 @@ async def test_two_ephemeral_stores_without_a_name_do_not_see_each_other(limits:
     assert not limits.folder.exists()
 
 
-async def test_stores_come_and_go_while_ephemeral_ones_remove_the_folder(limits: StoreLimits, put: Put) -> None:
+async def test_stores_come_and_go_while_ephemeral_ones_remove_the_folder(
+    limits: StoreLimits, put: Put
+) -> None:
     async def come_and_go(*, ephemeral: bool) -> None:
         for n in range(12):
             store = await open_store(replace(limits, ephemeral=ephemeral))
@@ -194,7 +227,9 @@ async def test_only_files_of_the_spool_are_taken(store: LocalStore, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "text", [b"\xff", b"ok\xc3", "\ud800".encode("utf-8", "surrogatepass")], ids=["byte", "cut off", "surrogate"]
+    "text",
+    [b"\xff", b"ok\xc3", "\ud800".encode("utf-8", "surrogatepass")],
+    ids=["byte", "cut off", "surrogate"],
 )
 async def test_a_text_that_is_no_utf8_is_refused_and_leaves_nothing(
     text: bytes, store: LocalStore, limits: StoreLimits, put: Put
@@ -213,7 +248,9 @@ async def test_what_no_store_can_hold_is_refused(limits: StoreLimits, put: Put) 
     await store.aclose()
 
 
-async def test_old_files_in_the_spool_are_swept_and_new_ones_stay(store: LocalStore, limits: StoreLimits) -> None:
+async def test_old_files_in_the_spool_are_swept_and_new_ones_stay(
+    store: LocalStore, limits: StoreLimits
+) -> None:
     old, new, nested = store.spool / "old", store.spool / "new", store.spool / "folder" / "old"
     nested.parent.mkdir()
     for path in (old, new, nested):
@@ -237,11 +274,15 @@ async def test_the_spool_of_others_is_not_swept(store: LocalStore, limits: Store
     await other.aclose()
 
 
-async def test_stray_files_are_told_and_removed_by_gc(store: LocalStore, limits: StoreLimits, put: Put) -> None:
+async def test_stray_files_are_told_and_removed_by_gc(
+    store: LocalStore, limits: StoreLimits, put: Put
+) -> None:
     facts = await put(store, b"text")
     (limits.folder / "raw" / "stray").write_bytes(b"12345")
     planned = await store.gc(dry_run=True)
-    assert [(removed.artifact_ref, removed.size_bytes, removed.reason) for removed in planned] == [("raw/stray", 5, "orphan")]
+    assert [(removed.artifact_ref, removed.size_bytes, removed.reason) for removed in planned] == [
+        ("raw/stray", 5, "orphan")
+    ]
     assert await store.gc() == planned
     assert await store.gc() == ()
     assert (await store.open_raw(facts.artifact_ref)).read_bytes() == b"raw"
@@ -262,7 +303,9 @@ async def test_only_so_many_expired_references_are_remembered(
     await store.aclose()
 
 
-async def test_the_write_ahead_log_stays_small(limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_write_ahead_log_stays_small(
+    limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_catalog, "CHECKPOINT_PAGES", 30)
     store = await open_store(limits)
     for n in range(40):
@@ -279,7 +322,9 @@ async def test_a_closed_store_says_so(limits: StoreLimits) -> None:
 
 
 @posix
-async def test_a_store_from_before_a_fork_says_so(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_from_before_a_fork_says_so(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "getpid", lambda: -1)
     with pytest.raises(StoreError, match="forked"):
         await store.list()
@@ -292,6 +337,8 @@ async def test_references_are_128_random_bits(store: LocalStore, put: Put) -> No
 
 
 async def test_facts_with_every_kind_of_value_survive_as_json(store: LocalStore) -> None:
-    facts = Facts(page_range=(2, 9), evidence=("a", "b"), incomplete="cut", http_status=200, mismatch=True)
+    facts = Facts(
+        page_range=(2, 9), evidence=("a", "b"), incomplete="cut", http_status=200, mismatch=True
+    )
     assert Facts.from_json(facts.to_json()) == facts
     assert Facts.from_json({**facts.to_json(), "of a later version": 1}) == facts

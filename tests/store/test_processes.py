@@ -34,7 +34,9 @@ anyio.run(main)
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-P", *arguments], capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(
+        [sys.executable, "-P", *arguments], capture_output=True, text=True, check=False, timeout=300
+    )
 
 
 @dataclass
@@ -63,7 +65,9 @@ def calls_of(trace: str) -> list[Call]:
 
 def ended(calls: list[Call], pattern: str, after: int = -1) -> int:
     """Return when the first call ended that matches and began later than ``after``."""
-    return next(call.ended for call in calls if call.began > after and re.search(pattern, call.text))
+    return next(
+        call.ended for call in calls if call.began > after and re.search(pattern, call.text)
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="strace is Linux's")
@@ -88,7 +92,9 @@ def test_a_put_is_on_the_disk_step_by_step_before_it_is_acknowledged(tmp_path: P
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     if "ptrace" in done.stderr:
-        pytest.skip("strace may trace nothing here: the order of the system calls was not looked at")
+        pytest.skip(
+            "strace may trace nothing here: the order of the system calls was not looked at"
+        )
     assert done.returncode == 0, done.stderr
     calls = calls_of(trace.read_text(encoding="utf-8", errors="replace"))
     on_disk: list[int] = []
@@ -116,7 +122,10 @@ def test_the_torture_finds_a_planted_bug() -> None:
 def test_several_processes_put_into_one_folder_at_once(tmp_path: Path) -> None:
     folder = tmp_path / "store"
     writers = [
-        subprocess.Popen([sys.executable, "-P", "-c", PUT.replace("the-", f"{n}-"), folder], stdout=subprocess.DEVNULL)
+        subprocess.Popen(
+            [sys.executable, "-P", "-c", PUT.replace("the-", f"{n}-"), folder],
+            stdout=subprocess.DEVNULL,
+        )
         for n in range(4)
     ]
     assert [writer.wait(60) for writer in writers] == [0, 0, 0, 0]

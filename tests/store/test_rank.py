@@ -48,7 +48,9 @@ def haystack(needle: str, paragraphs: int = 400) -> str:
         pytest.param("पुनः प्रयास की सीमा तीस सेकंड है", "प्रयास सीमा", id="a script with marks"),
     ],
 )
-async def test_the_passage_in_the_middle_is_found(needle: str, query: str, open_text: OpenText) -> None:
+async def test_the_passage_in_the_middle_is_found(
+    needle: str, query: str, open_text: OpenText
+) -> None:
     text = haystack(needle)
     reader = await open_text(text.encode())
     best = (await reader.rank(query, 3))[0]
@@ -68,12 +70,16 @@ async def test_passages_are_lines_of_the_text_and_do_not_overlap(open_text: Open
         assert passage.text == "\n".join(lines[n - 1] for n in span).rstrip("\n")
         assert covered.isdisjoint(span)
         covered.update(span)
-    assert [passage.score for passage in found] == sorted((passage.score for passage in found), reverse=True)
+    assert [passage.score for passage in found] == sorted(
+        (passage.score for passage in found), reverse=True
+    )
 
 
 @pytest.mark.anyio
 async def test_a_line_of_three_megabytes_is_ranked_in_pieces(open_text: OpenText) -> None:
-    reader = await open_text(("filler ä " * 180_000 + "the needle " + "filler ö " * 150_000).encode())
+    reader = await open_text(
+        ("filler ä " * 180_000 + "the needle " + "filler ö " * 150_000).encode()
+    )
     best = (await reader.rank("needle", 5))[0]
     assert "needle" in best.text
     assert (best.first_line, best.last_line) == (1, 1)
@@ -82,17 +88,23 @@ async def test_a_line_of_three_megabytes_is_ranked_in_pieces(open_text: OpenText
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("query", ["", "  ", "?!", "\ud800", "xylophone"])
-async def test_a_query_without_a_word_of_the_text_finds_nothing(query: str, open_text: OpenText) -> None:
+async def test_a_query_without_a_word_of_the_text_finds_nothing(
+    query: str, open_text: OpenText
+) -> None:
     reader = await open_text(b"only these words\n")
     assert await reader.rank(query, 5) == ()
 
 
 @pytest.mark.anyio
-async def test_the_same_question_gets_the_same_answer_and_equal_passages_stand_in_order(open_text: OpenText) -> None:
+async def test_the_same_question_gets_the_same_answer_and_equal_passages_stand_in_order(
+    open_text: OpenText,
+) -> None:
     reader = await open_text(b"one needle\n\n" * 2000)
     found = await reader.rank("needle", 5)
     assert found == await reader.rank("needle", 5)
-    assert [passage.first_line for passage in found] == sorted(passage.first_line for passage in found)
+    assert [passage.first_line for passage in found] == sorted(
+        passage.first_line for passage in found
+    )
 
 
 @pytest.mark.anyio
@@ -102,4 +114,6 @@ async def test_ranking_holds_a_bounded_number_of_passages_and_still_finds_the_be
     text = haystack("a server with a needle", paragraphs=2000)
     whole = await (await open_text(text.encode())).rank("needle server", 5)
     monkeypatch.setattr(_rank, "MAX_HITS", 20)
-    assert [p.first_line for p in await (await open_text(text.encode())).rank("needle server", 1)] == [whole[0].first_line]
+    assert [
+        p.first_line for p in await (await open_text(text.encode())).rank("needle server", 1)
+    ] == [whole[0].first_line]

@@ -27,7 +27,9 @@ def mixed(size: int) -> str:
     chance = random.Random(7)
     lines: list[str] = []
     while sum(map(len, lines)) < size:
-        lines.append("".join(chance.choices("abc äö €中 😀𝒳", k=chance.choice([0, 1, 20, 80, 3000]))) + "\n")
+        lines.append(
+            "".join(chance.choices("abc äö €中 😀𝒳", k=chance.choice([0, 1, 20, 80, 3000]))) + "\n"
+        )
     return "".join(lines)
 
 
@@ -53,14 +55,22 @@ def text(request: pytest.FixtureRequest) -> str:
 
 
 def sed_lines(path: Path, first: int, last: int) -> str:
-    return subprocess.run(["sed", "-n", f"{first},{last}p", path], capture_output=True, check=True).stdout.decode()
+    return subprocess.run(
+        ["sed", "-n", f"{first},{last}p", path], capture_output=True, check=True
+    ).stdout.decode()
 
 
 def points(length: int) -> list[int]:
     """Offsets at both ends, around block boundaries, and some others."""
     chance = random.Random(length)
-    near = [at + step for at in (0, BLOCK // 4, BLOCK // 3, BLOCK, 2 * BLOCK, length) for step in (-1, 0, 1)]
-    return sorted({at for at in (*near, *(chance.randint(0, length) for _ in range(20))) if 0 <= at <= length})
+    near = [
+        at + step
+        for at in (0, BLOCK // 4, BLOCK // 3, BLOCK, 2 * BLOCK, length)
+        for step in (-1, 0, 1)
+    ]
+    return sorted(
+        {at for at in (*near, *(chance.randint(0, length) for _ in range(20))) if 0 <= at <= length}
+    )
 
 
 @pytest.mark.anyio
@@ -79,14 +89,21 @@ async def test_characters_are_a_slice_of_the_text(text: str, open_text: OpenText
 
 
 @pytest.mark.anyio
-async def test_following_the_offsets_gives_the_text_exactly_once(text: str, open_text: OpenText) -> None:
+async def test_following_the_offsets_gives_the_text_exactly_once(
+    text: str, open_text: OpenText
+) -> None:
     reader = await open_text(text.encode())
-    parts = [await reader.read_chars(offset, offset + 30_000) for offset in range(0, reader.chars, 30_000)]
+    parts = [
+        await reader.read_chars(offset, offset + 30_000)
+        for offset in range(0, reader.chars, 30_000)
+    ]
     assert "".join(parts) == text
 
 
 @pytest.mark.anyio
-async def test_lines_are_numbered_as_sed_numbers_them(text: str, open_text: OpenText, tmp_path: Path) -> None:
+async def test_lines_are_numbered_as_sed_numbers_them(
+    text: str, open_text: OpenText, tmp_path: Path
+) -> None:
     saved = tmp_path / "text"
     saved.write_bytes(text.encode())
     reader = await open_text(text.encode())

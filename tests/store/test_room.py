@@ -14,4 +14,9 @@ def test_what_is_public_is_what_is_promised() -> None:
 def test_importing_the_room_imports_nothing_heavy() -> None:
     heavy = {"httpx2", "mcp", "pydantic", "pypdfium2", "re2", "selectolax", "PIL", "tiktoken"}
     code = f"import sys, fetchstash.store; print(sorted({heavy} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )

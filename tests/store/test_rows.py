@@ -39,7 +39,13 @@ async def test_nothing_that_is_asked_all_day_scans_or_sorts_the_artifacts(
     statements = {sql for sql in asked if sql.startswith(("SELECT", "UPDATE", "DELETE", "INSERT"))}
     assert len(statements) > 10
     with sqlite3.connect(limits.folder / "catalog.db") as db:
-        plans = {sql: [step[3] for step in db.execute(f"EXPLAIN QUERY PLAN {sql}")] for sql in statements}
+        plans = {
+            sql: [step[3] for step in db.execute(f"EXPLAIN QUERY PLAN {sql}")] for sql in statements
+        }
     db.close()
-    slow = {sql: plan for sql, plan in plans.items() if any(step.startswith("SCAN artifact") or "B-TREE" in step for step in plan)}
+    slow = {
+        sql: plan
+        for sql, plan in plans.items()
+        if any(step.startswith("SCAN artifact") or "B-TREE" in step for step in plan)
+    }
     assert slow == {}

@@ -70,7 +70,9 @@ class AsyncPeekedStream:
 
     async def close(self) -> None:
         """Close the SDK's stream."""
-        close = getattr(self._peeked.stream, "close", None) or getattr(self._peeked.stream, "aclose", None)
+        close = getattr(self._peeked.stream, "close", None) or getattr(
+            self._peeked.stream, "aclose", None
+        )
         if close:
             await close()
 
@@ -93,7 +95,9 @@ def recovering(create: Callable[..., Any], recovery: Recovery, shape: Shape) -> 
     return wrapped
 
 
-def arecovering(create: Callable[..., Awaitable[Any]], recovery: Recovery, shape: Shape) -> Callable[..., Awaitable[Any]]:
+def arecovering(
+    create: Callable[..., Awaitable[Any]], recovery: Recovery, shape: Shape
+) -> Callable[..., Awaitable[Any]]:
     """Do as ``recovering`` does, with an asynchronous function."""
 
     async def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -108,7 +112,9 @@ def arecovering(create: Callable[..., Awaitable[Any]], recovery: Recovery, shape
     return wrapped
 
 
-def _send(create: Callable[..., Any], args: Any, kwargs: dict[str, Any], shape: Shape) -> tuple[Callable[..., Any], dict[str, Any]]:
+def _send(
+    create: Callable[..., Any], args: Any, kwargs: dict[str, Any], shape: Shape
+) -> tuple[Callable[..., Any], dict[str, Any]]:
     """Return what sends this call with other messages, and the output that it asks for, where it does."""
     output = next((name for name in shape.outputs if isinstance(kwargs.get(name), int)), "")
 

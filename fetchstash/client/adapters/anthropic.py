@@ -2,9 +2,10 @@
 
     client = Anthropic(middleware=[recovery_middleware(Recovery())])
 
-The SDK runs its middleware for each HTTP attempt, and makes its typed errors afterwards. An overflow that was not cured is raised
-as that error by the middleware itself, for only so can it carry the report; every other answer is handed on. An error may also
-come as an event of a stream that began with status 200, so that streams are read up to their first output.
+The SDK runs its middleware for each HTTP attempt, and makes its typed errors afterwards. An
+overflow that was not cured is raised as that error by the middleware itself, for only so can it
+carry the report; every other answer is handed on. An error may also come as an event of a stream
+that began with status 200, so that streams are read up to their first output.
 """
 
 import json
@@ -18,8 +19,9 @@ from anthropic import Middleware
 from fetchstash.client._recovery import Recovery, overflow_report
 from fetchstash.client._shapes import is_list, is_object
 
-# The first event that is output or an error, in a stream of server-sent events (Anthropic API reference, "Streaming messages").
-# A tool call is output from its start: it may have no arguments to follow.
+# The first event that is output or an error, in a stream of server-sent events (Anthropic API
+# reference, "Streaming messages"). A tool call is output from its start: it may have no arguments
+# to follow.
 _FIRST = re.compile(
     rb"(?:^|\n)event: ?(content_block_delta|error|content_block_start(?=\r?\ndata:[^\n]*tool))\r?\ndata: ?([^\n]*)\n"
 )
@@ -43,7 +45,13 @@ class RecoveryMiddleware(Middleware):
             for answer in refused.values():
                 answer.close()
             response = call_next(_changed(request, messages, changes))
-            said = response.read() if response.status_code >= 400 else _peek(response) if request.stream else None
+            said = (
+                response.read()
+                if response.status_code >= 400
+                else _peek(response)
+                if request.stream
+                else None
+            )
             if said is None:
                 return response
             error = _error_of(response, said)
@@ -51,7 +59,9 @@ class RecoveryMiddleware(Middleware):
             raise error
 
         try:
-            return self.recovery.call(send, body["messages"], "anthropic", max_output=body.get("max_tokens"))
+            return self.recovery.call(
+                send, body["messages"], "anthropic", max_output=body.get("max_tokens")
+            )
         except Exception as error:  # noqa: BLE001 - raised again, unless the SDK is to make its own of it
             return _handed_on(error, refused)
 
@@ -67,7 +77,13 @@ class RecoveryMiddleware(Middleware):
             for answer in refused.values():
                 await answer.close()
             response = await call_next(_changed(request, messages, changes))
-            said = await response.read() if response.status_code >= 400 else await _apeek(response) if request.stream else None
+            said = (
+                await response.read()
+                if response.status_code >= 400
+                else await _apeek(response)
+                if request.stream
+                else None
+            )
             if said is None:
                 return response
             error = _error_of(response, said)
@@ -75,7 +91,9 @@ class RecoveryMiddleware(Middleware):
             raise error
 
         try:
-            return await self.recovery.acall(send, body["messages"], "anthropic", max_output=body.get("max_tokens"))
+            return await self.recovery.acall(
+                send, body["messages"], "anthropic", max_output=body.get("max_tokens")
+            )
         except Exception as error:  # noqa: BLE001 - as in handle
             return _handed_on(error, refused)
 
@@ -109,7 +127,9 @@ def _handed_on(error: Any, refused: dict[Exception, Any]) -> Any:
     if error not in refused:
         raise error
     if overflow_report(error):
-        error.response.headers["x-should-retry"] = "false"  # which the SDK obeys, whatever the status is
+        error.response.headers["x-should-retry"] = (
+            "false"  # which the SDK obeys, whatever the status is
+        )
         raise error
     if error.__cause__:
         raise error

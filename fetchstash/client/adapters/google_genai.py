@@ -24,7 +24,9 @@ class RecoveringModels:
     def __init__(self, models: Any, recovery: Recovery) -> None:
         self._models = models
         self.generate_content = _as_data(_recovering(models.generate_content, recovery, CONTENTS))
-        self.generate_content_stream = _as_data(_recovering(models.generate_content_stream, recovery, STREAM))
+        self.generate_content_stream = _as_data(
+            _recovering(models.generate_content_stream, recovery, STREAM)
+        )
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._models, name)
@@ -35,7 +37,9 @@ class AsyncRecoveringModels:
 
     def __init__(self, models: Any, recovery: Recovery) -> None:
         self._models = models
-        self.generate_content: Callable[..., Awaitable[Any]] = _as_data(arecovering(models.generate_content, recovery, CONTENTS))
+        self.generate_content: Callable[..., Awaitable[Any]] = _as_data(
+            arecovering(models.generate_content, recovery, CONTENTS)
+        )
         self.generate_content_stream: Callable[..., Awaitable[Any]] = _as_data(
             arecovering(models.generate_content_stream, recovery, STREAM)
         )
@@ -59,7 +63,10 @@ def _as_data(call: Callable[..., Any]) -> Callable[..., Any]:
 
     def wrapped(*, contents: Any, **kwargs: Any) -> Any:
         if is_list(contents):
-            contents = [item.model_dump(exclude_none=True) if isinstance(item, types.Content) else item for item in contents]
+            contents = [
+                item.model_dump(exclude_none=True) if isinstance(item, types.Content) else item
+                for item in contents
+            ]
         return call(contents=contents, **kwargs)
 
     return wrapped

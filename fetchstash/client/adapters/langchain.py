@@ -2,8 +2,9 @@
 
     agent = create_agent(model, tools, middleware=[recovery_middleware(Recovery())])
 
-A middleware sees a model call as one answer, even while its tokens go out to who streams the agent. They go out through callbacks,
-and so a callback tells whether an overflow came before the first of them, or after it and too late.
+A middleware sees a model call as one answer, even while its tokens go out to who streams the agent.
+They go out through callbacks, and so a callback tells whether an overflow came before the first of
+them, or after it and too late.
 """
 
 from collections.abc import Generator, Sequence
@@ -62,7 +63,9 @@ class RecoveryMiddleware(AgentMiddleware[Any, Any, Any]):
         def attempt(what: Attempt) -> Outcome:
             with _watched() as watch:
                 try:
-                    return Outcome(handler(request.override(messages=_messages(what.messages, original))))
+                    return Outcome(
+                        handler(request.override(messages=_messages(what.messages, original)))
+                    )
                 except Exception as error:  # noqa: BLE001 - told to the steps, which raise it if it is not to be cured
                     return Outcome(error=error, committed=watch.output)
 
@@ -75,7 +78,9 @@ class RecoveryMiddleware(AgentMiddleware[Any, Any, Any]):
         async def attempt(what: Attempt) -> Outcome:
             with _watched() as watch:
                 try:
-                    return Outcome(await handler(request.override(messages=_messages(what.messages, original))))
+                    return Outcome(
+                        await handler(request.override(messages=_messages(what.messages, original)))
+                    )
                 except Exception as error:  # noqa: BLE001 - as in wrap_model_call
                     return Outcome(error=error, committed=watch.output)
 
@@ -96,14 +101,27 @@ def _one(message: BaseMessage) -> dict[str, Any]:
     if isinstance(message, ToolMessage):
         return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.content}
     if isinstance(message, AIMessage):
-        calls = [{"id": call["id"], "function": {"name": call["name"], "arguments": call["args"]}} for call in message.tool_calls]
-        return {"role": "assistant", "content": message.content, **({"tool_calls": calls} if calls else {})}
-    return {"role": "system" if isinstance(message, SystemMessage) else "user", "content": message.content}
+        calls = [
+            {"id": call["id"], "function": {"name": call["name"], "arguments": call["args"]}}
+            for call in message.tool_calls
+        ]
+        return {
+            "role": "assistant",
+            "content": message.content,
+            **({"tool_calls": calls} if calls else {}),
+        }
+    return {
+        "role": "system" if isinstance(message, SystemMessage) else "user",
+        "content": message.content,
+    }
 
 
 def _messages(sent: Sequence[dict[str, Any]], original: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Return the messages that this data stands for: the objects themselves where nothing was changed."""
-    return [_back(data, original[data["index"]]) if "index" in data else HumanMessage(data["content"]) for data in sent]
+    return [
+        _back(data, original[data["index"]]) if "index" in data else HumanMessage(data["content"])
+        for data in sent
+    ]
 
 
 def _back(data: dict[str, Any], message: BaseMessage) -> BaseMessage:
@@ -113,5 +131,7 @@ def _back(data: dict[str, Any], message: BaseMessage) -> BaseMessage:
         changes["content"] = data["content"]
     if data.get("tool_calls") != before.get("tool_calls") and isinstance(message, AIMessage):
         arguments = [call["function"]["arguments"] for call in data["tool_calls"]]
-        changes["tool_calls"] = [{**call, "args": args} for call, args in zip(message.tool_calls, arguments, strict=True)]
+        changes["tool_calls"] = [
+            {**call, "args": args} for call, args in zip(message.tool_calls, arguments, strict=True)
+        ]
     return message.model_copy(update=changes) if changes else message

@@ -3,7 +3,8 @@
     client = recovering(OpenAI(), Recovery())
     client.chat.completions.create(model=…, messages=[…])
 
-The SDK has no hook that can send a changed request, so the two create functions of a copy of the client are replaced.
+The SDK has no hook that can send a changed request, so the two create functions of a copy of the
+client are replaced.
 """
 
 from typing import Any, TypeVar
@@ -22,7 +23,8 @@ RESPONSES = Shape("input", "openai_responses", ("max_output_tokens",))
 def recovering(client: Client, recovery: Recovery) -> Client:
     """Return a copy of ``client`` (it shares the connections) whose ``chat.completions.create`` and ``responses.create`` recover.
 
-    Give a conversation a Recovery of its own. Inputs are dicts, as the API has them. Raises what the SDK raises.
+    Give a conversation a Recovery of its own. Inputs are dicts, as the API has them. Raises what
+    the SDK raises.
     """
     copy = client.copy()
     wrap: Any = arecovering if isinstance(client, AsyncOpenAI) else _recovering

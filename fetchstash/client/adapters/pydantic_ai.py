@@ -31,13 +31,16 @@ from fetchstash.client._recovery import Attempt, Outcome, Recovery, Steps
 class RecoveryCapability(AbstractCapability[Any]):
     """Sends a model request that was too large once more, smaller.
 
-    PydanticAI asks before each attempt what to send and tells what came of it, which is just what ``Recovery.steps`` wants to know.
+    PydanticAI asks before each attempt what to send and tells what came of it, which is just what
+    ``Recovery.steps`` wants to know.
     """
 
     recovery: Recovery
     _steps: Steps | None = field(default=None, init=False, repr=False)
     _next: Attempt | None = field(default=None, init=False, repr=False)
-    _original: list[ModelMessage] = field(default_factory=list[ModelMessage], init=False, repr=False)
+    _original: list[ModelMessage] = field(
+        default_factory=list[ModelMessage], init=False, repr=False
+    )
 
     async def for_run(self, ctx: Any) -> "RecoveryCapability":  # noqa: ARG002 - the SDK's signature
         """Return an instance for one run, which has steps of its own and the conversation's Recovery."""
@@ -52,7 +55,13 @@ class RecoveryCapability(AbstractCapability[Any]):
         request_context.messages = from_data(self._next.messages, self._original)
         return request_context
 
-    async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Exception) -> ModelResponse:  # noqa: ARG002 - the SDK's signature
+    async def on_model_request_error(
+        self,
+        ctx: Any,  # noqa: ARG002 - the framework's signature
+        *,
+        request_context: Any,  # noqa: ARG002 - as above
+        error: Exception,
+    ) -> ModelResponse:
         """Ask for another attempt, or raise the model's error."""
         if self._steps is None:
             raise error
@@ -63,7 +72,13 @@ class RecoveryCapability(AbstractCapability[Any]):
             raise error from error.__cause__
         raise RetryModelRequest from error
 
-    async def after_model_request(self, ctx: Any, *, request_context: Any, response: ModelResponse) -> ModelResponse:  # noqa: ARG002 - the SDK's signature
+    async def after_model_request(
+        self,
+        ctx: Any,  # noqa: ARG002 - the framework's signature
+        *,
+        request_context: Any,  # noqa: ARG002 - as above
+        response: ModelResponse,
+    ) -> ModelResponse:
         """Tell what came of it."""
         if self._steps is not None:
             with suppress(StopIteration):
@@ -80,7 +95,9 @@ class RecoveryCapability(AbstractCapability[Any]):
         raise error
 
 
-def history_processor(compactor: HistoryCompactor) -> Callable[[list[ModelMessage]], Awaitable[list[ModelMessage]]]:
+def history_processor(
+    compactor: HistoryCompactor,
+) -> Callable[[list[ModelMessage]], Awaitable[list[ModelMessage]]]:
     """Return a processor for ``ProcessHistory`` that compacts a history when it needs it."""
     compactor.format = "anthropic"
 
@@ -105,10 +122,14 @@ def to_data(messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
     ]
 
 
-def from_data(data: Sequence[dict[str, Any]], original: Sequence[ModelMessage]) -> list[ModelMessage]:
+def from_data(
+    data: Sequence[dict[str, Any]], original: Sequence[ModelMessage]
+) -> list[ModelMessage]:
     """Return the messages that this data stands for: the objects themselves where nothing was changed."""
     return [
-        _back(one, original[one["index"]]) if "index" in one else ModelRequest(parts=[UserPromptPart(one["content"])])
+        _back(one, original[one["index"]])
+        if "index" in one
+        else ModelRequest(parts=[UserPromptPart(one["content"])])
         for one in data
     ]
 
@@ -116,11 +137,24 @@ def from_data(data: Sequence[dict[str, Any]], original: Sequence[ModelMessage]) 
 def _block(part: Any) -> dict[str, Any]:
     match part:
         case ToolCallPart():
-            return {"type": "tool_use", "id": part.tool_call_id, "name": part.tool_name, "input": part.args_as_dict()}
+            return {
+                "type": "tool_use",
+                "id": part.tool_call_id,
+                "name": part.tool_name,
+                "input": part.args_as_dict(),
+            }
         case ToolReturnPart():
-            return {"type": "tool_result", "tool_use_id": part.tool_call_id, "content": part.model_response_str()}
+            return {
+                "type": "tool_result",
+                "tool_use_id": part.tool_call_id,
+                "content": part.model_response_str(),
+            }
         case RetryPromptPart() if part.tool_name:
-            return {"type": "tool_result", "tool_use_id": part.tool_call_id, "content": part.model_response()}
+            return {
+                "type": "tool_result",
+                "tool_use_id": part.tool_call_id,
+                "content": part.model_response(),
+            }
         case ThinkingPart():
             return {"type": "thinking", "thinking": part.content}
         case TextPart():
@@ -136,7 +170,8 @@ def _back(data: dict[str, Any], message: ModelMessage) -> ModelMessage:
     if data["content"] == before:
         return message
     changed = [
-        part if now == was else _changed(part, now) for part, now, was in zip(message.parts, data["content"], before, strict=True)
+        part if now == was else _changed(part, now)
+        for part, now, was in zip(message.parts, data["content"], before, strict=True)
     ]
     return replace(message, parts=cast("Any", changed))
 
@@ -144,4 +179,6 @@ def _back(data: dict[str, Any], message: ModelMessage) -> ModelMessage:
 def _changed(part: Any, block: dict[str, Any]) -> Any:
     if block["type"] == "tool_use":
         return replace(part, args=block["input"])
-    return replace(part, content=block["content"] if block["type"] == "tool_result" else block["text"])
+    return replace(
+        part, content=block["content"] if block["type"] == "tool_result" else block["text"]
+    )

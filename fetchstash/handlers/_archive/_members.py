@@ -18,7 +18,8 @@ from fetchstash.errors import NoText, OutOfRange
 from fetchstash.handlers._archive import _seven_zip
 from fetchstash.handlers._archive._zip import Entry, Zip, is_unsafe
 
-# What a tar or a compressed file may unpack to while it is listed, and what one member that is read may.
+# What a tar or a compressed file may unpack to while it is listed, and what one member that is read
+# may.
 MAX_UNPACKED = 512 * 1024 * 1024
 MAX_MEMBER = 64 * 1024 * 1024
 _STEP = 64 * 1024
@@ -84,7 +85,10 @@ def _zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
         if _overlap(list(container.entries())):
             raise NoText("its members overlap, as in a zip bomb: none of them is read", _KEPT)
         for entry in container.entries():
-            yield Member(entry.name, entry.size, _why_not(entry)), container.chunks(entry, MAX_MEMBER)
+            yield (
+                Member(entry.name, entry.size, _why_not(entry)),
+                container.chunks(entry, MAX_MEMBER),
+            )
 
 
 def _why_not(entry: Entry) -> str:
@@ -114,16 +118,23 @@ def _why_not_in_seven_zip(member: _seven_zip.SevenZipMember) -> str:
 
 def _overlap(entries: list[Entry]) -> bool:
     """Return whether two members share bytes, by which a small file unpacks to petabytes."""
-    spans = sorted((entry.offset, entry.offset + entry.packed) for entry in entries if not entry.is_folder)
+    spans = sorted(
+        (entry.offset, entry.offset + entry.packed) for entry in entries if not entry.is_folder
+    )
     return any(end > start for (_, end), (start, _) in pairwise(spans))
 
 
 def _tar_members(stream: "_Capped") -> Iterator[tuple[Member, Iterator[bytes]]]:
     with tarfile.open(fileobj=cast("IO[bytes]", stream), mode="r|") as archive:
         while (info := archive.next()) is not None:
-            cast("Any", archive).members.clear()  # a stream is read once: nothing of what lies behind is needed
+            cast(
+                "Any", archive
+            ).members.clear()  # a stream is read once: nothing of what lies behind is needed
             content = archive.extractfile(info) if info.isfile() else None
-            yield Member(info.name + "/" * info.isdir(), info.size, _why_not_in_tar(info)), _pieces(content or io.BytesIO())
+            yield (
+                Member(info.name + "/" * info.isdir(), info.size, _why_not_in_tar(info)),
+                _pieces(content or io.BytesIO()),
+            )
 
 
 def _why_not_in_tar(info: tarfile.TarInfo) -> str:
@@ -221,5 +232,8 @@ class _Capped:
         data = self._stream.read(size)
         self._left -= len(data)
         if self._left < 0:
-            raise NoText(f"the archive unpacks to more than {MAX_UNPACKED:,} bytes: what is behind them is not listed", _KEPT)
+            raise NoText(
+                f"the archive unpacks to more than {MAX_UNPACKED:,} bytes: what is behind them is not listed",
+                _KEPT,
+            )
         return data

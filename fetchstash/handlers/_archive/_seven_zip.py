@@ -26,7 +26,15 @@ _KEPT = "Its bytes are kept."
 class Tag:
     """Property ids (section "Property IDs")."""
 
-    END, HEADER, STREAMS, FILES, PACK_INFO, UNPACK_INFO, SUB_STREAMS = 0x00, 0x01, 0x04, 0x05, 0x06, 0x07, 0x08
+    END, HEADER, STREAMS, FILES, PACK_INFO, UNPACK_INFO, SUB_STREAMS = (
+        0x00,
+        0x01,
+        0x04,
+        0x05,
+        0x06,
+        0x07,
+        0x08,
+    )
     SIZE, CRC, FOLDER, UNPACK_SIZE, COUNT = 0x09, 0x0A, 0x0B, 0x0C, 0x0D
     EMPTY_STREAM, EMPTY_FILE, NAMES, ATTRIBUTES, ENCODED = 0x0E, 0x0F, 0x11, 0x15, 0x17
 
@@ -93,7 +101,8 @@ def members(source: Path) -> list[SevenZipMember]:
 def content(source: Path, stream: Stream | None, most: int) -> Iterator[bytes]:
     """Yield the content of a member in pieces; what stands before it in its block is unpacked and passed over.
 
-    Raises NoText where more than ``most`` bytes must be unpacked, and, at the end, for content that its checksum does not fit.
+    Raises NoText where more than ``most`` bytes must be unpacked, and, at the end, for content that
+    its checksum does not fit.
     """
     if stream is None:
         return
@@ -235,10 +244,16 @@ def _members(reader: _Reader) -> list[SevenZipMember]:
                     attributes = data.words(there) if data.byte() == 0 else attributes
         else:
             raise IndexError
-    # Streams stand in the order of the files that have one; what has none is an empty file or a folder.
+    # Streams stand in the order of the files that have one; what has none is an empty file or a
+    # folder.
     with_content, without = iter(streams), iter(empty_files)
     return [
-        SevenZipMember(name, is_empty and not next(without, False), _is_link(bits), None if is_empty else next(with_content, None))
+        SevenZipMember(
+            name,
+            is_empty and not next(without, False),
+            _is_link(bits),
+            None if is_empty else next(with_content, None),
+        )
         for name, is_empty, bits in zip(names, empty, attributes, strict=False)
     ]
 
@@ -266,7 +281,11 @@ def _streams(reader: _Reader) -> list[Stream]:
     for block in blocks:
         block.place, block.packed = starts[number], packed[number]
         number += block.packed_streams
-    return [Stream(block, 0, block.size, block.crc) for block in blocks] if streams is None else streams
+    return (
+        [Stream(block, 0, block.size, block.crc) for block in blocks]
+        if streams is None
+        else streams
+    )
 
 
 def _pack_info(reader: _Reader) -> tuple[int, list[int]]:
@@ -315,7 +334,11 @@ def _block(reader: _Reader) -> Block:
     if inputs > len(feeders) + 1:
         for _ in range(inputs - len(feeders)):
             reader.number()
-    last = next(output for output in range(outputs) if output not in feeders.values()) if outputs > len(feeders) else 0
+    last = (
+        next(output for output in range(outputs) if output not in feeders.values())
+        if outputs > len(feeders)
+        else 0
+    )
     return Block(_in_order(coders, feeders, last), inputs - len(feeders), outputs, last)
 
 
@@ -348,7 +371,12 @@ def _sub_streams(reader: _Reader, blocks: Sequence[Block]) -> list[Stream]:
             checksums = iter(reader.checksums(sum(block.streams for block in unknown)))
         tag = reader.number()
     return [
-        Stream(block, offset, size, block.crc if block.streams == 1 and block.crc is not None else next(checksums, None))
+        Stream(
+            block,
+            offset,
+            size,
+            block.crc if block.streams == 1 and block.crc is not None else next(checksums, None),
+        )
         for block, own in zip(blocks, sizes, strict=True)
         for offset, size in zip(accumulate(own, initial=0), own, strict=False)
     ]

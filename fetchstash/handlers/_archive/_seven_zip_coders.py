@@ -22,7 +22,12 @@ _FILTERS = {
     b"\3\3\x08\5": lzma.FILTER_SPARC, b"\x09": lzma.FILTER_SPARC,
 }  # fmt: skip
 _AES = b"\6\xf1\7\1"
-_NAMES = {b"\3\4\1": "PPMd", b"\3\3\1\x1b": "BCJ2", b"\4\1\x09": "Deflate64", b"\x0a": "the ARM64 filter"}
+_NAMES = {
+    b"\3\4\1": "PPMd",
+    b"\3\3\1\x1b": "BCJ2",
+    b"\4\1\x09": "Deflate64",
+    b"\x0a": "the ARM64 filter",
+}
 _STEP = 64 * 1024
 _SMALLEST_DICTIONARY = 4_096
 # The steps of a chain may each be a piece beyond what is read of it.
@@ -54,7 +59,11 @@ def unread(coders: Sequence[Coder]) -> str:
     if any(coder.method == _AES for coder in coders):
         return "it is encrypted"
     strange = next((coder for coder in coders if coder.method not in _DECODERS), None)
-    return f"it is packed with {_NAMES.get(strange.method, 'a method that is not known here')}" if strange else ""
+    return (
+        f"it is packed with {_NAMES.get(strange.method, 'a method that is not known here')}"
+        if strange
+        else ""
+    )
 
 
 def unpacked(coders: Sequence[Coder], packed: Iterator[bytes], size: int) -> Iterator[bytes]:
@@ -74,12 +83,17 @@ def unpacked(coders: Sequence[Coder], packed: Iterator[bytes], size: int) -> Ite
 def _lzma1(properties: bytes, size: int, pieces: Iterator[bytes]) -> Iterator[bytes]:
     number, dictionary = struct.unpack("<BL", properties)
     own = {"lc": number % 9, "lp": number // 9 % 5, "pb": number // 45}
-    return _pumped(_decompressor({"id": lzma.FILTER_LZMA1, "dict_size": _dictionary(dictionary, size), **own}), pieces)
+    return _pumped(
+        _decompressor({"id": lzma.FILTER_LZMA1, "dict_size": _dictionary(dictionary, size), **own}),
+        pieces,
+    )
 
 
 def _lzma2(properties: bytes, size: int, pieces: Iterator[bytes]) -> Iterator[bytes]:
     dictionary = (2 | properties[0] & 1) << properties[0] // 2 + 11
-    return _pumped(_decompressor({"id": lzma.FILTER_LZMA2, "dict_size": _dictionary(dictionary, size)}), pieces)
+    return _pumped(
+        _decompressor({"id": lzma.FILTER_LZMA2, "dict_size": _dictionary(dictionary, size)}), pieces
+    )
 
 
 def _dictionary(wanted: int, size: int) -> int:
@@ -93,10 +107,15 @@ def _decompressor(*filters: dict[str, int]) -> _Engine:
 
 def _filtered(pieces: Iterator[bytes], **name: int) -> Iterator[bytes]:
     """Run a filter alone. The library has it only before a compressor, so that it gets LZMA2 that holds its data as they are."""
-    return _pumped(_decompressor(name, {"id": lzma.FILTER_LZMA2, "dict_size": _SMALLEST_DICTIONARY}), _stored(pieces))
+    return _pumped(
+        _decompressor(name, {"id": lzma.FILTER_LZMA2, "dict_size": _SMALLEST_DICTIONARY}),
+        _stored(pieces),
+    )
 
 
-def _code_filtered(number: int, _properties: bytes, _size: int, pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _code_filtered(
+    number: int, _properties: bytes, _size: int, pieces: Iterator[bytes]
+) -> Iterator[bytes]:
     return _filtered(pieces, id=number)
 
 
@@ -128,6 +147,8 @@ _DECODERS: Mapping[bytes, _Decoder] = {
     b"\x21": _lzma2,
     b"\4\1\x08": lambda _, __, pieces: inflated(pieces),
     b"\4\2\2": lambda _, __, pieces: _pumped(bz2.BZ2Decompressor(), pieces),
-    b"\3": lambda properties, _, pieces: _filtered(pieces, id=lzma.FILTER_DELTA, dist=properties[0] + 1),
+    b"\3": lambda properties, _, pieces: _filtered(
+        pieces, id=lzma.FILTER_DELTA, dist=properties[0] + 1
+    ),
     **{method: partial(_code_filtered, number) for method, number in _FILTERS.items()},
 }

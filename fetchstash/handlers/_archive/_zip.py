@@ -1,7 +1,7 @@
 """Zip containers, read by their central directory: nothing is held but the entry at hand (PKWARE APPNOTE 6.3.10).
 
-zipfile builds an object for each of half a million entries first, and takes a size for what it claims to be. Here every member is
-inflated in steps and stops at its bound.
+zipfile builds an object for each of half a million entries first, and takes a size for what it
+claims to be. Here every member is inflated in steps and stops at its bound.
 """
 
 import os
@@ -59,7 +59,9 @@ class Zip:
         self._file = source.open("rb")
         try:
             self._length = os.fstat(self._file.fileno()).st_size
-            self.count, self._directory_at, self._directory_size, self._shift = self._find_directory()
+            self.count, self._directory_at, self._directory_size, self._shift = (
+                self._find_directory()
+            )
         except BaseException:
             self._file.close()
             raise
@@ -67,7 +69,12 @@ class Zip:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._file.close()
 
     def entries(self) -> Iterator[Entry]:
@@ -79,12 +86,26 @@ class Zip:
                 raise NoText("the zip container is damaged: its directory breaks off", _KEPT)
             fields = _ENTRY.unpack(head)
             flags, method, crc, packed, size = fields[3], fields[4], fields[7], fields[8], fields[9]
-            name_size, extra_size, comment_size, offset = fields[10], fields[11], fields[12], fields[16]
+            name_size, extra_size, comment_size, offset = (
+                fields[10],
+                fields[11],
+                fields[12],
+                fields[16],
+            )
             tail = self._at(place + _ENTRY.size, name_size + extra_size)
             size, packed, offset = _zip64(tail[name_size:], size, packed, offset)
             name = tail[:name_size].decode("utf-8" if flags & _UTF8 else "cp437", "replace")
             is_link = fields[15] >> 16 & 0o170000 == _LINK
-            yield Entry(name, size, packed, crc, method, offset + self._shift, bool(flags & _ENCRYPTED), is_link)
+            yield Entry(
+                name,
+                size,
+                packed,
+                crc,
+                method,
+                offset + self._shift,
+                bool(flags & _ENCRYPTED),
+                is_link,
+            )
             place += _ENTRY.size + name_size + extra_size + comment_size
 
     def find(self, wanted: Iterable[str]) -> dict[str, Entry]:
@@ -99,12 +120,16 @@ class Zip:
     def chunks(self, entry: Entry, limit: int = MAX_MEMBER) -> Iterator[bytes]:
         """Yield the content of a member in pieces of 64 KiB at the most.
 
-        Raises NoText after ``limit`` bytes, and at the end if the checksum (section 4.4.7) says that this is not what was packed.
+        Raises NoText after ``limit`` bytes, and at the end if the checksum (section 4.4.7) says
+        that this is not what was packed.
         """
         if entry.encrypted:
             raise NoText(f"{entry.name} is encrypted", _KEPT)
         if entry.method not in {_STORED, _DEFLATED}:
-            raise NoText(f"{entry.name} is compressed by a method that is not known here ({entry.method})", _KEPT)
+            raise NoText(
+                f"{entry.name} is compressed by a method that is not known here ({entry.method})",
+                _KEPT,
+            )
         packed = self._packed(entry)
         given = crc = 0
         try:
@@ -112,12 +137,18 @@ class Zip:
                 given += len(piece)
                 crc = zlib.crc32(piece, crc)
                 if given > limit:
-                    raise NoText(f"{entry.name} is larger than {limit:,} bytes once it is unpacked", _KEPT)
+                    raise NoText(
+                        f"{entry.name} is larger than {limit:,} bytes once it is unpacked", _KEPT
+                    )
                 yield piece
         except zlib.error:
-            raise NoText(f"the zip container is damaged: {entry.name} cannot be unpacked", _KEPT) from None
+            raise NoText(
+                f"the zip container is damaged: {entry.name} cannot be unpacked", _KEPT
+            ) from None
         if crc != entry.crc:
-            raise NoText(f"the zip container is damaged: {entry.name} is not what was packed", _KEPT)
+            raise NoText(
+                f"the zip container is damaged: {entry.name} is not what was packed", _KEPT
+            )
 
     def read(self, entry: Entry, limit: int) -> bytes:
         """Return the whole of a small member. Raises NoText where it is larger than ``limit`` bytes."""
@@ -126,7 +157,9 @@ class Zip:
     def _packed(self, entry: Entry) -> Iterator[bytes]:
         local = self._at(entry.offset, _LOCAL.size)
         if local[:4] != b"PK\x03\x04":
-            raise NoText(f"the zip container is damaged: {entry.name} is not where its directory says", _KEPT)
+            raise NoText(
+                f"the zip container is damaged: {entry.name} is not where its directory says", _KEPT
+            )
         name_size, extra_size = _LOCAL.unpack(local)[9:11]
         place = entry.offset + _LOCAL.size + name_size + extra_size
         left = entry.packed
@@ -145,7 +178,8 @@ class Zip:
     def _find_directory(self) -> tuple[int, int, int, int]:
         """Return count, place and size of the directory, and by how much everything stands later than it says.
 
-        Bytes may stand before the archive (4.1.9: a self-extracting one), and no offset counts them.
+        Bytes may stand before the archive (4.1.9: a self-extracting one), and no offset counts
+        them.
         """
         tail_size = min(self._length, _END.size + _MAX_COMMENT)
         tail = self._at(self._length - tail_size, tail_size)
@@ -156,7 +190,10 @@ class Zip:
         _, _, _, _, count, size, at, _ = _END.unpack_from(tail, found)
         directory_ends = end_at
         locator_at = end_at - _END64_LOCATOR.size
-        if locator_at >= 0 and (locator := self._at(locator_at, _END64_LOCATOR.size))[:4] == b"PK\x06\x07":
+        if (
+            locator_at >= 0
+            and (locator := self._at(locator_at, _END64_LOCATOR.size))[:4] == b"PK\x06\x07"
+        ):
             end64_at = _END64_LOCATOR.unpack(locator)[2]
             end64 = _END64.unpack(self._at(end64_at, _END64.size))
             if end64[0] == b"PK\x06\x06":
@@ -169,7 +206,11 @@ class Zip:
 def is_unsafe(name: str) -> bool:
     """Return whether ``name`` would leave the folder that it is unpacked into, or deceives: absolute, "..", a drive, a control."""
     parts = name.replace("\\", "/").split("/")
-    return name.startswith(("/", "\\")) or ".." in parts or bool(re.match(r"[A-Za-z]:|.*[\0-\x1f\x7f]", name, re.DOTALL))
+    return (
+        name.startswith(("/", "\\"))
+        or ".." in parts
+        or bool(re.match(r"[A-Za-z]:|.*[\0-\x1f\x7f]", name, re.DOTALL))
+    )
 
 
 def _zip64(extra: bytes, size: int, packed: int, offset: int) -> tuple[int, int, int]:
@@ -180,7 +221,10 @@ def _zip64(extra: bytes, size: int, packed: int, offset: int) -> tuple[int, int,
         kind, length = _EXTRA.unpack_from(extra, place)
         place += _EXTRA.size
         if kind == 1:
-            wide = [value for (value,) in struct.iter_unpack("<Q", extra[place : place + length // 8 * 8])]
+            wide = [
+                value
+                for (value,) in struct.iter_unpack("<Q", extra[place : place + length // 8 * 8])
+            ]
             for index, value in enumerate(values):
                 if value == 0xFFFFFFFF and wide:
                     values[index] = wide.pop(0)

@@ -8,7 +8,16 @@ from pathlib import Path
 
 from fetchstash.errors import OutOfRange
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import NO_HINTS, ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Render
+from fetchstash.handlers._contract import (
+    NO_HINTS,
+    ContentKind,
+    Extracted,
+    ExtractLimits,
+    Hints,
+    Part,
+    PartText,
+    Render,
+)
 from fetchstash.handlers._data._csv_dialect import Dialect, cells, column_types, find_dialect
 from fetchstash.handlers._part_text import part_text
 from fetchstash.handlers._preview import TableEnds, table_glimpse
@@ -54,11 +63,16 @@ class CsvHandler:
     ) -> PartText:
         """Return some columns: ``path`` is their names or numbers (from 1), parted by commas. Raises OutOfRange or BadArgument."""
         del render, limits
-        lines = [line for chunk in one_row_a_line(read_text(source, hints.charset)) for line in chunk]
+        lines = [
+            line for chunk in one_row_a_line(read_text(source, hints.charset)) for line in chunk
+        ]
         dialect = find_dialect(lines)
         chosen = _chosen_columns(path, cells(lines[0], dialect.delimiter) if lines else [], dialect)
         rows = (cells(line, dialect.delimiter) for line in lines)
-        text = "".join(dialect.delimiter.join(row[c] if c < len(row) else "" for c in chosen) + "\n" for row in rows)
+        text = "".join(
+            dialect.delimiter.join(row[c] if c < len(row) else "" for c in chosen) + "\n"
+            for row in rows
+        )
         if unit == "rows" and dialect.header:
             header, _, text = text.partition("\n")
             rows_found = part_text(text, unit, start, end)
@@ -85,9 +99,17 @@ def _joined(lines: list[str]) -> tuple[list[str], list[str]]:
     at = 0
     while at < len(lines):
         end = at + 1
-        # Quotes come in pairs within a row (RFC 4180, section 2): an odd number leaves a cell open, or was a mark of inches.
+        # Quotes come in pairs within a row (RFC 4180, section 2): an odd number leaves a cell open,
+        # or was a mark of inches.
         if lines[at].count('"') % 2 and _OPEN_CELL.search(_QUOTED_CELL.sub(r"\1", lines[at])):
-            last = next((n for n in range(end, min(len(lines), at + _MAX_ROW_LINES)) if lines[n].count('"') % 2), None)
+            last = next(
+                (
+                    n
+                    for n in range(end, min(len(lines), at + _MAX_ROW_LINES))
+                    if lines[n].count('"') % 2
+                ),
+                None,
+            )
             if last is not None:
                 end = last + 1
             elif len(lines) - at < _MAX_ROW_LINES:
@@ -141,7 +163,13 @@ class _Table:
         extracted.structure_info = self._summary()
         delimiter = self.dialect.delimiter
         ends = TableEnds(
-            self.first, list(self.last), self.rows, self.columns, lambda row: cells(row, delimiter), delimiter, self.header
+            self.first,
+            list(self.last),
+            self.rows,
+            self.columns,
+            lambda row: cells(row, delimiter),
+            delimiter,
+            self.header,
         )
         extracted.preview = table_glimpse([ends], self.limits)
 
@@ -158,7 +186,13 @@ class _Table:
 
     def _summary(self) -> str:
         delimiter = self.dialect.delimiter
-        names = cells(self.header, delimiter) if self.header else [str(n) for n in range(1, self.columns + 1)]
+        names = (
+            cells(self.header, delimiter)
+            if self.header
+            else [str(n) for n in range(1, self.columns + 1)]
+        )
         types = column_types([cells(row, delimiter) for row in self.first], self.columns)
-        shown = [f"{clip(name.strip(), 60)} {kind}" for name, kind in zip(names, types, strict=False)][: self.limits.max_columns]
+        shown = [
+            f"{clip(name.strip(), 60)} {kind}" for name, kind in zip(names, types, strict=False)
+        ][: self.limits.max_columns]
         return f"{self.rows:,} rows × {self.columns:,} columns ({self.dialect.name}): {', '.join(shown)}"

@@ -5,14 +5,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# csv.Sniffer takes seconds on a few KiB of quotes; counting cells in the first rows tells more and costs nothing.
+# csv.Sniffer takes seconds on a few KiB of quotes; counting cells in the first rows tells more and
+# costs nothing.
 _DELIMITERS = (",", "\t", ";", "|", ":")
 _NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "pipe", ":": "colon"}
 _SAMPLE_ROWS = 50
 
 _INTEGER = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+|[+-]?\d+")
 _NUMBER = re.compile(r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?%?")
-_DATE = re.compile(r"\d{4}-\d\d?-\d\d?(?:[T ]\d\d?:\d\d.*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}(?: \d\d?:\d\d.*)?")
+_DATE = re.compile(
+    r"\d{4}-\d\d?-\d\d?(?:[T ]\d\d?:\d\d.*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}(?: \d\d?:\d\d.*)?"
+)
 _BOOLEAN = re.compile(r"true|false|yes|no", re.IGNORECASE)
 
 
@@ -40,7 +43,11 @@ def cells(line: str, delimiter: str) -> list[str]:
 def find_dialect(lines: Sequence[str], *, tabs: bool = False) -> Dialect:
     """Return how ``lines``, the first of a table, are written. ``tabs``: its media type says that tabs part the cells."""
     sample = [line for line in lines[:_SAMPLE_ROWS] if line.strip()]
-    delimiter = "\t" if tabs and any("\t" in line for line in sample) else max(_DELIMITERS, key=lambda d: _agreement(sample, d))
+    delimiter = (
+        "\t"
+        if tabs and any("\t" in line for line in sample)
+        else max(_DELIMITERS, key=lambda d: _agreement(sample, d))
+    )
     rows = [cells(line, delimiter) for line in sample]
     return Dialect(delimiter, _has_header(rows))
 
@@ -59,7 +66,11 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
     if len(rows) < 2 or not rows[0]:
         return False
     names = [name.strip() for name in rows[0]]
-    return all(cell_type(name) in {"text", "empty"} for name in names) and any(names) and len(set(names)) * 2 > len(names)
+    return (
+        all(cell_type(name) in {"text", "empty"} for name in names)
+        and any(names)
+        and len(set(names)) * 2 > len(names)
+    )
 
 
 def cell_type(cell: str) -> str:
@@ -67,7 +78,12 @@ def cell_type(cell: str) -> str:
     cell = cell.strip()
     if not cell:
         return "empty"
-    for name, pattern in (("integer", _INTEGER), ("number", _NUMBER), ("date", _DATE), ("boolean", _BOOLEAN)):
+    for name, pattern in (
+        ("integer", _INTEGER),
+        ("number", _NUMBER),
+        ("date", _DATE),
+        ("boolean", _BOOLEAN),
+    ):
         if pattern.fullmatch(cell):
             return name
     return "text"

@@ -17,7 +17,8 @@ _MEDIA_TYPES = {
 _CHUNK_BYTES = 64 * 1024
 _SUMMARY_CHARS = 500
 
-# Elements by their part in an entry: RSS 2.0, RFC 4287 (Atom), RSS 1.0 with Dublin Core, sitemaps.org 0.9.
+# Elements by their part in an entry: RSS 2.0, RFC 4287 (Atom), RSS 1.0 with Dublin Core,
+# sitemaps.org 0.9.
 _ENTRIES = frozenset(("item", "entry", "url", "sitemap"))
 _TEXTS = {
     "title": "title", "link": "link", "loc": "link", "description": "summary", "summary": "summary", "encoded": "content",
@@ -68,7 +69,11 @@ def _head(feed: Mapping[str, str]) -> Iterator[Part]:
 def _item(entry: Mapping[str, str]) -> str:
     link, title = entry.get("link", ""), entry.get("title", "")
     name = f"[{title}]({link})" if title and link else title or link or "(no title)"
-    facts = "".join(f" · {fact}" for fact in (entry.get("date") or entry.get("updated"), entry.get("author")) if fact)
+    facts = "".join(
+        f" · {fact}"
+        for fact in (entry.get("date") or entry.get("updated"), entry.get("author"))
+        if fact
+    )
     summary = entry.get("summary") or entry.get("content", "")
     return f"- {name}{facts}\n" + (f"  {summary}\n" if summary and summary != title else "")
 
@@ -90,7 +95,11 @@ class _Reader:
         self._texts = []
         if self._entry is None and name in _ENTRIES:
             self._entry, self._entry_depth = {}, self._depth
-        elif name == "link" and (href := attribute(attributes, "href")) and attribute(attributes, "rel") in {"", "alternate"}:
+        elif (
+            name == "link"
+            and (href := attribute(attributes, "href"))
+            and attribute(attributes, "rel") in {"", "alternate"}
+        ):
             self._into().setdefault("link", href)
 
     def end(self, name: str) -> None:
@@ -114,4 +123,6 @@ class _Reader:
 def _plain(text: str) -> str:
     """Return the text of a value that may be HTML, escaped once or twice, on one line and of a bounded length."""
     plain = " ".join(unescape(_TAG.sub(" ", unescape(text) if "&lt;" in text else text)).split())
-    return plain if len(plain) <= _SUMMARY_CHARS else f"{plain[:_SUMMARY_CHARS].rsplit(' ', 1)[0]} …"
+    return (
+        plain if len(plain) <= _SUMMARY_CHARS else f"{plain[:_SUMMARY_CHARS].rsplit(' ', 1)[0]} …"
+    )

@@ -76,7 +76,9 @@ def _parts(text: str) -> Iterator[Part]:
     written, room = 0, MAX_HEADINGS
     for batch in lay_out(text, keys):
         # Keys are found with their line of the whole text; a part counts its own.
-        yield Part(batch, headings=tuple(_headings([(key, line - written) for key, line in keys[:room]])))
+        yield Part(
+            batch, headings=tuple(_headings([(key, line - written) for key, line in keys[:room]]))
+        )
         written += batch.count("\n")
         room -= min(len(keys), room)
         keys.clear()
@@ -98,7 +100,10 @@ def _value(source: Path, charset: str) -> Any:
     try:
         return _json_values.read(decode(source.read_bytes(), charset))
     except ValueError:
-        raise NoText("This is not valid JSON, so that it has no paths.", "Slice its text by lines, or grep it.") from None
+        raise NoText(
+            "This is not valid JSON, so that it has no paths.",
+            "Slice its text by lines, or grep it.",
+        ) from None
 
 
 class JsonLinesHandler(TextParts):
@@ -118,18 +123,26 @@ class JsonLinesHandler(TextParts):
 
     def find(self, source: Path, path: str, hints: Hints) -> str:
         """Return the value at ``path`` in the array of all records. Raises OutOfRange or BadArgument."""
-        records = [_record(line) for chunk in read_text(source, hints.charset) for line in _record_lines(chunk)]
+        records = [
+            _record(line)
+            for chunk in read_text(source, hints.charset)
+            for line in _record_lines(chunk)
+        ]
         return _json_values.on_lines(_json_values.pick(records, path))
 
 
-def _record_parts(extracted: Extracted, chunks: Iterator[str], limits: ExtractLimits) -> Iterator[Part]:
+def _record_parts(
+    extracted: Extracted, chunks: Iterator[str], limits: ExtractLimits
+) -> Iterator[Part]:
     first: list[Any] = []
     count = 0
     for chunk in chunks:
         lines = _record_lines(chunk)
         first += [_record(line) for line in lines[: _SHAPE_RECORDS - len(first)]]
         if lines:
-            yield Part("".join(f"{line}\n" for line in lines), table=None if count else "", rows=len(lines))
+            yield Part(
+                "".join(f"{line}\n" for line in lines), table=None if count else "", rows=len(lines)
+            )
         count += len(lines)
     extracted.rows = count
     extracted.structure_info = _json_shape.summary(first, records=count)

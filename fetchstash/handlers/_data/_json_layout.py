@@ -1,7 +1,8 @@
 """JSON on lines: any value that fits a line stands on one, so that grep and slices find records in what was one long line.
 
-Numbers and strings keep the source's own spelling, and so do single spaces: nothing is parsed into values and printed again. A few
-regular expressions with possessive quantifiers do it (linear, no stack), because 5 MB must take well under two seconds.
+Numbers and strings keep the source's own spelling, and so do single spaces: nothing is parsed into
+values and printed again. A few regular expressions with possessive quantifiers do it (linear, no
+stack), because 5 MB must take well under two seconds.
 """
 
 import re
@@ -11,7 +12,8 @@ WIDTH = 160
 # Deeper levels are not indented further: a million brackets would become a square of blanks.
 _MAX_INDENT = 20
 _BATCH_LINES = 4_096
-# What is nested deeper goes over several lines, be it ever so short: only hostile files are, and looking ahead costs time.
+# What is nested deeper goes over several lines, be it ever so short: only hostile files are, and
+# looking ahead costs time.
 _MAX_DEPTH_ON_A_LINE = 16
 
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
@@ -50,8 +52,9 @@ def has_long_lines(text: str) -> bool:
 def lay_out(text: str, keys: list[tuple[str, int]] | None = None) -> Iterator[str]:
     """Yield JSON, laid out anew, in batches of lines.
 
-    With ``keys``, the outermost object's keys (as spelled, quotes and all) and their lines are added to it on the way. What is no
-    JSON comes out as it is from the place where it stops being JSON, so that nothing is lost.
+    With ``keys``, the outermost object's keys (as spelled, quotes and all) and their lines are
+    added to it on the way. What is no JSON comes out as it is from the place where it stops being
+    JSON, so that nothing is lost.
     """
     text = _WHITE_SPACE.sub(r"\1", text)
     closers: list[str] = []

@@ -46,12 +46,20 @@ class _Shape:
         """Return what stands here in words: "array of 3 objects"; arrays that stand in many records are not counted."""
         array = "array"
         if self.item:
-            array += f" of {self.items:,} {self.item.plural()}" if self.types.total() == 1 else f" of {self.item.plural()}"
-        return " | ".join(array if name == "array" else name for name, _ in self.types.most_common())
+            array += (
+                f" of {self.items:,} {self.item.plural()}"
+                if self.types.total() == 1
+                else f" of {self.item.plural()}"
+            )
+        return " | ".join(
+            array if name == "array" else name for name, _ in self.types.most_common()
+        )
 
     def plural(self) -> str:
         """Return the types of an array's items in the plural."""
-        return " | ".join(_PLURALS.get(name, name) for name, _ in self.types.most_common()) or "values"
+        return (
+            " | ".join(_PLURALS.get(name, name) for name, _ in self.types.most_common()) or "values"
+        )
 
     def lines(self, limits: PreviewLimits, indent: str = "", of: int = 0) -> list[str]:
         """Return the keys, one a line, deeper ones indented. ``of``: so many objects have been here."""
@@ -62,10 +70,14 @@ class _Shape:
         lines: list[str] = []
         for key, inner in list(shape.keys.items())[: limits.max_object_keys]:
             seen = sum(inner.types.values())
-            lines.append(f"{indent}{clip(key, _MAX_NAME)}{'?' if seen < total else ''}: {inner.said()}")
+            lines.append(
+                f"{indent}{clip(key, _MAX_NAME)}{'?' if seen < total else ''}: {inner.said()}"
+            )
             lines += inner.lines(limits, indent + "  ")
         if len(shape.keys) > limits.max_object_keys:
-            lines.append(f"{indent}… {len(shape.keys) + len(shape.more_keys) - limits.max_object_keys:,} more keys")
+            lines.append(
+                f"{indent}… {len(shape.keys) + len(shape.more_keys) - limits.max_object_keys:,} more keys"
+            )
         return lines
 
 
@@ -101,19 +113,25 @@ def _type(value: Any) -> str:
 def preview(value: Any, limits: PreviewLimits, *, records: int | None = None) -> Glimpse:
     """Return shape and sample of ``value`` in at most ``structured_tokens``.
 
-    Of many records (JSON Lines) ``value`` is the list of the first, and ``records`` the number of all.
+    Of many records (JSON Lines) ``value`` is the list of the first, and ``records`` the number of
+    all.
     """
     shape = _Shape()
     shape.add(value, limits.max_nesting_depth)
     lines = shape.lines(limits)
-    head = shape.said() if records is None else f"{records:,} records, {shape.item.plural() if shape.item else 'values'}"
+    head = (
+        shape.said()
+        if records is None
+        else f"{records:,} records, {shape.item.plural() if shape.item else 'values'}"
+    )
 
     def shape_text(n: int) -> str:
         more = [f"… {len(lines) - n} more lines of this shape"] if n < len(lines) else []
         return "\n".join([head, *(f"  {line}" for line in lines[:n]), *more])
 
     budget = limits.structured_tokens
-    # Where the whole shape leaves a third to a sample it is shown so; else as much of it as fits, and nothing else.
+    # Where the whole shape leaves a third to a sample it is shown so; else as much of it as fits,
+    # and nothing else.
     shown = largest(len(lines), lambda n: fits(shape_text(n), budget))
     text = shape_text(shown)
     if not fits(text, budget * 2 // 3):
@@ -123,7 +141,9 @@ def preview(value: Any, limits: PreviewLimits, *, records: int | None = None) ->
     glimpse = Glimpse(text, _sample(value, size, limits, records) if size else "")
     if records is None:
         return glimpse
-    return replace(glimpse, rows_shown=min(size, limits.max_array_items, len(value)), total_rows=records)
+    return replace(
+        glimpse, rows_shown=min(size, limits.max_array_items, len(value)), total_rows=records
+    )
 
 
 def _sample(value: Any, size: int, limits: PreviewLimits, records: int | None) -> str:
@@ -146,7 +166,10 @@ def _cut(value: Any, size: int, depth: int, limits: PreviewLimits) -> Any:
         entries = list(value.items())
         keys = min(4 + 2 * size, limits.max_object_keys) if depth > 0 else 0
         more = {"…": f"{len(entries) - keys:,} more"} if len(entries) > keys else {}
-        return {clip(key, _MAX_NAME): _cut(inner, size, depth - 1, limits) for key, inner in entries[:keys]} | more
+        return {
+            clip(key, _MAX_NAME): _cut(inner, size, depth - 1, limits)
+            for key, inner in entries[:keys]
+        } | more
     return value
 
 

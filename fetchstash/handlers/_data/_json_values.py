@@ -7,7 +7,8 @@ from typing import Any, TypeGuard
 from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers._data._json_layout import lay_out
 
-# Python reads integers of up to 4,300 digits, as a guard against quadratic time; longer ones are numbers all the same.
+# Python reads integers of up to 4,300 digits, as a guard against quadratic time; longer ones are
+# numbers all the same.
 _MAX_DIGITS = 4_000
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 
@@ -27,10 +28,16 @@ class Spelled(float):
 
 
 def _integer(spelling: str) -> int | Spelled:
-    return int(spelling) if len(spelling) < _MAX_DIGITS and spelling != "-0" else Spelled.read(spelling)
+    return (
+        int(spelling)
+        if len(spelling) < _MAX_DIGITS and spelling != "-0"
+        else Spelled.read(spelling)
+    )
 
 
-_DECODER = json.JSONDecoder(parse_float=Spelled.read, parse_int=_integer, parse_constant=Spelled.read)
+_DECODER = json.JSONDecoder(
+    parse_float=Spelled.read, parse_int=_integer, parse_constant=Spelled.read
+)
 
 
 def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
@@ -69,9 +76,9 @@ def write(value: Any) -> str:
 def pick(value: Any, path: str) -> Any:
     """Return the part of ``value`` that ``path`` points at.
 
-    A JSON pointer (RFC 6901) begins with "/", a JSONPath (RFC 9535) with "$"; anything else is a key of the outermost object. A
-    path that may match several values gives the list of them. Raises OutOfRange where nothing is there, BadArgument for what is no
-    path.
+    A JSON pointer (RFC 6901) begins with "/", a JSONPath (RFC 9535) with "$"; anything else is a
+    key of the outermost object. A path that may match several values gives the list of them. Raises
+    OutOfRange where nothing is there, BadArgument for what is no path.
     """
     if path.startswith("$"):
         return _by_path(value, path)
@@ -79,7 +86,11 @@ def pick(value: Any, path: str) -> Any:
         return value
     names = path.split("/")[1:] if path.startswith("/") else [path]
     for name in names:
-        value = _step(value, name.replace("~1", "/").replace("~0", "~") if path.startswith("/") else name, path)
+        value = _step(
+            value,
+            name.replace("~1", "/").replace("~0", "~") if path.startswith("/") else name,
+            path,
+        )
     return value
 
 
@@ -87,10 +98,15 @@ def _step(value: Any, name: str, path: str) -> Any:
     if is_object(value) and name in value:
         return value[name]
     # RFC 6901, section 4: an index has no sign and no leading zero.
-    if is_array(value) and re.fullmatch(r"0|[1-9]\d{0,9}", name, re.ASCII) and int(name) < len(value):
+    if (
+        is_array(value)
+        and re.fullmatch(r"0|[1-9]\d{0,9}", name, re.ASCII)
+        and int(name) < len(value)
+    ):
         return value[int(name)]
     raise OutOfRange(
-        f"There is nothing at {path}: {_what_is_there(value, name)}", "Take a key or an index that is there, or read the whole."
+        f"There is nothing at {path}: {_what_is_there(value, name)}",
+        "Take a key or an index that is there, or read the whole.",
     )
 
 
@@ -115,7 +131,9 @@ def _by_path(value: Any, path: str) -> Any:
             "Correct it, or give a JSON pointer such as /items/0/name.",
         ) from error
     if not found:
-        raise OutOfRange(f"There is nothing at {path}.", "Take a path that is there, or read the whole.")
+        raise OutOfRange(
+            f"There is nothing at {path}.", "Take a path that is there, or read the whole."
+        )
     return found[0] if isinstance(query, JSONPath) and query.singular_query() else found
 
 

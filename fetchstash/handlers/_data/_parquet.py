@@ -33,7 +33,17 @@ _CONVERTED_TYPES = {
     0: "string", 4: "enum", 5: "decimal", 6: "date", 7: "time", 8: "time", 9: "timestamp[ms]", 10: "timestamp[us]", 11: "uint8",
     12: "uint16", 13: "uint32", 14: "uint64", 15: "int8", 16: "int16", 17: "int32", 18: "int64", 19: "json", 20: "bson",
 }  # fmt: skip
-_LOGICAL_TYPES = {1: "string", 4: "enum", 5: "decimal", 6: "date", 7: "time", 11: "null", 12: "json", 13: "bson", 14: "uuid"}
+_LOGICAL_TYPES = {
+    1: "string",
+    4: "enum",
+    5: "decimal",
+    6: "date",
+    7: "time",
+    11: "null",
+    12: "json",
+    13: "bson",
+    14: "uuid",
+}
 _TIMESTAMP, _UNITS = 8, {1: "ms", 2: "us", 3: "ns"}
 _CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4")
 # How a value is laid out where that is all there is to it, by physical type.
@@ -56,7 +66,9 @@ class ParquetHandler:
         try:
             return _described(footer)
         except (KeyError, TypeError, AttributeError, IndexError, ValueError):
-            raise NoText("the file is damaged: its metadata are not those of Parquet", _KEPT) from None
+            raise NoText(
+                "the file is damaged: its metadata are not those of Parquet", _KEPT
+            ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +91,10 @@ def _footer(source: Path) -> bytes:
         if magic == b"PARE":
             raise NoText("the file is encrypted", _KEPT)
         if magic != b"PAR1" or length > min(size - 12, _MAX_FOOTER):
-            raise NoText("the file is cut short: its metadata, which stand at the end, are missing", "Fetch it again.")
+            raise NoText(
+                "the file is cut short: its metadata, which stand at the end, are missing",
+                "Fetch it again.",
+            )
         file.seek(size - 8 - length)
         return file.read(length)
 
@@ -88,15 +103,22 @@ def _described(footer: Struct) -> Extracted:
     columns = list(_columns(footer[_SCHEMA]))
     groups: list[Struct] = footer.get(_GROUPS, [])
     rows: int = footer[_ROWS]
-    chunks: list[list[Struct]] = [[chunk.get(_CHUNK_META, {}) for chunk in group[_CHUNKS]] for group in groups]
+    chunks: list[list[Struct]] = [
+        [chunk.get(_CHUNK_META, {}) for chunk in group[_CHUNKS]] for group in groups
+    ]
     codecs = {_CODECS[int(chunk[_CODEC])] for group in chunks for chunk in group if _CODEC in chunk}
     facts = [f"{rows:,} rows in {len(groups):,} row groups", ", ".join(sorted(codecs))]
     if _CREATED_BY in footer:
         facts.append(f"written by {_string(footer[_CREATED_BY])}")
     info = ", ".join(filter(None, facts))
-    lines = [_line(column, [group[number] for group in chunks if number < len(group)]) for number, column in enumerate(columns)]
+    lines = [
+        _line(column, [group[number] for group in chunks if number < len(group)])
+        for number, column in enumerate(columns)
+    ]
     return Extracted(
-        parts=[Part(f"Parquet file: {info}. Its rows are not read here.\n\n{_HEADER}{''.join(lines)}")],
+        parts=[
+            Part(f"Parquet file: {info}. Its rows are not read here.\n\n{_HEADER}{''.join(lines)}")
+        ],
         rows=rows,
         columns=len(columns),
         structure_info=f"{info}: {', '.join(f'{column.name} {column.kind}' for column in columns)}",
@@ -135,10 +157,24 @@ def _kind(element: Struct, physical: str) -> str:
 def _line(column: _Column, chunks: Sequence[Struct]) -> str:
     """Return the row of a column: nulls are counted, and values compared, over all row groups that say them."""
     statistics = [chunk.get(_STATISTICS, {}) for chunk in chunks]
-    nulls = sum(each[_NULLS] for each in statistics) if statistics and all(_NULLS in each for each in statistics) else ""
-    smallest = [value for each in statistics if (value := _value(column, each.get(_SMALLEST))) is not None]
-    largest = [value for each in statistics if (value := _value(column, each.get(_LARGEST))) is not None]
-    cells = (column.name, column.kind, nulls, min(smallest) if smallest else "", max(largest) if largest else "")
+    nulls = (
+        sum(each[_NULLS] for each in statistics)
+        if statistics and all(_NULLS in each for each in statistics)
+        else ""
+    )
+    smallest = [
+        value for each in statistics if (value := _value(column, each.get(_SMALLEST))) is not None
+    ]
+    largest = [
+        value for each in statistics if (value := _value(column, each.get(_LARGEST))) is not None
+    ]
+    cells = (
+        column.name,
+        column.kind,
+        nulls,
+        min(smallest) if smallest else "",
+        max(largest) if largest else "",
+    )
     return "\t".join(clip(" ".join(str(cell).split()), _MAX_VALUE) for cell in cells) + "\n"
 
 
@@ -157,7 +193,9 @@ def _value(column: _Column, raw: bytes | None) -> Any:
         if kind == "date":
             return dt.date(1970, 1, 1) + dt.timedelta(days=number)
         if kind in _PER_SECOND:
-            return dt.datetime(1970, 1, 1, tzinfo=dt.UTC).replace(tzinfo=None) + dt.timedelta(seconds=number / _PER_SECOND[kind])
+            return dt.datetime(1970, 1, 1, tzinfo=dt.UTC).replace(tzinfo=None) + dt.timedelta(
+                seconds=number / _PER_SECOND[kind]
+            )
     except OverflowError:
         return None
     return number

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
 
 _ROWS_A_PART = 1_000
-# calamine holds the whole rectangle between the first and the last cell: two far cells would ask for 17 billion.
+# calamine holds the whole rectangle between the first and the last cell: two far cells would ask
+# for 17 billion.
 _MAX_CELLS = 5_000_000
-# Larger sheets are not scanned for that: their many cells are work in any case, and the worker has its limits.
+# Larger sheets are not scanned for that: their many cells are work in any case, and the worker has
+# its limits.
 _SCANNED_BYTES = 4 * 1024 * 1024
 _MAX_MEMBERS = 20_000
 _SHEET_PART = re.compile(r"xl/worksheets/[^/]+\.xml")
@@ -60,7 +62,9 @@ def _read(source: Path, limits: PreviewLimits, found: Extracted) -> Iterator[Par
     except CalamineError:
         if not _is_opendocument(source):
             raise NoText("the spreadsheet is damaged, cut short or encrypted", _KEPT) from None
-        yield from OdfHandler().read(source, found)  # calamine takes no white space between cells; its tables are Markdown then
+        yield from OdfHandler().read(
+            source, found
+        )  # calamine takes no white space between cells; its tables are Markdown then
         return
     try:
         sheets = workbook.sheets_metadata
@@ -77,7 +81,9 @@ def _read(source: Path, limits: PreviewLimits, found: Extracted) -> Iterator[Par
         raise NoText("the spreadsheet holds no value", _KEPT)
     if len(tables) == 1:
         found.rows, found.columns = tables[0].rows, tables[0].columns
-    found.structure_info = "; ".join(f"{table.title.removeprefix('## ')}: {', '.join(_cells(table.header))}" for table in tables)
+    found.structure_info = "; ".join(
+        f"{table.title.removeprefix('## ')}: {', '.join(_cells(table.header))}" for table in tables
+    )
     found.preview = table_glimpse(tables, limits)
 
 
@@ -91,7 +97,9 @@ def _open(source: Path) -> "CalamineWorkbook":
     try:
         return CalamineWorkbook.from_path(source)  # pyright: ignore[reportUnknownMemberType] - a bare PathLike in its stub
     except PasswordError:
-        raise NoText("the spreadsheet is encrypted and opens only with its password", _KEPT) from None
+        raise NoText(
+            "the spreadsheet is encrypted and opens only with its password", _KEPT
+        ) from None
 
 
 def _is_opendocument(source: Path) -> bool:
@@ -99,9 +107,13 @@ def _is_opendocument(source: Path) -> bool:
         return b"application/vnd.oasis.opendocument." in file.read(256)
 
 
-def _read_sheet(sheet: "CalamineSheet", state: str, limits: PreviewLimits, tables: list[TableEnds]) -> Iterator[Part]:
+def _read_sheet(
+    sheet: "CalamineSheet", state: str, limits: PreviewLimits, tables: list[TableEnds]
+) -> Iterator[Part]:
     """Yield the sheet's title and header, then its rows."""
-    rows = (line for cells in sheet.iter_rows() if (line := "\t".join(map(_text, cells))).strip("\t"))
+    rows = (
+        line for cells in sheet.iter_rows() if (line := "\t".join(map(_text, cells))).strip("\t")
+    )
     header = next(rows, None)
     heading = Heading(sheet.name, 1, "lines", 1)
     if header is None:
@@ -117,7 +129,9 @@ def _read_sheet(sheet: "CalamineSheet", state: str, limits: PreviewLimits, table
         head += batch[: limits.rows_head - len(head)]
         tail.extend(batch)
         yield Part("\n".join(batch) + "\n", rows=len(batch))
-    tables.append(TableEnds(head, list(tail), count, len(_cells(header)), _cells, "\t", header, title))
+    tables.append(
+        TableEnds(head, list(tail), count, len(_cells(header)), _cells, "\t", header, title)
+    )
     yield Part("\n")
 
 
@@ -143,7 +157,11 @@ def _column_name(index: int) -> str:
 def _text(cell: Cell) -> str:
     """Return a cell on one line: whole numbers without a point, dates as ISO 8601, midnight left out."""
     if isinstance(cell, str):
-        return _BREAK.sub(_LINE_FEED, cell).replace("\t", " ") if "\n" in cell or "\t" in cell or "\r" in cell else cell
+        return (
+            _BREAK.sub(_LINE_FEED, cell).replace("\t", " ")
+            if "\n" in cell or "\t" in cell or "\r" in cell
+            else cell
+        )
     if isinstance(cell, bool):
         return str(cell).upper()
     if isinstance(cell, float):
@@ -163,7 +181,10 @@ def _refuse_far_cells(source: Path) -> None:
             if _SHEET_PART.fullmatch(entry.name) and entry.size <= _SCANNED_BYTES:
                 cells = _spanned_cells(container, entry)
                 if cells > _MAX_CELLS:
-                    raise NoText(f"its cells lie too far apart: a sheet spans {cells:,} cells, and {_MAX_CELLS:,} are read", _KEPT)
+                    raise NoText(
+                        f"its cells lie too far apart: a sheet spans {cells:,} cells, and {_MAX_CELLS:,} are read",
+                        _KEPT,
+                    )
 
 
 def _spanned_cells(container: Zip, entry: Entry) -> int:

@@ -1,7 +1,8 @@
 """SQLite databases: each table with its definition, the number of its rows and the first of them.
 
-The file is a stranger's: it is opened read-only, without its journal, its schema is not trusted (views, triggers and virtual tables
-are named and never run), and every statement has a bound of steps. https://sqlite.org/security.html has the reasons.
+The file is a stranger's: it is opened read-only, without its journal, its schema is not trusted
+(views, triggers and virtual tables are named and never run), and every statement has a bound of
+steps. https://sqlite.org/security.html has the reasons.
 """
 
 import re
@@ -21,7 +22,8 @@ _MAX_ROWS = 1_000
 _MAX_TABLES = 1_000
 _MAX_CELL = 1_000
 _MAX_DEFINITION = 4_000
-# A statement gets so many calls of the handler, one after each so many steps of the virtual machine: about a second.
+# A statement gets so many calls of the handler, one after each so many steps of the virtual
+# machine: about a second.
 _STEPS, _CALLS = 100_000, 300
 _MAX_VALUE_BYTES = 64 * 2**20
 _VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE", re.IGNORECASE)
@@ -76,7 +78,12 @@ class _Item:
 def _open(source: Path) -> sqlite3.Connection:
     database = sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
     database.text_factory = _decoded
-    for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "query_only = ON"):
+    for pragma in (
+        "trusted_schema = OFF",
+        "cell_size_check = ON",
+        "mmap_size = 0",
+        "query_only = ON",
+    ):
         database.execute(f"PRAGMA {pragma}")
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
     database.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
@@ -110,7 +117,9 @@ def _read_item(database: sqlite3.Connection, item: _Item, counts: list[str]) -> 
         why = "its rows cannot be read"
     counts.append(f"{title} ({why or count})")
     more = f", the first {len(rows):,} of them here" if len(rows) == _MAX_ROWS else ""
-    yield Part(f"## {title} ({why or count}{more})\n{item.definition.strip()}\n\n", headings=(heading,))
+    yield Part(
+        f"## {title} ({why or count}{more})\n{item.definition.strip()}\n\n", headings=(heading,)
+    )
     if columns:
         yield Part("\t".join(columns) + "\n", table=title, columns=len(columns))
         yield Part("".join(f"{row}\n" for row in rows), rows=len(rows))
@@ -121,9 +130,11 @@ def _rows(database: sqlite3.Connection, name: str) -> tuple[list[str], list[str]
     """Return the names of a table's columns, its first rows, and how many there are, in words."""
     table = _quoted(name)
     _bound(database)
-    columns = [column[0] for column in database.execute(f"SELECT * FROM {table} LIMIT 0").description]  # noqa: S608 - quoted
+    no_rows = database.execute(f"SELECT * FROM {table} LIMIT 0")  # noqa: S608 - as below
+    columns = [column[0] for column in no_rows.description]
     cells = ", ".join(_cell(column) for column in columns)
-    rows = ["\t".join(map(_text, row)) for row in database.execute(f"SELECT {cells} FROM {table} LIMIT {_MAX_ROWS}")]  # noqa: S608
+    query = f"SELECT {cells} FROM {table} LIMIT {_MAX_ROWS}"  # noqa: S608 - names are quoted
+    rows = ["\t".join(map(_text, row)) for row in database.execute(query)]
     if len(rows) < _MAX_ROWS:
         return [_text(column) for column in columns], rows, _counted(len(rows))
     try:

@@ -4,7 +4,9 @@ from typing import Any
 
 from fetchstash.errors import NoText
 
-_STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(13)
+_STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(
+    13
+)
 _MAX_DEPTH = 32
 
 Struct = dict[int, Any]
@@ -46,7 +48,10 @@ class CompactReader:
         if kind == _MAP:
             count = self._unsigned()
             kinds = self._byte() if count else 0
-            return [(self._value(kinds >> 4, depth + 1), self._value(kinds & 15, depth + 1)) for _ in range(self._bounded(count))]
+            return [
+                (self._value(kinds >> 4, depth + 1), self._value(kinds & 15, depth + 1))
+                for _ in range(self._bounded(count))
+            ]
         if kind == _STRUCT:
             return self.struct(depth + 1)
         raise _damaged()

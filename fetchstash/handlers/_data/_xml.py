@@ -1,7 +1,8 @@
 """XML: kept as written, but that no line is longer than it must be; its elements counted by a streaming parser.
 
-Nothing is resolved: a document type declaration ends the counting, so that entities cannot multiply (a billion laughs), and no
-other file is ever opened. The text of such a document is there all the same.
+Nothing is resolved: a document type declaration ends the counting, so that entities cannot multiply
+(a billion laughs), and no other file is ever opened. The text of such a document is there all the
+same.
 """
 
 import re
@@ -22,8 +23,11 @@ _MAX_DEPTH = 1_000
 _MAX_NAMES = 10_000
 _MAX_CHILDREN = 200
 _SHOWN_NAMES = 10
-# Between a tag and the next opening one a line may end. Comments and CDATA sections (XML 1.0, section 2.7) stay as they are.
-_BETWEEN_TAGS = re.compile(r"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)|>[ \t]*(?=<[^/!])", re.DOTALL)
+# Between a tag and the next opening one a line may end. Comments and CDATA sections (XML 1.0,
+# section 2.7) stay as they are.
+_BETWEEN_TAGS = re.compile(
+    r"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)|>[ \t]*(?=<[^/!])", re.DOTALL
+)
 
 
 class XmlHandler(TextParts):
@@ -97,9 +101,13 @@ class _Elements:
 
     def summary(self) -> str:
         """Return root, depth and the most frequent elements in one line."""
-        common = ", ".join(f"{clip(name, 60)} {count:,}" for name, count in self._counts.most_common(_SHOWN_NAMES))
+        common = ", ".join(
+            f"{clip(name, 60)} {count:,}" for name, count in self._counts.most_common(_SHOWN_NAMES)
+        )
         told = (
-            [f"root {clip(self._root, 60)}, depth {self._deepest:,}, {self._counts.total():,} elements: {common}"]
+            [
+                f"root {clip(self._root, 60)}, depth {self._deepest:,}, {self._counts.total():,} elements: {common}"
+            ]
             if self._root
             else []
         )
@@ -115,7 +123,9 @@ class _Elements:
             self._counts[name] += 1
         if self._depth == 2 and len(self.children) < _MAX_CHILDREN:
             label = attributes.get("id") or attributes.get("name") or ""
-            self.children.append(Heading(f"{name} {label}".strip(), 1, "lines", self._parser.CurrentLineNumber))
+            self.children.append(
+                Heading(f"{name} {label}".strip(), 1, "lines", self._parser.CurrentLineNumber)
+            )
 
     def _end(self, _name: str) -> None:
         self._depth -= 1

@@ -21,7 +21,8 @@ _SUFFIX = re.compile(r"(.*?)/(?:@([\w.-]+)|(text\(\)))$", re.DOTALL)
 def find(source: Path, path: str, charset: str) -> Iterator[str]:
     """Yield what ``path`` finds: elements as XML, attributes (``/@name``) and texts (``/text()``) as they are.
 
-    ``path`` begins with "/" and the root's name, or with "//"; positions count from 1. Raises OutOfRange, BadArgument or NoText.
+    ``path`` begins with "/" and the root's name, or with "//"; positions count from 1. Raises
+    OutOfRange, BadArgument or NoText.
     """
     plain = _PREFIX.sub(r"\1", path)
     suffix = _SUFFIX.match(plain)
@@ -29,11 +30,21 @@ def find(source: Path, path: str, charset: str) -> Iterator[str]:
     document = _tree(source, charset)
     try:
         elements = document.findall(f".{steps}")
-    except (SyntaxError, KeyError, ValueError, TypeError) as error:  # all of them come of paths that are none
-        raise BadArgument(f"{path} is no path to elements.", "Write it as in /catalog/book[2]/title or //book/@id.") from error
+    except (
+        SyntaxError,
+        KeyError,
+        ValueError,
+        TypeError,
+    ) as error:  # all of them come of paths that are none
+        raise BadArgument(
+            f"{path} is no path to elements.",
+            "Write it as in /catalog/book[2]/title or //book/@id.",
+        ) from error
     found = [element for element in elements if name is None or name in element.attrib]
     if not found:
-        raise OutOfRange(f"There is nothing at {path}.", "Take a path that is there, or read the whole.")
+        raise OutOfRange(
+            f"There is nothing at {path}.", "Take a path that is there, or read the whole."
+        )
     for element in found:
         if name:
             yield element.attrib[name]
@@ -47,9 +58,14 @@ def find(source: Path, path: str, charset: str) -> Iterator[str]:
 def _tree(source: Path, charset: str) -> ET.Element:
     """Return an element that holds the root, so that a path begins with the root's name."""
     if source.stat().st_size > _MAX_BYTES:
-        raise NoText(f"Elements are found by path up to {_MAX_BYTES:,} bytes.", "Slice its text by lines, or grep it.")
+        raise NoText(
+            f"Elements are found by path up to {_MAX_BYTES:,} bytes.",
+            "Slice its text by lines, or grep it.",
+        )
     reader = _Reader()
-    for _ in walk((chunk.encode() for chunk in read_text(source, charset)), reader, encoding="utf-8"):
+    for _ in walk(
+        (chunk.encode() for chunk in read_text(source, charset)), reader, encoding="utf-8"
+    ):
         pass
     document = ET.Element("document")
     document.append(reader.builder.close())
@@ -63,7 +79,11 @@ class _Reader:
         self.builder = ET.TreeBuilder()
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        own = {key.rpartition(":")[2]: value for key, value in attributes.items() if not key.startswith("xmlns")}
+        own = {
+            key.rpartition(":")[2]: value
+            for key, value in attributes.items()
+            if not key.startswith("xmlns")
+        }
         self.builder.start(name, own)
 
     def end(self, name: str) -> None:

@@ -1,6 +1,7 @@
 """YAML, TOML and INI: kept as written, with their keys and sections as the outline.
 
-They are read as lines: an outline needs no values, and the text is the document. Values are read only for a path that names some.
+They are read as lines: an outline needs no values, and the text is the document. Values are read
+only for a path that names some.
 """
 
 import re
@@ -15,9 +16,12 @@ from fetchstash.handlers._data._yaml_values import read_toml, read_yaml
 from fetchstash.handlers._part_text import TextParts
 from fetchstash.ranges import Heading
 
-# A mapping's key (YAML 1.2.2, section 7.4.2) with no more than this indent; deeper ones are no outline any more.
+# A mapping's key (YAML 1.2.2, section 7.4.2) with no more than this indent; deeper ones are no
+# outline any more.
 _DEEPEST = 4
-_KEY = re.compile(r"( {0,4})([\w.$/-][^:#\n]{0,100}|\"[^\"\n]{1,100}\"|'[^'\n]{1,100}'):(?:\s+(.*))?$")
+_KEY = re.compile(
+    r"( {0,4})([\w.$/-][^:#\n]{0,100}|\"[^\"\n]{1,100}\"|'[^'\n]{1,100}'):(?:\s+(.*))?$"
+)
 _BLOCK_SCALAR = re.compile(r"(?:[&!]\S+\s+)*[|>][+-]?\d?[+-]?\s*(?:#.*)?$")
 # A table of TOML or a section of INI.
 _SECTION = re.compile(r"\s{0,8}(\[{1,2})\s*([^\[\]\n]{1,200}?)\s*\]{1,2}\s*(?:[#;].*)?$")
@@ -47,15 +51,23 @@ class YamlHandler(TextParts):
     def find(self, source: Path, path: str, hints: Hints) -> str:
         """Return the value at ``path`` (a JSON pointer or a JSONPath) as JSON. Raises OutOfRange, BadArgument or NoText."""
         if hints.media_type == _INI:
-            raise NoText("INI has sections, and no values that are read by path.", "Take a section of its outline.")
+            raise NoText(
+                "INI has sections, and no values that are read by path.",
+                "Take a section of its outline.",
+            )
         if source.stat().st_size > _MAX_VALUE_BYTES:
-            raise NoText(f"Values are read by path up to {_MAX_VALUE_BYTES:,} bytes.", "Slice its text by lines, or grep it.")
+            raise NoText(
+                f"Values are read by path up to {_MAX_VALUE_BYTES:,} bytes.",
+                "Slice its text by lines, or grep it.",
+            )
         read = read_toml if hints.media_type == _TOML else read_yaml
         value = read(decode(source.read_bytes(), hints.charset).replace("\r\n", "\n"))
         return _json_values.on_lines(_json_values.pick(value, path))
 
 
-def _parts(extracted: Extracted, chunks: Iterator[str], find: Callable[[str], list[Heading]]) -> Iterator[Part]:
+def _parts(
+    extracted: Extracted, chunks: Iterator[str], find: Callable[[str], list[Heading]]
+) -> Iterator[Part]:
     names: list[str] = []
     for chunk in chunks:
         headings = find(chunk)
@@ -66,8 +78,12 @@ def _parts(extracted: Extracted, chunks: Iterator[str], find: Callable[[str], li
 
 def find_sections(text: str) -> list[Heading]:
     """Return the tables or sections of ``text``, deeper by the dots in their names, lines counted from 1."""
-    found = ((number, _SECTION.match(line[:300])) for number, line in enumerate(text.split("\n"), 1))
-    return [Heading(mark[2], 1 + mark[2].count("."), "lines", number) for number, mark in found if mark]
+    found = (
+        (number, _SECTION.match(line[:300])) for number, line in enumerate(text.split("\n"), 1)
+    )
+    return [
+        Heading(mark[2], 1 + mark[2].count("."), "lines", number) for number, mark in found if mark
+    ]
 
 
 class _Keys:

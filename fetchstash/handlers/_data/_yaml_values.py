@@ -1,7 +1,8 @@
 """YAML and TOML as the values that JSON knows, for the parts that a path names. In the worker alone, and bounded.
 
-YAML's loaders expand what is merged (<<) without end, and turn "no" into false. Here the parser's events are put together without
-recursion: plain scalars are numbers where JSON would spell them so, and every value that an alias stands for counts again.
+YAML's loaders expand what is merged (<<) without end, and turn "no" into false. Here the parser's
+events are put together without recursion: plain scalars are numbers where JSON would spell them so,
+and every value that an alias stands for counts again.
 """
 
 import datetime as dt
@@ -92,10 +93,15 @@ class _Builder:
                 value = _scalar(event)
                 if event.anchor:
                     self._anchors[event.anchor] = (value, 1)
-                self._add(value, spelled=event.value, is_merge=event.value == _MERGE and not event.style)
+                self._add(
+                    value, spelled=event.value, is_merge=event.value == _MERGE and not event.style
+                )
             case "AliasEvent":
                 if event.anchor not in self._anchors:
-                    raise NoText("One of its anchors is missing or holds itself, so that it has no paths.", _NEXT)
+                    raise NoText(
+                        "One of its anchors is missing or holds itself, so that it has no paths.",
+                        _NEXT,
+                    )
                 value, size = self._anchors[event.anchor]
                 self._grow(size)
                 self._add(value)
@@ -105,7 +111,10 @@ class _Builder:
     def _grow(self, count: int) -> None:
         self._count += count
         if self._count > _MAX_VALUES:
-            raise NoText(f"Its aliases and values stand for more than {_MAX_VALUES:,} values, so that it has no paths.", _NEXT)
+            raise NoText(
+                f"Its aliases and values stand for more than {_MAX_VALUES:,} values, so that it has no paths.",
+                _NEXT,
+            )
 
     def _start(self, value: list[Any] | dict[str, Any], anchor: str | None) -> None:
         if len(self._open) == _MAX_DEPTH:
@@ -151,7 +160,13 @@ def _mappings(value: Any) -> list[dict[str, Any]]:
 def _scalar(event: Any) -> Any:
     """Return a number, a word of the core schema, or the text: what is quoted or tagged as text is text."""
     text: str = event.value
-    if event.style or (event.tag or "!") not in {"!", f"{_CORE}null", f"{_CORE}bool", f"{_CORE}int", f"{_CORE}float"}:
+    if event.style or (event.tag or "!") not in {
+        "!",
+        f"{_CORE}null",
+        f"{_CORE}bool",
+        f"{_CORE}int",
+        f"{_CORE}float",
+    }:
         return text
     if text in _WORDS:
         return _WORDS[text]

@@ -14,8 +14,9 @@ _ITEMS = frozenset(("li", "dt", "dd", "blockquote"))
 class Block:
     """What stands together: inline ``nodes`` of ``parent``, or the one element that is the heading, code or table.
 
-    ``containers`` are the list items, definitions and quotations around it, the outermost first; ``link`` is the address of a link
-    around the whole block; ``words`` is its text with the white space collapsed.
+    ``containers`` are the list items, definitions and quotations around it, the outermost first;
+    ``link`` is the address of a link around the whole block; ``words`` is its text with the white
+    space collapsed.
     """
 
     kind: str
@@ -61,9 +62,19 @@ def _cut(parent: Element, containers: tuple[Element, ...], link: str, out: list[
     _add_paragraph(run, parent, containers, link, out)
 
 
-def _add_element(element: Element, containers: tuple[Element, ...], link: str, out: list[Block]) -> None:
+def _add_element(
+    element: Element, containers: tuple[Element, ...], link: str, out: list[Block]
+) -> None:
     tag = element.tag
-    whole = HEADING if tag in HEADINGS else CODE if tag == "pre" else TABLE if tag == "table" and is_data_table(element) else ""
+    whole = (
+        HEADING
+        if tag in HEADINGS
+        else CODE
+        if tag == "pre"
+        else TABLE
+        if tag == "table" and is_data_table(element)
+        else ""
+    )
     if whole:
         if words := element.text():
             nodes: list[Node] = element.children if whole == HEADING else [element]
@@ -76,10 +87,14 @@ def _add_element(element: Element, containers: tuple[Element, ...], link: str, o
         _cut(element, containers, link, out)
 
 
-def _add_paragraph(run: list[Node], parent: Element, containers: tuple[Element, ...], link: str, out: list[Block]) -> None:
+def _add_paragraph(
+    run: list[Node], parent: Element, containers: tuple[Element, ...], link: str, out: list[Block]
+) -> None:
     if not run:
         return
-    words = " ".join("".join(node if isinstance(node, str) else "".join(node.texts()) for node in run).split())
+    words = " ".join(
+        "".join(node if isinstance(node, str) else "".join(node.texts()) for node in run).split()
+    )
     if words:
         out.append(Block(PARAGRAPH, run, parent, containers, words, link))
 

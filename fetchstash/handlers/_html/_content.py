@@ -32,8 +32,9 @@ def content(blocks: list[Block]) -> list[Block]:
 def likeliest(scores: Sequence[float], sizes: Sequence[float]) -> list[bool]:
     """Return which blocks to keep, by their log odds and their words: those from the score on that makes the best expected F1.
 
-    Where a page leaves the scorer in doubt that is a lower score than where all is plain: half of the best F1 is the probability
-    from which on a block is worth keeping (Lipton, Elkan and Naryanaswamy, 2014, "Thresholding classifiers to maximize F1 score").
+    Where a page leaves the scorer in doubt that is a lower score than where all is plain: half of
+    the best F1 is the probability from which on a block is worth keeping (Lipton, Elkan and
+    Naryanaswamy, 2014, "Thresholding classifiers to maximize F1 score").
     """
     found = sorted(zip(scores, sizes, strict=True), reverse=True)
     likely = [words / (1 + math.exp(-score)) for score, words in found]
@@ -69,5 +70,7 @@ def _repair(blocks: list[Block], keep: list[bool]) -> None:
 
 def _share_region(one: Block, other: Block) -> bool:
     """Return whether two blocks stand close in the tree: under an element at most three levels above the first."""
-    near = [element for element, _ in zip((one.parent, *one.parent.ancestors()), range(4), strict=False)]
+    near = [
+        element for element, _ in zip((one.parent, *one.parent.ancestors()), range(4), strict=False)
+    ]
     return any(element in near for element in (other.parent, *other.parent.ancestors()))

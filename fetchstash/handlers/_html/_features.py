@@ -15,7 +15,8 @@ Row = list[float]
 FAR = 9
 """The distance that stands for "nowhere above"."""
 
-# What tags, roles, classes and ids say of the text inside; each group is one feature: how far above the block it was said.
+# What tags, roles, classes and ids say of the text inside; each group is one feature: how far above
+# the block it was said.
 GROUPS: dict[str, re.Pattern[str]] = {
     name: re.compile(pattern)
     for name, pattern in {
@@ -87,7 +88,9 @@ class _Region:
 
     span: _Span
     held: float  # of the page's running text
-    meets: dict[Element, int]  # for each element the depth of the innermost one that holds both it and the region
+    meets: dict[
+        Element, int
+    ]  # for each element the depth of the innermost one that holds both it and the region
 
 
 def features(blocks: list[Block]) -> list[Row]:
@@ -144,7 +147,9 @@ def _measure(block: Block) -> _Text:
     words = len(block.words.split())
     if block.link:
         return _Text(words, words, ends=False)
-    return _Text(words, min(_linked(block.nodes), words), _SENTENCE_END.search(block.words[-4:]) is not None)
+    return _Text(
+        words, min(_linked(block.nodes), words), _SENTENCE_END.search(block.words[-4:]) is not None
+    )
 
 
 def _linked(nodes: list[Node]) -> int:
@@ -201,24 +206,35 @@ def _landmark_rows(blocks: list[Block], texts: list[_Text], where: list[Place]) 
     return [[*row, *shares] for row in zip(*columns, strict=True)]
 
 
-def _regions(blocks: list[Block], texts: list[_Text], where: list[Place], spans: dict[Element, _Span]) -> list[_Region]:
+def _regions(
+    blocks: list[Block], texts: list[_Text], where: list[Place], spans: dict[Element, _Span]
+) -> list[_Region]:
     """Return where the running text stands, for each of the shares, and where the title stands, if there is one."""
     running = [0, *accumulate(_running(*one) for one in zip(blocks, texts, where, strict=True))]
-    held = {element: running[span.last + 1] - running[span.first] for element, span in spans.items()}
+    held = {
+        element: running[span.last + 1] - running[span.first] for element, span in spans.items()
+    }
     elements: list[Element] = []
     for share in _SHARES:
         most = [element for element, words in held.items() if words >= share * running[-1]]
         elements.append(max(most, key=lambda element: spans[element].depth))
     elements += [block.parent for block in blocks if block.level == 1][:1]
-    return [_Region(spans[one], held[one] / (running[-1] or 1), _meets(one, spans)) for one in elements]
+    return [
+        _Region(spans[one], held[one] / (running[-1] or 1), _meets(one, spans)) for one in elements
+    ]
 
 
 def _meets(region: Element, spans: dict[Element, _Span]) -> dict[Element, int]:
     """Return for each element the depth of the innermost one that holds both it and the region."""
     around = {region, *region.ancestors()}
     meets: dict[Element, int] = {}
-    for element, span in spans.items():  # in the order in which they begin: those around an element come before it
-        meets[element] = span.depth if element in around or element.parent is None else meets[element.parent]
+    for (
+        element,
+        span,
+    ) in spans.items():  # in the order in which they begin: those around an element come before it
+        meets[element] = (
+            span.depth if element in around or element.parent is None else meets[element.parent]
+        )
     return meets
 
 
@@ -273,11 +289,15 @@ def _spans(blocks: list[Block]) -> dict[Element, _Span]:
         above = spans[element] if element is not None else None
         for new in reversed(chain):
             said = (
-                [distance + 1 if distance < FAR else FAR for distance in above.said] if above is not None else [FAR] * len(GROUPS)
+                [distance + 1 if distance < FAR else FAR for distance in above.said]
+                if above is not None
+                else [FAR] * len(GROUPS)
             )
             for group in _said(new):
                 said[group] = 0
-            above = spans[new] = _Span(number, number, above.depth + 1 if above is not None else 0, said)
+            above = spans[new] = _Span(
+                number, number, above.depth + 1 if above is not None else 0, said
+            )
         while element is not None:
             spans[element].last = number
             element = element.parent
@@ -289,18 +309,26 @@ _known: dict[str, tuple[int, ...]] = {}
 
 def _said(element: Element) -> tuple[int, ...]:
     attributes = element.attributes
-    text = f"{element.tag} {attributes.get('role', '')} {attributes.get('class', '')} {attributes.get('id', '')}"[:300]
+    text = f"{element.tag} {attributes.get('role', '')} {attributes.get('class', '')} {attributes.get('id', '')}"[
+        :300
+    ]
     found = _known.get(text)
     if found is None:
         lower = text.lower()
-        found = _known[text] = tuple(number for number, pattern in enumerate(GROUPS.values()) if pattern.search(lower))
+        found = _known[text] = tuple(
+            number for number, pattern in enumerate(GROUPS.values()) if pattern.search(lower)
+        )
     return found
 
 
 def _signature(block: Block) -> tuple[str, str, str]:
     parent = block.parent
     above = parent.parent
-    return parent.tag, parent.attributes.get("class", ""), above.attributes.get("class", "") if above is not None else ""
+    return (
+        parent.tag,
+        parent.attributes.get("class", ""),
+        above.attributes.get("class", "") if above is not None else "",
+    )
 
 
 def _clamp(distance: int) -> float:

@@ -6,8 +6,25 @@ from urllib.parse import urljoin
 
 from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers._charset import decode
-from fetchstash.handlers._contract import NO_HINTS, ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Render
-from fetchstash.handlers._html import _blocks, _content, _markdown, _metadata, _notice, _safety, _tree
+from fetchstash.handlers._contract import (
+    NO_HINTS,
+    ContentKind,
+    Extracted,
+    ExtractLimits,
+    Hints,
+    Part,
+    PartText,
+    Render,
+)
+from fetchstash.handlers._html import (
+    _blocks,
+    _content,
+    _markdown,
+    _metadata,
+    _notice,
+    _safety,
+    _tree,
+)
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._part_text import part_text
 from fetchstash.ranges import Unit
@@ -27,9 +44,13 @@ class HtmlHandler:
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
         """Return the content of a page as Markdown; its headings are the outline."""
         checked = _read(source, hints.charset)
-        if "<" not in checked.source:  # a text that is called HTML: its lines are all the structure it has
+        if (
+            "<" not in checked.source
+        ):  # a text that is called HTML: its lines are all the structure it has
             plain = Extracted(None, truncated=checked.cut)
-            plain.parts = _bounded(iter([Part(checked.source.rstrip("\n") + "\n")]), limits.max_chars, plain)
+            plain.parts = _bounded(
+                iter([Part(checked.source.rstrip("\n") + "\n")]), limits.max_chars, plain
+            )
             return plain
         page = _tree.parse(checked.source)
         found = _metadata.read(page)
@@ -44,7 +65,9 @@ class HtmlHandler:
             truncated=checked.cut,
             hidden_removed=page.hidden,
         )
-        told = _notice.notice(_words(content), _words(blocks), asks_password=page.asks_password, scripts=page.scripts)
+        told = _notice.notice(
+            _words(content), _words(blocks), asks_password=page.asks_password, scripts=page.scripts
+        )
         extracted.structure_info = told or _facts(found)
         if told and not blocks:
             extracted.error = told
@@ -70,13 +93,20 @@ class HtmlHandler:
         if render == "image":
             raise BadArgument("A web page is not rendered as an image.", 'Use render="text".')
         if path not in {"links", "tables"}:
-            raise OutOfRange("The page has no such part.", 'Take a heading of its outline, "links" or "tables".')
+            raise OutOfRange(
+                "The page has no such part.", 'Take a heading of its outline, "links" or "tables".'
+            )
         checked = _read(source, hints.charset)
         page = _tree.parse(checked.source)
         blocks = _blocks.cut(page)
         inline = Inline(_base(hints.url, page, _metadata.read(page)), len(checked.source) // 2)
         if path == "links":
-            text = "".join(f"- {link}\n" for link in dict.fromkeys(link for block in blocks for link in _links(block, inline)))
+            text = "".join(
+                f"- {link}\n"
+                for link in dict.fromkeys(
+                    link for block in blocks for link in _links(block, inline)
+                )
+            )
         else:
             tables = [block for block in blocks if block.kind == _blocks.TABLE]
             text = "".join(piece.text for piece in _markdown.parts(tables, inline))
@@ -97,7 +127,12 @@ def _bounded(parts: Iterator[Part], max_chars: int, extracted: Extracted) -> Ite
         if len(part.text) > max_chars:
             extracted.truncated = True
             text = part.text[:max_chars]
-            yield Part(text, headings=tuple(heading for heading in part.headings if heading.start <= text.count("\n") + 1))
+            yield Part(
+                text,
+                headings=tuple(
+                    heading for heading in part.headings if heading.start <= text.count("\n") + 1
+                ),
+            )
             return
         max_chars -= len(part.text)
         yield part
@@ -108,7 +143,9 @@ def _links(block: _blocks.Block, inline: Inline) -> Iterator[str]:
         yield inline.link(block.words, block.link)
     for node in block.nodes:
         for element in () if isinstance(node, str) else (node, *node.descendants()):
-            if element.tag == "a" and (address := inline.absolute(element.attributes.get("href", ""))):
+            if element.tag == "a" and (
+                address := inline.absolute(element.attributes.get("href", ""))
+            ):
                 yield f"[{element.text()}]({address})"
 
 

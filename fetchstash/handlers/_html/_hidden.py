@@ -1,7 +1,8 @@
 """Text that a page holds and nobody sees: the usual carrier of instructions for a model. Pure functions over elements.
 
-Only what the page itself says counts: attributes, inline styles, its own style sheets, and the class names by which the great
-frameworks hide. Style sheets that would have to be fetched are not known here.
+Only what the page itself says counts: attributes, inline styles, its own style sheets, and the
+class names by which the great frameworks hide. Style sheets that would have to be fetched are not
+known here.
 """
 
 import re
@@ -14,7 +15,8 @@ from fetchstash.handlers._html._names import names
 if TYPE_CHECKING:
     from fetchstash.handlers._html._tree import Element
 
-# Hidden from sight, and there for screen readers: Bootstrap, HTML5 Boilerplate, WordPress, GOV.UK, Tailwind, Foundation.
+# Hidden from sight, and there for screen readers: Bootstrap, HTML5 Boilerplate, WordPress, GOV.UK,
+# Tailwind, Foundation.
 _UNSEEN_CLASSES = names(
     "sr-only sr_only visually-hidden visuallyhidden screen-reader-text screen-reader-only screenreader-only screenreader "
     "element-invisible show-for-sr a11y-hidden u-visually-hidden u-hidden-visually offscreen off-screen d-none hide-text"
@@ -23,8 +25,8 @@ _SHOWN_AGAIN = re.compile(r"^(?:d-(?:xs|sm|md|lg|xl|xxl)-(?!none)|(?:sm|md|lg|xl
 
 _NOTHING = r"(?:0+(?:\.0+)?|0?\.0+[0-9]?)(?:px|em|rem|pt|%|vh|vw|cm|mm|in)?"
 _FAR = r"-(?:\d{4,}|[3-9]\d\d)(?:\.\d+)?(?:px|em|rem|pt|vw|vh|%)?"
-# Declarations, in lower case and without white space, that leave nothing to see (CSS Display 3; CSS 2, 11; Color 4; Masking 1;
-# Transforms 1).
+# Declarations, in lower case and without white space, that leave nothing to see (CSS Display 3; CSS
+# 2, 11; Color 4; Masking 1; Transforms 1).
 _HIDES = re.compile(
     r"(?:^|;)(?:"
     r"display:none|visibility:(?:hidden|collapse)|content-visibility:hidden|"
@@ -38,10 +40,19 @@ _HIDES = re.compile(
     r"mask(?:-image)?:linear-gradient\(transparent,transparent\)"
     r")"
 )
-_NO_SIZE = re.compile(rf"(?:^|;)(?:max-)?(?:height|width|line-height|block-size|inline-size):(?:{_NOTHING}|1px)(?=[;!]|$)")
+_NO_SIZE = re.compile(
+    rf"(?:^|;)(?:max-)?(?:height|width|line-height|block-size|inline-size):(?:{_NOTHING}|1px)(?=[;!]|$)"
+)
 _COLOUR = re.compile(r"(?:^|;)color:([^;!]+)")
 _BACKGROUND = re.compile(r"(?:^|;)background(?:-color)?:([^;!]+)")
-_NAMED = {"white": "#ffffff", "black": "#000000", "red": "#ff0000", "yellow": "#ffff00", "blue": "#0000ff", "green": "#008000"}
+_NAMED = {
+    "white": "#ffffff",
+    "black": "#000000",
+    "red": "#ff0000",
+    "yellow": "#ffff00",
+    "blue": "#0000ff",
+    "green": "#008000",
+}
 _RGB = re.compile(r"rgba?\((\d{1,3})[, ]+(\d{1,3})[, ]+(\d{1,3})")
 
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
@@ -49,7 +60,10 @@ _RULE = re.compile(r"([^{}]*)\{([^{}]*)\}")
 _SIMPLE = re.compile(r"^([a-z][a-z0-9-]*)?((?:[.#][\w-]+)*)$", re.IGNORECASE)
 _NAME = re.compile(r"[.#][\w-]+")
 _SHOWS = re.compile(r"display\s*:(?!\s*none)|opacity\s*:|visibility\s*:\s*visible", re.IGNORECASE)
-_CLOSED = re.compile(r"accordion|collaps|expand|(?<![a-z])(?:faq|tab-?(?:pane|panel|content)|toggle-content)", re.IGNORECASE)
+_CLOSED = re.compile(
+    r"accordion|collaps|expand|(?<![a-z])(?:faq|tab-?(?:pane|panel|content)|toggle-content)",
+    re.IGNORECASE,
+)
 _NOT_PANELS = names("dialog alertdialog menu menubar listbox tooltip alert navigation search")
 _CHROME = names("nav header footer form dialog menu")
 MAX_SHEET_CHARS = 2_000_000
@@ -85,10 +99,14 @@ def hidden_by(element: "Element", sheet: "StyleSheet") -> HiddenBy | None:
 def is_closed_panel(element: "Element", controlled: set[str]) -> bool:
     """Return whether this is part of the text that a click opens: the panel of a tab or of an accordion.
 
-    ``controlled`` are the ids that some element of the page says it controls (WAI-ARIA 1.2, aria-controls).
+    ``controlled`` are the ids that some element of the page says it controls (WAI-ARIA 1.2,
+    aria-controls).
     """
     role = element.attributes.get("role", "")
-    if role in _NOT_PANELS or any(one.tag in _CHROME or one.attributes.get("role") in _NOT_PANELS for one in element.ancestors()):
+    if role in _NOT_PANELS or any(
+        one.tag in _CHROME or one.attributes.get("role") in _NOT_PANELS
+        for one in element.ancestors()
+    ):
         return False
     return (
         role == "tabpanel"
@@ -102,7 +120,9 @@ def hides(declarations: str) -> bool:
     compact = _compact(declarations)
     if _HIDES.search(compact):
         return True
-    return ("overflow:hidden" in compact or "overflow:clip" in compact) and _NO_SIZE.search(compact) is not None
+    return ("overflow:hidden" in compact or "overflow:clip" in compact) and _NO_SIZE.search(
+        compact
+    ) is not None
 
 
 def _compact(declarations: str) -> str:
@@ -128,7 +148,10 @@ def _same_colour(element: "Element") -> bool:
         if background:
             return background == colour
     styled = any(
-        "class" in one.attributes or "id" in one.attributes or "background" in one.attributes.get("style", "") for one in around
+        "class" in one.attributes
+        or "id" in one.attributes
+        or "background" in one.attributes.get("style", "")
+        for one in around
     )
     return colour == "#ffffff" and not styled
 
@@ -152,8 +175,9 @@ def _hex(colour: str) -> str:
 class StyleSheet:
     """What the page's own style sheets hide, by selectors of one element: ``p``, ``.a``, ``#b``, ``p.a.b``.
 
-    ``tags`` are those that a rule hides whatever their class. A rule that shows what has the same class or id, in whatever
-    context, takes the hiding back: tabs and menus that open. Rules inside @media and the like count for showing only.
+    ``tags`` are those that a rule hides whatever their class. A rule that shows what has the same
+    class or id, in whatever context, takes the hiding back: tabs and menus that open. Rules inside
+    @media and the like count for showing only.
     """
 
     def __init__(self, sources: Iterable[str]) -> None:
@@ -164,11 +188,17 @@ class StyleSheet:
         hiding: list[str] = []
         shown: set[str] = set()
         for source in sources:
-            for depth, selectors, declarations in _rules(_COMMENT.sub("", source[:MAX_SHEET_CHARS])):
+            for depth, selectors, declarations in _rules(
+                _COMMENT.sub("", source[:MAX_SHEET_CHARS])
+            ):
                 if depth == 0 and hides(declarations):
                     hiding += selectors.split(",")
                 elif _SHOWS.search(declarations):
-                    shown.update(name for selector in selectors.split(",") for name in _NAME.findall(selector.rsplit(" ", 1)[-1]))
+                    shown.update(
+                        name
+                        for selector in selectors.split(",")
+                        for name in _NAME.findall(selector.rsplit(" ", 1)[-1])
+                    )
         for selector in hiding:
             found = _SIMPLE.match(selector.strip())
             if found is None:
@@ -195,7 +225,11 @@ class StyleSheet:
             return HiddenBy.FOR_GOOD
         own = {f".{one}" for one in classes} | {name}
         rules = (rule for key in (tag, *own) for rule in self._hiding.get(key, ()))
-        return HiddenBy.STYLE if any(wanted_tag in {"", tag} and wanted <= own for wanted_tag, wanted in rules) else None
+        return (
+            HiddenBy.STYLE
+            if any(wanted_tag in {"", tag} and wanted <= own for wanted_tag, wanted in rules)
+            else None
+        )
 
 
 def _rules(source: str) -> Iterable[tuple[int, str, str]]:

@@ -12,19 +12,25 @@ _STRONG = frozenset(("strong", "b"))
 _NOT_SHOWN = frozenset(("button", "noscript"))
 # What stands alone in the links by which documentation lets one copy the address of a heading.
 _PERMALINK = re.compile(r"[\W_]*$|^(?:permalink|link|anchor|edit|\[?edit\]?)$", re.IGNORECASE)
-_GUTTER = re.compile(r"(?:^|[-_ ])(?:linenos?|line-?numbers?(?:-rows)?|lineno-container|gutter|ln)(?:$|[-_ ])")
-_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight|sourceCode|brush:?|src)[-: ]\s*([\w+#.-]+)")
+_GUTTER = re.compile(
+    r"(?:^|[-_ ])(?:linenos?|line-?numbers?(?:-rows)?|lineno-container|gutter|ln)(?:$|[-_ ])"
+)
+_LANGUAGE = re.compile(
+    r"(?:^|\s)(?:language|lang|highlight|sourceCode|brush:?|src)[-: ]\s*([\w+#.-]+)"
+)
 _NO_LANGUAGE = names("none default text plain plaintext source notranslate nohighlight code auto")
 _WEB = ("http://", "https://")
 _NO_ADDRESS = names("javascript vbscript data blob about")
-# Many readers of Markdown take no more than one pair of parentheses in an address; any others are safe in angle brackets.
+# Many readers of Markdown take no more than one pair of parentheses in an address; any others are
+# safe in angle brackets.
 _PLAIN = re.compile(r"[^()]*(?:\([^()]*\)[^()]*)*")
 
 
 class Inline:
     """Writes inline nodes; ``base`` is the address that links are relative to.
 
-    ``spare`` characters may be spent on making addresses absolute; after them addresses stay as they are written.
+    ``spare`` characters may be spent on making addresses absolute; after them addresses stay as
+    they are written.
     """
 
     def __init__(self, base: str, spare: int) -> None:
@@ -109,7 +115,9 @@ class Inline:
         text = self.text(node.children, breaks=" ", emphasis=False)
         if not text:
             image = next((one for one in node.descendants() if one.tag == "img"), None)
-            text = " ".join(image.attributes.get("alt", "").split())[:100] if image is not None else ""
+            text = (
+                " ".join(image.attributes.get("alt", "").split())[:100] if image is not None else ""
+            )
         if href.startswith("#") and _PERMALINK.match(text):
             return
         if not href:
@@ -118,7 +126,12 @@ class Inline:
             out.append(
                 _around(
                     node,
-                    self.link(text.replace("[", "\\[").replace("]", "\\]") if text.count("[") != text.count("]") else text, href),
+                    self.link(
+                        text.replace("[", "\\[").replace("]", "\\]")
+                        if text.count("[") != text.count("]")
+                        else text,
+                        href,
+                    ),
                 )
             )
 
@@ -141,7 +154,12 @@ class Inline:
 
     def _write_script(self, node: Element, out: list[str], emphasis: bool) -> None:
         text = node.text()
-        if node.tag == "sup" and text.isalnum() and len(text) < 4 and not any(one.tag == "a" for one in node.descendants()):
+        if (
+            node.tag == "sup"
+            and text.isalnum()
+            and len(text) < 4
+            and not any(one.tag == "a" for one in node.descendants())
+        ):
             out.append("^")
         self._write(node.children, out, emphasis)
 
@@ -161,7 +179,14 @@ def code_block(pre: Element) -> str:
     """Return a fenced block with the text of ``pre`` as it stands, without line-number gutters and buttons."""
     lines: list[str] = []
     _write_verbatim(pre, lines)
-    text = "".join(lines).replace("\r\n", "\n").replace("\r", "\n").replace("\xa0", " ").strip("\n").rstrip()
+    text = (
+        "".join(lines)
+        .replace("\r\n", "\n")
+        .replace("\r", "\n")
+        .replace("\xa0", " ")
+        .strip("\n")
+        .rstrip()
+    )
     fence = fence_for(text)
     return f"{fence}{language(pre)}\n{text}\n{fence}"
 
@@ -185,7 +210,9 @@ def _write_verbatim(element: Element, out: list[str]) -> None:
 
 def _is_gutter(element: Element) -> bool:
     classes = element.attributes.get("class", "")
-    return _GUTTER.search(classes) is not None and not any(map(str.isalpha, "".join(element.texts())))
+    return _GUTTER.search(classes) is not None and not any(
+        map(str.isalpha, "".join(element.texts()))
+    )
 
 
 def language(pre: Element) -> str:

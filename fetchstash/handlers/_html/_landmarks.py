@@ -48,7 +48,9 @@ def _inside(element: Element, around: Place) -> Place:
     role = element.attributes.get("role", "")
     content = around.content or element.tag in _CONTENT or role == "main"
     # The header of an article is its title and author.
-    is_chrome = role in _CHROME_ROLES or (element.tag in _CHROME and not (element.tag == "header" and around.content))
+    is_chrome = role in _CHROME_ROLES or (
+        element.tag in _CHROME and not (element.tag == "header" and around.content)
+    )
     return Place(around.chrome or is_chrome, content)
 
 
@@ -60,4 +62,8 @@ def by_rules(blocks: Sequence[Block], where: Sequence[Place]) -> list[bool]:
     inside = [out and place.content for out, place in zip(outside, where, strict=True)]
     sizes = [len(block.words) for block in blocks]
     marked = sum(size for size, one in zip(sizes, inside, strict=True) if one)
-    return inside if marked > _MIN_SHARE * sum(size for size, one in zip(sizes, outside, strict=True) if one) else outside
+    return (
+        inside
+        if marked > _MIN_SHARE * sum(size for size, one in zip(sizes, outside, strict=True) if one)
+        else outside
+    )

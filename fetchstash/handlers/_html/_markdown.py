@@ -32,7 +32,14 @@ def parts(blocks: Iterable[Block], inline: Inline) -> Iterator[Part]:
         first, rest = marks.prefixes(block)
         for number, line in enumerate(_lines(block, inline)):
             if number == 0 and block.kind == HEADING:
-                headings.append(Heading(block.words.rstrip(_PERMALINK_SIGNS) or block.words, block.level, "lines", len(lines) + 1))
+                headings.append(
+                    Heading(
+                        block.words.rstrip(_PERMALINK_SIGNS) or block.words,
+                        block.level,
+                        "lines",
+                        len(lines) + 1,
+                    )
+                )
             lines.append(f"{first if number == 0 else rest}{line}".rstrip())
             size += len(lines[-1]) + 1
             if size >= PART_CHARS:
@@ -49,11 +56,22 @@ def _lines(block: Block, inline: Inline) -> Iterator[str]:
     elif block.kind == TABLE:
         yield from _table(block.parent, inline)
     elif block.kind == HEADING:
-        text = _LINK_TO_ITSELF.sub(r"\1", inline.text(block.nodes, breaks=" ", emphasis=False)) or block.words
+        text = (
+            _LINK_TO_ITSELF.sub(r"\1", inline.text(block.nodes, breaks=" ", emphasis=False))
+            or block.words
+        )
         yield f"{'#' * block.level} {inline.link(text, block.link) if block.link else text}"
     else:
-        text = block.words if all(isinstance(node, str) for node in block.nodes) else inline.text(block.nodes)
-        yield from (inline.link(text, block.link) if block.link and "](" not in text and "\n" not in text else text).split("\n")
+        text = (
+            block.words
+            if all(isinstance(node, str) for node in block.nodes)
+            else inline.text(block.nodes)
+        )
+        yield from (
+            inline.link(text, block.link)
+            if block.link and "](" not in text and "\n" not in text
+            else text
+        ).split("\n")
 
 
 def _table(table: Element, inline: Inline) -> Iterator[str]:
@@ -87,10 +105,16 @@ class _Marks:
         if block.kind == HEADING:  # a section of the page rather than an item of a list
             self._unmarked.update(one for one in block.containers if one.tag != "blockquote")
         elif block.kind != PARAGRAPH:  # a fence or a table's row must begin its line
-            self._unmarked.update(one for one in block.containers if one.tag in {"li", "dt"} and one not in self._started)
+            self._unmarked.update(
+                one
+                for one in block.containers
+                if one.tag in {"li", "dt"} and one not in self._started
+            )
         first: list[str] = []
         rest: list[str] = []
-        for container in [one for one in block.containers if one not in self._unmarked][-MAX_INDENT:]:
+        for container in [one for one in block.containers if one not in self._unmarked][
+            -MAX_INDENT:
+        ]:
             if container.tag == "blockquote":
                 mark = indent = "> "
             elif container.tag == "dd":

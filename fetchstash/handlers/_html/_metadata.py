@@ -9,13 +9,22 @@ from typing import Any, cast
 from fetchstash.handlers._html._tree import Page
 
 _TITLES = ("og:title", "twitter:title", "dc.title")
-_AUTHORS = ("author", "article:author", "dc.creator", "parsely-author", "sailthru.author", "twitter:creator")
+_AUTHORS = (
+    "author",
+    "article:author",
+    "dc.creator",
+    "parsely-author",
+    "sailthru.author",
+    "twitter:creator",
+)
 _DATES = (
     "article:published_time", "datepublished", "date", "dc.date", "dc.date.issued", "dcterms.created", "parsely-pub-date",
     "sailthru.date", "og:published_time", "publishdate", "citation_publication_date",
 )  # fmt: skip
 _SITES = ("og:site_name", "application-name", "twitter:site")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)?|\d{4}/\d\d/\d\d")
+_DATE = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)?|\d{4}/\d\d/\d\d"
+)
 MAX_CHARS = 300
 MAX_JSON_LD = 500_000
 MAX_JSON_NODES = 2_000
@@ -37,7 +46,9 @@ def read(page: Page) -> Metadata:
     """Return what the head of a page tells."""
     meta: dict[str, str] = {}
     for attributes in page.meta:
-        name = (attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or "").lower()
+        name = (
+            attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or ""
+        ).lower()
         content = " ".join(attributes.get("content", "").split())[:MAX_CHARS]
         if name and content:
             meta.setdefault(name, content)
@@ -46,7 +57,10 @@ def read(page: Page) -> Metadata:
     if not author or author.startswith(("http://", "https://", "@")):
         author = next((name for item in linked if (name := _name(item.get("author")))), author)
     dates = [_first(meta, _DATES), *(str(item.get("datePublished", "")) for item in linked)]
-    canonical = next((link.get("href", "") for link in page.links if link.get("rel", "").lower() == "canonical"), "")
+    canonical = next(
+        (link.get("href", "") for link in page.links if link.get("rel", "").lower() == "canonical"),
+        "",
+    )
     return Metadata(
         title=page.title[:MAX_CHARS] or _first(meta, _TITLES),
         author=author,
@@ -77,7 +91,11 @@ def _linked_data(sources: list[str]) -> Iterator[dict[str, Any]]:
             if isinstance(item, dict):
                 found = cast("dict[str, Any]", item)
                 yield found
-                pending += [value for key, value in found.items() if key in {"@graph", "mainEntity", "mainEntityOfPage"}]
+                pending += [
+                    value
+                    for key, value in found.items()
+                    if key in {"@graph", "mainEntity", "mainEntityOfPage"}
+                ]
             elif isinstance(item, list):
                 pending += item
 

@@ -32,7 +32,8 @@ _NEEDS_SCRIPTS = re.compile(
 def notice(content: str, whole: str, *, asks_password: bool, scripts: int) -> str:
     """Return what a page is instead of content, "" if it has some.
 
-    ``content`` is the text that was chosen, ``whole`` all text of the page, ``scripts`` the number of script elements.
+    ``content`` is the text that was chosen, ``whole`` all text of the page, ``scripts`` the number
+    of script elements.
     """
     if len(content) > FEW_CHARS:
         return ""
@@ -42,6 +43,10 @@ def notice(content: str, whole: str, *, asks_password: bool, scripts: int) -> st
         return "consent wall, with no content"
     if asks_password and _LOGIN.search(whole):
         return "login page, with no content"
-    if len(content) <= NEXT_TO_NOTHING and scripts and (len(whole) <= NEXT_TO_NOTHING or _NEEDS_SCRIPTS.search(whole)):
+    if (
+        len(content) <= NEXT_TO_NOTHING
+        and scripts
+        and (len(whole) <= NEXT_TO_NOTHING or _NEEDS_SCRIPTS.search(whole))
+    ):
         return "empty shell that scripts fill in a browser, with no content"
     return "" if whole else "page with no text"

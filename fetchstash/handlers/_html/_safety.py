@@ -1,8 +1,9 @@
 """What a page may ask of the parser: a linear pass over the source, before a tree is built.
 
-lexbor's time grows with the square of the nesting depth, of the attributes of one tag and of the options of one select, and its
-memory with the number of elements, among them the copies that unclosed formatting tags make of themselves in every block that
-follows (HTML Standard, 13.2.4.3). Tags and attributes that are too many are left out; the text between them stays.
+lexbor's time grows with the square of the nesting depth, of the attributes of one tag and of the
+options of one select, and its memory with the number of elements, among them the copies that
+unclosed formatting tags make of themselves in every block that follows (HTML Standard, 13.2.4.3).
+Tags and attributes that are too many are left out; the text between them stays.
 """
 
 import re
@@ -25,9 +26,11 @@ MAX_COPIES = 100_000
 # What cannot be too much, whatever it holds: so many tags, and so many formatting tags times tags.
 HARMLESS_TAGS, HARMLESS_PRODUCT = 2 * MAX_OPTIONS, 1_000_000
 
-# A quote opens a value only after an equals sign (HTML Standard, 13.2.5.35). Possessive, and a tag that nothing closes takes all
-# the rest, so that no character is tried twice.
-_TAG = re.compile(r"<(?:(/)?([a-zA-Z][^\s/>]*+)((?:[^=>]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+)*+)(?:>|\Z)|!--)")
+# A quote opens a value only after an equals sign (HTML Standard, 13.2.5.35). Possessive, and a tag
+# that nothing closes takes all the rest, so that no character is tried twice.
+_TAG = re.compile(
+    r"<(?:(/)?([a-zA-Z][^\s/>]*+)((?:[^=>]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+)*+)(?:>|\Z)|!--)"
+)
 _ATTRIBUTE = r"[\s/]++[^\s/=>]++(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))?+"
 _CROWDED_TAG = re.compile(rf"<[a-zA-Z][^\s/>]*+(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES + 1}}}")
 _FIRST_ATTRIBUTES = re.compile(rf"(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES}}}(?=[\s/]++[^\s/>])")
@@ -76,7 +79,9 @@ class _Scan:
     """Counts what the tags of a source open, and says which must go."""
 
     def __init__(self) -> None:
-        self._depth = self._elements = self._paragraphs = self._copies = self._options = self._foreign = 0
+        self._depth = self._elements = self._paragraphs = self._copies = self._options = (
+            self._foreign
+        ) = 0
         self._open: defaultdict[str, int] = defaultdict(int)
         self._left_out: defaultdict[str, int] = defaultdict(int)
         self._formatting: set[tuple[str, str]] = set()
@@ -153,5 +158,7 @@ class _Scan:
             self._depth -= 1
             self._foreign -= name in _FOREIGN
             if name in _FORMATTING and not self._open[name]:
-                self._formatting = {(other, rest) for other, rest in self._formatting if other != name}
+                self._formatting = {
+                    (other, rest) for other, rest in self._formatting if other != name
+                }
         return False

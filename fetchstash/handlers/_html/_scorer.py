@@ -1,8 +1,8 @@
 """How likely each block of a page is content: gradient-boosted trees, evaluated without any library.
 
-``model.json`` is made by scripts/train_html.py; ``model.LICENSE.md`` says from what. A tree is a list of nodes: a leaf is a number,
-any other node [feature, threshold, left, right], where left is taken if the feature is at most the threshold. The sum of the leaves
-is the log odds.
+``model.json`` is made by scripts/train_html.py; ``model.LICENSE.md`` says from what. A tree is a
+list of nodes: a leaf is a number, any other node [feature, threshold, left, right], where left is
+taken if the feature is at most the threshold. The sum of the leaves is the log odds.
 """
 
 import json
@@ -39,7 +39,9 @@ def log_odds(blocks: list[Block]) -> list[float]:
     return scores
 
 
-def _add(tree: Tree, columns: list[tuple[float, ...]], rows: list[int], scores: list[float]) -> None:
+def _add(
+    tree: Tree, columns: list[tuple[float, ...]], rows: list[int], scores: list[float]
+) -> None:
     """Add one tree's leaves to the scores. All rows go down together and part at each node: much cheaper than one by one."""
     pending = [(0, rows)]
     while pending:

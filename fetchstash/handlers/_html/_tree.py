@@ -78,8 +78,8 @@ Node = Element | str
 class Page:
     """What was read of a page.
 
-    ``hidden`` counts the elements with text that nobody would see and that are not in ``body``; ``without_scripts`` are the
-    noscript elements in it.
+    ``hidden`` counts the elements with text that nobody would see and that are not in ``body``;
+    ``without_scripts`` are the noscript elements in it.
     """
 
     body: Element
@@ -148,8 +148,13 @@ class _Copy:
         self._page = page
         self._sheet = sheet
         self._body = body
-        self._controlled = {one for node in body.css("[aria-controls]") for one in _attributes(node)["aria-controls"].split()}
-        # React streams parts of a page in hidden elements (S:0), which a script puts where their templates (B:0, P:0) stand.
+        self._controlled = {
+            one
+            for node in body.css("[aria-controls]")
+            for one in _attributes(node)["aria-controls"].split()
+        }
+        # React streams parts of a page in hidden elements (S:0), which a script puts where their
+        # templates (B:0, P:0) stand.
         self._streamed = {(node.id or "")[2:]: node for node in body.css('div[hidden][id^="S:"]')}
         self._placed: set[str] = set()
 
@@ -168,7 +173,10 @@ class _Copy:
                         pending.append((node.next, parent))
                         node = streamed.child
                         continue
-                    if tag not in _NEVER_READ and (element := self._element(tag, node, parent)) is not None:
+                    if (
+                        tag not in _NEVER_READ
+                        and (element := self._element(tag, node, parent)) is not None
+                    ):
                         pending.append((node.next, parent))
                         if len(pending) < MAX_DEPTH:
                             parent.children.append(element)
@@ -209,7 +217,11 @@ class _Copy:
 def _readable(node: "LexborNode") -> int:
     """Return how many characters of text an element holds, scripts and styles not counted."""
     texts = (one for one in node.traverse(include_text=True) if one.tag_id == _TEXT)
-    return sum(len(text.text_content or "") for text in texts if (around := text.parent) is None or around.tag not in _NEVER_READ)
+    return sum(
+        len(text.text_content or "")
+        for text in texts
+        if (around := text.parent) is None or around.tag not in _NEVER_READ
+    )
 
 
 def _mark_holders(element: Element) -> None:

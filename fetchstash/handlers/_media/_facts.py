@@ -28,7 +28,9 @@ class Media:
         """Return the facts in one line: duration, sound, codecs, tags."""
         facts = [clock(self.seconds)] if self.seconds is not None else []
         facts += [f"{self.sample_rate:,} Hz"] if self.sample_rate else []
-        facts += [f"{self.channels} channels" if self.channels > 1 else "mono"] if self.channels else []
+        facts += (
+            [f"{self.channels} channels" if self.channels > 1 else "mono"] if self.channels else []
+        )
         facts += dict.fromkeys(self.codecs)
         facts += [f"{name} {self.tags[name]}" for name in TAGS if self.tags.get(name)]
         return ", ".join(facts)

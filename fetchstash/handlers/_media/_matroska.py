@@ -10,7 +10,15 @@ from fetchstash.handlers._media._facts import MAX_PIECES, Media, read_at
 class Id:
     """Ids of the elements that tell something (RFC 9559, section 5.1)."""
 
-    SEGMENT, INFO, TRACKS, TRACK, VIDEO, AUDIO, CLUSTER = 0x18538067, 0x1549A966, 0x1654AE6B, 0xAE, 0xE0, 0xE1, 0x1F43B675
+    SEGMENT, INFO, TRACKS, TRACK, VIDEO, AUDIO, CLUSTER = (
+        0x18538067,
+        0x1549A966,
+        0x1654AE6B,
+        0xAE,
+        0xE0,
+        0xE1,
+        0x1F43B675,
+    )
     SCALE, DURATION, TITLE, CODEC = 0x2AD7B1, 0x4489, 0x7BA9, 0x86
     WIDTH, HEIGHT, RATE, CHANNELS = 0xB0, 0xBA, 0xB5, 0x9F
 

@@ -6,7 +6,8 @@ from typing import BinaryIO
 
 from fetchstash.handlers._media._facts import MAX_PIECES, Media, read_at
 
-# Boxes that hold boxes, and how many bytes of their own come first ("meta" is a full box; an entry of ipco is one of ours).
+# Boxes that hold boxes, and how many bytes of their own come first ("meta" is a full box; an entry
+# of ipco is one of ours).
 _CONTAINERS = {
     b"moov": 0,
     b"trak": 0,
@@ -95,4 +96,9 @@ def _sample_description(data: bytes, media: Media) -> None:
         media.channels, media.sample_rate = struct.unpack_from(">32xH6xH", data)
 
 
-_READERS = {b"mvhd": _movie_header, b"tkhd": _track_header, b"ispe": _spatial_extent, b"stsd": _sample_description}
+_READERS = {
+    b"mvhd": _movie_header,
+    b"tkhd": _track_header,
+    b"ispe": _spatial_extent,
+    b"stsd": _sample_description,
+}

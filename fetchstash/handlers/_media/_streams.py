@@ -5,11 +5,26 @@ from typing import BinaryIO
 
 from fetchstash.handlers._media._facts import MAX_PIECES, TAGS, Media, chunks, read_at
 
-_INFO = {b"INAM": "title", b"IART": "artist", b"IPRD": "album", b"ICRD": "date", b"IGNR": "genre", b"ICMT": "comment"}
+_INFO = {
+    b"INAM": "title",
+    b"IART": "artist",
+    b"IPRD": "album",
+    b"ICRD": "date",
+    b"IGNR": "genre",
+    b"ICMT": "comment",
+}
 _WAVE_CODECS = {1: "PCM", 3: "float PCM", 6: "A-law", 7: "mu-law", 0x55: "MP3", 0xFFFE: "PCM"}
-_ID3 = {b"TIT2": "title", b"TPE1": "artist", b"TALB": "album", b"TDRC": "date", b"TYER": "date", b"TCON": "genre"}
+_ID3 = {
+    b"TIT2": "title",
+    b"TPE1": "artist",
+    b"TALB": "album",
+    b"TDRC": "date",
+    b"TYER": "date",
+    b"TCON": "genre",
+}
 _ID3_CHARSETS = ("latin-1", "utf-16", "utf-16-be", "utf-8")
-# Layer III in kbit/s, and sampling rates, of version 1; versions 2 and 2.5 have rates of a half and a quarter (section 2.4.2.3).
+# Layer III in kbit/s, and sampling rates, of version 1; versions 2 and 2.5 have rates of a half and
+# a quarter (section 2.4.2.3).
 _BITRATES_1 = (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
 _BITRATES_2 = (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
 _RATES = (44_100, 48_000, 32_000)
@@ -29,9 +44,13 @@ def riff(file: BinaryIO, size: int) -> Media:
         elif name == b"LIST" and data[:4] == b"INFO":
             for tag, at, tag_length in chunks(file, "<L", place + 4, min(place + length, size)):
                 if tag in _INFO:
-                    media.tags[_INFO[tag]] = read_at(file, at, tag_length).rstrip(b"\0").decode("utf-8", "replace")
+                    media.tags[_INFO[tag]] = (
+                        read_at(file, at, tag_length).rstrip(b"\0").decode("utf-8", "replace")
+                    )
         elif name == b"LIST" and data[4:8] == b"avih" and len(data) >= 52:
-            microseconds, frames, media.width, media.height = struct.unpack_from("<12xL12xL12xLL", data)
+            microseconds, frames, media.width, media.height = struct.unpack_from(
+                "<12xL12xL12xLL", data
+            )
             media.seconds = microseconds * frames / 1e6
     return media
 
@@ -68,7 +87,10 @@ def ogg(file: BinaryIO, size: int) -> Media:
         media.channels, media.sample_rate = struct.unpack_from("<BL", head, at + 11)
     elif (at := head.find(b"OpusHead")) >= 0 and len(head) >= at + 12:
         media.codecs.append("Opus")
-        media.channels, media.sample_rate = head[at + 9], 48_000  # granules count 48 kHz always (RFC 7845, section 4)
+        media.channels, media.sample_rate = (
+            head[at + 9],
+            48_000,
+        )  # granules count 48 kHz always (RFC 7845, section 4)
     elif b"\x80theora" in head:
         media.codecs.append("Theora")
     for mark in (b"\x03vorbis", b"OpusTags"):
@@ -87,13 +109,19 @@ def mp3(file: BinaryIO, size: int) -> Media:
     start = _id3(file, media)
     head = read_at(file, start, 65_536)
     for at in range(len(head) - 4):
-        if head[at] == 0xFF and head[at + 1] & 0xE6 == 0xE2 and (frame := _mp3_frame(head[at : at + 4])):
+        if (
+            head[at] == 0xFF
+            and head[at + 1] & 0xE6 == 0xE2
+            and (frame := _mp3_frame(head[at : at + 4]))
+        ):
             bitrate, media.sample_rate, media.channels, samples = frame
             media.seconds = (size - start - at) * 8 / (bitrate * 1000)
             for mark in (b"Xing", b"Info"):
                 found = head.find(mark, at, at + 64)
                 if found >= 0 and len(head) >= found + 12 and head[found + 7] & 1:
-                    media.seconds = struct.unpack_from(">L", head, found + 8)[0] * samples / media.sample_rate
+                    media.seconds = (
+                        struct.unpack_from(">L", head, found + 8)[0] * samples / media.sample_rate
+                    )
             break
     return media
 
@@ -105,7 +133,12 @@ def _mp3_frame(head: bytes) -> tuple[int, int, int, int] | None:
     if version == 1 or bitrate in {0, 15} or rate == 3:
         return None
     kbits = (_BITRATES_1 if version == 3 else _BITRATES_2)[bitrate]
-    return kbits, _RATES[rate] >> {3: 0, 2: 1, 0: 2}[version], 1 if head[3] >> 6 == 3 else 2, 1152 if version == 3 else 576
+    return (
+        kbits,
+        _RATES[rate] >> {3: 0, 2: 1, 0: 2}[version],
+        1 if head[3] >> 6 == 3 else 2,
+        1152 if version == 3 else 576,
+    )
 
 
 def _id3(file: BinaryIO, media: Media) -> int:
@@ -120,8 +153,14 @@ def _id3(file: BinaryIO, media: Media) -> int:
         if place + 10 > end or len(frame) < 10 or not frame[0]:
             break
         size = _synchsafe(frame[4:8]) if head[3] == 4 else int.from_bytes(frame[4:8])
-        if frame[:4] in _ID3 and (data := read_at(file, place + 10, min(size, 4096))) and data[0] < len(_ID3_CHARSETS):
-            media.tags[_ID3[frame[:4]]] = data[1:].decode(_ID3_CHARSETS[data[0]], "replace").strip("\0\ufeff")
+        if (
+            frame[:4] in _ID3
+            and (data := read_at(file, place + 10, min(size, 4096)))
+            and data[0] < len(_ID3_CHARSETS)
+        ):
+            media.tags[_ID3[frame[:4]]] = (
+                data[1:].decode(_ID3_CHARSETS[data[0]], "replace").strip("\0\ufeff")
+            )
         place += 10 + size
     return end
 
@@ -139,7 +178,9 @@ def _vorbis_comment(data: bytes, media: Media) -> None:
     place = 4 + int.from_bytes(data[:4], "little") + 4
     while place + 4 <= len(data):
         length = int.from_bytes(data[place : place + 4], "little")
-        name, equals, value = data[place + 4 : place + 4 + length].decode("utf-8", "replace").partition("=")
+        name, equals, value = (
+            data[place + 4 : place + 4 + length].decode("utf-8", "replace").partition("=")
+        )
         if equals and name.lower() in TAGS:
             media.tags[name.lower()] = value
         place += 4 + length

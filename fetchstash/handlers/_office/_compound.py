@@ -10,7 +10,9 @@ from fetchstash.errors import NoText
 
 _MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _END_OF_CHAIN, _NOTHING = 0xFFFFFFFE, 0xFFFFFFFF
-_HEADER = struct.Struct("<30xHH14xL8xL4xL")  # section 2.2; the 109 first entries of the DIFAT follow at 76
+_HEADER = struct.Struct(
+    "<30xHH14xL8xL4xL"
+)  # section 2.2; the 109 first entries of the DIFAT follow at 76
 _ENTRY = struct.Struct("<64sHBB3L36xLQ")  # section 2.6.1
 _ENTRY_SIZE = 128
 _STORAGE, _STREAM, _ROOT = 1, 2, 5
@@ -57,7 +59,10 @@ class CompoundFile:
             return b""
         if stream.size >= _MINI_CUTOFF:
             return self._chain(stream.start)[: stream.size]
-        sectors = (self._mini_stream[n << 6 : (n + 1) << 6] for n in _followed(stream.start, self._mini_table))
+        sectors = (
+            self._mini_stream[n << 6 : (n + 1) << 6]
+            for n in _followed(stream.start, self._mini_table)
+        )
         return b"".join(sectors)[: stream.size]
 
     def _read_table(self, more_at: int) -> "array[int]":
@@ -71,7 +76,9 @@ class CompoundFile:
             more_at = numbers.pop()
             listed += numbers
             seen += 1
-        return _numbers(b"".join(self._sector(number) for number in listed if number < _END_OF_CHAIN))
+        return _numbers(
+            b"".join(self._sector(number) for number in listed if number < _END_OF_CHAIN)
+        )
 
     def _sector(self, number: int) -> bytes:
         place = (number + 1) << self._shift
@@ -90,7 +97,9 @@ class CompoundFile:
             if number in seen or at + _ENTRY_SIZE > len(entries):
                 continue
             seen.add(number)
-            raw_name, length, kind, _, left, right, child, start, size = _ENTRY.unpack_from(entries, at)
+            raw_name, length, kind, _, left, right, child, start, size = _ENTRY.unpack_from(
+                entries, at
+            )
             own = (*path, raw_name[: max(min(length, 64) - 2, 0)].decode("utf-16-le", "replace"))
             waiting += [(left, path), (right, path)]
             if kind == _ROOT:

@@ -11,7 +11,9 @@ _WINDOW = 4_096
 # Section 2.1.2.1: what the dictionary holds from the start.
 _INITIAL = (
     rb"{\rtf1\ansi\mac\deff0\deftab720{\fonttbl;}{\f0\fnil \froman \fswiss \fmodern \fscript \fdecor MS Sans SerifSymbolArial"
-    rb"Times New RomanCourier{\colortbl\red0\green0\blue0" + b"\r\n" + rb"\par \pard\plain\f0\fs20\b\i\u\tab\tx"
+    rb"Times New RomanCourier{\colortbl\red0\green0\blue0"
+    b"\r\n"
+    rb"\par \pard\plain\f0\fs20\b\i\u\tab\tx"
 )
 
 
@@ -32,7 +34,8 @@ def decompress(data: bytes) -> bytes:
 def _decompressed(data: bytes, size: int) -> bytes:
     """Follow the tokens (section 2.2.2.1): a byte of flags, then for each a byte, or a place and a length in the dictionary.
 
-    The dictionary is a ring, and what was written last stands in it; so that it can be taken from the end of what is there.
+    The dictionary is a ring, and what was written last stands in it; so that it can be taken from
+    the end of what is there.
     """
     written = bytearray(_INITIAL)
     place = _HEADER.size

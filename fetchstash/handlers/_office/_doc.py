@@ -1,7 +1,8 @@
 """DOC: documents of Word 97 to 2003 as Markdown ([MS-DOC]): text by the piece table, headings, lists, tables and hidden runs.
 
-Places in a document come in two kinds: CP, which count the text's UTF-16 units, and FC, which are offsets into the file's stream.
-The piece table leads from the one to the other; what paragraphs and runs look like is filed under FC, in pages of 512 bytes.
+Places in a document come in two kinds: CP, which count the text's UTF-16 units, and FC, which are
+offsets into the file's stream. The piece table leads from the one to the other; what paragraphs and
+runs look like is filed under FC, in pages of 512 bytes.
 """
 
 import re
@@ -19,16 +20,28 @@ from fetchstash.handlers._prose import Prose
 
 _MAGIC, _WORD_97 = 0xA5EC, 0x00C1
 _ENCRYPTED, _SECOND_TABLE = 0x0100, 0x0200
-# Where the header says how long the texts are (section 2.5.5), and where the other tables stand (section 2.5.6).
+# Where the header says how long the texts are (section 2.5.5), and where the other tables stand
+# (section 2.5.6).
 _LENGTHS_AT, _RUNS_AT, _PARAGRAPHS_AT, _PIECES_AT = 0x4C, 0xFA, 0x102, 0x1A2
 _PAGE = 512
 _MAX_PIECES = 1_000_000
 # Properties, by their numbers (section 2.6).
-_HIDDEN, _IN_TABLE, _ROW_END, _LIST, _LIST_LEVEL, _OUTLINE = 0x083C, 0x2416, 0x2417, 0x460B, 0x260A, 0x2640
-# How many bytes a property's value has, by the upper three bits of its number (section 2.2.5.1); 6: the first of them says it.
+_HIDDEN, _IN_TABLE, _ROW_END, _LIST, _LIST_LEVEL, _OUTLINE = (
+    0x083C,
+    0x2416,
+    0x2417,
+    0x460B,
+    0x260A,
+    0x2640,
+)
+# How many bytes a property's value has, by the upper three bits of its number (section 2.2.5.1); 6:
+# the first of them says it.
 _SIZES = {0: 1, 1: 1, 2: 2, 3: 4, 4: 2, 5: 2, 7: 3}
-_HEADINGS = range(1, 10)  # the numbers of the styles "heading 1" to "heading 9", which are fixed (section 2.9.271)
-# Texts that follow the main one, as what their paragraphs are called; macros and the boxes of headers (None) are left out.
+_HEADINGS = range(
+    1, 10
+)  # the numbers of the styles "heading 1" to "heading 9", which are fixed (section 2.9.271)
+# Texts that follow the main one, as what their paragraphs are called; macros and the boxes of
+# headers (None) are left out.
 _TEXTS = ("", "Footnote", "Header or footer", None, "Comment", "Endnote", "Text box", None)
 _KEPT = "Its bytes are kept."
 
@@ -37,8 +50,12 @@ _PARAGRAPH_END = re.compile("[\r\x07\x0c]")
 _NO_MARK = re.compile("[^\r\x07\x0c\x13-\x15]")
 _FIELD_MARK = re.compile("([\x13\x14\x15])")
 _LINK = re.compile(r'\s*HYPERLINK\s+"([^"\s]+)"')
-# Line and page breaks, hyphens that do not break and that need not show, and marks that stand for something else.
-_SIGNS = str.maketrans({"\x0b": "\n", "\x1e": "-", "\x1f": None, "\0": None} | dict.fromkeys("\x01\x02\x03\x04\x05\x06\x08"))
+# Line and page breaks, hyphens that do not break and that need not show, and marks that stand for
+# something else.
+_SIGNS = str.maketrans(
+    {"\x0b": "\n", "\x1e": "-", "\x1f": None, "\0": None}
+    | dict.fromkeys("\x01\x02\x03\x04\x05\x06\x08")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +120,8 @@ def _at(stream: bytes, table: bytes, place: int) -> bytes:
 def _pieces(clx: bytes, size: int) -> list[_Piece]:
     """Return the piece table; changes that are saved before it (type 1) are passed over (section 2.9.38).
 
-    Raises IndexError where the pieces are more than the ``size`` of the stream: no text stands in it twice.
+    Raises IndexError where the pieces are more than the ``size`` of the stream: no text stands in
+    it twice.
     """
     place = 0
     while clx[place] == 1:
@@ -116,7 +134,9 @@ def _pieces(clx: bytes, size: int) -> list[_Piece]:
     pieces: list[_Piece] = []
     for start, end, (_, fc, _) in zip(bounds, bounds[1:], descriptors, strict=False):
         is_narrow = bool(fc & 0x40000000)
-        pieces.append(_Piece(start, end, (fc & 0x3FFFFFFF) // 2 if is_narrow else fc, 1 if is_narrow else 2))
+        pieces.append(
+            _Piece(start, end, (fc & 0x3FFFFFFF) // 2 if is_narrow else fc, 1 if is_narrow else 2)
+        )
     if sum(max(piece.end - piece.start, 0) * piece.width for piece in pieces) > size:
         raise IndexError
     return pieces
@@ -139,7 +159,9 @@ def _looks(stream: bytes, plc: bytes, *, of_paragraphs: bool) -> _Looks:
         step = 13 if of_paragraphs else 1
         for index in range(filed):
             place = 2 * page[4 * (filed + 1) + step * index]
-            entries.append(_paragraph_looks(page, place) if of_paragraphs else (0, _run_looks(page, place)))
+            entries.append(
+                _paragraph_looks(page, place) if of_paragraphs else (0, _run_looks(page, place))
+            )
     in_order = sorted(range(len(entries)), key=starts.__getitem__)
     return _Looks([starts[index] for index in in_order], [entries[index] for index in in_order])
 
@@ -149,7 +171,9 @@ def _paragraph_looks(page: bytes, place: int) -> tuple[int, dict[int, int]]:
     if not place:
         return 0, {}
     size = page[place]
-    begin, size = (place + 1, 2 * size - 1) if size else (place + 2, 2 * page[min(place + 1, _PAGE - 1)])
+    begin, size = (
+        (place + 1, 2 * size - 1) if size else (place + 2, 2 * page[min(place + 1, _PAGE - 1)])
+    )
     own = page[begin : begin + size]
     return (struct.unpack_from("<H", own)[0], _properties(own[2:])) if len(own) >= 2 else (0, {})
 
@@ -239,7 +263,9 @@ class _Writer:
     _row: list[str] = field(default_factory=list[str])
     _cell: list[str] = field(default_factory=list[str])
 
-    def take(self, content: str, mark: str, style: int, properties: dict[int, int], label: str) -> None:
+    def take(
+        self, content: str, mark: str, style: int, properties: dict[int, int], label: str
+    ) -> None:
         """Take a paragraph, which ``mark`` ends."""
         text = self._shown(content)
         if properties.get(_IN_TABLE) or mark == _CELL_END:
@@ -249,7 +275,9 @@ class _Writer:
         level = properties.get(_OUTLINE, 9) + 1 if style not in _HEADINGS else style
         if label:
             labelled = f"{label}: {text}" if text else ""
-            if labelled not in self._noted:  # each section has headers of its own, which are mostly the same
+            if (
+                labelled not in self._noted
+            ):  # each section has headers of its own, which are mostly the same
                 self._noted.add(labelled)
                 self.prose.paragraph(labelled)
         elif level in _HEADINGS:

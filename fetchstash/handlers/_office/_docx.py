@@ -17,7 +17,8 @@ _MEDIA_TYPES = (
     "application/vnd.ms-word.document.macroenabled",
     "application/vnd.ms-word.template.macroenabled",
 )
-# A second rendering of what was read already, the old text of a tracked change, and the code of a field.
+# A second rendering of what was read already, the old text of a tracked change, and the code of a
+# field.
 _SKIPPED = {"Fallback", "delText", "moveFrom", "instrText", "delInstrText"}
 _OFF = {"0", "false", "off"}
 
@@ -54,10 +55,18 @@ class DocxHandler(Streamed):
 
 def _side_parts(relations: Iterable[Relation]) -> list[tuple[str, str]]:
     """Return the parts that stand beside the text, with what their paragraphs are called, in a fixed order."""
-    labels = {"footnotes": "", "endnotes": "", "comments": "Comment", "header": "Header", "footer": "Footer"}
+    labels = {
+        "footnotes": "",
+        "endnotes": "",
+        "comments": "Comment",
+        "header": "Header",
+        "footer": "Footer",
+    }
     places = list(labels)
     parts = [
-        (places.index(relation.kind), relation.target, labels[relation.kind]) for relation in relations if relation.kind in labels
+        (places.index(relation.kind), relation.target, labels[relation.kind])
+        for relation in relations
+        if relation.kind in labels
     ]
     return [(target, label) for _, target, label in sorted(parts)]
 
@@ -75,7 +84,14 @@ class _Paragraph:
 class _Reader:
     """Takes the events of one part and writes what it reads into ``prose``."""
 
-    def __init__(self, prose: Prose, styles: Styles, numbering: Numbering, relations: Mapping[str, Relation], label: str) -> None:
+    def __init__(
+        self,
+        prose: Prose,
+        styles: Styles,
+        numbering: Numbering,
+        relations: Mapping[str, Relation],
+        label: str,
+    ) -> None:
         self.hidden = 0
         self._prose = prose
         self._styles = styles
@@ -106,7 +122,9 @@ class _Reader:
         elif self._paragraphs:
             self._start_within(name, attributes, self._paragraphs[-1])
 
-    def _start_within(self, name: str, attributes: Mapping[str, str], paragraph: _Paragraph) -> None:
+    def _start_within(
+        self, name: str, attributes: Mapping[str, str], paragraph: _Paragraph
+    ) -> None:
         if name in _SIGNS:
             paragraph.pieces.append(_SIGNS[name])
         elif name == "pStyle":
@@ -173,7 +191,9 @@ class _Reader:
             self._cell_width = 1
         else:
             span = attribute(attributes, "val")
-            self._cell_width = min(int(span), 63) if span.isdecimal() else 1  # Word's own bound of columns
+            self._cell_width = (
+                min(int(span), 63) if span.isdecimal() else 1
+            )  # Word's own bound of columns
 
     def _end_table_part(self, name: str) -> None:
         if name == "tc":

@@ -54,7 +54,10 @@ class Styles:
         elif name == "numId":
             self._lists[self._style] = (value, self._lists.get(self._style, ("", 0))[1])
         elif name == "ilvl" and value.isdecimal():
-            self._lists[self._style] = (self._lists.get(self._style, ("", 0))[0], min(int(value), _LEVELS - 1))
+            self._lists[self._style] = (
+                self._lists.get(self._style, ("", 0))[0],
+                min(int(value), _LEVELS - 1),
+            )
 
     def end(self, name: str) -> None:
         """Take an end tag."""

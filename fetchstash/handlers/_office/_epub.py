@@ -16,7 +16,8 @@ _MEDIA_TYPE = "application/epub+zip"
 _MAX_MEMBERS = 20_000
 _MAX_SMALL_MEMBER = 4 * 1024 * 1024
 _MAX_CHAPTER = 16 * 1024 * 1024
-# Fonts may be obfuscated in a book that is open (OCF, section 4.4); any other algorithm locks the text itself.
+# Fonts may be obfuscated in a book that is open (OCF, section 4.4); any other algorithm locks the
+# text itself.
 _FONT_ALGORITHMS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
 _METADATA = {"title", "creator", "language", "date"}
 _KEPT = "Its bytes are kept."
@@ -62,7 +63,9 @@ def _refuse_locked(container: Zip, entries: Mapping[str, Entry]) -> None:
     if "META-INF/encryption.xml" not in entries:
         return
     algorithms = _Collected("EncryptionMethod", "Algorithm")
-    for _ in walk(container.chunks(entries["META-INF/encryption.xml"], _MAX_SMALL_MEMBER), algorithms):
+    for _ in walk(
+        container.chunks(entries["META-INF/encryption.xml"], _MAX_SMALL_MEMBER), algorithms
+    ):
         pass
     if not all(name.startswith(_FONT_ALGORITHMS) for name in algorithms.values):
         raise NoText("the book is locked by rights management", _KEPT)
@@ -72,7 +75,9 @@ def _package(container: Zip, entries: Mapping[str, Entry]) -> "_Package":
     """Return the package document that META-INF/container.xml points to (OCF, section 4.2.6.3.1)."""
     roots = _Collected("rootfile", "full-path")
     if "META-INF/container.xml" in entries:
-        for _ in walk(container.chunks(entries["META-INF/container.xml"], _MAX_SMALL_MEMBER), roots):
+        for _ in walk(
+            container.chunks(entries["META-INF/container.xml"], _MAX_SMALL_MEMBER), roots
+        ):
             pass
     name = next((root for root in roots.values if root in entries), "")
     if not name:
@@ -116,7 +121,9 @@ class _Package:
         """Yield the member names of the chapters in reading order, each once."""
         for number in dict.fromkeys(self._spine):
             if number in self._manifest:
-                yield posixpath.normpath(posixpath.join(self._folder, unquote(self._manifest[number])))
+                yield posixpath.normpath(
+                    posixpath.join(self._folder, unquote(self._manifest[number]))
+                )
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         self._open = name

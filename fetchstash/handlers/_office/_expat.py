@@ -7,7 +7,8 @@ from xml.parsers import expat
 from fetchstash.errors import NoText
 
 _MAX_DEPTH = 1_000
-# A tag that is not yet whole is read anew with each chunk: one of megabytes would take quadratic time.
+# A tag that is not yet whole is read anew with each chunk: one of megabytes would take quadratic
+# time.
 _MAX_TAG = 1024 * 1024
 _KEPT = "Its bytes are kept."
 
@@ -25,12 +26,15 @@ class XmlReader(Protocol):
         """Take character data."""
 
 
-def walk(chunks: Iterable[bytes], reader: XmlReader, *, encoding: str | None = None) -> Iterator[None]:
+def walk(
+    chunks: Iterable[bytes], reader: XmlReader, *, encoding: str | None = None
+) -> Iterator[None]:
     """Hand the events of a document to ``reader``, and yield after each chunk, so that a caller may pass on what was read.
 
     ``encoding`` is that of the chunks, by default the one that the document declares.
 
-    Raises NoText for damaged XML, a document type declaration, nesting deeper than 1,000 and a tag larger than a mebibyte.
+    Raises NoText for damaged XML, a document type declaration, nesting deeper than 1,000 and a tag
+    larger than a mebibyte.
     """
     parser = expat.ParserCreate(encoding)
     parser.buffer_text = True
@@ -96,4 +100,6 @@ class FirstTexts:
 
 
 def _refuse_doctype(*_: object) -> None:
-    raise NoText("it declares a document type, which is not read: entities could expand without end", _KEPT)
+    raise NoText(
+        "it declares a document type, which is not read: entities could expand without end", _KEPT
+    )

@@ -15,7 +15,8 @@ from fetchstash.handlers._prose import OpenTables, Prose, read_prose
 
 _MEDIA_TYPE = "application/vnd.oasis.opendocument."
 _MAX_SMALL_MEMBER = 4 * 1024 * 1024
-# Rows and cells may say how often they repeat; a sheet's empty rest repeats a million times (section 19.675 f.).
+# Rows and cells may say how often they repeat; a sheet's empty rest repeats a million times
+# (section 19.675 f.).
 _MAX_REPEATS = 100
 _KEPT = "Its bytes are kept."
 # Deleted text of tracked changes, the number of a note (its mark stands for it), and scripts.
@@ -40,7 +41,9 @@ class OdfHandler(Streamed):
             if "META-INF/manifest.xml" in entries:
                 manifest = container.read(entries["META-INF/manifest.xml"], _MAX_SMALL_MEMBER)
                 if b":encryption-data" in manifest:
-                    raise NoText("the document is encrypted and opens only with its password", _KEPT)
+                    raise NoText(
+                        "the document is encrypted and opens only with its password", _KEPT
+                    )
             if "content.xml" not in entries:
                 raise NoText("the package holds no document", _KEPT)
             if "meta.xml" in entries:
@@ -95,7 +98,9 @@ class _Reader:
             self._skipping += 1
         elif name in {"p", "h"}:
             level = attribute(attributes, "outline-level")
-            self._paragraphs.append(_Paragraph((int(level) if level.isdecimal() else 1) if name == "h" else 0))
+            self._paragraphs.append(
+                _Paragraph((int(level) if level.isdecimal() else 1) if name == "h" else 0)
+            )
         elif self._paragraphs and name in _INLINE:
             self._start_inline(name, attributes, self._paragraphs[-1].pieces)
         else:
@@ -122,7 +127,9 @@ class _Reader:
                 self._pictures = 0
             case "frame":
                 self._is_title = attribute(attributes, "class") == "title"
-            case "image" if is_first_in_frame:  # else it stands for something that the frame holds, such as a table
+            case "image" if (
+                is_first_in_frame
+            ):  # else it stands for something that the frame holds, such as a table
                 self._pictures += 1
             case "notes":
                 self.slides.open()
@@ -132,7 +139,9 @@ class _Reader:
             case "list-level-style-number":
                 level = attribute(attributes, "level")
                 if level.isdecimal():
-                    self._numbered[self._list_style, int(level)] = bool(attribute(attributes, "num-format"))
+                    self._numbered[self._list_style, int(level)] = bool(
+                        attribute(attributes, "num-format")
+                    )
             case _:
                 pass
 

@@ -25,7 +25,10 @@ def _properties(data: bytes) -> dict[int, str | int]:
     try:
         (start,) = struct.unpack_from("<L", data, 44)
         (count,) = struct.unpack_from("<L", data, start + 4)
-        places = dict(struct.unpack_from("<LL", data, start + 8 + 8 * n) for n in range(min(count, _MAX_PROPERTIES)))
+        places = dict(
+            struct.unpack_from("<LL", data, start + 8 + 8 * n)
+            for n in range(min(count, _MAX_PROPERTIES))
+        )
         for number in sorted(places.keys() & {_CODEPAGE, _TITLE, _AUTHOR, _CREATED}):
             found[number] = _value(data, start + places[number], f"cp{found[_CODEPAGE]}")
     except (struct.error, OverflowError):
@@ -43,7 +46,13 @@ def _value(data: bytes, place: int, charset: str) -> str | int:
         return data[place + 8 : place + 8 + 2 * size].decode("utf-16-le", "replace").rstrip("\0")
     if kind == _TIME:
         (ticks,) = struct.unpack_from("<Q", data, place + 4)
-        return (dt.datetime(1601, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=ticks // 10)).date().isoformat() if ticks else ""
+        return (
+            (dt.datetime(1601, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=ticks // 10))
+            .date()
+            .isoformat()
+            if ticks
+            else ""
+        )
     return ""
 
 

@@ -29,7 +29,9 @@ class Package:
 
     def __init__(self, container: Zip) -> None:
         self._container = container
-        self._entries: dict[str, Entry] = {entry.name: entry for entry in islice(container.entries(), _MAX_PARTS)}
+        self._entries: dict[str, Entry] = {
+            entry.name: entry for entry in islice(container.entries(), _MAX_PARTS)
+        }
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries

@@ -17,7 +17,14 @@ _MAX_SLIDES = 10_000
 _ENCRYPTED_TOKEN = 0xF3D1C4DF  # section 2.3.2
 # Types of records (section 2.13.24).
 _SLIDE_ATOM, _PERSIST, _EDIT, _DIRECTORY, _LIST = 0x03EF, 0x03F3, 0x0FF5, 0x1772, 0x0FF0
-_REFERENCE, _TEXT_HEADER, _CHARS, _BYTES, _TEXT_BOX, _SHAPE = 0x0F9E, 0x0F9F, 0x0FA0, 0x0FA8, 0xF00D, 0xF00A
+_REFERENCE, _TEXT_HEADER, _CHARS, _BYTES, _TEXT_BOX, _SHAPE = (
+    0x0F9E,
+    0x0F9F,
+    0x0FA0,
+    0x0FA8,
+    0xF00D,
+    0xF00A,
+)
 _SLIDES, _NOTES = 0, 2  # instances of lists
 _PICTURE_FRAME = 75
 # Types of text (section 2.13.33).
@@ -61,7 +68,11 @@ def read(file: CompoundFile, found: Extracted) -> Iterator[Part]:
     stream = _Stream(file.read("PowerPoint Document"))
     try:
         objects, document = stream.objects(struct.unpack_from("<L", user, 16)[0])
-        lists = {record.instance: record for record in stream.children(objects[document]) if record.kind == _LIST}
+        lists = {
+            record.instance: record
+            for record in stream.children(objects[document])
+            if record.kind == _LIST
+        }
         slides = list(stream.listed(lists[_SLIDES])) if _SLIDES in lists else []
         notes = {one.number: one for one in stream.listed(lists[_NOTES])} if _NOTES in lists else {}
     except (struct.error, KeyError):
@@ -163,7 +174,8 @@ class _Stream:
     def shown(self, place: int, listed: list[tuple[int, str]]) -> _Shown:
         """Return what the slide at ``place`` shows.
 
-        A shape holds its text, or refers to one of those that the list holds. What no shape refers to comes first.
+        A shape holds its text, or refers to one of those that the list holds. What no shape refers
+        to comes first.
         """
         texts: list[tuple[int, str]] = []
         referred: set[int] = set()
@@ -185,12 +197,19 @@ class _Stream:
                     referred.add(index)
                     texts.append(listed[index])
         texts[:0] = [text for index, text in enumerate(listed) if index not in referred]
-        return _Shown([(kind, text) for kind, text in texts if text.strip() not in {"", _NUMBER_SIGN}], pictures)
+        return _Shown(
+            [(kind, text) for kind, text in texts if text.strip() not in {"", _NUMBER_SIGN}],
+            pictures,
+        )
 
     def notes_of(self, place: int) -> int:
         """Return the number of a slide's notes, 0 if it has none (section 2.5.10)."""
         atom = next((record for record in self._all(place) if record.kind == _SLIDE_ATOM), None)
-        return int(struct.unpack_from("<L", self._data, atom.start + 16)[0]) if atom and atom.end - atom.start >= 20 else 0
+        return (
+            int(struct.unpack_from("<L", self._data, atom.start + 16)[0])
+            if atom and atom.end - atom.start >= 20
+            else 0
+        )
 
     def _all(self, place: int) -> Iterator[_Record]:
         """Yield all records within the one at ``place``, in the order in which they stand."""
@@ -224,4 +243,6 @@ class _Stream:
     def _text(self, record: _Record) -> str:
         """Return a text of two bytes a character, or of their lower ones alone (section 2.9.42 f.)."""
         raw = self._data[record.start : record.end]
-        return raw.decode("utf-16-le", "replace") if record.kind == _CHARS else raw.decode("latin-1")
+        return (
+            raw.decode("utf-16-le", "replace") if record.kind == _CHARS else raw.decode("latin-1")
+        )

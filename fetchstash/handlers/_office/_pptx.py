@@ -54,7 +54,9 @@ def _slides(package: Package) -> list[str]:
     relations = package.relations(main)
     order = _SlideIds()
     package.read_small(main, order)
-    return list(dict.fromkeys(relations[number].target for number in order.found if number in relations))
+    return list(
+        dict.fromkeys(relations[number].target for number in order.found if number in relations)
+    )
 
 
 def _read_slide(package: Package, slide: str, slides: Slides, prose: Prose) -> Iterator[Part]:
@@ -71,7 +73,9 @@ def _read_slide(package: Package, slide: str, slides: Slides, prose: Prose) -> I
         elif relation.kind == "diagramData":
             yield from read_prose(package.chunks(relation.target), _Reader(prose, {}), prose)
         elif relation.kind == "notesSlide":
-            yield from read_prose(package.chunks(relation.target), _Reader(prose, {}, label="Notes: "), prose)
+            yield from read_prose(
+                package.chunks(relation.target), _Reader(prose, {}, label="Notes: "), prose
+            )
 
 
 class _SlideIds:
@@ -82,7 +86,9 @@ class _SlideIds:
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "sldId":
-            self.found.append(next((value for key, value in attributes.items() if key.endswith(":id")), ""))
+            self.found.append(
+                next((value for key, value in attributes.items() if key.endswith(":id")), "")
+            )
 
     def end(self, name: str) -> None:
         pass
@@ -115,7 +121,13 @@ class _Reader:
     The titles of a slide go to ``slides``. ``label`` stands before each paragraph.
     """
 
-    def __init__(self, prose: Prose, relations: Mapping[str, Relation], slides: Slides | None = None, label: str = "") -> None:
+    def __init__(
+        self,
+        prose: Prose,
+        relations: Mapping[str, Relation],
+        slides: Slides | None = None,
+        label: str = "",
+    ) -> None:
         self.pictures = 0
         self.descriptions: list[str] = []
         self._prose = prose

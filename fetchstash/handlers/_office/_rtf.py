@@ -16,8 +16,11 @@ _MAX_BYTES = 128 * 1024 * 1024
 _MAX_DEPTH = 1_000
 _KEPT = "Its bytes are kept."
 
-# A control word with its number, a control symbol, a brace, or a run of text (the specification's "RTF Syntax").
-_TOKEN = re.compile(rb"\\([a-z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-fA-F]{2})|\\([^a-z'])|([{}])|[\r\n]+|([^\\{}\r\n]+)")
+# A control word with its number, a control symbol, a brace, or a run of text (the specification's
+# "RTF Syntax").
+_TOKEN = re.compile(
+    rb"\\([a-z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-fA-F]{2})|\\([^a-z'])|([{}])|[\r\n]+|([^\\{}\r\n]+)"
+)
 # Groups that are no text of the document. A group that begins with \* is left out as well.
 _SKIPPED = {
     "fonttbl", "colortbl", "stylesheet", "filetbl", "revtbl", "rsidtbl", "listtable", "listoverridetable", "xmlnstbl", "info",

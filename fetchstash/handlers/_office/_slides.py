@@ -36,9 +36,15 @@ class Slides:
         self.pictures += pictures
         if pictures:
             told = "; ".join(" ".join(one.split()) for one in descriptions[:_MAX_DESCRIPTIONS])
-            self._prose.paragraph(f"({pictures} {'picture' if pictures == 1 else 'pictures'}{f': {told}' if told else ''})")
+            self._prose.paragraph(
+                f"({pictures} {'picture' if pictures == 1 else 'pictures'}{f': {told}' if told else ''})"
+            )
 
     def summary(self) -> str:
         """Return the number of slides and pictures in a few words."""
         slides = f"{self.count:,} {'slide' if self.count == 1 else 'slides'}"
-        return f"{slides}, {self.pictures:,} {'picture' if self.pictures == 1 else 'pictures'}" if self.pictures else slides
+        return (
+            f"{slides}, {self.pictures:,} {'picture' if self.pictures == 1 else 'pictures'}"
+            if self.pictures
+            else slides
+        )

@@ -1,7 +1,8 @@
 """Reading order of PDF pages that are set in two columns and written line by line across them. Pure functions.
 
-Most pages come in the order in which they are read, and cost nothing here: a page is looked at only where it has many more runs of
-text than lines, and it is reordered only where its runs fill two columns, which those of a table do not.
+Most pages come in the order in which they are read, and cost nothing here: a page is looked at only
+where it has many more runs of text than lines, and it is reordered only where its runs fill two
+columns, which those of a table do not.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,8 @@ _MIN_LINES = 12
 _SAMPLES = 9
 _MIN_GUTTER = 6.0
 _MIN_WIDTH = 100.0
-# Where a gutter may be, and how many runs may cross it (headings, figures), as shares of the text's width and of the runs.
+# Where a gutter may be, and how many runs may cross it (headings, figures), as shares of the text's
+# width and of the runs.
 _MIDDLE = (0.35, 0.65)
 _MAX_CROSSING = 0.15
 _MIN_FILLED = 0.7
@@ -39,23 +41,36 @@ def sampled(runs: int) -> list[int]:
 def are_side_by_side(run: Box, following: Box) -> bool:
     """Return whether two runs stand on one line with a gutter between them, each as long as a line of a column."""
     is_same_line = abs(run[1] - following[1]) < _SAME_LINE
-    return is_same_line and following[0] - run[2] >= _MIN_GUTTER and min(run[2] - run[0], following[2] - following[0]) >= _MIN_WIDTH
+    return (
+        is_same_line
+        and following[0] - run[2] >= _MIN_GUTTER
+        and min(run[2] - run[0], following[2] - following[0]) >= _MIN_WIDTH
+    )
 
 
 def reading_order(runs: Sequence[Box]) -> list[Box]:
     """Return the regions of a page in the order in which they are read; none if the page is to be read as it comes.
 
-    What crosses the gutter parts the page into bands; in each the left column comes before the right one.
+    What crosses the gutter parts the page into bands; in each the left column comes before the
+    right one.
     """
     gutter = _gutter(runs)
     if gutter is None:
         return []
     left = [run for run in runs if run[2] <= gutter]
     right = [run for run in runs if run[0] >= gutter]
-    if not _fills(left) or not _fills(right) or not _alternates(runs, gutter, len(left), len(right)):
+    if (
+        not _fills(left)
+        or not _fills(right)
+        or not _alternates(runs, gutter, len(left), len(right))
+    ):
         return []
     crossing = sorted((run for run in runs if run[0] < gutter < run[2]), key=lambda run: -run[3])
-    edges = (min(run[0] for run in runs) - 1, min(run[1] for run in runs) - 1, max(run[2] for run in runs) + 1)
+    edges = (
+        min(run[0] for run in runs) - 1,
+        min(run[1] for run in runs) - 1,
+        max(run[2] for run in runs) + 1,
+    )
     regions: list[Box] = []
     top = max(run[3] for run in runs) + 1
     for run in crossing:
@@ -75,11 +90,15 @@ def _gutter(runs: Sequence[Box]) -> float | None:
     first, last = min(run[0] for run in runs), max(run[2] for run in runs)
     low, high = (first + share * (last - first) for share in _MIDDLE)
     allowed = _MAX_CROSSING * len(runs)
-    steps = sorted({low, high, *(edge for run in runs for edge in (run[0], run[2]) if low < edge < high)})
+    steps = sorted(
+        {low, high, *(edge for run in runs for edge in (run[0], run[2]) if low < edge < high)}
+    )
     best: tuple[float, float] | None = None
     for start, end in pairwise(steps):
         middle = (start + end) / 2
-        wide_enough = end - start >= _MIN_GUTTER and (best is None or end - start > best[1] - best[0])
+        wide_enough = end - start >= _MIN_GUTTER and (
+            best is None or end - start > best[1] - best[0]
+        )
         if wide_enough and sum(run[0] < middle < run[2] for run in runs) <= allowed:
             best = (start, end)
     return None if best is None else (best[0] + best[1]) / 2
@@ -93,7 +112,10 @@ def _fills(column: Sequence[Box]) -> bool:
     if len(lines) < _MIN_LINES:
         return False
     width = max(run[2] for run in column) - min(run[0] for run in column)
-    return median(sum(run[2] - run[0] for run in line) for line in lines.values()) >= _MIN_FILLED * width
+    return (
+        median(sum(run[2] - run[0] for run in line) for line in lines.values())
+        >= _MIN_FILLED * width
+    )
 
 
 def _alternates(runs: Sequence[Box], gutter: float, left: int, right: int) -> bool:

@@ -1,7 +1,7 @@
 """PDF: text page by page, the outline from its bookmarks, and pages as pictures.
 
-pdfium reads; pypdf reads what pdfium finds nothing in or cannot open. Both are C or Python code for hostile files, so that this
-runs in the worker alone.
+pdfium reads; pypdf reads what pdfium finds nothing in or cannot open. Both are C or Python code for
+hostile files, so that this runs in the worker alone.
 """
 
 import logging
@@ -12,8 +12,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part, PartText, Picture, Render
-from fetchstash.handlers._pdf._columns import are_side_by_side, may_have_columns, reading_order, sampled
+from fetchstash.handlers._contract import (
+    ContentKind,
+    Extracted,
+    ExtractLimits,
+    Hints,
+    Part,
+    PartText,
+    Picture,
+    Render,
+)
+from fetchstash.handlers._pdf._columns import (
+    are_side_by_side,
+    may_have_columns,
+    reading_order,
+    sampled,
+)
 from fetchstash.handlers._pdf._repair import pages_once, repaired
 from fetchstash.handlers._pdf._text import mend
 from fetchstash.handlers._picture import bounded
@@ -23,7 +37,8 @@ if TYPE_CHECKING:
     from pypdf import PdfReader
     from pypdfium2 import PdfDocument, PdfPage
 
-# A document in which pdfium finds no text is called scanned after so many pages without text in pypdf, which is 18 times slower.
+# A document in which pdfium finds no text is called scanned after so many pages without text in
+# pypdf, which is 18 times slower.
 _PYPDF_TRIES = 3
 _MAX_BOOKMARKS = 2_000
 _MAX_REPAIRED = 128 * 2**20
@@ -31,7 +46,10 @@ _NO_PDF = "no PDF"
 # Four times 72 dpi: a larger scale shows nothing more of a small page.
 _MAX_SCALE = 4.0
 _KEPT = "Its bytes are kept; look at a page as a picture."
-_NO_TITLE = re.compile(r"(untitled|microsoft word - .*|.*\.(docx?|pptx?|xlsx?|indd|tex|dvi|qxd|pdf))?", re.IGNORECASE | re.DOTALL)
+_NO_TITLE = re.compile(
+    r"(untitled|microsoft word - .*|.*\.(docx?|pptx?|xlsx?|indd|tex|dvi|qxd|pdf))?",
+    re.IGNORECASE | re.DOTALL,
+)
 _DATE = re.compile(r"(?:D:)?(\d{4})(\d{2})(\d{2})")
 
 
@@ -62,11 +80,16 @@ class PdfHandler:
     ) -> PartText | Picture:
         """Return page ``start`` (from 1) as a picture."""
         if render != "image" or unit != "pages" or path:
-            raise BadArgument("A PDF has pages.", 'Use unit="pages", with render="image" for a picture.')
+            raise BadArgument(
+                "A PDF has pages.", 'Use unit="pages", with render="image" for a picture.'
+            )
         with _opened(source) as document:
             number = 1 if start is None else start
             if not 1 <= number <= len(document):
-                raise OutOfRange(f"There is no page {number}: the document has {len(document)}.", f"Use 1 to {len(document)}.")
+                raise OutOfRange(
+                    f"There is no page {number}: the document has {len(document)}.",
+                    f"Use 1 to {len(document)}.",
+                )
             if _has_form(document):
                 document.init_forms()
             with closing(document[number - 1]) as page:
@@ -86,7 +109,9 @@ def _read(source: Path, limits: ExtractLimits, found: Extracted) -> Iterator[Par
         yield from _read_document(document, limits, found, fallback)
 
 
-def _read_document(document: "PdfDocument", limits: ExtractLimits, found: Extracted, fallback: "_Pypdf") -> Iterator[Part]:
+def _read_document(
+    document: "PdfDocument", limits: ExtractLimits, found: Extracted, fallback: "_Pypdf"
+) -> Iterator[Part]:
     found.pages = len(document)
     found.title, found.author, found.published = _metadata(document)
     found.outline = list(_outline(document))
@@ -102,7 +127,9 @@ def _read_document(document: "PdfDocument", limits: ExtractLimits, found: Extrac
     yield from parts
 
 
-def _read_damaged(source: Path, limits: ExtractLimits, found: Extracted, fallback: "_Pypdf") -> Iterator[Part]:
+def _read_damaged(
+    source: Path, limits: ExtractLimits, found: Extracted, fallback: "_Pypdf"
+) -> Iterator[Part]:
     """Read what pdfium does not open: by pypdf, or else the pages that came of a file that was cut short."""
     if pages := fallback.page_count():
         found.pages = pages
@@ -129,7 +156,9 @@ def _recovered(source: Path) -> tuple["PdfDocument", str]:
         with suppress(PdfiumError):
             if pages:
                 among = f"of its {once:,} pages" if once else "pages"
-                return PdfDocument(whole), f"the file is {damage}: {pages:,} {among} were found in it"
+                return PdfDocument(
+                    whole
+                ), f"the file is {damage}: {pages:,} {among} were found in it"
     raise _unreadable(source)
 
 
@@ -157,9 +186,13 @@ def _open(source: Path) -> "PdfDocument":
         return PdfDocument(source)
     except PdfiumError as error:
         if error.err_code == raw.FPDF_ERR_PASSWORD:
-            raise NoText("the document is encrypted and opens only with its password", "Its bytes are kept.") from None
+            raise NoText(
+                "the document is encrypted and opens only with its password", "Its bytes are kept."
+            ) from None
         if error.err_code == raw.FPDF_ERR_SECURITY:
-            raise NoText("the document is encrypted in a way that is not known here", "Its bytes are kept.") from None
+            raise NoText(
+                "the document is encrypted in a way that is not known here", "Its bytes are kept."
+            ) from None
         raise
 
 
@@ -192,7 +225,9 @@ def _text_of(page: "PdfPage") -> str:
         runs = text_page.count_rects()
         if not may_have_columns(runs, text.count("\n")):
             return text
-        pairs = [(text_page.get_rect(index), text_page.get_rect(index + 1)) for index in sampled(runs)]
+        pairs = [
+            (text_page.get_rect(index), text_page.get_rect(index + 1)) for index in sampled(runs)
+        ]
         if 5 * sum(are_side_by_side(*pair) for pair in pairs) < len(pairs):
             return text
         regions = reading_order([text_page.get_rect(index) for index in range(runs)])
@@ -234,7 +269,11 @@ def _metadata(document: "PdfDocument") -> tuple[str, str, str]:
     title = document.get_metadata_value("Title").strip()
     date = _DATE.match(document.get_metadata_value("CreationDate"))
     published = "-".join(date.groups()) if date else ""
-    return "" if _NO_TITLE.fullmatch(title) else title, document.get_metadata_value("Author").strip(), published
+    return (
+        "" if _NO_TITLE.fullmatch(title) else title,
+        document.get_metadata_value("Author").strip(),
+        published,
+    )
 
 
 def _outline(document: "PdfDocument") -> Iterator[Heading]:
@@ -324,7 +363,9 @@ class _Pypdf:
         if self._reader is None:
             from pypdf import PdfReader  # noqa: PLC0415 - a heavy import
 
-            logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it reports each oddity of a broken file
+            logging.getLogger("pypdf").setLevel(
+                logging.CRITICAL
+            )  # it reports each oddity of a broken file
             self._reader = PdfReader(self._source)
             if self._reader.is_encrypted:
                 self._reader.decrypt("")

@@ -1,8 +1,9 @@
 """PDF files that were cut short: what came of them is given an end of its own, so that a reader finds its pages.
 
-The end of a PDF says where its objects stand and which of them is the root (ISO 32000-1, section 7.5). Without it no library reads
-the pages that are there. What follows here looks for objects as a library does whose table is damaged, and appends a page tree, a
-root and a trailer; objects that stand in compressed streams (section 7.5.7) are written out. Pure functions.
+The end of a PDF says where its objects stand and which of them is the root (ISO 32000-1, section
+7.5). Without it no library reads the pages that are there. What follows here looks for objects as a
+library does whose table is damaged, and appends a page tree, a root and a trailer; objects that
+stand in compressed streams (section 7.5.7) are written out. Pure functions.
 """
 
 import re
@@ -67,7 +68,11 @@ def pages_once(data: bytes) -> int:
 
 def _within(content: bytes, dictionary: bytes, room: int) -> Iterator[tuple[int, bytes]]:
     """Yield the objects of an object stream: its head lists their numbers and places."""
-    begin, first, count = _STREAM.search(content), _FIRST.search(dictionary), _COUNT.search(dictionary)
+    begin, first, count = (
+        _STREAM.search(content),
+        _FIRST.search(dictionary),
+        _COUNT.search(dictionary),
+    )
     if not begin or not first or not count or b"/FlateDecode" not in dictionary:
         return
     try:

@@ -2,12 +2,17 @@
 
 import re
 
-# pdfium sets one of these two for a hyphen that breaks a word at the end of a line, and drops the line end itself.
+# pdfium sets one of these two for a hyphen that breaks a word at the end of a line, and drops the
+# line end itself.
 _MARKED_BREAK = re.compile(r"[\ufffe\x02]([^\s\ufffe\x02]*)[ \t]*")
-# Where the library leaves the hyphen and the line end as they are: a word breaks between two lower-case letters.
-_PLAIN_BREAK = re.compile(r"(?:-(?<=[a-zß-ÿ]-)\n(?=[a-zß-ÿ])|\u00ad(?<=[^\W\d_]\u00ad)\n)(\S*)[ \t]*")
+# Where the library leaves the hyphen and the line end as they are: a word breaks between two
+# lower-case letters.
+_PLAIN_BREAK = re.compile(
+    r"(?:-(?<=[a-zß-ÿ]-)\n(?=[a-zß-ÿ])|\u00ad(?<=[^\W\d_]\u00ad)\n)(\S*)[ \t]*"
+)
 _EMPTY_LINES = re.compile(r"\n{3,}")
-# Latin ligatures of the block Alphabetic Presentation Forms: one glyph for what everybody searches as letters.
+# Latin ligatures of the block Alphabetic Presentation Forms: one glyph for what everybody searches
+# as letters.
 _LIGATURES = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
 
 

@@ -1,7 +1,8 @@
 """What is inside ZIP and OLE containers, by the names of their members alone: nothing is decompressed.
 
-An own walk over the central directory (APPNOTE.TXT, sections 4.3.12 and 4.3.16), because zipfile reads all of 500,000 entries
-before the first name is known. OLE directories as in [MS-CFB], section 2.6.
+An own walk over the central directory (APPNOTE.TXT, sections 4.3.12 and 4.3.16), because zipfile
+reads all of 500,000 entries before the first name is known. OLE directories as in [MS-CFB], section
+2.6.
 """
 
 import re
@@ -20,10 +21,15 @@ MAX_DIRECTORY_BYTES = 2**20
 _END_REACH = 22 + 65_535  # the end record and the longest comment
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 
-# The first of these that a member begins with says what an Office Open XML package is (ECMA-376, part 2).
+# The first of these that a member begins with says what an Office Open XML package is (ECMA-376,
+# part 2).
 _OFFICE_PARTS: tuple[tuple[str, ContentKind, str], ...] = (
     ("word/vbaProject.bin", "office_doc", "application/vnd.ms-word.document.macroenabled.12"),
-    ("ppt/vbaProject.bin", "office_doc", "application/vnd.ms-powerpoint.presentation.macroenabled.12"),
+    (
+        "ppt/vbaProject.bin",
+        "office_doc",
+        "application/vnd.ms-powerpoint.presentation.macroenabled.12",
+    ),
     ("xl/workbook.bin", "spreadsheet", "application/vnd.ms-excel.sheet.binary.macroenabled.12"),
     ("xl/vbaProject.bin", "spreadsheet", "application/vnd.ms-excel.sheet.macroenabled.12"),
     ("word/", "office_doc", f"{_OFFICE}wordprocessingml.document"),
@@ -46,8 +52,11 @@ _OLE_MEMBERS: tuple[tuple[str, ContentKind, str], ...] = (
     ("__nameid_version1.0", "email", "application/vnd.ms-outlook"),
 )
 
-# Types of EPUB (OCF, section 4.3) and OpenDocument (part 2, section 3.3): the first member, stored as it is, holds the media type.
-_MIMETYPE = re.compile(rb"PK\x03\x04.{22}\x08\0\0\0mimetype([a-z]+/[a-zA-Z0-9.+-]{3,100})(?=PK|\s|$)", re.DOTALL)
+# Types of EPUB (OCF, section 4.3) and OpenDocument (part 2, section 3.3): the first member, stored
+# as it is, holds the media type.
+_MIMETYPE = re.compile(
+    rb"PK\x03\x04.{22}\x08\0\0\0mimetype([a-z]+/[a-zA-Z0-9.+-]{3,100})(?=PK|\s|$)", re.DOTALL
+)
 
 
 def is_container(head: bytes) -> bool:
@@ -77,7 +86,8 @@ def members_of_file(path: Path) -> tuple[str, ...]:
         if end < 0 or len(tail) < end + 22:
             return ()
         length, offset = struct.unpack_from("<II", tail, end + 12)
-        # Where something stands before the archive (a self-extractor), offsets are short by its length.
+        # Where something stands before the archive (a self-extractor), offsets are short by its
+        # length.
         start = max(size - reach + end - length, 0) if length != 0xFFFFFFFF else offset
         file.seek(start)
         return tuple(_central_names(file.read(min(length, MAX_DIRECTORY_BYTES))))
@@ -90,7 +100,11 @@ def identify(head: bytes, members: Sequence[str]) -> Signature:
             if name in members:
                 return Signature(kind, media_type, f"OLE member {name}")
         return Signature("unknown_binary", "application/x-ole-storage", "signature of OLE")
-    return _by_mimetype(head) or _by_names(members) or Signature("archive", "application/zip", "signature PK")
+    return (
+        _by_mimetype(head)
+        or _by_names(members)
+        or Signature("archive", "application/zip", "signature PK")
+    )
 
 
 def _by_mimetype(head: bytes) -> Signature | None:
@@ -99,7 +113,11 @@ def _by_mimetype(head: bytes) -> Signature | None:
     if media_type == "application/epub+zip":
         return Signature("office_doc", media_type, "ZIP member mimetype")
     if media_type.startswith("application/vnd.oasis.opendocument."):
-        return Signature("spreadsheet" if ".spreadsheet" in media_type else "office_doc", media_type, "ZIP member mimetype")
+        return Signature(
+            "spreadsheet" if ".spreadsheet" in media_type else "office_doc",
+            media_type,
+            "ZIP member mimetype",
+        )
     return None
 
 

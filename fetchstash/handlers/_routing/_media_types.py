@@ -80,13 +80,24 @@ TEXT_MEDIA_TYPES: Mapping[str, ContentKind] = MappingProxyType({
 })  # fmt: skip
 """Media types whose bytes are text, and the kind of content that each names.
 
-Beyond the table: every other ``text/*`` is "text" (``text/x-*`` is "code"), and the structured suffixes of RFC 6839 and RFC 9512
-decide the rest: ``+json`` is "json", ``+xml`` "xml", ``+yaml`` "yaml", ``+json-seq`` (RFC 8091) "jsonl".
+Beyond the table: every other ``text/*`` is "text" (``text/x-*`` is "code"), and the structured
+suffixes of RFC 6839 and RFC 9512 decide the rest: ``+json`` is "json", ``+xml`` "xml", ``+yaml``
+"yaml", ``+json-seq`` (RFC 8091) "jsonl".
 """
 
-_SUFFIXES: tuple[tuple[str, ContentKind], ...] = (("+json", "json"), ("+xml", "xml"), ("+yaml", "yaml"), ("+json-seq", "jsonl"))
+_SUFFIXES: tuple[tuple[str, ContentKind], ...] = (
+    ("+json", "json"),
+    ("+xml", "xml"),
+    ("+yaml", "yaml"),
+    ("+json-seq", "jsonl"),
+)
 
-_TOP_LEVEL: Mapping[str, ContentKind] = {"image": "image", "audio": "audio", "video": "video", "message": "email"}
+_TOP_LEVEL: Mapping[str, ContentKind] = {
+    "image": "image",
+    "audio": "audio",
+    "video": "video",
+    "message": "email",
+}
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _ODF = "application/vnd.oasis.opendocument."
@@ -137,7 +148,8 @@ BINARY_MEDIA_TYPES: Mapping[str, ContentKind] = MappingProxyType({
 })  # fmt: skip
 """Media types whose bytes are not text. ``image/*``, ``audio/*`` and ``video/*`` are kinds by themselves; others name no kind."""
 
-# Formats that cannot be without their signature: where it is missing, a label or an extension that names them is wrong.
+# Formats that cannot be without their signature: where it is missing, a label or an extension that
+# names them is wrong.
 SIGNED_MEDIA_TYPES = frozenset(BINARY_MEDIA_TYPES) | {
     "image/png", "image/jpeg", "image/gif", "image/webp", "image/tiff", "image/bmp", "image/avif", "image/heic", "image/x-icon",
     "audio/wav", "audio/flac", "audio/ogg", "video/mp4", "video/webm", "video/x-matroska", "font/woff", "font/woff2",

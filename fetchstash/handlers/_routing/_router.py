@@ -1,8 +1,9 @@
 """What are these bytes? Decided by what they are, not by what they are called, and with the reason on record.
 
-Binary signatures and the members of containers come first, for no text looks like them. What has none must pass the text test, or
-it is unknown_binary. Of a text, a full structure (HTML, XML, JSON, mail) outweighs a label of another family; else a label that
-says something specific, the extension, and a structure that shows less surely decide, in this order.
+Binary signatures and the members of containers come first, for no text looks like them. What has
+none must pass the text test, or it is unknown_binary. Of a text, a full structure (HTML, XML, JSON,
+mail) outweighs a label of another family; else a label that says something specific, the extension,
+and a structure that shows less surely decide, in this order.
 
     mime        a specific label, and the bytes agree
     magic       a signature or the members of a container, against the label or without one
@@ -20,7 +21,12 @@ from urllib.parse import unquote, urlsplit
 from fetchstash.handlers._contract import TEXT_KINDS, ContentKind, DecidedBy, Decision
 from fetchstash.handlers._languages import language_of_name
 from fetchstash.handlers._routing import _containers
-from fetchstash.handlers._routing._media_types import EXTENSIONS, GENERIC_MEDIA_TYPES, SIGNED_MEDIA_TYPES, kind_of
+from fetchstash.handlers._routing._media_types import (
+    EXTENSIONS,
+    GENERIC_MEDIA_TYPES,
+    SIGNED_MEDIA_TYPES,
+    kind_of,
+)
 from fetchstash.handlers._routing._signatures import Signature, find_signature
 from fetchstash.handlers._routing._structure import Structure, find_structure, looks_like
 from fetchstash.handlers._routing._text_test import TextTest, decode_head, text_test
@@ -37,11 +43,21 @@ _XML_FAMILY: frozenset[ContentKind] = frozenset({"xml", "image"})
 _FAMILIES: dict[ContentKind, frozenset[ContentKind]] = {
     "json": _JSON_FAMILY, "jsonl": _JSON_FAMILY, "notebook": _JSON_FAMILY, "xml": _XML_FAMILY, "image": _XML_FAMILY,
 }  # fmt: skip
-_FAMILY_NAMES = frozenset({"application/json", "text/json", "text/x-json", "application/xml", "text/xml"})
+_FAMILY_NAMES = frozenset(
+    {"application/json", "text/json", "text/x-json", "application/xml", "text/xml"}
+)
 
 # Labels that are true of what is found inside, if not the whole truth.
-_WIDE_LABELS = GENERIC_MEDIA_TYPES - {"text/plain"} | {"application/zip", "application/x-zip-compressed"}
-_OLE_TYPES = {"application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint", "application/vnd.ms-outlook"}
+_WIDE_LABELS = GENERIC_MEDIA_TYPES - {"text/plain"} | {
+    "application/zip",
+    "application/x-zip-compressed",
+}
+_OLE_TYPES = {
+    "application/msword",
+    "application/vnd.ms-excel",
+    "application/vnd.ms-powerpoint",
+    "application/vnd.ms-outlook",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +89,33 @@ def detect_content_kind(
 ) -> Decision:
     """Decide what a document is.
 
-    ``headers`` are those of the response (only Content-Type counts), ``first_bytes`` the first of its body (64 KiB decide best),
-    ``url`` the address or name that it came under. ``members`` are the names in a container where they are known, ``complete`` says
-    that the body ends with ``first_bytes``. ``shadow`` lets the declared type alone decide, and notes the router's own decision.
+    ``headers`` are those of the response (only Content-Type counts), ``first_bytes`` the first of
+    its body (64 KiB decide best), ``url`` the address or name that it came under. ``members`` are
+    the names in a container where they are known, ``complete`` says that the body ends with
+    ``first_bytes``. ``shadow`` lets the declared type alone decide, and notes the router's own
+    decision.
     """
     label = _label(headers)
     decision = _decide(label, first_bytes, _name(url), members=members, complete=complete)
     return _as_declared(label, decision, first_bytes) if shadow else decision
 
 
-def route_file(path: Path, headers: Mapping[str, str], url: str, *, shadow: bool = False) -> Decision:
+def route_file(
+    path: Path, headers: Mapping[str, str], url: str, *, shadow: bool = False
+) -> Decision:
     """Decide what the file ``path`` is; containers are asked for their members. Blocking: some reads of a few KiB."""
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
         complete = not file.read(1)
     members = _containers.members_of_file(path) if _containers.is_container(head) else None
-    return detect_content_kind(headers, head, url, members=members, complete=complete, shadow=shadow)
+    return detect_content_kind(
+        headers, head, url, members=members, complete=complete, shadow=shadow
+    )
 
 
-def _decide(label: _Label, head: bytes, name: _Name, *, members: Sequence[str] | None, complete: bool) -> Decision:
+def _decide(
+    label: _Label, head: bytes, name: _Name, *, members: Sequence[str] | None, complete: bool
+) -> Decision:
     if not head:
         return _empty(label, name)
     text = text_test(head[:TEXT_REACH])
@@ -104,63 +128,131 @@ def _decide(label: _Label, head: bytes, name: _Name, *, members: Sequence[str] |
     if text is None:
         return _by_name_of_binary(label, name)
     decoded = decode_head(head[: 4 * TEXT_REACH], text.charset)
-    return _by_text(label, name, text, decoded, find_structure(decoded, complete=complete and len(head) <= 4 * TEXT_REACH))
+    return _by_text(
+        label,
+        name,
+        text,
+        decoded,
+        find_structure(decoded, complete=complete and len(head) <= 4 * TEXT_REACH),
+    )
 
 
 def _by_signature(label: _Label, name: _Name, signature: Signature) -> Decision:
     kind, media_type, evidence = signature.kind, signature.media_type, [signature.evidence]
     if media_type == "application/x-ole-storage":
-        # Its streams are out of sight; the label or the name say which of the old office formats it is.
+        # Its streams are out of sight; the label or the name say which of the old office formats it
+        # is.
         claim = label if label.media_type in _OLE_TYPES else name
         if claim.kind and claim.media_type in _OLE_TYPES:
             kind, media_type = claim.kind, claim.media_type
             evidence.append(f"called {media_type}")
     agrees = label.kind == kind and (kind != "unknown_binary" or label.media_type == media_type)
     contradicted = not agrees and label.media_type not in _WIDE_LABELS
-    return _decision(label, kind, media_type, "mime" if agrees else "magic", evidence, mismatch=contradicted)
+    return _decision(
+        label, kind, media_type, "mime" if agrees else "magic", evidence, mismatch=contradicted
+    )
 
 
 def _by_name_of_binary(label: _Label, name: _Name) -> Decision:
     """Decide on bytes that are neither text nor signed: only a format without a signature can be what label or name say."""
     evidence = ["not text", "no known signature"]
-    if label.kind and label.media_type not in SIGNED_MEDIA_TYPES and label.kind not in _READ_AS_TEXT:
-        return _decision(label, label.kind, label.media_type, "mime", [*evidence, f"label {label.media_type}"])
+    if (
+        label.kind
+        and label.media_type not in SIGNED_MEDIA_TYPES
+        and label.kind not in _READ_AS_TEXT
+    ):
+        return _decision(
+            label, label.kind, label.media_type, "mime", [*evidence, f"label {label.media_type}"]
+        )
     if name.kind and name.media_type not in SIGNED_MEDIA_TYPES and name.kind not in _READ_AS_TEXT:
-        return _decision(label, name.kind, name.media_type, "extension", [*evidence, f"extension .{name.extension}"])
+        return _decision(
+            label,
+            name.kind,
+            name.media_type,
+            "extension",
+            [*evidence, f"extension .{name.extension}"],
+        )
     claims_more = label.kind is not None or label.media_type == "text/plain"
-    media_type = OCTETS if claims_more or label.media_type in GENERIC_MEDIA_TYPES else label.media_type
-    return _decision(label, "unknown_binary", media_type, "fallback", evidence, mismatch=claims_more)
+    media_type = (
+        OCTETS if claims_more or label.media_type in GENERIC_MEDIA_TYPES else label.media_type
+    )
+    return _decision(
+        label, "unknown_binary", media_type, "fallback", evidence, mismatch=claims_more
+    )
 
 
-def _by_text(label: _Label, name: _Name, text: TextTest, head: str, structure: Structure | None) -> Decision:
+def _by_text(
+    label: _Label, name: _Name, text: TextTest, head: str, structure: Structure | None
+) -> Decision:
     evidence = [text.evidence, *([structure.evidence] if structure else [])]
     if structure and structure.full:
         return _by_structure(label, name, structure, evidence)
     if label.kind and _claims_text(label) and looks_like(label.kind, head):
-        return _decision(label, label.kind, label.media_type, "mime", [*evidence, f"label {label.media_type}"])
-    mismatch = label.kind is not None
-    if name.kind and _claims_text(name) and name.media_type != "text/plain" and looks_like(name.kind, head):
         return _decision(
-            label, name.kind, name.media_type, "extension", [*evidence, f"extension .{name.extension}"], mismatch=mismatch
+            label, label.kind, label.media_type, "mime", [*evidence, f"label {label.media_type}"]
+        )
+    mismatch = label.kind is not None
+    if (
+        name.kind
+        and _claims_text(name)
+        and name.media_type != "text/plain"
+        and looks_like(name.kind, head)
+    ):
+        return _decision(
+            label,
+            name.kind,
+            name.media_type,
+            "extension",
+            [*evidence, f"extension .{name.extension}"],
+            mismatch=mismatch,
         )
     if structure:
-        return _decision(label, structure.kind, structure.media_type, "structure", evidence, mismatch=mismatch)
+        return _decision(
+            label, structure.kind, structure.media_type, "structure", evidence, mismatch=mismatch
+        )
     return _decision(
-        label, "text", "text/plain", "mime" if label.media_type == "text/plain" else "structure", evidence, mismatch=mismatch
+        label,
+        "text",
+        "text/plain",
+        "mime" if label.media_type == "text/plain" else "structure",
+        evidence,
+        mismatch=mismatch,
     )
 
 
-def _by_structure(label: _Label, name: _Name, structure: Structure, evidence: Sequence[str]) -> Decision:
+def _by_structure(
+    label: _Label, name: _Name, structure: Structure, evidence: Sequence[str]
+) -> Decision:
     """Decide by a full structure, unless a label or a name of the same family says more than that it is JSON or XML."""
     family = _FAMILIES.get(structure.kind, {structure.kind})
     plain = structure.media_type in _FAMILY_NAMES
-    if label.kind and _claims_text(label) and label.kind in family and (plain or label.media_type not in _FAMILY_NAMES):
-        return _decision(label, label.kind, label.media_type, "mime", [*evidence, f"label {label.media_type}"])
+    if (
+        label.kind
+        and _claims_text(label)
+        and label.kind in family
+        and (plain or label.media_type not in _FAMILY_NAMES)
+    ):
+        return _decision(
+            label, label.kind, label.media_type, "mime", [*evidence, f"label {label.media_type}"]
+        )
     agrees = label.kind in family and _claims_text(label)
     by: DecidedBy = "mime" if agrees else "structure"
     mismatch = label.kind is not None and not agrees
-    if plain and name.kind and _claims_text(name) and name.kind in family and name.media_type not in _FAMILY_NAMES:
-        return _decision(label, name.kind, name.media_type, by, [*evidence, f"extension .{name.extension}"], mismatch=mismatch)
+    if (
+        plain
+        and name.kind
+        and _claims_text(name)
+        and name.kind in family
+        and name.media_type not in _FAMILY_NAMES
+    ):
+        return _decision(
+            label,
+            name.kind,
+            name.media_type,
+            by,
+            [*evidence, f"extension .{name.extension}"],
+            mismatch=mismatch,
+        )
     return _decision(label, structure.kind, structure.media_type, by, evidence, mismatch=mismatch)
 
 
@@ -174,7 +266,13 @@ def _empty(label: _Label, name: _Name) -> Decision:
     if label.kind:
         return _decision(label, label.kind, label.media_type, "mime", ["empty"])
     if name.kind:
-        return _decision(label, name.kind, name.media_type, "extension", ["empty", f"extension .{name.extension}"])
+        return _decision(
+            label,
+            name.kind,
+            name.media_type,
+            "extension",
+            ["empty", f"extension .{name.extension}"],
+        )
     return _decision(label, "text", "text/plain", "fallback", ["empty"])
 
 
@@ -187,14 +285,27 @@ def _as_declared(label: _Label, decision: Decision, head: bytes) -> Decision:
         kind = "unknown_binary"
     by: DecidedBy = "mime" if kind == label.kind else "fallback"
     return replace(
-        decision, kind=kind, media_type=label.media_type or OCTETS, decided_by=by, evidence=("declared type",), shadow=shadow
+        decision,
+        kind=kind,
+        media_type=label.media_type or OCTETS,
+        decided_by=by,
+        evidence=("declared type",),
+        shadow=shadow,
     )
 
 
 def _decision(
-    label: _Label, kind: ContentKind, media_type: str, by: DecidedBy, evidence: Sequence[str], *, mismatch: bool = False
+    label: _Label,
+    kind: ContentKind,
+    media_type: str,
+    by: DecidedBy,
+    evidence: Sequence[str],
+    *,
+    mismatch: bool = False,
 ) -> Decision:
-    return Decision(kind, media_type, label.media_type, by, tuple(evidence), mismatch, label.charset)
+    return Decision(
+        kind, media_type, label.media_type, by, tuple(evidence), mismatch, label.charset
+    )
 
 
 # token "/" token (RFC 9110, section 8.3.1), and the one parameter that matters here.

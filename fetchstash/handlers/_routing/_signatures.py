@@ -15,7 +15,8 @@ class Signature:
     evidence: str
 
 
-# Where to look, what for, and what it is. Longest knowledge first where one signature begins another.
+# Where to look, what for, and what it is. Longest knowledge first where one signature begins
+# another.
 _TABLE: tuple[tuple[int, bytes, ContentKind, str], ...] = (
     (0, b"\x89PNG\r\n\x1a\n", "image", "image/png"),
     (0, b"\xff\xd8\xff", "image", "image/jpeg"),
@@ -75,8 +76,18 @@ _TABLE: tuple[tuple[int, bytes, ContentKind, str], ...] = (
     (0, b"\xcf\xfa\xed\xfe", "unknown_binary", "application/x-mach-binary"),
     (0, b"\xfe\xed\xfa\xcf", "unknown_binary", "application/x-mach-binary"),
     (0, b"\xce\xfa\xed\xfe", "unknown_binary", "application/x-mach-binary"),
-    (0, b"\xca\xfe\xba\xbe\0\0\0\1", "unknown_binary", "application/x-mach-binary"),  # for so many processors; as a version
-    (0, b"\xca\xfe\xba\xbe\0\0\0\2", "unknown_binary", "application/x-mach-binary"),  # of Java such numbers never were
+    (
+        0,
+        b"\xca\xfe\xba\xbe\0\0\0\1",
+        "unknown_binary",
+        "application/x-mach-binary",
+    ),  # for so many processors; as a version
+    (
+        0,
+        b"\xca\xfe\xba\xbe\0\0\0\2",
+        "unknown_binary",
+        "application/x-mach-binary",
+    ),  # of Java such numbers never were
     (0, b"\xca\xfe\xba\xbe", "unknown_binary", "application/java-vm"),
     (0, b"bplist0", "unknown_binary", "application/x-bplist"),
     (0, b"PACK\0\0\0", "unknown_binary", "application/x-git-pack"),
@@ -122,7 +133,8 @@ _PDF_REACH = 1_024
 def find_signature(head: bytes, *, is_text: bool) -> Signature | None:
     """Return the binary format that the first bytes of a file show, None if they show none. ZIP and OLE are left to the containers.
 
-    ``is_text``: they read as text; then a signature of printable characters proves nothing, since any text may begin with it.
+    ``is_text``: they read as text; then a signature of printable characters proves nothing, since
+    any text may begin with it.
     """
     pdf = _pdf(head, is_text=is_text)
     if pdf:
@@ -133,15 +145,31 @@ def find_signature(head: bytes, *, is_text: bool) -> Signature | None:
         return None
     for at, magic, kind, media_type in _TABLE:
         if head.startswith(magic, at):
-            return Signature(kind, media_type, f"signature {_shown(magic)}" + (f" at {at}" if at else ""))
-    return _riff(head) or _iso_media(head) or _ogg(head) or _matroska(head) or _bmp(head) or _frames(head)
+            return Signature(
+                kind, media_type, f"signature {_shown(magic)}" + (f" at {at}" if at else "")
+            )
+    return (
+        _riff(head)
+        or _iso_media(head)
+        or _ogg(head)
+        or _matroska(head)
+        or _bmp(head)
+        or _frames(head)
+    )
 
 
 def _pdf(head: bytes, *, is_text: bool) -> Signature | None:
     found = _PDF_HEADER.search(head, 0, _PDF_REACH)
-    if not found or (is_text and (head[: found.start()].strip(b"\0\xef\xbb\xbf \t\r\n") or not _PDF_OBJECT.search(head))):
+    if not found or (
+        is_text
+        and (head[: found.start()].strip(b"\0\xef\xbb\xbf \t\r\n") or not _PDF_OBJECT.search(head))
+    ):
         return None
-    return Signature("pdf", "application/pdf", "signature %PDF-" + (f" at {found.start()}" if found.start() else ""))
+    return Signature(
+        "pdf",
+        "application/pdf",
+        "signature %PDF-" + (f" at {found.start()}" if found.start() else ""),
+    )
 
 
 def _riff(head: bytes) -> Signature | None:
@@ -175,12 +203,22 @@ def _ogg(head: bytes) -> Signature | None:
 def _matroska(head: bytes) -> Signature | None:
     if head[:4] != b"\x1a\x45\xdf\xa3":
         return None
-    return Signature("video", "video/webm" if b"webm" in head[:64] else "video/x-matroska", "signature EBML")
+    return Signature(
+        "video", "video/webm" if b"webm" in head[:64] else "video/x-matroska", "signature EBML"
+    )
 
 
 def _bmp(head: bytes) -> Signature | None:
     """BM is too short to believe alone: the size of the header behind it must be one that exists."""
-    if head[:2] == b"BM" and int.from_bytes(head[14:18], "little") in {12, 40, 52, 56, 64, 108, 124}:
+    if head[:2] == b"BM" and int.from_bytes(head[14:18], "little") in {
+        12,
+        40,
+        52,
+        56,
+        64,
+        108,
+        124,
+    }:
         return Signature("image", "image/bmp", "signature BM")
     return None
 

@@ -1,7 +1,7 @@
 """What a text is by its structure: HTML, XML and what its root says, JSON, mail, and a few that show less surely.
 
-Judged on the first few KiB, which must go on as they begin: a text that merely mentions a tag or opens a brace is none of these.
-Pure functions.
+Judged on the first few KiB, which must go on as they begin: a text that merely mentions a tag or
+opens a brace is none of these. Pure functions.
 """
 
 import json
@@ -30,14 +30,23 @@ def find_structure(head: str, *, complete: bool) -> Structure | None:
     head = head[:REACH]
     if "<" in head[:256] and (found := _html(head) or _xml(head)):
         return found
-    return _json(head, whole=whole) or _mail(head) or _script(head) or _yaml(head) or _markdown(head) or _csv(head, whole=whole)
+    return (
+        _json(head, whole=whole)
+        or _mail(head)
+        or _script(head)
+        or _yaml(head)
+        or _markdown(head)
+        or _csv(head, whole=whole)
+    )
 
 
-# WHATWG MIME Sniffing, section 7.1: the tags that open an HTML document, after white space and comments.
-# Groups are atomic throughout: a look at hostile bytes must not go back over what it has seen.
+# WHATWG MIME Sniffing, section 7.1: the tags that open an HTML document, after white space and
+# comments. Groups are atomic throughout: a look at hostile bytes must not go back over what it has
+# seen.
 _COMMENTS = r"\s*+(?:<!--(?:(?!-->).)*+-->\s*+)*+"
 _HTML_FULL = re.compile(
-    rf"{_COMMENTS}(?:<\?xml[^>]*+>)?{_COMMENTS}<(?:!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE | re.DOTALL
+    rf"{_COMMENTS}(?:<\?xml[^>]*+>)?{_COMMENTS}<(?:!doctype\s+html|html|head|body)[\s>]",
+    re.IGNORECASE | re.DOTALL,
 )
 _HTML_TAG = re.compile(
     r"\s*<(?:script|iframe|h[1-6]|div|font|table|a|style|title|b|br|p|main|article|section|nav|ul|ol|meta|link|form|span|center)[\s>/]",
@@ -54,7 +63,8 @@ def _html(head: str) -> Structure | None:
 
 
 _XML_PROLOG = re.compile(
-    r"(?>\s++|<!--(?:(?!-->).)*+-->|<\?(?:(?!\?>).)*+\?>|<!DOCTYPE[^>\[]*+(?:\[[^\]]*+\]\s*+)?>)*+", re.DOTALL | re.IGNORECASE
+    r"(?>\s++|<!--(?:(?!-->).)*+-->|<\?(?:(?!\?>).)*+\?>|<!DOCTYPE[^>\[]*+(?:\[[^\]]*+\]\s*+)?>)*+",
+    re.DOTALL | re.IGNORECASE,
 )
 _XML_ROOT = re.compile(r"<([A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)([^<>]*)/?>?")
 
@@ -64,7 +74,8 @@ _ROOTS: dict[str, tuple[ContentKind, str]] = {
     "rss": ("xml", "application/rss+xml"),
     "feed": ("xml", "application/atom+xml"),
     "RDF": ("xml", "application/rdf+xml"),
-    # No type was ever registered for sitemaps (sitemaps.org); this one names them inside fetchstash.
+    # No type was ever registered for sitemaps (sitemaps.org); this one names them inside
+    # fetchstash.
     "urlset": ("xml", "application/x-sitemap+xml"),
     "sitemapindex": ("xml", "application/x-sitemap+xml"),
     "kml": ("xml", "application/vnd.google-earth.kml+xml"),
@@ -91,7 +102,9 @@ def _xml(head: str) -> Structure | None:
 # Strings are stepped over whole, the last one up to the end where that cuts it.
 _JSON_MARK = re.compile(r'"(?:[^"\\\n]|\\.)*+(?:"|\\?\Z)|[{}\[\],]')
 # What may stand between the last whole value and the end: a name, and a value that the end cuts.
-_JSON_TAIL = re.compile(r'[\s,:]*+(?:"(?:[^"\\\n]|\\.)*+(?:"[\s:]*+|\\?\Z)){0,2}+(?:[\d.eE+-]*+|[tfn][a-z]{0,4})\s*+\Z')
+_JSON_TAIL = re.compile(
+    r'[\s,:]*+(?:"(?:[^"\\\n]|\\.)*+(?:"[\s:]*+|\\?\Z)){0,2}+(?:[\d.eE+-]*+|[tfn][a-z]{0,4})\s*+\Z'
+)
 _JSON = json.JSONDecoder(parse_int=float)  # as floats: integers of many digits are refused
 
 
@@ -104,7 +117,12 @@ def _json(head: str, *, whole: bool) -> Structure | None:
         if not _is_json(text[:end]):
             return None
         return _json_lines(text, whole=whole) if text[end:].strip() else _json_named(text)
-    if whole or not closers or not _JSON_TAIL.match(text[cut:]) or not _is_json(text[:cut] + closers):
+    if (
+        whole
+        or not closers
+        or not _JSON_TAIL.match(text[cut:])
+        or not _is_json(text[:cut] + closers)
+    ):
         return None
     return _json_named(text)
 
@@ -143,7 +161,9 @@ def _json_named(text: str) -> Structure:
     """Tell the documents that are written in JSON by their first names."""
     if text[0] == "{":
         if re.match(r'\{\s*"(?:cells|metadata|nbformat)"', text) and '"cell_type"' in text:
-            return Structure("notebook", "application/x-ipynb+json", "JSON with cells of a notebook")
+            return Structure(
+                "notebook", "application/x-ipynb+json", "JSON with cells of a notebook"
+            )
         if re.match(r'\{\s*"type"\s*:\s*"(?:FeatureCollection|Feature)"', text):
             return Structure("json", "application/geo+json", "JSON of GeoJSON")
         if re.match(r'\{\s*"@context"', text):
@@ -155,7 +175,9 @@ def _json_lines(text: str, *, whole: bool) -> Structure | None:
     lines = [line for line in text.split("\n") if line.strip()]
     if not whole:
         lines.pop()
-    if len(lines) < 2 or not all(line.lstrip()[:1] in {"{", "["} and _is_json(line) for line in lines):
+    if len(lines) < 2 or not all(
+        line.lstrip()[:1] in {"{", "["} and _is_json(line) for line in lines
+    ):
         return None
     return Structure("jsonl", "application/jsonl", "JSON, one value a line")
 
@@ -179,7 +201,9 @@ def _mail(head: str) -> Structure | None:
     if "from" not in fields or len(fields & _MAIL_NAMES) < 3:
         return None
     return (
-        Structure("email", "application/mbox", "mbox") if mbox else Structure("email", "message/rfc822", "header of a mail message")
+        Structure("email", "application/mbox", "mbox")
+        if mbox
+        else Structure("email", "message/rfc822", "header of a mail message")
     )
 
 
@@ -200,7 +224,9 @@ def _yaml(head: str) -> Structure | None:
     front = re.match(r"---[ \t]*\r?\n(?:#.*\n|[ \t]*+\r?\n)*+[\w\"'-]+:(?:\s|$)", head)
     if not front:
         return None
-    if re.search(r"^---[ \t]*\r?\n\s*+[^\s\w-]{0,9}[#<>!*\[A-Z]", head[front.end() :], re.MULTILINE):
+    if re.search(
+        r"^---[ \t]*\r?\n\s*+[^\s\w-]{0,9}[#<>!*\[A-Z]", head[front.end() :], re.MULTILINE
+    ):
         return Structure("markdown", "text/markdown", "front matter", full=False)
     return Structure("yaml", "application/yaml", "begins as YAML", full=False)
 
@@ -215,7 +241,9 @@ def _markdown(head: str) -> Structure | None:
         bool(re.search(r"^\|?[ \t]*+:?-{3,}+:?[ \t]*+\|", head, re.MULTILINE)),
     ]
     if marks[0] and sum(marks) >= 3:
-        return Structure("markdown", "text/markdown", "headings and other marks of Markdown", full=False)
+        return Structure(
+            "markdown", "text/markdown", "headings and other marks of Markdown", full=False
+        )
     return None
 
 
@@ -227,10 +255,20 @@ def _csv(head: str, *, whole: bool) -> Structure | None:
     lines = [line for line in lines if line.strip()]
     if len(lines) < 4:
         return None
-    for delimiter, media_type in (("\t", "text/tab-separated-values"), (",", "text/csv"), (";", "text/csv")):
+    for delimiter, media_type in (
+        ("\t", "text/tab-separated-values"),
+        (",", "text/csv"),
+        (";", "text/csv"),
+    ):
         cells = lines[0].count(delimiter)
-        if cells >= 2 and all(line.count(delimiter) == cells for line in lines) and not any(line[0] in " \t" for line in lines):
-            return Structure("csv", media_type, f"{len(lines)} lines of {cells + 1} cells", full=False)
+        if (
+            cells >= 2
+            and all(line.count(delimiter) == cells for line in lines)
+            and not any(line[0] in " \t" for line in lines)
+        ):
+            return Structure(
+                "csv", media_type, f"{len(lines)} lines of {cells + 1} cells", full=False
+            )
     return None
 
 
@@ -242,7 +280,11 @@ def looks_like(kind: ContentKind, head: str) -> bool:
     if kind == "xml":
         return start == "<"
     if kind in {"json", "notebook"}:
-        return start != "" and (start in '{["-/)' or start.isdigit() or head.lstrip().startswith(("true", "false", "null")))
+        return start != "" and (
+            start in '{["-/)'
+            or start.isdigit()
+            or head.lstrip().startswith(("true", "false", "null"))
+        )
     if kind == "jsonl":
         return start != "" and start in '{["\x1e'
     return True

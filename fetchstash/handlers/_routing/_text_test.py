@@ -1,7 +1,8 @@
 """Is it text? The question that every byte must answer before it is decoded for a model.
 
-No binary may pass for text, and no text may be lost because its charset is uncommon: hence several tests, from the surest on.
-Pure functions on the first bytes of a file, cheap enough for the server's own process.
+No binary may pass for text, and no text may be lost because its charset is uncommon: hence several
+tests, from the surest on. Pure functions on the first bytes of a file, cheap enough for the
+server's own process.
 """
 
 import codecs
@@ -9,8 +10,9 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-# C0 controls that no text has a use for. Tab, line feed, form feed, carriage return, backspace (man pages), bell, escape (terminal
-# logs, ISO 2022, which shifts with 0x0E and 0x0F), 0x1E (RFC 7464) and ^Z (the end of a DOS file) do occur; NUL is judged apart.
+# C0 controls that no text has a use for. Tab, line feed, form feed, carriage return, backspace (man
+# pages), bell, escape (terminal logs, ISO 2022, which shifts with 0x0E and 0x0F), 0x1E (RFC 7464)
+# and ^Z (the end of a DOS file) do occur; NUL is judged apart.
 _CONTROLS = bytes(b for b in range(32) if b not in b"\t\n\f\r\b\a\x0e\x0f\x1a\x1b\x1e\0")
 _NUL_RUN = re.compile(rb"\0{8,}")
 _NON_ASCII = re.compile(rb"[\x80-\xff]")
@@ -19,7 +21,15 @@ _MULTI_BYTE = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
 # Small letters, capitals and digits of code page 037 and its relatives.
 _EBCDIC_LETTERS = bytes(
     b
-    for first, count in ((0x81, 9), (0x91, 9), (0xA2, 8), (0xC1, 9), (0xD1, 9), (0xE2, 8), (0xF0, 10))
+    for first, count in (
+        (0x81, 9),
+        (0x91, 9),
+        (0xA2, 8),
+        (0xC1, 9),
+        (0xD1, 9),
+        (0xE2, 8),
+        (0xF0, 10),
+    )
     for b in range(first, first + count)
 )
 
@@ -104,8 +114,13 @@ def _eight_bit(head: bytes) -> TextTest | None:
         return None
     printable_ascii = len(head) - len(head.translate(None, bytes(range(0x20, 0x7F)) + b"\t\r\n"))
     blanks = sum(head.count(c) for c in (b" ", b"\n", b"\t"))
-    # Words between blanks, mostly ASCII, or strictly valid in one of the charsets of East Asia, which need no blanks.
-    if printable_ascii * 2 > len(head) or blanks * 25 > len(head) or any(_is_in(head, charset) for charset in _MULTI_BYTE):
+    # Words between blanks, mostly ASCII, or strictly valid in one of the charsets of East Asia,
+    # which need no blanks.
+    if (
+        printable_ascii * 2 > len(head)
+        or blanks * 25 > len(head)
+        or any(_is_in(head, charset) for charset in _MULTI_BYTE)
+    ):
         return TextTest("", "8-bit text")
     return None
 
@@ -138,5 +153,8 @@ def _decode(data: bytes, charset: str) -> str | None:
 def _reads_well(text: str) -> bool:
     """Return whether hardly any character is a control, unassigned, or of private use; of random 16-bit units about 15 % are."""
     sample = text[:2_000]
-    odd = sum(unicodedata.category(c) in {"Cc", "Cn", "Co", "Cs"} and c not in "\t\n\r\f\x1b\0" for c in sample)
+    odd = sum(
+        unicodedata.category(c) in {"Cc", "Cn", "Co", "Cs"} and c not in "\t\n\r\f\x1b\0"
+        for c in sample
+    )
     return odd * 100 <= len(sample)

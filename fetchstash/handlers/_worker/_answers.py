@@ -1,7 +1,7 @@
 """What comes back from a worker, checked before it is believed: the worker read a stranger's bytes, and may be theirs by now.
 
-Whatever is wrong raises ProtocolError, which costs the worker its life. Strings are cleaned once more, because JSON can spell lone
-surrogates.
+Whatever is wrong raises ProtocolError, which costs the worker its life. Strings are cleaned once
+more, because JSON can spell lone surrogates.
 """
 
 import base64
@@ -15,7 +15,14 @@ from typing import Any, get_args
 from fetchstash import errors
 from fetchstash.errors import FetchstashError, Internal
 from fetchstash.handlers._contract import Extraction, PartText, Picture
-from fetchstash.handlers._worker._frames import MAX_HEADINGS, MAX_LINE, MAX_PART_TEXT, MAX_PREVIEW, MAX_TITLE, ProtocolError
+from fetchstash.handlers._worker._frames import (
+    MAX_HEADINGS,
+    MAX_LINE,
+    MAX_PART_TEXT,
+    MAX_PREVIEW,
+    MAX_TITLE,
+    ProtocolError,
+)
 from fetchstash.hygiene import clean, clean_line
 from fetchstash.ranges import Glimpse, Heading, Ranges, Table, Unit
 
@@ -25,7 +32,9 @@ MAX_TABLES = 10_000
 MAX_PICTURE_CHARS = 2**24
 CHUNK_BYTES = 2**20
 
-PART_ERRORS = {cls.code: cls for cls in (errors.OutOfRange, errors.BadArgument, errors.NoText, errors.TooLarge)}
+PART_ERRORS = {
+    cls.code: cls for cls in (errors.OutOfRange, errors.BadArgument, errors.NoText, errors.TooLarge)
+}
 
 
 @dataclass(slots=True)
@@ -53,19 +62,33 @@ class Pieces:
         self.bytes, self.chars = size, chars
         self.outline += headings(piece, "headings")
         self._add_rows(piece)
-        if len(self.pages) > MAX_PAGES or len(self.tables) > MAX_TABLES or len(self.outline) > MAX_HEADINGS:
+        if (
+            len(self.pages) > MAX_PAGES
+            or len(self.tables) > MAX_TABLES
+            or len(self.outline) > MAX_HEADINGS
+        ):
             raise ProtocolError
 
     def _add_rows(self, piece: dict[str, Any]) -> None:
-        rows, columns, first = _number(piece, "rows"), _number(piece, "columns"), _number(piece, "first_row_line")
+        rows, columns, first = (
+            _number(piece, "rows"),
+            _number(piece, "columns"),
+            _number(piece, "first_row_line"),
+        )
         if piece.get("table") is not None:
             self.tables.append(Table(_line(piece, "table"), first, rows, columns))
         elif rows and self.tables:
             last = self.tables[-1]
             if last.rows == 0:
-                self.tables[-1] = replace(last, first_line=first, rows=rows, columns=max(columns, last.columns))
-            elif first == last.first_line + last.rows:  # rows that something else stands before could not be found by number
-                self.tables[-1] = replace(last, rows=last.rows + rows, columns=max(columns, last.columns))
+                self.tables[-1] = replace(
+                    last, first_line=first, rows=rows, columns=max(columns, last.columns)
+                )
+            elif (
+                first == last.first_line + last.rows
+            ):  # rows that something else stands before could not be found by number
+                self.tables[-1] = replace(
+                    last, rows=last.rows + rows, columns=max(columns, last.columns)
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +127,9 @@ def extraction(text: Path, done: dict[str, Any], pieces: Pieces, measured: Measu
     """Make the answer out of the facts that the worker sent last and what was seen of its text. Raises ProtocolError."""
     numbers = ("pages", "sheets", "rows", "columns", "members", "width", "height")
     strings = ("media_type", "title", "language", "author", "published", "structure_info", "error")
-    facts: dict[str, Any] = {name: _number(done, name) if done.get(name) is not None else None for name in numbers}
+    facts: dict[str, Any] = {
+        name: _number(done, name) if done.get(name) is not None else None for name in numbers
+    }
     facts |= {name: _line(done, name) for name in strings}
     outline = headings(done, "outline") + pieces.outline
     return Extraction(
@@ -143,19 +168,27 @@ def remains(text: Path, pieces: Pieces, measured: Measured, error: str) -> Extra
 def part(found: dict[str, Any]) -> PartText | Picture:
     """Read the answer to a request for a part. Raises ProtocolError."""
     if "picture" not in found:
-        return PartText(_text(found, "text", MAX_PART_TEXT), _number(found, "total"), cut=found.get("cut") is True)
+        return PartText(
+            _text(found, "text", MAX_PART_TEXT),
+            _number(found, "total"),
+            cut=found.get("cut") is True,
+        )
     try:
         data = base64.b64decode(_string(found, "picture", MAX_PICTURE_CHARS), validate=True)
     except binascii.Error as error:
         raise ProtocolError from error
-    return Picture(data, _line(found, "media_type"), _number(found, "width"), _number(found, "height"))
+    return Picture(
+        data, _line(found, "media_type"), _number(found, "width"), _number(found, "height")
+    )
 
 
 def failure(frame: dict[str, Any]) -> FetchstashError:
     """Return the error that a failed job stands for. Raises ProtocolError."""
     match frame.get("failed"):
         case [str(code), str(what), str(next_step)]:
-            return PART_ERRORS.get(code, Internal)(clean_line(what[:MAX_LINE]), clean_line(next_step[:MAX_LINE]))
+            return PART_ERRORS.get(code, Internal)(
+                clean_line(what[:MAX_LINE]), clean_line(next_step[:MAX_LINE])
+            )
         case _:
             raise ProtocolError
 

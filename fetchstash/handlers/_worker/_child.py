@@ -1,7 +1,8 @@
 """The worker process: reads one job after the other from its pipe, and answers in frames until the pipe ends.
 
-Started by the server as ``python -P -m fetchstash.handlers._worker._child``. All that a stranger's bytes can do happens in here,
-under limits; nothing but data leaves. It inherits neither the server's standard streams nor its secrets.
+Started by the server as ``python -P -m fetchstash.handlers._worker._child``. All that a stranger's
+bytes can do happens in here, under limits; nothing but data leaves. It inherits neither the
+server's standard streams nor its secrets.
 """
 
 import base64
@@ -15,9 +16,23 @@ from typing import Any
 
 from fetchstash.errors import FetchstashError, NoText
 from fetchstash.handlers import _registry
-from fetchstash.handlers._contract import TEXT_KINDS, Decision, Extracted, ExtractLimits, Handler, Hints, Picture
+from fetchstash.handlers._contract import (
+    TEXT_KINDS,
+    Decision,
+    Extracted,
+    ExtractLimits,
+    Handler,
+    Hints,
+    Picture,
+)
 from fetchstash.handlers._worker import _frames
-from fetchstash.handlers._worker._frames import MAX_HEADINGS, MAX_LINE, MAX_PART_TEXT, MAX_PREVIEW, MAX_TITLE
+from fetchstash.handlers._worker._frames import (
+    MAX_HEADINGS,
+    MAX_LINE,
+    MAX_PART_TEXT,
+    MAX_PREVIEW,
+    MAX_TITLE,
+)
 from fetchstash.handlers._worker._limits import job_limits, limit_process
 from fetchstash.handlers._worker._writer import TextWriter, headings_json
 from fetchstash.hygiene import clean, clean_line
@@ -32,12 +47,15 @@ Send = Callable[[dict[str, Any]], None]
 
 def main() -> None:
     """Serve jobs until the server closes the pipe or a job leaves this process in doubt."""
-    # The pipe moves to descriptors of its own: whatever a library prints or reads must not touch it.
+    # The pipe moves to descriptors of its own: whatever a library prints or reads must not touch
+    # it.
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then closes the pipe
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C is for the server, which then closes the pipe
     limit_process()
     gc.set_threshold(*GC_THRESHOLDS)
 
@@ -62,7 +80,12 @@ def run(job: dict[str, Any], send: Send) -> bool:
             send({"handler": handler.name})
             if job["do"] == "extract":
                 max_chars = None if decision.kind in TEXT_KINDS else limits.max_chars
-                return extract(handler.extract(Path(job["source"]), hints, limits), Path(job["text"]), max_chars, send)
+                return extract(
+                    handler.extract(Path(job["source"]), hints, limits),
+                    Path(job["text"]),
+                    max_chars,
+                    send,
+                )
             send({"found": part(handler, job, hints, limits), "sound": True})
     except BaseException as error:  # noqa: BLE001 - pyo3's PanicException is no Exception, and a handler may call sys.exit
         code, what, next_step = _reason(error)
@@ -99,7 +122,9 @@ def extract(extracted: Extracted, text: Path, max_chars: int | None, send: Send)
     return sound
 
 
-def part(handler: Handler, job: dict[str, Any], hints: Hints, limits: ExtractLimits) -> dict[str, Any]:
+def part(
+    handler: Handler, job: dict[str, Any], hints: Hints, limits: ExtractLimits
+) -> dict[str, Any]:
     """Return the part that was asked for, as it is sent. Raises what the handler raises."""
     asked = (job["path"], job["unit"], job["start"], job["end"], job["render"])
     found = _registry.read_part(handler, Path(job["source"]), *asked, limits, hints)
@@ -116,17 +141,38 @@ def part(handler: Handler, job: dict[str, Any], hints: Hints, limits: ExtractLim
 
 def _read_job(job: dict[str, Any]) -> tuple[Decision, Hints, ExtractLimits]:
     decision = Decision(**(job["decision"] | {"evidence": tuple(job["decision"]["evidence"])}))
-    limits = ExtractLimits(**(job["limits"] | {"preview": PreviewLimits(**job["limits"]["preview"])}))
+    limits = ExtractLimits(
+        **(job["limits"] | {"preview": PreviewLimits(**job["limits"]["preview"])})
+    )
     hints = Hints(**job["hints"])
-    return decision, replace(hints, charset=hints.charset or decision.charset, media_type=decision.media_type), limits
+    return (
+        decision,
+        replace(hints, charset=hints.charset or decision.charset, media_type=decision.media_type),
+        limits,
+    )
 
 
 def _facts(extracted: Extracted) -> dict[str, Any]:
     titles = ("media_type", "title", "language", "author", "published")
-    numbers = ("pages", "sheets", "rows", "columns", "members", "width", "height", "truncated", "hidden_removed")
-    facts: dict[str, Any] = {name: clip(clean_line(getattr(extracted, name)), MAX_TITLE) for name in titles}
+    numbers = (
+        "pages",
+        "sheets",
+        "rows",
+        "columns",
+        "members",
+        "width",
+        "height",
+        "truncated",
+        "hidden_removed",
+    )
+    facts: dict[str, Any] = {
+        name: clip(clean_line(getattr(extracted, name)), MAX_TITLE) for name in titles
+    }
     facts |= {name: getattr(extracted, name) for name in numbers}
-    facts |= {name: clip(clean_line(getattr(extracted, name)), MAX_LINE) for name in ("structure_info", "error")}
+    facts |= {
+        name: clip(clean_line(getattr(extracted, name)), MAX_LINE)
+        for name in ("structure_info", "error")
+    }
     facts["preview"] = _glimpse(extracted.preview)
     facts["outline"] = headings_json(extracted.outline[:MAX_HEADINGS])
     return facts
@@ -135,21 +181,31 @@ def _facts(extracted: Extracted) -> dict[str, Any]:
 def _glimpse(preview: Glimpse) -> dict[str, Any]:
     sample = clean(preview.sample).text
     return asdict(
-        replace(preview, text=clip(clean(preview.text).text, MAX_PREVIEW), sample=sample if len(sample) <= MAX_PREVIEW else "")
+        replace(
+            preview,
+            text=clip(clean(preview.text).text, MAX_PREVIEW),
+            sample=sample if len(sample) <= MAX_PREVIEW else "",
+        )
     )
 
 
 def _reason(error: BaseException) -> tuple[str, str, str]:
     """Return code, what and next step of a failure: our own words as they are, of others only what kind it is."""
     if isinstance(error, FetchstashError):
-        return error.code, clip(clean_line(error.what), MAX_LINE), clip(clean_line(error.next_step), MAX_LINE)
+        return (
+            error.code,
+            clip(clean_line(error.what), MAX_LINE),
+            clip(clean_line(error.next_step), MAX_LINE),
+        )
     if isinstance(error, MemoryError):
         what = "it needs more memory than extract.memory_mb allows"
     elif isinstance(error, RecursionError):
         what = "it is nested too deeply"
     elif isinstance(error, ModuleNotFoundError):
         extra = _registry.EXTRAS.get(str(error.name).partition(".")[0])
-        what = f"the library {error.name} is missing" + (f": install fetchstash[{extra}]" if extra else "")
+        what = f"the library {error.name} is missing" + (
+            f": install fetchstash[{extra}]" if extra else ""
+        )
     else:
         what = f"the reader failed ({type(error).__name__})"
     return NoText.code, clip(clean_line(what), MAX_LINE), "Its bytes are kept."

@@ -1,6 +1,7 @@
 """The pipe between server and worker: JSON objects, each after its length in four bytes, big-endian.
 
-Never pickle: the worker reads what strangers wrote, so nothing that comes from it may be more than data.
+Never pickle: the worker reads what strangers wrote, so nothing that comes from it may be more than
+data.
 """
 
 import json
@@ -14,7 +15,8 @@ MAX_HEADINGS = 2_000
 MAX_TITLE = 200
 MAX_LINE = 1_000
 MAX_PREVIEW = 50_000
-# A result shows at most a tenth of this; what lies behind is reached by a narrower part, and the result says so.
+# A result shows at most a tenth of this; what lies behind is reached by a narrower part, and the
+# result says so.
 MAX_PART_TEXT = 1_000_000
 
 

@@ -5,7 +5,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 MAX_FILE_BYTES = 2 * 2**30
-# The server ends a job that takes too long; this much later the worker ends itself, because its server may be gone.
+# The server ends a job that takes too long; this much later the worker ends itself, because its
+# server may be gone.
 ORPHAN_SECONDS = 5
 
 if sys.platform == "win32":
@@ -33,8 +34,8 @@ else:
     def job_limits(memory_mb: int, cpu_seconds: float, wall_seconds: float) -> Generator[None]:
         """Give a job its address space in MiB, its seconds of CPU beyond those that this process has used already, and its time.
 
-        Only the soft limits move, because a hard one cannot be raised again for the next job (setrlimit(2)). The kernel ends the
-        process with SIGXCPU or SIGALRM.
+        Only the soft limits move, because a hard one cannot be raised again for the next job
+        (setrlimit(2)). The kernel ends the process with SIGXCPU or SIGALRM.
         """
         used = resource.getrusage(resource.RUSAGE_SELF)
         _limit(resource.RLIMIT_CPU, math.ceil(used.ru_utime + used.ru_stime + cpu_seconds))
@@ -48,7 +49,11 @@ else:
     def _limit(kind: int, soft: int, *, hard: int | None = None) -> None:
         try:
             top = resource.getrlimit(kind)[1]
-            highest = top if hard is None else hard if top == resource.RLIM_INFINITY else min(hard, top)
-            resource.setrlimit(kind, (soft if highest == resource.RLIM_INFINITY else min(soft, highest), highest))
+            highest = (
+                top if hard is None else hard if top == resource.RLIM_INFINITY else min(hard, top)
+            )
+            resource.setrlimit(
+                kind, (soft if highest == resource.RLIM_INFINITY else min(soft, highest), highest)
+            )
         except (OSError, ValueError):  # macOS refuses some of them; the wall limit remains
             return

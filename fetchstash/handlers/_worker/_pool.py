@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from fetchstash.errors import Busy, FetchstashError, Internal, TooLarge
-from fetchstash.handlers._contract import NO_HINTS, Decision, Extraction, ExtractLimits, Hints, PartText, Picture, Render
+from fetchstash.handlers._contract import (
+    NO_HINTS,
+    Decision,
+    Extraction,
+    ExtractLimits,
+    Hints,
+    PartText,
+    Picture,
+    Render,
+)
 from fetchstash.handlers._worker import _answers as answers
 from fetchstash.handlers._worker._frames import ProtocolError
 from fetchstash.handlers._worker._process import Worker, WorkerDied
@@ -25,10 +34,17 @@ WAIT_JOBS = 3
 class WorkerPool:
     """Runs handlers in at most ``workers`` processes, each held to ``limits`` for each job.
 
-    It belongs to the event loop that first uses it. Processes that had nothing to do for ``idle_seconds`` are ended.
+    It belongs to the event loop that first uses it. Processes that had nothing to do for
+    ``idle_seconds`` are ended.
     """
 
-    def __init__(self, limits: ExtractLimits | None = None, *, workers: int = WORKERS, idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(
+        self,
+        limits: ExtractLimits | None = None,
+        *,
+        workers: int = WORKERS,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
         self._limits = limits or ExtractLimits()
         self._idle_seconds = idle_seconds
         self._free = asyncio.Semaphore(workers)
@@ -37,7 +53,9 @@ class WorkerPool:
         self._closed = False
         self._timer: asyncio.TimerHandle | None = None
 
-    async def extract(self, source: Path, decision: Decision, hints: Hints, folder: Path) -> Extraction:
+    async def extract(
+        self, source: Path, decision: Decision, hints: Hints, folder: Path
+    ) -> Extraction:
         """Read ``source``; the text goes to a new 0600 file in ``folder``. Raises Busy or Internal (see Extractor)."""
         text = _new_file(folder)
         kept = False
@@ -47,7 +65,9 @@ class WorkerPool:
             return extraction
         finally:
             if not kept:
-                with contextlib.suppress(OSError):  # Windows keeps a file that a dying worker has open
+                with contextlib.suppress(
+                    OSError
+                ):  # Windows keeps a file that a dying worker has open
                     text.unlink()
 
     async def part(
@@ -63,7 +83,13 @@ class WorkerPool:
         hints: Hints = NO_HINTS,
     ) -> PartText | Picture:
         """Read one part of ``source``. Raises OutOfRange, BadArgument, NoText, TooLarge, Busy or Internal (see Extractor)."""
-        asked: dict[str, Any] = {"path": path, "unit": unit, "start": start, "end": end, "render": render}
+        asked: dict[str, Any] = {
+            "path": path,
+            "unit": unit,
+            "start": start,
+            "end": end,
+            "render": render,
+        }
         request = self._request("part", source, decision, hints) | asked
         try:
             async with self._worker() as worker:
@@ -72,7 +98,10 @@ class WorkerPool:
                     raise answers.failure(last)
                 return answers.part(answers.member(last, "found"))
         except WorkerDied as error:
-            raise TooLarge(f"That part could not be read: {error}.", "Ask for a smaller part, or read its text.") from error
+            raise TooLarge(
+                f"That part could not be read: {error}.",
+                "Ask for a smaller part, or read its text.",
+            ) from error
         except ProtocolError as error:
             raise Internal("A worker sent what is no answer.", "Try again.") from error
 
@@ -85,13 +114,17 @@ class WorkerPool:
             worker.kill()
         await asyncio.gather(*(worker.gone() for worker in self._all))
 
-    async def _extract(self, source: Path, decision: Decision, hints: Hints, text: Path) -> Extraction:
+    async def _extract(
+        self, source: Path, decision: Decision, hints: Hints, text: Path
+    ) -> Extraction:
         try:
             return await self._extract_in_worker(source, decision, hints, text)
         except ProtocolError:
             return Extraction(None, "", error="its reader sent what is no answer")
 
-    async def _extract_in_worker(self, source: Path, decision: Decision, hints: Hints, text: Path) -> Extraction:
+    async def _extract_in_worker(
+        self, source: Path, decision: Decision, hints: Hints, text: Path
+    ) -> Extraction:
         request = self._request("extract", source, decision, hints) | {"text": str(text)}
         pieces = answers.Pieces()
         async with self._worker() as worker:
@@ -122,7 +155,9 @@ class WorkerPool:
             async with asyncio.timeout(WAIT_JOBS * self._limits.wall_seconds):
                 await self._free.acquire()
         except TimeoutError:
-            raise Busy("All workers are busy with other documents.", "Try again in a minute.") from None
+            raise Busy(
+                "All workers are busy with other documents.", "Try again in a minute."
+            ) from None
         try:
             worker = self._take_idle() or await self._start()
             try:
@@ -172,7 +207,8 @@ def _no_report(_frame: dict[str, Any]) -> None:
 
 
 def _new_file(folder: Path) -> Path:
-    # On the loop on purpose: a thread would finish behind the back of a task that is cancelled, and leave the file.
+    # On the loop on purpose: a thread would finish behind the back of a task that is cancelled, and
+    # leave the file.
     fd, name = tempfile.mkstemp(prefix="text-", dir=folder)  # 0600
     os.close(fd)
     return Path(name)

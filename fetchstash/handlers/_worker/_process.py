@@ -53,26 +53,38 @@ class Worker:
         environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
         try:
             process = await asyncio.create_subprocess_exec(
-                *COMMAND, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment, creationflags=NO_WINDOW
+                *COMMAND,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=DEVNULL,
+                env=environment,
+                creationflags=NO_WINDOW,
             )
         except OSError as error:
-            raise Internal("A worker process could not be started.", "Free memory or processes, and try again.") from error
+            raise Internal(
+                "A worker process could not be started.", "Free memory or processes, and try again."
+            ) from error
         worker = cls(process)
         try:
             async with asyncio.timeout(START_SECONDS):
                 await worker._receive()
         except (_frames.ProtocolError, EOFError, TimeoutError) as error:
             worker.kill()
-            raise Internal("A worker process did not start.", f"Run `{' '.join(COMMAND)}` to see why.") from error
+            raise Internal(
+                "A worker process did not start.", f"Run `{' '.join(COMMAND)}` to see why."
+            ) from error
         except BaseException:
             worker.kill()
             raise
         return worker
 
-    async def job(self, request: dict[str, Any], wall_seconds: float, on_report: OnReport) -> dict[str, Any]:
+    async def job(
+        self, request: dict[str, Any], wall_seconds: float, on_report: OnReport
+    ) -> dict[str, Any]:
         """Send ``request``, call ``on_report`` for each report on the way, and return the last frame.
 
-        Raises WorkerDied, and what ``on_report`` raises. After any exception, a cancellation too, the process is dead.
+        Raises WorkerDied, and what ``on_report`` raises. After any exception, a cancellation too,
+        the process is dead.
         """
         self.jobs += 1
         self.sound = False  # until it says otherwise

@@ -1,6 +1,7 @@
 """The worker's end of a text: parts are cleaned, cut, written to the spool file, and reported one by one.
 
-Each report goes out after its bytes were written, so that what was reported is in the file whatever happens next.
+Each report goes out after its bytes were written, so that what was reported is in the file whatever
+happens next.
 """
 
 import os
@@ -65,7 +66,8 @@ class TextWriter:
             "headings": headings_json(headings),
             "table": None if part.table is None else clip(clean_line(part.table), MAX_TITLE),
             "columns": part.columns,
-            # The rows end the part, one a line: the first of them stands on this line of the whole text.
+            # The rows end the part, one a line: the first of them stands on this line of the whole
+            # text.
             "first_row_line": self.newlines + _lines(text) - rows + 1,
             "rows": rows,
         }

@@ -17,7 +17,9 @@ from PIL import Image
 from fetchstash.demo._pdf import make_pdf, stream, write_objects
 
 MEGABYTE = 2**20
-ENTITIES = "".join(f'<!ENTITY {name} "{f"&{of};" * 10}">' for of, name in zip("abcdefgh", "bcdefghi", strict=True))
+ENTITIES = "".join(
+    f'<!ENTITY {name} "{f"&{of};" * 10}">' for of, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
 LAUGHS = f'<!DOCTYPE x [<!ENTITY a "haha">{ENTITIES}]>'
 
 
@@ -30,10 +32,15 @@ def packed(members: Mapping[str, str | bytes], method: int = zipfile.ZIP_DEFLATE
 
 
 def pdf(
-    page: str, *more: bytes, pages: str = "<< /Type /Pages /Kids [3 0 R] /Count 1 /MediaBox [0 0 200 200] >>", root: str = ""
+    page: str,
+    *more: bytes,
+    pages: str = "<< /Type /Pages /Kids [3 0 R] /Count 1 /MediaBox [0 0 200 200] >>",
+    root: str = "",
 ) -> bytes:
     """Return a PDF of one page (object 3); ``more`` objects begin at 4."""
-    return write_objects([f"<< /Type /Catalog /Pages 2 0 R {root} >>".encode(), pages.encode(), page.encode(), *more])
+    return write_objects(
+        [f"<< /Type /Catalog /Pages 2 0 R {root} >>".encode(), pages.encode(), page.encode(), *more]
+    )
 
 
 def page(contents: str, resources: str = "") -> str:
@@ -78,12 +85,18 @@ def thrice() -> bytes:
     data = bytes(20 * MEGABYTE)
     for _ in range(3):
         data = zlib.compress(data, 9)
-    return f"<< /Filter [/FlateDecode /FlateDecode /FlateDecode] /Length {len(data)} >>\nstream\n".encode() + data + b"\nendstream"
+    return (
+        f"<< /Filter [/FlateDecode /FlateDecode /FlateDecode] /Length {len(data)} >>\nstream\n".encode()
+        + data
+        + b"\nendstream"
+    )
 
 
 def documents() -> dict[str, bytes]:
     types = {"[Content_Types].xml": "<Types/>"}
-    sheet = '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>'
+    sheet = (
+        '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>'
+    )
     far = f'{sheet}<row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD1048576"><v>2</v></c></row></sheetData></worksheet>'
     slides = '<p:sldId r:id="s"/>' * 100_000
     return {
@@ -124,7 +137,9 @@ def workbook() -> dict[str, str]:
     package = "http://schemas.openxmlformats.org/package/2006/relationships"
     links = "".join(
         f'<Relationship Id="r{n}" Type="{relations}/{kind}" Target="{target}"/>'
-        for n, (kind, target) in enumerate([("worksheet", "worksheets/sheet1.xml"), ("sharedStrings", "sharedStrings.xml")])
+        for n, (kind, target) in enumerate(
+            [("worksheet", "worksheets/sheet1.xml"), ("sharedStrings", "sharedStrings.xml")]
+        )
     )
     root = f'<Relationship Id="r" Type="{relations}/officeDocument" Target="xl/workbook.xml"/>'
     return {
@@ -188,7 +203,8 @@ def pictures() -> dict[str, bytes]:
         head = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
         data = b"IDAT" + zlib.compress(bytes(MEGABYTE))
         chunks = (
-            struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk)) for chunk in (head, data, b"IEND")
+            struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
+            for chunk in (head, data, b"IEND")
         )
         return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
