@@ -2,11 +2,12 @@
 
 Content flows one way, and each room knows only its own business:
 
-    URL --fetch--> bytes on disk --handlers--> text and facts --store--> artifact --views--> at most N characters
+    URL --fetch--> bytes on disk --handlers--> text and facts --store--> artifact --render--> at most N characters
 
     errors      the error tree, each error with a stable code and what to do next
     config      settings, read once and handed down as each room's limits
-    views       the only place where a result is cut
+    text        cutting, windows and bounds of a text
+    render      the only place where a result is framed: previews, notices, fences, next calls
     hygiene     invisible and deceptive characters out of any text that reaches a model
     tokens      token counts and estimates
     telemetry   spans, counters and the event log

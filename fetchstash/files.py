@@ -32,7 +32,7 @@ from fetchstash.handlers import (
     route_file,
 )
 from fetchstash.ranges import Glimpse
-from fetchstash.views import PreviewLimits, TruncationInfo, head_and_tail
+from fetchstash.text import PreviewLimits, TruncationInfo, head_and_tail
 
 __all__ = [
     "BinaryContent",

@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, Protocol, TypeGuard, cast, runtime_checkable
 from fetchstash.config import load
 from fetchstash.errors import BadArgument, StoreError
 from fetchstash.files import FileType, read_within
-from fetchstash.views import Truncation
+from fetchstash.text import Truncation
 
 P = ParamSpec("P")
 
@@ -37,7 +37,7 @@ def context_result(
 
     Text, bytes and whatever JSON can say are measured and kept as text. The keyword ``ctx`` is
     passed through, and says where results go (see ``store_result``). A profile is named by the
-    settings file's ``[context.truncation.NAME]``, or is one of views.TRUNCATIONS. Raises
+    settings file's ``[context.truncation.NAME]``, or is one of text.TRUNCATIONS. Raises
     BadArgument for one that is not there, and for a settings file that is not right.
     """
     truncation = _profile(profile) if isinstance(profile, str) else profile

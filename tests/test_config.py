@@ -7,7 +7,7 @@ import pytest
 
 from fetchstash.config import KEYS, PROFILES, load
 from fetchstash.errors import BadArgument
-from fetchstash.views import Truncation
+from fetchstash.text import Truncation
 
 
 def settings_file(folder: Path, text: str) -> Path:

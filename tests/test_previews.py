@@ -8,19 +8,9 @@ import pytest
 
 from fetchstash.handlers._data._json_shape import preview
 from fetchstash.ranges import Glimpse
+from fetchstash.render import Arrival, Host, Subject, View, fetched, info
+from fetchstash.text import PreviewLimits, TruncationInfo, ViewLimits, head_and_tail
 from fetchstash.tokens import TokenCount
-from fetchstash.views import (
-    Arrival,
-    Host,
-    PreviewLimits,
-    Subject,
-    TruncationInfo,
-    View,
-    ViewLimits,
-    fetched,
-    head_and_tail,
-    info,
-)
 
 LINES = [f"line {number} of a text" for number in range(1, 10_001)]
 TEXT = "".join(f"{line}\n" for line in LINES)

@@ -20,8 +20,8 @@ from fetchstash.cli._run import (
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
+    from fetchstash.render import View
     from fetchstash.stash import Stash
-    from fetchstash.views import View
 
 _UNITS = ("lines", "chars", "bytes", "pages", "rows")
 _output_flag = click.option(

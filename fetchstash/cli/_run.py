@@ -11,12 +11,12 @@ import click
 
 from fetchstash.cli._options import setting_flags, take_settings
 from fetchstash.errors import BadArgument, FetchstashError, StoreError
-from fetchstash.views import error_line
+from fetchstash.render import error_line
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
+    from fetchstash.render import View
     from fetchstash.stash import Stash
-    from fetchstash.views import View
 
 NO_MATCH, USAGE, FAILED, INTERRUPTED = 1, 2, 3, 130
 

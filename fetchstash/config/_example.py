@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 
 from fetchstash.config._keys import KEYS, Key
-from fetchstash.views import TRUNCATIONS
+from fetchstash.text import TRUNCATIONS
 
 
 def example_file() -> str:

@@ -9,7 +9,7 @@ from fetchstash.client import CompactionConfig, Policy
 from fetchstash.fetch import FetchLimits
 from fetchstash.handlers import ExtractLimits
 from fetchstash.store import StoreLimits
-from fetchstash.views import MIN_MAX_CHARS, PreviewLimits, ViewLimits
+from fetchstash.text import MIN_MAX_CHARS, PreviewLimits, ViewLimits
 
 
 @dataclass(frozen=True, slots=True)

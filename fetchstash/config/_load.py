@@ -20,7 +20,7 @@ from fetchstash.errors import BadArgument
 from fetchstash.fetch import FetchLimits
 from fetchstash.handlers import ExtractLimits
 from fetchstash.store import StoreLimits
-from fetchstash.views import TRUNCATIONS, PreviewLimits, Truncation, ViewLimits
+from fetchstash.text import TRUNCATIONS, PreviewLimits, Truncation, ViewLimits
 
 _PREFIX = "FETCHSTASH_"
 _CONFIG_VARIABLE = "FETCHSTASH_CONFIG"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from fetchstash.ranges import Glimpse, Heading, Ranges, Unit
-from fetchstash.views import PreviewLimits
+from fetchstash.text import PreviewLimits
 
 ContentKind = Literal[
     "text", "code", "markdown", "html", "json", "jsonl", "yaml", "xml", "csv", "spreadsheet", "pdf", "office_doc", "email",

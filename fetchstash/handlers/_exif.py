@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from fetchstash.views import clip
+from fetchstash.text import clip
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -8,7 +8,7 @@ from typing import Any, cast
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._prose import Prose
-from fetchstash.views import clip_middle
+from fetchstash.text import clip_middle
 
 # Pictures in a notebook are base64 within its JSON; more than this is not held in memory.
 _MAX_BYTES = 128 * 1024 * 1024

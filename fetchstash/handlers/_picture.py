@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fetchstash.errors import TooLarge
 from fetchstash.handlers._contract import Picture
-from fetchstash.views import PreviewLimits
+from fetchstash.text import PreviewLimits
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from fetchstash.ranges import Glimpse
+from fetchstash.text import PreviewLimits, clip, largest, split
 from fetchstash.tokens import count
-from fetchstash.views import PreviewLimits, clip, largest, split
 
 # Fewer rows say too little of a table, shorter cells of a value: rather fewer columns.
 _FEW_ROWS = 3

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from fetchstash.errors import BadArgument
 from fetchstash.server._tools import Schema, ToolSpec
-from fetchstash.views import clip
+from fetchstash.text import clip
 
 _WORDS = {
     "string": "a string",

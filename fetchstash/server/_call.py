@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from fetchstash.fetch import Progress
+from fetchstash.render import View
 from fetchstash.stash import Stash
 from fetchstash.store import GrepQuery
-from fetchstash.views import View
 
 Arguments = Mapping[str, Any]
 Call = Callable[[Stash, Arguments, Progress], Awaitable[View]]

@@ -16,12 +16,13 @@ from fetchstash import __version__, telemetry
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, FetchstashError, Internal
 from fetchstash.fetch import Progress
+from fetchstash.render import FRAME_CHARS, View, error_line, error_view
 from fetchstash.server._arguments import checked
 from fetchstash.server._call import CALLS
 from fetchstash.server._tools import ToolSpec, tool_specs
 from fetchstash.stash import Stash
 from fetchstash.store import REF_PREFIX
-from fetchstash.views import FRAME_CHARS, View, clip, error_line, error_view
+from fetchstash.text import clip
 
 TEMPLATE = "fetchstash://artifact/{artifact_ref}"
 COMPLETIONS = 100

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fetchstash.config import Settings
-from fetchstash.views import MIN_MAX_CHARS
+from fetchstash.text import MIN_MAX_CHARS
 
 Schema = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.ranges import Heading, Table, Unit
 from fetchstash.store import TextReader
-from fetchstash.views import clip
+from fetchstash.text import clip
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from pathlib import Path
 from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers import PartText
 from fetchstash.ranges import Heading, Unit
+from fetchstash.render import Reading, Subject
 from fetchstash.stash import _parts
 from fetchstash.store import Facts, TextReader
-from fetchstash.views import Reading, Subject
 
 _HEX_ROW = 16
 # How a path to a value begins, by what the text is: a JSON Pointer, a JSONPath, a path of elements.

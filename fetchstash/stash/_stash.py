@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 import anyio
 import anyio.to_thread
 
-from fetchstash import telemetry, views
+from fetchstash import render, telemetry
 from fetchstash.config import Settings, load
 from fetchstash.errors import BadArgument, ExpiredRef, FetchstashError, NoText, UnknownRef
 from fetchstash.fetch import Fetched, Fetcher, Progress, mask_url, may_keep, open_fetcher
@@ -25,6 +25,7 @@ from fetchstash.handlers import (
 )
 from fetchstash.hygiene import clean_line
 from fetchstash.ranges import Glimpse, Unit
+from fetchstash.render import Arrival, Failure, Found, Hit, Host, Subject, View
 from fetchstash.stash import _read
 from fetchstash.stash._files import copy_in, copy_out
 from fetchstash.stash._revisit import cached_of, revalidated, said_of, same_again, with_response
@@ -38,7 +39,6 @@ from fetchstash.store import (
     TextReader,
     open_store,
 )
-from fetchstash.views import Arrival, Failure, Found, Hit, Host, Subject, View
 
 MAX_URLS = 10
 MAX_REFS = 10
@@ -113,7 +113,7 @@ class Stash:
         limit = self.host.max_chars(max_chars, self.host.limits.inline_threshold)
         if len(urls) == 1:
             arrival = await self._arrive(urls[0], focus, limit, refresh=refresh, progress=progress)
-            return views.fetched(self.host, arrival, max_chars)
+            return render.fetched(self.host, arrival, max_chars)
         results: dict[int, Arrival | Failure] = {}
 
         async def one(position: int, url: str) -> None:
@@ -129,7 +129,7 @@ class Stash:
         async with anyio.create_task_group() as tasks:
             for position, url in enumerate(urls):
                 tasks.start_soon(one, position, url)
-        return views.fetched_several(
+        return render.fetched_several(
             self.host, [results[position] for position in range(len(urls))], max_chars
         )
 
@@ -143,7 +143,7 @@ class Stash:
         finally:
             copy.unlink(missing_ok=True)
         limit = self.host.max_chars(max_chars, self.host.limits.inline_threshold)
-        return views.fetched(self.host, await self._arrival(facts, focus, limit), max_chars)
+        return render.fetched(self.host, await self._arrival(facts, focus, limit), max_chars)
 
     async def _arrive(
         self, url: str, focus: str, limit: int, *, refresh: bool, progress: Progress | None
@@ -256,7 +256,7 @@ class Stash:
             )
             if ranked:
                 hits = [Hit(subject, p.first_line, p.last_line, p.text) for p in ranked]
-                body, shown = views.passages(
+                body, shown = render.passages(
                     hits, min(self.host.limits.preview_chars, limit), self.host
                 )
                 glimpse = Glimpse(body, lines_shown=body.count("\n") + 1 - shown)
@@ -287,7 +287,7 @@ class Stash:
             reading = await _read.onwards(
                 reader, self._subject(facts), offset, self._reach(max_chars)
             )
-        return views.read(self.host, reading, max_chars)
+        return render.read(self.host, reading, max_chars)
 
     async def slice(
         self,
@@ -317,7 +317,7 @@ class Stash:
                 reading = await _read.part(
                     reader, subject, facts.outline, path, unit, start, end, reach
                 )
-        return views.read(self.host, reading, max_chars)
+        return render.read(self.host, reading, max_chars)
 
     async def render(self, ref_or_url: str, *, path: str = "", start: int | None = None) -> View:
         """Show page ``start`` (from 1), or an image, as a picture within the image bounds."""
@@ -326,7 +326,7 @@ class Stash:
         if not isinstance(found, Picture):
             raise BadArgument("That part is no picture.", 'Use render="text".')
         page = None if facts.content_kind == "image" else start
-        return views.picture(
+        return render.picture(
             self._subject(facts), found.data, found.media_type, found.width, found.height, page=page
         )
 
@@ -361,7 +361,7 @@ class Stash:
             total and query.offset >= total and not any(one.stopped for one in found)
         ):  # else there may be more
             raise _read.past_the_matches(query.offset, total)
-        return views.grep(
+        return render.grep(
             self.host, found, query.offset, _arguments(refs_or_urls, query), max_chars
         )
 
@@ -384,7 +384,7 @@ class Stash:
         }
         ranked = await self.store.search(query, list(named), max_results)
         searched = len(named) or (await self.store.list(limit=1)).total
-        return views.search(
+        return render.search(
             self.host, [await self._hit(passage, named) for passage in ranked], searched, max_chars
         )
 
@@ -397,13 +397,13 @@ class Stash:
     async def info(self, ref_or_url: str) -> View:
         """Show the facts, the outline and how to read an artifact."""
         facts = await self.store.get(ref_or_url)
-        return views.info(self.host, self._subject(facts), facts.outline)
+        return render.info(self.host, self._subject(facts), facts.outline)
 
     async def list(self, *, limit: int = 100) -> View:
         """Show the run's artifacts, newest first."""
         listing: Listing = await self.store.list(limit=limit)
         subjects = [self._subject(facts) for facts in listing.facts]
-        return views.listing(self.host, self.settings.store.run, subjects, listing.total)
+        return render.listing(self.host, self.settings.store.run, subjects, listing.total)
 
     async def export(self, ref_or_url: str, target: Path, *, raw: bool = False) -> None:
         """Write an artifact's whole text, or its bytes as they came, to ``target``, which is replaced at once or not at all."""

@@ -5,9 +5,9 @@ from typing import cast
 
 from fetchstash.handlers import ContentKind, DecidedBy, Decision, Extraction, Hints, kind_word
 from fetchstash.hygiene import clean_line
+from fetchstash.render import Subject
 from fetchstash.store import Facts
 from fetchstash.tokens import TokenCount
-from fetchstash.views import Subject
 
 _CHARS_PER_TOKEN = 4
 """Of English in o200k, about."""

@@ -13,7 +13,7 @@ from fetchstash.errors import BadPattern
 from fetchstash.hygiene import clean_line
 from fetchstash.store._contract import GrepQuery, Line, Matches
 from fetchstash.store._text import StoredText
-from fetchstash.views import window
+from fetchstash.text import window
 
 WINDOW = 256 * 2**10
 MAX_LINE = 4 * 2**20

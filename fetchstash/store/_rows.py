@@ -16,7 +16,7 @@ from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._contract import REF_PREFIX, Facts, StoreLimits
 from fetchstash.store._retention import Candidate
 from fetchstash.store._stride import StrideIndex
-from fetchstash.views import clip
+from fetchstash.text import clip
 
 T = TypeVar("T")
 

@@ -17,14 +17,14 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 FUZZED = [
     "fetchstash.handlers._preview",
     "fetchstash.handlers._data._json_shape",
-    "fetchstash.views._cut",
+    "fetchstash.text._cut",
 ]
 
 with atheris.instrument_imports(include=FUZZED):
     from fetchstash.handlers._data._json_shape import preview
     from fetchstash.handlers._preview import TableEnds, table_glimpse
+    from fetchstash.text import PreviewLimits, head_and_tail
     from fetchstash.tokens import count
-    from fetchstash.views import PreviewLimits, head_and_tail
 
 
 def text(provider: Any) -> str:

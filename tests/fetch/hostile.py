@@ -202,5 +202,5 @@ def measured(port: int, path: str, count: int = 1, deadline: float = 60) -> dict
 if __name__ == "__main__":
     import anyio
 
-    measured = anyio.run(partial(measure, sys.argv[1], int(sys.argv[2]), float(sys.argv[3])))
-    print(json.dumps(measured))  # noqa: T201
+    result = anyio.run(partial(measure, sys.argv[1], int(sys.argv[2]), float(sys.argv[3])))
+    print(json.dumps(result))  # noqa: T201

@@ -11,7 +11,7 @@ from fetchstash.handlers import Decision, Extracted, ExtractLimits, Hints, PartT
 from fetchstash.handlers._data._csv import CsvHandler
 from fetchstash.handlers._data._csv_dialect import cell_type, find_dialect
 from fetchstash.ranges import Glimpse
-from fetchstash.views import PreviewLimits
+from fetchstash.text import PreviewLimits
 
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]

@@ -12,7 +12,7 @@ from PIL import Image, TiffImagePlugin
 from fetchstash.errors import BadArgument, NoText, OutOfRange, TooLarge
 from fetchstash.handlers import ExtractLimits, Hints, PartText, Picture
 from fetchstash.handlers._image import ImageHandler
-from fetchstash.views import PreviewLimits
+from fetchstash.text import PreviewLimits
 
 Save = Callable[[bytes], Path]
 

@@ -15,7 +15,7 @@ from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartText
 from fetchstash.handlers._data._json import JsonHandler, JsonLinesHandler
 from fetchstash.handlers._data._json_layout import WIDTH, find_keys, has_long_lines, lay_out
 from fetchstash.handlers._data._json_shape import preview
-from fetchstash.views import PreviewLimits
+from fetchstash.text import PreviewLimits
 
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]

@@ -22,7 +22,7 @@ from fetchstash.handlers._image import ImageHandler
 from fetchstash.handlers._pdf._handler import PdfHandler
 from fetchstash.handlers._preview import TableEnds, table_glimpse
 from fetchstash.handlers._worker._child import extract
-from fetchstash.views import PreviewLimits
+from fetchstash.text import PreviewLimits
 
 LIMIT = 12
 WIDE = PreviewLimits(structured_tokens=100_000)

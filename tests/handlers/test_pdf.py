@@ -16,7 +16,7 @@ from fetchstash.handlers import Extracted, ExtractLimits, Hints, Part, Picture
 from fetchstash.handlers._pdf._handler import PdfHandler
 from fetchstash.handlers._pdf._text import mend
 from fetchstash.ranges import Heading
-from fetchstash.views import PreviewLimits
+from fetchstash.text import PreviewLimits
 
 HELVETICA = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
 

@@ -11,7 +11,7 @@ from fetchstash import tokens
 from fetchstash.errors import NoText
 from fetchstash.handlers import Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._data._sheets import SheetsHandler
-from fetchstash.views import PreviewLimits
+from fetchstash.text import PreviewLimits
 
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]

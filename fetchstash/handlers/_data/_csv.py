@@ -22,7 +22,7 @@ from fetchstash.handlers._data._csv_dialect import Dialect, cells, column_types,
 from fetchstash.handlers._part_text import part_text
 from fetchstash.handlers._preview import TableEnds, table_glimpse
 from fetchstash.ranges import Unit
-from fetchstash.views import PreviewLimits, clip
+from fetchstash.text import PreviewLimits, clip
 
 # Stands for a line feed inside of a cell: a row stays one line, and the break stays visible.
 LINE_FEED = "⏎"

@@ -8,7 +8,7 @@ from fetchstash.handlers._data._json_layout import lay_out
 from fetchstash.handlers._data._json_values import is_array, is_object, write
 from fetchstash.handlers._preview import fits
 from fetchstash.ranges import Glimpse
-from fetchstash.views import PreviewLimits, clip, largest
+from fetchstash.text import PreviewLimits, clip, largest
 
 # Items of an array that its shape is made of; the rest is counted.
 _SAMPLE_ITEMS = 1_000

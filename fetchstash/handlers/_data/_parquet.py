@@ -13,7 +13,7 @@ from typing import Any
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._data._thrift import CompactReader, Struct
-from fetchstash.views import clip
+from fetchstash.text import clip
 
 _MEDIA_TYPES = {"application/vnd.apache.parquet", "application/x-parquet"}
 _MAX_FOOTER = 64 * 2**20

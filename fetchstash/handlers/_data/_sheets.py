@@ -14,7 +14,7 @@ from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits,
 from fetchstash.handlers._office._odf import OdfHandler
 from fetchstash.handlers._preview import TableEnds, table_glimpse
 from fetchstash.ranges import Heading
-from fetchstash.views import PreviewLimits
+from fetchstash.text import PreviewLimits
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook

@@ -16,7 +16,7 @@ from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits,
 from fetchstash.handlers._data._xml_values import find
 from fetchstash.handlers._part_text import TextParts
 from fetchstash.ranges import Heading
-from fetchstash.views import clip
+from fetchstash.text import clip
 
 _LONG_LINE = 160
 _MAX_DEPTH = 1_000

@@ -37,7 +37,7 @@ from fetchstash.handlers._worker._limits import job_limits, limit_process
 from fetchstash.handlers._worker._writer import TextWriter, headings_json
 from fetchstash.hygiene import clean, clean_line
 from fetchstash.ranges import Glimpse
-from fetchstash.views import PreviewLimits, clip
+from fetchstash.text import PreviewLimits, clip
 
 GC_THRESHOLDS = 100_000, 50, 100
 """A document is one tree that lives until it is read: looking for garbage in it again and again took a fifth of the time."""

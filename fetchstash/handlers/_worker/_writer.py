@@ -13,8 +13,8 @@ from fetchstash.handlers._contract import Part
 from fetchstash.handlers._worker._frames import MAX_HEADINGS, MAX_TITLE
 from fetchstash.hygiene import clean, clean_line
 from fetchstash.ranges import Heading
+from fetchstash.text import clip
 from fetchstash.tokens import Counter
-from fetchstash.views import clip
 
 Send = Callable[[dict[str, Any]], None]
 

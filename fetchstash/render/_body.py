@@ -5,11 +5,10 @@ from dataclasses import asdict, dataclass, field
 
 from fetchstash import tokens
 from fetchstash.ranges import Glimpse
+from fetchstash.render._texts import Subject
+from fetchstash.render._view import Host
+from fetchstash.text import TruncationInfo, head_and_tail, largest, prefix_length, whole_lines
 from fetchstash.tokens import TokenCount
-from fetchstash.views._cut import head_and_tail, largest, prefix_length, whole_lines
-from fetchstash.views._shown import TruncationInfo
-from fetchstash.views._texts import Subject
-from fetchstash.views._view import Host
 
 
 @dataclass(frozen=True, slots=True)

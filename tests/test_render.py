@@ -9,8 +9,7 @@ import pytest
 
 from fetchstash.errors import BadArgument, FetchFailed, NoText, OutOfRange
 from fetchstash.ranges import Glimpse, Heading
-from fetchstash.tokens import TokenCount
-from fetchstash.views import (
+from fetchstash.render import (
     Arrival,
     Failure,
     Found,
@@ -19,7 +18,6 @@ from fetchstash.views import (
     Reading,
     Subject,
     View,
-    ViewLimits,
     error_line,
     fetched,
     fetched_several,
@@ -30,6 +28,8 @@ from fetchstash.views import (
     search,
     size,
 )
+from fetchstash.text import ViewLimits
+from fetchstash.tokens import TokenCount
 
 REF = "art_k3xq5y7dkq2m4n6p8r2t4v6x8z"
 FACTS: Mapping[str, object] = {"artifact_ref": REF}

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fetchstash.ranges import Unit
-from fetchstash.views._cut import clip_middle, prefix_length, utf8_length, whole_lines
-from fetchstash.views._texts import Subject, next_call, truncation_notice
-from fetchstash.views._view import Host, View
+from fetchstash.render._texts import Subject, next_call, truncation_notice
+from fetchstash.render._view import Host, View
+from fetchstash.text import clip_middle, prefix_length, utf8_length, whole_lines
 
 
 @dataclass(frozen=True, slots=True)

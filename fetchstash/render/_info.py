@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from fetchstash.ranges import Heading
-from fetchstash.views._cut import clip, prefix_length, whole_lines
-from fetchstash.views._texts import (
+from fetchstash.render._texts import (
     Subject,
     call,
     calls_without_text,
@@ -14,7 +13,8 @@ from fetchstash.views._texts import (
     follow_up_calls,
     reference_line,
 )
-from fetchstash.views._view import FACTS_AT_MOST, Block, Host, View
+from fetchstash.render._view import FACTS_AT_MOST, Block, Host, View
+from fetchstash.text import clip, prefix_length, whole_lines
 
 _LINE_CHARS = 300
 

@@ -3,16 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fetchstash.views._cut import split
+from fetchstash.text._cut import split
 
 SHORT_MAX_CHARS = 10_000
 """maxChars of grep, search and info when not given."""
 
 MIN_MAX_CHARS = 200
-FRAME_CHARS = 1_200
-"""Everything around the body of one artifact; the longest URL, name and path that are shown fit in."""
-
-FRAME_CHARS_OF_SEVERAL = 600
 
 
 @dataclass(frozen=True, slots=True)

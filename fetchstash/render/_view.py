@@ -6,9 +6,17 @@ from dataclasses import dataclass, field, replace
 
 from fetchstash.errors import BadArgument, FetchstashError
 from fetchstash.hygiene import clean_line
-from fetchstash.views._cut import Measure, clip_middle, json_length, utf8_length
-from fetchstash.views._limits import FRAME_CHARS, MIN_MAX_CHARS, PreviewLimits, ViewLimits
-from fetchstash.views._texts import SENTENCE, SOURCE_CHARS, fence
+from fetchstash.render._frame import FRAME_CHARS
+from fetchstash.render._texts import SENTENCE, SOURCE_CHARS, fence
+from fetchstash.text import (
+    MIN_MAX_CHARS,
+    Measure,
+    PreviewLimits,
+    ViewLimits,
+    clip_middle,
+    json_length,
+    utf8_length,
+)
 
 FACTS_AT_MOST = 10
 STRUCTURED_FRAME = len('{"result":""}')

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fetchstash.views._cut import NumberedLine, grep_lines, prefix_length
-from fetchstash.views._texts import (
+from fetchstash.render._grep_lines import NumberedLine, grep_lines
+from fetchstash.render._texts import (
     OF_SEVERAL_CHARS,
     SENTENCE,
     SOURCE_CHARS,
@@ -13,7 +13,8 @@ from fetchstash.views._texts import (
     counted,
     next_call,
 )
-from fetchstash.views._view import FACTS_AT_MOST, Block, Host, View
+from fetchstash.render._view import FACTS_AT_MOST, Block, Host, View
+from fetchstash.text import prefix_length
 
 
 @dataclass(frozen=True, slots=True)

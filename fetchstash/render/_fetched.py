@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fetchstash.errors import FetchstashError
-from fetchstash.views._body import Arrival, Shown, shown_of
-from fetchstash.views._cut import clip, clip_middle
-from fetchstash.views._limits import FRAME_CHARS_OF_SEVERAL
-from fetchstash.views._texts import (
+from fetchstash.render._body import Arrival, Shown, shown_of
+from fetchstash.render._frame import FRAME_CHARS_OF_SEVERAL
+from fetchstash.render._texts import (
     OF_SEVERAL_CHARS,
     REFERENCE_LINE_CHARS,
     SENTENCE,
@@ -18,7 +17,8 @@ from fetchstash.views._texts import (
     preview_notice,
     reference_line,
 )
-from fetchstash.views._view import FACTS_AT_MOST, Block, Host, View, error_line
+from fetchstash.render._view import FACTS_AT_MOST, Block, Host, View, error_line
+from fetchstash.text import clip, clip_middle
 
 ROOM_FOR_A_BODY = 400
 """Where several URLs share a result, a share under this holds a reference line and no body."""

@@ -1,0 +1,43 @@
+"""Texts and bounds: cutting, windows and limits, as handlers, store and faces need them."""
+
+from fetchstash.text._cut import (
+    Measure,
+    clip,
+    clip_middle,
+    head_and_tail,
+    json_length,
+    largest,
+    prefix_length,
+    split,
+    utf8_length,
+    whole_lines,
+    window,
+)
+from fetchstash.text._limits import (
+    MIN_MAX_CHARS,
+    TRUNCATIONS,
+    PreviewLimits,
+    Truncation,
+    ViewLimits,
+)
+from fetchstash.text._truncation import TruncationInfo
+
+__all__ = [
+    "MIN_MAX_CHARS",
+    "TRUNCATIONS",
+    "Measure",
+    "PreviewLimits",
+    "Truncation",
+    "TruncationInfo",
+    "ViewLimits",
+    "clip",
+    "clip_middle",
+    "head_and_tail",
+    "json_length",
+    "largest",
+    "prefix_length",
+    "split",
+    "utf8_length",
+    "whole_lines",
+    "window",
+]
