@@ -1,4 +1,4 @@
-"""What can go wrong, for a user, a model, a server or a file: each with a stable code and what to do next.
+"""The errors: each has a stable code, says what happened, and carries what to do next as data.
 
 FetchstashError
     Refused           refused        an address, port, scheme or domain that policy forbids
@@ -8,40 +8,91 @@ FetchstashError
     TimedOut          timeout        the deadline passed
     TooLarge          too_large      more than a limit allows
     UnknownRef        unknown_ref    no such artifact
-    ExpiredRef        expired_ref    an artifact that was here and was cleaned up
+    ExpiredRef        expired_ref    an artifact that retention removed
     NoText            no_text        an artifact without text was asked for text
     OutOfRange        out_of_range   a part that is not there
-    BadArgument       bad_argument   a call, setting or file that is not as it must be
-    BadPattern        bad_pattern    a pattern that RE2 does not take
-    Busy              busy           somebody else holds what is needed
+    BadArgument       bad_argument   an invalid argument, setting or file
+    BadPattern        bad_pattern    a pattern that RE2 rejects
+    Busy              busy           another process or call holds what is needed
     StoreError        store_error    the disk or the catalogue failed
     Internal          internal       a fault of fetchstash itself
 
-Rooms raise these and nothing else across their walls. A face shows ``line()`` and never a
-traceback.
+Only these cross the wall of a room. A next step names a method of Stash or Artifact, or a
+setting. Each face words it in its own terms: the server as a tool call, the command as a command
+line, the library as a method call.
 """
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 
-class FetchstashError(Exception):
-    """Base of all: ``what`` happened and what to do ``next``, each a plain sentence with its full stop.
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A next step as data: the name of a method of Stash or Artifact, or "setting".
 
-    ``details`` are facts for ``_meta`` and ``--json`` (a status, seconds to wait, an excerpt),
-    never for the line.
+    Arguments are JSON values under the method's own names; ``ref`` is the artifact, ``refs`` are
+    several. A setting has ``name`` ("fetch.allow_hosts") and the ``value`` that would help, a list
+    where the setting is one. Call("slice", {"ref": "art_…", "unit": "pages", "start": 3}) is
+    worded as a noun; "repair" and "setting" as a clause ("the operator can allow it"), which may
+    stand alone as a sentence.
+    """
+
+    action: str
+    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+Wording = Callable[[Call], str]
+"""How a face words a next step."""
+
+
+def as_method(call: Call) -> str:
+    """Word a next step for a program that uses the library."""
+    arguments = {name: value for name, value in call.arguments.items() if value is not None}
+    if call.action == "setting":
+        return f"pass settings={{{arguments['name']!r}: {arguments['value']!r}}} to open_stash"
+    if call.action == "repair":
+        return "await stash.repair()"
+    if call.action == "info":
+        return "artifact.outline"
+    receiver = "artifact" if arguments.pop("ref", None) else "stash"
+    written = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    return f"{receiver}.{call.action}({written})"
+
+
+def worded(sentence: str, calls: Sequence[Call], word: Wording = as_method) -> str:
+    """Return ``sentence`` with each ``{}`` replaced, in order, by one of the calls in words."""
+    if not calls:
+        return sentence
+    first, *rest = sentence.split("{}", len(calls))
+    filled = first + "".join(word(call) + text for call, text in zip(calls, rest, strict=False))
+    clause = calls[0].action in ("setting", "repair")
+    return filled[:1].upper() + filled[1:] if clause and not first else filled
+
+
+class FetchstashError(Exception):
+    """The base class. ``what`` happened and the ``next_step`` are plain sentences.
+
+    Each ``{}`` of ``next_step`` stands for one of ``calls``, in order. ``details`` are facts for
+    ``_meta`` and ``--json`` (a status, seconds to wait, an excerpt); no line shows them.
     """
 
     code: ClassVar[str] = "internal"
 
-    def __init__(self, what: str, next_step: str, **details: Any) -> None:
-        super().__init__(what, next_step)
+    def __init__(self, what: str, next_step: str, *calls: Call, **details: Any) -> None:
+        super().__init__(what, next_step, *calls)
         self.what = what
         self.next_step = next_step
+        self.calls = calls
         self.details = details
 
-    def line(self) -> str:
-        """Return the one line that a user or a model is shown: ``[code] what happened. What to do next.``."""
-        return f"[{self.code}] {self.what} {self.next_step}"
+    def advice(self, word: Wording = as_method) -> str:
+        """Return what to do next as one sentence, with its calls in the words of a face."""
+        return worded(self.next_step, self.calls, word)
+
+    def line(self, word: Wording = as_method) -> str:
+        """Return the line that is shown: ``[code] what happened. What to do next.``."""
+        return f"[{self.code}] {self.what} {self.advice(word)}"
 
     def __str__(self) -> str:
         return self.line()

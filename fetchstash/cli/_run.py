@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fetchstash.cli._options import setting_flags, take_settings
+from fetchstash.cli._words import as_command
 from fetchstash.errors import BadArgument, FetchstashError, StoreError
 from fetchstash.render import error_line
 
@@ -52,7 +53,7 @@ def told(body: Callable[..., int | None]) -> Callable[..., None]:
             sys.stdout.flush()
         except FetchstashError as error:
             code = USAGE if isinstance(error, BadArgument) else FAILED
-            say(error_line(error))
+            say(error_line(error, as_command))
         except KeyboardInterrupt:
             code = INTERRUPTED
         except BrokenPipeError:

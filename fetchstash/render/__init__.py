@@ -8,6 +8,7 @@ from fetchstash.render._info import info, listing, picture
 from fetchstash.render._read import Reading, read
 from fetchstash.render._texts import Subject, size
 from fetchstash.render._view import Block, Host, View, error_line, error_view
+from fetchstash.render._words import as_tool
 
 __all__ = [
     "FRAME_CHARS",
@@ -20,6 +21,7 @@ __all__ = [
     "Reading",
     "Subject",
     "View",
+    "as_tool",
     "error_line",
     "error_view",
     "fetched",

@@ -4,10 +4,11 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from fetchstash.errors import BadArgument, FetchstashError
+from fetchstash.errors import BadArgument, FetchstashError, Wording
 from fetchstash.hygiene import clean_line
 from fetchstash.render._frame import FRAME_CHARS
 from fetchstash.render._texts import SENTENCE, SOURCE_CHARS, fence
+from fetchstash.render._words import as_tool
 from fetchstash.text import (
     MIN_MAX_CHARS,
     Measure,
@@ -73,22 +74,22 @@ class View:
         return "".join(block.body or "" for block in self.blocks)
 
 
-def error_line(error: FetchstashError) -> str:
-    """Return the one line of an error. What it quotes of its cause is made clean, and short enough that what to do next stays.
+def error_line(error: FetchstashError, word: Wording = as_tool) -> str:
+    """Return the one line of an error, its next step in the words of a face.
 
-    A handler's reason why there is no text is a clause, as it stands behind "Failed to extract text
-    from PDF:"; here it ends as a sentence does.
+    What it quotes of its cause is cleaned and clipped, so that the next step stays. A handler's
+    reason is a clause, as it stands behind "Failed to extract text from PDF:"; here it becomes a
+    sentence.
     """
-    what, next_step = (
-        clip_middle(clean_line(text), limit)
-        for text, limit in ((error.what, 400), (error.next_step, 300))
-    )
-    return type(error)(what if what.endswith((".", "!", "?")) else f"{what}.", next_step).line()
+    reason = clip_middle(clean_line(error.what), 400)
+    advice = clip_middle(clean_line(error.advice(word)), 300)
+    ended = reason if reason.endswith((".", "!", "?")) else f"{reason}."
+    return type(error)(ended, advice).line()
 
 
-def error_view(error: FetchstashError) -> View:
+def error_view(error: FetchstashError, word: Wording = as_tool) -> View:
     """Return the view of an error: its line."""
-    return View((Block((error_line(error),)),), is_error=True)
+    return View((Block((error_line(error, word),)),), is_error=True)
 
 
 @dataclass(frozen=True, slots=True)

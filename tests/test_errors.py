@@ -1,0 +1,141 @@
+"""Errors: the tree, the line, and the next step in the words of each face."""
+
+import json
+import pickle
+
+import pytest
+
+from fetchstash import errors
+from fetchstash.cli._words import as_command
+from fetchstash.errors import BadArgument, Call, FetchstashError, OutOfRange, Refused, StoreError
+from fetchstash.render import as_tool, error_line
+
+PAGES = Call("slice", {"ref": "art_a", "path": None, "unit": "pages", "start": 3, "end": 4})
+
+
+@pytest.mark.parametrize(
+    ("call", "tool", "command", "method"),
+    [
+        (
+            PAGES,
+            'artifact_slice(artifact_ref="art_a", unit="pages", start=3, end=4)',
+            "`fetchstash slice art_a --unit pages --start 3 --end 4`",
+            "artifact.slice(unit='pages', start=3, end=4)",
+        ),
+        (
+            Call("grep", {"refs": ["art_a", "art_b"], "pattern": "two words", "literal": True}),
+            'artifact_grep(artifact_refs=["art_a", "art_b"], pattern="two words", literal=true)',
+            "`fetchstash grep 'two words' art_a art_b --literal`",
+            "stash.grep(refs=['art_a', 'art_b'], pattern='two words', literal=True)",
+        ),
+        (
+            Call("picture", {"ref": "art_a", "page": 3}),
+            'artifact_slice(artifact_ref="art_a", render="image", start=3)',
+            "`fetchstash get art_a -o FILE --raw`",
+            "artifact.picture(page=3)",
+        ),
+        (
+            Call("read", {"ref": "art_a", "offset": 60_000, "max_chars": 500}),
+            'get_search_content(artifact_ref="art_a", offset=60000, maxChars=500)',
+            "`fetchstash get art_a --offset 60000 --max-chars 500`",
+            "artifact.read(offset=60000, max_chars=500)",
+        ),
+        (
+            Call("info", {"ref": "art_a"}),
+            'artifact_info(artifact_ref="art_a")',
+            "`fetchstash info art_a`",
+            "artifact.outline",
+        ),
+        (Call("list"), "artifact_info()", "`fetchstash ls`", "stash.list()"),
+        (
+            Call("repair"),
+            "the operator can repair the store",
+            "run `fetchstash doctor --repair`",
+            "await stash.repair()",
+        ),
+        (
+            Call("setting", {"name": "fetch.allow_hosts", "value": ["a.test:81"]}),
+            "the operator can allow it",
+            "add --allow-host a.test:81 (fetch.allow_hosts)",
+            "pass settings={'fetch.allow_hosts': ['a.test:81']} to open_stash",
+        ),
+        (
+            Call("setting", {"name": "fetch.respect_robots", "value": False}),
+            "the operator can change fetch.respect_robots",
+            "add --no-respect-robots (fetch.respect_robots)",
+            "pass settings={'fetch.respect_robots': False} to open_stash",
+        ),
+        (
+            Call("setting", {"name": "extract.wall_seconds", "value": 120}),
+            "the operator can change extract.wall_seconds",
+            "set extract.wall_seconds = 120 in the settings file",
+            "pass settings={'extract.wall_seconds': 120} to open_stash",
+        ),
+    ],
+    ids=lambda value: value.action if isinstance(value, Call) else "",
+)
+def test_each_face_words_a_next_step_in_its_own_terms(
+    call: Call, tool: str, command: str, method: str
+) -> None:
+    assert as_tool(call) == tool
+    assert as_command(call) == command
+    assert errors.as_method(call) == method
+
+
+def test_a_line_fills_its_calls_in_order_and_a_clause_begins_the_sentence() -> None:
+    error = Refused(
+        "a.test is private.",
+        "{}; else read {}.",
+        Call("setting", {"name": "fetch.allow_hosts", "value": ["a.test"]}),
+        Call("list"),
+    )
+    assert error.line(as_tool) == (
+        "[refused] a.test is private. The operator can allow it; else read artifact_info()."
+    )
+    assert str(error).endswith(
+        "Pass settings={'fetch.allow_hosts': ['a.test']} to open_stash; else read stash.list()."
+    )
+
+
+def test_a_sentence_without_calls_keeps_its_braces() -> None:
+    error = BadArgument("There is no such thing.", "Use {} or {name}.")
+    assert error.line() == "[bad_argument] There is no such thing. Use {} or {name}."
+
+
+def test_braces_in_an_argument_are_not_filled() -> None:
+    error = OutOfRange(
+        "No.", "Try {}, then {}.", Call("search", {"query": "{}"}), Call("info", {"ref": "art_a"})
+    )
+    assert error.advice(as_tool) == (
+        'Try artifact_search(query="{}"), then artifact_info(artifact_ref="art_a").'
+    )
+
+
+def test_a_long_reason_leaves_room_for_the_next_step() -> None:
+    line = error_line(StoreError("x" * 5_000, "{}.", Call("repair")))
+    assert len(line) < 800
+    assert line.endswith("The operator can repair the store.")
+
+
+def test_an_error_survives_pickling_with_its_calls() -> None:
+    error = pickle.loads(pickle.dumps(OutOfRange("No.", "See {}.", PAGES)))  # noqa: S301 - our own
+    assert error.line() == OutOfRange("No.", "See {}.", PAGES).line()
+
+
+def test_a_call_is_json() -> None:
+    assert json.loads(json.dumps([PAGES.action, PAGES.arguments]))[0] == "slice"
+
+
+def test_codes_are_unique_and_the_head_of_the_module_lists_every_one() -> None:
+    classes = [
+        item
+        for item in vars(errors).values()
+        if isinstance(item, type)
+        and issubclass(item, FetchstashError)
+        and item is not FetchstashError
+    ]
+    codes = [item.code for item in classes]
+    assert len(set(codes)) == len(codes) == 15
+    for item in classes:
+        assert f"    {item.__name__} " in (errors.__doc__ or "")
+        assert f" {item.code} " in (errors.__doc__ or "")
