@@ -31,7 +31,7 @@ from fetchstash.handlers import (
     charset_of_file,
     route_file,
 )
-from fetchstash.ranges import Glimpse
+from fetchstash.ranges import Preview
 from fetchstash.text import PreviewLimits, TruncationInfo, head_and_tail
 
 __all__ = [
@@ -304,7 +304,7 @@ def shown_of(
         body, shown = head_and_tail(
             lines, lines, len(lines), most, limits.max_line_length, room.fits
         )
-        glimpse = Glimpse(lines_shown=shown)
+        glimpse = Preview(lines_shown=shown)
     total = tokens.TokenCount(extraction.tokens, extraction.tokens_exact)
     info = TruncationInfo.of(
         glimpse,

@@ -30,8 +30,8 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Glimpse:
-    """What is shown of a document where only a glimpse fits, and how much of it that is: None for what it has not.
+class Preview:
+    """What is shown of a document where the whole does not fit, and how much of it that is: None for what it has not.
 
     ``sample`` stands behind ``text`` where there is room for all of it, else not at all: half of it
     would be no JSON.
@@ -51,7 +51,7 @@ class Glimpse:
         """The text with its sample."""
         return f"{self.text}\n{self.sample}" if self.sample else self.text
 
-    def without_sample(self) -> "Glimpse":
+    def without_sample(self) -> "Preview":
         """Return the text alone; the records were in the sample."""
         return replace(self, sample="", rows_shown=self.rows_shown and 0) if self.sample else self
 
@@ -61,13 +61,13 @@ class Ranges:
     """Where the parts of a stored text stand.
 
     ``pages[i]`` is the character at which page ``i + 1`` begins; it ends where the next begins, the
-    last at the end of the text. ``preview`` is what the handler would show where only a glimpse
+    last at the end of the text. ``preview`` is what the handler would show where the whole
     fits (without text: the document's own).
     """
 
     pages: tuple[int, ...] = ()
     tables: tuple[Table, ...] = ()
-    preview: Glimpse = field(default_factory=Glimpse)
+    preview: Preview = field(default_factory=Preview)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data, as stored and as sent by the worker."""
@@ -83,5 +83,5 @@ class Ranges:
                 Table(str(t), int(first), int(rows), int(cols))
                 for t, first, rows, cols in data["tables"]
             ),
-            preview=Glimpse(**data["preview"]),
+            preview=Preview(**data["preview"]),
         )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fetchstash.handlers._data._json_shape import preview
-from fetchstash.ranges import Glimpse
+from fetchstash.ranges import Preview
 from fetchstash.render import Arrival, Host, Subject, View, fetched, info
 from fetchstash.text import PreviewLimits, TruncationInfo, ViewLimits, head_and_tail
 from fetchstash.tokens import TokenCount
@@ -79,7 +79,7 @@ def test_how_much_is_shown_is_among_the_facts_of_a_preview_alone() -> None:
 
 
 def test_a_table_says_its_rows_columns_and_cells() -> None:
-    glimpse = Glimpse(
+    glimpse = Preview(
         "a,b\n1,2…",
         rows_shown=1,
         total_rows=9,
@@ -93,7 +93,7 @@ def test_a_table_says_its_rows_columns_and_cells() -> None:
 
 
 def test_of_a_table_that_had_to_be_cut_again_nobody_counted_the_rows() -> None:
-    glimpse = Glimpse("\n".join(["cell"] * 100), rows_shown=100, total_rows=900)
+    glimpse = Preview("\n".join(["cell"] * 100), rows_shown=100, total_rows=900)
     found = view(TEXT, 200, glimpse=glimpse)
     assert found.body == "\n".join(["cell"] * 40)
     assert "rows" not in said(found)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fetchstash.errors import BadArgument, FetchFailed, NoText, OutOfRange
-from fetchstash.ranges import Glimpse, Heading
+from fetchstash.ranges import Heading, Preview
 from fetchstash.render import (
     Arrival,
     Failure,
@@ -106,7 +106,7 @@ def test_a_preview_is_never_the_first_limit_characters() -> None:
 
 def test_a_glimpse_is_shown_instead_of_the_beginning_and_reading_starts_at_0() -> None:
     text = text_of(50_000)
-    view = fetched(HOST, Arrival(short(text), text[:30_001], glimpse=Glimpse("{a: int}")))
+    view = fetched(HOST, Arrival(short(text), text[:30_001], glimpse=Preview("{a: int}")))
     assert view.body == "{a: int}"
     assert "[Preview: 8 of 50000 chars." in view.text
     assert view.text.endswith("offset=0)")

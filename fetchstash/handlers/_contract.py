@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from fetchstash.ranges import Glimpse, Heading, Ranges, Unit
+from fetchstash.ranges import Heading, Preview, Ranges, Unit
 from fetchstash.text import PreviewLimits
 
 ContentKind = Literal[
@@ -116,7 +116,7 @@ class Extracted:
     height: int | None = None
     outline: list[Heading] = field(default_factory=list[Heading])
     structure_info: str = ""
-    preview: Glimpse = field(default_factory=Glimpse)
+    preview: Preview = field(default_factory=Preview)
     truncated: bool = False
     error: str = ""
     hidden_removed: int = 0

@@ -1,9 +1,9 @@
-"""Glimpses of long documents, within a number of tokens."""
+"""Previews of long documents, within a number of tokens."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from fetchstash.ranges import Glimpse
+from fetchstash.ranges import Preview
 from fetchstash.text import PreviewLimits, clip, largest, split
 from fetchstash.tokens import count
 
@@ -50,7 +50,7 @@ class _Bounds:
     cell: int
 
 
-def table_glimpse(tables: Sequence[TableEnds], limits: PreviewLimits) -> Glimpse:
+def table_preview(tables: Sequence[TableEnds], limits: PreviewLimits) -> Preview:
     """Return headers, first and last rows in at most ``structured_tokens``.
 
     Where not even a few rows of all tables fit their cells are cut; then there is the first table
@@ -68,8 +68,8 @@ def table_glimpse(tables: Sequence[TableEnds], limits: PreviewLimits) -> Glimpse
     def fit(bounds: _Bounds) -> bool:
         return fits(_shown(tables, bounds, limits).text, limits.structured_tokens)
 
-    def widest(low: _Bounds, name: str, high: int) -> Glimpse:
-        """Return the glimpse with as much as fits of what ``name`` bounds, up to ``high``; ``low`` does."""
+    def widest(low: _Bounds, name: str, high: int) -> Preview:
+        """Return the preview with as much as fits of what ``name`` bounds, up to ``high``; ``low`` does."""
 
         def bounds(more: int) -> _Bounds:
             return replace(low, **{name: getattr(low, name) + more})
@@ -98,8 +98,8 @@ def table_glimpse(tables: Sequence[TableEnds], limits: PreviewLimits) -> Glimpse
     )
 
 
-def _shown(tables: Sequence[TableEnds], bounds: _Bounds, limits: PreviewLimits) -> Glimpse:
-    """Return the glimpse that keeps to ``bounds``."""
+def _shown(tables: Sequence[TableEnds], bounds: _Bounds, limits: PreviewLimits) -> Preview:
+    """Return the preview that keeps to ``bounds``."""
     lines: list[str] = []
     rows_shown = cut = 0
     for table in tables[: bounds.tables]:
@@ -125,7 +125,7 @@ def _shown(tables: Sequence[TableEnds], bounds: _Bounds, limits: PreviewLimits) 
     if len(rest) > bounds.titles:
         lines.append(f"… {len(rest) - bounds.titles} more tables …")
     columns = tables[0].columns if len(tables) == 1 else None
-    return Glimpse(
+    return Preview(
         "\n".join(lines),
         rows_shown=rows_shown,
         total_rows=sum(table.rows for table in tables),

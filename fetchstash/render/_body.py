@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from fetchstash import tokens
-from fetchstash.ranges import Glimpse
+from fetchstash.ranges import Preview
 from fetchstash.render._texts import Subject
 from fetchstash.render._view import Host
 from fetchstash.text import TruncationInfo, head_and_tail, largest, prefix_length, whole_lines
@@ -24,7 +24,7 @@ class Arrival:
 
     subject: Subject
     text: str = ""
-    glimpse: Glimpse = field(default_factory=Glimpse)
+    glimpse: Preview = field(default_factory=Preview)
     ending: str = ""
     lines: tuple[int, int] | None = None
     unfocused: bool = False
@@ -59,11 +59,11 @@ def shown_of(host: Host, arrival: Arrival, limit: int) -> Shown:
         body, glimpse = _cut_glimpse(host, glimpse, bound)
     elif arrival.ending:
         body, lines = _ends(host, arrival, bound)
-        glimpse = Glimpse(lines_shown=lines)
+        glimpse = Preview(lines_shown=lines)
     else:
         body = arrival.text[: _prefix(host, arrival.text, bound)]
         offset = len(body)
-        glimpse = Glimpse(lines_shown=body.count("\n") + (not body.endswith("\n")))
+        glimpse = Preview(lines_shown=body.count("\n") + (not body.endswith("\n")))
     shown = TokenCount(
         tokens.estimate(body), exact=False
     )  # counting would load the vocabulary into the server
@@ -74,13 +74,13 @@ def shown_of(host: Host, arrival: Arrival, limit: int) -> Shown:
     return Shown(body, info, offset)
 
 
-def _cut_glimpse(host: Host, glimpse: Glimpse, bound: int) -> tuple[str, Glimpse]:
+def _cut_glimpse(host: Host, glimpse: Preview, bound: int) -> tuple[str, Preview]:
     """Return what there is room for, and the glimpse that this is: of one that had to be cut, nobody counted the rows."""
     for one in (glimpse, glimpse.without_sample()):
         if _prefix(host, one.whole, bound) == len(one.whole):
             return one.whole, one
     end = _prefix(host, glimpse.text, bound)
-    return glimpse.text[: whole_lines(glimpse.text, end) or end].removesuffix("\n"), Glimpse()
+    return glimpse.text[: whole_lines(glimpse.text, end) or end].removesuffix("\n"), Preview()
 
 
 def _ends(host: Host, arrival: Arrival, bound: int) -> tuple[str, int]:

@@ -24,7 +24,7 @@ from fetchstash.handlers import (
     route_file,
 )
 from fetchstash.hygiene import clean_line
-from fetchstash.ranges import Glimpse, Unit
+from fetchstash.ranges import Preview, Unit
 from fetchstash.render import Arrival, Failure, Found, Hit, Host, Subject, View
 from fetchstash.stash import _read
 from fetchstash.stash._files import copy_in, copy_out
@@ -259,7 +259,7 @@ class Stash:
                 body, shown = render.passages(
                     hits, min(self.host.limits.preview_chars, limit), self.host
                 )
-                glimpse = Glimpse(body, lines_shown=body.count("\n") + 1 - shown)
+                glimpse = Preview(body, lines_shown=body.count("\n") + 1 - shown)
                 around = (max(hits[0].first_line - FOCUS_LINES, 1), hits[0].last_line + FOCUS_LINES)
                 return Arrival(subject, text, glimpse, lines=around)
             ending = ""

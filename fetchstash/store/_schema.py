@@ -37,7 +37,7 @@ def _first(db: sqlite3.Connection) -> None:
 
 
 def _second(db: sqlite3.Connection) -> None:
-    # A preview was no more than a text; now it says how much it shows (ranges.Glimpse).
+    # A preview was no more than a text; now it says how much it shows (ranges.Preview).
     db.execute("""
         UPDATE artifact SET ranges = json_set(ranges, '$.preview', json_object('text', json_extract(ranges, '$.preview')))
         WHERE json_type(ranges, '$.preview') = 'text'""")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
-from fetchstash.ranges import Glimpse
+from fetchstash.ranges import Preview
 from fetchstash.tokens import TokenCount
 
 _UNITS = ("rows", "columns", "lines")
@@ -34,7 +34,7 @@ class TruncationInfo:
     @classmethod
     def of(
         cls,
-        glimpse: Glimpse,
+        glimpse: Preview,
         total_lines: int,
         shown: TokenCount,
         total: TokenCount,

@@ -22,7 +22,7 @@ FUZZED = [
 
 with atheris.instrument_imports(include=FUZZED):
     from fetchstash.handlers._data._json_shape import preview
-    from fetchstash.handlers._preview import TableEnds, table_glimpse
+    from fetchstash.handlers._preview import TableEnds, table_preview
     from fetchstash.text import PreviewLimits, head_and_tail
     from fetchstash.tokens import count
 
@@ -64,7 +64,7 @@ def table(provider: Any) -> None:
     head, tail = rows[: limits.rows_head], rows[max(len(rows) - limits.rows_tail, 0) :]
     columns = max(row.count(",") for row in rows) + 1
     one = TableEnds(head, tail, len(rows), columns, lambda row: row.split(","), ",", header, title)
-    found = table_glimpse([one] * tables, limits)
+    found = table_preview([one] * tables, limits)
     assert count(found.text).tokens <= limits.structured_tokens
     assert 0 <= (found.rows_shown or 0) <= (found.total_rows or 0)
 

@@ -10,7 +10,7 @@ from fetchstash.errors import OutOfRange
 from fetchstash.handlers import Decision, Extracted, ExtractLimits, Hints, PartText, WorkerPool
 from fetchstash.handlers._data._csv import CsvHandler
 from fetchstash.handlers._data._csv_dialect import cell_type, find_dialect
-from fetchstash.ranges import Glimpse
+from fetchstash.ranges import Preview
 from fetchstash.text import PreviewLimits
 
 Read = Callable[..., tuple[Extracted, str]]
@@ -84,7 +84,7 @@ def test_the_facts_say_rows_columns_and_types(read: Read) -> None:
     found, _ = read(CsvHandler(), PEOPLE.encode())
     assert (found.rows, found.columns) == (3, 3)
     assert found.structure_info == "3 rows × 3 columns (comma): name text, age integer, town text"
-    assert found.preview == Glimpse(
+    assert found.preview == Preview(
         PEOPLE.rstrip(), rows_shown=3, total_rows=3, columns_shown=3, total_columns=3
     )
 

@@ -20,7 +20,7 @@ from fetchstash.handlers import Extracted, Extraction, ExtractLimits, Hints, Par
 from fetchstash.handlers._data._json_shape import preview
 from fetchstash.handlers._image import ImageHandler
 from fetchstash.handlers._pdf._handler import PdfHandler
-from fetchstash.handlers._preview import TableEnds, table_glimpse
+from fetchstash.handlers._preview import TableEnds, table_preview
 from fetchstash.handlers._worker._child import extract
 from fetchstash.text import PreviewLimits
 
@@ -48,19 +48,19 @@ def table(rows: int = 1, columns: int = 2, cell: int = 1) -> TableEnds:
 
 
 def rows_are_cut(rows: int, limits: PreviewLimits) -> bool:
-    found = table_glimpse([table(rows)], limits)
+    found = table_preview([table(rows)], limits)
     assert ("more row" in found.text) is (found.rows_shown != rows)
     return found.rows_shown != rows
 
 
 def columns_are_cut(columns: int, limits: PreviewLimits) -> bool:
-    found = table_glimpse([table(columns=columns)], limits)
+    found = table_preview([table(columns=columns)], limits)
     assert found.text.count("x") == found.columns_shown
     return found.columns_shown != columns
 
 
 def cells_are_cut(cell: int, limits: PreviewLimits) -> bool:
-    found = table_glimpse([table(cell=cell)], limits)
+    found = table_preview([table(cell=cell)], limits)
     assert ("…" in found.text) is (found.cells_truncated > 0)
     return found.cells_truncated == 2
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fetchstash.errors import ExpiredRef, NoText, UnknownRef
-from fetchstash.ranges import Glimpse, Heading, Ranges, Table
+from fetchstash.ranges import Heading, Preview, Ranges, Table
 from fetchstash.store import ArtifactStore, Facts, GrepQuery, StoreLimits, open_store
 from tests.store.memory import MemoryStore, Shelf
 
@@ -36,7 +36,7 @@ FACTS = Facts(
     text_tokens=12,
 )
 RANGES = Ranges(
-    pages=(0, 10, 20), tables=(Table("Sheet", 2, 5, 3),), preview=Glimpse("a glimpse", rows_shown=3)
+    pages=(0, 10, 20), tables=(Table("Sheet", 2, 5, 3),), preview=Preview("a glimpse", rows_shown=3)
 )
 
 

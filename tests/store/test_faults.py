@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from fetchstash.errors import Busy, StoreError, UnknownRef
-from fetchstash.ranges import Glimpse, Ranges
+from fetchstash.ranges import Preview, Ranges
 from fetchstash.store import (
     Facts,
     LocalStore,
@@ -331,7 +331,7 @@ async def test_a_preview_of_the_first_version_is_read(
     db.close()
     migrated = await open_store(limits)
     reader = await migrated.open_text(facts.artifact_ref)
-    assert reader.ranges == Ranges(pages=(0, 2), preview=Glimpse("a glimpse"))
+    assert reader.ranges == Ranges(pages=(0, 2), preview=Preview("a glimpse"))
     await reader.aclose()
     await migrated.aclose()
 

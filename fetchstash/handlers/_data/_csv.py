@@ -20,7 +20,7 @@ from fetchstash.handlers._contract import (
 )
 from fetchstash.handlers._data._csv_dialect import Dialect, cells, column_types, find_dialect
 from fetchstash.handlers._part_text import part_text
-from fetchstash.handlers._preview import TableEnds, table_glimpse
+from fetchstash.handlers._preview import TableEnds, table_preview
 from fetchstash.ranges import Unit
 from fetchstash.text import PreviewLimits, clip
 
@@ -171,7 +171,7 @@ class _Table:
             delimiter,
             self.header,
         )
-        extracted.preview = table_glimpse([ends], self.limits)
+        extracted.preview = table_preview([ends], self.limits)
 
     def _begin(self, rows: list[str]) -> Part:
         """Open the table with what stands before its rows, which is taken off ``rows``: the header, and Excel's line "sep=;"."""

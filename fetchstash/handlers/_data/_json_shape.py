@@ -7,7 +7,7 @@ from typing import Any
 from fetchstash.handlers._data._json_layout import lay_out
 from fetchstash.handlers._data._json_values import is_array, is_object, write
 from fetchstash.handlers._preview import fits
-from fetchstash.ranges import Glimpse
+from fetchstash.ranges import Preview
 from fetchstash.text import PreviewLimits, clip, largest
 
 # Items of an array that its shape is made of; the rest is counted.
@@ -110,7 +110,7 @@ def _type(value: Any) -> str:
             return "null"
 
 
-def preview(value: Any, limits: PreviewLimits, *, records: int | None = None) -> Glimpse:
+def preview(value: Any, limits: PreviewLimits, *, records: int | None = None) -> Preview:
     """Return shape and sample of ``value`` in at most ``structured_tokens``.
 
     Of many records (JSON Lines) ``value`` is the list of the first, and ``records`` the number of
@@ -135,14 +135,14 @@ def preview(value: Any, limits: PreviewLimits, *, records: int | None = None) ->
     shown = largest(len(lines), lambda n: fits(shape_text(n), budget))
     text = shape_text(shown)
     if not fits(text, budget * 2 // 3):
-        return Glimpse(clip(text, largest(len(text), lambda n: fits(clip(text, n), budget))))
+        return Preview(clip(text, largest(len(text), lambda n: fits(clip(text, n), budget))))
     biggest = max(limits.max_array_items, limits.max_object_keys // 2, limits.max_cell_length // 10)
     size = largest(biggest, lambda n: fits(f"{text}\n{_sample(value, n, limits, records)}", budget))
-    glimpse = Glimpse(text, _sample(value, size, limits, records) if size else "")
+    whole = Preview(text, _sample(value, size, limits, records) if size else "")
     if records is None:
-        return glimpse
+        return whole
     return replace(
-        glimpse, rows_shown=min(size, limits.max_array_items, len(value)), total_rows=records
+        whole, rows_shown=min(size, limits.max_array_items, len(value)), total_rows=records
     )
 
 

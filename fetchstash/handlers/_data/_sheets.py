@@ -12,7 +12,7 @@ from fetchstash.errors import NoText
 from fetchstash.handlers._archive._zip import Entry, Zip
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._office._odf import OdfHandler
-from fetchstash.handlers._preview import TableEnds, table_glimpse
+from fetchstash.handlers._preview import TableEnds, table_preview
 from fetchstash.ranges import Heading
 from fetchstash.text import PreviewLimits
 
@@ -84,7 +84,7 @@ def _read(source: Path, limits: PreviewLimits, found: Extracted) -> Iterator[Par
     found.structure_info = "; ".join(
         f"{table.title.removeprefix('## ')}: {', '.join(_cells(table.header))}" for table in tables
     )
-    found.preview = table_glimpse(tables, limits)
+    found.preview = table_preview(tables, limits)
 
 
 def _open(source: Path) -> "CalamineWorkbook":

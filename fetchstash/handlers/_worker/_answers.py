@@ -24,7 +24,7 @@ from fetchstash.handlers._worker._frames import (
     ProtocolError,
 )
 from fetchstash.hygiene import clean, clean_line
-from fetchstash.ranges import Glimpse, Heading, Ranges, Table, Unit
+from fetchstash.ranges import Heading, Preview, Ranges, Table, Unit
 
 MAX_NUMBER = 2**53
 MAX_PAGES = 100_000
@@ -139,7 +139,7 @@ def extraction(text: Path, done: dict[str, Any], pieces: Pieces, measured: Measu
         lines=measured.lines,
         tokens=_number(done, "tokens") if "tokens" in done else measured.chars // 4,
         tokens_exact=done.get("tokens_exact") is True,
-        ranges=Ranges(tuple(pieces.pages), tuple(pieces.tables), _glimpse(member(done, "preview"))),
+        ranges=Ranges(tuple(pieces.pages), tuple(pieces.tables), _preview(member(done, "preview"))),
         outline=tuple(outline[:MAX_HEADINGS]),
         truncated=done.get("truncated") is True,
         hidden_removed=_number(done, "hidden_removed"),
@@ -201,11 +201,11 @@ def headings(data: dict[str, Any], name: str) -> list[Heading]:
     return [_heading(item) for item in found]  # pyright: ignore[reportUnknownVariableType]
 
 
-def _glimpse(data: dict[str, Any]) -> Glimpse:
+def _preview(data: dict[str, Any]) -> Preview:
     counts = ("lines_shown", "rows_shown", "total_rows", "columns_shown", "total_columns")
     known = {name: _number(data, name) for name in counts if data.get(name) is not None}
     text, sample = (_text(data, name, MAX_PREVIEW) for name in ("text", "sample"))
-    return Glimpse(text, sample, **known, cells_truncated=_number(data, "cells_truncated"))
+    return Preview(text, sample, **known, cells_truncated=_number(data, "cells_truncated"))
 
 
 def _heading(item: Any) -> Heading:

@@ -36,7 +36,7 @@ from fetchstash.handlers._worker._frames import (
 from fetchstash.handlers._worker._limits import job_limits, limit_process
 from fetchstash.handlers._worker._writer import TextWriter, headings_json
 from fetchstash.hygiene import clean, clean_line
-from fetchstash.ranges import Glimpse
+from fetchstash.ranges import Preview
 from fetchstash.text import PreviewLimits, clip
 
 GC_THRESHOLDS = 100_000, 50, 100
@@ -173,12 +173,12 @@ def _facts(extracted: Extracted) -> dict[str, Any]:
         name: clip(clean_line(getattr(extracted, name)), MAX_LINE)
         for name in ("structure_info", "error")
     }
-    facts["preview"] = _glimpse(extracted.preview)
+    facts["preview"] = _preview(extracted.preview)
     facts["outline"] = headings_json(extracted.outline[:MAX_HEADINGS])
     return facts
 
 
-def _glimpse(preview: Glimpse) -> dict[str, Any]:
+def _preview(preview: Preview) -> dict[str, Any]:
     sample = clean(preview.sample).text
     return asdict(
         replace(
