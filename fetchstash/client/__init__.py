@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from fetchstash.client._compact import compact
     from fetchstash.client._extraction import extractor_prompt
     from fetchstash.client._history import CompactionConfig, CompactionResult, HistoryCompactor
-    from fetchstash.client._oversized import ToolCall, context_window, stub_oversized
+    from fetchstash.client._oversized import ToolCall, stub_oversized
     from fetchstash.client._pairing import orphans
     from fetchstash.client._policy import Offload, Policy, State
     from fetchstash.client._recovery import Recovery, overflow_report
     from fetchstash.client._report import Change, Report
+    from fetchstash.client._request import RequestInfo
     from fetchstash.client._rewrite import Target, rewrite
     from fetchstash.client._sections import EXTRACTION_MARK
+    from fetchstash.client._windows import context_window
 
 __all__ = [
     "EXTRACTION_MARK",
@@ -37,6 +39,7 @@ __all__ = [
     "Policy",
     "Recovery",
     "Report",
+    "RequestInfo",
     "State",
     "Target",
     "ToolCall",
@@ -56,13 +59,15 @@ _MODULES = {
     "_compact": ("compact",),
     "_extraction": ("extractor_prompt",),
     "_history": ("CompactionConfig", "CompactionResult", "HistoryCompactor"),
-    "_oversized": ("ToolCall", "context_window", "stub_oversized"),
+    "_oversized": ("ToolCall", "stub_oversized"),
     "_pairing": ("orphans",),
     "_policy": ("Offload", "Policy", "State"),
     "_recovery": ("Recovery", "overflow_report"),
     "_report": ("Change", "Report"),
+    "_request": ("RequestInfo",),
     "_rewrite": ("Target", "rewrite"),
     "_sections": ("EXTRACTION_MARK",),
+    "_windows": ("context_window",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

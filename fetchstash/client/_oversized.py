@@ -1,7 +1,6 @@
 """Tool results that alone would take too much of the context window: replaced before they ever get into it."""
 
 import json
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -13,10 +12,7 @@ from fetchstash.client._formats import as_json, plain
 from fetchstash.client._policy import Policy
 from fetchstash.client._shapes import is_list, is_object
 from fetchstash.client._sizes import sample_text
-from fetchstash.client._windows import UNKNOWN_WINDOW, known_window
-
-_log = logging.getLogger("fetchstash.client")
-_warned: set[str] = set()
+from fetchstash.client._windows import context_window
 
 MAX_ARGUMENT_CHARS, MAX_ARGUMENTS_CHARS = 200, 1_000
 """What a stub repeats of one argument of the call, and of all of them."""
@@ -32,22 +28,6 @@ class ToolCall:
     id: str
     name: str
     args: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-
-def context_window(model: str, windows: Mapping[str, int] | None = None) -> int:
-    """Return the context window of ``model`` in tokens; ``windows`` are the caller's own figures, by model name, and go first.
-
-    A model that the table does not know counts as 120,000 tokens, with one warning.
-    """
-    known = (windows or {}).get(model) or known_window(model)
-    if known is None and model not in _warned:
-        _warned.add(model)
-        _log.warning(
-            "The context window of model %r is not known: %d tokens are assumed.",
-            model,
-            UNKNOWN_WINDOW,
-        )
-    return known or UNKNOWN_WINDOW
 
 
 def stub_oversized(

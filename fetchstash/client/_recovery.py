@@ -14,14 +14,17 @@ from typing import Any, Literal
 
 from fetchstash.client._classify import Verdict, classify
 from fetchstash.client._compact import compact, reapply
+from fetchstash.client._conversations import Conversations
 from fetchstash.client._events import OnEvent, emit
 from fetchstash.client._formats import Format, Message
 from fetchstash.client._policy import Policy, State
 from fetchstash.client._report import Report
+from fetchstash.client._request import NOTHING_KNOWN, RequestInfo
 from fetchstash.client._rewrite import rewrite
-from fetchstash.client._sizes import measure
+from fetchstash.client._sizes import measure, sample_json
 from fetchstash.client._streams import Peek, aclose, apeek, close, failure, peek
 from fetchstash.client._target import clamped_output, target_of
+from fetchstash.client._windows import LearnedWindows, learned_windows, usable_window
 
 _log = logging.getLogger("fetchstash.client")
 
@@ -73,10 +76,10 @@ class Recovery:
     On an overflow the request is rewritten and sent once more: only if it got smaller, never after
     output was seen, never twice. ``on_event`` is told of every decision. The first ``prefix``
     messages of each request stay byte for byte. ``provider`` settles what only one provider's error
-    means. One Recovery belongs to one conversation: its ``state`` keeps stubs where they are from
-    request to request, so that prompt caches stay warm and the same overflow does not come back.
-    ``report`` is that of its last overflow, None before there was one: for failures that are no
-    exception, and for whoever wants to know what was left out.
+    means. One Recovery serves many conversations at once: the state of each keeps its stubs where
+    they are from request to request, so that prompt caches stay warm and the same overflow does not
+    come back. Give ``state`` to keep that of a single conversation yourself. ``report`` is that of
+    the last overflow, None before there was one: for failures that are no exception.
     """
 
     def __init__(
@@ -92,8 +95,10 @@ class Recovery:
         self.on_event = on_event
         self.prefix = prefix
         self.provider = provider
-        self.state = state or State()
+        self.state = state
         self.report: Report | None = None
+        self._conversations = Conversations()
+        self._learned = LearnedWindows()
 
     def call(
         self,
@@ -102,6 +107,7 @@ class Recovery:
         format: Format = "openai_chat",
         *,
         max_output: int | None = None,
+        request: RequestInfo = NOTHING_KNOWN,
     ) -> Any:
         """Return what ``send(messages)`` returns, after at most one retry with smaller messages.
 
@@ -118,7 +124,7 @@ class Recovery:
                 return Outcome(error=error)
             return Outcome(response, event=failure(response))
 
-        return drive(self.steps(messages, format, max_output, "provider_error"), attempt)
+        return drive(self.steps(messages, format, max_output, "provider_error", request), attempt)
 
     async def acall(
         self,
@@ -127,6 +133,7 @@ class Recovery:
         format: Format = "openai_chat",
         *,
         max_output: int | None = None,
+        request: RequestInfo = NOTHING_KNOWN,
     ) -> Any:
         """Do as ``call`` does, where ``send`` is awaited."""
 
@@ -137,7 +144,9 @@ class Recovery:
                 return Outcome(error=error)
             return Outcome(response, event=failure(response))
 
-        return await adrive(self.steps(messages, format, max_output, "provider_error"), attempt)
+        return await adrive(
+            self.steps(messages, format, max_output, "provider_error", request), attempt
+        )
 
     def stream(
         self,
@@ -146,6 +155,7 @@ class Recovery:
         format: Format = "openai_chat",
         *,
         max_output: int | None = None,
+        request: RequestInfo = NOTHING_KNOWN,
     ) -> Generator[Any]:
         """Yield what the stream of ``send(messages)`` yields, every event as it came and when it came.
 
@@ -153,7 +163,7 @@ class Recovery:
         stream is then dropped. Nothing is sent before the first event is asked for, and a stream
         that is abandoned is closed.
         """
-        opened = self.open(send, messages, format, max_output=max_output)
+        opened = self.open(send, messages, format, max_output=max_output, request=request)
         try:
             yield from opened.events()
         finally:
@@ -166,9 +176,10 @@ class Recovery:
         format: Format = "openai_chat",
         *,
         max_output: int | None = None,
+        request: RequestInfo = NOTHING_KNOWN,
     ) -> AsyncGenerator[Any]:
         """Do as ``stream`` does, where ``send`` is awaited, or returns an asynchronous iterator itself."""
-        opened = await self.aopen(send, messages, format, max_output=max_output)
+        opened = await self.aopen(send, messages, format, max_output=max_output, request=request)
         try:
             async for event in opened.aevents():
                 yield event
@@ -182,6 +193,7 @@ class Recovery:
         format: Format = "openai_chat",
         *,
         max_output: int | None = None,
+        request: RequestInfo = NOTHING_KNOWN,
     ) -> Peek:
         """Open a stream at once and return it peeked: for adapters, whose SDKs send before they are iterated."""
         opened: list[Peek] = []
@@ -195,7 +207,9 @@ class Recovery:
                 return Outcome(error=error)
             return Outcome(opened[0], event=opened[0].failure)
 
-        peeked: Peek = drive(self.steps(messages, format, max_output, "stream_event"), attempt)
+        peeked: Peek = drive(
+            self.steps(messages, format, max_output, "stream_event", request), attempt
+        )
         return peeked
 
     async def aopen(
@@ -205,6 +219,7 @@ class Recovery:
         format: Format = "openai_chat",
         *,
         max_output: int | None = None,
+        request: RequestInfo = NOTHING_KNOWN,
     ) -> Peek:
         """Do as ``open`` does, with an asynchronous stream."""
         opened: list[Peek] = []
@@ -220,7 +235,7 @@ class Recovery:
             return Outcome(opened[0], event=opened[0].failure)
 
         peeked: Peek = await adrive(
-            self.steps(messages, format, max_output, "stream_event"), attempt
+            self.steps(messages, format, max_output, "stream_event", request), attempt
         )
         return peeked
 
@@ -230,15 +245,21 @@ class Recovery:
         format: Format = "openai_chat",
         max_output: int | None = None,
         event_trigger: Trigger = "provider_error",
+        request: RequestInfo = NOTHING_KNOWN,
     ) -> Steps:
         """Say what to send, hear what came of it, and end with the outcome that is the caller's."""
-        first = Attempt(self._prepared(messages, format))
+        state = self.state or self._conversations.state(messages)
+        first = Attempt(self._prepared(messages, format, state, request))
         outcome = yield first
         if outcome.problem is None or outcome.committed:
             return outcome
         trigger: Trigger = "provider_error" if outcome.error is not None else event_trigger
         verdict = classify(outcome.problem, self.provider)
-        retry = self._retry(verdict, outcome.error, first.messages, format, max_output, trigger)
+        with suppress(KeyError):  # an unknown format: the rewrite tells of it
+            self._learn(verdict, first.messages, format, request)
+        retry = self._retry(
+            verdict, outcome.error, first.messages, format, state, max_output, trigger
+        )
         if retry is None:
             return outcome
         attempt, report = retry
@@ -248,7 +269,32 @@ class Recovery:
             _mark(outcome.error, report)
         return outcome
 
-    def _prepared(self, messages: Sequence[Message], format: Format) -> Sequence[Message]:
+    def _learned_windows(self, request: RequestInfo) -> LearnedWindows:
+        """Return what this process learned of windows; without a model's name only this Recovery's own is of use."""
+        return learned_windows if request.model or request.endpoint else self._learned
+
+    def _learn(
+        self, verdict: Verdict, messages: Sequence[Message], format: Format, request: RequestInfo
+    ) -> None:
+        """Remember the window that a refusal states, and how the provider's count relates to ours."""
+        if verdict.kind != "overflow_tokens" or not verdict.limit:
+            return
+        counted = measure(messages, format, "tokens") + sample_json(request.fixed)
+        scale = (verdict.requested_input or counted) / max(counted, 1)
+        self._learned_windows(request).learn(request, verdict.limit, scale)
+
+    def _budget(self, request: RequestInfo) -> int | None:
+        """Return the tokens that messages may have in the model's window; None if its window is not known."""
+        learned = self._learned_windows(request).of(request)
+        window = usable_window(self.policy.window, request, learned)
+        if window is None:
+            return None
+        reserve = sample_json(request.fixed) + min(request.output or 0, window // 4)
+        return max(window - reserve, window // 10)
+
+    def _prepared(
+        self, messages: Sequence[Message], format: Format, state: State, request: RequestInfo
+    ) -> Sequence[Message]:
         """Return what the first attempt sends: the messages themselves, or compacted as the policy wants it.
 
         What cannot be compacted (an offload that fails, a format that is none) is sent as it is: it
@@ -257,20 +303,23 @@ class Recovery:
         if self.policy.compaction_mode == "legacy":
             return messages
         try:
-            if self.policy.window is None:
-                return reapply(messages, format, self.state, self.policy, self.prefix)
+            budget = self._budget(request)
+            if budget is None:
+                return reapply(messages, format, state, self.policy, self.prefix)
             options: dict[str, Any] = {
                 "policy": self.policy,
                 "prefix": self.prefix,
                 "on_event": self.on_event,
             }
-            compacted, report = compact(messages, format, self.policy.window, self.state, **options)
+            compacted, report = compact(messages, format, budget, state, **options)
         except Exception as failed:  # noqa: BLE001 - whatever it is, it is no reason not to ask the model
             _log.warning(
                 "The request is sent as it is, for its compaction failed: %s", type(failed).__name__
             )
             return messages
-        return compacted if report.smaller else messages
+        if report.smaller:
+            return compacted
+        return reapply(messages, format, state, self.policy, self.prefix)
 
     def _retry(
         self,
@@ -278,6 +327,7 @@ class Recovery:
         error: Exception | None,
         messages: Sequence[Message],
         format: Format,
+        state: State,
         max_output: int | None,
         trigger: Trigger,
     ) -> tuple[Attempt, Report] | None:
@@ -296,7 +346,7 @@ class Recovery:
                 ),
             )
             rewritten, report = rewrite(
-                messages, format, target, self.policy, self.state, prefix=self.prefix
+                messages, format, target, self.policy, state, prefix=self.prefix
             )
         except Exception as failed:  # noqa: BLE001 - whatever it is, the provider's error is raised from it
             self._tell(trigger, verdict, "compression_failed")

@@ -58,6 +58,11 @@ def sample_text(text: str) -> int:
     return round(tokens.count(sample).tokens * len(text) / len(sample))
 
 
+def sample_json(value: Any) -> int:
+    """Estimate the tokens of plain data; None has none."""
+    return 0 if value is None else sample_text(value if isinstance(value, str) else as_json(value))
+
+
 def total(messages: Sequence[Message], found: Sequence[Part], size: Callable[[Part], int]) -> int:
     """Return the tokens of a request: of all its parts, and of what frames each message and each call."""
     calls = sum(part.kind in {"call", "result"} for part in found)

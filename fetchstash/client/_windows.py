@@ -1,6 +1,16 @@
 """How large the context windows of models are, in tokens."""
 
+import logging
 import re
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import Lock
+
+from fetchstash.client._request import RequestInfo
+
+_log = logging.getLogger("fetchstash.client")
+_warned: set[str] = set()
 
 SOURCE, READ_ON = (
     "LiteLLM 1.106.2, model_prices_and_context_window_backup.json, max_input_tokens",
@@ -78,3 +88,81 @@ def known_window(model: str) -> int | None:
         if name.startswith(prefix) and not name[len(prefix) :][:1].isalnum()
     ]
     return WINDOWS[max(fitting, key=len)] if fitting else None
+
+
+def context_window(model: str, windows: Mapping[str, int] | None = None) -> int:
+    """Return the context window of ``model`` in tokens; ``windows`` are the caller's own figures, by model name, and go first.
+
+    A model that the table does not know counts as 120,000 tokens, with one warning.
+    """
+    known = (windows or {}).get(model) or known_window(model)
+    if known is None and model not in _warned:
+        _warned.add(model)
+        _log.warning(
+            "The context window of model %r is not known: %d tokens are assumed.",
+            model,
+            UNKNOWN_WINDOW,
+        )
+    return known or UNKNOWN_WINDOW
+
+
+MAX_LEARNED = 1_000
+"""How many models and deployments are remembered; the least recently learned goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedWindow:
+    """What a refusal said: the limit in the provider's tokens, and how many of these one token of our count is."""
+
+    limit: int
+    scale: float
+
+    @property
+    def window(self) -> int:
+        """The limit in tokens of our count."""
+        return int(self.limit / self.scale)
+
+
+class LearnedWindows:
+    """The windows that providers stated when they refused a request, by endpoint and model."""
+
+    def __init__(self) -> None:
+        self._windows: OrderedDict[tuple[str, str], LearnedWindow] = OrderedDict()
+        self._lock = Lock()
+
+    def learn(self, request: RequestInfo, limit: int, scale: float) -> None:
+        """Remember a stated limit. A scale out of the ordinary is a misread number, and is bounded."""
+        with self._lock:
+            key = (request.endpoint, request.model)
+            self._windows[key] = LearnedWindow(limit, min(max(scale, 0.8), 2.0))
+            self._windows.move_to_end(key)
+            while len(self._windows) > MAX_LEARNED:
+                self._windows.popitem(last=False)
+
+    def of(self, request: RequestInfo) -> LearnedWindow | None:
+        """Return what was learned of the model or deployment of this request."""
+        return self._windows.get((request.endpoint, request.model))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._windows.clear()
+
+
+learned_windows = LearnedWindows()
+"""What this process learned."""
+
+
+def usable_window(
+    configured: int | None, request: RequestInfo, learned: LearnedWindow | None
+) -> int | None:
+    """Return the context window of a request's model in tokens, None if nobody knows it.
+
+    The window that the caller configured goes first, then the model's own profile, then the table.
+    A limit that the provider stated bounds them all.
+    """
+    window = (
+        configured or request.window or (known_window(request.model) if request.model else None)
+    )
+    if learned is None:
+        return window
+    return min(window, learned.window) if window else learned.window

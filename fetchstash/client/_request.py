@@ -1,0 +1,25 @@
+"""What a request has besides its messages."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class RequestInfo:
+    """What adapters know of a request besides its messages; each field may be left out.
+
+    ``model`` and ``endpoint`` name the model or deployment and the address that serves it. ``fixed``
+    is the rest that fills the window and cannot shrink, as plain data: the system prompt and the
+    tools. ``window`` is what the SDK or framework itself says of the model, in tokens. ``output``
+    is the output that the request asks for, in tokens: most providers reserve it in the window.
+    """
+
+    model: str = ""
+    endpoint: str = ""
+    fixed: Any = None
+    window: int | None = None
+    output: int | None = None
+
+
+NOTHING_KNOWN = RequestInfo()
+"""A request of which only the messages are known."""
