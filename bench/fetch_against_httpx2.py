@@ -1,4 +1,4 @@
-"""What the guard costs: fetchstash's fetch against bare httpx2, in one run, on one server on loopback, turn and turn about.
+"""Measure fetchstash's fetch against bare httpx2: one run, one server on loopback, alternating.
 
 New connections: the median time of a small fetch, each over a connection of its own. Throughput: a
 body of 100 MB, read to its end by httpx2 (and, for fairness, read and written to a file by it), and
@@ -30,7 +30,7 @@ def serve(megabytes: int) -> None:
     server = socket.create_server(("127.0.0.1", 0), backlog=100)
     print(server.getsockname()[1], flush=True)
 
-    def one(connection: socket.socket) -> None:
+    def respond(connection: socket.socket) -> None:
         with connection, suppress(OSError):
             small = b"/small" in connection.recv(65_536)
             size = 2 if small else megabytes * 10**6
@@ -41,7 +41,7 @@ def serve(megabytes: int) -> None:
                 size -= connection.send(CHUNK[:size])
 
     while True:
-        Thread(target=one, args=(server.accept()[0],), daemon=True).start()
+        Thread(target=respond, args=(server.accept()[0],), daemon=True).start()
 
 
 async def timed(fetch: Callable[[], Awaitable[object]]) -> float:
@@ -85,10 +85,9 @@ async def compare(port: int, megabytes: int, connections: int, rounds: int) -> N
                 times["bare"].append(await timed(lambda: bare(small)))
             p50 = {who: median(found) * 1000 for who, found in times.items() if found}
             print(
-                f"new connection, p50 of {connections}: guarded {p50['guarded']:.2f} ms, bare {p50['bare']:.2f} ms, ",
-                end="",
+                f"new connection, p50 of {connections}: guarded {p50['guarded']:.2f} ms, "
+                f"bare {p50['bare']:.2f} ms, added {p50['guarded'] - p50['bare']:+.2f} ms (at most +5)"
             )
-            print(f"added {p50['guarded'] - p50['bare']:+.2f} ms (at most +5)")
 
             times = {who: [] for who in times}
             for _ in range(rounds):

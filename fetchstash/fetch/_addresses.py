@@ -1,4 +1,4 @@
-"""Which addresses are the public internet, decided from the IANA registries alone.
+"""Decide which addresses are on the public internet, from the IANA registries alone.
 
 Sources: the IANA IPv4 and IPv6 Special-Purpose Address Registries (as of 2024-10-22, with RFC 9780
 of 2025 added), the IANA IPv6 Address Space registry (only 2000::/3 is global unicast), and the IANA
@@ -77,14 +77,10 @@ _LAST_32_BITS: tuple[tuple[IPv6Network, str], ...] = (
     (IPv6Network("::/96"), "IPv4-compatible"),  # RFC 4291, section 2.5.5.1
 )
 _NAT64_WELL_KNOWN = _LAST_32_BITS[2][0]
-_LOCAL_NAT64 = IPv6Network(
-    "64:ff9b:1::/48"
-)  # RFC 8215: what it translates to is the network's own choice
+# RFC 8215: the local network chooses what this prefix translates to.
+_LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")
 _SIX_TO_FOUR = IPv6Network("2002::/16")
-_ISATAP = (
-    0x00005EFE,
-    0x02005EFE,
-)  # RFC 5214, section 6.1: the upper half of the interface identifier
+_ISATAP = (0x00005EFE, 0x02005EFE)  # RFC 5214, section 6.1: upper half of the interface ID
 
 
 def embedded_ipv4(address: IPv6Address) -> tuple[IPv4Address, str] | None:
@@ -103,10 +99,10 @@ def embedded_ipv4(address: IPv6Address) -> tuple[IPv4Address, str] | None:
 def why_not_public(address: Address) -> str:
     """Return why ``address`` is no public internet address, or "" if it is one.
 
-    An address that carries an IPv4 address is decided on both. NAT64 of a public IPv4 address is
-    public (on a network without IPv4 it is the only way there); every other translation and tunnel
-    is refused whatever it carries, except ISATAP-shaped global unicast, where the shape may be
-    chance.
+    Both an address and the IPv4 address that it carries have to be public. NAT64 of a public IPv4
+    address is public: a network without IPv4 has no other way there. Every other translation and
+    tunnel is refused whatever it carries, except ISATAP-shaped global unicast, where the shape may
+    be chance.
     """
     if isinstance(address, IPv6Address):
         if address in _LOCAL_NAT64:
@@ -123,9 +119,9 @@ def why_not_public(address: Address) -> str:
 
 
 def plain(text: str) -> Address:
-    """Read the numeric address ``text``, an IPv4-mapped one as the IPv4 address that it dials, and without its zone.
+    """Return the numeric address in ``text``, without its zone; IPv4-mapped becomes IPv4.
 
-    Raises ValueError if it is none.
+    Raises ValueError if ``text`` is no address.
     """
     address = ip_address(text.partition("%")[0])
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:

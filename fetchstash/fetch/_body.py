@@ -1,4 +1,4 @@
-"""A body from the connection to the spool: bounded, in batches, with the event loop kept free."""
+"""Read a body from its connection into a spool, in batches, without blocking the event loop."""
 
 import time
 from contextlib import AbstractAsyncContextManager, suppress
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fetchstash.fetch._exchange import Exchange
 
 PAST_DEADLINE = "the deadline passed before its end"
-_BATCH_BYTES = 256 * 1024  # what one trip to a worker thread is worth
+_BATCH_BYTES = 256 * 1024  # enough to be worth one trip to a worker thread
 _SMALL_CHUNK_BYTES = 16 * 1024
 _LAST_WRITE_SECONDS = 0.2
 _PROGRESS_SECONDS = 0.1
@@ -33,7 +33,7 @@ class BodyReader:
         threads: anyio.CapacityLimiter,
         turn: AbstractAsyncContextManager[object],
     ) -> None:
-        """Read from ``exchange`` into ``spool``, whose work is done in ``threads``, while ``turn`` is held."""
+        """Read from ``exchange`` into ``spool`` while ``turn`` is held; ``threads`` do the work."""
         self._turn = turn
         self._exchange = exchange
         self._spool = spool
@@ -44,7 +44,7 @@ class BodyReader:
         self.incomplete = ""
 
     async def read(self, deadline: float, progress: Progress | None) -> None:
-        """Read until the end, the ``deadline`` (on the event loop's clock) or a fault; what came is in the spool then.
+        """Read to the end, the ``deadline`` (the event loop's clock) or a fault, into the spool.
 
         Raises TooLarge above a limit, and StoreError where the disk is full.
         """
@@ -78,9 +78,9 @@ class BodyReader:
             report.now_and_then()
 
     async def _write(self) -> None:
-        """Decode and write the batch in a worker thread, some milliseconds at a time, so that a cancellation is soon heard."""
+        """Decode and write the batch in a thread, in short calls, so that it can be cancelled."""
         if self._batch:
-            # Small chunks go as one; joining large ones would copy the whole body once more.
+            # Join small chunks only: joining large ones would copy the whole body once more.
             batch = (
                 [b"".join(self._batch)]
                 if self._batched < _SMALL_CHUNK_BYTES * len(self._batch)
@@ -101,7 +101,7 @@ class BodyReader:
 
 
 class _Reporter:
-    """Calls ``progress`` some ten times a second at most, and once at the end."""
+    """Calls ``progress`` at most ten times a second, and once at the end."""
 
     def __init__(self, progress: Progress | None, exchange: "Exchange") -> None:
         self._progress = progress
@@ -122,7 +122,7 @@ class _Reporter:
 
 
 async def read_beginning(exchange: "Exchange", max_bytes: int, deadline: float) -> bytes:
-    """Return the first ``max_bytes`` of a body as sent, or as much as came by the ``deadline`` or before a fault."""
+    """Return the first ``max_bytes`` of a body as sent, or what came by the ``deadline``."""
     from fetchstash.fetch._exchange import BrokenBody  # noqa: PLC0415 -- it imports httpcore2
 
     body = bytearray()

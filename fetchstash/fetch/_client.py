@@ -1,4 +1,4 @@
-"""From a URL to the response that answers it: redirects, robots.txt and retries, each hop vetted like the first."""
+"""Send requests: follow redirects, obey robots.txt and retry, each hop vetted like the first."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ _OPERATOR = "or start fetchstash with --no-respect-robots"
 
 
 class Client:
-    """Sends requests. Deadlines are points on the event loop's clock; whoever calls stands by them with a cancel scope."""
+    """Sends requests. Deadlines are on the event loop's clock; callers enforce them by a scope."""
 
     def __init__(
         self, limits: FetchLimits, policy: Policy, connections: Connections, agent: str
@@ -46,7 +46,7 @@ class Client:
         self._asking: dict[str, anyio.Lock] = {}
 
     async def open(self, first: Target, headers: Mapping[str, str], deadline: float) -> Exchange:
-        """Return the response at the end of all redirects. Raises what the contract of fetch names."""
+        """Return the response after all redirects. Raises what the contract of fetch names."""
         return await self._follow(
             first,
             {"User-Agent": self._agent, **headers},
@@ -92,7 +92,7 @@ class Client:
             target, hops = further, hops + 1
 
     async def _send(self, target: Target, headers: Mapping[str, str], deadline: float) -> Exchange:
-        """Send one request, up to twice again where that may help: a refusal is never tried again."""
+        """Send one request, and up to twice more if that may help; a refusal is never retried."""
         attempt = 0
         while True:
             try:
@@ -134,7 +134,7 @@ class Client:
             )
 
     async def _robots_of(self, target: Target, deadline: float) -> Robots:
-        """Return the origin's rules, asked for once however many fetches wait for them."""
+        """Return the origin's rules. Fetches that wait for the same rules share one request."""
         lock = self._asking.setdefault(target.origin, anyio.Lock())
         try:
             async with lock:
@@ -150,13 +150,13 @@ class Client:
                 self._asking.pop(target.origin, None)
 
     def _forget_oldest(self) -> None:
-        """Keep the rules of so many sites and so many bytes at the most."""
+        """Bound the cache of rules by sites and by bytes."""
         size = sum(robots.size_bytes for _, robots in self._robots.values())
         while len(self._robots) > _ROBOTS_KEPT or (size > MAX_BYTES_KEPT and len(self._robots) > 1):
             size -= self._robots.popitem(last=False)[1][1].size_bytes
 
     async def _fetch_robots(self, target: Target, deadline: float) -> Robots:
-        """Fetch and read robots.txt. Raises FetchFailed where the site cannot be reached: its page must not be tried then."""
+        """Fetch and read robots.txt. Raises FetchFailed if the site cannot be reached."""
         robots_txt = Target(target.scheme, target.host, target.address, target.port, "/robots.txt")
         headers = {
             "User-Agent": self._agent,
@@ -173,7 +173,7 @@ class Client:
             except FetchstashError as failed:
                 if isinstance(failed, FetchFailed) and "redirects" not in failed.details:
                     raise
-                return UNAVAILABLE  # it leads to where we may not go, or nowhere
+                return UNAVAILABLE  # redirected to a forbidden place, or in circles
         if exchange is None:
             return UNREACHABLE
         try:

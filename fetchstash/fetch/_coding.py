@@ -1,4 +1,4 @@
-"""Content codings decoded in bounded steps (RFC 9110, section 8.4): no input makes one step larger than 96 KiB.
+"""Decode content codings in steps of at most 96 KiB, whatever the input (RFC 9110, section 8.4).
 
 httpx2's decoders drop the second and later members of a gzip body, and bound a step at 1 MiB only.
 """
@@ -12,8 +12,7 @@ from itertools import chain
 from typing import Protocol
 
 STEP = 64 * 1024  # brotli fills whole blocks of its own and goes over it, to 96 KiB
-# A slice of input goes in at a time: zlib hands back what it has not used, and copying that must
-# stay cheap.
+# Input goes in by slices: zlib returns the rest of each as a copy, which must stay cheap.
 _SLICE = 16 * 1024
 _MAX_CODINGS = 2
 _NO_CODINGS = frozenset(
@@ -26,26 +25,25 @@ ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 
 
 class BrokenCoding(Exception):
-    """The bytes are not what Content-Encoding says, or end too soon; its text is half a sentence."""
+    """The bytes do not match Content-Encoding, or end too soon. Its text is half a sentence."""
 
 
 class Decoder(Protocol):
     """Decodes one coding."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield what ``data`` decodes to in pieces of at most 96 KiB, empty ones included. Raises BrokenCoding."""
+        """Yield ``data`` decoded in pieces of 0 to 96 KiB. Raises BrokenCoding."""
         ...
 
     def finish(self) -> None:
-        """Raise BrokenCoding unless the coded stream came to its end."""
+        """Raise BrokenCoding unless the coded stream is complete."""
         ...
 
 
 def codings(header: str) -> tuple[str, ...] | None:
-    """Return the codings of a Content-Encoding header in the order in which they were applied, or None where one is unknown.
+    """Return the codings of a Content-Encoding header in order, or None if one is unknown.
 
-    ``identity``, empty members, and what some servers write here that is no coding at all count for
-    nothing.
+    ``identity``, empty members and the charsets that some servers write here are ignored.
     """
     names = tuple(
         name for part in header.lower().split(",") if (name := part.strip()) not in _NO_CODINGS
@@ -54,16 +52,17 @@ def codings(header: str) -> tuple[str, ...] | None:
 
 
 def decoders(names: tuple[str, ...]) -> list[Decoder]:
-    """Return a decoder for each coding, the last applied first. Raises BrokenCoding for more than two."""
+    """Return a decoder for each coding, the last applied first.
+
+    Raises BrokenCoding for more than two.
+    """
     if len(names) > _MAX_CODINGS:
-        raise BrokenCoding(
-            f"has {len(names)} content codings, and at most {_MAX_CODINGS} are taken"
-        )
+        raise BrokenCoding(f"has {len(names)} content codings, more than {_MAX_CODINGS}")
     return [_DECODERS[name]() for name in reversed(names)]
 
 
 def decode_beginning(body: bytes, content_encoding: str, max_bytes: int) -> bytes:
-    """Return at most ``max_bytes`` of what ``body`` decodes to, up to where its coding breaks."""
+    """Return at most ``max_bytes`` of ``body`` decoded, up to where its coding breaks."""
     pieces: Iterator[bytes] = iter((body,))
     decoded = bytearray()
     with suppress(BrokenCoding):
@@ -75,7 +74,7 @@ def decode_beginning(body: bytes, content_encoding: str, max_bytes: int) -> byte
 
 
 class _Inflater(Protocol):
-    """What zlib.decompressobj returns, which has no public name."""
+    """The type of zlib.decompressobj(), which has no public name."""
 
     @property
     def eof(self) -> bool: ...
@@ -87,7 +86,7 @@ class _Inflater(Protocol):
 
 
 def _inflate(member: _Inflater, data: bytes, coding: str) -> Iterator[bytes]:
-    """Yield all that ``data`` adds to ``member``, also what zlib holds back when a step was exactly full."""
+    """Yield all of ``data`` inflated, and what zlib holds back after a step of full size."""
     while True:
         try:
             piece = member.decompress(data, STEP)
@@ -100,7 +99,7 @@ def _inflate(member: _Inflater, data: bytes, coding: str) -> Iterator[bytes]:
 
 
 class _Gzip:
-    """All members of a gzip stream (RFC 1952, section 2.2); what follows the last and is no member is left out, as gzip does."""
+    """All members of a gzip body (RFC 1952, section 2.2). Ignores trailing garbage, as gzip."""
 
     def __init__(self) -> None:
         self._member: _Inflater | None = None
@@ -121,7 +120,7 @@ class _Gzip:
                     rest, self._member = self._member.unused_data, None
 
     def _next_member(self, data: bytes) -> bytes:
-        """Begin a member if one begins here, and return its bytes."""
+        """Begin a member if one begins here, and return its bytes, else b""."""
         if self._members:
             data = data.lstrip(b"\0")  # padding between members
             self._trailer = bool(data) and not data.startswith(b"\x1f")
@@ -139,7 +138,7 @@ class _Gzip:
 
 
 class _Deflate:
-    """The zlib format (RFC 1950), and bare deflate (RFC 1951), which some servers send under the same name."""
+    """The zlib format (RFC 1950), and bare deflate (RFC 1951), which some servers send as well."""
 
     def __init__(self) -> None:
         self._head = b""
@@ -150,9 +149,8 @@ class _Deflate:
             data = self._head = self._head + data
             if len(data) < 2:
                 return
-            has_header = (
-                data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
-            )  # RFC 1950, section 2.2
+            # RFC 1950, section 2.2
+            has_header = data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
             self._stream = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
         for begin in range(0, len(data), _SLICE):
             if not self._stream.eof:
@@ -179,9 +177,8 @@ class _Brotli:
                 return
             self._begun = True
             piece = self._process(data[begin : begin + _SLICE])
-            while (
-                piece or not self._decoder.can_accept_more_data()
-            ):  # which does not count what waits to be given out
+            # can_accept_more_data does not count decoded bytes that wait to be returned.
+            while piece or not self._decoder.can_accept_more_data():
                 yield piece
                 piece = self._process(b"")
 

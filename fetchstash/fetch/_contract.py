@@ -1,4 +1,4 @@
-"""What the fetch room promises: a URL in, bytes on disk out, or one clear error."""
+"""The contract of fetch: a URL in, a file or one clear error out."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """Limits and manners of one fetcher: the settings fetch.*. Sizes in bytes, times in seconds."""
+    """The settings fetch.* of one fetcher. Sizes in bytes, times in seconds."""
 
     max_wire_bytes: int = 128 * 2**20
     max_decoded_bytes: int = 256 * 2**20
@@ -31,9 +31,9 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Cached:
-    """What the store still has of a URL: enough to ask the server whether it changed (RFC 9110, section 13).
+    """A stored response, described by what a conditional request needs (RFC 9110, section 13).
 
-    ``stored_at`` is when it was fetched or last found unchanged. ``headers`` and ``status`` say
+    ``stored_at`` is when it was fetched or last revalidated. ``headers`` and ``status`` decide
     whether it is fresh.
     """
 
@@ -46,12 +46,12 @@ class Cached:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A response whose body lies in a file that now belongs to the caller.
+    """A response whose body is in a file that now belongs to the caller.
 
-    ``url`` and ``final_url`` are whole, secrets and all: they are for the caller alone.
-    ``masked_url`` and ``masked_final_url`` are what may be shown and kept. ``headers`` have
-    lower-case names and were joined by ", " where they repeat. ``incomplete`` says why the body is
-    not whole ("" if it is). ``not_modified``: the server answered 304, and ``path`` is None.
+    ``url`` and ``final_url`` may hold secrets: show and keep ``masked_url`` and
+    ``masked_final_url`` instead. ``headers`` have lower-case names; repeated ones are joined by
+    ", ". ``incomplete`` says why the body is not whole, "" if it is. ``not_modified``: the server
+    answered 304, and ``path`` is None.
     """
 
     path: Path | None
@@ -70,11 +70,11 @@ class Fetched:
 
 
 Progress = Callable[[int, int | None], None]
-"""Called with the bytes received so far and the total where the server told it; at most some ten times a second."""
+"""Called with the bytes received and the total, if known, at most ten times a second."""
 
 
 class Fetcher(Protocol):
-    """Fetches one URL at a time for each call; calls may run side by side in one event loop."""
+    """Fetches one URL per call; calls may run concurrently in one event loop."""
 
     async def fetch(
         self,
@@ -86,17 +86,22 @@ class Fetcher(Protocol):
     ) -> Fetched:
         """Fetch ``url`` with GET and spool its decoded body to a new 0600 file in ``folder``.
 
-        With ``cached``, the server is asked whether that is still what it has (``not_modified``). A
-        body that is not whole is kept and says so (``incomplete``), unless nothing of it came.
-        Raises, and then leaves ``folder`` as it was:
+        With ``cached``, the request is conditional (``not_modified``). A body that is not whole is
+        kept and marked (``incomplete``), unless nothing of it came.
 
-        BadArgument    what is no URL, or too long a one Refused        a scheme, host, port, domain
-        or address that policy forbids (details: host, port, address) RobotsRefused  robots.txt
-        forbids it HttpError      a 4xx or 5xx (details: status, excerpt of at most 500 characters,
-        retry_after_seconds where it was told) FetchFailed    no such name, no connection, no HTTP,
-        too many redirects, or nothing of the body came TimedOut       the deadline passed before
-        there was anything to keep TooLarge       a header or body above its limit StoreError
-        the file could not be made or written
+        Raises one of these and then leaves no file in ``folder``:
+
+        - BadArgument: no URL, or one that is too long
+        - Refused: a scheme, host, port, domain or address that policy forbids (details: host,
+          port, address)
+        - RobotsRefused: robots.txt forbids it
+        - HttpError: a 4xx or 5xx (details: status, excerpt of at most 500 characters,
+          retry_after_seconds)
+        - FetchFailed: no such name, no connection, no HTTP, too many redirects, or an empty body
+          that should not be
+        - TimedOut: the deadline passed before anything came
+        - TooLarge: a header or body above its limit
+        - StoreError: the file could not be created or written
         """
         ...
 

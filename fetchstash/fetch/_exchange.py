@@ -1,4 +1,4 @@
-"""One request and its response, over httpcore2, whose errors go no further than here."""
+"""Send one request over httpcore2 and read its response; translate httpcore2's errors."""
 
 import ssl
 import time
@@ -18,7 +18,8 @@ from fetchstash.fetch._url import Target
 _MAX_CONNECTIONS = 100
 _KEPT_CONNECTIONS = 20
 _KEPT_SECONDS = 15
-_YIELD_SECONDS = 0.01  # chunks of one byte that lie in one buffer would hold the event loop for as long as there are some
+# Chunks of one byte that lie in one buffer would block the event loop until the last of them.
+_YIELD_SECONDS = 0.01
 _TINY_CHUNKS = 50_000
 _TINY_CHUNK_BYTES = 16
 _FAILURES = (
@@ -31,11 +32,14 @@ _FAILURES = (
 
 
 class BrokenBody(Exception):
-    """The connection gave up inside a body; its text is half a sentence."""
+    """The body did not come to its end. Its text is half a sentence."""
 
 
 class Exchange:
-    """A response whose body has not been read. ``headers`` are lower-case, repeats joined by ", " (RFC 9110, section 5.3)."""
+    """A response whose body has not been read.
+
+    ``headers`` have lower-case names; repeated ones are joined by ", " (RFC 9110, section 5.3).
+    """
 
     def __init__(
         self, target: Target, response: httpcore2.Response, leave: Callable[[], None]
@@ -53,7 +57,7 @@ class Exchange:
 
     @property
     def received(self) -> int:
-        """Return how many bytes of body came, as sent: codings included, and chunk framing but for what came with the header."""
+        """Return how many bytes of the body came, as sent, framing included."""
         return max(self._yielded, self._stream.received - self._received_before)
 
     @property
@@ -64,14 +68,14 @@ class Exchange:
 
     @property
     def phrase(self) -> str:
-        """Return status and standard reason phrase; the server's own words stay out of sentences that we say."""
+        """Return the status and its standard phrase, never the server's own words."""
         try:
             return f"{self.status} {HTTPStatus(self.status).phrase}"
         except ValueError:
             return str(self.status)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the body as it comes, with a turn for others every some milliseconds. Raises BrokenBody."""
+        """Yield the body as it comes; let other tasks run often. Raises BrokenBody."""
         chunks = tiny = 0
         yielded_at = time.monotonic()
         try:
@@ -91,7 +95,7 @@ class Exchange:
             raise BrokenBody("the connection broke") from None
 
     async def aclose(self) -> None:
-        """Give the connection back if the body was read to its end, else close it at once."""
+        """Return the connection to the pool if the body was read to its end, else close it."""
         try:
             with anyio.CancelScope(shield=True):
                 await self._response.aclose()
@@ -100,7 +104,7 @@ class Exchange:
 
 
 class Connections:
-    """The pool of connections, all of them made by the guard. HTTP/1.1 alone: HTTP/2 is one more parser to be fooled."""
+    """The connection pool over the guard. HTTP/1.1 only: HTTP/2 is one more parser to attack."""
 
     def __init__(self, guard: Guard, ssl_context: ssl.SSLContext, gates: Gates) -> None:
         self._gates = gates
@@ -113,7 +117,7 @@ class Connections:
         )
 
     async def get(self, target: Target, headers: Mapping[str, str]) -> Exchange:
-        """Wait for the host's turn, send a GET request and return the response once its header is there.
+        """Wait for the host's turn, send a GET request and return the response with its header.
 
         Raises Refused, FetchFailed and TooLarge.
         """
@@ -124,9 +128,8 @@ class Connections:
                 scheme=target.scheme, host=target.host, port=target.port, target=target.path
             ),
             headers=fields,
-            extensions={
-                "sni_hostname": target.host.removesuffix(".")
-            },  # RFC 6066, section 3: without the trailing dot
+            # RFC 6066, section 3: without the trailing dot
+            extensions={"sni_hostname": target.host.removesuffix(".")},
         )
         leave = await self._gates.enter(target.host)
         try:
@@ -144,7 +147,7 @@ class Connections:
 
 
 def joined(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return header fields by their lower-case names, repeats joined by ", "; values are UTF-8, else ISO 8859-1."""
+    """Return fields by lower-case name, repeats joined by ", ", as UTF-8 or else ISO 8859-1."""
     values: dict[str, list[str]] = {}
     for name, raw in fields:
         try:
@@ -156,7 +159,7 @@ def joined(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def failure(target: Target, error: Exception) -> FetchFailed:
-    """Return what a connection that failed means to a reader; ``temporary`` in the details: it may go through the next time."""
+    """Return the error for a connection that failed. details: temporary, if a retry may help."""
     cause = _tls_cause(error)
     if isinstance(cause, ssl.SSLCertVerificationError):
         what = f"The certificate of {target.host} is not valid: {cause.verify_message.rstrip('.')}."

@@ -1,4 +1,4 @@
-"""The shell that carries the decisions of this room out: a URL in, a file out, one deadline around it all."""
+"""HttpFetcher: a URL in, a file out, under one deadline."""
 
 import logging
 from collections.abc import Callable
@@ -46,10 +46,10 @@ _UNKNOWN_CODING = "it has an unknown content coding and is kept as sent"
 
 
 class HttpFetcher:
-    """The Fetcher that fetches over HTTP. It makes no connection, and imports no HTTP library, before the first fetch."""
+    """The Fetcher over HTTP. Imports no HTTP library before the first fetch."""
 
     def __init__(self, limits: FetchLimits, *, resolver: Resolver | None = None) -> None:
-        """Read the limits. Raises BadArgument where an exception, domain or proxy in them cannot be read."""
+        """Read the limits. Raises BadArgument for a host, net, domain or proxy that is invalid."""
         self._limits = limits
         self._policy = Policy.of(limits)
         self._proxy = Proxy.of(limits.proxy)
@@ -68,7 +68,7 @@ class HttpFetcher:
         cached: Cached | None = None,
         progress: Progress | None = None,
     ) -> Fetched:
-        """Fetch ``url`` with GET and spool its decoded body to a new 0600 file in ``folder``; see the contract."""
+        """Fetch ``url`` and spool its decoded body to a new file in ``folder``; see Fetcher."""
         deadline = anyio.current_time() + self._limits.deadline_seconds
         first = parse(url, self._limits.max_url_chars)
         exchange: Exchange | None = None
@@ -99,14 +99,14 @@ class HttpFetcher:
             return self._client
 
     def _new_client(self) -> "Client":
-        """Import the HTTP library and read the certificates: some hundred milliseconds that the event loop does not wait for."""
+        """Import the HTTP library and read the certificates: 0.1 s, so run it in a thread."""
         import httpx2  # noqa: PLC0415 -- see above
 
         from fetchstash.fetch._client import Client  # noqa: PLC0415 -- see above
         from fetchstash.fetch._exchange import Connections  # noqa: PLC0415 -- see above
         from fetchstash.fetch._guard import Guard  # noqa: PLC0415 -- see above
 
-        for logger in ("httpx2", "httpcore2"):  # they log URLs with all that is secret in them
+        for logger in ("httpx2", "httpcore2"):  # they log URLs, secrets included
             logging.getLogger(logger).setLevel(logging.CRITICAL)
         guard = Guard(
             self._policy, self._resolver, Interfaces(), self._limits.max_header_bytes, self._proxy
@@ -177,9 +177,7 @@ class HttpFetcher:
             await reader.read(deadline, progress)
             incomplete = reader.incomplete or (_UNKNOWN_CODING if applied is None else "")
             incomplete = await self._in_thread(partial(_finish, spool, incomplete))
-            if (
-                fetched.status == HTTPStatus.PARTIAL_CONTENT
-            ):  # nobody asked for a range (RFC 9110, section 15.3.7)
+            if fetched.status == HTTPStatus.PARTIAL_CONTENT:  # unasked for (RFC 9110, 15.3.7)
                 incomplete = incomplete or "the server sent only a part of it"
             if incomplete and not spool.size:
                 raise nothing_came(exchange.target, incomplete, self._limits.deadline_seconds)  # noqa: TRY301 -- see below
@@ -223,7 +221,7 @@ def _version() -> str:
 
 
 def _finish(spool: Spool, incomplete: str) -> str:
-    """Close the file of a spool and return why it is not whole: the reason known already, or the coding's."""
+    """Close the spool; return why the body is not whole: ``incomplete`` or a broken coding."""
     try:
         spool.finish(whole=not incomplete)
     except BrokenCoding as broken:
@@ -232,5 +230,5 @@ def _finish(spool: Spool, incomplete: str) -> str:
 
 
 def open_fetcher(limits: FetchLimits) -> Fetcher:
-    """Return a fetcher with these limits. Raises BadArgument where an exception, domain or proxy in them cannot be read."""
+    """Return a fetcher with these limits. Raises BadArgument for an invalid one."""
     return HttpFetcher(limits)

@@ -1,4 +1,4 @@
-"""Manners towards one host: so many requests at a time, and so many a second."""
+"""Limit concurrency and rate of the requests to each host."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,16 +14,16 @@ class _Gate:
 
 
 class Gates:
-    """One gate for each host that is being asked, or was asked a moment ago."""
+    """One gate for each host with a request in flight, or with one a moment ago."""
 
     def __init__(self, concurrency: int, rate: float) -> None:
-        """Let ``concurrency`` requests at a time through for each host, and ``rate`` a second (0: any number)."""
+        """Allow ``concurrency`` requests at a time and ``rate`` a second (0: any) per host."""
         self._concurrency = max(1, concurrency)
         self._interval = 1 / rate if rate > 0 else 0.0
         self._gates: dict[str, _Gate] = {}
 
     async def enter(self, host: str) -> Callable[[], None]:
-        """Wait for a turn, and return what has to be called once the response is done with."""
+        """Wait for a turn, and return the function to call when the response is closed."""
         gate = self._gates.setdefault(host, _Gate(anyio.Semaphore(self._concurrency)))
         gate.users += 1
         try:

@@ -1,9 +1,8 @@
-"""The guard: nothing connects but through here, and only to addresses that were vetted a moment before.
+"""The guard: every connection is made here, and only to a vetted address.
 
-It stands where the connection is made. A name is looked up once, every answer is vetted, a vetted
-address is dialled by number, and the peer's address is read back. URL, Host, SNI and certificate
-stay those of the name. There is no moment between check and use in which a name could change its
-mind (DNS rebinding).
+A name is looked up once, every answer is vetted, a vetted address is dialled by number, and the
+peer's address is read back. URL, Host, SNI and certificate stay those of the name. Nothing happens
+between check and use, so a name that changes its answer (DNS rebinding) changes nothing.
 """
 
 import ssl
@@ -23,19 +22,18 @@ from fetchstash.fetch._url import Target
 
 _NEXT_ATTEMPT_SECONDS = 0.25  # RFC 8305, section 5: the Connection Attempt Delay
 _MAX_ATTEMPTS = 6
-_CONNECT_SECONDS = 15  # an address that has not answered by then will not
-# As much as asyncio reads at a time. httpcore2 asks for a quarter of it, and what is over would be
-# copied three times.
+_CONNECT_SECONDS = 15
+# What asyncio reads at a time. httpcore2 asks for a quarter, and the rest would be copied thrice.
 _BODY_READ_BYTES = 256 * 1024
 
 Dial = Callable[[Address], Awaitable[httpcore2.AsyncNetworkStream]]
 
 
 class GuardedStream(httpcore2.AsyncNetworkStream):
-    """A connection that counts what it receives and bounds a response's head, its 1xx responses and all.
+    """A connection that counts received bytes and bounds a response's head, 1xx included.
 
-    ``received`` counts all bytes since the connection was made. A head begins when a request is
-    written and ends when ``end_head`` is called.
+    ``received`` counts from the start of the connection. A head begins when a request is written
+    and ends when ``end_head`` is called.
     """
 
     def __init__(self, inner: httpcore2.AsyncNetworkStream, max_header_bytes: int) -> None:
@@ -45,15 +43,15 @@ class GuardedStream(httpcore2.AsyncNetworkStream):
         self.received = 0
 
     def end_head(self) -> None:
-        """Stop counting towards the limit of the head: it has been read."""
+        """Stop counting towards the limit of the head."""
         self._head_left = None
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Read some bytes. Raises TooLarge where a head does not end within its limit."""
+        """Read some bytes. Raises TooLarge if a head does not end within its limit."""
         if self._head_left is not None:
             if self._head_left <= 0:
                 raise TooLarge(
-                    f"The response's header is larger than the {self._max_header_bytes} bytes that are taken.",
+                    f"The response's header is larger than {self._max_header_bytes} bytes.",
                     "Ask the operator to raise fetch.max_header_bytes, or fetch another page.",
                 )
             max_bytes = min(max_bytes, self._head_left)
@@ -66,7 +64,7 @@ class GuardedStream(httpcore2.AsyncNetworkStream):
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Write all of ``buffer``; the next bytes to come are a head."""
+        """Write all of ``buffer``; the next bytes that come are a head."""
         self._head_left = self._max_header_bytes
         await self._inner.write(buffer, timeout)
 
@@ -87,7 +85,7 @@ class GuardedStream(httpcore2.AsyncNetworkStream):
         )
 
     def get_extra_info(self, info: str) -> Any:
-        """Return what the connection beneath knows."""
+        """Return extra information of the wrapped connection."""
         return self._inner.get_extra_info(info)
 
 
@@ -119,12 +117,12 @@ class Guard(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> GuardedStream:
-        """Connect to ``host``, which the policy has to allow. Raises Refused, FetchFailed and httpcore2's own errors."""
-        del (
-            timeout,
-            local_address,
-            socket_options,
-        )  # the pool sets none: one deadline stands around all of a fetch
+        """Connect to ``host`` if policy allows it.
+
+        Raises Refused, FetchFailed and httpcore2's own errors.
+        """
+        # The pool sets none of these: one deadline covers the whole fetch.
+        del timeout, local_address, socket_options
         addresses = await self.vetted(_target(host, port))
         try:
             with anyio.fail_after(_CONNECT_SECONDS):
@@ -139,7 +137,7 @@ class Guard(httpcore2.AsyncNetworkBackend):
         timeout: float | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Raise Refused: a socket in the file system is no public server."""
+        """Raise Refused: a Unix socket is no public server."""
         del path, timeout, socket_options
         raise Refused(
             "Sockets in the file system are not fetched from.", "Give an http or https URL."
@@ -150,7 +148,7 @@ class Guard(httpcore2.AsyncNetworkBackend):
         await anyio.sleep(seconds)
 
     async def vetted(self, target: Target) -> list[Address]:
-        """Look the name up once and return its addresses, all of which may be dialled. Raises Refused and FetchFailed."""
+        """Look the name up once and return its vetted addresses. Raises Refused and FetchFailed."""
         if target.address is not None:
             addresses = [plain(target.host)]
         else:
@@ -159,7 +157,7 @@ class Guard(httpcore2.AsyncNetworkBackend):
         return addresses
 
     async def _dial(self, address: Address, port: int) -> httpcore2.AsyncNetworkStream:
-        """Connect to a vetted address, directly or through the operator's proxy, and look where the connection leads."""
+        """Connect to a vetted address, directly or by proxy, and check the peer's address."""
         if self._proxy is not None:
             return await self._dial_through(self._proxy, address, port)
         stream = await self._network.connect_tcp(str(address), port)
@@ -186,10 +184,10 @@ class Guard(httpcore2.AsyncNetworkBackend):
 
 
 async def race(addresses: Sequence[Address], dial: Dial) -> httpcore2.AsyncNetworkStream:
-    """Return the first connection that stands (Happy Eyeballs, RFC 8305).
+    """Return the first connection that succeeds (Happy Eyeballs, RFC 8305).
 
-    Families take turns, and a new attempt begins after 250 ms or when one fails. Raises the first
-    error where none stands.
+    Address families alternate. A new attempt begins after 250 ms or when one fails. Raises the
+    first error if none succeeds.
     """
     attempts = interleaved(addresses)[:_MAX_ATTEMPTS]
     if len(attempts) == 1:
@@ -230,7 +228,7 @@ async def race(addresses: Sequence[Address], dial: Dial) -> httpcore2.AsyncNetwo
 
 
 def interleaved(addresses: Sequence[Address]) -> list[Address]:
-    """Return ``addresses`` with their families in turn, beginning with the first one's (RFC 8305, section 4)."""
+    """Return ``addresses`` with alternating families, the first one's first (RFC 8305, 4)."""
     first = [address for address in addresses if address.version == addresses[0].version]
     other = [address for address in addresses if address.version != addresses[0].version]
     mixed: list[Address] = []
@@ -241,7 +239,7 @@ def interleaved(addresses: Sequence[Address]) -> list[Address]:
 
 
 def _target(host: str, port: int) -> Target:
-    """Return host and port as the policy reads them; the scheme plays no part once the URL was checked."""
+    """Return host and port as a Target; the URL's scheme was checked before."""
     try:
         address = plain(host)
     except ValueError:

@@ -1,29 +1,28 @@
-"""Hosts as the WHATWG URL Standard reads them (section 3.5): every spelling that a browser would dial, and nothing else.
+"""Parse hosts by the WHATWG URL Standard (section 3.5), as a browser does.
 
-One parser decides what is vetted, dialled, named in TLS and sent as Host, so that no two of them
-can disagree.
+One parser decides what is vetted, dialled, named in TLS and sent as Host, so that these cannot
+differ.
 """
 
 import re
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from urllib.parse import unquote_to_bytes
 
-# URL Standard, forbidden domain code points: C0 controls, space, DEL, % and the delimiters of a
-# URL.
+# URL Standard, forbidden domain code points: C0 controls, space, DEL, % and a URL's delimiters.
 _FORBIDDEN = re.compile(r"[\x00-\x20\"#%/:<>?@\[\\\]^`{|}\x7f]")
 _NUMBER = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)\Z")
-_MAX_INPUT_CHARS = 1_024  # far above what 253 characters of ASCII can come from
+_MAX_INPUT_CHARS = 1_024  # no name of 253 ASCII characters is written with more
 
 
 class BadHost(ValueError):
-    """A host that no resolver should be asked for; its text is half a sentence that says why."""
+    """An invalid host. Its text is half a sentence that says why."""
 
 
 def parse_host(text: str) -> str | IPv4Address | IPv6Address:
-    """Return the host of a URL: a numeric address, or a lower-case ASCII name (its trailing dot kept).
+    """Return a URL's host: a numeric address, or a lower-case ASCII name with its trailing dot.
 
-    Raises BadHost for what the URL Standard calls a failure, and for names that DNS cannot hold
-    (RFC 1035, section 2.3.4).
+    Raises BadHost where the URL Standard fails, and for names that DNS cannot hold (RFC 1035,
+    section 2.3.4).
     """
     if len(text) > _MAX_INPUT_CHARS:
         raise BadHost("is too long for a host name")
@@ -54,10 +53,10 @@ def _ipv6(text: str) -> IPv6Address:
 
 
 def _ipv4(name: str) -> IPv4Address:
-    """Read one to four numbers in decimal, octal (0…) or hexadecimal (0x…); the last one fills all bytes that are left.
+    """Read one to four numbers, decimal, octal (0…) or hexadecimal (0x…), as an address.
 
-    A browser dials every such spelling. Here only four decimal numbers pass: the others are how
-    checks are fooled.
+    The last number fills all bytes that are left. A browser accepts every such spelling; here only
+    four decimal numbers pass, because the others serve to get past checks.
     """
     labels = name.removesuffix(".").split(".")
     if len(labels) > 4 or not all(_NUMBER.match(label) for label in labels):
@@ -84,7 +83,7 @@ def _number(label: str) -> int:
 
 
 def _to_ascii(domain: str) -> str:
-    """Map ``domain`` as UTS #46 says (non-transitional, no STD3 rules, no hyphen check) and encode what is not ASCII."""
+    """Return ``domain`` in ASCII by UTS #46: non-transitional, no STD3 rules, no hyphen check."""
     if domain.isascii() and "xn--" not in domain.lower():
         return domain.lower()
     import idna  # noqa: PLC0415 -- its tables take milliseconds to load, and most hosts are ASCII
@@ -98,7 +97,7 @@ def _to_ascii(domain: str) -> str:
 
 
 def _label(label: str) -> str:
-    """Check one mapped label by the validity criteria of UTS #46, section 4.1, and return it in ASCII."""
+    """Validate one mapped label (UTS #46, section 4.1) and return it in ASCII."""
     import idna  # noqa: PLC0415 -- see above
 
     text = label

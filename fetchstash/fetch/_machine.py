@@ -1,4 +1,4 @@
-"""The machine's own addresses and the networks it is on, as its interfaces have them."""
+"""The addresses and networks of the machine's own interfaces."""
 
 import time
 from ipaddress import ip_interface
@@ -7,20 +7,19 @@ from fetchstash.fetch._addresses import Address, Network, plain
 from fetchstash.fetch._policy import Machine
 
 _KEEP_SECONDS = 30
-# A point-to-point or tunnel interface may claim half of the internet; what is that wide is no local
-# network.
+# A point-to-point or tunnel interface may claim half of the internet: that is no local network.
 _WIDEST_PREFIX = {4: 8, 6: 16}
 
 
 class Interfaces:
-    """Reads the interfaces, at most every half minute: a laptop changes its network while a server runs."""
+    """Reads the interfaces every half minute at most, because a laptop changes its network."""
 
     def __init__(self) -> None:
         self._machine = Machine()
         self._read_at = -float(_KEEP_SECONDS)
 
     def machine(self) -> Machine:
-        """Return the addresses and on-link networks. It blocks for about a millisecond."""
+        """Return the addresses and on-link networks. Blocks for about a millisecond."""
         now = time.monotonic()
         if now - self._read_at >= _KEEP_SECONDS:
             self._machine, self._read_at = read_interfaces(), now
@@ -28,7 +27,7 @@ class Interfaces:
 
 
 def read_interfaces() -> Machine:
-    """Read all interfaces now. The route table is not asked: it names what is reached through others too."""
+    """Read all interfaces. Not the route table: it also lists networks behind a router."""
     import ifaddr  # noqa: PLC0415 -- not needed before the first fetch
 
     addresses: set[Address] = set()

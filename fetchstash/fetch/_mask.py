@@ -1,43 +1,45 @@
-"""URLs as they may be shown and kept: without the secrets that people and services put into them."""
+"""Mask the secrets in URLs, so that they may be shown and kept."""
 
 import re
 from urllib.parse import unquote_plus
 
 _MASK = "***"
-_MAX_DEPTH = 2  # URLs inside of URLs that are looked into; what holds more is masked whole
+_MAX_DEPTH = 2  # URLs inside URLs are parsed to this depth; deeper ones are masked whole
 # Names of parameters that carry a credential: those of OAuth 2.0 (RFC 6749, RFC 6750), of the
 # signed URLs of AWS, Google Cloud, Azure and Alibaba Cloud, and the plain words. Compared without
 # case, dashes and underscores.
 _SECRET_NAMES = frozenset(
     """
-    accesskey accesskeyid accesstoken apikey appkey appsecret aspsessionid assertion auth authkey authorization authtoken
-    awsaccesskeyid bearer clientassertion clientsecret code codeverifier credential credentials csrf csrftoken
-    googleaccessid hmac idtoken jsessionid jwt key keypairid magic magiclink nonce otp pass passcode passphrase passwd
-    password phpsessid pin privatekey privatetoken pw pwd refreshtoken resettoken saml samlrequest samlresponse sas secret
-    secretkey secrettoken securitytoken sess session sessionid sessiontoken sid sig sign signature signedurl sso ssotoken
-    subscriptionkey ticket token userpass verification verificationcode webhook xamzcredential xamzsecuritytoken
-    xamzsignature xapikey xgoogcredential xgoogsignature xossaccesskeyid xosssecuritytoken xosssignature
+    accesskey accesskeyid accesstoken apikey appkey appsecret aspsessionid assertion auth authkey
+    authorization authtoken awsaccesskeyid bearer clientassertion clientsecret code codeverifier
+    credential credentials csrf csrftoken googleaccessid hmac idtoken jsessionid jwt key keypairid
+    magic magiclink nonce otp pass passcode passphrase passwd password phpsessid pin privatekey
+    privatetoken pw pwd refreshtoken resettoken saml samlrequest samlresponse sas secret secretkey
+    secrettoken securitytoken sess session sessionid sessiontoken sid sig sign signature signedurl
+    sso ssotoken subscriptionkey ticket token userpass verification verificationcode webhook
+    xamzcredential xamzsecuritytoken xamzsignature xapikey xgoogcredential xgoogsignature
+    xossaccesskeyid xosssecuritytoken xosssignature
     """.split()  # noqa: SIM905 -- eighty quoted words are no easier to read
 )
 _SECRET_ENDING = re.compile(
     r"(?:token|secret|signature|password|passwd|apikey|accesskey|privatekey|credential)s?\Z"
 )
-# What is a secret by its shape, wherever it stands: JWTs and the keys of services that mark theirs
-# with a prefix. Each begins where a run of such characters begins, so that no run is read twice:
-# URLs come from others, and may be long.
+# Secrets by their shape, anywhere in a URL: JWTs and keys with a service's prefix. Each pattern
+# starts only at the beginning of a run of such characters, so that matching stays linear.
 _SECRET_SHAPE = re.compile(
     r"""(?<![\w-]) (?:
         eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?    # JSON Web Token, RFC 7519
       | [spr]k[-_][\w-]{18,}                    # OpenAI, Anthropic, Stripe
-      | gh[pousr]_\w{20,} | github_pat_\w{20,} | glpat-[\w-]{16,} | hf_\w{20,} | npm_\w{20,} | pypi-[\w-]{20,}
-      | xox[abeprs]-[\w-]{10,} | A[KS]IA[0-9A-Z]{16}\b | AIza[\w-]{30,} | ya29\.[\w-]{20,} | SG\.[\w-]{16,}\.[\w-]{16,}
+      | gh[pousr]_\w{20,} | github_pat_\w{20,} | glpat-[\w-]{16,} | hf_\w{20,} | npm_\w{20,}
+      | pypi-[\w-]{20,} | xox[abeprs]-[\w-]{10,} | A[KS]IA[0-9A-Z]{16}\b | AIza[\w-]{30,}
+      | ya29\.[\w-]{20,} | SG\.[\w-]{16,}\.[\w-]{16,}
       | (?<=/)bot\d{6,}:[\w-]{20,}              # Telegram
       | (?<=/services/)T\w{6,}/B\w{6,}/\w{16,}  # Slack's incoming webhooks
       | (?<=/webhooks/)\d{10,}/[\w-]{30,}       # Discord's webhooks
     )""",
     re.VERBOSE,
 )
-# A long run of letters and digits mixed, without words: a key by all appearances.
+# A long run of mixed letters and digits without words is most likely a key.
 _OPAQUE = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[A-Za-z0-9+/_=-]{32,}\Z")
 _PATH_PARAMETER = re.compile(r";[^/;?#]*")  # RFC 3986, section 3.3
 _PASSWORD = re.compile(r"\A([A-Za-z][A-Za-z0-9+.\-]*:[/\\]{2,})[^/\\?#:]*:[^/\\?#]*@")
@@ -45,19 +47,19 @@ _USERINFO = re.compile(r"\A([A-Za-z][A-Za-z0-9+.\-]*:[/\\]{2,})[^/\\?#]*@")
 
 
 def mask_url(url: str) -> str:
-    """Return ``url`` with user name, password, and every value that is a secret by its name or its shape replaced by ``***``.
+    """Return ``url`` with its user name, password and secret values replaced by ``***``.
 
-    It takes any text, also what is no URL, and never raises.
+    Values are secret by their name or by their shape. Takes any text, and never raises.
     """
     return _mask(url, 0)
 
 
 def _mask(url: str, depth: int) -> str:
-    """Mask a URL that stands inside of ``depth`` others, where a user name without a password is no credential."""
+    """Mask a URL inside ``depth`` others; there, a user name without a password is kept."""
     url = (_PASSWORD if depth else _USERINFO).sub(rf"\1{_MASK}@", url)
     head, hash_mark, fragment = url.partition("#")
     path, query_mark, query = head.partition("?")
-    path = _PATH_PARAMETER.sub(lambda found: f";{_mask_pair(found[0][1:], depth)}", path)
+    path = _PATH_PARAMETER.sub(lambda match: f";{_mask_pair(match[0][1:], depth)}", path)
     masked = _SECRET_SHAPE.sub(_MASK, path) + query_mark + _mask_pairs(query, depth)
     return (
         masked

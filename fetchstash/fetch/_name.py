@@ -1,4 +1,4 @@
-"""A name for what was fetched: the server's, or the last part of the URL's path."""
+"""Name a download: by its Content-Disposition header, or by its URL."""
 
 import re
 from collections.abc import Mapping
@@ -16,18 +16,18 @@ _NOT_IN_NAMES = re.compile(r'[<>:"|?*\x00-\x1f]')
 
 
 def file_name(headers: Mapping[str, str], target: Target) -> str:
-    """Return a file name of at most 200 characters: no folders, no control characters, never ``.`` or ``..``.
+    """Return a file name of at most 200 characters, without folders and control characters.
 
-    Content-Disposition names it (RFC 6266), its extended form first (RFC 8187), else the URL's
-    path, else the host.
+    Taken from Content-Disposition (RFC 6266, the extended form of RFC 8187 first), else from the
+    URL's path, else from the host. Never ``.`` or ``..``.
     """
-    given = disposition_name(headers.get("content-disposition", ""))
+    from_header = disposition_name(headers.get("content-disposition", ""))
     from_path = unquote(mask_url(target.path.partition("?")[0]), errors="replace")
-    return safe_name(given) or safe_name(PurePosixPath(from_path).name) or target.host
+    return safe_name(from_header) or safe_name(PurePosixPath(from_path).name) or target.host
 
 
 def disposition_name(header: str) -> str:
-    """Return the file name that a Content-Disposition header gives, as it is, or ""."""
+    """Return the file name in a Content-Disposition header, unchanged, or ""."""
     parameters: dict[str, str] = {}
     for match in _PARAMETER.finditer(header):
         value = match[2].strip()
@@ -38,7 +38,7 @@ def disposition_name(header: str) -> str:
 
 
 def safe_name(name: str) -> str:
-    """Return ``name`` without folders and without what no file system takes, or "" if nothing is left."""
+    """Return ``name`` without folders and characters that file systems forbid; may be ""."""
     last = re.split(r"[/\\]", clean_line(name).rstrip("/\\"))[-1]
     plain = _NOT_IN_NAMES.sub("_", last).strip(" .") if last.strip(". ") else ""
     if len(plain) <= _MAX_CHARS:

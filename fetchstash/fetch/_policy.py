@@ -1,6 +1,6 @@
-"""What may be fetched: pure decisions on URLs and addresses, the operator's exceptions included.
+"""Decide which URLs and addresses may be fetched, with the operator's exceptions.
 
-Every refusal names what was refused, why, and how the operator (never the model) can allow it.
+Pure functions. Every refusal says what was refused and why; only the operator can allow it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from fetchstash.fetch._contract import FetchLimits
 from fetchstash.fetch._host import BadHost, parse_host
 from fetchstash.fetch._url import Target
 
-# Names that mean something only inside a machine or a network, whatever a resolver answers.
+# Names that have a meaning only inside a machine or a network, whatever a resolver answers.
 _INSIDE_NAMES = {
     "localhost": "this machine (RFC 6761)",
     "local": "the local network (RFC 6762)",
@@ -29,7 +29,7 @@ _INSIDE_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the machine's own interfaces say: its addresses, and the networks that it reaches without a router."""
+    """The machine's own addresses, and the networks that it reaches without a router."""
 
     addresses: frozenset[Address] = frozenset()
     networks: tuple[Network, ...] = ()
@@ -37,7 +37,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The rules of one fetcher, read from its limits once."""
+    """The rules of one fetcher, parsed once from its limits."""
 
     ports: frozenset[int]
     hosts: frozenset[tuple[str, int | None]]
@@ -47,7 +47,7 @@ class Policy:
 
     @classmethod
     def of(cls, limits: FetchLimits) -> "Policy":
-        """Read the rules. Raises BadArgument where a host, net or domain cannot be read."""
+        """Parse the rules. Raises BadArgument for an invalid host, net or domain."""
         return cls(
             ports=frozenset(limits.ports),
             hosts=frozenset(_host_and_port(entry) for entry in limits.allow_hosts),
@@ -57,12 +57,12 @@ class Policy:
         )
 
     def is_exempt(self, host: str, port: int) -> bool:
-        """Say whether the operator excepted this host, at this port or at all ports, from the address and port rules."""
+        """Say whether the operator exempted this host and port from address and port rules."""
         name = host.removesuffix(".")
         return (name, None) in self.hosts or (name, port) in self.hosts
 
     def check(self, target: Target) -> None:
-        """Raise Refused unless the scheme, host name, domain and port of ``target`` are allowed. No name is looked up for this."""
+        """Raise Refused unless domain, host name and port are allowed. Looks up no name."""
         name = target.host.removesuffix(".")
         if any(_is_in_domain(name, domain) for domain in self.never_domains):
             raise Refused(
@@ -97,10 +97,10 @@ class Policy:
                     _refuse(name, target, f"{name} is a name of {what}.")
 
     def vet(self, target: Target, addresses: Sequence[Address], machine: Machine) -> None:
-        """Raise Refused unless every one of ``addresses`` may be dialled for ``target``: one forbidden answer spoils them all.
+        """Raise Refused unless all ``addresses`` may be dialled for ``target``.
 
-        An attacker who mixes a public and a private answer must not be able to choose by making the
-        public one fail.
+        One forbidden answer is enough: an attacker who mixes a public and a private answer could
+        choose the private one by making the public one fail.
         """
         if self.is_exempt(target.host, target.port):
             return
@@ -139,7 +139,7 @@ def _is_in(address: Address, networks: Iterable[Network]) -> bool:
 
 
 def _host_and_port(entry: str) -> tuple[str, int | None]:
-    """Read ``NAME``, ``NAME:PORT``, ``1.2.3.4:PORT``, ``::1``, ``[::1]`` or ``[::1]:PORT``."""
+    """Parse ``NAME``, ``NAME:PORT``, ``1.2.3.4:PORT``, ``::1``, ``[::1]`` or ``[::1]:PORT``."""
     host, port = entry.strip(), ""
     if host.startswith("["):
         bracketed, _, port = host.partition("]")

@@ -1,4 +1,4 @@
-"""An operator's proxy, asked with CONNECT for a vetted address (RFC 9110, section 9.3.6): it has no name to look up itself."""
+"""Connect through an operator's proxy: CONNECT to a vetted address (RFC 9110, section 9.3.6)."""
 
 import re
 from base64 import b64encode
@@ -19,7 +19,7 @@ _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})")
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """Where the proxy is and how to speak to it. ``credentials`` are of Basic authentication (RFC 7617), "" without."""
+    """A proxy's address. ``credentials`` are for Basic authentication (RFC 7617), or ""."""
 
     host: str
     port: int
@@ -28,9 +28,9 @@ class Proxy:
 
     @classmethod
     def of(cls, setting: str) -> "Proxy | None":
-        """Read ``http://host:port`` or ``https://user:password@host:port``; None for "".
+        """Parse ``http://host:port`` or ``https://user:password@host:port``; None for "".
 
-        Raises BadArgument, without the setting in it: it may hold a password.
+        Raises BadArgument. The error does not repeat the setting, which may hold a password.
         """
         if not setting:
             return None
@@ -65,7 +65,7 @@ class Proxy:
 async def open_tunnel(
     stream: "AsyncNetworkStream", proxy: Proxy, address: Address, port: int
 ) -> None:
-    """Make ``stream``, a connection to ``proxy``, one to ``address``. Raises FetchFailed where the proxy does not."""
+    """Turn ``stream`` to ``proxy`` into a tunnel to ``address``. Raises FetchFailed."""
     await stream.write(proxy.request(address, port))
     answer = b""
     while b"\r\n\r\n" not in answer:

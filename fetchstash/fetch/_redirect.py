@@ -1,4 +1,4 @@
-"""Redirects, one decision at a time (RFC 9110, section 15.4)."""
+"""Decide where a redirect leads (RFC 9110, section 15.4)."""
 
 from collections.abc import Mapping
 
@@ -16,9 +16,9 @@ def next_target(
     max_hops: int,
     max_chars: int,
 ) -> Target | None:
-    """Return where a response sends us on to, or None if it does not.
+    """Return the target of a redirect, or None if the response is no redirect.
 
-    The caller vets it like the first URL. Raises FetchFailed after ``max_hops`` redirects or where
+    The caller vets it like the first URL. Raises FetchFailed after ``max_hops`` redirects or if
     Location is missing, and what ``parse`` raises.
     """
     if status not in _REDIRECTS:

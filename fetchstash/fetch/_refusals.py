@@ -1,4 +1,4 @@
-"""What a 4xx or 5xx means to a reader: pure functions over a response that is no document."""
+"""Word the errors for responses that are no document: 4xx, 5xx, nothing, too late."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _TEXT_TYPE = re.compile(r"text/|application/(?:[\w.-]+\+)?(?:json|xml)|\Z")
 
 
 def excerpt(body: bytes, headers: Mapping[str, str]) -> str:
-    """Return at most 500 characters of an error's ``body``, cleaned and on one line; "" where it is no text."""
+    """Return at most 500 characters of ``body`` on one clean line, or "" if it is no text."""
     if not _TEXT_TYPE.match(headers.get("content-type", "").lower()):
         return ""
     decoded = decode_beginning(body, headers.get("content-encoding", ""), _EXCERPT_BYTES)
@@ -29,7 +29,7 @@ def excerpt(body: bytes, headers: Mapping[str, str]) -> str:
 
 
 def what_next(status: int, wait_seconds: int | None) -> str:
-    """Return what a reader can do about ``status`` (RFC 9110, section 15), where the server asked to wait so many seconds."""
+    """Return the next step after ``status`` (RFC 9110, section 15) and its Retry-After."""
     if wait_seconds is not None and status in {429, 503}:
         return f"Ask this site again in {wait_seconds} s, not before."
     if status in {401, 403, 407}:
@@ -44,7 +44,7 @@ def what_next(status: int, wait_seconds: int | None) -> str:
 
 
 def nothing_came(target: Target, reason: str, deadline_seconds: float) -> FetchFailed | TimedOut:
-    """Return the error for a body of which nothing could be kept, with the ``reason``, half a sentence."""
+    """Return the error for a body of which nothing could be kept; ``reason`` is half a sentence."""
     if reason == PAST_DEADLINE:
         return timed_out(target, deadline_seconds)
     return FetchFailed(
@@ -53,6 +53,6 @@ def nothing_came(target: Target, reason: str, deadline_seconds: float) -> FetchF
 
 
 def timed_out(target: Target, deadline_seconds: float) -> TimedOut:
-    """Return the error for a deadline that passed before there was anything to keep."""
+    """Return the error for a deadline that passed before anything came."""
     what = f"{target.host} did not answer within {deadline_seconds:g} s."
     return TimedOut(what, "Try again later, or ask the operator to raise fetch.deadline_seconds.")

@@ -1,4 +1,4 @@
-"""Names to addresses, in threads of their own: a name server that never answers holds up nobody else."""
+"""Look names up in threads of their own, so that a dead name server delays no other look-up."""
 
 import socket
 import threading
@@ -12,8 +12,7 @@ from fetchstash.errors import FetchFailed
 from fetchstash.fetch._addresses import Address, plain
 
 _TIMEOUT_SECONDS = 10
-# getaddrinfo cannot be interrupted, so a thread whose caller gave up lives on until the system's
-# resolver gives up as well.
+# getaddrinfo cannot be interrupted: a thread lives on after its caller has given up.
 _MAX_THREADS = 128
 _MAX_ADDRESSES = 16
 
@@ -22,7 +21,7 @@ class Resolver(Protocol):
     """Looks up names."""
 
     async def look_up(self, host: str) -> list[Address]:
-        """Return the addresses of ``host`` in the order to try them, at least one. Raises FetchFailed."""
+        """Return all addresses of ``host``, at least one, best first. Raises FetchFailed."""
         ...
 
 
@@ -33,7 +32,7 @@ class SystemResolver:
         self._limiter = anyio.CapacityLimiter(_MAX_THREADS)
 
     async def look_up(self, host: str) -> list[Address]:
-        """Return the addresses of ``host``, at most 16. Raises FetchFailed where there are none, or no answer within 10 s."""
+        """Return the addresses of ``host``. Raises FetchFailed if there are none within 10 s."""
         lookup = _Lookup(host, self._limiter)
         with anyio.move_on_after(_TIMEOUT_SECONDS):
             await self._limiter.acquire_on_behalf_of(lookup)
@@ -49,7 +48,7 @@ class SystemResolver:
 
 
 class _Lookup:
-    """One look-up in a daemon thread: an interpreter that ends does not wait for it, as it does for a worker thread."""
+    """One look-up in a daemon thread, which does not delay the end of the interpreter."""
 
     def __init__(self, host: str, limiter: anyio.CapacityLimiter) -> None:
         self._host = host

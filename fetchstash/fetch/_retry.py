@@ -1,4 +1,4 @@
-"""When to ask once more, and after how long: pure functions (RFC 9110, sections 9.2.2 and 10.2.3)."""
+"""Decide when to retry (RFC 9110, sections 9.2.2 and 10.2.3). Pure functions."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -7,15 +7,14 @@ from email.utils import parsedate_to_datetime
 
 _MAX_RETRIES = 2
 _FIRST_WAIT_SECONDS = 0.5
-# Too Many Requests (RFC 6585, section 4), Bad Gateway, Service Unavailable, Gateway Timeout: it may
-# be different in a moment.
+# Too Many Requests (RFC 6585, section 4), Bad Gateway, Service Unavailable, Gateway Timeout.
 _TEMPORARY = frozenset({429, 502, 503, 504})
 _MAX_VALUE_CHARS = 64  # far above any date
 _MAX_SECONDS = 10 * 365 * 24 * 3600
 
 
 def retry_after_seconds(value: str, now: datetime) -> int | None:
-    """Return the seconds that a Retry-After header asks to wait (a number or an HTTP date), at least 0, or None."""
+    """Return the seconds of a Retry-After header (a number or an HTTP date), or None."""
     value = value.strip()[:_MAX_VALUE_CHARS]
     if value.isascii() and value.isdigit():
         return min(int(value), _MAX_SECONDS)
@@ -33,9 +32,10 @@ def retry_after_seconds(value: str, now: datetime) -> int | None:
 def wait_after_failure(
     attempt: int, seconds_left: float, jitter: Callable[[], float] = random.random
 ) -> float | None:
-    """Return how long to wait before the next try, or None where there is none: after two, or where the time is too short.
+    """Return the seconds to wait before the next attempt, or None if there is none.
 
-    ``attempt`` counts from 0. The wait doubles, and jitter spreads it over its upper half.
+    There are two retries at most, within ``seconds_left``. ``attempt`` counts from 0. The wait
+    doubles; jitter spreads it over its upper half.
     """
     wait = _FIRST_WAIT_SECONDS * 2**attempt * (0.5 + jitter() / 2)
     return wait if attempt < _MAX_RETRIES and wait < seconds_left else None
@@ -49,7 +49,7 @@ def wait_after_status(
     now: datetime,
     jitter: Callable[[], float] = random.random,
 ) -> float | None:
-    """Return how long to wait before a response's request is sent again, or None where the response is to be taken as it is.
+    """Return the seconds to wait before the request is repeated, or None to take the response.
 
     A server that says how long is waited for exactly that long, within ``seconds_left``.
     """

@@ -1,4 +1,4 @@
-"""What a site's robots.txt lets us fetch (RFC 9309): the rules, and for how long they hold."""
+"""Read robots.txt and decide what it allows us (RFC 9309)."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ _A_WHILE = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Robots:
-    """One origin's rules. Without ``rules`` everything is allowed, or nothing where it is ``unreachable``."""
+    """One origin's rules. Without ``rules`` all is allowed, or nothing if ``unreachable``."""
 
     keep_seconds: float
     rules: "Protego | None" = None
@@ -24,7 +24,7 @@ class Robots:
     size_bytes: int = 0
 
     def allows(self, url: str, agent: str) -> bool:
-        """Say whether ``agent`` may fetch ``url``. Thousands of rules take milliseconds: call it off the event loop."""
+        """Say whether ``agent`` may fetch ``url``. Call it in a thread: it may take some 10 ms."""
         if self.rules is None:
             return not self.unreachable
         return self.rules.can_fetch(url, product_token(agent))
@@ -35,7 +35,7 @@ UNAVAILABLE = Robots(_DAY)
 
 
 def read_robots(status: int, body: bytes) -> Robots:
-    """Read a robots.txt, of which ``body`` is the beginning. A 4xx allows everything, a 5xx nothing for a while (section 2.3.1)."""
+    """Parse a robots.txt. A 4xx allows everything, a 5xx nothing for a while (section 2.3.1)."""
     if status >= 500:
         return UNREACHABLE
     if not 200 <= status < 300:
@@ -47,5 +47,5 @@ def read_robots(status: int, body: bytes) -> Robots:
 
 
 def product_token(agent: str) -> str:
-    """Return the name that a robots.txt knows an agent by: ``fetchstash/1.0 (+…)`` is ``fetchstash`` (section 2.2.1)."""
+    """Return the product token of a user agent: fetchstash of ``fetchstash/1.0`` (2.2.1)."""
     return agent.partition("/")[0].partition(" ")[0]

@@ -1,4 +1,4 @@
-"""A body on its way to disk: decoded in bounded steps, hashed, and written to a file that only we may read."""
+"""Write a body to a private file: decode it in bounded steps, and hash it."""
 
 import hashlib
 import os
@@ -12,19 +12,17 @@ from threading import Lock
 from fetchstash.errors import StoreError, TooLarge
 from fetchstash.fetch._coding import Decoder
 
-# What honest text squeezes to is a hundredth at the most; zeros squeeze to a thousandth and less.
+# Real text compresses to a hundredth at best; zeros to a thousandth and less.
 _MAX_GROWTH = 250
 _GROWTH_UNASKED = 32 * 2**20
-_PIECES_A_CALL = (
-    64  # of 64 KiB: a call takes some ten milliseconds, and then whoever waits may cancel
-)
+_PIECES_A_CALL = 64  # of 64 KiB: a call takes some 10 ms, so that a fetch can be cancelled
 
 
 class Spool:
-    """One new file, decoded on its way by ``stages``. ``size`` and ``sha256`` are of what was written.
+    """One new file, decoded by ``stages``. ``size`` and ``sha256`` are of the decoded bytes.
 
-    Every method blocks and belongs in a worker thread. They hold a lock: a task can be cancelled
-    from outside while its thread is at work, and what it works on is then discarded under it.
+    Every method blocks: call it in a worker thread. A lock protects the file, because a task can
+    be cancelled while its thread still writes, and the file is then discarded.
     """
 
     def __init__(self, folder: Path, stages: Sequence[Decoder], max_decoded_bytes: int) -> None:
@@ -42,7 +40,7 @@ class Spool:
 
     @property
     def sha256(self) -> str:
-        """Return the SHA-256 of what was written, in hexadecimal."""
+        """Return the SHA-256 of the written bytes, in hexadecimal."""
         return self._hash.hexdigest()
 
     def open(self) -> None:
@@ -64,17 +62,17 @@ class Spool:
                 raise StoreError(what, "Check the folder and the space on its disk.") from None
 
     def put(self, batch: Sequence[bytes]) -> bool:
-        """Begin to decode and write a batch; say whether ``go_on`` has more to do. Raises as ``go_on`` does."""
+        """Begin to write a batch, and say whether ``go_on`` has more to do. Raises as that does."""
         with self._lock:
             self._taken += sum(map(len, batch))
             self._pending = self._decoded(batch)
         return self.go_on()
 
     def go_on(self) -> bool:
-        """Write the next 4 MiB at the most, and say whether there is more.
+        """Write at most 4 MiB more, and say whether there is more.
 
-        Raises TooLarge above the limit, BrokenCoding where the bytes cannot be decoded, StoreError
-        where the disk is full.
+        Raises TooLarge above the limit, BrokenCoding if the bytes cannot be decoded, StoreError if
+        the disk is full.
         """
         with self._lock:
             for _ in range(_PIECES_A_CALL):
@@ -93,7 +91,7 @@ class Spool:
                     stage.finish()
 
     def discard(self) -> None:
-        """Close and remove the file; nothing makes it again."""
+        """Close and remove the file for good."""
         with self._lock:
             self._discarded = True
             self._close()
@@ -111,7 +109,7 @@ class Spool:
         return pieces
 
     def _bounded(self, number: int, stage: Decoder, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """Decode one coding. Each stage has the limits, so that what vanishes in the next one counts too."""
+        """Decode one coding. The limits hold for each stage: the next one may drop its output."""
         for piece in chain.from_iterable(map(stage.feed, pieces)):
             self._produced[number] += len(piece)
             if self._produced[number] > self._max:
@@ -139,8 +137,9 @@ class Spool:
 
 
 def too_large(kind: str, limit: int) -> TooLarge:
-    """Return the error for a body above one of the two limits."""
+    """Return the error for a body above the limit of ``kind``, "wire" or "decoded"."""
+    measured = "as sent" if kind == "wire" else "after decoding"
     return TooLarge(
-        f"The body is larger than the {limit} bytes that are taken {'as sent' if kind == 'wire' else 'after decoding'}.",
+        f"The body is larger than {limit} bytes {measured}.",
         f"Ask the operator to raise fetch.max_{kind}_bytes, or fetch a smaller document.",
     )

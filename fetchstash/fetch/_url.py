@@ -1,8 +1,7 @@
-"""URLs as they are dialled: the WHATWG URL Standard for http and https, made strict where it would guess.
+"""Parse http and https URLs by the WHATWG URL Standard, strict where it would guess.
 
-A URL is refused rather than repaired when it has line breaks or control characters, no ``//`` after
-the scheme, a user name, or a backslash before its path: in these spellings parsers disagree on
-where the host is.
+A URL is refused, not repaired, if it has line breaks or control characters, no ``//`` after the
+scheme, a user name, or a backslash before its path: parsers disagree on the host of such URLs.
 """
 
 import re
@@ -17,8 +16,8 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _ABSOLUTE = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 # C0 and C1 controls, lone surrogates, and the tag characters, which spell invisible ASCII.
 _NEVER = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U000e007f]")
-_PATH_SAFE = "!$%&'()*+,-./:;=@[\\]^_|~"  # URL Standard, path percent-encode set, and what is sent as it came
-_QUERY_SAFE = "!$%&()*+,-./:;=?@[\\]^_`{|}~"  # URL Standard, special-query percent-encode set
+_PATH_SAFE = "!$%&'()*+,-./:;=@[\\]^_|~"  # outside URL Standard's path percent-encode set
+_QUERY_SAFE = "!$%&()*+,-./:;=?@[\\]^_`{|}~"  # outside its special-query percent-encode set
 _ONE_DOT = re.compile(r"(?:\.|%2e)\Z", re.IGNORECASE)
 _TWO_DOTS = re.compile(r"(?:\.|%2e){2}\Z", re.IGNORECASE)
 _REWRITE = "Give the whole URL, such as https://example.org/page."
@@ -26,10 +25,9 @@ _REWRITE = "Give the whole URL, such as https://example.org/page."
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL that was read: where to dial and what to ask for.
+    """A parsed URL. ``host`` is a lower-case ASCII name or a numeric address.
 
-    ``host`` is a lower-case ASCII name or a numeric address; ``path`` is the request target, query
-    included, percent-encoded.
+    ``path`` is the request target: path and query, percent-encoded.
     """
 
     scheme: str
@@ -40,13 +38,13 @@ class Target:
 
     @property
     def host_and_port(self) -> str:
-        """Return host and port, the port in any case."""
+        """Return host and port, the default port included."""
         host = f"[{self.host}]" if isinstance(self.address, IPv6Address) else self.host
         return f"{host}:{self.port}"
 
     @property
     def authority(self) -> str:
-        """Return host and port as they stand in a URL and in the Host header (RFC 9110, section 7.2)."""
+        """Return host and port as in a URL and in the Host header (RFC 9110, section 7.2)."""
         return self.host_and_port.removesuffix(f":{_DEFAULT_PORTS[self.scheme]}")
 
     @property
@@ -56,15 +54,15 @@ class Target:
 
     @property
     def text(self) -> str:
-        """Return the whole URL in its normal form, without fragment."""
+        """Return the whole URL in normal form, without its fragment."""
         return self.origin + self.path
 
 
 def parse(text: str, max_chars: int) -> Target:
-    """Read an absolute http or https URL.
+    """Parse an absolute http or https URL.
 
-    Raises Refused for another scheme or a user name, and BadArgument for what is no URL or longer
-    than ``max_chars``.
+    Raises Refused for another scheme or a user name, and BadArgument if ``text`` is no URL or
+    longer than ``max_chars``.
     """
     text = text.strip(" ")
     if len(text) > max_chars:
@@ -98,9 +96,9 @@ def parse(text: str, max_chars: int) -> Target:
 
 
 def join(base: Target, reference: str, max_chars: int) -> Target:
-    """Read the ``reference`` of a Location header (RFC 9110, section 10.2.2) against ``base``.
+    """Resolve the ``reference`` of a Location header (RFC 9110, section 10.2.2) against ``base``.
 
-    Raises Refused as ``parse`` does, and FetchFailed for what is no URL.
+    Raises Refused as ``parse`` does, and FetchFailed if it is no URL.
     """
     reference = reference.strip(" \t")
     try:
@@ -133,7 +131,7 @@ def _authority(text: str, scheme: str) -> tuple[str, IPv4Address | IPv6Address |
 
 
 def _dotless(path: str) -> str:
-    """Return ``path`` percent-encoded, its ``.`` and ``..`` segments resolved (URL Standard, section 4.4, path state)."""
+    """Return ``path`` percent-encoded and without dot segments (URL Standard, path state)."""
     kept: list[str] = []
     segments = path.split("/")[1:] or [""]
     for place, segment in enumerate(segments):

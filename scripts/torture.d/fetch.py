@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Torture the fetch room in full: the corpus of forbidden URLs, rebinding, bombs, slow servers and dead name servers.
+"""Torture fetch: forbidden URLs, rebinding, bombs, slow servers and dead name servers.
 
 Prints a line for each part and exits with 1 where one missed its mark. Every part stays on this
 machine: in a network namespace, or on loopback.
@@ -32,10 +32,10 @@ class Report:
     def __init__(self) -> None:
         self.failed = False
 
-    def line(self, what: str, found: object, *, good: bool) -> None:
+    def line(self, part: str, result: object, *, good: bool) -> None:
         """Print one line."""
         self.failed |= not good
-        print(f"{'ok  ' if good else 'MISS'} {what}: {found}", flush=True)
+        print(f"{'ok  ' if good else 'MISS'} {part}: {result}", flush=True)
 
 
 def corpus(report: Report, path: Path, pythons: list[str]) -> None:
@@ -71,8 +71,9 @@ def rebinding(report: Report, count: int) -> None:
     results = run_lab(rows)
     inside = [result for result in results if leaks(result)]
     fetched = sum(bool(result["fetched"]) for result in results)
-    found = f"{len(inside)} inside, {fetched} fetched from the first, public answer, {count - fetched} refused"
-    report.line(f"{count} rebinding fetches", found, good=not inside)
+    counts = f"{len(inside)} inside, {fetched} fetched from the first, public answer"
+    result = f"{counts}, {count - fetched} refused"
+    report.line(f"{count} rebinding fetches", result, good=not inside)
 
 
 def blackholes(report: Report) -> None:

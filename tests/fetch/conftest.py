@@ -11,14 +11,14 @@ from tests.fetch.sending import Make
 
 @pytest.fixture
 async def fetcher() -> AsyncGenerator[Make]:
-    """Make fetchers that may go to loopback, and close them in the end."""
-    made: list[HttpFetcher] = []
+    """Make fetchers that may go to loopback, and close them at the end."""
+    fetchers: list[HttpFetcher] = []
 
     def make(**limits: Any) -> HttpFetcher:
         defaults: dict[str, Any] = {"allow_hosts": ("127.0.0.1",), "respect_robots": False}
-        made.append(HttpFetcher(FetchLimits(**(defaults | limits))))
-        return made[-1]
+        fetchers.append(HttpFetcher(FetchLimits(**(defaults | limits))))
+        return fetchers[-1]
 
     yield make
-    for one in made:
-        await one.aclose()
+    for fetcher in fetchers:
+        await fetcher.aclose()

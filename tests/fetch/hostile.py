@@ -1,7 +1,7 @@
-"""Hostile web servers, and a measured client: bombs, slow and endless answers, and what a fetch of them costs.
+"""Hostile web servers (bombs, slow and endless responses), and a client that measures a fetch.
 
-``python -P hostile.py URL COUNT DEADLINE`` fetches ``URL`` so many times at once in a process of
-its own, and prints JSON.
+``python -P hostile.py URL COUNT DEADLINE`` fetches ``URL`` COUNT times at once in a
+process of its own, and prints JSON.
 """
 
 import gzip
@@ -29,7 +29,7 @@ BLOCK = 16 * MIB  # of zeros; bombs repeat one block of it
 
 @cache
 def bomb(coding: str, size: int) -> tuple[bytes, bytes, int, bytes]:
-    """Return head, repeated part, how often, and tail of ``size`` bytes of zeros in a coding, as large as they like."""
+    """Return head, repeated part, its count and tail of ``size`` encoded zero bytes."""
     times = size // BLOCK
     zeros = bytes(BLOCK)
     if coding == "gzip":
@@ -99,7 +99,7 @@ def serve(size: int = 10 * 2**30) -> tuple[int, Callable[[], None]]:
     """Serve on loopback; return the port and how to stop."""
     server = socket.create_server(("127.0.0.1", 0), backlog=200)
 
-    def one(connection: socket.socket) -> None:
+    def respond(connection: socket.socket) -> None:
         with connection, suppress(OSError, IndexError):
             path = connection.recv(65_536).split(b" ")[1].decode()
             for data, pause in answers(path, size):
@@ -109,7 +109,7 @@ def serve(size: int = 10 * 2**30) -> tuple[int, Callable[[], None]]:
     def accept() -> None:
         with suppress(OSError):
             while True:
-                threading.Thread(target=one, args=(server.accept()[0],), daemon=True).start()
+                threading.Thread(target=respond, args=(server.accept()[0],), daemon=True).start()
 
     threading.Thread(target=accept, daemon=True).start()
 
@@ -122,7 +122,7 @@ def serve(size: int = 10 * 2**30) -> tuple[int, Callable[[], None]]:
 
 
 async def measure(url: str, count: int, deadline: float) -> dict[str, Any]:
-    """Fetch ``url`` ``count`` times at once; say how long it took, what it took, and how it ended."""
+    """Fetch ``url`` ``count`` times at once; return time, memory, longest stall and outcomes."""
     import resource  # not on Windows
 
     import anyio

@@ -1,4 +1,4 @@
-"""A network of its own in which every address is local, and what a fetch does in it.
+"""Fetch in a network namespace in which every address is local.
 
 In a private user, network and mount namespace ``ip route add local 0.0.0.0/0 dev lo`` (and ::/0)
 makes every address answer. A socket on the loopback device sees each connection attempt that
@@ -42,7 +42,8 @@ def why_no_lab() -> str:
     """Return why there can be no lab here, or ""."""
     if sys.platform != "linux" or not shutil.which("unshare") or not shutil.which("ip"):
         return "network namespaces need Linux with unshare and ip"
-    attempt = "ip link set lo up && ip route add local 0.0.0.0/0 dev lo && mount --bind /dev/null /etc/hosts"
+    routes = "ip link set lo up && ip route add local 0.0.0.0/0 dev lo"
+    attempt = f"{routes} && mount --bind /dev/null /etc/hosts"
     tried = subprocess.run(
         [*_NAMESPACE, "sh", "-c", attempt], capture_output=True, text=True, check=False
     )
@@ -50,7 +51,7 @@ def why_no_lab() -> str:
 
 
 def run_lab(rows: Iterable[Row], python: str = sys.executable) -> list[Row]:
-    """Fetch each row's ``url`` in a lab, by the Python interpreter ``python``, and return what happened to each."""
+    """Fetch each row's ``url`` in a lab, by the interpreter ``python``, and return the results."""
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": FETCHSTASH}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rows.json")
@@ -76,13 +77,12 @@ def leaks(result: Row) -> list[str]:
 
 
 def is_safe(row: Row, result: Row) -> bool:
-    """Say whether a row of the corpus went as it must: nothing inside was dialled, and what is good was fetched."""
+    """Say whether nothing inside was dialled for a row, and what is allowed was fetched."""
     if leaks(result):
         return False
     if row["expected"] == "allow":
         return bool(result["fetched"])
-    # A name that turns after its first answer may be fetched from where that answer led: what
-    # counts is where packets went.
+    # A rebinding name may be fetched from its first, public answer: only packets count.
     return not result["fetched"] or row.get("category") == "rebinding"
 
 
@@ -96,13 +96,13 @@ class Sniffer:
         self._socket.setblocking(False)
 
     def attempts(self) -> list[str]:
-        """Return address and port of each attempt since the last call. A packet on this device is there as soon as it was sent."""
-        found: dict[str, None] = {}
+        """Return address and port of each attempt since the last call; packets arrive at once."""
+        attempts: dict[str, None] = {}
         while True:
             try:
                 frame = self._socket.recv(200)
             except BlockingIOError:
-                return list(found)
+                return list(attempts)
             packet = frame[14:]
             if frame[12:14] == b"\x08\x00" and packet[9] == socket.IPPROTO_TCP:
                 address, tcp = packet[16:20], packet[(packet[0] & 15) * 4 :]
@@ -111,11 +111,11 @@ class Sniffer:
             else:
                 continue
             if tcp[13] & 0x12 == 0x02:  # SYN without ACK
-                found[f"{ip_address(address)} {int.from_bytes(tcp[2:4], 'big')}"] = None
+                attempts[f"{ip_address(address)} {int.from_bytes(tcp[2:4], 'big')}"] = None
 
 
 async def fetch_row(fetcher: Any, row: Row, sniffer: Sniffer, folder: Path) -> Row:
-    """Fetch one row, straight or by way of a redirect, and say what came of it and what was dialled."""
+    """Fetch one row, directly or by a redirect, and return the outcome and what was dialled."""
     from fetchstash.errors import FetchstashError
 
     url = REDIRECTOR + quote(row["url"], safe="") if row.get("via") == "redirect" else row["url"]
@@ -124,12 +124,9 @@ async def fetch_row(fetcher: Any, row: Row, sniffer: Sniffer, folder: Path) -> R
     began = time.monotonic()
     try:
         fetched = await fetcher.fetch(url, folder)
-        said = json.loads(fetched.path.read_text())
-        result |= {
-            "fetched": said["reached"],
-            "tunnels": said["tunnels"],
-            "final_url": fetched.final_url,
-        }
+        report = json.loads(fetched.path.read_text())
+        result |= {"fetched": report["reached"], "tunnels": report["tunnels"]}
+        result["final_url"] = fetched.final_url
     except FetchstashError as error:
         result["error"] = error.line()
     return result | {
@@ -159,7 +156,7 @@ async def fetch_rows(rows: list[Row]) -> None:
 
 
 def inside() -> None:
-    """Set the namespace up, start the servers, and fetch."""
+    """Set up the namespace, start the servers, and fetch."""
     import anyio
 
     rows: list[Row] = json.loads(Path(sys.argv[1]).read_text())

@@ -1,4 +1,4 @@
-"""The servers of the lab: a name server that lies, and web servers on every address that say which one was reached.
+"""The lab's servers: a lying name server, and a web server on every address that names itself.
 
 Run inside the lab's network namespace, where all of IPv4 and IPv6 is local: ``python lab_servers.py
 NAMES_JSON CA_PEM``.
@@ -59,14 +59,14 @@ _INSIDE_NAME = re.compile(r"(?:^[^.]+|\.(?:internal|local|svc|consul|localhost))
 
 
 class Names:
-    """What the lab's names lead to, by their endings where the table does not say."""
+    """The addresses of the lab's names, by the table or else by their endings."""
 
     def __init__(self, table: dict[str, list[str]]) -> None:
         self._table = table
         self._asked: Counter[str] = Counter()
 
     def addresses(self, name: str) -> list[str] | None:
-        """Return the addresses of ``name`` at this moment, or None where nobody answers."""
+        """Return the current addresses of ``name``, or None to leave the query unanswered."""
         numbers = _NUMBERS.search(name)
         if name in self._table:
             return self._table[name]
@@ -87,13 +87,13 @@ class Names:
         return [INSIDE] if _INSIDE_NAME.search(name) else [PUBLIC_V4]
 
     def _turning(self, name: str, inside: str) -> list[str]:
-        """Answer with a public address, and with one inside from the second question for IPv4 on."""
+        """Return a public address first, and ``inside`` from the second query for IPv4 on."""
         self._asked[name] += 1
         return [PUBLIC_V4] if self._asked[name] == 1 else [inside]
 
 
 def answer(query: bytes, names: Names) -> bytes | None:
-    """Return the answer to a DNS query for A or AAAA (RFC 1035, section 4), with a time to live of 0."""
+    """Return the answer to a DNS query for A or AAAA (RFC 1035, section 4), with a TTL of 0."""
     end = query.index(b"\0", 12)
     labels: list[str] = []
     at = 12
@@ -103,7 +103,7 @@ def answer(query: bytes, names: Names) -> bytes | None:
     kind = struct.unpack("!H", query[end + 1 : end + 3])[0]
     version = {1: 4, 28: 6}.get(kind)
     name = ".".join(labels).lower()
-    # A name that turns counts its questions for IPv4 alone: a look-up asks for both families.
+    # A rebinding name counts queries for IPv4 only: a look-up asks for both families.
     if version == 6 and "rebind" in name:
         addresses: list[str] | None = []
     else:
@@ -130,7 +130,7 @@ def serve_names(names: Names) -> None:
 
 
 class Certificates:
-    """Makes a certificate for whatever is asked for, emoji and underscores included, which trustme itself refuses."""
+    """Makes a certificate for any name, also with emoji or underscores, which trustme refuses."""
 
     def __init__(self, authority: trustme.CA) -> None:
         self._issuer = x509.load_pem_x509_certificate(authority.cert_pem.bytes())
@@ -144,7 +144,7 @@ class Certificates:
         self._lock = threading.Lock()
 
     def context(self, name: str) -> ssl.SSLContext:
-        """Return a server's context for ``name``, which switches to the name that the client asks for."""
+        """Return a server's context for ``name``; it switches to the name in the client's SNI."""
         with self._lock:
             if name not in self._contexts:
                 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -205,7 +205,7 @@ def serve_web(family: socket.AddressFamily, port: int, certificates: Certificate
 
 
 def one_connection(connection: socket.socket, certificates: Certificates | None) -> None:
-    """Say which address was reached and by which tunnels, or redirect: ``/to/`` and a percent-encoded URL."""
+    """Send the address and tunnels that were reached; redirect ``/to/URL`` (percent-encoded)."""
     reached, port = connection.getsockname()[:2]
     tunnels: list[str] = []
     with suppress(OSError, ValueError):

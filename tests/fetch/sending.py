@@ -1,4 +1,4 @@
-"""What tests of the fetch room share: how fetchers are made, and servers that send what they are told."""
+"""Shared by the tests of fetch: the type that makes fetchers, and servers that send raw bytes."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ Make = Callable[..., HttpFetcher]
 def sends(
     *parts: bytes, pause: float = 0, times: int = 1
 ) -> Callable[[BaseHTTPRequestHandler], None]:
-    """Return a script that sends ``parts`` as they are, the last ``times`` times over, and closes the connection."""
+    """Return a script that sends ``parts``, the last one ``times`` times, and closes."""
 
     def script(handler: BaseHTTPRequestHandler) -> None:
         handler.close_connection = True

@@ -1,4 +1,4 @@
-"""Which addresses are public: a table with a row for each block and each way to dress an address up."""
+"""Which addresses are public: a table of each block and each form that carries an address."""
 
 from ipaddress import IPv6Address
 

@@ -1,4 +1,4 @@
-"""Bodies that are whole, cut off, too large, late or cancelled: what is kept, and what is left behind."""
+"""Bodies that are whole, cut off, too large, late or cancelled: what stays and what goes."""
 
 import asyncio
 import gzip
@@ -18,7 +18,7 @@ from tests.loopback import Site
 pytestmark = pytest.mark.anyio
 
 
-async def test_what_came_of_a_short_body_is_kept_and_marked(
+async def test_a_short_body_is_kept_and_marked_incomplete(
     site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
     url = site.put(
@@ -65,7 +65,7 @@ async def test_a_body_that_is_not_whole_is_never_passed_off_as_whole(
     assert reason in fetched.incomplete
 
 
-async def test_a_body_of_which_nothing_came_is_a_failure(
+async def test_a_body_that_decodes_to_nothing_is_a_failure(
     site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
     url = site.put(
@@ -107,7 +107,7 @@ async def test_endless_interim_responses_count_as_one_header(
         await fetcher().fetch(url, tmp_path)
 
 
-async def test_interim_responses_before_the_answer_are_read_over(
+async def test_interim_responses_before_the_final_one_are_skipped(
     site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
     hint = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
@@ -135,7 +135,7 @@ async def test_a_server_that_does_not_answer_runs_into_the_deadline(
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_part_that_nobody_asked_for_is_marked(
+async def test_an_unrequested_range_is_marked_incomplete(
     site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
     url = site.put(
@@ -217,15 +217,15 @@ async def test_tiny_chunks_end_and_do_not_hold_up_the_loop(
     assert max(later - sooner for sooner, later in pairwise(turns)) < 0.4
 
 
-async def test_a_task_that_is_cancelled_from_outside_anyio_leaves_no_file_either(
+async def test_a_task_cancelled_by_asyncio_leaves_no_file_either(
     site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
     url = site.put(
         "/endless", script=sends(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 100_000, times=10_000)
     )
-    one = fetcher()
+    http = fetcher()
     for wait in (0.0, 0.02, 0.05, 0.1):
-        task = asyncio.create_task(one.fetch(url, tmp_path))
+        task = asyncio.create_task(http.fetch(url, tmp_path))
         await asyncio.sleep(wait)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -233,7 +233,7 @@ async def test_a_task_that_is_cancelled_from_outside_anyio_leaves_no_file_either
         assert list(tmp_path.iterdir()) == []
 
 
-async def test_three_content_codings_are_more_than_are_undone(
+async def test_three_content_codings_are_too_many(
     site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
     with pytest.raises(FetchFailed, match="3 content codings"):
@@ -242,8 +242,6 @@ async def test_three_content_codings_are_more_than_are_undone(
         )
 
 
-async def test_a_folder_that_is_not_there_is_told(
-    site: Site, fetcher: Make, tmp_path: Path
-) -> None:
+async def test_a_missing_folder_is_a_store_error(site: Site, fetcher: Make, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="No file can be made"):
         await fetcher().fetch(site.put("/x", b"x"), tmp_path / "nowhere")

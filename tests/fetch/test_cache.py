@@ -56,7 +56,7 @@ def test_a_fresh_answer_needs_no_request(cached: Cached) -> None:
 
 
 @pytest.mark.parametrize("cached", NOT_FRESH.values(), ids=NOT_FRESH)
-def test_an_answer_that_is_not_fresh_has_to_be_asked_for(cached: Cached) -> None:
+def test_a_stale_answer_has_to_be_revalidated(cached: Cached) -> None:
     assert not is_fresh(cached)
 
 

@@ -65,9 +65,9 @@ async def test_the_certificate_is_checked_for_the_name_and_not_for_the_address_t
     port, authority = secure_site
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    one = fetcher(allow_hosts=("localhost", "127.0.0.1"))
-    fetched = await one.fetch(f"https://localhost:{port}/", tmp_path)
+    http = fetcher(allow_hosts=("localhost", "127.0.0.1"))
+    fetched = await http.fetch(f"https://localhost:{port}/", tmp_path)
     assert fetched.path is not None
     assert fetched.path.read_text() == f"localhost:{port}"
     with pytest.raises(FetchFailed, match=r"certificate of 127\.0\.0\.1 is not valid"):
-        await one.fetch(f"https://127.0.0.1:{port}/", tmp_path)
+        await http.fetch(f"https://127.0.0.1:{port}/", tmp_path)

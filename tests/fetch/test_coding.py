@@ -55,7 +55,7 @@ def decode(header: str, data: bytes, chunk: int = 10_000) -> bytes:
 
 @pytest.mark.parametrize("chunk", [1, 7, 10_000, 10_000_000])
 @pytest.mark.parametrize(("header", "encode"), CODED.values(), ids=CODED)
-def test_a_coding_is_undone_however_it_comes_in_pieces(
+def test_a_coding_is_decoded_from_pieces_of_any_size(
     header: str, encode: Callable[[bytes], bytes], chunk: int
 ) -> None:
     text = TEXT if chunk > 10 else TEXT[:5_000]
@@ -63,13 +63,15 @@ def test_a_coding_is_undone_however_it_comes_in_pieces(
 
 
 @pytest.mark.parametrize(("header", "encode"), CODED.values(), ids=CODED)
-def test_a_coding_that_ends_too_soon_is_told(header: str, encode: Callable[[bytes], bytes]) -> None:
+def test_a_coding_that_ends_too_soon_is_broken(
+    header: str, encode: Callable[[bytes], bytes]
+) -> None:
     with pytest.raises(BrokenCoding, match="ends too soon"):
         decode(header, encode(TEXT)[:-9])
 
 
 @pytest.mark.parametrize("header", ["gzip", "br", "zstd"])
-def test_bytes_that_are_not_of_the_coding_are_told(header: str) -> None:
+def test_bytes_of_another_coding_are_broken(header: str) -> None:
     with pytest.raises(BrokenCoding, match="broken"):
         decode(header, b"<!doctype html><p>no coding at all</p>" * 3)
 
@@ -96,7 +98,7 @@ def test_a_flood_of_empty_gzip_members_ends() -> None:
         decode("gzip", gzip.compress(b"") * 10_001, chunk=1_000_000)
 
 
-def test_two_codings_are_undone_in_the_order_opposite_to_how_they_were_applied() -> None:
+def test_two_codings_are_decoded_in_reverse_order() -> None:
     assert decode("br, gzip", gzip.compress(brotli.compress(TEXT, quality=5))) == TEXT
 
 
@@ -116,7 +118,7 @@ def test_more_than_two_codings_are_refused() -> None:
         ("UTF-8", ()),
     ],
 )
-def test_the_header_names_the_codings_and_an_unknown_one_is_known_for_that(
+def test_a_header_with_an_unknown_coding_has_no_codings(
     header: str, names: tuple[str, ...] | None
 ) -> None:
     assert codings(header) == names
@@ -149,6 +151,6 @@ def test_the_beginning_is_what_can_be_read_of_a_broken_body() -> None:
 
 
 @given(st.sampled_from(["gzip", "deflate", "br", "zstd", "gzip, br"]), st.binary(max_size=300))
-def test_any_bytes_are_decoded_or_told_to_be_broken(header: str, data: bytes) -> None:
+def test_any_bytes_are_decoded_or_broken(header: str, data: bytes) -> None:
     with suppress(BrokenCoding):
         decode(header, data, chunk=17)

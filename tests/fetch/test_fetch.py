@@ -37,7 +37,7 @@ async def test_a_body_comes_back_as_a_private_file_with_its_facts(
         assert stat.S_IMODE(fetched.path.stat().st_mode) == 0o600
 
 
-async def test_a_request_says_truthfully_who_asks_and_sends_nothing_else_about_anybody(
+async def test_a_request_names_fetchstash_and_sends_nothing_else_about_its_user(
     site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
     seen: dict[str, str] = {}
@@ -47,9 +47,9 @@ async def test_a_request_says_truthfully_who_asks_and_sends_nothing_else_about_a
         sends(b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n")(handler)
 
     url = site.put("/x", script=script)
-    one = fetcher()
-    await one.fetch(url, tmp_path)
-    await one.fetch(url, tmp_path)
+    http = fetcher()
+    await http.fetch(url, tmp_path)
+    await http.fetch(url, tmp_path)
     assert set(seen) == {"Host", "User-Agent", "Accept", "Accept-Encoding"}
     assert seen["User-Agent"].startswith("fetchstash/")
     assert seen["Accept"].startswith("text/markdown")
@@ -78,7 +78,7 @@ async def test_redirects_are_followed_to_the_document(
         "http://a@b.org/",
     ],
 )
-async def test_a_redirect_to_where_nobody_may_go_is_refused(
+async def test_a_redirect_to_a_forbidden_address_is_refused(
     site: Site, fetcher: Make, tmp_path: Path, location: str
 ) -> None:
     url = site.put("/begin", status=302, headers={"Location": location})

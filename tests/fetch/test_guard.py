@@ -1,4 +1,4 @@
-"""The guard's own steps, one at a time: look-up, race, the peer's address, the bounded head; and a proxy's answers."""
+"""The guard step by step: look-up, race, the peer's address, the bounded head, the proxy."""
 
 import socket
 import threading
@@ -100,7 +100,7 @@ async def test_one_forbidden_answer_is_enough_to_dial_none(answers: list[str]) -
     assert network.dialled == []
 
 
-async def test_a_peer_that_is_not_the_one_that_was_dialled_is_left() -> None:
+async def test_a_peer_with_another_address_than_dialled_is_disconnected() -> None:
     network = Network(peer="10.0.0.1")
     with pytest.raises(FetchFailed, match="went elsewhere"):
         await guard(Resolver([plain("93.184.216.34")]), network).connect_tcp("example.org", 80)
@@ -118,7 +118,7 @@ async def test_no_socket_in_the_file_system_is_connected_to() -> None:
         await guard(Resolver(), Network()).connect_unix_socket("/run/docker.sock")
 
 
-def test_families_take_turns_beginning_with_the_resolver_s_first() -> None:
+def test_address_families_alternate_from_the_resolver_s_first_on() -> None:
     assert interleaved([V6, V6B, V4, V4B]) == [V6, V4, V6B, V4B]
     assert interleaved([V4, V4B, V6]) == [V4, V6, V4B]
 
@@ -150,7 +150,7 @@ async def test_an_address_that_fails_gives_way_at_once() -> None:
         assert await race([V6, V4], dialer({V6: httpcore2.ConnectError(), V4: good})) is good
 
 
-async def test_when_all_fail_the_first_failure_is_told() -> None:
+async def test_when_all_attempts_fail_the_first_failure_is_raised() -> None:
     first = httpcore2.ConnectError("first")
     with pytest.raises(httpcore2.ConnectError, match="first"):
         await race([V6, V4], dialer({V6: first, V4: httpcore2.ConnectError("second")}))
@@ -191,7 +191,7 @@ async def test_a_name_server_that_never_answers_is_given_up_and_its_thread_holds
     answered.set()
 
 
-async def test_a_name_that_does_not_exist_is_told_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_that_does_not_exist_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> list[Any]:
         raise socket.gaierror(socket.EAI_NONAME, "")
 
@@ -228,7 +228,8 @@ async def test_a_tunnel_is_asked_for_by_number_with_the_proxy_s_login() -> None:
     stream = Stream(b"HTTP/1.1 200 Connection", b" established\r\n\r\n")
     await open_tunnel(stream, Proxy("p", 80, tls=False, credentials="abc"), V6, 443)
     assert stream.written == (
-        b"CONNECT [2001:db8::1]:443 HTTP/1.1\r\nHost: [2001:db8::1]:443\r\nProxy-Authorization: Basic abc\r\n\r\n"
+        b"CONNECT [2001:db8::1]:443 HTTP/1.1\r\nHost: [2001:db8::1]:443\r\n"
+        b"Proxy-Authorization: Basic abc\r\n\r\n"
     )
 
 
@@ -236,7 +237,7 @@ async def test_a_tunnel_is_asked_for_by_number_with_the_proxy_s_login() -> None:
     "answer",
     [b"HTTP/1.1 407 No\r\n\r\n", b"SSH-2.0\r\n\r\n", b"", b"HTTP/1.1 200 " + b"a" * 20_000],
 )
-async def test_a_proxy_that_makes_no_tunnel_is_told(answer: bytes) -> None:
+async def test_a_proxy_that_makes_no_tunnel_is_an_error(answer: bytes) -> None:
     with pytest.raises(FetchFailed, match="The proxy"):
         await open_tunnel(Stream(answer), Proxy("p", 80, tls=False, credentials=""), V4, 80)
 

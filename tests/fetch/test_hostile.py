@@ -1,4 +1,4 @@
-"""Hostile servers, a share of them: scripts/torture runs the whole. Figures are taken in a process of its own."""
+"""A few hostile servers, measured in a process of its own; scripts/torture runs them all."""
 
 from collections.abc import Generator
 

@@ -1,4 +1,4 @@
-"""Fetches in a network where every address answers: what is refused never has a packet sent, and what is good is fetched."""
+"""Fetch where every address answers: what is refused gets no packet, what is allowed comes."""
 
 from urllib.parse import quote
 
@@ -77,9 +77,9 @@ def test_nothing_leaves_for_a_forbidden_address_and_everything_good_is_fetched()
     rows += [row(url, "allow", via="redirect") for url in ("https://public2.test/", "/relative")]
     results = run_lab(rows)
     assert [
-        (one["id"], result)
-        for one, result in zip(rows, results, strict=True)
-        if not is_safe(one, result)
+        (row["id"], result)
+        for row, result in zip(rows, results, strict=True)
+        if not is_safe(row, result)
     ] == []
 
 
@@ -148,7 +148,7 @@ def test_a_proxy_is_asked_for_the_vetted_address_and_for_nothing_else() -> None:
     assert "s3cret" not in str([good, inside])
 
 
-def test_twenty_names_that_nobody_answers_for_hold_up_no_other_fetch() -> None:
+def test_twenty_names_without_an_answer_delay_no_other_fetch() -> None:
     stuck = [f"http://n{number}.blackhole.test/" for number in range(20)]
     (result,) = run_lab([row("http://example.com/", "allow", beside=stuck)])
     assert result["fetched"]
@@ -157,6 +157,6 @@ def test_twenty_names_that_nobody_answers_for_hold_up_no_other_fetch() -> None:
     )  # without a thread of its own each would wait for the name server's time-out
 
 
-def test_a_redirect_is_written_into_the_lab_as_it_is() -> None:
+def test_the_lab_redirects_to_the_url_unchanged() -> None:
     (result,) = run_lab([row("/a?b=" + quote("ü"), "allow", via="redirect")])
     assert result["final_url"] == "http://public.test/a?b=%C3%BC"

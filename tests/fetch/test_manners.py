@@ -1,4 +1,4 @@
-"""Manners: robots.txt, turns, waits, and how often a request is sent again."""
+"""robots.txt, concurrency, rate and retries."""
 
 import time
 from http.server import BaseHTTPRequestHandler
@@ -29,7 +29,7 @@ async def test_a_server_that_is_busy_is_asked_again_and_then_answers(
     assert (await fetcher().fetch(url, tmp_path)).size_bytes == 2
 
 
-async def test_a_wait_longer_than_the_deadline_is_told_as_seconds(
+async def test_a_retry_after_beyond_the_deadline_is_an_error_with_its_seconds(
     site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
     url = site.put("/busy", status=429, headers={"Retry-After": "3600"})
@@ -49,12 +49,12 @@ async def test_robots_txt_is_asked_once_and_obeyed_on_every_hop(
     )
     public, private = site.put("/public", b"x"), site.put("/private/x", b"x")
     hop = site.put("/hop", status=302, headers={"Location": "/private/x"})
-    one = fetcher(respect_robots=True)
-    await one.fetch(public, tmp_path)
+    http = fetcher(respect_robots=True)
+    await http.fetch(public, tmp_path)
     for url in (private, hop):
         with pytest.raises(RobotsRefused, match=r"robots\.txt of 127\.0\.0\.1 forbids"):
-            await one.fetch(url, tmp_path)
-    await one.fetch(site.url("/robots.txt"), tmp_path)
+            await http.fetch(url, tmp_path)
+    await http.fetch(site.url("/robots.txt"), tmp_path)
     assert site.asked == ["/robots.txt", "/public", "/hop", "/robots.txt"]
 
 
@@ -63,10 +63,10 @@ async def test_ten_fetches_of_one_site_ask_robots_txt_once(
 ) -> None:
     site.put("/robots.txt", b"", "text/plain")
     urls = [site.put(f"/{number}", b"x") for number in range(10)]
-    one = fetcher(respect_robots=True)
+    http = fetcher(respect_robots=True)
     async with anyio.create_task_group() as tasks:
         for url in urls:
-            tasks.start_soon(one.fetch, url, tmp_path)
+            tasks.start_soon(http.fetch, url, tmp_path)
     assert site.asked.count("/robots.txt") == 1
 
 
@@ -74,10 +74,10 @@ async def test_a_robots_txt_that_fails_with_5xx_allows_nothing_for_a_while(
     site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
     site.put("/robots.txt", status=500)
-    one, url = fetcher(respect_robots=True), site.put("/x", b"x")
+    http, url = fetcher(respect_robots=True), site.put("/x", b"x")
     for _ in range(2):
         with pytest.raises(RobotsRefused, match="cannot be had at present"):
-            await one.fetch(url, tmp_path)
+            await http.fetch(url, tmp_path)
     assert site.asked == ["/robots.txt"]
     await fetcher(respect_robots=False).fetch(url, tmp_path)
 
@@ -89,7 +89,7 @@ async def test_a_robots_txt_that_leads_inside_is_not_followed(
     await fetcher(respect_robots=True).fetch(site.put("/x", b"x"), tmp_path)
 
 
-async def test_so_many_requests_at_a_time_go_to_one_host(
+async def test_requests_to_one_host_keep_to_the_concurrency(
     site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
     here = most = 0
@@ -102,25 +102,23 @@ async def test_so_many_requests_at_a_time_go_to_one_host(
         here -= 1
         sends(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")(handler)
 
-    one = fetcher(per_host_concurrency=2)
+    http = fetcher(per_host_concurrency=2)
     async with anyio.create_task_group() as tasks:
         for number in range(6):
-            tasks.start_soon(one.fetch, site.put(f"/{number}", script=script), tmp_path)
+            tasks.start_soon(http.fetch, site.put(f"/{number}", script=script), tmp_path)
     assert most <= 2
 
 
-async def test_so_many_requests_a_second_go_to_one_host(
+async def test_requests_to_one_host_keep_to_the_rate(
     site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
-    one = fetcher(per_host_rate=20)
+    http = fetcher(per_host_rate=20)
     began = time.monotonic()
     for number in range(4):
-        await one.fetch(site.put(f"/{number}", b"x"), tmp_path)
+        await http.fetch(site.put(f"/{number}", b"x"), tmp_path)
     assert time.monotonic() - began >= 3 / 20
 
 
-async def test_a_server_that_is_not_there_fails_after_its_retries(
-    fetcher: Make, tmp_path: Path
-) -> None:
+async def test_a_missing_server_fails_after_its_retries(fetcher: Make, tmp_path: Path) -> None:
     with pytest.raises(FetchFailed, match="cannot be reached"):
         await fetcher().fetch("http://127.0.0.1:9/", tmp_path)

@@ -72,7 +72,7 @@ def test_a_refusal_says_how_the_operator_can_allow_it_and_doing_so_allows_it(
     decide(url, "127.0.0.1", limits=FetchLimits(allow_hosts=(advice.split()[1],)))
 
 
-def test_the_address_behind_a_name_is_told_to_the_operator_and_not_in_the_sentence() -> None:
+def test_the_address_behind_a_name_is_in_the_details_and_not_in_the_sentence() -> None:
     with pytest.raises(Refused) as refused:
         decide("http://inside.example.org/", "10.0.0.5")
     assert "10.0.0.5" not in refused.value.line()

@@ -38,7 +38,7 @@ def test_any_retry_after_is_read_or_nothing(value: str) -> None:
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_what_may_pass_is_asked_again_after_a_wait_that_grows(status: int) -> None:
+def test_a_temporary_failure_is_retried_after_a_growing_wait(status: int) -> None:
     waits = [
         wait_after_status(status, {}, attempt, 60, NOW, jitter=lambda: 1.0) for attempt in range(3)
     ]
@@ -46,7 +46,7 @@ def test_what_may_pass_is_asked_again_after_a_wait_that_grows(status: int) -> No
 
 
 @pytest.mark.parametrize("status", [200, 301, 304, 400, 401, 403, 404, 410, 500, 501])
-def test_what_will_not_pass_is_taken_as_it_is(status: int) -> None:
+def test_a_permanent_failure_is_not_retried(status: int) -> None:
     assert wait_after_status(status, {"retry-after": "1"}, 0, 60, NOW) is None
 
 
