@@ -1,4 +1,8 @@
-"""Everything that CI runs, in the environment that scripts/setup.py made: lint, types, import rules, tests against the built wheel.
+"""Run everything that CI runs of lint, types, import rules and tests.
+
+    scripts/test                  all of it, the tests against the built wheel
+    scripts/test --quick          lint, import rules and the tests that are not slow, on the checkout
+    scripts/test [ARGUMENT …]     some tests, against the built wheel: the arguments go to pytest
 
 The tests run in a second environment that has the wheel and, by a .pth file, the packages of the
 first: the checkout itself is not importable there (PYTHONSAFEPATH keeps the working directory out).
@@ -16,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
-WHEEL_VENV = ROOT / ".venv-wheel"
+WHEEL_VENV = ROOT / f"{Path(sys.prefix).name}-wheel"
 SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 
 
@@ -75,25 +79,29 @@ def wheel_environment() -> Path:
     return python
 
 
+def lint() -> None:
+    """Check style and import rules."""
+    step("ruff check", [BIN / "ruff", "check", "."])
+    step("ruff format", [BIN / "ruff", "format", "--check", "."])
+    paths = {**os.environ, "PYTHONPATH": str(ROOT)}
+    step("import rules", [BIN / "lint-imports", "--no-cache"], paths)
+
+
 def main() -> None:
-    """Run all checks; arguments go to pytest, and then only the tests run."""
+    """Run all checks, the quick ones, or some tests."""
     arguments = sys.argv[1:]
+    if arguments[:1] == ["--quick"]:
+        lint()
+        quick = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", *arguments[1:]]
+        step("quick tests", quick, {**os.environ, "PYTHONPATH": str(ROOT)})
+        return
     if not arguments:
-        step("ruff check", [BIN / "ruff", "check", "."])
-        step("ruff format", [BIN / "ruff", "format", "--check", "."])
-        step(
-            "import rules",
-            [BIN / "lint-imports", "--no-cache"],
-            {**os.environ, "PYTHONPATH": str(ROOT)},
-        )
+        lint()
         step("mypy", [BIN / "mypy"])
         step("pyright", [BIN / "pyright"])
     python = wheel_environment()
-    env = {
-        **os.environ,
-        "PYTHONSAFEPATH": "1",
-        "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
-    }
+    path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, "PYTHONSAFEPATH": "1", "PATH": path}
     env.pop("PYTHONPATH", None)
     step("tests", [python, "-m", "pytest", *arguments], env)
 

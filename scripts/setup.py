@@ -1,127 +1,200 @@
-"""Makes and reuses .venv from the locks; then runs what it was asked to run. Standard library only.
+"""Make and reuse .venv from the locks, then run a program in it. Standard library only.
 
     scripts/setup.py run [ARGUMENT …]      the command fetchstash, from this checkout
     scripts/setup.py test [ARGUMENT …]     everything that CI runs (scripts/checks.py)
+    scripts/setup.py fuzz [ARGUMENT …]     the fuzzers (scripts/fuzz.py)
     scripts/setup.py torture [ARGUMENT …]  the long tests (scripts/torture.py)
 
-Everything it says goes to stderr: a host that starts `scripts/run` reads JSON-RPC on stdout. The
-stamp names the checksums of what was installed and is written last, so that a set-up that was
-broken off starts over; a lock lets two hosts start at once.
+Set FETCHSTASH_VENV to keep another environment: scripts/matrix has one for each interpreter.
+
+Everything here prints to stderr, because a host that starts `scripts/run` reads JSON-RPC on stdout.
+The stamp names what was installed and is written last, so that an interrupted set-up starts over.
+Locks belong to the operating system and end with the process that holds them:
+
+- one set-up at a time holds `.venv.lock`;
+- every program that runs from the environment shares `.venv/fetchstash-in-use` until it ends, and
+  an environment in use is never rebuilt.
 """
 
 import contextlib
 import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
 import time
-import venv
 from collections.abc import Generator
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
+VENV = ROOT / os.environ.get("FETCHSTASH_VENV", ".venv")
 STAMP = VENV / "fetchstash-stamp"
+IN_USE = VENV / "fetchstash-in-use"
+LOCK = VENV.with_name(f"{VENV.name}.lock")
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 LOCK_SECONDS = 600
 
 
 def say(text: str) -> None:
-    """Tell the person who waits; never on stdout."""
+    """Print a line for the person who waits; never on stdout."""
     print(f"fetchstash: {text}", file=sys.stderr, flush=True)
 
 
-def wanted(kind: str) -> str:
-    """Return what the stamp must hold for this set of packages: any change of Python, lock or project makes it another."""
-    parts = [sys.version, str(ROOT), (ROOT / "pyproject.toml").read_text(encoding="utf-8")]
-    parts.append((ROOT / "requirements" / f"{kind}.txt").read_text(encoding="utf-8"))
-    return f"{kind} {hashlib.sha256(chr(0).join(parts).encode()).hexdigest()}"
+def try_lock(file: IO[bytes]) -> bool:
+    """Take the operating system's lock on an open file, and return whether it was free."""
+    try:
+        if os.name == "nt":
+            import msvcrt  # noqa: PLC0415 - Windows alone has it
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+        else:
+            import fcntl  # noqa: PLC0415 - POSIX alone has it
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 @contextlib.contextmanager
 def only_one() -> Generator[None]:
-    """Hold a lock while setting up. A lock that is older than a set-up can take is of a process that died."""
-    lock = ROOT / ".venv-lock"
+    """Wait for the lock of the set-up and hold it; it ends with this process, however that ends."""
     end = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            lock.mkdir()
-            break
-        except FileExistsError:
-            with contextlib.suppress(OSError):
-                if time.time() - lock.stat().st_mtime > LOCK_SECONDS:
-                    lock.rmdir()
-            if time.monotonic() > end:
-                say(
-                    f"another set-up holds {lock}. If none is running, remove that folder and try again."
-                )
-                sys.exit(1)
-            time.sleep(0.2)
-    try:
+    with LOCK.open("ab") as file:
+        if not try_lock(file):
+            say("another set-up is running; waiting for it")
+            while not try_lock(file):
+                if time.monotonic() > end:
+                    say(f"another set-up has held {LOCK} for {LOCK_SECONDS} s. End it, try again.")
+                    sys.exit(1)
+                time.sleep(0.2)
         yield
-    finally:
-        lock.rmdir()
+
+
+def digest(*files: str) -> str:
+    """Return the checksum of this checkout's place and of some of its files."""
+    contents = (str(ROOT), *((ROOT / file).read_text(encoding="utf-8") for file in files))
+    return hashlib.sha256("\0".join(contents).encode()).hexdigest()
+
+
+def expected_stamp(kind: str) -> dict[str, str]:
+    """Return the stamp of an environment that has the packages of the program, or of the tests."""
+    tests = digest("requirements/dev.txt") if kind == "dev" else ""
+    program = digest("pyproject.toml", "requirements/run.txt")
+    return {"program": program, "tests": tests, "python": str(PYTHON.resolve())}
+
+
+def read_stamp() -> dict[str, str]:
+    """Return the stamp of the environment as it is, {} if it has none."""
+    try:
+        stamp: dict[str, str] = json.loads(STAMP.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return stamp
 
 
 def ready(kind: str) -> bool:
-    """Return whether .venv holds what is wanted. The packages of the tests hold those of the program."""
-    kinds = ("run", "dev") if kind == "run" else ("dev",)
+    """Return whether the environment holds what is needed and its own Python is still there.
+
+    The Python that runs this script does not matter: the environment belongs to the one that made
+    it. The packages of the tests include those of the program.
+    """
+    stamp, expected = read_stamp(), expected_stamp(kind)
+    if kind == "run":
+        expected["tests"] = stamp.get("tests", "")
+    return stamp == expected
+
+
+def in_use() -> bool:
+    """Return whether a program runs from the environment."""
     try:
-        return (
-            STAMP.read_text(encoding="utf-8") in {wanted(one) for one in kinds} and PYTHON.exists()
-        )
+        with IN_USE.open("rb+") as file:
+            return not try_lock(file)
     except OSError:
         return False
 
 
+def mark_in_use() -> None:
+    """Share the lock of the environment for as long as this process, or what replaces it, lives."""
+    if os.name == "nt":  # Windows does not let a running program be overwritten
+        return
+    import fcntl  # noqa: PLC0415 - POSIX alone has it
+
+    with contextlib.suppress(OSError):
+        descriptor = os.open(IN_USE, os.O_RDWR | os.O_CREAT, 0o600)
+        os.set_inheritable(descriptor, True)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+
+
 def install(kind: str) -> None:
-    """Install the locked packages, checked by their hashes, and this checkout; uv where it is there, pip where it is not."""
-    say(f"setting up {VENV} (once; about half a minute)")
+    """Install the locked packages, checked by their hashes, and this checkout.
+
+    uv does it where it is installed, pip elsewhere.
+    """
+    say(f"setting up {VENV} (once; half a minute, a few seconds with uv)")
     STAMP.unlink(missing_ok=True)
-    if not PYTHON.exists():
-        shutil.rmtree(VENV, ignore_errors=True)
-        venv.create(VENV, with_pip=True, symlinks=os.name != "nt")
     uv = shutil.which("uv")
-    pip = (
-        [uv, "pip", "install", "--quiet", "--python", str(PYTHON)]
-        if uv
-        else [str(PYTHON), "-P", "-m", "pip", "install", "-q"]
-    )
-    if not uv:
-        pip += ["--disable-pip-version-check", "--only-binary", ":all:"]
+    if not usable():
+        shutil.rmtree(VENV, ignore_errors=True)
+        options = ["--without-pip"] if uv else []
+        subprocess.run([sys.executable, "-m", "venv", *options, VENV], check=True, stdout=2)
+    if uv:
+        install_with = [uv, "pip", "install", "--quiet", "--python", str(PYTHON)]
+        binary: list[str] = []
+    else:
+        install_with = [str(PYTHON), "-P", "-m", "pip", "install", "-q"]
+        install_with.append("--disable-pip-version-check")
+        binary = ["--only-binary", ":all:"]
     lock = str(ROOT / "requirements" / f"{kind}.txt")
-    subprocess.run([*pip, "--require-hashes", "-r", lock], check=True, stdout=sys.stderr)
-    editable = [option for option in pip if option not in ("--only-binary", ":all:")]
-    subprocess.run(
-        [*editable, "--no-build-isolation", "--no-deps", "-e", str(ROOT)],
-        check=True,
-        stdout=sys.stderr,
-    )
-    STAMP.write_text(wanted(kind), encoding="utf-8")
+    subprocess.run([*install_with, *binary, "--require-hashes", "-r", lock], check=True, stdout=2)
+    editable = ["--no-build-isolation", "--no-deps", "-e", str(ROOT)]
+    subprocess.run([*install_with, *editable], check=True, stdout=2)
+    STAMP.write_text(json.dumps(expected_stamp(kind)), encoding="utf-8")
+
+
+def usable() -> bool:
+    """Return whether the environment's own Python runs and has what the set-up needs of it."""
+    module = "sys" if shutil.which("uv") else "pip"
+    try:
+        done = subprocess.run([PYTHON, "-P", "-c", f"import {module}"], check=False, stderr=2)
+    except OSError:
+        return False
+    return done.returncode == 0
+
+
+def set_up(kind: str) -> None:
+    """Install what is missing, once, whoever else starts at the same time."""
+    if ready(kind):
+        return
+    with only_one():
+        if ready(kind):
+            return
+        # Adding the packages of the tests does not disturb a program that runs.
+        if in_use() and read_stamp().get("program") != expected_stamp(kind)["program"]:
+            say(f"{VENV} is out of date, and used as it is: a program still runs from it.")
+            say("End that program, then start this again to bring it up to date.")
+            return
+        install(kind)
 
 
 def main() -> int:
-    """Set up what is missing, and run; return the exit code, where this process is still there to have one."""
-    what, *arguments = sys.argv[1:]
-    kind = "run" if what == "run" else "dev"
+    """Set up what is missing and run the program; return the exit code if it was not replaced."""
+    name, *arguments = sys.argv[1:]
     try:
-        if not ready(kind):
-            with only_one():
-                if not ready(kind):
-                    install(kind)
+        set_up("run" if name == "run" else "dev")
     except (subprocess.CalledProcessError, OSError) as error:
-        say(
-            f"the set-up failed: {error}. Its own messages stand above; mend the cause and run this again."
-        )
+        say(f"the set-up failed: {error}. Its messages stand above; mend the cause, try again.")
         return 1
-    if what == "run":
+    if name == "run":
         program = [str(BIN / "fetchstash"), *arguments]
     else:
-        script = {"test": "checks.py", "torture": "torture.py"}[what]
+        script = {"test": "checks.py", "fuzz": "fuzz.py", "torture": "torture.py"}[name]
         program = [str(PYTHON), "-P", str(ROOT / "scripts" / script), *arguments]
-    if os.name != "nt":  # the host talks to the program itself, and its signals reach it
+    mark_in_use()
+    if os.name != "nt":  # replaced, so that the host's signals reach the program itself
         os.execv(program[0], program)  # noqa: S606 - no shell is wanted
     return subprocess.run(program, check=False).returncode
 

@@ -17,10 +17,36 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from tests.loopback import Page, Site
 
+HERE = Path(__file__).parent
+SLOW = (
+    "cli/test_commands.py",
+    "demo/test_tour.py",
+    "fetch/test_hostile.py",
+    "fetch/test_lab.py",
+    "handlers/test_hostile_data.py",
+    "handlers/test_hostile_documents.py",
+    "handlers/test_hostile_served.py",
+    "handlers/test_worker.py",
+    "scripts/test_setup.py",
+    "server/test_stdio.py",
+    "server/test_tools.py",
+    "server/test_two_calls.py",
+    "store/test_processes.py",
+    "test_examples.py",
+)
+"""Modules that start many processes, real servers or hostile files: `--quick` leaves them out."""
+
 # The same examples in every run, however slow the machine is; --hypothesis-profile=default looks
 # for new ones.
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of the slow modules."""
+    for item in items:
+        if item.path.relative_to(HERE).as_posix() in SLOW:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture
