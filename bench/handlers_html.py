@@ -1,10 +1,10 @@
-"""Measure the HTML handler: quality by the corpus' own scorer, and CPU time against trafilatura, in one run.
+"""Measure the HTML handler: quality by the corpus' scorer, CPU time against trafilatura.
 
     python -P bench/handlers_html.py CORPUS [--folds FOLDER] [--every N]
 
 CORPUS is a folder with index.jsonl, pages/, gold/ and score_html.py. The committed model has seen
-all of its pages; with the models of scripts/train_html.py --folds each page is read by the one that
-has not seen its site, and the scores are held out. trafilatura is measured where it is installed.
+all its pages. With the models of scripts/train_html.py --folds, each page is read by the model that
+has not seen its site, and the scores are held out. trafilatura is measured if it is installed.
 """
 
 import argparse
@@ -57,12 +57,12 @@ def main() -> None:
         "--every",
         type=int,
         default=10,
-        help="trafilatura reads every Nth page (default 10), and so do we beside it",
+        help="compare CPU time on every Nth page (default 10)",
     )
     arguments = parser.parse_args()
     index = arguments.corpus / "index.jsonl"
     if not index.is_file():
-        sys.exit(f"There is no corpus at {arguments.corpus}: unpack one and name its folder.")
+        sys.exit(f"{arguments.corpus} holds no corpus. Name the folder of one.")
     rows = [json.loads(line) for line in index.read_text("utf-8").splitlines()]
     gc.set_threshold(*GC_THRESHOLDS)  # as in the worker, where pages are read
     with tempfile.TemporaryDirectory() as folder:
@@ -86,18 +86,18 @@ def main() -> None:
                         target.parent.mkdir(parents=True, exist_ok=True)
                         target.write_text(extract(source, row["url"]), "utf-8", errors="replace")
         print(f"all {len(pages)} pages: {time.process_time() - start:.1f} s CPU")
-        some = pages[:: arguments.every]
+        sample = pages[:: arguments.every]
         start = time.process_time()
-        for source, row in some:
+        for source, row in sample:
             extract(source, row["url"])
         ours = time.process_time() - start
-        theirs = trafilatura_seconds(some)
+        theirs = trafilatura_seconds(sample)
         ratio = (
             f"trafilatura {theirs:.2f} s, ratio {ours / theirs:.2f}"
             if theirs
             else "trafilatura is not installed"
         )
-        print(f"{len(some)} pages: {ours:.2f} s CPU; {ratio}")
+        print(f"{len(sample)} pages: {ours:.2f} s CPU; {ratio}")
         subprocess.run(
             [
                 sys.executable,

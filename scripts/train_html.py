@@ -1,10 +1,10 @@
-"""Train the block scorer of the HTML handler on pages with gold text, and print its scores on sites that it has not seen.
+"""Train the block scorer of the HTML handler and print its scores on sites it has not seen.
 
     python scripts/train_html.py CORPUS [--out MODEL.json] [--trees 80] [--leaves 16]
 
 CORPUS is a folder with index.jsonl (one page a line: set, fold, path, gold), pages/ and gold/.
-Needs lightgbm and numpy, which nothing else here does: use an environment of its own that has the
-package's dependencies too.
+Needs lightgbm and numpy, which are in no lock: use an environment of its own with the package's
+dependencies.
 """
 
 import argparse
@@ -24,7 +24,7 @@ FOLDS = 5
 GRAM = 4
 WORD = re.compile(r"\w+")
 
-# Neither is in the locks, so neither has types here.
+# Not in the locks, so without types.
 lightgbm: Any = import_module("lightgbm")
 np: Any = import_module("numpy")
 Array = Any
@@ -33,7 +33,7 @@ Model = Any
 
 @dataclass(slots=True)
 class Sample:
-    """A page as numbers: features and labels of its blocks, how many words each has, and how many the gold text has."""
+    """A page as numbers: features, labels and words of its blocks, and words of the gold text."""
 
     documentation: bool
     family: str
@@ -50,9 +50,9 @@ def words(text: str) -> list[str]:
 
 
 def label(blocks: list[_blocks.Block], gold: str) -> list[float]:
-    """Return for each block the share of its words that stand in the gold text among the same neighbours.
+    """Return for each block the share of its words that stand in a GRAM of the gold text.
 
-    A short block that is a whole line of the gold text counts if it is a heading, or next to one
+    A short block that is a whole line of the gold text counts if it is a heading, or beside a block
     that is in the gold text.
     """
     tokens = [words(block.words) for block in blocks]
@@ -83,7 +83,7 @@ def label(blocks: list[_blocks.Block], gold: str) -> list[float]:
 
 
 def read(job: tuple[Path, dict[str, Any]]) -> Sample:
-    """Read one page of the corpus: its folder, and the page's line in the index."""
+    """Return one page of the corpus as a sample. A job is the corpus and a line of its index."""
     corpus, row = job
     page = _tree.parse(
         _safety.check(decode(gzip.decompress((corpus / row["path"]).read_bytes()))).source
@@ -102,15 +102,15 @@ def read(job: tuple[Path, dict[str, Any]]) -> Sample:
 
 
 class Trainer:
-    """Fits models to the blocks of many pages at once."""
+    """Fits models to the blocks of all pages."""
 
     def __init__(self, samples: list[Sample], trees: int, leaves: int) -> None:
         self._samples = samples
         self._trees = trees
         self._leaves = leaves
         self._labels = np.concatenate([sample.labels for sample in samples])
-        # Each page counts the same, and in a page a long block more than a short one: the score is
-        # of words, by page.
+        # The score is the mean over pages of F1 in words: each page weighs the same, a long block
+        # more than a short one.
         self._weights = np.concatenate(
             [(s.sizes + 2) ** 0.7 / ((s.sizes + 2) ** 0.7).sum() * 100 for s in samples]
         )
@@ -119,7 +119,7 @@ class Trainer:
         )
 
     def fit(self, features: Array, where: Array) -> Model:
-        """Return a model of the blocks ``where`` says."""
+        """Return a model of the blocks selected by the mask ``where``."""
         data = lightgbm.Dataset(
             features[where], label=self._labels[where], weight=self._weights[where]
         )
@@ -139,7 +139,7 @@ class Trainer:
         return lightgbm.train(settings, data, self._trees)
 
     def held_out(self, features: Array) -> tuple[Array, list[Model]]:
-        """Return the log odds of each block, by a model that has not seen its site, and the models, one a fold."""
+        """Return held-out log odds of all blocks, and the models, one a fold."""
         scores = np.zeros(len(features))
         models = [self.fit(features, self._folds != fold) for fold in range(FOLDS)]
         for fold, model in enumerate(models):
@@ -148,7 +148,7 @@ class Trainer:
         return scores, models
 
     def report(self, scores: Array) -> None:
-        """Print the word F1 of the blocks kept, mean over pages."""
+        """Print the mean over pages of the word F1 of the kept blocks."""
         results: dict[str, list[float]] = {"docs": [], "web": []}
         at = 0
         for sample in self._samples:
@@ -162,12 +162,10 @@ class Trainer:
             results["docs" if sample.documentation else "web"].append(
                 2 * min(right, sample.gold_size) / max(kept + sample.gold_size, 1)
             )
-        for kind, found in results.items():
-            low = sum(score < 0.5 for score in found) / max(len(found), 1)
-            print(
-                f"{kind:5} {len(found):5} pages   block F1 {np.mean(found):.4f}   below .5 {low:.3f}",
-                flush=True,
-            )
+        for kind, values in results.items():
+            low = sum(value < 0.5 for value in values) / max(len(values), 1)
+            line = f"{kind:5} {len(values):5} pages   block F1 {np.mean(values):.4f}"
+            print(f"{line}   below .5 {low:.3f}", flush=True)
 
 
 def write(path: Path, model: Model) -> None:
@@ -176,7 +174,7 @@ def write(path: Path, model: Model) -> None:
 
 
 def trees(model: Model) -> list[Any]:
-    """Return the trees as lists of nodes: [feature, threshold, left, right], or the number of a leaf."""
+    """Return the trees as lists of nodes: [feature, threshold, left, right], or a leaf's value."""
     return [_nodes(tree["tree_structure"], []) for tree in model.dump_model()["tree_info"]]
 
 
@@ -201,14 +199,14 @@ def main() -> None:
     )
     parser.add_argument("corpus", type=Path)
     parser.add_argument(
-        "--out", type=Path, help="where the model goes; without it only the scores are printed"
+        "--out", type=Path, help="the model's file; without it only the scores are printed"
     )
     parser.add_argument("--trees", type=int, default=80)
     parser.add_argument("--leaves", type=int, default=16)
     parser.add_argument(
         "--folds",
         type=Path,
-        help="a folder for models that have not seen one fold each: FOLD.json, for bench/handlers_html.py",
+        help="a folder for held-out models FOLD.json, for bench/handlers_html.py",
     )
     arguments = parser.parse_args()
     rows = [

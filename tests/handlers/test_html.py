@@ -10,16 +10,16 @@ from fetchstash.handlers._html import HtmlHandler
 
 URL = "https://example.org/guide/page.html"
 PROSE = (
-    "The reservoir fills slowly in spring, and the wardens open the lower gate when the mark is reached. "
-    * 3
-)
+    "The reservoir fills slowly in spring, and the wardens open the lower gate "
+    "when the mark is reached. "
+) * 3
 
 Read = Callable[..., tuple[Extracted, str]]
 
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    """Extract a page and return it with its text."""
+    """Return a function that extracts a page and returns the result with its text."""
 
     def run(
         html: str | bytes, *, url: str = URL, charset: str = "", max_chars: int = 1_000_000
@@ -41,7 +41,8 @@ def article(body: str) -> str:
     """Return a page whose content is ``body`` among the usual chrome."""
     return (
         "<!doctype html><html lang=en><head><title>Gate works</title></head><body>"
-        "<header><a href=/>Home</a></header><nav><ul><li><a href=/a>Alpha menu</a><li><a href=/b>Beta menu</a></ul></nav>"
+        "<header><a href=/>Home</a></header>"
+        "<nav><ul><li><a href=/a>Alpha menu</a><li><a href=/b>Beta menu</a></ul></nav>"
         f"<main><h1>Gate works</h1><p>{PROSE}</p>{body}<p>{PROSE}</p></main>"
         "<footer><a href=/imprint>Imprint</a> <a href=/terms>Terms</a></footer></body></html>"
     )
@@ -53,7 +54,7 @@ FRAGMENTS = {
         "<p>First street 1<br>Second town</p>",
         "First street 1\nSecond town",
     ),
-    "two line breaks part paragraphs": (
+    "two line breaks end a paragraph": (
         "<div>First thing.<br><br>Second thing.</div>",
         "First thing.\n\nSecond thing.",
     ),
@@ -79,7 +80,7 @@ FRAGMENTS = {
         "[`key()`](https://example.org/k)",
     ),
     "a script link is text": ('<p>See <a href="javascript:alert(1)">this</a>.</p>', "See this."),
-    "parentheses that are nested or odd stand in angle brackets (CommonMark 0.31, 6.3)": (
+    "nested or odd parentheses stand in angle brackets (CommonMark 0.31, 6.3)": (
         '<p>A <a href="/a(b(c))">gate</a>, <a href="/a)b">another</a>.</p>',
         "A [gate](<https://example.org/a(b(c))>), [another](<https://example.org/a)b>).",
     ),
@@ -102,7 +103,10 @@ FRAGMENTS = {
     ),
     "quotations are marked": ("<blockquote><p>Open it.</p></blockquote>", "> Open it."),
     "a table has one line a row": (
-        "<table><tr><th>Gate</th><th>Mark | m</th></tr><tr><td>Low</td><td>4<br>5</td></tr></table>",
+        (
+            "<table><tr><th>Gate</th><th>Mark | m</th></tr>"
+            "<tr><td>Low</td><td>4<br>5</td></tr></table>"
+        ),
         "| Gate | Mark \\| m |\n| --- | --- |\n| Low | 4 5 |",
     ),
     "code is verbatim with its language": (
@@ -122,19 +126,22 @@ FRAGMENTS = {
         "## Marks",
     ),
     "formulas come as TeX": (
-        '<p>So <math><mi>x</mi><annotation encoding="application/x-tex">x^2</annotation></math>.</p>',
+        (
+            "<p>So <math><mi>x</mi>"
+            '<annotation encoding="application/x-tex">x^2</annotation></math>.</p>'
+        ),
         "So $x^2$.",
     ),
 }
 
 
 @pytest.mark.parametrize(("html", "markdown"), FRAGMENTS.values(), ids=FRAGMENTS.keys())
-def test_markdown_of(read: Read, html: str, markdown: str) -> None:
+def test_a_fragment_becomes_this_markdown(read: Read, html: str, markdown: str) -> None:
     _, text = read(article(html))
     assert f"\n{markdown}\n" in text
 
 
-def test_content_stays_and_chrome_goes(read: Read) -> None:
+def test_content_is_kept_and_chrome_is_dropped(read: Read) -> None:
     extracted, text = read(article(""))
     assert text.count("reservoir") == 6
     assert "menu" not in text
@@ -143,7 +150,9 @@ def test_content_stays_and_chrome_goes(read: Read) -> None:
     assert extracted.language == "en"
 
 
-def test_the_outline_names_lines_of_each_part(read: Read, tmp_path: Path) -> None:
+def test_the_outline_gives_the_lines_of_the_headings_in_each_part(
+    read: Read, tmp_path: Path
+) -> None:
     body = "".join(f"<h2>Section {n}</h2><p>{PROSE}</p>" for n in range(600))
     read(article(body))
     extracted = HtmlHandler().extract(tmp_path / "page.html", Hints(url=URL), ExtractLimits())
@@ -159,7 +168,7 @@ def test_the_outline_names_lines_of_each_part(read: Read, tmp_path: Path) -> Non
     assert sum(len(part.headings) for part in parts) == 601
 
 
-def test_text_past_the_limit_is_cut_and_said_to_be(read: Read) -> None:
+def test_text_beyond_the_limit_is_truncated_and_marked(read: Read) -> None:
     extracted, text = read(article(f"<p>{PROSE}</p>" * 2_000), max_chars=200_000)
     assert extracted.truncated
     assert 100_000 < len(text) <= 200_000

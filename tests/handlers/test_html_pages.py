@@ -1,4 +1,4 @@
-"""What a page says of itself, what it is instead of content, its links and tables, and pages that mean harm."""
+"""A page's metadata, links and tables, pages without content, and hostile pages."""
 
 import time
 from pathlib import Path
@@ -11,10 +11,11 @@ from fetchstash.handlers._html import HtmlHandler
 from tests.handlers.hostile.pages import pages
 
 PROSE = (
-    "The reservoir fills slowly in spring, and the wardens open the lower gate when the mark is reached. "
-    * 3
-)
-HEAD = """<html lang="en-GB"><head><title>Gate works</title><link rel="canonical" href="https://example.org/gate">
+    "The reservoir fills slowly in spring, and the wardens open the lower gate "
+    "when the mark is reached. "
+) * 3
+HEAD = """<html lang="en-GB"><head><title>Gate works</title>
+<link rel="canonical" href="https://example.org/gate">
 <meta property="og:site_name" content="The Wardens"><meta name="author" content="A. Warden">
 <meta property="article:published_time" content="2026-11-02T08:00:00Z"></head>"""
 
@@ -40,10 +41,9 @@ def test_facts_come_from_the_head(tmp_path: Path) -> None:
 
 
 def test_author_and_date_come_from_linked_data_too(tmp_path: Path) -> None:
-    data = '{"@graph":[{"@type":"Article","author":[{"name":"B. Warden"}],"datePublished":"2026-10-01"}]}'
-    extracted, _ = extract(
-        tmp_path, f'<script type="application/ld+json">{data}</script><p>{PROSE}</p>'
-    )
+    article = '{"author":[{"name":"B. Warden"}],"datePublished":"2026-10-01"}'
+    script = f'<script type="application/ld+json">{{"@graph":[{article}]}}</script>'
+    extracted, _ = extract(tmp_path, f"{script}<p>{PROSE}</p>")
     assert (extracted.author, extracted.published) == ("B. Warden", "2026-10-01")
 
 
@@ -58,7 +58,10 @@ NO_CONTENT = {
         "login",
     ),
     "a consent wall": (
-        "<h1>Before you continue</h1><p>We use cookies.</p><button>Reject all</button><p>Manage options</p>",
+        (
+            "<h1>Before you continue</h1><p>We use cookies.</p>"
+            "<button>Reject all</button><p>Manage options</p>"
+        ),
         "consent",
     ),
     "a check": ("<h1>Just a moment...</h1><p>Verify you are human. Ray ID: 8f</p>", "human"),
@@ -66,16 +69,17 @@ NO_CONTENT = {
 }
 
 
-@pytest.mark.parametrize(("html", "told"), NO_CONTENT.values(), ids=NO_CONTENT.keys())
-def test_a_page_without_content_is_said_to_be_that(tmp_path: Path, html: str, told: str) -> None:
+@pytest.mark.parametrize(("html", "word"), NO_CONTENT.values(), ids=NO_CONTENT.keys())
+def test_a_page_without_content_is_recognised(tmp_path: Path, html: str, word: str) -> None:
     extracted, _ = extract(tmp_path, html)
-    assert told in extracted.structure_info
+    assert word in extracted.structure_info
 
 
-def test_links_and_tables_of_the_whole_page_are_there_for_the_asking(tmp_path: Path) -> None:
+def test_links_and_tables_of_the_whole_page_are_parts(tmp_path: Path) -> None:
     source = tmp_path / "page.html"
     source.write_text(
-        f"{HEAD}<nav><a href=/b>Beta</a></nav><p>{PROSE}<a href=c>C</a></p><table><tr><th>a<th>b<tr><td>1<td>2</table>",
+        f"{HEAD}<nav><a href=/b>Beta</a></nav><p>{PROSE}<a href=c>C</a></p>"
+        "<table><tr><th>a<th>b<tr><td>1<td>2</table>",
         "utf-8",
     )
 
@@ -94,11 +98,11 @@ def test_links_are_absolute_by_the_address_of_the_page(tmp_path: Path) -> None:
     source = tmp_path / "page.html"
     source.write_text(f"<p>{PROSE}<a href=/b>B</a> and <a href=c>C</a></p>", "utf-8")
     hints = Hints(url="https://example.net/docs/page")
-    found = HtmlHandler().part(source, "links", "lines", None, None, "text", ExtractLimits(), hints)
-    assert found.text == "- [B](https://example.net/b)\n- [C](https://example.net/docs/c)\n"
+    links = HtmlHandler().part(source, "links", "lines", None, None, "text", ExtractLimits(), hints)
+    assert links.text == "- [B](https://example.net/b)\n- [C](https://example.net/docs/c)\n"
 
 
-# A share of each; scripts/torture runs the full sizes through a server.
+# A share of each size; scripts/torture sends the full sizes through a server.
 HOSTILE = pages(2**16)
 
 

@@ -1,9 +1,10 @@
-"""A page cut into blocks: a paragraph, a heading, a list item's text, a whole ``pre``, a whole data table."""
+"""Cut a page into blocks: a paragraph, a heading, the text of an item, a ``pre``, a data table."""
 
 from dataclasses import dataclass
 
+from fetchstash.handlers._html._element import BLOCKS, HEADINGS, Element, Node
 from fetchstash.handlers._html._tables import is_data_table
-from fetchstash.handlers._html._tree import BLOCKS, HEADINGS, Element, Node, Page
+from fetchstash.handlers._html._tree import Page
 
 PARAGRAPH, HEADING, CODE, TABLE = "paragraph", "heading", "code", "table"
 _NOT_READ = frozenset(("button", "noscript"))
@@ -12,10 +13,10 @@ _ITEMS = frozenset(("li", "dt", "dd", "blockquote"))
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """What stands together: inline ``nodes`` of ``parent``, or the one element that is the heading, code or table.
+    """A run of inline ``nodes`` in ``parent``, or a whole heading, code block or table.
 
-    ``containers`` are the list items, definitions and quotations around it, the outermost first;
-    ``link`` is the address of a link around the whole block; ``words`` is its text with the white
+    ``containers`` are the list items, definitions and quotations around it, the outermost first.
+    ``link`` is the address of a link around the whole block. ``words`` is its text with white
     space collapsed.
     """
 
@@ -31,14 +32,14 @@ class Block:
 def cut(page: Page) -> list[Block]:
     """Return the blocks of a page in reading order.
 
-    What is there for browsers without scripts counts only where it is the larger part of the page.
+    The noscript elements are used instead if they hold more text than the rest of the page.
     """
     blocks: list[Block] = []
     _cut(page.body, (), "", blocks)
-    instead: list[Block] = []
+    noscript: list[Block] = []
     for element in page.without_scripts:
-        _cut(element, (), "", instead)
-    return instead + blocks if _size(instead) > _size(blocks) else blocks
+        _cut(element, (), "", noscript)
+    return noscript + blocks if _size(noscript) > _size(blocks) else blocks
 
 
 def _size(blocks: list[Block]) -> int:
@@ -66,25 +67,26 @@ def _add_element(
     element: Element, containers: tuple[Element, ...], link: str, out: list[Block]
 ) -> None:
     tag = element.tag
-    whole = (
-        HEADING
-        if tag in HEADINGS
-        else CODE
-        if tag == "pre"
-        else TABLE
-        if tag == "table" and is_data_table(element)
-        else ""
-    )
-    if whole:
+    kind = _whole_kind(element)
+    if kind:
         if words := element.text():
-            nodes: list[Node] = element.children if whole == HEADING else [element]
-            out.append(Block(whole, nodes, element, containers, words, link, HEADINGS.get(tag, 0)))
+            nodes: list[Node] = element.children if kind == HEADING else [element]
+            out.append(Block(kind, nodes, element, containers, words, link, HEADINGS.get(tag, 0)))
     elif tag not in _NOT_READ:
         if tag in _ITEMS:
             containers = (*containers, element)
         elif tag == "a":
             link = element.attributes.get("href", "") or link
         _cut(element, containers, link, out)
+
+
+def _whole_kind(element: Element) -> str:
+    """Return the kind of an element that is one block as a whole, "" for any other."""
+    if element.tag in HEADINGS:
+        return HEADING
+    if element.tag == "pre":
+        return CODE
+    return TABLE if element.tag == "table" and is_data_table(element) else ""
 
 
 def _add_paragraph(
@@ -100,7 +102,7 @@ def _add_paragraph(
 
 
 def _ends_paragraph(run: list[Node], child: Node) -> bool:
-    """Return whether ``child`` is the second line break in a row: many pages part their paragraphs so."""
+    """Return whether ``child`` is the second line break in a row, which ends a paragraph."""
     if isinstance(child, str) or child.tag != "br":
         return False
     for node in reversed(run):

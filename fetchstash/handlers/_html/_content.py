@@ -1,25 +1,25 @@
-"""Which blocks of a page are its content: what the scorer keeps, and what belongs to that."""
+"""Choose the blocks of a page that are its content."""
 
 import math
 from collections.abc import Sequence
-from itertools import compress, pairwise
+from itertools import compress, islice, pairwise
 
 from fetchstash.handlers._html import _scorer
 from fetchstash.handlers._html._blocks import CODE, HEADING, TABLE, Block
 from fetchstash.handlers._html._landmarks import by_rules, places
 
 MAX_SCORED = 5_000
-"""Blocks; a longer page is read by plain rules. It comes as a preview, to be searched: what is left out of it cannot be found."""
+"""Blocks. Rules choose on a longer page: they are cheaper and leave out less."""
 MIN_SCORED_CHARS = 2_000
-"""Of text; on a shorter page there is little to sift, and little to judge it by."""
+"""Rules choose on a page with less text: the scorer has too little to go by."""
 TITLE_REACH = 12
-"""Blocks above the first that is kept in which its title is looked for."""
+"""The title is searched in this many blocks above the first kept block."""
 MAX_GAP = 3
-"""Blocks in a row that come back where they stand between kept ones of the same region."""
+"""Blocks in a row that are kept if they stand between kept blocks of the same region."""
 
 
 def content(blocks: list[Block]) -> list[Block]:
-    """Return the blocks that a reader came for, in order; some where there are any."""
+    """Return the blocks of the content in order; at least one if there are any blocks."""
     if len(blocks) > MAX_SCORED or sum(len(block.words) for block in blocks) < MIN_SCORED_CHARS:
         return list(compress(blocks, by_rules(blocks, places(blocks))))
     keep = likeliest(_scorer.log_odds(blocks), [len(block.words.split()) for block in blocks])
@@ -30,18 +30,18 @@ def content(blocks: list[Block]) -> list[Block]:
 
 
 def likeliest(scores: Sequence[float], sizes: Sequence[float]) -> list[bool]:
-    """Return which blocks to keep, by their log odds and their words: those from the score on that makes the best expected F1.
+    """Return which blocks to keep: those at or above the score that maximizes the expected F1.
 
-    Where a page leaves the scorer in doubt that is a lower score than where all is plain: half of
-    the best F1 is the probability from which on a block is worth keeping (Lipton, Elkan and
+    ``scores`` are log odds, ``sizes`` are words. The threshold is lower on a page where the scorer
+    is in doubt: a block is worth keeping from half of the best F1 on (Lipton, Elkan and
     Naryanaswamy, 2014, "Thresholding classifiers to maximize F1 score").
     """
-    found = sorted(zip(scores, sizes, strict=True), reverse=True)
-    likely = [words / (1 + math.exp(-score)) for score, words in found]
-    expected = sum(likely)
+    ranked = sorted(zip(scores, sizes, strict=True), reverse=True)
+    expected_words = [words / (1 + math.exp(-score)) for score, words in ranked]
+    expected = sum(expected_words)
     best = threshold = right = kept = 0.0
-    for (score, words), one in zip(found, likely, strict=True):
-        right += one
+    for (score, words), likely_words in zip(ranked, expected_words, strict=True):
+        right += likely_words
         kept += words
         if right > best * (kept + expected):
             best, threshold = right / (kept + expected), score
@@ -49,7 +49,7 @@ def likeliest(scores: Sequence[float], sizes: Sequence[float]) -> list[bool]:
 
 
 def _take_title(blocks: list[Block], keep: list[bool]) -> None:
-    """Keep the main heading that stands above what is kept."""
+    """Keep the main heading above the first kept block."""
     first = next((number for number, kept in enumerate(keep) if kept), 0)
     for number in range(first - 1, max(first - TITLE_REACH, 0) - 1, -1):
         if blocks[number].level == 1:
@@ -58,8 +58,8 @@ def _take_title(blocks: list[Block], keep: list[bool]) -> None:
 
 
 def _repair(blocks: list[Block], keep: list[bool]) -> None:
-    """Take back code, tables, headings and small gaps between kept blocks: on a page with code these are no filler."""
-    kept = [number for number, one in enumerate(keep) if one]
+    """Keep code, tables, headings and small gaps between kept blocks of one region."""
+    kept = [number for number, is_kept in enumerate(keep) if is_kept]
     for before, after in pairwise(kept):
         gap = range(before + 1, after)
         if not gap or not _share_region(blocks[before], blocks[after]):
@@ -68,9 +68,7 @@ def _repair(blocks: list[Block], keep: list[bool]) -> None:
             keep[number] = len(gap) <= MAX_GAP or blocks[number].kind in {CODE, TABLE, HEADING}
 
 
-def _share_region(one: Block, other: Block) -> bool:
-    """Return whether two blocks stand close in the tree: under an element at most three levels above the first."""
-    near = [
-        element for element, _ in zip((one.parent, *one.parent.ancestors()), range(4), strict=False)
-    ]
+def _share_region(block: Block, other: Block) -> bool:
+    """Return whether both blocks stand in an element at most three levels above the first."""
+    near = list(islice((block.parent, *block.parent.ancestors()), 4))
     return any(element in near for element in (other.parent, *other.parent.ancestors()))

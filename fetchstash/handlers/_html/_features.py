@@ -1,4 +1,4 @@
-"""What the block scorer looks at: numbers for each block, from its text, its place, its neighbours and what it stands in."""
+"""Compute the block scorer's features: a block's text, place, neighbours and surroundings."""
 
 import math
 import re
@@ -6,66 +6,83 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
+from typing import cast
 
 from fetchstash.handlers._html._blocks import CODE, HEADING, PARAGRAPH, TABLE, Block
+from fetchstash.handlers._html._element import Element, Node
 from fetchstash.handlers._html._landmarks import Place, by_rules, places
-from fetchstash.handlers._html._tree import Element, Node
 
 Row = list[float]
 FAR = 9
-"""The distance that stands for "nowhere above"."""
+"""The distance that means "nowhere above"."""
 
-# What tags, roles, classes and ids say of the text inside; each group is one feature: how far above
-# the block it was said.
+# Words in tags, roles, classes and ids. Each group is one feature: how many elements above the
+# block one of its words stands.
 GROUPS: dict[str, re.Pattern[str]] = {
     name: re.compile(pattern)
     for name, pattern in {
         "main": r"\bmain\b|(?<![a-z])main[-_]|maincontent",
-        "article": r"\barticle\b|(?:article|post)[-_]?(?:body|content|text)|entry[-_]?content|story[-_]?body",
-        "content": r"content|(?<![a-z])body|markdown|prose|richtext|rich-text|rte\b|wysiwyg|(?<![a-z])text(?![a-z])|copy(?!right)",
+        "article": r"\barticle\b|(?:article|post)[-_]?(?:body|content|text)|entry[-_]?content|"
+        r"story[-_]?body",
+        "content": r"content|(?<![a-z])body|markdown|prose|richtext|rich-text|rte\b|wysiwyg|"
+        r"(?<![a-z])text(?![a-z])|copy(?!right)",
         "documentation": r"\bdoc|documentation|theme-|sphinx|refentry|section\b",
         "post": r"\bpost|entry|story|blog|message|thread|topic|answer|question|review",
         "product": r"product|price|spec|description|detail|feature|summary",
         "card": r"card|tile|teaser|grid|list-item|listing|result|item\b|carousel|slide",
-        "navigation": r"\bnav|navigation|menu|\bmnu|breadcrumb|crumb|pagination|pager|\btabs?\b|skip",
+        "navigation": r"\bnav|navigation|menu|\bmnu|breadcrumb|crumb|pagination|pager|\btabs?\b|"
+        r"skip",
         "header": r"header|\bhead\b|masthead|banner|topbar|top-bar|\btop\b|hero|logo|branding",
         "footer": r"footer|\bfoot\b|bottom|colophon|contentinfo|copyright|legal|imprint",
-        "aside": r"aside|sidebar|side-bar|\bside\b|complementary|rail|widget|secondary|sidenav|right-?col|left-?col",
+        "aside": r"aside|sidebar|side-bar|\bside\b|complementary|rail|widget|secondary|sidenav|"
+        r"right-?col|left-?col",
         "comments": r"comment|discuss|disqus|reply|respond|reactions?\b",
-        "related": r"related|recommend|more-|also|similar|suggest|popular|trending|latest|recent|next|prev|upsell|cross-sell",
-        "promotion": r"promo|\bads?\b|[-_]ad[-_]|advert|sponsor|newsletter|subscri|sign-?up|\bcta\b|call-to|donat|outbrain|taboola",
+        "related": r"related|recommend|more-|also|similar|suggest|popular|trending|latest|recent|"
+        r"next|prev|upsell|cross-sell",
+        "promotion": r"promo|\bads?\b|[-_]ad[-_]|advert|sponsor|newsletter|subscri|"
+        r"sign-?up|\bcta\b|call-to|donat|outbrain|taboola",
         "sharing": r"share|sharing|social|follow|facebook|twitter|addthis",
-        "meta": r"meta|byline|author|\bdate|time\b|tags?\b|categor|posted|info|bio\b|credit|caption",
-        "dialog": r"modal|popup|pop-up|dialog|overlay|cookie|consent|gdpr|alert|notice|toast|drawer|offcanvas|tooltip",
-        "form": r"\bform\b|search|login|filter|sort|select|input|field|toolbar|button|\bbtn|control|action",
-        "contents": r"\btoc\b|table-of-contents|contents\b|toctree|on-this-page|page-?index|indextable|localtoc",
-        "hidden": r"hidden|hide\b|collapse|invisible|print|mobile|sr-only|visually|no-?print|noscript",
+        "meta": r"meta|byline|author|\bdate|time\b|tags?\b|categor|posted|info|bio\b|credit|"
+        r"caption",
+        "dialog": r"modal|popup|pop-up|dialog|overlay|cookie|consent|gdpr|alert|notice|toast|"
+        r"drawer|offcanvas|tooltip",
+        "form": r"\bform\b|search|login|filter|sort|select|input|field|toolbar|button|\bbtn|"
+        r"control|action",
+        "contents": r"\btoc\b|table-of-contents|contents\b|toctree|on-this-page|page-?index|"
+        r"indextable|localtoc",
+        "hidden": r"hidden|hide\b|collapse|invisible|print|mobile|sr-only|visually|no-?print|"
+        r"noscript",
     }.items()
 }
-_SENTENCE_END = re.compile(r"[.!?。！？…][\"'”’)\]]?(?:\s|$)")  # noqa: RUF001 - the punctuation of Chinese and Japanese
+# The second group of signs ends a sentence in Chinese and Japanese.
+_SENTENCE_END = re.compile(r"[.!?。！？…][\"'”’)\]]?(?:\s|$)")  # noqa: RUF001
 _ENDING = re.compile(
-    r"related|recommend|you (?:may|might) (?:also )?(?:like|be)|more (?:from|in|on|stories|posts|articles|news)|"
-    r"comments?\b|repl(?:y|ies)|share|follow|subscribe|newsletter|latest|popular|trending|recent|read next|up next|"
-    r"see also|further reading|about the author|categories|"
-    r"tags|archives?|navigation|menu|search|contact|footer|quick links|sign up|get in touch|also viewed|similar",
+    r"related|recommend|you (?:may|might) (?:also )?(?:like|be)|"
+    r"more (?:from|in|on|stories|posts|articles|news)|comments?\b|repl(?:y|ies)|share|follow|"
+    r"subscribe|newsletter|latest|popular|trending|recent|read next|up next|see also|"
+    r"further reading|about the author|categories|tags|archives?|navigation|menu|search|contact|"
+    r"footer|quick links|sign up|get in touch|also viewed|similar",
     re.IGNORECASE,
 )
 _KINDS = {PARAGRAPH: 0.0, HEADING: 1.0, CODE: 2.0, TABLE: 3.0}
 _PLACES = (
-    "div", "p", "li", "td", "th", "dd", "dt", "span", "section", "article", "main", "aside", "header", "footer", "nav", "form",
-    "figcaption", "blockquote", "body", "a", "label", "summary", "center", "address", "caption",
+    "div", "p", "li", "td", "th", "dd", "dt", "span", "section", "article", "main", "aside",
+    "header", "footer", "nav", "form", "figcaption", "blockquote", "body", "a", "label", "summary",
+    "center", "address", "caption",
 )  # fmt: skip
 _TAGS = {tag: float(number) for number, tag in enumerate(_PLACES, 1)}
 _GENERATIONS = 4
+MAX_NAMES = 300
+"""Characters of an element's tag, role, classes and id that are searched."""
 _SHARES = (0.6, 0.8, 0.95)
-"""Of the page's running text: the innermost element that holds so much is where the text stands."""
+"""Shares of the page's running text; the innermost element that holds one is a region."""
 _RUNNING = 10
-"""Words from which on a paragraph is running text."""
+"""Words; a paragraph with as many is running text."""
 
 
 @dataclass(slots=True)
 class _Text:
-    """What the text of one block amounts to."""
+    """Measures of the text of one block."""
 
     words: int
     linked: int  # words inside links
@@ -74,23 +91,21 @@ class _Text:
 
 @dataclass(slots=True)
 class _Span:
-    """The blocks inside an element, by number, and what was said above them."""
+    """The numbers of the first and last block inside an element, and the words above them."""
 
     first: int
     last: int
     depth: int
-    said: list[int]  # for each of GROUPS: how far above, FAR at the most
+    distances: list[int]  # for each of GROUPS: how far above one of its words stands
 
 
 @dataclass(slots=True)
 class _Region:
-    """Where the running text, or the title, stands."""
+    """The element that holds the running text or the title."""
 
     span: _Span
-    held: float  # of the page's running text
-    meets: dict[
-        Element, int
-    ]  # for each element the depth of the innermost one that holds both it and the region
+    share: float  # of the page's running text
+    common_depths: dict[Element, int]
 
 
 def features(blocks: list[Block]) -> list[Row]:
@@ -100,10 +115,10 @@ def features(blocks: list[Block]) -> list[Row]:
     texts = [_measure(block) for block in blocks]
     words = [0, *accumulate(text.words for text in texts)]
     spans = _spans(blocks)
-    where = places(blocks)
+    block_places = places(blocks)
     own = [_own_row(block, text) for block, text in zip(blocks, texts, strict=True)]
-    landmarks = _landmark_rows(blocks, texts, where)
-    regions = _regions(blocks, texts, where, spans)
+    landmarks = _landmark_rows(blocks, texts, block_places)
+    regions = _regions(blocks, texts, block_places, spans)
     edges = [(region.span.first, region.span.last) for region in regions]
     no_title = [0] * (len(_SHARES) + 1 - len(regions))
     around = _surrounding_rows(blocks, texts, spans, regions)
@@ -153,7 +168,7 @@ def _measure(block: Block) -> _Text:
 
 
 def _linked(nodes: list[Node]) -> int:
-    """Return the words inside links."""
+    """Return the number of words inside links."""
     words = 0
     for node in nodes:
         if isinstance(node, str):
@@ -194,12 +209,12 @@ def _page_row(blocks: list[Block], texts: list[_Text]) -> Row:
     ]
 
 
-def _landmark_rows(blocks: list[Block], texts: list[_Text], where: list[Place]) -> list[Row]:
-    """Return for each block what the plain rules say of it, and of how much of the page they say so."""
+def _landmark_rows(blocks: list[Block], texts: list[_Text], block_places: list[Place]) -> list[Row]:
+    """Return the decisions of the rules for each block, and the share of text of each decision."""
     columns = [
-        [float(kept) for kept in by_rules(blocks, where)],
-        [float(not place.chrome) for place in where],
-        [float(place.content) for place in where],
+        [float(kept) for kept in by_rules(blocks, block_places)],
+        [float(not place.chrome) for place in block_places],
+        [float(place.content) for place in block_places],
     ]
     words = [text.words for text in texts]
     shares = [sum(map(mul, words, column)) / (sum(words) or 1) for column in columns]
@@ -207,10 +222,13 @@ def _landmark_rows(blocks: list[Block], texts: list[_Text], where: list[Place]) 
 
 
 def _regions(
-    blocks: list[Block], texts: list[_Text], where: list[Place], spans: dict[Element, _Span]
+    blocks: list[Block], texts: list[_Text], block_places: list[Place], spans: dict[Element, _Span]
 ) -> list[_Region]:
-    """Return where the running text stands, for each of the shares, and where the title stands, if there is one."""
-    running = [0, *accumulate(_running(*one) for one in zip(blocks, texts, where, strict=True))]
+    """Return a region for each of the shares, and the region of the title if there is one."""
+    running = [
+        0,
+        *accumulate(_running(*row) for row in zip(blocks, texts, block_places, strict=True)),
+    ]
     held = {
         element: running[span.last + 1] - running[span.first] for element, span in spans.items()
     }
@@ -220,26 +238,23 @@ def _regions(
         elements.append(max(most, key=lambda element: spans[element].depth))
     elements += [block.parent for block in blocks if block.level == 1][:1]
     return [
-        _Region(spans[one], held[one] / (running[-1] or 1), _meets(one, spans)) for one in elements
+        _Region(spans[element], held[element] / (running[-1] or 1), _common_depths(element, spans))
+        for element in elements
     ]
 
 
-def _meets(region: Element, spans: dict[Element, _Span]) -> dict[Element, int]:
-    """Return for each element the depth of the innermost one that holds both it and the region."""
+def _common_depths(region: Element, spans: dict[Element, _Span]) -> dict[Element, int]:
+    """Return for each element the depth of the innermost element that holds it and the region."""
     around = {region, *region.ancestors()}
-    meets: dict[Element, int] = {}
-    for (
-        element,
-        span,
-    ) in spans.items():  # in the order in which they begin: those around an element come before it
-        meets[element] = (
-            span.depth if element in around or element.parent is None else meets[element.parent]
-        )
-    return meets
+    depths: dict[Element, int] = {}
+    for element, span in spans.items():  # a parent comes before its children
+        is_common = element in around or element.parent is None
+        depths[element] = span.depth if is_common else depths[cast("Element", element.parent)]
+    return depths
 
 
 def _running(block: Block, text: _Text, place: Place) -> int:
-    """Return how many words of running text outside of the chrome a block has."""
+    """Return the number of words of running text in a block outside the chrome."""
     is_text = text.words >= _RUNNING or block.kind in {CODE, TABLE}
     return max(text.words - text.linked, 0) if is_text and not place.chrome else 0
 
@@ -247,17 +262,17 @@ def _running(block: Block, text: _Text, place: Place) -> int:
 def _surrounding_rows(
     blocks: list[Block], texts: list[_Text], spans: dict[Element, _Span], regions: list[_Region]
 ) -> dict[Element, Row]:
-    """Return for each block's parent how far it is from the regions, and what it and the elements around it are called and hold."""
+    """Return for each parent of blocks its distance from the regions, its words and contents."""
     words = [0, *accumulate(text.words for text in texts)]
     linked = [0, *accumulate(text.linked for text in texts)]
     sentences = [0, *accumulate(text.ends and text.words > 9 for text in texts)]
     rows: dict[Element, Row] = {}
     for parent in {block.parent for block in blocks}:
         depth = spans[parent].depth
-        row = rows[parent] = [*spans[parent].said, depth]
+        row = rows[parent] = [*spans[parent].distances, depth]
         for region in regions:
-            meet = region.meets[parent]
-            row += [region.span.depth - meet, depth - meet, region.held]
+            common = region.common_depths[parent]
+            row += [region.span.depth - common, depth - common, region.share]
         row += [-1] * 3 * (len(_SHARES) + 1 - len(regions))
         element = parent
         inside = 0
@@ -278,8 +293,9 @@ def _surrounding_rows(
 
 
 def _spans(blocks: list[Block]) -> dict[Element, _Span]:
-    """Return for each element around a block which blocks it holds and what is said in and above it."""
+    """Return for each element around a block its span."""
     spans: dict[Element, _Span] = {}
+    known: dict[str, tuple[int, ...]] = {}
     for number, block in enumerate(blocks):
         chain: list[Element] = []
         element: Element | None = block.parent
@@ -288,37 +304,30 @@ def _spans(blocks: list[Block]) -> dict[Element, _Span]:
             element = element.parent
         above = spans[element] if element is not None else None
         for new in reversed(chain):
-            said = (
-                [distance + 1 if distance < FAR else FAR for distance in above.said]
-                if above is not None
-                else [FAR] * len(GROUPS)
-            )
-            for group in _said(new):
-                said[group] = 0
-            above = spans[new] = _Span(
-                number, number, above.depth + 1 if above is not None else 0, said
-            )
+            depth = 0
+            distances = [FAR] * len(GROUPS)
+            if above is not None:
+                depth = above.depth + 1
+                distances = [min(distance + 1, FAR) for distance in above.distances]
+            for group in _groups(new, known):
+                distances[group] = 0
+            above = spans[new] = _Span(number, number, depth, distances)
         while element is not None:
             spans[element].last = number
             element = element.parent
     return spans
 
 
-_known: dict[str, tuple[int, ...]] = {}
-
-
-def _said(element: Element) -> tuple[int, ...]:
-    attributes = element.attributes
-    text = f"{element.tag} {attributes.get('role', '')} {attributes.get('class', '')} {attributes.get('id', '')}"[
-        :300
-    ]
-    found = _known.get(text)
-    if found is None:
-        lower = text.lower()
-        found = _known[text] = tuple(
-            number for number, pattern in enumerate(GROUPS.values()) if pattern.search(lower)
+def _groups(element: Element, known: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the numbers of GROUPS that the element's names match; ``known`` caches them."""
+    get = element.attributes.get
+    text = f"{element.tag} {get('role', '')} {get('class', '')} {get('id', '')}"[:MAX_NAMES].lower()
+    groups = known.get(text)
+    if groups is None:
+        groups = known[text] = tuple(
+            number for number, pattern in enumerate(GROUPS.values()) if pattern.search(text)
         )
-    return found
+    return groups
 
 
 def _signature(block: Block) -> tuple[str, str, str]:

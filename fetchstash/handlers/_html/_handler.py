@@ -1,4 +1,4 @@
-"""The HTML handler: a web page becomes Markdown of its content."""
+"""Read HTML pages as Markdown of their content."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,36 +42,33 @@ class HtmlHandler:
         return kind == "html"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
-        """Return the content of a page as Markdown; its headings are the outline."""
+        """Return the content of a page as Markdown; its headings become the outline."""
         checked = _read(source, hints.charset)
-        if (
-            "<" not in checked.source
-        ):  # a text that is called HTML: its lines are all the structure it has
+        if "<" not in checked.source:  # plain text labelled HTML: keep its lines
             plain = Extracted(None, truncated=checked.cut)
-            plain.parts = _bounded(
-                iter([Part(checked.source.rstrip("\n") + "\n")]), limits.max_chars, plain
-            )
+            text = Part(checked.source.rstrip("\n") + "\n")
+            plain.parts = _bounded(iter([text]), limits.max_chars, plain)
             return plain
         page = _tree.parse(checked.source)
-        found = _metadata.read(page)
+        metadata = _metadata.read(page)
         blocks = _blocks.cut(page)
         content = _content.content(blocks)
         extracted = Extracted(
             None,
-            title=found.title,
-            language=found.language,
-            author=found.author,
-            published=found.published,
+            title=metadata.title,
+            language=metadata.language,
+            author=metadata.author,
+            published=metadata.published,
             truncated=checked.cut,
             hidden_removed=page.hidden,
         )
-        told = _notice.notice(
+        notice = _notice.notice(
             _words(content), _words(blocks), asks_password=page.asks_password, scripts=page.scripts
         )
-        extracted.structure_info = told or _facts(found)
-        if told and not blocks:
-            extracted.error = told
-        inline = Inline(_base(hints.url, page, found), len(checked.source) // 2)
+        extracted.structure_info = notice or _facts(metadata)
+        if notice and not blocks:
+            extracted.error = notice
+        inline = Inline(_base(hints.url, page, metadata), len(checked.source) // 2)
         extracted.parts = _bounded(_markdown.parts(content, inline), limits.max_chars, extracted)
         return extracted
 
@@ -86,7 +83,7 @@ class HtmlHandler:
         limits: ExtractLimits,
         hints: Hints = NO_HINTS,
     ) -> PartText:
-        """Return the links or the tables of the whole page, navigation and all: ``path`` is "links" or "tables".
+        """Return the links or the tables of the whole page: ``path`` is "links" or "tables".
 
         Raises OutOfRange for any other path.
         """
@@ -122,17 +119,13 @@ def _read(source: Path, charset: str) -> _safety.Checked:
 
 
 def _bounded(parts: Iterator[Part], max_chars: int, extracted: Extracted) -> Iterator[Part]:
-    """Pass the parts on while they fit, and of the one that does not its beginning."""
+    """Yield the parts up to ``max_chars``; the last is cut there."""
     for part in parts:
         if len(part.text) > max_chars:
             extracted.truncated = True
             text = part.text[:max_chars]
-            yield Part(
-                text,
-                headings=tuple(
-                    heading for heading in part.headings if heading.start <= text.count("\n") + 1
-                ),
-            )
+            lines = text.count("\n") + 1
+            yield Part(text, headings=tuple(h for h in part.headings if h.start <= lines))
             return
         max_chars -= len(part.text)
         yield part
@@ -150,7 +143,7 @@ def _links(block: _blocks.Block, inline: Inline) -> Iterator[str]:
 
 
 def _words(blocks: list[_blocks.Block]) -> str:
-    """Return the first texts of blocks: enough to tell a wall from a page."""
+    """Return the first texts of blocks, enough to recognise a page without content."""
     texts: list[str] = []
     size = 0
     for block in blocks:
@@ -161,14 +154,14 @@ def _words(blocks: list[_blocks.Block]) -> str:
     return " ".join(texts)
 
 
-def _facts(found: _metadata.Metadata) -> str:
-    facts = (("site", found.site), ("canonical", found.canonical))
+def _facts(metadata: _metadata.Metadata) -> str:
+    facts = (("site", metadata.site), ("canonical", metadata.canonical))
     return " · ".join(f"{name}: {value}" for name, value in facts if value)
 
 
-def _base(url: str, page: _tree.Page, found: _metadata.Metadata) -> str:
-    """Return the address that the page's links are relative to (HTML Standard, 4.2.3)."""
+def _base(url: str, page: _tree.Page, metadata: _metadata.Metadata) -> str:
+    """Return the page's base address (HTML Standard, 4.2.3)."""
     try:
-        return urljoin(url, page.base) if page.base else url or found.canonical
+        return urljoin(url, page.base) if page.base else url or metadata.canonical
     except ValueError:
         return url

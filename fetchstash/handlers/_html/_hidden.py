@@ -1,47 +1,49 @@
-"""Text that a page holds and nobody sees: the usual carrier of instructions for a model. Pure functions over elements.
+"""Find hidden text, the usual carrier of instructions for a model. Pure functions over elements.
 
-Only what the page itself says counts: attributes, inline styles, its own style sheets, and the
-class names by which the great frameworks hide. Style sheets that would have to be fetched are not
-known here.
+Attributes, inline styles, the page's own style sheets and the class names of common frameworks
+decide. External style sheets are not fetched.
 """
 
 import re
 from collections.abc import Iterable
 from enum import Enum, auto
-from typing import TYPE_CHECKING
 
+from fetchstash.handlers._html._element import Element
 from fetchstash.handlers._html._names import names
 
-if TYPE_CHECKING:
-    from fetchstash.handlers._html._tree import Element
-
-# Hidden from sight, and there for screen readers: Bootstrap, HTML5 Boilerplate, WordPress, GOV.UK,
-# Tailwind, Foundation.
+# Classes for screen readers: Bootstrap, HTML5 Boilerplate, WordPress, GOV.UK, Tailwind, Foundation.
 _UNSEEN_CLASSES = names(
-    "sr-only sr_only visually-hidden visuallyhidden screen-reader-text screen-reader-only screenreader-only screenreader "
-    "element-invisible show-for-sr a11y-hidden u-visually-hidden u-hidden-visually offscreen off-screen d-none hide-text"
+    "sr-only sr_only visually-hidden visuallyhidden screen-reader-text screen-reader-only "
+    "screenreader-only screenreader element-invisible show-for-sr a11y-hidden u-visually-hidden "
+    "u-hidden-visually offscreen off-screen d-none hide-text"
 )
 _SHOWN_AGAIN = re.compile(r"^(?:d-(?:xs|sm|md|lg|xl|xxl)-(?!none)|(?:sm|md|lg|xl|2xl):(?!hidden))")
 
 _NOTHING = r"(?:0+(?:\.0+)?|0?\.0+[0-9]?)(?:px|em|rem|pt|%|vh|vw|cm|mm|in)?"
 _FAR = r"-(?:\d{4,}|[3-9]\d\d)(?:\.\d+)?(?:px|em|rem|pt|vw|vh|%)?"
-# Declarations, in lower case and without white space, that leave nothing to see (CSS Display 3; CSS
-# 2, 11; Color 4; Masking 1; Transforms 1).
+# Declarations in lower case and without white space that hide an element (CSS Display 3; CSS 2, 11;
+# Color 4; Masking 1; Transforms 1).
 _HIDES = re.compile(
     r"(?:^|;)(?:"
     r"display:none|visibility:(?:hidden|collapse)|content-visibility:hidden|"
     rf"opacity:(?:{_NOTHING})(?=[;!]|$)|filter:[^;]*opacity\((?:{_NOTHING})\)|"
-    r"font-size:(?:0*\.\d+|[01](?:\.\d+)?)(?:px|pt)(?=[;!]|$)|font-size:0*\.?0*(?:em|rem|%|vw|vh)?(?=[;!]|$)|font:(?:[^;]*,)?0(?:px|pt|em|%)?[/,]|"
-    rf"(?:left|right|top|bottom|margin|margin-left|margin-top|margin-right|text-indent|inset|inset-inline-start):{_FAR}|"
-    rf"transform:[^;]*(?:scale[xy3d]*\((?:{_NOTHING})[,)]|translate[xy3d]*\((?:[^,)]*,)?{_FAR})|scale:(?:{_NOTHING})(?=[;!]|$)|"
+    r"font-size:(?:0*\.\d+|[01](?:\.\d+)?)(?:px|pt)(?=[;!]|$)|"
+    r"font-size:0*\.?0*(?:em|rem|%|vw|vh)?(?=[;!]|$)|font:(?:[^;]*,)?0(?:px|pt|em|%)?[/,]|"
+    r"(?:left|right|top|bottom|margin|margin-left|margin-top|margin-right|text-indent|inset|"
+    rf"inset-inline-start):{_FAR}|"
+    rf"transform:[^;]*(?:scale[xy3d]*\((?:{_NOTHING})[,)]|translate[xy3d]*\((?:[^,)]*,)?{_FAR})|"
+    rf"scale:(?:{_NOTHING})(?=[;!]|$)|"
     r"transform:[^;]*rotate[xy]\(90deg\)|"
-    r"clip:rect\((?:0(?:px)?|1px)[,)]|clip-path:(?:inset\((?:[5-9]\d|100)%|circle\(0|ellipse\(0|polygon\(0(?:px|%)?,0(?:px|%)?,0(?:px|%)?,0)|"
-    r"color:transparent|-webkit-text-fill-color:transparent|color:(?:rgb|hsl)a\([^)]*[,/]0?\.?0+\)|color:#(?:[0-9a-f]{6}00|[0-9a-f]{3}0)(?=[;!]|$)|"
+    r"clip:rect\((?:0(?:px)?|1px)[,)]|clip-path:(?:inset\((?:[5-9]\d|100)%|circle\(0|ellipse\(0|"
+    r"polygon\(0(?:px|%)?,0(?:px|%)?,0(?:px|%)?,0)|"
+    r"color:transparent|-webkit-text-fill-color:transparent|color:(?:rgb|hsl)a\([^)]*[,/]0?\.?0+\)|"
+    r"color:#(?:[0-9a-f]{6}00|[0-9a-f]{3}0)(?=[;!]|$)|"
     r"mask(?:-image)?:linear-gradient\(transparent,transparent\)"
     r")"
 )
 _NO_SIZE = re.compile(
-    rf"(?:^|;)(?:max-)?(?:height|width|line-height|block-size|inline-size):(?:{_NOTHING}|1px)(?=[;!]|$)"
+    r"(?:^|;)(?:max-)?(?:height|width|line-height|block-size|inline-size):"
+    rf"(?:{_NOTHING}|1px)(?=[;!]|$)"
 )
 _COLOUR = re.compile(r"(?:^|;)color:([^;!]+)")
 _BACKGROUND = re.compile(r"(?:^|;)background(?:-color)?:([^;!]+)")
@@ -68,19 +70,19 @@ _NOT_PANELS = names("dialog alertdialog menu menubar listbox tooltip alert navig
 _CHROME = names("nav header footer form dialog menu")
 MAX_SHEET_CHARS = 2_000_000
 MAX_RULES_ALIKE = 50
-"""Of hiding rules that one class, id or tag calls up for each element; a real sheet has a few."""
+"""Hiding rules looked up by one class, id or tag; a real sheet has a few."""
 
 
 class HiddenBy(Enum):
-    """What hides an element: an attribute or a style, which scripts take back, or a way that is for good."""
+    """How an element is hidden. Scripts undo ATTRIBUTE and STYLE; nothing undoes FOR_GOOD."""
 
     ATTRIBUTE = auto()
     STYLE = auto()
     FOR_GOOD = auto()
 
 
-def hidden_by(element: "Element", sheet: "StyleSheet") -> HiddenBy | None:
-    """Return what keeps all inside the element from being seen, None if nothing does."""
+def hidden_by(element: Element, sheet: "StyleSheet") -> HiddenBy | None:
+    """Return how the element with all its content is hidden, None if it is not."""
     attributes = element.attributes
     if not attributes and element.tag != "dialog" and element.tag not in sheet.tags:
         return None
@@ -96,16 +98,15 @@ def hidden_by(element: "Element", sheet: "StyleSheet") -> HiddenBy | None:
     return sheet.hidden_by_name(element.tag, attributes.get("class", ""), attributes.get("id", ""))
 
 
-def is_closed_panel(element: "Element", controlled: set[str]) -> bool:
-    """Return whether this is part of the text that a click opens: the panel of a tab or of an accordion.
+def is_closed_panel(element: Element, controlled: set[str]) -> bool:
+    """Return whether a click shows this element: the panel of a tab or of an accordion.
 
-    ``controlled`` are the ids that some element of the page says it controls (WAI-ARIA 1.2,
-    aria-controls).
+    ``controlled`` are the ids in the page's aria-controls attributes (WAI-ARIA 1.2).
     """
     role = element.attributes.get("role", "")
     if role in _NOT_PANELS or any(
-        one.tag in _CHROME or one.attributes.get("role") in _NOT_PANELS
-        for one in element.ancestors()
+        ancestor.tag in _CHROME or ancestor.attributes.get("role") in _NOT_PANELS
+        for ancestor in element.ancestors()
     ):
         return False
     return (
@@ -116,7 +117,7 @@ def is_closed_panel(element: "Element", controlled: set[str]) -> bool:
 
 
 def hides(declarations: str) -> bool:
-    """Return whether CSS declarations leave nothing of an element to see."""
+    """Return whether CSS declarations hide an element."""
     compact = _compact(declarations)
     if _HIDES.search(compact):
         return True
@@ -126,7 +127,7 @@ def hides(declarations: str) -> bool:
 
 
 def _compact(declarations: str) -> str:
-    """Return declarations in lower case, without white space where it means nothing, and with a comma where it parts values."""
+    """Return declarations in lower case. A comma replaces white space between values."""
     text = ",".join(_COMMENT.sub("", declarations).lower().split())
     for mark in ":;,()!/":
         if mark in text:
@@ -134,50 +135,48 @@ def _compact(declarations: str) -> str:
     return text
 
 
-def _same_colour(element: "Element") -> bool:
-    """Return whether the text has the colour of what is behind it, as far as the page's own attributes say.
+def _same_colour(element: Element) -> bool:
+    """Return whether the text has the colour of its background, by the page's own attributes.
 
-    White without any background counts only where no class or id around it could give one.
+    White without a background counts only if no class or id around it could set one.
     """
     colour = _declared(_COLOUR, element) or _hex(element.attributes.get("color", ""))
     if not colour:
         return False
-    around = [element, *element.ancestors()]
-    for one in around:
-        background = _declared(_BACKGROUND, one) or _hex(one.attributes.get("bgcolor", ""))
+    styled = False
+    for around in (element, *element.ancestors()):
+        attributes = around.attributes
+        background = _declared(_BACKGROUND, around) or _hex(attributes.get("bgcolor", ""))
         if background:
             return background == colour
-    styled = any(
-        "class" in one.attributes
-        or "id" in one.attributes
-        or "background" in one.attributes.get("style", "")
-        for one in around
-    )
+        styled = styled or "class" in attributes or "id" in attributes
+        styled = styled or "background" in attributes.get("style", "")
     return colour == "#ffffff" and not styled
 
 
-def _declared(what: re.Pattern[str], element: "Element") -> str:
-    found = what.findall(element.attributes.get("style", "").lower().replace(" ", ""))
-    return _hex(found[-1]) if found else ""
+def _declared(colours: re.Pattern[str], element: Element) -> str:
+    values = colours.findall(element.attributes.get("style", "").lower().replace(" ", ""))
+    return _hex(values[-1]) if values else ""
 
 
 def _hex(colour: str) -> str:
-    """Return a colour as #rrggbb, "" for what is none of the plain notations (CSS Color 4, section 4)."""
+    """Return a colour as #rrggbb, "" for other notations (CSS Color 4, section 4)."""
     colour = colour.strip().lower()
     colour = _NAMED.get(colour, colour)
-    if found := _RGB.match(colour):
-        return "#" + "".join(f"{min(int(part), 255):02x}" for part in found.groups())
+    if match := _RGB.match(colour):
+        return "#" + "".join(f"{min(int(part), 255):02x}" for part in match.groups())
     if re.fullmatch(r"#[0-9a-f]{3}", colour):
         return "#" + "".join(digit * 2 for digit in colour[1:])
     return colour if re.fullmatch(r"#[0-9a-f]{6}", colour) else ""
 
 
 class StyleSheet:
-    """What the page's own style sheets hide, by selectors of one element: ``p``, ``.a``, ``#b``, ``p.a.b``.
+    """The rules of the page's own style sheets that hide elements.
 
-    ``tags`` are those that a rule hides whatever their class. A rule that shows what has the same
-    class or id, in whatever context, takes the hiding back: tabs and menus that open. Rules inside
-    @media and the like count for showing only.
+    Only selectors of one element count: ``p``, ``.a``, ``#b``, ``p.a.b``. ``tags`` are the tags
+    that a rule hides whatever their class. A rule that shows an element of the same class or id in
+    any context cancels the hiding: it is a tab or a menu that opens. Rules inside at-rules such as
+    @media can only show.
     """
 
     def __init__(self, sources: Iterable[str]) -> None:
@@ -200,20 +199,20 @@ class StyleSheet:
                         for name in _NAME.findall(selector.rsplit(" ", 1)[-1])
                     )
         for selector in hiding:
-            found = _SIMPLE.match(selector.strip())
-            if found is None:
+            match = _SIMPLE.match(selector.strip())
+            if match is None:
                 continue
-            tag, wanted = (found[1] or "").lower(), frozenset(_NAME.findall(found[2]))
-            if not wanted & shown and tag not in {"html", "body"} and (tag or wanted):
-                alike = self._hiding.setdefault(min(wanted, default=tag), [])
+            tag, required = (match[1] or "").lower(), frozenset(_NAME.findall(match[2]))
+            if not required & shown and tag not in {"html", "body"} and (tag or required):
+                alike = self._hiding.setdefault(min(required, default=tag), [])
                 if len(alike) < MAX_RULES_ALIKE:
-                    alike.append((tag, wanted))
-                if not wanted:
+                    alike.append((tag, required))
+                if not required:
                     self.tags.add(tag)
-                self._ids.update(one for one in wanted if one.startswith("#"))
+                self._ids.update(name for name in required if name.startswith("#"))
 
     def hidden_by_name(self, tag: str, classes: str, identifier: str) -> HiddenBy | None:
-        """Return what the class names alone say, or a rule about such an element."""
+        """Return how its class names or a rule hide an element, None if nothing does."""
         name = f"#{identifier}" if identifier and f"#{identifier}" in self._ids else ""
         key = (tag, classes, name)
         if key not in self._known:
@@ -223,17 +222,17 @@ class StyleSheet:
     def _look_up(self, tag: str, classes: list[str], name: str) -> HiddenBy | None:
         if not _UNSEEN_CLASSES.isdisjoint(classes) and not any(map(_SHOWN_AGAIN.match, classes)):
             return HiddenBy.FOR_GOOD
-        own = {f".{one}" for one in classes} | {name}
+        own = {f".{class_name}" for class_name in classes} | {name}
         rules = (rule for key in (tag, *own) for rule in self._hiding.get(key, ()))
         return (
             HiddenBy.STYLE
-            if any(wanted_tag in {"", tag} and wanted <= own for wanted_tag, wanted in rules)
+            if any(rule_tag in {"", tag} and required <= own for rule_tag, required in rules)
             else None
         )
 
 
 def _rules(source: str) -> Iterable[tuple[int, str, str]]:
-    """Yield depth, selectors and declarations of each rule; depth 0 is outside of any at-rule."""
+    """Yield depth, selectors and declarations of each rule; depth 0 is outside any at-rule."""
     depth = start = 0
     selectors = ""
     for brace in re.finditer(r"[{}]", source):

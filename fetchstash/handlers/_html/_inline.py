@@ -1,16 +1,17 @@
-"""Inline content as Markdown: links, code, modest emphasis. And code blocks, whose text is kept as it is."""
+"""Write inline content as Markdown: links, code, emphasis. Write code blocks verbatim."""
 
 import re
+from itertools import islice
 from urllib.parse import urljoin
 
+from fetchstash.handlers._html._element import BLOCKS, Element, Node
 from fetchstash.handlers._html._names import names
-from fetchstash.handlers._html._tree import BLOCKS, Element, Node
 from fetchstash.handlers._markdown import fence_for
 
 _CODE = frozenset(("code", "tt", "kbd", "samp"))
 _STRONG = frozenset(("strong", "b"))
 _NOT_SHOWN = frozenset(("button", "noscript"))
-# What stands alone in the links by which documentation lets one copy the address of a heading.
+# The text of a link that copies the address of a heading.
 _PERMALINK = re.compile(r"[\W_]*$|^(?:permalink|link|anchor|edit|\[?edit\]?)$", re.IGNORECASE)
 _GUTTER = re.compile(
     r"(?:^|[-_ ])(?:linenos?|line-?numbers?(?:-rows)?|lineno-container|gutter|ln)(?:$|[-_ ])"
@@ -21,16 +22,15 @@ _LANGUAGE = re.compile(
 _NO_LANGUAGE = names("none default text plain plaintext source notranslate nohighlight code auto")
 _WEB = ("http://", "https://")
 _NO_ADDRESS = names("javascript vbscript data blob about")
-# Many readers of Markdown take no more than one pair of parentheses in an address; any others are
-# safe in angle brackets.
+# An address may hold one level of parentheses (CommonMark 0.31, 6.3); others need angle brackets.
 _PLAIN = re.compile(r"[^()]*(?:\([^()]*\)[^()]*)*")
 
 
 class Inline:
-    """Writes inline nodes; ``base`` is the address that links are relative to.
+    """Writes inline nodes as Markdown.
 
-    ``spare`` characters may be spent on making addresses absolute; after them addresses stay as
-    they are written.
+    Links are resolved against ``base``. Absolute addresses may add ``spare`` characters to the
+    text; after that addresses stay relative.
     """
 
     def __init__(self, base: str, spare: int) -> None:
@@ -40,14 +40,14 @@ class Inline:
         self._known: dict[str, str] = {}
 
     def text(self, nodes: list[Node], *, breaks: str = "\n", emphasis: bool = True) -> str:
-        """Return the nodes as Markdown; ``breaks`` stands for a line break. Several lines only if it is a line feed."""
+        """Return the nodes as Markdown, with ``breaks`` for each line break."""
         pieces: list[str] = []
         self._write(nodes, pieces, emphasis)
         lines = ("".join(pieces)).split("\n")
         return breaks.join(line for line in (" ".join(line.split()) for line in lines) if line)
 
     def link(self, text: str, href: str) -> str:
-        """Return a Markdown link, or the text alone where the address leads nowhere else."""
+        """Return a Markdown link, or the text alone if the address leads nowhere else."""
         address = self.absolute(href)
         if not address or not text:
             return text
@@ -56,7 +56,7 @@ class Inline:
         return f"[{text}]({address})"
 
     def absolute(self, href: str) -> str:
-        """Return the address that a link leads to: "#name" for a place on the same page, "" for a script or data."""
+        """Return the address of a link: "#name" on the same page, "" for a script or data."""
         known = self._known.get(href)
         if known is None:
             known = self._known[href] = self._resolve(href)
@@ -114,29 +114,20 @@ class Inline:
         href = node.attributes.get("href", "")
         text = self.text(node.children, breaks=" ", emphasis=False)
         if not text:
-            image = next((one for one in node.descendants() if one.tag == "img"), None)
-            text = (
-                " ".join(image.attributes.get("alt", "").split())[:100] if image is not None else ""
-            )
+            images = (inner for inner in node.descendants() if inner.tag == "img")
+            image = next(images, Element("img", {}, None))
+            text = " ".join(image.attributes.get("alt", "").split())[:100]
         if href.startswith("#") and _PERMALINK.match(text):
             return
         if not href:
             self._write(node.children, out, emphasis)
         else:
-            out.append(
-                _around(
-                    node,
-                    self.link(
-                        text.replace("[", "\\[").replace("]", "\\]")
-                        if text.count("[") != text.count("]")
-                        else text,
-                        href,
-                    ),
-                )
-            )
+            if text.count("[") != text.count("]"):
+                text = text.replace("[", "\\[").replace("]", "\\]")
+            out.append(_keep_spaces(node, self.link(text, href)))
 
     def _write_code(self, node: Element, out: list[str]) -> None:
-        links = [one for one in node.descendants() if one.tag == "a" and one.attributes.get("href")]
+        links = [e for e in node.descendants() if e.tag == "a" and e.attributes.get("href")]
         if len(links) == 1 and links[0].text() == node.text():
             out.append(self.link(f"`{node.text()}`", links[0].attributes["href"]))
             return
@@ -146,11 +137,11 @@ class Inline:
         text = node.text()
         fence = "``" if "`" in text else "`"
         pad = " " if text.startswith("`") or text.endswith("`") else ""
-        out.append(_around(node, f"{fence}{pad}{text}{pad}{fence}") if text else "")
+        out.append(_keep_spaces(node, f"{fence}{pad}{text}{pad}{fence}") if text else "")
 
     def _write_marked(self, node: Element, out: list[str], mark: str) -> None:
         text = self.text(node.children, breaks=" ", emphasis=False)
-        out.append(_around(node, f"{mark}{text}{mark}") if text and mark not in text else text)
+        out.append(_keep_spaces(node, f"{mark}{text}{mark}") if text and mark not in text else text)
 
     def _write_script(self, node: Element, out: list[str], emphasis: bool) -> None:
         text = node.text()
@@ -158,25 +149,25 @@ class Inline:
             node.tag == "sup"
             and text.isalnum()
             and len(text) < 4
-            and not any(one.tag == "a" for one in node.descendants())
+            and not any(inner.tag == "a" for inner in node.descendants())
         ):
             out.append("^")
         self._write(node.children, out, emphasis)
 
 
-def _around(node: Element, text: str) -> str:
-    """Keep the white space that the element began and ended with outside of its marks."""
+def _keep_spaces(node: Element, text: str) -> str:
+    """Return ``text`` with the white space that the element begins and ends with."""
     raw = "".join(node.texts())
     return f"{' ' if raw[:1].isspace() else ''}{text}{' ' if raw[-1:].isspace() else ''}"
 
 
 def _escape(address: str) -> str:
-    """Return an address that cannot end its own link: without blanks and angle brackets (CommonMark 0.31, 6.3)."""
+    """Return an address without blanks and angle brackets, which end a link (CommonMark 6.3)."""
     return address.replace(" ", "%20").replace("<", "%3C").replace(">", "%3E")
 
 
 def code_block(pre: Element) -> str:
-    """Return a fenced block with the text of ``pre`` as it stands, without line-number gutters and buttons."""
+    """Return a fenced block with the text of ``pre``, without line numbers and buttons."""
     lines: list[str] = []
     _write_verbatim(pre, lines)
     text = (
@@ -216,14 +207,13 @@ def _is_gutter(element: Element) -> bool:
 
 
 def language(pre: Element) -> str:
-    """Return the programming language that the classes in and around a ``pre`` name, "" if none."""
-    inside = [one for one in pre.elements() if one.tag == "code"]
-    around = [element for element, _ in zip(pre.ancestors(), range(3), strict=False)]
-    for element in (*inside, pre, *around):
+    """Return the programming language named in and around a ``pre``, "" if none."""
+    inside = [child for child in pre.elements() if child.tag == "code"]
+    for element in (*inside, pre, *islice(pre.ancestors(), 3)):
         for name in ("data-lang", "data-language"):
             if value := element.attributes.get(name, ""):
                 return value.split()[0].lower() if value.split() else ""
-        found = _LANGUAGE.search(element.attributes.get("class", ""))
-        if found and found[1].lower() not in _NO_LANGUAGE:
-            return found[1].lower()
+        match = _LANGUAGE.search(element.attributes.get("class", ""))
+        if match and match[1].lower() not in _NO_LANGUAGE:
+            return match[1].lower()
     return ""

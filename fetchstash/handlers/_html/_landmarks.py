@@ -1,24 +1,25 @@
-"""Where a page itself says what its content is and what stands around it: HTML's sections and ARIA's landmarks.
+"""Choose content by rules: HTML's sections and ARIA's landmarks.
 
 HTML Standard, 4.3; WAI-ARIA 1.2, 5.3.4.
 """
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import NamedTuple
 
 from fetchstash.handlers._html._blocks import Block
+from fetchstash.handlers._html._element import Element
 from fetchstash.handlers._html._names import names
-from fetchstash.handlers._html._tree import Element
 
 _CHROME = names("nav header footer aside form menu search")
 _CHROME_ROLES = names("navigation banner contentinfo complementary search menu menubar dialog")
 _CONTENT = names("main article")
 _MIN_SHARE = 0.3
-"""Of the text outside of the chrome; where ``main`` and ``article`` hold less they are not what the page is about."""
+"""Of the text outside the chrome. If ``main`` and ``article`` hold less, they are ignored."""
 
 
 class Place(NamedTuple):
-    """Whether a block stands in the page's chrome, and whether in what is marked as content."""
+    """Whether a block stands in the chrome, and whether in an element marked as content."""
 
     chrome: bool
     content: bool
@@ -30,7 +31,7 @@ _NOWHERE = Place(chrome=False, content=False)
 def places(blocks: Sequence[Block]) -> list[Place]:
     """Return where each block stands."""
     known: dict[Element, Place] = {}
-    found: list[Place] = []
+    result: list[Place] = []
     for block in blocks:
         chain: list[Element] = []
         element: Element | None = block.parent
@@ -40,8 +41,8 @@ def places(blocks: Sequence[Block]) -> list[Place]:
         place = known[element] if element is not None else _NOWHERE
         for inner in reversed(chain):
             place = known[inner] = _inside(inner, place)
-        found.append(place)
-    return found
+        result.append(place)
+    return result
 
 
 def _inside(element: Element, around: Place) -> Place:
@@ -55,15 +56,17 @@ def _inside(element: Element, around: Place) -> Place:
 
 
 def by_rules(blocks: Sequence[Block], where: Sequence[Place]) -> list[bool]:
-    """Return which blocks stand outside of the page's chrome, and of these inside of what is marked as content if anything is."""
+    """Return which blocks are content.
+
+    Blocks in the chrome are not. Where enough text is marked as content, only that is.
+    """
     outside = [not place.chrome for place in where]
     if not any(outside):
         return [True] * len(blocks)
-    inside = [out and place.content for out, place in zip(outside, where, strict=True)]
+    inside = [place.content and not place.chrome for place in where]
     sizes = [len(block.words) for block in blocks]
-    marked = sum(size for size, one in zip(sizes, inside, strict=True) if one)
     return (
         inside
-        if marked > _MIN_SHARE * sum(size for size, one in zip(sizes, outside, strict=True) if one)
+        if sum(compress(sizes, inside)) > _MIN_SHARE * sum(compress(sizes, outside))
         else outside
     )

@@ -1,26 +1,26 @@
-"""Blocks as Markdown, one record a line: a paragraph, an item, a table's row, a line of code."""
+"""Write blocks as Markdown, one record a line: a paragraph, an item, a row, a line of code."""
 
 import re
 from collections.abc import Iterable, Iterator
 
 from fetchstash.handlers._contract import Part
 from fetchstash.handlers._html._blocks import CODE, HEADING, PARAGRAPH, TABLE, Block
+from fetchstash.handlers._html._element import Element
 from fetchstash.handlers._html._inline import Inline, code_block
 from fetchstash.handlers._html._tables import caption, rows
-from fetchstash.handlers._html._tree import Element
 from fetchstash.ranges import Heading
 
 PART_CHARS = 65_536
-_PERMALINK_SIGNS = " #\u00b6\u00a7\U0001f517"  # number sign, pilcrow, section sign, link symbol
+_PERMALINK_SIGNS = " #\u00b6\u00a7\U0001f517"  # pilcrow, section sign, link symbol
 _LINK_TO_ITSELF = re.compile(r"\[([^\[\]]*)\]\(#[^()]*\)")
 MAX_INDENT = 8
-"""Containers that are shown by indentation; what is nested deeper stands as deep as these."""
+"""Levels of indentation; deeper blocks stand at the last level."""
 MAX_COLSPAN = 8
-"""Columns that one cell may take: more cost output without telling anything."""
+"""Columns that one cell may span: more cost output and say nothing."""
 
 
 def parts(blocks: Iterable[Block], inline: Inline) -> Iterator[Part]:
-    """Yield the blocks as Markdown in pieces of about 64 Ki characters, with the headings that begin in each."""
+    """Yield the blocks as Markdown in parts of about PART_CHARS, with the headings in each."""
     lines: list[str] = []
     headings: list[Heading] = []
     size = 0
@@ -32,14 +32,8 @@ def parts(blocks: Iterable[Block], inline: Inline) -> Iterator[Part]:
         first, rest = marks.prefixes(block)
         for number, line in enumerate(_lines(block, inline)):
             if number == 0 and block.kind == HEADING:
-                headings.append(
-                    Heading(
-                        block.words.rstrip(_PERMALINK_SIGNS) or block.words,
-                        block.level,
-                        "lines",
-                        len(lines) + 1,
-                    )
-                )
+                title = block.words.rstrip(_PERMALINK_SIGNS) or block.words
+                headings.append(Heading(title, block.level, "lines", len(lines) + 1))
             lines.append(f"{first if number == 0 else rest}{line}".rstrip())
             size += len(lines[-1]) + 1
             if size >= PART_CHARS:
@@ -56,22 +50,15 @@ def _lines(block: Block, inline: Inline) -> Iterator[str]:
     elif block.kind == TABLE:
         yield from _table(block.parent, inline)
     elif block.kind == HEADING:
-        text = (
-            _LINK_TO_ITSELF.sub(r"\1", inline.text(block.nodes, breaks=" ", emphasis=False))
-            or block.words
-        )
+        text = inline.text(block.nodes, breaks=" ", emphasis=False)
+        text = _LINK_TO_ITSELF.sub(r"\1", text) or block.words
         yield f"{'#' * block.level} {inline.link(text, block.link) if block.link else text}"
     else:
-        text = (
-            block.words
-            if all(isinstance(node, str) for node in block.nodes)
-            else inline.text(block.nodes)
-        )
-        yield from (
-            inline.link(text, block.link)
-            if block.link and "](" not in text and "\n" not in text
-            else text
-        ).split("\n")
+        is_plain = all(isinstance(node, str) for node in block.nodes)
+        text = block.words if is_plain else inline.text(block.nodes)
+        if block.link and "](" not in text and "\n" not in text:
+            text = inline.link(text, block.link)
+        yield from text.split("\n")
 
 
 def _table(table: Element, inline: Inline) -> Iterator[str]:
@@ -91,7 +78,10 @@ def _table(table: Element, inline: Inline) -> Iterator[str]:
 
 
 class _Marks:
-    """What stands before the lines of a block: item marks, indentation, quotation marks. Knows which items have had theirs."""
+    """Item marks, indentation and quotation marks before the lines of a block.
+
+    An item's mark is written once.
+    """
 
     def __init__(self) -> None:
         self._started: set[Element] = set()
@@ -99,22 +89,18 @@ class _Marks:
         self._numbers: dict[Element, int] = {}
 
     def prefixes(self, block: Block) -> tuple[str, str]:
-        """Return what stands before the first line of a block, and before its others."""
+        """Return the prefix of the first line of a block, and of its other lines."""
         if not block.containers:
             return "", ""
-        if block.kind == HEADING:  # a section of the page rather than an item of a list
-            self._unmarked.update(one for one in block.containers if one.tag != "blockquote")
+        if block.kind == HEADING:  # it begins a section, not an item
+            self._unmarked.update(c for c in block.containers if c.tag != "blockquote")
         elif block.kind != PARAGRAPH:  # a fence or a table's row must begin its line
-            self._unmarked.update(
-                one
-                for one in block.containers
-                if one.tag in {"li", "dt"} and one not in self._started
-            )
+            items = (c for c in block.containers if c.tag in {"li", "dt"})
+            self._unmarked.update(item for item in items if item not in self._started)
         first: list[str] = []
         rest: list[str] = []
-        for container in [one for one in block.containers if one not in self._unmarked][
-            -MAX_INDENT:
-        ]:
+        marked = [c for c in block.containers if c not in self._unmarked]
+        for container in marked[-MAX_INDENT:]:
             if container.tag == "blockquote":
                 mark = indent = "> "
             elif container.tag == "dd":
@@ -141,7 +127,7 @@ class _Marks:
 
 
 def _follows_closely(before: Block, block: Block) -> bool:
-    """Return whether no blank line parts two blocks: items of one list, a term and its definition."""
+    """Return whether no blank line separates two blocks, such as items of one list."""
     if HEADING in {block.kind, before.kind} or not before.containers or not block.containers:
         return False
     if TABLE in {block.kind, before.kind}:

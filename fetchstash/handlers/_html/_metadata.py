@@ -1,4 +1,4 @@
-"""What a page says of itself: title, author, date, site, language, canonical address (Open Graph, schema.org, Dublin Core)."""
+"""Read a page's metadata: Open Graph, schema.org, Dublin Core."""
 
 import json
 import re
@@ -18,9 +18,11 @@ _AUTHORS = (
     "twitter:creator",
 )
 _DATES = (
-    "article:published_time", "datepublished", "date", "dc.date", "dc.date.issued", "dcterms.created", "parsely-pub-date",
-    "sailthru.date", "og:published_time", "publishdate", "citation_publication_date",
+    "article:published_time", "datepublished", "date", "dc.date", "dc.date.issued",
+    "dcterms.created", "parsely-pub-date", "sailthru.date", "og:published_time", "publishdate",
+    "citation_publication_date",
 )  # fmt: skip
+_INNER_OBJECTS = ("@graph", "mainEntity", "mainEntityOfPage")
 _SITES = ("og:site_name", "application-name", "twitter:site")
 _DATE = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)?|\d{4}/\d\d/\d\d"
@@ -32,7 +34,7 @@ MAX_JSON_NODES = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The facts of a page, "" where it is silent. ``published`` is an ISO 8601 date or time as the page gives it."""
+    """The metadata of a page, "" for what is missing. ``published`` is an ISO 8601 date or time."""
 
     title: str
     author: str
@@ -43,7 +45,7 @@ class Metadata:
 
 
 def read(page: Page) -> Metadata:
-    """Return what the head of a page tells."""
+    """Return the metadata in the head of a page."""
     meta: dict[str, str] = {}
     for attributes in page.meta:
         name = (
@@ -64,7 +66,7 @@ def read(page: Page) -> Metadata:
     return Metadata(
         title=page.title[:MAX_CHARS] or _first(meta, _TITLES),
         author=author,
-        published=next((found[0] for date in dates if (found := _DATE.search(date))), ""),
+        published=next((match[0] for date in dates if (match := _DATE.search(date))), ""),
         site=_first(meta, _SITES),
         language=(page.language or meta.get("og:locale", "")).replace("_", "-")[:35],
         canonical=(canonical or meta.get("og:url", "")).strip(),
@@ -76,7 +78,7 @@ def _first(meta: dict[str, str], names: tuple[str, ...]) -> str:
 
 
 def _linked_data(sources: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield the objects of JSON-LD, outer ones first (JSON-LD 1.1: @graph holds them in a list); at most some thousands."""
+    """Yield the objects of JSON-LD, outer objects first (JSON-LD 1.1, @graph)."""
     for source in sources:
         if len(source) > MAX_JSON_LD:
             continue
@@ -89,19 +91,15 @@ def _linked_data(sources: list[str]) -> Iterator[dict[str, Any]]:
                 break
             item = pending.pop(0)
             if isinstance(item, dict):
-                found = cast("dict[str, Any]", item)
-                yield found
-                pending += [
-                    value
-                    for key, value in found.items()
-                    if key in {"@graph", "mainEntity", "mainEntityOfPage"}
-                ]
+                properties = cast("dict[str, Any]", item)
+                yield properties
+                pending += [properties[key] for key in _INNER_OBJECTS if key in properties]
             elif isinstance(item, list):
                 pending += item
 
 
 def _name(author: object) -> str:
-    """Return the name or names of schema.org's author: a string, a Person or several."""
+    """Return the names of a schema.org author: a string, a Person or a list of them."""
     if isinstance(author, str):
         return " ".join(author.split())[:MAX_CHARS]
     if isinstance(author, dict):

@@ -1,6 +1,6 @@
-"""Sets of names, written as plain text."""
+"""Sets of names, written as text."""
 
 
 def names(text: str) -> frozenset[str]:
-    """Return the words of ``text``."""
+    """Return the set of the words of ``text``."""
     return frozenset(text.split())

@@ -1,21 +1,23 @@
-"""Pages that hold no content: what they are instead, in one sentence. Pure functions over texts."""
+"""Recognise pages without content, such as login pages. Pure functions over texts."""
 
 import re
 
 FEW_CHARS = 1_500
-"""Of content; a page that has more is not a wall, whatever it says."""
+"""Of content; a page that has more is no wall."""
 NEXT_TO_NOTHING = 200
 
 _CHALLENGE = re.compile(
-    r"verif(?:y|ying) (?:that )?you are (?:a )?human|checking your browser|are you a robot|not a robot|captcha|ray id|"
-    r"enable javascript and cookies to continue|unusual traffic|press (?:and|&) hold|access denied",
+    r"verif(?:y|ying) (?:that )?you are (?:a )?human|checking your browser|are you a robot|"
+    r"not a robot|captcha|ray id|enable javascript and cookies to continue|unusual traffic|"
+    r"press (?:and|&) hold|access denied",
     re.IGNORECASE,
 )
 _CONSENT = re.compile(
-    r"before you continue|accept (?:all|cookies)|reject all|manage (?:cookies|preferences|options|settings)|"
-    r"cookie (?:policy|settings|preferences)|"
-    r"we (?:and our (?:\d+ )?partners )?use cookies|your (?:privacy choices|consent)|consent to|we value your privacy|"
-    r"alle akzeptieren|tout accepter|aceptar todo|accetta tutto|alles accepteren",
+    r"before you continue|accept (?:all|cookies)|reject all|"
+    r"manage (?:cookies|preferences|options|settings)|cookie (?:policy|settings|preferences)|"
+    r"we (?:and our (?:\d+ )?partners )?use cookies|your (?:privacy choices|consent)|consent to|"
+    r"we value your privacy|alle akzeptieren|tout accepter|aceptar todo|"
+    r"accetta tutto|alles accepteren",
     re.IGNORECASE,
 )
 _LOGIN = re.compile(
@@ -24,16 +26,17 @@ _LOGIN = re.compile(
     re.IGNORECASE,
 )
 _NEEDS_SCRIPTS = re.compile(
-    r"(?:enable|requires?|without|activate|turn on|need)[^.]{0,60}javascript|javascript[^.]{0,60}(?:required|enabled|disabled)",
+    r"(?:enable|requires?|without|activate|turn on|need)[^.]{0,60}javascript|"
+    r"javascript[^.]{0,60}(?:required|enabled|disabled)",
     re.IGNORECASE,
 )
 
 
 def notice(content: str, whole: str, *, asks_password: bool, scripts: int) -> str:
-    """Return what a page is instead of content, "" if it has some.
+    """Return what a page without content is, "" for a page with content.
 
-    ``content`` is the text that was chosen, ``whole`` all text of the page, ``scripts`` the number
-    of script elements.
+    ``content`` is the chosen text, ``whole`` all text of the page, ``scripts`` the number of
+    script elements.
     """
     if len(content) > FEW_CHARS:
         return ""

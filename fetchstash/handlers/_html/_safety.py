@@ -1,9 +1,9 @@
-"""What a page may ask of the parser: a linear pass over the source, before a tree is built.
+"""Bound what a page costs the parser: one linear pass over the source, before parsing.
 
 lexbor's time grows with the square of the nesting depth, of the attributes of one tag and of the
-options of one select, and its memory with the number of elements, among them the copies that
-unclosed formatting tags make of themselves in every block that follows (HTML Standard, 13.2.4.3).
-Tags and attributes that are too many are left out; the text between them stays.
+options of one select. Its memory grows with the number of elements; an unclosed formatting tag is
+copied into every block after it (HTML Standard, 13.2.4.3). Tags and attributes beyond a limit are
+removed; their text stays.
 """
 
 import re
@@ -15,19 +15,19 @@ from fetchstash.handlers._html._names import names
 MAX_SOURCE_CHARS = 16_000_000
 MAX_ELEMENTS = 200_000
 MAX_TAGS = 4 * MAX_ELEMENTS
-"""And comments: each element has two tags at the most, and end tags that close nothing are tags, too."""
+"""Start tags, end tags and comments."""
 MAX_DEPTH = 2_000
-"""Counted from tags alone, so an unclosed one counts to the end: far more than a real page has, and parsed in some 30 ms."""
+"""Open tags; one without an end tag counts to the end of the page. Parsed in some 30 ms."""
 MAX_ATTRIBUTES = 200
 MAX_OPTIONS = 2_000
 MAX_COPIES = 100_000
-"""Of formatting elements; after so many all formatting but links is left out."""
+"""Copies of formatting elements; after so many, formatting tags are removed."""
 
-# What cannot be too much, whatever it holds: so many tags, and so many formatting tags times tags.
+# A page with fewer tags, and fewer tags times formatting tags, cannot exceed a limit.
 HARMLESS_TAGS, HARMLESS_PRODUCT = 2 * MAX_OPTIONS, 1_000_000
 
-# A quote opens a value only after an equals sign (HTML Standard, 13.2.5.35). Possessive, and a tag
-# that nothing closes takes all the rest, so that no character is tried twice.
+# A quote opens a value only after an equals sign (HTML Standard, 13.2.5.35). An unclosed tag takes
+# all the rest, so that no character is tried twice.
 _TAG = re.compile(
     r"<(?:(/)?([a-zA-Z][^\s/>]*+)((?:[^=>]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+)*+)(?:>|\Z)|!--)"
 )
@@ -38,7 +38,7 @@ _END_OF_RAW_TEXT = {
     name: re.compile(f"</{name}", re.IGNORECASE)
     for name in ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes")
 }
-# Void elements, and those that the next of their kind closes: many of them make no depth.
+# Void elements, and elements that the next of their kind closes: they do not nest.
 _FLAT = names(
     "area base br col embed hr img input link meta param source track wbr "
     "p li dd dt option tr td th thead tbody tfoot"
@@ -51,14 +51,14 @@ _FOREIGN = names("svg math")
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A source that is safe to parse; ``cut``: the end of the page was too much and is not in it."""
+    """A source that is safe to parse. ``cut``: the end of the page is missing."""
 
     source: str
     cut: bool
 
 
 def check(source: str) -> Checked:
-    """Return ``source`` without what would cost the parser more than its length is worth."""
+    """Return ``source`` without the tags and attributes beyond the limits."""
     cut = len(source) > MAX_SOURCE_CHARS
     source = source[:MAX_SOURCE_CHARS]
     if _is_harmless(source):
@@ -68,7 +68,7 @@ def check(source: str) -> Checked:
 
 
 def _is_harmless(source: str) -> bool:
-    """Return whether a source is small enough in every respect to need no closer look; most pages are."""
+    """Return whether a source is too small to exceed a limit; most pages are."""
     tags = source.count("<")
     if tags > HARMLESS_TAGS or _CROWDED_TAG.search(source):
         return False
@@ -76,18 +76,17 @@ def _is_harmless(source: str) -> bool:
 
 
 class _Scan:
-    """Counts what the tags of a source open, and says which must go."""
+    """Counts open elements and removes tags beyond the limits."""
 
     def __init__(self) -> None:
-        self._depth = self._elements = self._paragraphs = self._copies = self._options = (
-            self._foreign
-        ) = 0
+        self._depth = self._elements = self._paragraphs = 0
+        self._copies = self._options = self._foreign = 0
         self._open: defaultdict[str, int] = defaultdict(int)
         self._left_out: defaultdict[str, int] = defaultdict(int)
         self._formatting: set[tuple[str, str]] = set()
 
     def run(self, source: str) -> Checked:
-        """Return ``source`` without the tags that are too many, up to the last element that fits."""
+        """Return ``source`` without tags beyond the limits, up to the last element that fits."""
         kept: list[str] = []
         kept_to = skip_to = 0
         for number, tag in enumerate(_TAG.finditer(source)):
@@ -110,8 +109,8 @@ class _Scan:
                 if name not in _FLAT and self._closes_left_out(name):
                     replacement = ""
             elif name in _END_OF_RAW_TEXT and not self._foreign:
-                found = _END_OF_RAW_TEXT[name].search(source, tag.end())
-                skip_to = found.start() if found else len(source)
+                raw_end = _END_OF_RAW_TEXT[name].search(source, tag.end())
+                skip_to = raw_end.start() if raw_end else len(source)
             elif self._is_too_much(name, rest):
                 replacement = ""
             elif len(rest) > 2 * MAX_ATTRIBUTES and (first := _FIRST_ATTRIBUTES.match(rest)):
@@ -122,7 +121,10 @@ class _Scan:
         return Checked("".join((*kept, source[kept_to:])) if kept else source, cut=False)
 
     def _makes_element(self, name: str, *, closing: bool) -> bool:
-        """Return whether a tag makes an element: so does the end of a paragraph that is not open (HTML Standard, 13.2.6.4.7)."""
+        """Return whether a tag makes an element.
+
+        The end tag of a paragraph that is not open does, too (HTML Standard, 13.2.6.4.7).
+        """
         if name != "p":
             return not closing or name == "br"
         if closing and self._paragraphs:

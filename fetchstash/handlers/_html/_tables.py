@@ -1,16 +1,16 @@
-"""Tables: which of them hold data, and what stands in their rows."""
+"""Tell data tables from layout, and read their rows."""
 
 from collections.abc import Iterator
 
-from fetchstash.handlers._html._tree import Element
+from fetchstash.handlers._html._element import Element
 
 _NO_DATA_INSIDE = frozenset(("table", "pre", "h1", "h2", "h3", "form", "blockquote"))
 LONGEST_CELL = 1_000
-"""Characters; a cell that is longer holds a layout's column rather than a value."""
+"""Characters; a longer cell is a column of a layout."""
 
 
 def is_data_table(table: Element) -> bool:
-    """Return whether a table holds values in rows, and not the layout of a page."""
+    """Return whether a table holds data and is not the layout of a page."""
     if table.attributes.get("role") == "presentation":
         return False
     headed = False
@@ -28,7 +28,7 @@ def is_data_table(table: Element) -> bool:
 
 
 def rows(table: Element) -> Iterator[list[Element]]:
-    """Yield the cells of each row that has any."""
+    """Yield the cells of each row that has cells."""
     for element in table.elements():
         if element.tag == "tr":
             cells = [cell for cell in element.elements() if cell.tag in {"td", "th"}]
@@ -39,5 +39,5 @@ def rows(table: Element) -> Iterator[list[Element]]:
 
 
 def caption(table: Element) -> Element | None:
-    """Return the caption, if there is one."""
+    """Return the caption, None if there is none."""
     return next((element for element in table.elements() if element.tag == "caption"), None)

@@ -1,4 +1,4 @@
-"""HTML that is all content, as Markdown: a chapter of a book, the body of a mail. Only hidden text goes."""
+"""Convert HTML that is all content: a chapter of a book, the body of a mail."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,10 @@ from fetchstash.handlers._html._inline import Inline
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """The Markdown of a piece of HTML, its title ("" if none) and how many hidden elements were left out."""
+    """The Markdown of a piece of HTML.
+
+    ``title`` is "" if there is none; ``hidden`` counts the hidden elements that were removed.
+    """
 
     parts: tuple[Part, ...]
     title: str
@@ -17,7 +20,10 @@ class Whole:
 
 
 def whole(source: str, url: str = "") -> Whole:
-    """Return the Markdown of all that ``source`` shows; relative links are taken from ``url``, and left alone without one."""
+    """Return ``source`` as Markdown without hidden text.
+
+    Relative links are resolved against ``url``, and stay as they are without one.
+    """
     checked = _safety.check(source)
     page = _tree.parse(checked.source)
     parts = _markdown.parts(_blocks.cut(page), Inline(url, len(checked.source) // 2))

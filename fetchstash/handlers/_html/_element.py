@@ -1,0 +1,63 @@
+"""Elements of a page: a small tree of our own, which the other modules read."""
+
+from collections.abc import Iterator
+
+from fetchstash.handlers._html._names import names
+
+BLOCKS = names(
+    "address article aside blockquote body caption center dd details dialog dir div dl dt "
+    "fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu "
+    "nav ol p pre search section summary table tbody td tfoot th thead tr ul"
+)
+"""Block-level elements: each begins a line of its own."""
+HEADINGS = {f"h{level}": level for level in range(1, 7)}
+
+
+class Element:
+    """An element of a page.
+
+    ``children`` are elements and texts in document order. ``holds_blocks`` says whether a
+    block-level element is inside.
+    """
+
+    __slots__ = ("attributes", "children", "holds_blocks", "parent", "tag")
+
+    def __init__(self, tag: str, attributes: dict[str, str], parent: "Element | None") -> None:
+        self.tag = tag
+        self.attributes = attributes
+        self.parent = parent
+        self.children: list[Element | str] = []
+        self.holds_blocks = False
+
+    def elements(self) -> Iterator["Element"]:
+        """Yield the child elements."""
+        return (child for child in self.children if not isinstance(child, str))
+
+    def descendants(self) -> Iterator["Element"]:
+        """Yield all elements inside, in document order."""
+        for child in self.elements():
+            yield child
+            yield from child.descendants()
+
+    def ancestors(self) -> Iterator["Element"]:
+        """Yield the elements around this one, the nearest first."""
+        element = self.parent
+        while element is not None:
+            yield element
+            element = element.parent
+
+    def texts(self) -> Iterator[str]:
+        """Yield all texts inside as they stand, in document order."""
+        for child in self.children:
+            if isinstance(child, str):
+                yield child
+            else:
+                yield from child.texts()
+
+    def text(self) -> str:
+        """Return the text inside, its white space collapsed."""
+        return " ".join("".join(self.texts()).split())
+
+
+Node = Element | str
+"""A child of an element: an element or a text."""
