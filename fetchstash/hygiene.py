@@ -104,7 +104,8 @@ _FLAGS = [
     for region in ("gbeng\x7f", "gbsct\x7f", "gbwls\x7f")
 ]
 _UNFLAGGED = re.compile(
-    f"[{_NEVER_BEYOND}]++" + "".join(f"(?<!\U0001f3f4{flag})" for flag in _FLAGS)
+    f"[{_NEVER_BEYOND}]+(?![{_NEVER_BEYOND}])"
+    + "".join(f"(?<!\U0001f3f4{flag})" for flag in _FLAGS)
 )
 
 # ECMA-48: control strings with what they carry (OSC, DCS, SOS, PM, APC; one that does not end on

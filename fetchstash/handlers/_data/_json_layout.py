@@ -1,8 +1,9 @@
 """JSON on lines: any value that fits a line stands on one, so that grep and slices find records in what was one long line.
 
 Numbers and strings keep the source's own spelling, and so do single spaces: nothing is parsed into
-values and printed again. A few regular expressions with possessive quantifiers do it (linear, no
-stack), because 5 MB must take well under two seconds.
+values and printed again. A few regular expressions do it (linear, no stack), because 5 MB must take
+well under two seconds. Escaped quotes are hidden from them first, so that a string is a quote, no
+quotes, and a quote: one step whatever its length, and only one way to match it.
 """
 
 import re
@@ -16,26 +17,44 @@ _BATCH_LINES = 4_096
 # looking ahead costs time.
 _MAX_DEPTH_ON_A_LINE = 16
 
-_STRING = r'"(?:[^"\\]++|\\.)*+"'
-# What stays (with single spaces inside), and white space that falls away.
-_WHITE_SPACE = re.compile(rf'((?:{_STRING}|[^\s"]++|[ ](?=[^\s\]}}]))++|")|\s++', re.DOTALL)
-_KEY = re.compile(rf"\s*({_STRING})\s*(:\s?)\s*", re.DOTALL)
-_SCALAR = re.compile(rf'{_STRING}|[^\s\[\]{{}},:"]++', re.DOTALL)
+_STRING = '"[^"]*"'
+# What stays (with single spaces inside), and white space that falls away. ``re`` keeps some hundred
+# bytes for each repetition, so their number is bounded.
+_WHITE_SPACE = re.compile(rf'((?:{_STRING}|[^\s"]+|[ ](?=[^\s\]}}])){{1,256}}|")|\s+')
+_KEY = re.compile(rf"\s*({_STRING})\s*(:\s?)\s*")
+_SCALAR = re.compile(rf'{_STRING}|[^\s\[\]{{}},:"]+')
 # Long arrays hold numbers more often than anything else: a run of them is one step.
-_NUMBERS = re.compile(r'(?:[^\s\[\]{},:"]++,[ ]?){2,}+')
+_NUMBERS = re.compile(r'(?:[^\s\[\]{},:"]+,[ ]?){2,}')
 _RUN_CHARS = 65_536
 _AFTER = re.compile(r"\s*([,\]}]?)\s*")
-_BRACKET = re.compile(rf'{_STRING}|["\[\]{{}}]', re.DOTALL)
+_BRACKET = re.compile(rf'[^"\[\]{{}}]*(?:{_STRING}[^"\[\]{{}}]*){{0,256}}(["\[\]{{}}]?)')
 
 
 def _nested(depth: int) -> str:
-    """Return the pattern of a container that holds others no deeper than ``depth``."""
+    """Return the pattern of a container that holds others no deeper than ``depth``.
+
+    What comes next is told by its first character, so that there is one way to match.
+    """
     inner = f"|{_nested(depth - 1)}" if depth else ""
-    return rf'[\[{{](?:[^\[\]{{}}"]++|{_STRING}{inner})*+[\]}}]'
+    plain = r'[^\[\]{}"]*'
+    return rf"[\[{{]{plain}(?:(?:{_STRING}{inner}){plain})*[\]}}]"
 
 
 _DEEP = re.compile(rf"[\[{{]{{{_MAX_DEPTH_ON_A_LINE + 1}}}")
-_SHALLOW = re.compile(_nested(2), re.DOTALL)
+_SHALLOW = re.compile(_nested(2))
+
+
+def _hide_escapes(text: str) -> str:
+    """Return ``text``, as long as it was, with a control character for each escaped quote or backslash.
+
+    JSON holds no control characters (RFC 8259, section 7), and no reader is shown any.
+    """
+    text = text.replace("\x01", "").replace("\x02", "")
+    return text.replace("\\\\", "\\\x01").replace('\\"', "\\\x02")
+
+
+def _show_escapes(text: str) -> str:
+    return text.replace("\\\x02", '\\"').replace("\\\x01", "\\\\")
 
 
 def has_long_lines(text: str) -> bool:
@@ -56,7 +75,7 @@ def lay_out(text: str, keys: list[tuple[str, int]] | None = None) -> Iterator[st
     added to it on the way. What is no JSON comes out as it is from the place where it stops being
     JSON, so that nothing is lost.
     """
-    text = _WHITE_SPACE.sub(r"\1", text)
+    text = _WHITE_SPACE.sub(r"\1", _hide_escapes(text))
     closers: list[str] = []
     lines: list[str] = []
     written = at = 0
@@ -67,7 +86,7 @@ def lay_out(text: str, keys: list[tuple[str, int]] | None = None) -> Iterator[st
             if not key:
                 break
             if keys is not None and len(closers) == 1:
-                keys.append((key[1], written + len(lines) + 1))
+                keys.append((_show_escapes(key[1]), written + len(lines) + 1))
             prefix += key[1] + (key[2] if key[2] == ": " else ": ")
             start = key.end()
         elif closers and (run := _NUMBERS.match(text, at, at + _RUN_CHARS)):
@@ -83,13 +102,13 @@ def lay_out(text: str, keys: list[tuple[str, int]] | None = None) -> Iterator[st
         else:
             break
         if len(lines) >= _BATCH_LINES:
-            yield "\n".join(lines) + "\n"
+            yield _show_escapes("\n".join(lines) + "\n")
             written += len(lines)
             lines.clear()
     if at < len(text):
         lines.append(text[at:])
     if lines:
-        yield "\n".join(lines) + "\n"
+        yield _show_escapes("\n".join(lines) + "\n")
 
 
 def _close(text: str, at: int, line: str, lines: list[str], closers: list[str]) -> int:
@@ -127,8 +146,8 @@ def _end_of_small(text: str, at: int) -> int:
 def _end_of_container(text: str, at: int, limit: int, deepest: int) -> int:
     """Return where the container at ``at`` ends, 0 if not before ``limit`` or if it is nested deeper than ``deepest``."""
     depth = 0
-    for found in _BRACKET.finditer(text, at, limit):
-        mark = found[0]
+    for match in _BRACKET.finditer(text, at, limit):
+        mark = match[1]
         if mark in {"{", "["}:
             depth += 1
             if depth > deepest:
@@ -136,7 +155,7 @@ def _end_of_container(text: str, at: int, limit: int, deepest: int) -> int:
         elif mark in {"}", "]"}:
             depth -= 1
             if not depth:
-                return found.end()
+                return match.end()
         elif mark == '"':
             return 0  # a string that goes on past the limit
     return 0
@@ -145,6 +164,7 @@ def _end_of_container(text: str, at: int, limit: int, deepest: int) -> int:
 def find_keys(text: str, most: int) -> list[tuple[str, int]]:
     """Return the first keys of the outermost object, as they are spelled, with the lines (from 1) on which they stand."""
     keys: list[tuple[str, int]] = []
+    text = _hide_escapes(text)
     at = text.find("{")
     if at < 0 or text[:at].strip("\ufeff \t\n"):
         return keys
@@ -152,8 +172,10 @@ def find_keys(text: str, most: int) -> list[tuple[str, int]]:
     while len(keys) < most and (key := _KEY.match(text, at)):
         line += text.count("\n", counted, key.start(1))
         counted = key.start(1)
-        keys.append((key[1], line))
-        value = _SHALLOW.match(text, key.end()) or _SCALAR.match(text, key.end())
+        keys.append((_show_escapes(key[1]), line))
+        value = _SHALLOW.match(text, key.end(), key.end() + _RUN_CHARS) or _SCALAR.match(
+            text, key.end()
+        )
         end = value.end() if value else _end_of_container(text, key.end(), len(text), len(text))
         mark = _AFTER.match(text, end)
         if not end or mark is None or mark[1] != ",":

@@ -26,14 +26,18 @@ MAX_COPIES = 100_000
 # A page with fewer tags, and fewer tags times formatting tags, cannot exceed a limit.
 HARMLESS_TAGS, HARMLESS_PRODUCT = 2 * MAX_OPTIONS, 1_000_000
 
-# A quote opens a value only after an equals sign (HTML Standard, 13.2.5.35). An unclosed tag takes
-# all the rest, so that no character is tried twice.
-_TAG = re.compile(
-    r"<(?:(/)?([a-zA-Z][^\s/>]*+)((?:[^=>]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+)*+)(?:>|\Z)|!--)"
-)
-_ATTRIBUTE = r"[\s/]++[^\s/=>]++(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))?+"
-_CROWDED_TAG = re.compile(rf"<[a-zA-Z][^\s/>]*+(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES + 1}}}")
-_FIRST_ATTRIBUTES = re.compile(rf"(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES}}}(?=[\s/]++[^\s/>])")
+# A quote opens a value only after an equals sign (HTML Standard, 13.2.5.35). Neither pattern can
+# fail after its first character, so that no character is tried twice; ``re`` keeps some hundred
+# bytes for each repetition, so their number is bounded.
+_REST = r"[^=>]*(?:=\s*(?:\"[^\"]*\"|'[^']*')?[^=>]*){0,1000}"
+_TAG = re.compile(rf"<(?:(/)?([a-zA-Z][^\s/>]*)({_REST})|!--)")
+_MORE = re.compile(_REST)
+# There is one way to match an attribute: a name ends before what is none of it, a value without
+# quotes at a space or at the tag's end. Behind a closing quote no space is needed.
+_VALUE = r"\"[^\"]*\"|'[^']*'|[^\s\"'>][^\s>]*(?![^\s>])|(?=>|\Z)"
+_ATTRIBUTE = rf"(?:[\s/]+|(?<=[\"']))[^\s/=>]+(?![^\s/=>])(?:\s*=\s*(?:{_VALUE}))?"
+_CROWDED_TAG = re.compile(rf"<[a-zA-Z][^\s/>]*(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES + 1}}}")
+_FIRST_ATTRIBUTES = re.compile(rf"(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES}}}(?=[\s/]+[^\s/>])")
 _END_OF_RAW_TEXT = {
     name: re.compile(f"</{name}", re.IGNORECASE)
     for name in ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes")
@@ -75,6 +79,15 @@ def _is_harmless(source: str) -> bool:
     return tags * len(_FORMATTING_TAG.findall(source)) <= HARMLESS_PRODUCT
 
 
+def _end_of_tag(source: str, at: int) -> int:
+    """Return where the tag ends of which the first ``at`` characters are read: at its ``>`` or at the end of the source."""
+    while at < len(source) and source[at] != ">":
+        rest = _MORE.match(source, at)
+        assert rest is not None
+        at = rest.end()
+    return at
+
+
 class _Scan:
     """Counts open elements and removes tags beyond the limits."""
 
@@ -95,12 +108,15 @@ class _Scan:
                 return Checked("".join((*kept, source[kept_to:start])), cut=True)
             if start < skip_to:
                 continue
-            closing, name, rest = tag.groups()
+            closing, name, _ = tag.groups()
             if name is None:  # a comment
                 end = source.find("-->", start + 2)
                 skip_to = end if end >= 0 else len(source)
                 continue
             name = name.lower()
+            end = _end_of_tag(source, tag.end())
+            rest = source[tag.start(3) : end]
+            skip_to = end = end + source.startswith(">", end)
             replacement: str | None = None
             self._elements += self._makes_element(name, closing=bool(closing))
             if self._elements > MAX_ELEMENTS:
@@ -109,7 +125,7 @@ class _Scan:
                 if name not in _FLAT and self._closes_left_out(name):
                     replacement = ""
             elif name in _END_OF_RAW_TEXT and not self._foreign:
-                raw_end = _END_OF_RAW_TEXT[name].search(source, tag.end())
+                raw_end = _END_OF_RAW_TEXT[name].search(source, end)
                 skip_to = raw_end.start() if raw_end else len(source)
             elif self._is_too_much(name, rest):
                 replacement = ""
@@ -117,7 +133,7 @@ class _Scan:
                 replacement = f"<{name}{first[0]}>"
             if replacement is not None:
                 kept += (source[kept_to:start], replacement)
-                kept_to = tag.end()
+                kept_to = end
         return Checked("".join((*kept, source[kept_to:])) if kept else source, cut=False)
 
     def _makes_element(self, name: str, *, closing: bool) -> bool:

@@ -41,12 +41,13 @@ def find_structure(head: str, *, complete: bool) -> Structure | None:
 
 
 # WHATWG MIME Sniffing, section 7.1: the tags that open an HTML document, after white space and
-# comments. Groups are atomic throughout: a look at hostile bytes must not go back over what it has
-# seen.
-_COMMENTS = r"\s*+(?:<!--(?:(?!-->).)*+-->\s*+)*+"
+# comments. There is one way to match a comment: ``.*?-->`` could go on beyond its end, and the number
+# of ways would grow with each comment.
+_COMMENT = "<!--[^-]*(?:-(?!->)[^-]*)*-->"
+_COMMENTS = rf"\s*(?:{_COMMENT}\s*)*"
 _HTML_FULL = re.compile(
-    rf"{_COMMENTS}(?:<\?xml[^>]*+>)?{_COMMENTS}<(?:!doctype\s+html|html|head|body)[\s>]",
-    re.IGNORECASE | re.DOTALL,
+    rf"{_COMMENTS}(?:<\?xml[^>]*>{_COMMENTS})?<(?:!doctype\s+html|html|head|body)[\s>]",
+    re.IGNORECASE,
 )
 _HTML_TAG = re.compile(
     r"\s*<(?:script|iframe|h[1-6]|div|font|table|a|style|title|b|br|p|main|article|section|nav|ul|ol|meta|link|form|span|center)[\s>/]",
@@ -63,8 +64,8 @@ def _html(head: str) -> Structure | None:
 
 
 _XML_PROLOG = re.compile(
-    r"(?>\s++|<!--(?:(?!-->).)*+-->|<\?(?:(?!\?>).)*+\?>|<!DOCTYPE[^>\[]*+(?:\[[^\]]*+\]\s*+)?>)*+",
-    re.DOTALL | re.IGNORECASE,
+    rf"(?:\s+|{_COMMENT}|<\?[^?]*(?:\?(?!>)[^?]*)*\?>|<!DOCTYPE[^>\[]*(?:\[[^\]]*\]\s*)?>)*",
+    re.IGNORECASE,
 )
 _XML_ROOT = re.compile(r"<([A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)([^<>]*)/?>?")
 
@@ -100,10 +101,11 @@ def _xml(head: str) -> Structure | None:
 
 
 # Strings are stepped over whole, the last one up to the end where that cuts it.
-_JSON_MARK = re.compile(r'"(?:[^"\\\n]|\\.)*+(?:"|\\?\Z)|[{}\[\],]')
+_JSON_STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*'
+_JSON_MARK = re.compile(rf'{_JSON_STRING}(?:"|\\?\Z)|[{{}}\[\],]')
 # What may stand between the last whole value and the end: a name, and a value that the end cuts.
 _JSON_TAIL = re.compile(
-    r'[\s,:]*+(?:"(?:[^"\\\n]|\\.)*+(?:"[\s:]*+|\\?\Z)){0,2}+(?:[\d.eE+-]*+|[tfn][a-z]{0,4})\s*+\Z'
+    rf'[\s,:]*(?:{_JSON_STRING}(?:"[\s:]*|\\?\Z)){{0,2}}(?:(?:[\d.eE+-]+|[tfn][a-z]{{0,4}})\s*)?\Z'
 )
 _JSON = json.JSONDecoder(parse_int=float)  # as floats: integers of many digits are refused
 
@@ -221,12 +223,10 @@ def _script(head: str) -> Structure | None:
 def _yaml(head: str) -> Structure | None:
     if head.startswith("%YAML "):
         return Structure("yaml", "application/yaml", "%YAML")
-    front = re.match(r"---[ \t]*\r?\n(?:#.*\n|[ \t]*+\r?\n)*+[\w\"'-]+:(?:\s|$)", head)
+    front = re.match(r"---[ \t]*\r?\n(?:#.*\n|[ \t]*\r?\n)*[\w\"'-]+:(?:\s|$)", head)
     if not front:
         return None
-    if re.search(
-        r"^---[ \t]*\r?\n\s*+[^\s\w-]{0,9}[#<>!*\[A-Z]", head[front.end() :], re.MULTILINE
-    ):
+    if re.search(r"^---[ \t]*\r?\n\s*[^\s\w-]{0,9}[#<>!*\[A-Z]", head[front.end() :], re.MULTILINE):
         return Structure("markdown", "text/markdown", "front matter", full=False)
     return Structure("yaml", "application/yaml", "begins as YAML", full=False)
 
@@ -237,8 +237,8 @@ def _markdown(head: str) -> Structure | None:
         bool(re.search(r"^#{1,6} \S", head, re.MULTILINE)),
         bool(re.search(r"^##{1,5} \S", head, re.MULTILINE)),
         bool(re.search(r"^(?:```|~~~)[\w+-]*\s*$", head, re.MULTILINE)),
-        bool(re.search(r"\[[^\[\]\n]++\]\((?:https?://|[./#])[^)\s]*+\)", head)),
-        bool(re.search(r"^\|?[ \t]*+:?-{3,}+:?[ \t]*+\|", head, re.MULTILINE)),
+        bool(re.search(r"\[[^\[\]\n]+\]\((?:https?://|[./#])[^)\s]*\)", head)),
+        bool(re.search(r"^\|?[ \t]*:?-{3,}:?[ \t]*\|", head, re.MULTILINE)),
     ]
     if marks[0] and sum(marks) >= 3:
         return Structure(
@@ -249,7 +249,7 @@ def _markdown(head: str) -> Structure | None:
 
 def _csv(head: str, *, whole: bool) -> Structure | None:
     """Tell tables by lines that all have the same number of cells, at least three in at least four lines (RFC 4180)."""
-    lines = [re.sub(r'"(?:[^"]|"")*+"', "", line) for line in head.splitlines()]
+    lines = [re.sub(r'"[^"]*(?:""[^"]*)*"(?!")', "", line) for line in head.splitlines()]
     if not whole and lines:
         lines.pop()
     lines = [line for line in lines if line.strip()]

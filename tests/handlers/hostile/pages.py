@@ -33,6 +33,7 @@ def pages(large: int) -> dict[str, bytes]:
         "100,000 scripts": f"<p>gate{many('<script>x()</script>', 100_000)}",
         "50,000 facts in the head": f"<head>{many('<meta name=a content=b>', 50_000)}</head><p>gate",
         "100,000 attributes of one tag": f"<p {numbered('a#=1 ', 100_000)}>gate</p>",
+        "50,000 attributes without spaces": f"<p {numbered('a#=' + chr(34) * 2, 50_000)}>gate</p>",
         "100,000 attributes of the body": f"<body {numbered('a#=1 ', 100_000)}><p>gate</p>",
         "50,000 rules of a style sheet": f"<style>{numbered('.a.b#{display:none}', 50_000)}</style>{many('<p class=a>gate</p>', 500)}",
         "50,000 names that look hidden": f"<p>gate{numbered('<p class=c# id=i#>gate</p>', 50_000)}",

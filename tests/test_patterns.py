@@ -1,0 +1,134 @@
+"""No pattern uses what ``re`` gets wrong: possessive quantifiers and atomic groups, before Python 3.11.5 (gh-106052)."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fetchstash
+from fetchstash.handlers import detect_content_kind
+from fetchstash.handlers._data._json_layout import find_keys, lay_out
+from fetchstash.handlers._html._safety import HARMLESS_TAGS, MAX_ATTRIBUTES, MAX_DEPTH, check
+
+PACKAGE = Path(fetchstash.__file__).parent
+_ESCAPE_OR_CLASS = re.compile(r"\\.|\[\^?\]?(?:[^\]\\]|\\.)*\]", re.DOTALL)
+
+
+def possessive(source: str) -> list[str]:
+    """Return the strings that reach a function of ``re`` in ``source`` and hold such a quantifier or group."""
+    tree = ast.parse(source)
+    definitions: dict[str, ast.AST] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            definitions[node.targets[0].id] = node.value
+        elif isinstance(node, ast.FunctionDef):
+            definitions[node.name] = node
+    pending: list[ast.AST] = [
+        node.args[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func).startswith("re.")
+    ]
+    strings: list[str] = []
+    while pending:
+        expression = pending.pop()
+        strings += _strings(expression)
+        for node in ast.walk(expression):
+            if isinstance(node, ast.Name) and (definition := definitions.pop(node.id, None)):
+                pending += [definition]
+    return [text for text in strings if _is_possessive(text)]
+
+
+def _strings(expression: ast.AST) -> Iterator[str]:
+    for node in ast.walk(expression):
+        if isinstance(node, ast.JoinedStr):
+            pieces = [part.value if isinstance(part, ast.Constant) else "x" for part in node.values]
+            yield "".join(map(str, pieces))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def _is_possessive(pattern: str) -> bool:
+    return bool(re.search(r"[*+?}]\+|\(\?>", _ESCAPE_OR_CLASS.sub("x", pattern)))
+
+
+@pytest.mark.parametrize(
+    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
+)
+def test_no_pattern_is_possessive_or_atomic(path: Path) -> None:
+    assert not possessive(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'import re\nre.match(r"a++", text)',
+        'import re\nP = re.compile("(?>ab)")',
+        'import re\nP = r"[ab]*+"\nre.compile(rf"{P}c")',
+        'import re\ndef f(d: int) -> str:\n    return rf"(?:{d}){{2,}}+"\nre.compile(f(1))',
+    ],
+    ids=["a quantifier", "a group", "by a name", "by a function"],
+)
+def test_a_possessive_pattern_is_found(source: str) -> None:
+    assert possessive(source)
+
+
+def test_an_escaped_plus_and_one_in_a_class_are_not_possessive() -> None:
+    assert not possessive(r're.compile(r"\++[*+]\*\+")')
+
+
+# A pattern with two ways to match each piece of these would try every combination of them: no test
+# below would ever end.
+PIECES = 200
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "<!-- a -->" * PIECES + "<nothing",
+        "<!-- a --" * PIECES,
+        "<?xml version='1.0'?>" + "<!-- a -->" * PIECES + "<nothing",
+        "<!DOCTYPE a [ b ] " * PIECES,
+        " " * 4_000 + "<",
+        '{"' + '\\"' * 1_000,
+        '["a", ' + "1 " * PIECES,
+        '{"a": "' + "b\\" * PIECES + "\n",
+        "---\n" + "# a\n \t\n" * PIECES + "a",
+        "[a](/" * PIECES,
+        ('"a""b' * PIECES + "\n") * 3,
+    ],
+)
+def test_a_head_that_matches_nothing_costs_no_combinations(head: str) -> None:
+    decision = detect_content_kind({}, head.encode(), "https://example.org/")
+    assert decision.kind in {"text", "xml", "html", "json"}
+
+
+@pytest.mark.parametrize(
+    "attribute", ['a="b c" ', "a='b'", "a=b/c/d ", "a = ", "a=b/c='d e'/", 'a="', "a "]
+)
+def test_a_tag_of_few_attributes_costs_no_combinations(attribute: str) -> None:
+    source = f"<p {attribute * (MAX_ATTRIBUTES // 2 - 9)}<>gate</p>"
+    assert check(source).source == source
+
+
+@pytest.mark.parametrize("equals", ["=", "='a'", '="'])
+def test_a_tag_of_more_equals_signs_than_one_match_takes_is_one_tag(equals: str) -> None:
+    source = "<div>" * 2 * HARMLESS_TAGS + f"<div {equals * 2_500}>gate"
+    assert check(source).source == "<div>" * MAX_DEPTH + "gate"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '["' + '\\"' * 100_000 + '"]',
+        '["' + "\\\\" * 100_000 + '"]',
+        "[" + '"a",' * 100_000 + '"b"]',
+        '{"a":["b' + '\\"' * 100_000,
+        "[{" * 1_000,
+        '{"a":' + '["b"' * 1_000,
+    ],
+)
+def test_json_of_many_pieces_is_laid_out_without_loss(text: str) -> None:
+    assert "".join("".join(lay_out(text)).split()) == text
+    find_keys(text, 100)
