@@ -2,7 +2,6 @@
 
 from fetchstash.store._contract import (
     REF_PREFIX,
-    ArtifactStore,
     Facts,
     Finding,
     GrepQuery,
@@ -11,15 +10,25 @@ from fetchstash.store._contract import (
     Matches,
     Passage,
     Removed,
+    SearchResult,
     StoreLimits,
-    TextReader,
 )
-from fetchstash.store._health import check_store, repair_store
-from fetchstash.store._local import LocalStore, open_store
+from fetchstash.store._local import LocalStore
+from fetchstash.store._memory import MemoryContents, MemoryStore
+from fetchstash.store._open import check_store, open_store, repair_store, store_folder
+from fetchstash.store._protocol import ArtifactStore
+from fetchstash.store._rank import rank_texts
+from fetchstash.store._reader import TextReader
+from fetchstash.store._source import ByteSource, BytesSource
+from fetchstash.store._stamp import keep_store_facts, stamp
+from fetchstash.store._stride import StrideIndex
+from fetchstash.store._text import StoredText
 
 __all__ = [
     "REF_PREFIX",
     "ArtifactStore",
+    "ByteSource",
+    "BytesSource",
     "Facts",
     "Finding",
     "GrepQuery",
@@ -27,11 +36,20 @@ __all__ = [
     "Listing",
     "LocalStore",
     "Matches",
+    "MemoryContents",
+    "MemoryStore",
     "Passage",
     "Removed",
+    "SearchResult",
     "StoreLimits",
+    "StoredText",
+    "StrideIndex",
     "TextReader",
     "check_store",
+    "keep_store_facts",
     "open_store",
+    "rank_texts",
     "repair_store",
+    "stamp",
+    "store_folder",
 ]

@@ -1,12 +1,12 @@
 """What the store room promises: what was put is there, whole, until retention takes it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-from fetchstash.ranges import Heading, Ranges
+from fetchstash.ranges import Heading
 
 REF_PREFIX = "art_"
 DEFAULT_RUN = "default"
@@ -14,9 +14,14 @@ DEFAULT_RUN = "default"
 
 @dataclass(frozen=True, slots=True)
 class StoreLimits:
-    """Where artifacts are kept, and for how long: the settings store.*. Sizes in bytes, ages in days."""
+    """Where artifacts are kept, and for how long: the settings store.*. Sizes in bytes, ages in days.
+
+    ``url`` picks the kind of store: "" or ``file:FOLDER`` a folder (``file:`` alone: ``folder``),
+    ``memory:`` one that keeps nothing.
+    """
 
     folder: Path
+    url: str = ""
     run: str = DEFAULT_RUN
     ephemeral: bool = False
     max_age_days: float = 7
@@ -162,49 +167,12 @@ class GrepQuery:
     offset: int = 0
 
 
-class TextReader(Protocol):
-    """The stored text of one artifact, open for reading: what it says stays true even if gc runs meanwhile.
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """Ranked passages, best first. ``pending`` counts the texts that could not be searched yet."""
 
-    Every read costs one look-up in the stride index and what it returns, whatever the size of the
-    text.
-    """
-
-    chars: int
-    lines: int
-    bytes: int
-    ranges: Ranges
-
-    async def read_chars(self, start: int, end: int) -> str:
-        """Return the characters [start, end), fewer at the end of the text."""
-        ...
-
-    async def read_lines(self, first: int, last: int, max_chars: int) -> str:
-        """Return lines ``first`` to ``last`` (from 1, both included) with their line ends, at most ``max_chars`` of it."""
-        ...
-
-    async def char_of_line(self, line: int) -> int:
-        """Return the character at which ``line`` (from 1) begins; the text's length for the line after the last."""
-        ...
-
-    async def line_of_char(self, char: int) -> int:
-        """Return the line (from 1) on which this character stands."""
-        ...
-
-    async def char_of_byte(self, byte: int) -> int:
-        """Return the character that this byte, or the last one before the end, belongs to."""
-        ...
-
-    async def grep(self, query: GrepQuery) -> Matches:
-        """Search with RE2. Raises BadPattern."""
-        ...
-
-    async def rank(self, query: str, max_results: int) -> tuple[Passage, ...]:
-        """Return the best-matching passages, best first. Deterministic; empty where no word of the query occurs."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close the file."""
-        ...
+    passages: tuple[Passage, ...]
+    pending: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,73 +207,3 @@ class Finding:
     artifact_ref: str = ""
     mendable: bool = False
     mended: bool = False
-
-
-class ArtifactStore(Protocol):
-    """Artifacts of one folder or bucket, seen from one run.
-
-    A reference is valid in every run (it is unguessable); lists, search and clean-up are of this
-    run alone. All methods raise StoreError where the disk or the catalogue fails, and UnknownRef or
-    ExpiredRef for a reference that leads nowhere.
-    """
-
-    @property
-    def spool(self) -> Path:
-        """A private folder on the store's own disk for files on their way into ``put``; what is left there long is swept."""
-        ...
-
-    async def put(
-        self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
-    ) -> Facts:
-        """Keep both files, which the store takes over, and return the facts with the store's own filled in.
-
-        ``url`` is the whole URL by which the artifact can be found again; only a keyed hash of it
-        is kept.
-        """
-        ...
-
-    async def get(self, ref_or_url: str) -> Facts:
-        """Return the facts of a reference, or of the newest artifact of this run that was put under this URL.
-
-        Where the bytes of a URL's artifact are lost, the URL is unknown: who then fetches it again
-        gets them back.
-        """
-        ...
-
-    async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
-        """List this run's artifacts."""
-        ...
-
-    async def open_text(self, ref_or_url: str) -> TextReader:
-        """Open the text. Raises NoText where there is none."""
-        ...
-
-    async def open_raw(self, ref_or_url: str) -> Path:
-        """Return the path of the raw blob, to be read at once and never written."""
-        ...
-
-    async def search(
-        self, query: str, refs: Sequence[str], max_results: int
-    ) -> tuple[Passage, ...]:
-        """Rank passages over these artifacts, or all of the run where ``refs`` is empty, best first."""
-        ...
-
-    async def touch(self, ref: str, facts: Facts | None = None) -> Facts:
-        """Mark as used now, so that it is the last to go; ``facts`` replaces the caller's own facts (a revalidation)."""
-        ...
-
-    async def pin(self, ref: str, *, pinned: bool = True) -> Facts:
-        """Keep it until it is unpinned, outside age, bytes and count."""
-        ...
-
-    async def delete(self, ref: str) -> None:
-        """Forget it, and unlink what no other artifact shares."""
-        ...
-
-    async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
-        """Apply retention: age first, then count, then bytes, least recently used first; then orphans."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close; an ephemeral store deletes its run's artifacts first."""
-        ...

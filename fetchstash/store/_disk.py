@@ -190,8 +190,8 @@ _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 @contextlib.contextmanager
-def told() -> Generator[None]:
-    """Turn what the disk and SQLite raise into StoreError or Busy, in plain words."""
+def translate_errors() -> Generator[None]:
+    """Turn errors of the disk and of SQLite into StoreError or Busy."""
     try:
         yield
     except OSError as error:

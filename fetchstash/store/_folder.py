@@ -14,16 +14,13 @@ between the two is a file
       is about to be unlinked; and before files are taken for strays the log is settled (_catalog.py).
 """
 
-import base64
 import contextlib
 import os
 import secrets
 import shutil
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from io import FileIO
 from pathlib import Path
 
 from fetchstash.errors import ExpiredRef, NoText, StoreError, TooLarge, UnknownRef
@@ -34,17 +31,18 @@ from fetchstash.store._catalog import Catalog, settle, transaction
 from fetchstash.store._clock import Clock
 from fetchstash.store._contract import (
     DEFAULT_RUN,
-    REF_PREFIX,
     Facts,
     Listing,
-    Passage,
     Removed,
+    SearchResult,
     StoreLimits,
 )
 from fetchstash.store._disk import Presence, sync_folder
 from fetchstash.store._index import SearchIndex
-from fetchstash.store._rank import Ranking, passages
+from fetchstash.store._rank import rank_texts
 from fetchstash.store._retention import plan
+from fetchstash.store._source import FileSource
+from fetchstash.store._stamp import keep_store_facts, stamp
 from fetchstash.store._stride import StrideIndex
 from fetchstash.store._text import StoredText
 
@@ -59,10 +57,6 @@ _OWN_NAMES = (
     "catalog.db", "catalog.db-journal", "catalog.db-shm", "catalog.db-wal", "lock", "in-use",
 )  # fmt: skip
 """In the order in which they may be removed: whoever looks meanwhile sees no blobs without a catalogue."""
-_OWN_FACTS = (
-    "artifact_ref", "path", "size_bytes", "sha256", "created_at", "expires_at", "pinned",
-    "extracted_chars", "text_bytes", "text_lines",
-)  # fmt: skip
 _LOST = (ExpiredRef, UnknownRef, StoreError)
 
 
@@ -102,6 +96,11 @@ class StoreFolder:
         """Remove what is left in the spool by processes that have ended: nobody else has the store open."""
         self._blobs.make_folders()
         self._blobs.sweep_spool(all_of_it=True)
+
+    @property
+    def path(self) -> Path:
+        """The folder itself."""
+        return self._folder
 
     @property
     def spool(self) -> Path:
@@ -162,66 +161,73 @@ class StoreFolder:
             found = rows.newest(db, self._run, limit, offset)
             return Listing(tuple(self._facts(row) for row in found), rows.count(db, self._run))
 
-    def open_text(self, ref_or_url: str) -> tuple[str, StoredText, Ranges]:
-        """Open an artifact's text: its reference, the text, and where its parts stand."""
+    def open_text(self, ref_or_url: str) -> tuple[str, FileSource, StrideIndex, Ranges]:
+        """Open the text of an artifact: its reference, bytes, index and ranges."""
         with self._catalog.reading() as db:
             row = rows.find(db, ref_or_url, self._run)
             if row.text is None:
                 what = f"The artifact {row.ref} has no text: it is {row.facts().media_type}."
                 raise NoText(what, "Read its facts with artifact_info.")
-            blob, index, ranges = (
-                rows.blob(db, "text", row.text),
-                self._text_index(db, row.text),
-                rows.ranges(db, row),
-            )
+            blob = rows.blob(db, "text", row.text)
+            index, ranges = self._text_index(db, row.text), rows.ranges(db, row)
         fd = self._open(blob, row.ref)
         self._read[row.ref] = None
-        return row.ref, StoredText(FileIO(fd), index), ranges
+        return row.ref, FileSource(fd), index, ranges
 
-    def open_raw(self, ref_or_url: str) -> Path:
-        """Return the path of an artifact's bytes, which were there and whole a moment ago."""
+    def lend_raw(self, ref_or_url: str) -> Path:
+        """Return a file with the raw bytes of an artifact, to be handed to ``take_back``.
+
+        It is a hard link in the spool, so that it stays if the artifact goes meanwhile.
+        """
         with self._catalog.reading() as db:
             row = rows.find(db, ref_or_url, self._run)
             blob = rows.blob(db, "raw", row.raw)
         os.close(self._open(blob, row.ref))
         self._read[row.ref] = None
-        return self._blobs.path("raw", row.raw)
+        path = self._blobs.path("raw", row.raw)
+        link = self.spool / f"open-{secrets.token_hex(8)}"
+        try:
+            link.hardlink_to(path)
+        except OSError:  # a full disk, or a file system without links
+            return path
+        return link
 
-    def search(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Passage, ...]:
+    def take_back(self, path: Path) -> None:
+        """Remove a file that was lent."""
+        if path.parent == self.spool:
+            path.unlink(missing_ok=True)
+
+    def search(
+        self, query: str, refs: Sequence[str], max_results: int, cancelled: Callable[[], bool]
+    ) -> SearchResult:
         """Rank passages over these artifacts, or over the run, newest first."""
         if refs:
-            return tuple(self._rank(query, refs, max_results, skip_lost=False))
+            return rank_texts(query, refs, self._stored_text, max_results, cancelled)
         with self._catalog.reading() as db:
             texts = rows.texts(db, self._run)
         if sum(size for _, _, size in texts) > INDEX_BYTES:
             by_hash = {sha256: ref for ref, sha256, _ in reversed(texts)}
             try:
-                return tuple(
-                    self._index.search(
-                        query, by_hash, lambda ref: self.open_text(ref)[1], max_results
-                    )
+                return SearchResult(
+                    tuple(self._index.search(query, by_hash, self._stored_text, max_results))
                 )
             except sqlite3.Error:  # no FTS5 here, or a damaged index: it is only a shortcut
                 self._index.drop()
             except _LOST:
                 pass
-        return tuple(self._rank(query, [ref for ref, _, _ in texts], max_results, skip_lost=True))
+        refs = [ref for ref, _, _ in texts]
+        return rank_texts(query, refs, self._text_if_kept, max_results, cancelled)
 
-    def _rank(
-        self, query: str, refs: Iterable[str], max_results: int, *, skip_lost: bool
-    ) -> Iterable[Passage]:
-        """Rank by reading every text; one that gc took meanwhile, or that was altered, need not spoil the others."""
-        ranking = Ranking(query)
-        for ref in refs:
-            try:
-                found, text, _ = self.open_text(ref)
-            except _LOST:
-                if skip_lost:
-                    continue
-                raise
-            with contextlib.closing(text):
-                ranking.add(found, passages(text))
-        return ranking.best(max_results)
+    def _stored_text(self, ref: str) -> StoredText:
+        _, source, index, _ = self.open_text(ref)
+        return StoredText(source, index)
+
+    def _text_if_kept(self, ref: str) -> StoredText | None:
+        """Open a text; None for one that gc took meanwhile or that was altered."""
+        try:
+            return self._stored_text(ref)
+        except _LOST:
+            return None
 
     def touch(self, ref: str, facts: Facts | None) -> Facts:
         """Make an artifact the one used last and keep it for a whole term from now; with ``facts``, replace the caller's own."""
@@ -230,7 +236,7 @@ class StoreFolder:
             row = rows.find(db, ref, self._run)
             expires = self._clock.now() + self._limits.max_age_days * 86400
             rows.use(db, row.ref)
-            rows.renew(db, row, _owned(facts or row.facts(), row.facts()), expires)
+            rows.renew(db, row, keep_store_facts(facts or row.facts(), row.facts()), expires)
             return self._facts(rows.find(db, row.ref, self._run))
 
     def pin(self, ref: str, *, pinned: bool) -> Facts:
@@ -297,32 +303,17 @@ class StoreFolder:
             return rows.is_empty(db)
 
     def _stamped(self, facts: Facts, raw: Blob, text: Blob | None = None) -> Facts:
-        """Fill in what is the store's to say."""
+        """Fill in the store's own facts."""
         if raw.size + (text.size if text else 0) > self._limits.max_total_bytes:
             raise TooLarge(
                 "The document is larger than all that the store may keep.",
                 "Raise store.max_total_bytes.",
             )
-        now = datetime.fromtimestamp(self._clock.now(), UTC)
-        index = text.index if text else None
-        return replace(
-            facts,
-            artifact_ref=REF_PREFIX
-            + base64.b32encode(secrets.token_bytes(16)).decode().rstrip("=").lower(),
-            path=str(
-                self._blobs.path("text", text.sha256)
-                if text
-                else self._blobs.path("raw", raw.sha256)
-            ),
-            size_bytes=raw.size,
-            sha256=raw.sha256,
-            created_at=now,
-            expires_at=now + timedelta(days=self._limits.max_age_days),
-            extracted_chars=index.chars if index else facts.extracted_chars,
-            text_bytes=index.size if index else None,
-            text_lines=index.lines if index else None,
-            pinned=False,
+        index, days = text.index if text else None, self._limits.max_age_days
+        facts = stamp(
+            facts, raw.sha256, raw.size, index, now=self._clock.now(), max_age_days=days
         )
+        return replace(facts, path=str(self._blobs.path(*_shown_blob(raw.sha256, text and text.sha256))))
 
     def _withdraw(self, db: sqlite3.Connection, blobs: Iterable[Blob]) -> None:
         """Unlink what a failed put has renamed, unless an artifact names it."""
@@ -339,8 +330,7 @@ class StoreFolder:
                 self._blobs.remove(blob.kind, blob.sha256)
 
     def _facts(self, row: rows.Row) -> Facts:
-        path = self._blobs.path("text", row.text) if row.text else self._blobs.path("raw", row.raw)
-        return replace(row.facts(), path=str(path))
+        return replace(row.facts(), path=str(self._blobs.path(*_shown_blob(row.raw, row.text))))
 
     def _open(self, blob: Blob, ref: str) -> int:
         try:
@@ -431,6 +421,6 @@ def refuse_foreign(folder: Path) -> None:
         )
 
 
-def _owned(facts: Facts, kept: Facts) -> Facts:
-    """Return the caller's facts with the store's own as they were."""
-    return replace(facts, **{name: getattr(kept, name) for name in _OWN_FACTS})
+def _shown_blob(raw: str, text: str | None) -> tuple[Kind, str]:
+    """Return the blob whose path a caller is told: the text, or the raw bytes without one."""
+    return ("text", text) if text else ("raw", raw)

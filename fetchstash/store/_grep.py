@@ -1,8 +1,9 @@
-"""Grep: a bounded scan with RE2, whose time is linear in the text whatever the pattern (patterns come from a model).
+"""Grep: a scan with RE2, whose time is linear in the text (patterns come from a model).
 
-A match is a matching line, and a pattern never matches across lines. The text goes by in windows of
-whole lines; only of a line longer than MAX_LINE a match is missed that is itself longer than
-OVERLAP and lies across two of its pieces.
+A match is a matching line, and a pattern never matches across lines. RE2 cannot be interrupted, so
+it gets at most PIECE bytes at a time, fewer if its program is large, and a program that is too
+large is refused. Between two pieces the scan looks at its deadline. A line longer than a piece is
+searched in pieces that overlap by a quarter: a match longer than that may be missed there.
 """
 
 import time
@@ -15,23 +16,38 @@ from fetchstash.store._contract import GrepQuery, Line, Matches
 from fetchstash.store._text import StoredText
 from fetchstash.text import window
 
-WINDOW = 256 * 2**10
-MAX_LINE = 4 * 2**20
-OVERLAP = 64 * 2**10
+WINDOW = 512 * 2**10
+PIECE = 64 * 2**10
 MAX_SECONDS = 2.0
-MAX_PROGRAM_BYTES = 8 * 2**20
+MAX_MEMORY = 8 * 2**20
+SMALL_PROGRAM = 3_000
+MAX_PROGRAM = 30_000
+"""In RE2's instructions. Such a program took up to 0.5 s for a quarter of a PIECE."""
 LINE_CHARS = 160
-_MARGIN = 4 * LINE_CHARS  # bytes that surely hold a window's characters
+_MARGIN = 4 * LINE_CHARS  # bytes that surely hold the characters of a window
 
 
 Span = tuple[int, int]
-Search = Callable[[bytes | bytearray, int, int], Span | None]
-"""Find the first hit in bytes between two positions; what lies around them is context for an anchor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A compiled pattern. ``search`` finds the first match between two positions in bytes.
+
+    The bytes around the positions are context for anchors. ``piece`` is how many bytes to search
+    at a time.
+    """
+
+    search: Callable[[bytes, int, int], Span | None]
+    piece: int
 
 
 @dataclass(slots=True)
 class Scan:
-    """What a scan found, in bytes of the text: the first hit in each line to show, and in the matching lines next to those."""
+    """The result of a scan: the first match of each line to show, as bytes of the text.
+
+    ``before`` and ``after`` are matches in the nearest matching lines that are not shown.
+    """
 
     shown: list[Span] = field(default_factory=list[Span])
     before: Span | None = None
@@ -40,15 +56,15 @@ class Scan:
     stopped: str = ""
 
 
-def grep(text: StoredText, query: GrepQuery, ref: str) -> Matches:
+def grep(text: StoredText, query: GrepQuery, ref: str, cancelled: Callable[[], bool]) -> Matches:
     """Search one text. Raises BadPattern."""
-    found = scan(text, query)
-    groups = tuple(_groups(text, found, query.context))
-    return Matches(ref, groups, query.offset + 1, len(found.shown), found.total, found.stopped)
+    scan = scan_text(text, query, cancelled)
+    groups = tuple(_groups(text, scan, query.context))
+    return Matches(ref, groups, query.offset + 1, len(scan.shown), scan.total, scan.stopped)
 
 
-def compile_pattern(query: GrepQuery) -> Search:
-    """Return what finds the pattern in UTF-8 bytes. Raises BadPattern with RE2's own message."""
+def compile_pattern(query: GrepQuery) -> Pattern:
+    """Compile a pattern for UTF-8 bytes. Raises BadPattern with RE2's own message."""
     import re2  # noqa: PLC0415 - not needed to start
 
     if "\n" in query.pattern:
@@ -58,129 +74,122 @@ def compile_pattern(query: GrepQuery) -> Search:
         )
     pattern = query.pattern.encode("utf-8", "surrogatepass")
     options = re2.Options()
-    options.max_mem = MAX_PROGRAM_BYTES
+    options.max_mem = MAX_MEMORY
     options.log_errors = False
     options.never_nl = True
     options.never_capture = True
     options.case_sensitive = not query.ignore_case
+    expression = b"(?m)" + (re2.escape(pattern) if query.literal else pattern)
     try:
-        compiled = re2.compile(
-            b"(?m)" + (re2.escape(pattern) if query.literal else pattern), options
-        )
+        compiled = re2.compile(expression, options)
     except re2.error as error:
-        message = clean_line(error.args[0].decode("utf-8", "replace")).replace(
-            "(?m)", "", 1
-        )  # that one is ours
+        message = clean_line(error.args[0].decode("utf-8", "replace"))
         raise BadPattern(
-            f"RE2 does not take this pattern: {message}.",
+            f"RE2 does not take this pattern: {message.replace('(?m)', '', 1)}.",
             "RE2 has no look-around and no back-references; for plain text set literal=true.",
         ) from error
     finally:
-        re2.purge()  # its cache would keep 128 patterns of up to 8 MiB
+        re2.purge()  # its cache would keep 128 patterns of up to MAX_MEMORY
+    if compiled.programsize > MAX_PROGRAM:
+        raise BadPattern(
+            "The pattern is too large: repetitions of repetitions or of large classes.",
+            "Use smaller repetitions, or * and +.",
+        )
 
-    def search(data: bytes | bytearray, start: int, stop: int) -> Span | None:
+    def search(data: bytes, start: int, stop: int) -> Span | None:
         match = compiled.search(data, start, stop)
         return match.span() if match else None
 
-    return search
+    return Pattern(search, PIECE if compiled.programsize <= SMALL_PROGRAM else PIECE // 4)
 
 
-def scan(text: StoredText, query: GrepQuery) -> Scan:
-    """Find the matching lines of a text, and count all of them unless MAX_SECONDS stop it."""
-    search = compile_pattern(query)
+def scan_text(text: StoredText, query: GrepQuery, cancelled: Callable[[], bool]) -> Scan:
+    """Find the matching lines of a text, and count all of them unless MAX_SECONDS pass before."""
     deadline = time.monotonic() + MAX_SECONDS
-    found = Scan()
-    matched = False  # inside a line that has matched already
-    for piece in _pieces(text):
+    pattern = compile_pattern(query)
+    scan = Scan()
+    in_matched_line = False
+    for piece in _pieces(text, pattern.piece):
         data, position, stop = piece.data, piece.start, piece.stop
         while position <= stop:
-            if time.monotonic() > deadline:
-                found.stopped = f"after {MAX_SECONDS:g} s"
-                return found
-            if matched:
+            if time.monotonic() > deadline or cancelled():
+                scan.stopped = f"after {MAX_SECONDS:g} s"
+                return scan
+            if in_matched_line:
                 feed = data.find(b"\n", position, stop + 1)
                 if feed < 0:
                     break
-                position, matched = feed + 1, False
+                position, in_matched_line = feed + 1, False
                 continue
-            hit = search(data, position, stop)
-            if hit is None:
+            match = pattern.search(data, position, stop)
+            if match is None:
                 break
-            position, matched = hit[0], True
-            _note(found, query, (piece.base + hit[0], piece.base + hit[1]))
-    return found
+            position, in_matched_line = match[0], True
+            _record(scan, query, (piece.base + match[0], piece.base + match[1]))
+    return scan
 
 
-def _note(found: Scan, query: GrepQuery, hit: Span) -> None:
-    if found.total < query.offset:
-        found.before = hit
-    elif len(found.shown) < query.max_matches:
-        found.shown.append(hit)
-    elif not found.after:
-        found.after = hit
-    found.total += 1
+def _record(scan: Scan, query: GrepQuery, match: Span) -> None:
+    if scan.total < query.offset:
+        scan.before = match
+    elif len(scan.shown) < query.max_matches:
+        scan.shown.append(match)
+    elif not scan.after:
+        scan.after = match
+    scan.total += 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Bytes to search: data[start:stop]. data[0] is the text's byte ``base``.
+    """Bytes to search: data[start:stop]. data[0] is byte ``base`` of the text.
 
-    The bytes around them are context for an anchor: data[stop] is a line feed or the line's next
-    byte, and missing only where the text ends without a line feed.
+    The bytes around them are context for anchors: data[stop] is a line feed or the next byte of the
+    line. It is missing only where the text ends without a line feed.
     """
 
-    data: bytes | bytearray
+    data: bytes
     base: int
     start: int
     stop: int
 
 
-def _pieces(text: StoredText) -> Iterator[_Piece]:
-    """Cut a text into pieces of whole lines; a line longer than MAX_LINE into pieces that overlap.
-
-    The pieces share one buffer, which stays in the processor's cache: a piece is good until the
-    next is asked for.
-    """
-    buffer = bytearray(WINDOW)
-    base = held = start = 0
-    while base + held < text.index.size:
-        held += text.read_into(memoryview(buffer)[held:], base + held)
-        if base + held >= text.index.size:
-            last = bytes(buffer[:held])
-            yield _Piece(last, base, start, held - last.endswith(b"\n"))
+def _pieces(text: StoredText, length: int) -> Iterator[_Piece]:
+    """Cut a text into pieces of whole lines, and a longer line into pieces that overlap."""
+    position, size = 0, text.index.size
+    base, data = 0, b""
+    while position < size:
+        if base + len(data) < min(position + length + 1, size):
+            base = max(position - 1, 0)
+            data = text.read(base, base + max(WINDOW, length + 2))
+        start = position - base
+        limit = start + length
+        if limit >= len(data):
+            yield _Piece(data, base, start, len(data) - data.endswith(b"\n"))
             return
-        keep = buffer.rfind(b"\n", start, held) + 1
-        if keep:
-            yield _Piece(buffer, base, start, keep - 1)
-        elif held < len(buffer):
-            continue
-        elif held < MAX_LINE:
-            buffer.extend(bytes(held))
-            continue
-        else:
-            yield _Piece(buffer, base, start, held - 1)
-            keep = held - OVERLAP
-        rest = buffer[keep - 1 : held]
-        buffer[: len(rest)] = rest
-        base, held, start = base + keep - 1, len(rest), 1
+        feed = data.rfind(b"\n", start, limit)
+        yield _Piece(data, base, start, limit if feed < 0 else feed)
+        position = base + (limit - length // 4 if feed < 0 else feed + 1)
 
 
-def _groups(text: StoredText, found: Scan, context: int) -> Iterator[tuple[Line, ...]]:
-    """Put lines of context around the hits. Matching lines that are not shown are no context: another call shows them."""
-    hits = {text.line_of_byte(start): (start, end) for start, end in found.shown}
-    low = text.line_of_byte(found.before[0]) + 1 if found.before else 1
-    high = text.line_of_byte(found.after[0]) - 1 if found.after else text.index.lines
-    wanted = {
-        n for line in hits for n in range(max(line - context, low), min(line + context, high) + 1)
+def _groups(text: StoredText, scan: Scan, context: int) -> Iterator[tuple[Line, ...]]:
+    """Put lines of context around the matches.
+
+    A matching line that is not shown is no context: another call shows it.
+    """
+    matches = {text.line_of_byte(start): (start, end) for start, end in scan.shown}
+    low = text.line_of_byte(scan.before[0]) + 1 if scan.before else 1
+    high = text.line_of_byte(scan.after[0]) - 1 if scan.after else text.index.lines
+    numbers = {
+        n for line in matches for n in range(max(line - context, low), min(line + context, high) + 1)
     }
     group: list[Line] = []
-    for number in sorted(wanted):
+    for number in sorted(numbers):
         if group and group[-1].number != number - 1:
             yield tuple(group)
             group = []
         group.append(
-            _hit_line(text, number, *hits[number])
-            if number in hits
+            _match_line(text, number, *matches[number])
+            if number in matches
             else _context_line(text, number)
         )
     if group:
@@ -193,13 +202,13 @@ def _context_line(text: StoredText, number: int) -> Line:
     return Line(number, window(line, 0, 0, LINE_CHARS), match=False)
 
 
-def _hit_line(text: StoredText, number: int, start: int, end: int) -> Line:
+def _match_line(text: StoredText, number: int, start: int, end: int) -> Line:
     end = min(end, start + _MARGIN)
     _, _, before = text.span(max(start - _MARGIN, 0), start).rpartition("\n")
-    hit = text.span(start, end)
+    match = text.span(start, end)
     after, _, _ = text.span(end, end + _MARGIN).partition("\n")
     return Line(
         number,
-        window(before + hit + after, len(before), len(before) + len(hit), LINE_CHARS),
+        window(before + match + after, len(before), len(before) + len(match), LINE_CHARS),
         match=True,
     )

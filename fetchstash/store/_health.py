@@ -10,16 +10,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from anyio import CapacityLimiter
-
 from fetchstash.errors import BadArgument, Busy, FetchstashError
 from fetchstash.store import _rows as rows
 from fetchstash.store._blobs import Blob, Blobs, Kind
 from fetchstash.store._catalog import Catalog, settle, transaction
-from fetchstash.store._contract import Finding, StoreLimits
-from fetchstash.store._disk import Presence, told
+from fetchstash.store._contract import Finding
+from fetchstash.store._disk import Presence, translate_errors
 from fetchstash.store._folder import refuse_foreign
-from fetchstash.store._reader import in_thread
 
 # Locks and shared memory, which SQLite's WAL needs (https://sqlite.org/wal.html), work on none of
 # these.
@@ -48,26 +45,21 @@ class Ailment:
     mend: Callable[[], None] | None = None
 
 
-async def check_store(limits: StoreLimits) -> tuple[Finding, ...]:
-    """Examine the store in ``limits.folder``, every file's hash included, and change nothing."""
-    return await in_thread(
-        CapacityLimiter(1),
-        lambda: tuple(replace(a.finding, mendable=a.mend is not None) for a in examine(limits)),
-    )
+def check_folder(folder: Path) -> tuple[Finding, ...]:
+    """Examine the store in ``folder``, every file's hash included, and change nothing."""
+    return tuple(replace(a.finding, mendable=a.mend is not None) for a in examine(folder))
 
 
-async def repair_store(limits: StoreLimits) -> tuple[Finding, ...]:
-    """Examine the store and mend what can be mended. Artifacts whose bytes are lost are removed, as by retention."""
-    return await in_thread(
-        CapacityLimiter(1), lambda: tuple(_mended(ailment) for ailment in examine(limits))
-    )
+def repair_folder(folder: Path) -> tuple[Finding, ...]:
+    """Examine the store in ``folder`` and mend what can be mended."""
+    return tuple(_mended(ailment) for ailment in examine(folder))
 
 
 def _mended(ailment: Ailment) -> Finding:
     if ailment.mend is None:
         return ailment.finding
     try:
-        with told():
+        with translate_errors():
             ailment.mend()
     except FetchstashError as error:
         return replace(
@@ -78,18 +70,16 @@ def _mended(ailment: Ailment) -> Finding:
     return replace(ailment.finding, mendable=True, mended=True)
 
 
-def examine(limits: StoreLimits) -> Iterator[Ailment]:
+def examine(folder: Path) -> Iterator[Ailment]:
     """Go through everything that may be wrong. What is yielded may be mended before the next is asked for."""
     yield from _sqlite()
-    if not limits.folder.exists():
-        yield Ailment(
-            Finding("note", f"There is no store at {limits.folder} yet.", "The first put makes it.")
-        )
+    if not folder.exists():
+        yield Ailment(Finding("note", f"There is no store at {folder} yet.", "The first put makes it."))
         return
-    folder = limits.folder.resolve()
+    folder = folder.resolve()
     yield from _file_system(folder)
     try:
-        with told():
+        with translate_errors():
             if not (folder / "in-use").exists():  # never was a store
                 refuse_foreign(folder)
             presence = Presence(folder / "in-use", when_alone=lambda: None)
@@ -98,7 +88,7 @@ def examine(limits: StoreLimits) -> Iterator[Ailment]:
         return
     with contextlib.closing(presence):
         try:
-            with told():
+            with translate_errors():
                 yield from _Store(folder, presence).examine()
         except FetchstashError as error:
             yield Ailment(Finding("fault", error.what, error.next_step))

@@ -1,27 +1,34 @@
-"""The local store, seen from an event loop: every call does its work in a thread of the store's own."""
+"""The local store, seen from an event loop: every call does its work in a thread of the store."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
-from anyio import CapacityLimiter
+from anyio import CancelScope
 
 from fetchstash.ranges import Ranges
-from fetchstash.store._contract import Facts, Listing, Passage, Removed, StoreLimits
+from fetchstash.store._contract import Facts, Finding, Listing, Removed, SearchResult, StoreLimits
 from fetchstash.store._folder import StoreFolder
-from fetchstash.store._reader import LocalReader, in_thread
+from fetchstash.store._health import check_folder, repair_folder
+from fetchstash.store._reader import TextReader
+from fetchstash.store._threads import Threads
 
 T = TypeVar("T")
 
-THREADS = 8
-
 
 class LocalStore:
-    """An ArtifactStore in a folder, which any number of processes may share. ``open_store`` opens one."""
+    """An ArtifactStore in a folder, which any number of processes may share."""
 
-    def __init__(self, folder: StoreFolder, limiter: CapacityLimiter) -> None:
+    def __init__(self, folder: StoreFolder, threads: Threads) -> None:
         self._folder = folder
-        self._limiter = limiter
+        self._threads = threads
+
+    @classmethod
+    async def open(cls, limits: StoreLimits) -> Self:
+        """Open the store in ``limits.folder``, making or migrating it. Raises StoreError and Busy."""
+        threads = Threads()
+        return cls(await threads.run(lambda: StoreFolder(limits)), threads)
 
     @property
     def spool(self) -> Path:
@@ -36,62 +43,69 @@ class LocalStore:
         Raises BadArgument for a file that is not in the spool or a text that is no UTF-8, TooLarge,
         StoreError, Busy.
         """
-        return await self._do(lambda: self._folder.put(raw, text, facts, ranges, url))
+        return await self._run(lambda: self._folder.put(raw, text, facts, ranges, url))
 
     async def get(self, ref_or_url: str) -> Facts:
-        """Return the facts of a reference, or of the run's newest artifact under this URL. Raises UnknownRef or ExpiredRef."""
-        return await self._do(lambda: self._folder.get(ref_or_url))
+        """Return the facts of a reference, or of the run's newest artifact under a URL."""
+        return await self._run(lambda: self._folder.get(ref_or_url))
 
     async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
-        """List this run's artifacts, newest first."""
-        return await self._do(lambda: self._folder.list(limit, offset))
+        """List the artifacts of this run, newest first."""
+        return await self._run(lambda: self._folder.list(limit, offset))
 
-    async def open_text(self, ref_or_url: str) -> LocalReader:
-        """Open the text. Raises NoText, UnknownRef or ExpiredRef; StoreError where the file is gone or altered."""
-        ref, text, ranges = await self._do(lambda: self._folder.open_text(ref_or_url))
-        return LocalReader(ref, text, ranges, self._limiter)
+    async def open_text(self, ref_or_url: str) -> TextReader:
+        """Open the text. Raises NoText, and StoreError where the file is gone or altered."""
+        ref, source, index, ranges = await self._run(lambda: self._folder.open_text(ref_or_url))
+        return TextReader(ref, source, index, ranges, self._threads)
 
-    async def open_raw(self, ref_or_url: str) -> Path:
-        """Return the path of the raw bytes, to be read at once and never written. Raises as ``open_text``."""
-        return await self._do(lambda: self._folder.open_raw(ref_or_url))
+    @asynccontextmanager
+    async def open_raw(self, ref_or_url: str) -> AsyncGenerator[Path]:
+        """Lend a file with the raw bytes, which stays if the artifact goes. Raises as ``open_text``."""
+        path = await self._run(lambda: self._folder.lend_raw(ref_or_url))
+        try:
+            yield path
+        finally:
+            with CancelScope(shield=True):
+                await self._threads.run(lambda: self._folder.take_back(path))
 
-    async def search(
-        self, query: str, refs: Sequence[str], max_results: int
-    ) -> tuple[Passage, ...]:
-        """Rank passages over these artifacts, or over the run where ``refs`` is empty, best first."""
-        return await self._do(lambda: self._folder.search(query, refs, max_results))
+    async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
+        """Rank passages over these artifacts, or over the run where ``refs`` is empty."""
+        self._folder.check_usable()
+        return await self._threads.scan(
+            lambda cancelled: self._folder.search(query, refs, max_results, cancelled)
+        )
 
     async def touch(self, ref: str, facts: Facts | None = None) -> Facts:
-        """Mark as used now and keep for a whole term from now; ``facts`` replaces the caller's own facts."""
-        return await self._do(lambda: self._folder.touch(ref, facts))
+        """Mark as used now and keep for a whole term; ``facts`` replaces the caller's own facts."""
+        return await self._run(lambda: self._folder.touch(ref, facts))
 
     async def pin(self, ref: str, *, pinned: bool = True) -> Facts:
         """Keep outside age, bytes and count until it is unpinned."""
-        return await self._do(lambda: self._folder.pin(ref, pinned=pinned))
+        return await self._run(lambda: self._folder.pin(ref, pinned=pinned))
 
     async def delete(self, ref: str) -> None:
-        """Forget an artifact, and unlink what no other shares."""
-        await self._do(lambda: self._folder.delete(ref))
+        """Forget an artifact, and unlink the files that no other shares."""
+        await self._run(lambda: self._folder.delete(ref))
 
     async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
-        """Apply retention: age, count, bytes; then remove files that no artifact names (their ``artifact_ref`` is the file)."""
-        return await self._do(lambda: self._folder.gc(dry_run=dry_run))
+        """Apply retention: age, count, bytes; then remove files without an artifact.
+
+        The ``artifact_ref`` of such a file is its name.
+        """
+        return await self._run(lambda: self._folder.gc(dry_run=dry_run))
+
+    async def check(self) -> tuple[Finding, ...]:
+        """Examine the store, every file's hash included, and change nothing."""
+        return await self._run(lambda: check_folder(self._folder.path))
+
+    async def repair(self) -> tuple[Finding, ...]:
+        """Examine the store and mend what can be mended."""
+        return await self._run(lambda: repair_folder(self._folder.path))
 
     async def aclose(self) -> None:
-        """Close; an ephemeral store deletes its run's artifacts first. Closing twice is no error."""
-        await in_thread(self._limiter, self._folder.close)
+        """Close. An ephemeral store deletes its artifacts first. Closing twice is no error."""
+        await self._threads.run(self._folder.close)
 
-    async def _do(self, work: Callable[[], T]) -> T:
+    async def _run(self, work: Callable[[], T]) -> T:
         self._folder.check_usable()
-        return await in_thread(self._limiter, work)
-
-
-async def open_store(limits: StoreLimits) -> LocalStore:
-    """Open the store in ``limits.folder``, making it if there is none, and migrating one of an older version.
-
-    Raises StoreError for a folder of another user, a newer version's or a damaged catalogue, and
-    Busy.
-    """
-    limiter = CapacityLimiter(THREADS)
-    folder = await in_thread(limiter, lambda: StoreFolder(limits))
-    return LocalStore(folder, limiter)
+        return await self._threads.run(work)

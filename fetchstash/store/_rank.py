@@ -4,15 +4,17 @@ A text is cut into passages of a few lines. A passage's length counts in charact
 hold no word of the query need then not be cut into words at all.
 """
 
+import contextlib
 import heapq
 import math
 import re
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from fetchstash.store._contract import Passage
+from fetchstash.store._contract import Passage, SearchResult
 from fetchstash.store._stride import CONTINUATION_BYTES
 from fetchstash.store._text import StoredText
 
@@ -21,6 +23,7 @@ PASSAGE_BYTES = 1_200
 PARAGRAPH_BYTES = 400
 MAX_TERMS = 32
 MAX_HITS = 20_000
+MAX_SECONDS = 2.0
 K1, B = 1.2, 0.75
 
 # Scripts that put no space between words: Thai to Myanmar, Khmer, kana, Han, Hangul. Their words
@@ -140,14 +143,17 @@ class Ranking:
         self._holding = [0] * len(terms)  # how many passages hold each term
         self._hits: list[tuple[int, tuple[int, ...], int, str, Piece]] = []
 
-    def add(self, ref: str, pieces: Iterable[Piece]) -> None:
-        """Take in the passages of one text."""
-        for piece in pieces:
-            said = piece.data.decode("utf-8", "replace").casefold()
+    def add(self, ref: str, text: StoredText, expired: Callable[[], bool]) -> bool:
+        """Rank the passages of one text too. Return whether it was read to its end."""
+        for piece in passages(text):
+            if expired():
+                return False
+            folded = piece.data.decode("utf-8", "replace").casefold()
             self._passages += 1
-            self._chars += len(said)
-            if any(key in said for key in self._keys):
-                self._count(ref, piece, said)
+            self._chars += len(folded)
+            if any(key in folded for key in self._keys):
+                self._count(ref, piece, folded)
+        return True
 
     def best(self, limit: int) -> list[Passage]:
         """Return the best passages, best first; of equal ones the earlier first."""
@@ -200,3 +206,34 @@ class Ranking:
             for order, counts, chars, ref, piece in self._hits
         )
         return heapq.nsmallest(limit, scored, key=lambda item: (-item[0], item[1][0]))
+
+
+def rank_texts(
+    query: str,
+    refs: Sequence[str],
+    open_text: Callable[[str], StoredText | None],
+    max_results: int,
+    cancelled: Callable[[], bool],
+) -> SearchResult:
+    """Rank passages by reading the texts of ``refs``, for MAX_SECONDS at most.
+
+    ``open_text`` returns None for a text that need not be searched.
+    """
+    ranking = Ranking(query)
+    expired = deadline(cancelled)
+    pending = 0
+    for number, ref in enumerate(refs):
+        text = open_text(ref)
+        if text is None:
+            continue
+        with contextlib.closing(text):
+            if not ranking.add(ref, text, expired):
+                pending = len(refs) - number
+                break
+    return SearchResult(tuple(ranking.best(max_results)), pending)
+
+
+def deadline(cancelled: Callable[[], bool]) -> Callable[[], bool]:
+    """Return a function that says whether MAX_SECONDS have passed since, or the work is cancelled."""
+    end = time.monotonic() + MAX_SECONDS
+    return lambda: time.monotonic() > end or cancelled()

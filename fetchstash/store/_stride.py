@@ -9,6 +9,8 @@ from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
+from fetchstash.errors import BadArgument
+
 STRIDE = 64 * 2**10
 CONTINUATION_BYTES = bytes(b for b in range(256) if b & 0xC0 == 0x80)
 
@@ -22,6 +24,17 @@ class StrideIndex:
     lines: int
     chars_before: "array[int]"
     feeds_before: "array[int]"
+
+    @classmethod
+    def of(cls, text: bytes) -> "StrideIndex":
+        """Index a text that is in memory. Raises BadArgument where it is no UTF-8."""
+        builder = StrideBuilder()
+        try:
+            for start in range(0, len(text), STRIDE):
+                builder.add(text[start : start + STRIDE])
+            return builder.finish()
+        except UnicodeDecodeError as error:
+            raise BadArgument("The text is no UTF-8.", "Put text as UTF-8.") from error
 
     def block_of_char(self, char: int) -> int:
         """Return the block in which character ``char`` (from 0) begins; the last block for what is past the end."""

@@ -1,46 +1,33 @@
-"""A stored text, open for reading: any part of it costs one look-up in the stride index and the blocks that it lies in."""
-
-import os
-import sys
-from io import FileIO
-from threading import Lock
+"""A text and its index: any part costs one look-up in the index and the blocks that hold it."""
 
 from fetchstash.errors import OutOfRange, StoreError
+from fetchstash.store._source import ByteSource
 from fetchstash.store._stride import CONTINUATION_BYTES, STRIDE, StrideIndex
-
-_NO_WAIT = getattr(os, "RWF_NOWAIT", 0)
-MAX_CACHED_READ = 8 * STRIDE
-"""In bytes: what copies and decodes in a fraction of a millisecond."""
 
 
 class StoredText:
-    """The file of a text and its index. All methods block; offsets count from 0, lines from 1; ranges are [start, end)."""
+    """The bytes of a text and its stride index. All methods may block.
 
-    def __init__(self, file: FileIO, index: StrideIndex) -> None:
-        self.file = file
+    Offsets count from 0, lines from 1; ranges are [start, end).
+    """
+
+    def __init__(self, source: ByteSource, index: StrideIndex) -> None:
         self.index = index
-        self._position = Lock()  # between seek and read: not every system has pread
+        self._source = source
 
     def close(self) -> None:
-        """Close the file."""
-        self.file.close()
+        """Close the source."""
+        self._source.close()
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes [start, end), fewer at the end of the file."""
-        data = bytearray(max(min(end, self.index.size) - start, 0))
-        filled = 0
-        while filled < len(data):
-            filled += self.read_into(memoryview(data)[filled:], start + filled)
-        return bytes(data)
-
-    def read_into(self, buffer: memoryview, start: int) -> int:
-        """Read what fits from byte ``start`` on, and return how much that is. Raises StoreError if the file became shorter."""
-        with self._position:
-            self.file.seek(start)
-            count = self.file.readinto(buffer)
-        if not count and len(buffer):
+        """Return the bytes [start, end), fewer at the end. Raises StoreError if the file shrank."""
+        end = min(end, self.index.size)
+        if start >= end:
+            return b""
+        data = self._source.read(start, end)
+        if len(data) < end - start:
             raise _altered()
-        return count or 0
+        return data
 
     def chars(self, start: int, end: int) -> str:
         """Return the characters [start, end), fewer at the end of the text."""
@@ -53,18 +40,6 @@ class StoredText:
         )  # the last character may end in the next block
         before = self.index.chars_before[first]
         return _decode(data)[start - before : end - before]
-
-    def lines(self, first: int, last: int, max_chars: int) -> str:
-        """Return lines ``first`` to ``last``, both included, with their line ends, at most ``max_chars`` of it."""
-        first, last = max(first, 1), min(last, self.index.lines)
-        if first > last or max_chars <= 0:
-            return ""
-        start = self.byte_of_line(first)
-        end = (self.index.block_of_line(last + 1) + 1) * STRIDE
-        data = self.read(
-            start, min(end, start + 4 * max_chars)
-        )  # a character has four bytes at the most
-        return _decode(data[: _after_feeds(data, last - first + 1)])[:max_chars]
 
     def span(self, start: int, end: int) -> str:
         """Return the bytes [start, end) as text; characters that the range cuts are there whole."""
@@ -124,31 +99,6 @@ class StoredText:
         """Return how many characters begin before ``byte``."""
         block = min(byte // STRIDE, len(self.index.chars_before) - 1)
         return self.index.chars_before[block] + _count(self.read(block * STRIDE, byte))
-
-
-class NotCached(Exception):
-    """What was asked for cannot be had without waiting for the disk."""
-
-
-class CachedText(StoredText):
-    """The same text, as far as the system's page cache has it: every read returns at once, or raises NotCached.
-
-    Only Linux can tell (RWF_NOWAIT, preadv2(2)), and not on every file system.
-    """
-
-    def read(self, start: int, end: int) -> bytes:
-        """Return the bytes [start, end), fewer at the end of the file; nothing over MAX_CACHED_READ."""
-        size = max(min(end, self.index.size) - start, 0)
-        if sys.platform != "linux" or not _NO_WAIT or size > MAX_CACHED_READ:
-            raise NotCached
-        data = bytearray(size)
-        try:
-            count = os.preadv(self.file.fileno(), [data], start, _NO_WAIT)
-        except OSError as error:
-            raise NotCached from error
-        if count < size:
-            raise NotCached
-        return bytes(data)
 
 
 def _after_feeds(data: bytes, feeds: int) -> int:

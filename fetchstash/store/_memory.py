@@ -1,0 +1,229 @@
+"""A store in memory, for tests and for programs that keep nothing. Only its spool is a folder."""
+
+import hashlib
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from fetchstash.errors import BadArgument, ExpiredRef, NoText, TooLarge, UnknownRef
+from fetchstash.ranges import Ranges
+from fetchstash.store._contract import (
+    REF_PREFIX,
+    Facts,
+    Finding,
+    Listing,
+    Removed,
+    SearchResult,
+    StoreLimits,
+)
+from fetchstash.store._rank import rank_texts
+from fetchstash.store._reader import TextReader
+from fetchstash.store._retention import Candidate, plan
+from fetchstash.store._source import BytesSource
+from fetchstash.store._stamp import keep_store_facts, stamp
+from fetchstash.store._stride import StrideIndex
+from fetchstash.store._text import StoredText
+from fetchstash.store._threads import Threads
+
+
+@dataclass
+class _Artifact:
+    run: str
+    url: str
+    raw: bytes
+    text: bytes | None
+    index: StrideIndex | None
+    facts: Facts
+    ranges: Ranges
+    used: int
+
+    @property
+    def size(self) -> int:
+        return len(self.raw) + len(self.text or b"")
+
+
+@dataclass
+class MemoryContents:
+    """What stores of one program share, each seen from a run of its own, as a folder would be."""
+
+    artifacts: dict[str, _Artifact] = field(default_factory=dict[str, _Artifact])
+    expired: set[str] = field(default_factory=set[str])
+    uses: int = 0
+
+
+class MemoryStore:
+    """An ArtifactStore in memory. Its artifacts go with the last store over the same contents."""
+
+    def __init__(self, limits: StoreLimits, contents: MemoryContents | None = None) -> None:
+        self._limits = limits
+        self._contents = contents or MemoryContents()
+        self._threads = Threads()
+        self._spool = Path(tempfile.mkdtemp(prefix="fetchstash-"))
+
+    @property
+    def spool(self) -> Path:
+        """A private temporary folder, removed by ``aclose``."""
+        return self._spool
+
+    async def put(
+        self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
+    ) -> Facts:
+        """Keep two files of the spool. Raises BadArgument and TooLarge."""
+        data, words = await self._threads.run(lambda: self._take(raw, text))
+        index = None if words is None else await self._threads.run(lambda: StrideIndex.of(words))
+        now, days = time.time(), self._limits.max_age_days
+        sha256 = hashlib.sha256(data).hexdigest()
+        facts = stamp(facts, sha256, len(data), index, now=now, max_age_days=days)
+        artifact = _Artifact(
+            self._limits.run, url, data, words, index, facts, ranges, self._next_use()
+        )
+        self._contents.artifacts[facts.artifact_ref] = artifact
+        self._retain()
+        return facts
+
+    async def get(self, ref_or_url: str) -> Facts:
+        """Return the facts of a reference, or of the run's newest artifact under a URL."""
+        return self._use(ref_or_url).facts
+
+    async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
+        """List the artifacts of this run, newest first."""
+        facts = [artifact.facts for artifact in reversed(self._run_artifacts())]
+        return Listing(tuple(facts[offset : offset + limit]), len(facts))
+
+    async def open_text(self, ref_or_url: str) -> TextReader:
+        """Open the text. Raises NoText where there is none."""
+        artifact = self._use(ref_or_url)
+        ref = artifact.facts.artifact_ref
+        if artifact.text is None or artifact.index is None:
+            what = f"The artifact {ref} has no text: it is {artifact.facts.media_type}."
+            raise NoText(what, "Read its facts with artifact_info.")
+        source = BytesSource(artifact.text)
+        return TextReader(ref, source, artifact.index, artifact.ranges, self._threads)
+
+    @asynccontextmanager
+    async def open_raw(self, ref_or_url: str) -> AsyncGenerator[Path]:
+        """Lend the raw bytes as a file of the spool."""
+        data = self._use(ref_or_url).raw
+        path = self._spool / f"open-{secrets.token_hex(8)}"
+        await self._threads.run(lambda: path.write_bytes(data))
+        try:
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
+
+    async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
+        """Rank passages over these artifacts, or all of the run where ``refs`` is empty."""
+        artifacts = [self._find(ref) for ref in refs] or self._run_artifacts()
+        texts = {
+            artifact.facts.artifact_ref: StoredText(BytesSource(artifact.text), artifact.index)
+            for artifact in artifacts
+            if artifact.text is not None and artifact.index is not None
+        }
+        return await self._threads.scan(
+            lambda cancelled: rank_texts(query, list(texts), texts.get, max_results, cancelled)
+        )
+
+    async def touch(self, ref: str, facts: Facts | None = None) -> Facts:
+        """Mark as used now and keep for a whole term; ``facts`` replaces the caller's own facts."""
+        artifact = self._use(ref)
+        expires = datetime.fromtimestamp(time.time(), UTC)
+        expires += timedelta(days=self._limits.max_age_days)
+        kept = keep_store_facts(facts or artifact.facts, artifact.facts)
+        artifact.facts = replace(kept, expires_at=expires)
+        return artifact.facts
+
+    async def pin(self, ref: str, *, pinned: bool = True) -> Facts:
+        """Keep outside age, bytes and count until it is unpinned."""
+        artifact = self._find(ref)
+        artifact.facts = replace(artifact.facts, pinned=pinned)
+        return artifact.facts
+
+    async def delete(self, ref: str) -> None:
+        """Forget an artifact."""
+        del self._contents.artifacts[self._find(ref).facts.artifact_ref]
+
+    async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
+        """Apply retention: age, count, bytes."""
+        return self._retain(dry_run=dry_run)
+
+    async def check(self) -> tuple[Finding, ...]:
+        """Return nothing: memory has no damage that a store could see."""
+        return ()
+
+    async def repair(self) -> tuple[Finding, ...]:
+        """Return nothing: there is nothing to mend."""
+        return ()
+
+    async def aclose(self) -> None:
+        """Close. An ephemeral store deletes the artifacts of its run first."""
+        if self._limits.ephemeral:
+            for artifact in self._run_artifacts():
+                del self._contents.artifacts[artifact.facts.artifact_ref]
+        await self._threads.run(lambda: shutil.rmtree(self._spool, ignore_errors=True))
+
+    def _take(self, raw: Path, text: Path | None) -> tuple[bytes, bytes | None]:
+        """Read files of the spool and remove them."""
+        files = [path for path in (raw, text) if path]
+        for path in files:
+            if not path.parent.resolve().is_relative_to(self._spool.resolve()):
+                raise BadArgument(
+                    f"{path.name} is not in the store's spool.",
+                    "Write files into the folder `spool` of the store, then put them.",
+                )
+        try:
+            if sum(path.stat().st_size for path in files) > self._limits.max_total_bytes:
+                raise TooLarge(
+                    "The document is larger than all that the store may keep.",
+                    "Raise store.max_total_bytes.",
+                )
+            return raw.read_bytes(), text.read_bytes() if text else None
+        finally:
+            for path in files:
+                path.unlink(missing_ok=True)
+
+    def _retain(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
+        unpinned = [a for a in self._contents.artifacts.values() if not a.facts.pinned]
+        unpinned.sort(key=lambda artifact: artifact.used)
+        candidates = [
+            Candidate(n, a.facts.artifact_ref, a.size, a.facts.expires_at.timestamp())
+            for n, a in enumerate(unpinned)
+            if a.facts.expires_at
+        ]
+        removed = [Removed(c.ref, c.bytes, why) for c, why in plan(candidates, self._limits, time.time())]
+        for item in removed if not dry_run else ():
+            del self._contents.artifacts[item.artifact_ref]
+            self._contents.expired.add(item.artifact_ref)
+        return tuple(removed)
+
+    def _run_artifacts(self) -> Sequence[_Artifact]:
+        return [a for a in self._contents.artifacts.values() if a.run == self._limits.run]
+
+    def _next_use(self) -> int:
+        self._contents.uses += 1
+        return self._contents.uses
+
+    def _use(self, ref_or_url: str) -> _Artifact:
+        artifact = self._find(ref_or_url)
+        artifact.used = self._next_use()
+        return artifact
+
+    def _find(self, ref_or_url: str) -> _Artifact:
+        artifacts = self._contents.artifacts
+        if ref_or_url in artifacts:
+            return artifacts[ref_or_url]
+        if ref_or_url in self._contents.expired:
+            raise ExpiredRef(
+                f"The artifact {ref_or_url} is no longer kept.", "Fetch its document again."
+            )
+        if not ref_or_url.startswith(REF_PREFIX):
+            for artifact in reversed(self._run_artifacts()):
+                if artifact.url == ref_or_url and ref_or_url:
+                    return artifact
+            raise UnknownRef("Nothing is stored under this URL.", "Fetch it first.")
+        raise UnknownRef("There is no such artifact.", "Check the reference, or list the artifacts.")

@@ -1,0 +1,65 @@
+"""Which store ``store.url`` picks, and how it is opened or examined."""
+
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote
+
+from fetchstash.errors import BadArgument
+from fetchstash.store._contract import Finding, StoreLimits
+from fetchstash.store._health import check_folder, repair_folder
+from fetchstash.store._local import LocalStore
+from fetchstash.store._memory import MemoryStore
+from fetchstash.store._protocol import ArtifactStore
+from fetchstash.store._threads import Threads
+
+OBJECT_STORES = ("s3", "gs", "az")
+
+
+def store_folder(limits: StoreLimits) -> Path | None:
+    """Return the folder of a store, None for one in memory. Raises BadArgument for other URLs."""
+    scheme, colon, place = limits.url.partition(":")
+    if not limits.url or (scheme == "file" and colon and not place):
+        return limits.folder
+    if scheme == "file" and colon:
+        if place.startswith("//"):  # RFC 8089: an authority, which must be this machine
+            authority, slash, path = place[2:].partition("/")
+            if authority not in ("", "localhost"):
+                raise BadArgument(
+                    f"store.url names another machine, {authority!r}.", "Set it to file:FOLDER."
+                )
+            place = unquote(slash + path)
+        return Path(place).expanduser()
+    if limits.url == "memory:":
+        return None
+    if scheme in OBJECT_STORES and colon:
+        raise BadArgument(
+            f"store.url is {limits.url!r}: object stores are not supported yet.",
+            "Set it to file:FOLDER or memory:.",
+        )
+    raise BadArgument(
+        f"store.url is {limits.url!r}, which is no store.", "Set it to file:FOLDER or memory:."
+    )
+
+
+async def open_store(limits: StoreLimits) -> ArtifactStore:
+    """Open the store that ``limits.url`` picks, making or migrating its folder where needed.
+
+    Raises BadArgument for a URL that is no store; StoreError for a folder of another user and for a
+    catalogue that is damaged or of a newer version; Busy.
+    """
+    folder = store_folder(limits)
+    if folder is None:
+        return MemoryStore(limits)
+    return await LocalStore.open(replace(limits, folder=folder))
+
+
+async def check_store(limits: StoreLimits) -> tuple[Finding, ...]:
+    """Examine a store, one that cannot be opened too, and change nothing."""
+    folder = store_folder(limits)
+    return () if folder is None else await Threads().run(lambda: check_folder(folder))
+
+
+async def repair_store(limits: StoreLimits) -> tuple[Finding, ...]:
+    """Examine a store, one that cannot be opened too, and mend what can be mended."""
+    folder = store_folder(limits)
+    return () if folder is None else await Threads().run(lambda: repair_folder(folder))

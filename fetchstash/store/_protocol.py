@@ -1,0 +1,88 @@
+"""The promise of any store: what was put is there, whole, until retention removes it."""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Protocol
+
+from fetchstash.ranges import Ranges
+from fetchstash.store._contract import Facts, Finding, Listing, Removed, SearchResult
+from fetchstash.store._reader import TextReader
+
+
+class ArtifactStore(Protocol):
+    """Artifacts of one folder or bucket, seen from one run.
+
+    A reference is valid in every run (it is unguessable); lists, search and clean-up are of this
+    run alone. All methods raise StoreError where the store fails, and UnknownRef or ExpiredRef for
+    a reference that leads nowhere.
+    """
+
+    @property
+    def spool(self) -> Path:
+        """A private folder for files on their way into ``put``. Old files in it are removed."""
+        ...
+
+    async def put(
+        self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
+    ) -> Facts:
+        """Keep two files of the spool and return the facts, the store's own filled in.
+
+        The files are gone from the spool afterwards. ``url`` is the whole URL by which the artifact
+        can be found again; only a keyed hash of it is kept.
+        """
+        ...
+
+    async def get(self, ref_or_url: str) -> Facts:
+        """Return the facts of a reference, or of the run's newest artifact under a URL.
+
+        A URL whose bytes are lost is unknown, so that fetching it again brings them back.
+        """
+        ...
+
+    async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
+        """List the artifacts of this run, newest first."""
+        ...
+
+    async def open_text(self, ref_or_url: str) -> TextReader:
+        """Open the text. Raises NoText where there is none."""
+        ...
+
+    def open_raw(self, ref_or_url: str) -> AbstractAsyncContextManager[Path]:
+        """Lend a file with the raw bytes. It is there until the context ends; never write to it."""
+        ...
+
+    async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
+        """Rank passages over these artifacts, or all of the run where ``refs`` is empty."""
+        ...
+
+    async def touch(self, ref: str, facts: Facts | None = None) -> Facts:
+        """Mark as used now and keep for a whole term from now.
+
+        ``facts`` replaces the caller's own facts (a revalidation).
+        """
+        ...
+
+    async def pin(self, ref: str, *, pinned: bool = True) -> Facts:
+        """Keep outside age, bytes and count until it is unpinned."""
+        ...
+
+    async def delete(self, ref: str) -> None:
+        """Forget an artifact, and remove the bytes that no other artifact shares."""
+        ...
+
+    async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
+        """Apply retention (age, then count, then bytes, least recently used first), then orphans."""
+        ...
+
+    async def check(self) -> tuple[Finding, ...]:
+        """Examine the store, every file's hash included, and change nothing."""
+        ...
+
+    async def repair(self) -> tuple[Finding, ...]:
+        """Examine the store and mend what can be mended."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close. An ephemeral store deletes the artifacts of its run first."""
+        ...

@@ -1,0 +1,53 @@
+"""The facts that are the store's to say, filled in the same way by every store."""
+
+import base64
+import secrets
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from fetchstash.store._contract import REF_PREFIX, Facts
+from fetchstash.store._stride import StrideIndex
+
+STORE_FACTS = (
+    "artifact_ref", "path", "size_bytes", "sha256", "created_at", "expires_at", "pinned",
+    "extracted_chars", "text_bytes", "text_lines",
+)  # fmt: skip
+
+
+def stamp(
+    facts: Facts,
+    sha256: str,
+    size_bytes: int,
+    text: StrideIndex | None,
+    *,
+    now: float,
+    max_age_days: float,
+) -> Facts:
+    """Return the facts of a new artifact: a fresh reference, and what was measured of its bytes.
+
+    ``now`` is seconds since 1970. The path is left to the store.
+    """
+    created = datetime.fromtimestamp(now, UTC)
+    return replace(
+        facts,
+        artifact_ref=new_ref(),
+        path=None,
+        size_bytes=size_bytes,
+        sha256=sha256,
+        created_at=created,
+        expires_at=created + timedelta(days=max_age_days),
+        extracted_chars=text.chars if text else facts.extracted_chars,
+        text_bytes=text.size if text else None,
+        text_lines=text.lines if text else None,
+        pinned=False,
+    )
+
+
+def new_ref() -> str:
+    """Return a reference that nobody can guess: 128 random bits."""
+    return REF_PREFIX + base64.b32encode(secrets.token_bytes(16)).decode().rstrip("=").lower()
+
+
+def keep_store_facts(facts: Facts, kept: Facts) -> Facts:
+    """Return ``facts`` with the store's own facts as they are in ``kept``."""
+    return replace(facts, **{name: getattr(kept, name) for name in STORE_FACTS})

@@ -1,0 +1,49 @@
+"""The threads in which a store does its blocking work."""
+
+from collections.abc import Callable
+from threading import Event
+from typing import TypeVar
+
+from anyio import CapacityLimiter, to_thread
+
+from fetchstash.store._disk import translate_errors
+
+T = TypeVar("T")
+
+SHORT_WORKERS = 8
+SCAN_WORKERS = 4
+
+
+class Threads:
+    """The threads of one store. Scans have their own, so that they never delay a short call."""
+
+    def __init__(self) -> None:
+        self._short = CapacityLimiter(SHORT_WORKERS)
+        self._scans = CapacityLimiter(SCAN_WORKERS)
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run short work in a thread. Errors of the disk and of SQLite become StoreError or Busy."""
+
+        def translated() -> T:
+            with translate_errors():
+                return work()
+
+        return await to_thread.run_sync(translated, limiter=self._short)
+
+    async def scan(self, work: Callable[[Callable[[], bool]], T]) -> T:
+        """Run long work in a thread. It gets a function that says whether it was cancelled.
+
+        A cancelled call returns at once. Its work stops as soon as it asks.
+        """
+        cancelled = Event()
+
+        def translated() -> T:
+            with translate_errors():
+                return work(cancelled.is_set)
+
+        try:
+            return await to_thread.run_sync(
+                translated, limiter=self._scans, abandon_on_cancel=True
+            )
+        finally:
+            cancelled.set()
