@@ -21,7 +21,7 @@ from pathlib import Path
 import anyio
 
 from fetchstash.ranges import Ranges
-from fetchstash.store import Facts, LocalStore, StoreLimits, open_store
+from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store
 
 WARM_UP = 150  # puts until the catalogue's log has its size
 SIZES = {"10 KB": 10_000, "100 KB": 100_000, "1 MB": 1_000_000, "10 MB": 10_000_000}
@@ -56,7 +56,7 @@ def plain(folder: Path, name: str, raw: bytes, text: bytes) -> None:
         os.close(descriptor)
 
 
-async def put(store: LocalStore, raw: bytes, text: bytes) -> str:
+async def put(store: ArtifactStore, raw: bytes, text: bytes) -> str:
     """Put one artifact by way of the spool, and return its reference."""
     name = os.urandom(8).hex()
     raw_path, text_path = store.spool / f"{name}.raw", store.spool / f"{name}.text"

@@ -78,6 +78,9 @@ def _shown(settings: "Settings") -> str:
 async def _store(settings: "Settings", *, repair: bool) -> AsyncGenerator[Found]:
     from fetchstash.store import check_store, repair_store  # noqa: PLC0415 - the room is heavy
 
+    if settings.store.url == "memory:":
+        yield Found("ok", "store memory: it keeps nothing")
+        return
     if not settings.store.folder.exists():
         yield Found("ok", f"store {settings.store.folder}: nothing kept yet")
         return

@@ -146,6 +146,11 @@ _MEANINGS: Mapping[str, tuple[str, float | None, float | None]] = {
     ),
     "fetch.per_host_concurrency": ("Requests to one host at a time", 1, 1_000),
     "fetch.per_host_rate": ("Requests a second to one host; 0: no limit", 0, None),
+    "store.url": (
+        "Which store: file:FOLDER, or memory: to keep nothing; empty: store.folder",
+        None,
+        None,
+    ),
     "store.folder": ("Where artifacts are kept; empty: the user's data folder", None, None),
     "store.run": ("Scope of lists, search and clean-up", None, None),
     "store.ephemeral": ("Delete the run's artifacts at shutdown", None, None),

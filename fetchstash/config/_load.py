@@ -19,7 +19,7 @@ from fetchstash.config._keys import (
 from fetchstash.errors import BadArgument
 from fetchstash.fetch import FetchLimits
 from fetchstash.handlers import ExtractLimits
-from fetchstash.store import StoreLimits
+from fetchstash.store import StoreLimits, store_folder
 from fetchstash.text import TRUNCATIONS, PreviewLimits, Truncation, ViewLimits
 
 _PREFIX = "FETCHSTASH_"
@@ -79,8 +79,7 @@ def load(
     for name, value in PROFILES[profile].items():
         found.setdefault(f"views.{name}", (value, f"profile {profile}"))
     values = {path: found[path][0] if path in found else key.default for path, key in KEYS.items()}
-    if not values["store.folder"]:
-        values["store.folder"] = str(_data_folder())
+    _place_store(values, named={path for path in found if path.startswith("store.")})
     origins = {path: found[path][1] if path in found else "default" for path in KEYS}
     return _settings(values, origins, truncation)
 
@@ -116,6 +115,19 @@ def _settings(
         values=values,
         origins=origins,
     )
+
+
+def _place_store(values: dict[str, Any], named: set[str]) -> None:
+    """Read the folder out of ``store.url``, or take the default one."""
+    url = values["store.url"]
+    if {"store.url", "store.folder"} <= named and url and values["store.folder"]:
+        raise BadArgument(
+            "Both store.url and store.folder are set.",
+            "Set one: store.folder is short for store.url file:FOLDER.",
+        )
+    default = values["store.folder"] or str(_data_folder())
+    folder = store_folder(StoreLimits(Path(default), url))
+    values["store.folder"] = default if folder is None else str(folder)
 
 
 def _data_folder() -> Path:

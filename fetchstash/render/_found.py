@@ -153,21 +153,33 @@ def passages(
     return body, shown
 
 
-def search(host: Host, hits: Sequence[Hit], searched: int, max_chars: int | None = None) -> View:
-    """Return ranked passages out of ``searched`` artifacts, best first. Raises BadArgument for a maxChars under 200."""
+def search(
+    host: Host,
+    hits: Sequence[Hit],
+    searched: int,
+    max_chars: int | None = None,
+    *,
+    pending: int = 0,
+) -> View:
+    """Return ranked passages out of ``searched`` artifacts, best first.
+
+    ``pending`` counts the texts that are not indexed yet. Raises BadArgument for a maxChars under
+    200.
+    """
     limit = host.max_chars(max_chars, host.limits.short_max_chars)
     subjects = {hit.subject.ref: hit.subject for hit in hits}
     facts = tuple(subject.facts for subject in subjects.values())[:FACTS_AT_MOST]
+    out_of = counted(searched, "artifact")
+    if pending:
+        out_of += f", {counted(pending, 'text')} not indexed yet: search again later"
     if not hits:
-        return View(
-            (Block((f"[No passage of {counted(searched, 'artifact')} has a word of the query.]",)),)
-        )
+        return View((Block((f"[No passage of {out_of} has a word of the query.]",)),))
     sources = list(dict.fromkeys(subject.source for subject in subjects.values()))
     source = sources[0] if len(sources) == 1 else f"{len(sources)} sources"
 
     def view(limit: int) -> Block:
         body, shown = passages(hits, limit, host, with_ref=True)
-        head = f"[passages 1 to {shown} of {len(hits)}, best first, out of {counted(searched, 'artifact')}]"
+        head = f"[passages 1 to {shown} of {len(hits)}, best first, out of {out_of}]"
         first = hits[0]
         around = call(
             "artifact_slice",

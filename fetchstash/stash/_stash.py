@@ -308,10 +308,10 @@ class Stash:
                 raise BadArgument("That part is a picture.", 'Use render="image".')
             reading = _read.of_value(found, subject, path, unit, start, end)
         elif unit == "bytes" and facts.extracted_chars is None:
-            raw = await self.store.open_raw(facts.artifact_ref)
-            reading = await anyio.to_thread.run_sync(
-                lambda: _read.hex_dump(raw, subject, start, end, reach)
-            )
+            async with self.store.open_raw(facts.artifact_ref) as raw:
+                reading = await anyio.to_thread.run_sync(
+                    lambda: _read.hex_dump(raw, subject, start, end, reach)
+                )
         else:
             async with self._text(facts.artifact_ref) as reader:
                 reading = await _read.part(
@@ -382,11 +382,10 @@ class Stash:
             facts.artifact_ref: facts
             for facts in [await self.store.get(ref) for ref in refs_or_urls]
         }
-        ranked = await self.store.search(query, list(named), max_results)
+        result = await self.store.search(query, list(named), max_results)
         searched = len(named) or (await self.store.list(limit=1)).total
-        return render.search(
-            self.host, [await self._hit(passage, named) for passage in ranked], searched, max_chars
-        )
+        hits = [await self._hit(passage, named) for passage in result.passages]
+        return render.search(self.host, hits, searched, max_chars, pending=result.pending)
 
     async def _hit(self, passage: Passage, known: dict[str, Facts]) -> Hit:
         if passage.artifact_ref not in known:
@@ -410,12 +409,21 @@ class Stash:
         facts = await self.store.get(ref_or_url)
         if not raw and facts.extracted_chars is None:
             raise NoText(f"{facts.artifact_ref} has no text.", "Ask for its bytes with --raw.")
-        source = (
-            await self.store.open_raw(facts.artifact_ref)
-            if raw or facts.path is None
-            else Path(facts.path)
-        )
-        await anyio.to_thread.run_sync(copy_out, source, target)
+        if raw:
+            async with self.store.open_raw(facts.artifact_ref) as source:
+                await anyio.to_thread.run_sync(copy_out, source, target)
+            return
+        if facts.path is not None:
+            await anyio.to_thread.run_sync(copy_out, Path(facts.path), target)
+            return
+        async with self._text(facts.artifact_ref) as reader:
+            text = await reader.read_chars(0, reader.chars)
+        copy = self.store.spool / f"export-{facts.artifact_ref}"
+        try:
+            await anyio.to_thread.run_sync(copy.write_bytes, text.encode())
+            await anyio.to_thread.run_sync(copy_out, copy, target)
+        finally:
+            copy.unlink(missing_ok=True)
 
     async def pin(self, ref_or_url: str, *, pinned: bool = True) -> None:
         """Keep an artifact whatever its age, or let retention have it again."""
@@ -451,11 +459,18 @@ class Stash:
         end: int | None = None,
         render: Render = "text",
     ) -> Any:
-        raw = await self.store.open_raw(facts.artifact_ref)
         decision, hints = decision_of(facts), hints_of(facts)
-        return await self.extractor.part(
-            raw, decision, path=path, unit=unit, start=start, end=end, render=render, hints=hints
-        )
+        async with self.store.open_raw(facts.artifact_ref) as raw:
+            return await self.extractor.part(
+                raw,
+                decision,
+                path=path,
+                unit=unit,
+                start=start,
+                end=end,
+                render=render,
+                hints=hints,
+            )
 
 
 def _arguments(refs_or_urls: Sequence[str], query: GrepQuery) -> dict[str, Any]:

@@ -310,10 +310,9 @@ class StoreFolder:
                 "Raise store.max_total_bytes.",
             )
         index, days = text.index if text else None, self._limits.max_age_days
-        facts = stamp(
-            facts, raw.sha256, raw.size, index, now=self._clock.now(), max_age_days=days
-        )
-        return replace(facts, path=str(self._blobs.path(*_shown_blob(raw.sha256, text and text.sha256))))
+        facts = stamp(facts, raw.sha256, raw.size, index, now=self._clock.now(), max_age_days=days)
+        shown = text or raw
+        return replace(facts, path=str(self._blobs.path(shown.kind, shown.sha256)))
 
     def _withdraw(self, db: sqlite3.Connection, blobs: Iterable[Blob]) -> None:
         """Unlink what a failed put has renamed, unless an artifact names it."""
@@ -330,7 +329,8 @@ class StoreFolder:
                 self._blobs.remove(blob.kind, blob.sha256)
 
     def _facts(self, row: rows.Row) -> Facts:
-        return replace(row.facts(), path=str(self._blobs.path(*_shown_blob(row.raw, row.text))))
+        path = self._blobs.path("text", row.text) if row.text else self._blobs.path("raw", row.raw)
+        return replace(row.facts(), path=str(path))
 
     def _open(self, blob: Blob, ref: str) -> int:
         try:
@@ -419,8 +419,3 @@ def refuse_foreign(folder: Path) -> None:
             f"{folder} is no store and not empty: it holds {foreign[0]}.",
             "Set store.folder to a folder of its own; if this was a store, `fetchstash doctor --repair` makes it one again.",
         )
-
-
-def _shown_blob(raw: str, text: str | None) -> tuple[Kind, str]:
-    """Return the blob whose path a caller is told: the text, or the raw bytes without one."""
-    return ("text", text) if text else ("raw", raw)

@@ -180,7 +180,9 @@ def _groups(text: StoredText, scan: Scan, context: int) -> Iterator[tuple[Line, 
     low = text.line_of_byte(scan.before[0]) + 1 if scan.before else 1
     high = text.line_of_byte(scan.after[0]) - 1 if scan.after else text.index.lines
     numbers = {
-        n for line in matches for n in range(max(line - context, low), min(line + context, high) + 1)
+        n
+        for line in matches
+        for n in range(max(line - context, low), min(line + context, high) + 1)
     }
     group: list[Line] = []
     for number in sorted(numbers):

@@ -74,7 +74,9 @@ def examine(folder: Path) -> Iterator[Ailment]:
     """Go through everything that may be wrong. What is yielded may be mended before the next is asked for."""
     yield from _sqlite()
     if not folder.exists():
-        yield Ailment(Finding("note", f"There is no store at {folder} yet.", "The first put makes it."))
+        yield Ailment(
+            Finding("note", f"There is no store at {folder} yet.", "The first put makes it.")
+        )
         return
     folder = folder.resolve()
     yield from _file_system(folder)

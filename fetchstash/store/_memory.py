@@ -195,7 +195,9 @@ class MemoryStore:
             for n, a in enumerate(unpinned)
             if a.facts.expires_at
         ]
-        removed = [Removed(c.ref, c.bytes, why) for c, why in plan(candidates, self._limits, time.time())]
+        removed = [
+            Removed(c.ref, c.bytes, why) for c, why in plan(candidates, self._limits, time.time())
+        ]
         for item in removed if not dry_run else ():
             del self._contents.artifacts[item.artifact_ref]
             self._contents.expired.add(item.artifact_ref)
@@ -226,4 +228,6 @@ class MemoryStore:
                 if artifact.url == ref_or_url and ref_or_url:
                     return artifact
             raise UnknownRef("Nothing is stored under this URL.", "Fetch it first.")
-        raise UnknownRef("There is no such artifact.", "Check the reference, or list the artifacts.")
+        raise UnknownRef(
+            "There is no such artifact.", "Check the reference, or list the artifacts."
+        )

@@ -39,8 +39,8 @@ class TextReader:
         self.bytes = index.size
         self.ranges = ranges
         self._text = StoredText(source, index)
-        is_file = isinstance(source, FileSource)
-        self._cached = StoredText(CachedSource(source), index) if is_file else self._text
+        cached = CachedSource(source) if isinstance(source, FileSource) else source
+        self._cached = StoredText(cached, index)
         self._threads = threads or Threads()
 
     async def read_chars(self, start: int, end: int) -> str:

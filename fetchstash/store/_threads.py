@@ -42,8 +42,6 @@ class Threads:
                 return work(cancelled.is_set)
 
         try:
-            return await to_thread.run_sync(
-                translated, limiter=self._scans, abandon_on_cancel=True
-            )
+            return await to_thread.run_sync(translated, limiter=self._scans, abandon_on_cancel=True)
         finally:
             cancelled.set()

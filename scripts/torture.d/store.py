@@ -29,7 +29,7 @@ import anyio
 
 from fetchstash.errors import ExpiredRef, FetchstashError, StoreError, UnknownRef
 from fetchstash.ranges import Ranges
-from fetchstash.store import Facts, LocalStore, StoreLimits, _rows as rows, _steps, open_store
+from fetchstash.store import ArtifactStore, Facts, StoreLimits, _rows as rows, _steps, open_store
 from fetchstash.store._catalog import transaction
 from fetchstash.store._folder import StoreFolder
 
@@ -88,7 +88,7 @@ def plant_a_bug() -> None:
     StoreFolder.delete = delete  # type: ignore[method-assign]
 
 
-async def put(store: LocalStore, raw: bytes, text: bytes) -> Facts:
+async def put(store: ArtifactStore, raw: bytes, text: bytes) -> Facts:
     """Put bytes by way of the spool."""
     name = secrets.token_hex(8)
     raw_path, text_path = store.spool / f"{name}.raw", store.spool / f"{name}.text"
@@ -145,7 +145,7 @@ async def reader(folder: Path, seed: int) -> None:
         say("read")
 
 
-async def is_half(store: LocalStore, facts: Facts) -> bool:
+async def is_half(store: ArtifactStore, facts: Facts) -> bool:
     """Return whether an artifact is there and not whole."""
     try:
         opened = await store.open_text(facts.artifact_ref)
@@ -289,10 +289,8 @@ async def verify(folder: Path, expected: dict[str, tuple[str, str]], tally: Tall
                 and not await is_half(store, facts)
                 and Path(facts.path or "").name == text
             )
-            sound = (
-                sound
-                and hashlib.sha256((await store.open_raw(ref)).read_bytes()).hexdigest() == raw
-            )
+            async with store.open_raw(ref) as path:
+                sound = sound and hashlib.sha256(path.read_bytes()).hexdigest() == raw
         except FetchstashError as error:
             tally.faults.append(f"lost: {ref}: {error}")
             continue

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from fetchstash.ranges import Ranges
-from fetchstash.store import ArtifactStore, Facts, LocalStore, StoreLimits, TextReader, open_store
+from fetchstash.store import (
+    ArtifactStore,
+    Facts,
+    StoreLimits,
+    TextReader,
+    open_store,
+)
 
 # What tests share stands in modules beside them. At the end of the path: an installed fetchstash
 # goes before the checkout's.
@@ -43,7 +49,7 @@ def limits(tmp_path: Path) -> StoreLimits:
 
 
 @pytest.fixture
-async def store(limits: StoreLimits) -> AsyncIterator[LocalStore]:
+async def store(limits: StoreLimits) -> AsyncIterator[ArtifactStore]:
     opened = await open_store(limits)
     yield opened
     await opened.aclose()
@@ -55,7 +61,7 @@ def put() -> Put:
 
 
 @pytest.fixture
-async def open_text(store: LocalStore) -> AsyncIterator[OpenText]:
+async def open_text(store: ArtifactStore) -> AsyncIterator[OpenText]:
     readers: list[TextReader] = []
 
     async def put_and_open(text: bytes) -> TextReader:

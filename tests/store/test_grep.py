@@ -213,8 +213,7 @@ async def test_pieces_and_cut_lines_make_no_difference(
     pattern: str, open_text: OpenText, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_grep, "WINDOW", 7)
-    monkeypatch.setattr(_grep, "MAX_LINE", 64)
-    monkeypatch.setattr(_grep, "OVERLAP", 48)
+    monkeypatch.setattr(_grep, "PIECE", 64)
     chance = random.Random(3)
     text = (
         "".join(chance.choices(["a", "b", "c ", "€", "\n", "\n", "ab", "c" * 30], k=400))

@@ -11,9 +11,9 @@ import pytest
 
 from fetchstash.errors import ExpiredRef, StoreError, UnknownRef
 from fetchstash.store import (
+    ArtifactStore,
     Facts,
     Finding,
-    LocalStore,
     StoreLimits,
     _health,
     check_store,
@@ -32,7 +32,7 @@ def wrong(findings: tuple[Finding, ...]) -> list[Finding]:
     return [finding for finding in findings if finding.level != "note"]
 
 
-async def text_of(store: LocalStore, ref: str) -> str:
+async def text_of(store: ArtifactStore, ref: str) -> str:
     reader = await store.open_text(ref)
     try:
         return await reader.read_chars(0, reader.chars)
@@ -41,7 +41,7 @@ async def text_of(store: LocalStore, ref: str) -> str:
 
 
 async def test_a_sound_store_has_no_finding_and_looking_changes_nothing(
-    store: LocalStore, limits: StoreLimits, put: Put
+    store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     facts = await put(store, b"text")
     assert wrong(await check_store(limits)) == []
@@ -56,7 +56,7 @@ async def test_where_there_is_no_store_nothing_is_made(limits: StoreLimits) -> N
 
 @pytest.mark.parametrize("damage", ["altered", "missing", "no text any more"])
 async def test_an_artifact_whose_bytes_are_lost_is_told_and_removed_by_repair(
-    damage: str, store: LocalStore, limits: StoreLimits, put: Put
+    damage: str, store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     lost, kept = await put(store, b"the text", b"the raw"), await put(store, b"kept", b"kept raw")
     path = Path(lost.path or "")
@@ -82,7 +82,7 @@ async def test_an_artifact_whose_bytes_are_lost_is_told_and_removed_by_repair(
 
 
 async def test_what_is_taken_while_doctor_looks_is_no_fault(
-    limits: StoreLimits, store: LocalStore, put: Put, monkeypatch: pytest.MonkeyPatch
+    limits: StoreLimits, store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken = await put(store, b"text")
     (store.spool / "on its way").write_bytes(b"")
@@ -99,7 +99,7 @@ async def test_what_is_taken_while_doctor_looks_is_no_fault(
 
 
 async def test_stray_files_are_told_and_removed(
-    store: LocalStore, limits: StoreLimits, put: Put
+    store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     await put(store, b"text")
     stray = limits.folder / "text" / "stray"
@@ -114,7 +114,7 @@ async def test_stray_files_are_told_and_removed(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
 async def test_files_that_others_may_read_are_told_and_closed(
-    store: LocalStore, limits: StoreLimits, put: Put
+    store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     facts = await put(store, b"text")
     Path(facts.path or "").chmod(0o644)
@@ -129,7 +129,7 @@ async def test_files_that_others_may_read_are_told_and_closed(
     ("name", "mode"), [("text", 0o500), ("raw", 0), ("catalog.db", 0o400), ("lock", 0)]
 )
 async def test_what_its_own_user_may_not_write_is_told_and_opened(
-    name: str, mode: int, store: LocalStore, limits: StoreLimits, put: Put
+    name: str, mode: int, store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     facts = await put(store, b"text")
     (limits.folder / name).chmod(mode)
@@ -144,7 +144,7 @@ async def test_what_its_own_user_may_not_write_is_told_and_opened(
 
 
 async def test_a_lost_record_of_a_file_is_measured_anew(
-    store: LocalStore, limits: StoreLimits, put: Put
+    store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     facts = await put(store, "ä\n".encode() * 50_000)
     with sqlite3.connect(limits.folder / "catalog.db") as db:
@@ -158,7 +158,7 @@ async def test_a_lost_record_of_a_file_is_measured_anew(
 
 
 async def test_a_wrong_record_of_a_file_is_measured_anew(
-    store: LocalStore, limits: StoreLimits, put: Put
+    store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     facts = await put(store, "ä\n".encode() * 50_000)
     with sqlite3.connect(limits.folder / "catalog.db") as db:
@@ -188,7 +188,7 @@ async def test_a_wrong_record_of_a_file_is_measured_anew(
     ],
 )
 async def test_an_artifact_whose_record_is_damaged_is_told_and_removed_by_repair(
-    column: str, value: str, store: LocalStore, limits: StoreLimits, put: Put
+    column: str, value: str, store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     lost, kept = await put(store, b"the text", b"the raw"), await put(store, b"kept", b"kept raw")
     with sqlite3.connect(limits.folder / "catalog.db") as db:
@@ -250,7 +250,7 @@ async def test_what_is_no_catalogue_at_all_is_set_aside(limits: StoreLimits, put
 
 
 async def test_a_catalogue_in_use_is_not_rebuilt(
-    store: LocalStore, limits: StoreLimits, put: Put
+    store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     for n in range(60):
         await put(store, b"text %d" % n, facts=Facts(title="x" * 1000))
@@ -295,7 +295,7 @@ async def test_the_file_system_is_known_and_a_network_one_is_a_fault(
     getattr(os, "geteuid", lambda: 1)() != 0, reason="only root can give a file away"
 )
 async def test_a_file_of_another_user_is_a_fault(
-    store: LocalStore, limits: StoreLimits, put: Put
+    store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     facts = await put(store, b"text")
     os.chown(facts.path or "", 12345, 12345)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.store import Facts, LocalStore, StoreLimits, _folder, open_store
+from fetchstash.store import ArtifactStore, Facts, StoreLimits, _folder, open_store
 
 Put = Callable[..., Awaitable[Facts]]
 
@@ -27,7 +27,7 @@ def document(needle: str, seed: int) -> bytes:
     return "\n\n".join(lines).encode()
 
 
-async def fill(store: LocalStore, put: Put) -> list[Facts]:
+async def fill(store: ArtifactStore, put: Put) -> list[Facts]:
     return [
         await put(store, document(f"needle number {n} about topic{n}, 再試行の上限", n))
         for n in range(6)
@@ -46,10 +46,10 @@ async def fill(store: LocalStore, put: Put) -> list[Facts]:
     ],
 )
 async def test_the_passage_is_found_where_it_stands(
-    query: str, store: LocalStore, put: Put
+    query: str, store: ArtifactStore, put: Put
 ) -> None:
     kept = await fill(store, put)
-    best = (await store.search(query, (), 3))[0]
+    best = (await store.search(query, (), 3)).passages[0]
     assert best.artifact_ref == kept[3].artifact_ref
     lines = Path(kept[3].path or "").read_text(encoding="utf-8").split("\n")
     assert best.text == "\n".join(lines[best.first_line - 1 : best.last_line]).rstrip("\n")
@@ -57,12 +57,12 @@ async def test_the_passage_is_found_where_it_stands(
 
 
 async def test_index_and_reading_agree(
-    store: LocalStore, put: Put, monkeypatch: pytest.MonkeyPatch
+    store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fill(store, put)
-    indexed = [await store.search(f"topic{n} needle", (), 1) for n in range(6)]
+    indexed = [(await store.search(f"topic{n} needle", (), 1)).passages for n in range(6)]
     monkeypatch.setattr(_folder, "INDEX_BYTES", 10**12)
-    read = [await store.search(f"topic{n} needle", (), 1) for n in range(6)]
+    read = [(await store.search(f"topic{n} needle", (), 1)).passages for n in range(6)]
     assert [(p.artifact_ref, p.first_line, p.text) for (p,) in indexed] == [
         (p.artifact_ref, p.first_line, p.text) for (p,) in read
     ]
@@ -70,30 +70,30 @@ async def test_index_and_reading_agree(
 
 @pytest.mark.parametrize("query", ["", "?!", "absent"])
 async def test_nothing_is_found_for_words_that_are_not_there(
-    query: str, store: LocalStore, put: Put
+    query: str, store: ArtifactStore, put: Put
 ) -> None:
     await fill(store, put)
-    assert await store.search(query, (), 3) == ()
+    assert (await store.search(query, (), 3)).passages == ()
 
 
 async def test_what_was_put_later_is_found_and_what_was_deleted_is_not(
-    store: LocalStore, limits: StoreLimits, put: Put
+    store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     kept = await fill(store, put)
-    assert await store.search("topic2", (), 3)
+    assert (await store.search("topic2", (), 3)).passages
     later = await put(store, b"a later text about topic2")
     assert later.artifact_ref in {
-        passage.artifact_ref for passage in await store.search("topic2", (), 3)
+        passage.artifact_ref for passage in (await store.search("topic2", (), 3)).passages
     }
     await store.delete(kept[2].artifact_ref)
-    assert {passage.artifact_ref for passage in await store.search("topic2", (), 9)} == {
+    assert {passage.artifact_ref for passage in (await store.search("topic2", (), 9)).passages} == {
         later.artifact_ref
     }
     assert (limits.folder / "search.db").exists()
 
 
 async def test_no_word_of_a_deleted_text_outlives_the_next_gc(
-    store: LocalStore, limits: StoreLimits, put: Put
+    store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     facts = await put(store, b"the word xylophone")
     await store.search("xylophone", (), 1)
@@ -104,7 +104,7 @@ async def test_no_word_of_a_deleted_text_outlives_the_next_gc(
 
 
 async def test_the_index_is_private_and_holds_no_text(
-    store: LocalStore, limits: StoreLimits, put: Put
+    store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     await put(store, b"the words of a sentence")
     await store.search("sentence", (), 1)
@@ -114,7 +114,7 @@ async def test_the_index_is_private_and_holds_no_text(
 
 @pytest.mark.parametrize("damage", ["gone", "no database", "another database"])
 async def test_an_index_that_is_lost_or_damaged_is_built_again(
-    damage: str, store: LocalStore, limits: StoreLimits, put: Put
+    damage: str, store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     kept = await fill(store, put)
     index = limits.folder / "search.db"
@@ -127,17 +127,19 @@ async def test_an_index_that_is_lost_or_damaged_is_built_again(
             db.execute("CREATE TABLE other (value)")
         db.close()
     for _ in range(2):
-        assert (await store.search("topic1", (), 1))[0].artifact_ref == kept[1].artifact_ref
+        assert (await store.search("topic1", (), 1)).passages[0].artifact_ref == kept[
+            1
+        ].artifact_ref
 
 
 async def test_texts_of_another_run_are_not_found(
-    store: LocalStore, limits: StoreLimits, put: Put
+    store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     other = await open_store(StoreLimits(limits.folder, run="other"))
     await put(other, b"a secret topic")
     own = await put(store, b"an open topic")
     await other.search("topic", (), 5)
-    assert [passage.artifact_ref for passage in await store.search("topic", (), 5)] == [
+    assert [passage.artifact_ref for passage in (await store.search("topic", (), 5)).passages] == [
         own.artifact_ref
     ]
     await other.aclose()
@@ -145,9 +147,9 @@ async def test_texts_of_another_run_are_not_found(
 
 @pytest.mark.parametrize("index_bytes", [0, 10**12], ids=["index", "reading"])
 async def test_one_altered_text_does_not_spoil_the_search(
-    index_bytes: int, store: LocalStore, put: Put, monkeypatch: pytest.MonkeyPatch
+    index_bytes: int, store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_folder, "INDEX_BYTES", index_bytes)
     kept = await fill(store, put)
     Path(kept[0].path or "").write_bytes(b"altered")
-    assert (await store.search("topic4", (), 1))[0].artifact_ref == kept[4].artifact_ref
+    assert (await store.search("topic4", (), 1)).passages[0].artifact_ref == kept[4].artifact_ref

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from fetchstash.errors import BadArgument, ExpiredRef, StoreError, TooLarge, UnknownRef
 from fetchstash.ranges import Ranges
-from fetchstash.store import Facts, LocalStore, StoreLimits, _catalog, _reader, _rows, open_store
+from fetchstash.store import ArtifactStore, Facts, StoreLimits, _catalog, _rows, open_store
 
 Put = Callable[..., Awaitable[Facts]]
 
@@ -123,7 +124,7 @@ async def test_what_was_read_last_is_remembered_when_the_store_is_opened_again(
     not hasattr(os, "RWF_NOWAIT"), reason="this system cannot say what it has in memory"
 )
 async def test_what_the_page_cache_has_is_read_without_a_thread(
-    store: LocalStore, put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: ArtifactStore, put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = await put(store, b"line\n" * 50_000)
     with Path(facts.path or "").open("rb") as file:
@@ -132,14 +133,15 @@ async def test_what_the_page_cache_has_is_read_without_a_thread(
         except OSError:
             pytest.skip(f"nor can the file system of {tmp_path}")
     reader = await store.open_text(facts.artifact_ref)
-    monkeypatch.setattr(_reader, "in_thread", None)
-    assert await reader.read_lines(40_000, 40_049, 10**6) == "line\n" * 50
+    monkeypatch.setattr(to_thread, "run_sync", None)
+    assert await reader.char_of_line(40_001) == 200_000
+    assert await reader.read_chars(200_000, 200_250) == "line\n" * 50
     assert await reader.line_of_char(100_000) == 20_001
     await reader.aclose()
 
 
 async def test_identical_bytes_are_stored_once(
-    store: LocalStore, limits: StoreLimits, put: Put
+    store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     one, other = (
         await put(store, b"same text", b"same raw"),
@@ -153,7 +155,7 @@ async def test_identical_bytes_are_stored_once(
 
 
 async def test_no_secret_of_a_url_is_anywhere_on_disk(
-    store: LocalStore, limits: StoreLimits, put: Put
+    store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     await put(store, b"text", url="https://user:hunter2@example.org/?api_key=s3cr3t")
     await store.aclose()
@@ -216,7 +218,7 @@ async def test_stores_come_and_go_while_ephemeral_ones_remove_the_folder(
             tasks.start_soon(partial(come_and_go, ephemeral=ephemeral))
 
 
-async def test_only_files_of_the_spool_are_taken(store: LocalStore, tmp_path: Path) -> None:
+async def test_only_files_of_the_spool_are_taken(store: ArtifactStore, tmp_path: Path) -> None:
     foreign = tmp_path / "foreign"
     foreign.write_bytes(b"mine")
     with pytest.raises(BadArgument, match="not in the store's spool"):
@@ -232,7 +234,7 @@ async def test_only_files_of_the_spool_are_taken(store: LocalStore, tmp_path: Pa
     ids=["byte", "cut off", "surrogate"],
 )
 async def test_a_text_that_is_no_utf8_is_refused_and_leaves_nothing(
-    text: bytes, store: LocalStore, limits: StoreLimits, put: Put
+    text: bytes, store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     with pytest.raises(BadArgument, match="no UTF-8"):
         await put(store, text)
@@ -249,7 +251,7 @@ async def test_what_no_store_can_hold_is_refused(limits: StoreLimits, put: Put) 
 
 
 async def test_old_files_in_the_spool_are_swept_and_new_ones_stay(
-    store: LocalStore, limits: StoreLimits
+    store: ArtifactStore, limits: StoreLimits
 ) -> None:
     old, new, nested = store.spool / "old", store.spool / "new", store.spool / "folder" / "old"
     nested.parent.mkdir()
@@ -267,7 +269,7 @@ async def test_old_files_in_the_spool_are_swept_and_new_ones_stay(
     await alone.aclose()
 
 
-async def test_the_spool_of_others_is_not_swept(store: LocalStore, limits: StoreLimits) -> None:
+async def test_the_spool_of_others_is_not_swept(store: ArtifactStore, limits: StoreLimits) -> None:
     (store.spool / "on its way").write_bytes(b"half a body")
     other = await open_store(limits)
     assert (store.spool / "on its way").exists()
@@ -275,7 +277,7 @@ async def test_the_spool_of_others_is_not_swept(store: LocalStore, limits: Store
 
 
 async def test_stray_files_are_told_and_removed_by_gc(
-    store: LocalStore, limits: StoreLimits, put: Put
+    store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     facts = await put(store, b"text")
     (limits.folder / "raw" / "stray").write_bytes(b"12345")
@@ -285,7 +287,8 @@ async def test_stray_files_are_told_and_removed_by_gc(
     ]
     assert await store.gc() == planned
     assert await store.gc() == ()
-    assert (await store.open_raw(facts.artifact_ref)).read_bytes() == b"raw"
+    async with store.open_raw(facts.artifact_ref) as path:
+        assert path.read_bytes() == b"raw"
 
 
 async def test_only_so_many_expired_references_are_remembered(
@@ -323,20 +326,20 @@ async def test_a_closed_store_says_so(limits: StoreLimits) -> None:
 
 @posix
 async def test_a_store_from_before_a_fork_says_so(
-    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "getpid", lambda: -1)
     with pytest.raises(StoreError, match="forked"):
         await store.list()
 
 
-async def test_references_are_128_random_bits(store: LocalStore, put: Put) -> None:
+async def test_references_are_128_random_bits(store: ArtifactStore, put: Put) -> None:
     refs = {(await put(store, b"same")).artifact_ref for _ in range(20)}
     assert len(refs) == 20
     assert all(len(ref) == len("art_") + 26 and ref[4:].isalnum() and ref.islower() for ref in refs)
 
 
-async def test_facts_with_every_kind_of_value_survive_as_json(store: LocalStore) -> None:
+async def test_facts_with_every_kind_of_value_survive_as_json(store: ArtifactStore) -> None:
     facts = Facts(
         page_range=(2, 9), evidence=("a", "b"), incomplete="cut", http_status=200, mismatch=True
     )

@@ -30,7 +30,8 @@ async def test_nothing_that_is_asked_all_day_scans_or_sorts_the_artifacts(
     await listening.list(limit=10, offset=5)
     await listening.get("https://example.org/")
     await (await listening.open_text(facts.artifact_ref)).aclose()
-    await listening.open_raw(facts.artifact_ref)
+    async with listening.open_raw(facts.artifact_ref):
+        pass
     await listening.touch(facts.artifact_ref)
     await listening.pin(facts.artifact_ref)
     await listening.delete(facts.artifact_ref)

@@ -12,6 +12,8 @@ class _Match:
     def span(self) -> tuple[int, int]: ...
 
 class _Regexp:
+    programsize: int
+
     def search(
         self, text: bytes | bytearray, pos: int | None = None, endpos: int | None = None
     ) -> _Match | None: ...
