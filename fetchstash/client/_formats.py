@@ -5,66 +5,38 @@ them or changes them. What a format has that is not named here (images, server-s
 blocks) is opaque: counted, and left as it is.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from fetchstash.client._formats_responses import responses_parts
+from fetchstash.client._part import (
+    CHAT_ROLES,
+    Kind,
+    Message,
+    Part,
+    Place,
+    Role,
+    Shape,
+    as_json,
+    content_parts,
+    plain,
+)
 from fetchstash.client._sections import is_extraction, sections
 from fetchstash.client._shapes import a_string, an_object, is_list, is_object, objects
 
+__all__ = [
+    "Format",
+    "Message",
+    "Part",
+    "Place",
+    "as_json",
+    "parts",
+    "plain",
+    "replace_values",
+    "user_text",
+]
+
 Format = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
-Kind = Literal["text", "call", "result", "reasoning", "opaque"]
-Role = Literal["system", "user", "assistant", "tool"]
-Message = Any
-Place = tuple[int, tuple[str | int, ...]]
-"""The number of a message, and the keys and indexes that lead to a value inside it; an index into a text is that of a section."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One piece of a message. ``value`` stands at ``place``: a text, a call's arguments, a result's content.
-
-    ``call_id`` is "" where the format gave none (Gemini does not have to). ``background``: it is
-    only quoted, in the prompt of a memory extractor, so that a call of this kind has no result to
-    be paired with.
-    """
-
-    place: Place
-    kind: Kind
-    role: Role
-    value: Any
-    call_id: str = ""
-    name: str = ""
-    background: bool = False
-
-    @property
-    def message(self) -> int:
-        """The number of the message it stands in."""
-        return self.place[0]
-
-    @property
-    def text(self) -> str:
-        """The value as the provider is charged for it: itself if it is a string, else its JSON."""
-        return self.value if isinstance(self.value, str) else as_json(self.value)
-
-
-def as_json(value: Any) -> str:
-    """Return compact JSON of any value, what JSON cannot say by its ``str``."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
-
-
-def plain(value: Any) -> str:
-    """Return a result as it reads: its text, the texts of its blocks, or the one text that an object holds; else its JSON.
-
-    JSON escapes what somebody greps for, and hides a fence.
-    """
-    if is_object(value) and len(value) == 1:
-        value = next(iter(value.values()))
-    texts = [a_string(block.get("text")) for _, block in objects(value)]
-    if is_list(value) and texts and all(texts) and len(texts) == len(value):
-        return "\n".join(texts)
-    return value if isinstance(value, str) else as_json(value)
 
 
 def parts(messages: Sequence[Message], format: Format) -> list[Part]:
@@ -129,32 +101,9 @@ def _replaced(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
     return copy
 
 
-def _content(
-    number: int, message: dict[str, Any], role: Role, key: str = "content"
-) -> Iterator[Part]:
-    """Yield the texts of a ``content`` that is a string or a list of typed blocks; other blocks are opaque."""
-    content = message.get(key)
-    if isinstance(content, str) and content:
-        yield Part((number, (key,)), "text", role, content)
-    for index, block in objects(content):
-        if isinstance(block.get("text"), str):
-            yield Part((number, (key, index, "text")), "text", role, block["text"])
-        else:
-            yield Part((number, (key, index)), "opaque", role, block)
-
-
-_CHAT_ROLES: dict[str, Role] = {
-    "system": "system",
-    "developer": "system",
-    "assistant": "assistant",
-    "tool": "tool",
-    "function": "tool",
-}
-
-
 def _openai_chat(number: int, message: dict[str, Any]) -> Iterator[Part]:
     """Read a message of the Chat Completions API (OpenAI API reference, "Create chat completion", messages)."""
-    role: Role = _CHAT_ROLES.get(a_string(message.get("role")), "user")
+    role: Role = CHAT_ROLES.get(a_string(message.get("role")), "user")
     if role == "tool":
         # The deprecated function role has no call id: its name stands for it, as in the call.
         call_id = (
@@ -172,7 +121,7 @@ def _openai_chat(number: int, message: dict[str, Any]) -> Iterator[Part]:
     for key in ("reasoning_content", "reasoning", "reasoning_details"):
         if message.get(key):
             yield Part((number, (key,)), "reasoning", role, message[key])
-    yield from _content(number, message, role)
+    yield from content_parts(number, message, role)
     for index, call in objects(message.get("tool_calls")):
         kind = "custom" if "custom" in call else "function"
         what = an_object(call.get(kind))
@@ -195,37 +144,9 @@ def _openai_chat(number: int, message: dict[str, Any]) -> Iterator[Part]:
         )
 
 
-def _openai_responses(number: int, item: dict[str, Any]) -> Iterator[Part]:
-    """Read an item of the Responses API's input (OpenAI API reference, "Create a model response", input)."""
-    kind = a_string(item.get("type"))
-    call_id = a_string(item.get("call_id"))
-    if kind == "reasoning":
-        yield Part((number, ()), "reasoning", "assistant", item)
-    elif call_id and kind.endswith("_output"):
-        yield Part((number, ("output",)), "result", "tool", item.get("output", ""), call_id)
-    elif call_id and kind.endswith("_call"):
-        key = next(
-            (key for key in ("arguments", "input", "action", "operation") if key in item),
-            "arguments",
-        )
-        # Only text arguments may be rewritten: an action or operation has a schema of its own.
-        yield Part(
-            (number, (key,)),
-            "call",
-            "assistant",
-            item.get(key, ""),
-            call_id,
-            a_string(item.get("name")) or kind,
-        )
-    elif "role" in item:
-        yield from _content(number, item, _CHAT_ROLES.get(a_string(item.get("role")), "user"))
-    else:
-        yield Part((number, ()), "opaque", "assistant", item)
-
-
 def _anthropic(number: int, message: dict[str, Any]) -> Iterator[Part]:
     """Read a message of the Messages API (Anthropic API reference, "Messages", messages.content)."""
-    role: Role = _CHAT_ROLES.get(a_string(message.get("role")), "user")
+    role: Role = CHAT_ROLES.get(a_string(message.get("role")), "user")
     content = message.get("content")
     if isinstance(content, str) and content:
         yield Part((number, ("content",)), "text", role, content)
@@ -244,11 +165,68 @@ def _anthropic(number: int, message: dict[str, Any]) -> Iterator[Part]:
             )
         elif kind in {"thinking", "redacted_thinking"}:
             yield Part((number, place), "reasoning", role, block)
+        elif kind.endswith("tool_use"):
+            yield _server_call(number, index, block)
+        elif "tool_use_id" in block:
+            yield _server_result(number, index, block)
         else:
             yield Part((number, place), "opaque", role, block)
 
 
+def _server_call(number: int, index: int, block: dict[str, Any]) -> Part:
+    """Read a call of a tool that the provider runs, or that it calls over MCP; only the latter has free arguments."""
+    shape: Shape = "" if block.get("type") == "mcp_tool_use" else "fixed"
+    identity = a_string(block.get("id")), a_string(block.get("name"))
+    place = (number, ("content", index, "input"))
+    return Part(place, "call", "assistant", block.get("input", {}), *identity, shape=shape)
+
+
+# Where the texts of these results are; a result of another kind, or an encrypted one, stays as it is.
+_SERVER_TEXTS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "mcp_tool_result": (("content",),),
+    "code_execution_tool_result": (("content", "stdout"), ("content", "stderr")),
+    "bash_code_execution_tool_result": (("content", "stdout"), ("content", "stderr")),
+    "text_editor_code_execution_tool_result": (("content", "content"),),
+    "web_fetch_tool_result": (("content", "content", "source", "data"),),
+}
+
+
+def _server_result(number: int, index: int, block: dict[str, Any]) -> Part:
+    """Read the result of such a call: the longest of its texts, or all of it as one that is never changed."""
+    call_id = a_string(block.get("tool_use_id"))
+    texts: list[tuple[Any, tuple[str, ...]]] = []
+    for path in _SERVER_TEXTS.get(a_string(block.get("type")), ()):
+        value: Any = block
+        for key in path:
+            owner, value = an_object(value), an_object(value).get(key)
+        free = isinstance(value, str) and owner.get("type") != "base64"
+        if free or (is_list(value) and block.get("type") == "mcp_tool_result"):
+            texts.append((value, path))
+    if not texts:
+        return Part((number, ("content", index)), "result", "tool", block, call_id, shape="fixed")
+    value, path = max(texts, key=lambda text: len(text[0]))
+    return Part((number, ("content", index, *path)), "result", "tool", value, call_id)
+
+
 _GEMINI_ROLES: dict[str, Role] = {"model": "assistant", "system": "system"}
+
+
+# A part's key in both spellings, the kind of what stands there, and the key of its content.
+_GEMINI_PARTS: dict[str, tuple[Kind, str]] = {
+    "functionCall": ("call", "args"),
+    "function_call": ("call", "args"),
+    "functionResponse": ("result", "response"),
+    "function_response": ("result", "response"),
+    "toolCall": ("call", "args"),
+    "tool_call": ("call", "args"),
+    "toolResponse": ("result", "response"),
+    "tool_response": ("result", "response"),
+    "executableCode": ("call", "code"),
+    "executable_code": ("call", "code"),
+    "codeExecutionResult": ("result", "output"),
+    "code_execution_result": ("result", "output"),
+}
+_PROVIDERS_CALLS = frozenset({"toolCall", "tool_call", "executableCode", "executable_code"})
 
 
 def _gemini(number: int, message: dict[str, Any]) -> Iterator[Part]:
@@ -256,36 +234,9 @@ def _gemini(number: int, message: dict[str, Any]) -> Iterator[Part]:
     role: Role = _GEMINI_ROLES.get(a_string(message.get("role")), "user")
     for index, part in objects(message.get("parts")):
         place = ("parts", index)
-        call_key = next(
-            (key for key in ("functionCall", "function_call") if isinstance(part.get(key), dict)),
-            "",
-        )
-        result_key = next(
-            (
-                key
-                for key in ("functionResponse", "function_response")
-                if isinstance(part.get(key), dict)
-            ),
-            "",
-        )
-        what = an_object(part.get(call_key or result_key))
-        identity = a_string(what.get("id")), a_string(what.get("name"))
-        if call_key:
-            yield Part(
-                (number, (*place, call_key, "args")),
-                "call",
-                "assistant",
-                what.get("args", {}),
-                *identity,
-            )
-        elif result_key:
-            yield Part(
-                (number, (*place, result_key, "response")),
-                "result",
-                "tool",
-                what.get("response", {}),
-                *identity,
-            )
+        key = next((key for key in _GEMINI_PARTS if isinstance(part.get(key), dict)), "")
+        if key:
+            yield _gemini_tool(number, index, key, part[key])
         elif part.get("thought"):
             yield Part((number, place), "reasoning", role, part)
         elif isinstance(part.get("text"), str):
@@ -294,9 +245,23 @@ def _gemini(number: int, message: dict[str, Any]) -> Iterator[Part]:
             yield Part((number, place), "opaque", role, part)
 
 
+def _gemini_tool(number: int, index: int, key: str, content: dict[str, Any]) -> Part:
+    """Read a call or a result; one of the provider's own tools has a type instead of a name."""
+    kind, inner = _GEMINI_PARTS[key]
+    role: Role = "assistant" if kind == "call" else "tool"
+    name = a_string(content.get("name") or content.get("toolType") or content.get("tool_type"))
+    identity = a_string(content.get("id")), name
+    if kind == "result" and content.get("parts"):  # pictures and files beside the response
+        whole = (number, ("parts", index, key))
+        return Part(whole, kind, role, content, *identity, shape="function_response")
+    shape: Shape = "fixed" if key in _PROVIDERS_CALLS else ""
+    place = (number, ("parts", index, key, inner))
+    return Part(place, kind, role, content.get(inner, {}), *identity, shape=shape)
+
+
 _READERS: dict[str, Callable[[int, dict[str, Any]], Iterator[Part]]] = {
     "openai_chat": _openai_chat,
-    "openai_responses": _openai_responses,
+    "openai_responses": responses_parts,
     "anthropic": _anthropic,
     "gemini": _gemini,
 }

@@ -32,7 +32,8 @@ class Report:
 
     ``changes`` are new; ``reused`` counts stubs that were in force already. ``skipped`` counts what
     was left as it was, by reason: cache_hit, policy_preserve, no_pressure, no_gain. ``stage`` is
-    the last one that was needed (0: none).
+    the last one that was needed (0: none). ``unshrinkable`` has the size of what the provider takes
+    only as it is, by type: pictures, encrypted results, calls of its own tools.
     """
 
     unit: SizeUnit
@@ -45,6 +46,7 @@ class Report:
     tier: Tier = ""
     stage: int = 0
     merged_messages: int = 0
+    unshrinkable: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def fits(self) -> bool:
@@ -62,4 +64,9 @@ class Report:
         if self.fits:
             return f"The request fits: {what}."
         rest = "the rest is the system prompt, the task, the last user turn and the latest exchange"
-        return f"Nothing more can be shrunk: {what}; {rest}."
+        as_is = ""
+        if self.unshrinkable:
+            size = f"{sum(self.unshrinkable.values())} {self.unit}"
+            names = ", ".join(sorted(self.unshrinkable))
+            as_is = f" {size} are in {names}, which the provider takes only as they are."
+        return f"Nothing more can be shrunk: {what}; {rest}.{as_is}"

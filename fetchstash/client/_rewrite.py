@@ -12,6 +12,7 @@ from fetchstash.client._pairing import Pairing, pair, units
 from fetchstash.client._policy import Policy, State, content_hash
 from fetchstash.client._protect import untouchable
 from fetchstash.client._report import Change, Report
+from fetchstash.client._shapes import an_object
 from fetchstash.client._sizes import SizeUnit, measure, sample_text, sampled_tokens, size_in_bytes
 from fetchstash.client._stubs import (
     ARGUMENTS_TARGET,
@@ -83,7 +84,16 @@ def rewrite(
         )
         after -= was - becomes
     stage = max((change.stage for change in new), default=0)
-    report = Report(goal.unit, before, after, goal.size, tuple(new), skipped=skipped, stage=stage)
+    report = Report(
+        goal.unit,
+        before,
+        after,
+        goal.size,
+        tuple(new),
+        skipped=skipped,
+        stage=stage,
+        unshrinkable=_unshrinkable(found, size),
+    )
     return replace_values(messages, changes), report
 
 
@@ -102,7 +112,9 @@ def stub_key(part: Part, name: str) -> tuple[int, str]:
 
 
 def make_stub(part: Part, name: str, policy: Policy) -> Any:
-    """Return the stub of a result or of arguments, None where nothing in these is long."""
+    """Return the stub of a result or of arguments, None where nothing in these is long or may be replaced."""
+    if part.shape == "fixed":
+        return None
     return (
         result_stub(plain(part.value), name, policy.offload)
         if part.kind == "result"
@@ -117,6 +129,16 @@ def _candidates(found: Sequence[Part], kept: frozenset[int], skipped: Counter[st
     free = [part for part in large if part.message not in kept]
     skipped["policy_preserve"] += len(large) - len(free)
     return sorted(free, key=lambda part: (_rank(part), part.place[0]))
+
+
+def _unshrinkable(found: Sequence[Part], size: Callable[[Part], int]) -> dict[str, int]:
+    """Return the sizes of what the provider takes only as it is, by type."""
+    sizes = Counter[str]()
+    for part in found:
+        if part.kind == "opaque" or part.shape == "fixed":
+            named = an_object(part.value).get("type") or part.name or part.kind
+            sizes[str(named)] += size(part)
+    return dict(sizes)
 
 
 def _rank(part: Part) -> int:

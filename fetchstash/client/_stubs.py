@@ -69,10 +69,22 @@ def history_stub(text: str, role: str, offload: Offload | None) -> str:
 
 
 def as_value(part: Part, stub: Mapping[str, Any] | str) -> Any:
-    """Return a stub in the shape that stands at ``part``: an object for an object, else a string."""
+    """Return a stub as the provider takes it at the part's place: an object for an object, else a string, or its own shape."""
     if isinstance(stub, str):
         return stub
-    return dict(stub) if is_object(part.value) else as_json(stub)
+    text = as_json(stub)
+    match part.shape:
+        case "shell":
+            return [{"stdout": text, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]
+        case "logs":
+            return [{"type": "logs", "logs": text}]
+        case "texts":
+            return [{"text": text}]
+        case "function_response":
+            rest = {key: value for key, value in part.value.items() if key != "parts"}
+            return {**rest, "response": dict(stub)}
+        case _:
+            return dict(stub) if is_object(part.value) else text
 
 
 def _summary(text: str, tool: str, line: str, ref: str) -> str:

@@ -1,0 +1,488 @@
+"""After a rewrite every item, block and part is still what the SDK's own types allow; a type that an SDK adds is noticed.
+
+Each case is a large item of a conversation that has to shrink. ``shrinks``: whether a stub may take
+its place. What may not be replaced stays as it is, and the report says so.
+"""
+
+import copy
+import importlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from fetchstash.client import Policy, Report, compact, orphans, rewrite
+from fetchstash.client._formats import Format
+from fetchstash.client._policy import State
+from tests.client.fakes import prose
+from tests.client.sdk_types import fault, tags
+from tests.client.test_adapters import needs
+
+LARGE = prose(9_000)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Items of one type, and those that it needs around it."""
+
+    items: tuple[dict[str, Any], ...]
+    shrinks: bool = True
+
+
+def responses_message(role: str, text: str) -> dict[str, Any]:
+    return {"type": "message", "role": role, "content": text}
+
+
+def function_call(arguments: str = "{}", number: int = 0) -> dict[str, Any]:
+    return {
+        "type": "function_call",
+        "call_id": f"c{number}",
+        "name": "fetch",
+        "arguments": arguments,
+    }
+
+
+def function_output(output: Any, number: int = 0) -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": f"c{number}", "output": output}
+
+
+FILE = {"type": "input_file", "file_data": "data:application/pdf;base64," + "QUJD" * 900}
+SHELL = {"commands": ["cat log"]}
+EXEC = {"type": "exec", "command": ["cat", "log"], "env": {"A": LARGE}}
+OUTPUT = {"stdout": LARGE, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
+SCREENSHOT = {"type": "computer_screenshot", "image_url": "data:image/png;base64," + "A" * 9_000}
+CLICK = {"type": "click", "button": "left", "x": 1, "y": 1}
+TOOL = {"type": "function", "name": "fetch", "parameters": {"d": LARGE}, "strict": True}
+DONE: dict[str, Any] = {"status": "completed"}
+
+RESPONSES: dict[str, Case] = {
+    "function_call": Case((function_call(json.dumps({"body": LARGE})), function_output("ok"))),
+    "function_call_output": Case((function_call(), function_output(LARGE))),
+    "function_call_output of blocks": Case(
+        (function_call(), function_output([{"type": "input_text", "text": LARGE}, FILE]))
+    ),
+    "custom_tool_call": Case(
+        (
+            {"type": "custom_tool_call", "call_id": "c", "name": "run", "input": LARGE},
+            {"type": "custom_tool_call_output", "call_id": "c", "output": "ok"},
+        )
+    ),
+    "custom_tool_call_output": Case(
+        (
+            {"type": "custom_tool_call", "call_id": "c", "name": "run", "input": "x"},
+            {"type": "custom_tool_call_output", "call_id": "c", "output": LARGE},
+        )
+    ),
+    "tool_search_call": Case(
+        (
+            {"type": "tool_search_call", "call_id": "c", "arguments": {"q": LARGE}},
+            {"type": "tool_search_output", "call_id": "c", "tools": []},
+        ),
+        shrinks=False,
+    ),
+    "tool_search_output": Case(
+        (
+            {"type": "tool_search_call", "call_id": "c", "arguments": {"q": "x"}},
+            {"type": "tool_search_output", "call_id": "c", "tools": [TOOL]},
+        ),
+        shrinks=False,
+    ),
+    "computer_call": Case(
+        (
+            {"type": "computer_call", "id": "i", "call_id": "c", "action": {"type": "type", "text": LARGE}}
+            | {"pending_safety_checks": []} | DONE,
+            {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}},
+        ),
+        shrinks=False,
+    ),
+    "computer_call_output": Case(
+        (
+            {"type": "computer_call", "id": "i", "call_id": "c", "action": CLICK}
+            | {"pending_safety_checks": []} | DONE,
+            {"type": "computer_call_output", "call_id": "c", "output": SCREENSHOT},
+        ),
+        shrinks=False,
+    ),
+    "local_shell_call": Case(
+        (
+            {"type": "local_shell_call", "id": "i", "call_id": "c", "action": EXEC} | DONE,
+            {"type": "local_shell_call_output", "id": "c", "output": "ok"},
+        ),
+        shrinks=False,
+    ),
+    "local_shell_call_output": Case(
+        (
+            {"type": "local_shell_call", "id": "i", "call_id": "c", "action": EXEC | {"env": {}}} | DONE,
+            {"type": "local_shell_call_output", "id": "c", "output": LARGE},
+        )
+    ),
+    "shell_call": Case(
+        (
+            {"type": "shell_call", "call_id": "c", "action": {"commands": [LARGE]}},
+            {"type": "shell_call_output", "call_id": "c", "output": [OUTPUT | {"stdout": "ok"}]},
+        ),
+        shrinks=False,
+    ),
+    "shell_call_output": Case(
+        (
+            {"type": "shell_call", "call_id": "c", "action": SHELL},
+            {"type": "shell_call_output", "call_id": "c", "output": [OUTPUT, OUTPUT]},
+        )
+    ),
+    "apply_patch_call": Case(
+        (
+            {"type": "apply_patch_call", "call_id": "c"} | DONE
+            | {"operation": {"type": "create_file", "path": "a", "diff": LARGE}},
+            {"type": "apply_patch_call_output", "call_id": "c", "output": "ok"} | DONE,
+        )
+    ),
+    "apply_patch_call_output": Case(
+        (
+            {"type": "apply_patch_call", "call_id": "c"} | DONE
+            | {"operation": {"type": "delete_file", "path": "a"}},
+            {"type": "apply_patch_call_output", "call_id": "c", "output": LARGE} | DONE,
+        )
+    ),
+    "mcp_call": Case(
+        (
+            {"type": "mcp_call", "id": "m", "name": "fetch", "server_label": "s", "arguments": "{}"}
+            | {"output": LARGE},
+        )
+    ),
+    "mcp_call with an error": Case(
+        (
+            {"type": "mcp_call", "id": "m", "name": "fetch", "server_label": "s"}
+            | {"arguments": json.dumps({"body": LARGE}), "output": None},
+        )
+    ),
+    "code_interpreter_call": Case(
+        (
+            {"type": "code_interpreter_call", "id": "m", "code": "1", "container_id": "c"} | DONE
+            | {"outputs": [{"type": "logs", "logs": LARGE}]},
+        )
+    ),
+    "code_interpreter_call without outputs": Case(
+        (
+            {"type": "code_interpreter_call", "id": "m", "code": LARGE, "container_id": "c"} | DONE
+            | {"outputs": None},
+        )
+    ),
+    "file_search_call": Case(
+        (
+            {"type": "file_search_call", "id": "m", "queries": ["x"]} | DONE
+            | {"results": [{"text": LARGE, "filename": "a.pdf"}]},
+        )
+    ),
+    "mcp_approval_request": Case(
+        (
+            {"type": "mcp_approval_request", "id": "m", "name": "f", "server_label": "s", "arguments": LARGE},
+            {"type": "mcp_approval_response", "approval_request_id": "m", "approve": True},
+        ),
+        shrinks=False,
+    ),
+    "mcp_approval_response": Case(
+        (
+            {"type": "mcp_approval_request", "id": "m", "name": "f", "server_label": "s", "arguments": ""},
+            {"type": "mcp_approval_response", "approval_request_id": "m", "approve": True, "reason": LARGE},
+        ),
+        shrinks=False,
+    ),
+    "program": Case(
+        (
+            {"type": "program", "id": "i", "call_id": "c", "code": LARGE, "fingerprint": "f"},
+            {"type": "program_output", "id": "j", "call_id": "c", "result": "ok"} | DONE,
+        ),
+        shrinks=False,
+    ),
+    "program_output": Case(
+        (
+            {"type": "program", "id": "i", "call_id": "c", "code": "1", "fingerprint": "f"},
+            {"type": "program_output", "id": "j", "call_id": "c", "result": LARGE} | DONE,
+        )
+    ),
+    "message": Case((responses_message("user", LARGE),), shrinks=False),
+    "reasoning": Case(
+        ({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": LARGE},), shrinks=False
+    ),
+    "additional_tools": Case(
+        ({"type": "additional_tools", "role": "developer", "tools": [TOOL]},), shrinks=False
+    ),
+    "compaction": Case(({"type": "compaction", "encrypted_content": LARGE},), shrinks=False),
+    "compaction_trigger": Case(({"type": "compaction_trigger", "id": LARGE},), shrinks=False),
+    "configuration_update": Case(({"type": "configuration_update", "id": LARGE},), shrinks=False),
+    "image_generation_call": Case(
+        ({"type": "image_generation_call", "id": "i", "result": "A" * 9_000} | DONE,), shrinks=False
+    ),
+    "item_reference": Case(({"type": "item_reference", "id": LARGE},), shrinks=False),
+    "mcp_list_tools": Case(
+        (
+            {"type": "mcp_list_tools", "id": "i", "server_label": "s"}
+            | {"tools": [{"name": "f", "input_schema": {"d": LARGE}}]},
+        ),
+        shrinks=False,
+    ),
+    "web_search_call": Case(
+        (
+            {"type": "web_search_call", "id": "i", "action": {"type": "search", "query": LARGE}} | DONE,
+        ),
+        shrinks=False,
+    ),
+}  # fmt: skip
+
+PDF = {"type": "base64", "media_type": "application/pdf", "data": "QUJD" * 900}
+TEXT_SOURCE = {"type": "text", "media_type": "text/plain", "data": LARGE}
+
+
+def server_tool(name: str, kind: str, content: Any, **inputs: Any) -> tuple[dict[str, Any], ...]:
+    return (
+        {"type": "server_tool_use", "id": "s", "name": name, "input": inputs},
+        {"type": kind, "tool_use_id": "s", "content": content},
+    )
+
+
+def fetched(source: dict[str, Any]) -> dict[str, Any]:
+    document = {"type": "document", "source": source}
+    return {"type": "web_fetch_result", "url": "https://a.example/", "content": document}
+
+
+def ran(kind: str) -> dict[str, Any]:
+    return {"type": kind, "stdout": LARGE, "stderr": "no", "return_code": 0, "content": []}
+
+
+def viewed(content: str) -> dict[str, Any]:
+    return {
+        "type": "text_editor_code_execution_view_result",
+        "content": content,
+        "file_type": "text",
+    }
+
+
+SEARCHED = {"type": "web_search_result", "encrypted_content": LARGE, "title": "t", "url": "u"}
+TOOL_USE = {"type": "tool_use", "id": "t", "name": "fetch", "input": {}}
+
+# What the model said, and then, if it stands apart, what the user's side answered.
+ANTHROPIC: dict[str, Case] = {
+    "tool_use": Case(
+        (TOOL_USE | {"input": {"body": LARGE}}, {"type": "tool_result", "tool_use_id": "t"})
+    ),
+    "tool_result": Case((TOOL_USE, {"type": "tool_result", "tool_use_id": "t", "content": LARGE})),
+    "tool_result of blocks": Case(
+        (
+            TOOL_USE,
+            {"type": "tool_result", "tool_use_id": "t"}
+            | {"content": [{"type": "text", "text": LARGE}, {"type": "document", "source": PDF}]},
+        )
+    ),
+    "server_tool_use": Case(
+        server_tool("code_execution", "code_execution_tool_result", ran("code_execution_result") | {"stdout": ""}, code=LARGE),
+        shrinks=False,
+    ),
+    "web_search_tool_result": Case(
+        server_tool("web_search", "web_search_tool_result", [SEARCHED]), shrinks=False
+    ),
+    "web_fetch_tool_result": Case(
+        server_tool("web_fetch", "web_fetch_tool_result", fetched(TEXT_SOURCE))
+    ),
+    "web_fetch_tool_result with a PDF": Case(
+        server_tool("web_fetch", "web_fetch_tool_result", fetched(PDF)), shrinks=False
+    ),
+    "code_execution_tool_result": Case(
+        server_tool("code_execution", "code_execution_tool_result", ran("code_execution_result"))
+    ),
+    "bash_code_execution_tool_result": Case(
+        server_tool(
+            "bash_code_execution", "bash_code_execution_tool_result", ran("bash_code_execution_result")
+        )
+    ),
+    "text_editor_code_execution_tool_result": Case(
+        server_tool(
+            "text_editor_code_execution", "text_editor_code_execution_tool_result", viewed(LARGE)
+        )
+    ),
+    "tool_search_tool_result": Case(
+        server_tool(
+            "tool_search_tool_bm25",
+            "tool_search_tool_result",
+            {"type": "tool_search_tool_search_result"}
+            | {"tool_references": [{"type": "tool_reference", "tool_name": LARGE}]},
+        ),
+        shrinks=False,
+    ),
+    "text": Case(({"type": "text", "text": LARGE},), shrinks=False),
+    "thinking": Case(({"type": "thinking", "thinking": LARGE, "signature": "s"},), shrinks=False),
+    "redacted_thinking": Case(({"type": "redacted_thinking", "data": LARGE},), shrinks=False),
+    "container_upload": Case(({"type": "container_upload", "file_id": LARGE},), shrinks=False),
+    "document": Case(({"type": "document", "source": PDF},), shrinks=False),
+    "image": Case(
+        ({"type": "image", "source": PDF | {"media_type": "image/png"}},), shrinks=False
+    ),
+    "search_result": Case(
+        (
+            {"type": "search_result", "source": "u", "title": "t"}
+            | {"content": [{"type": "text", "text": LARGE}]},
+        ),
+        shrinks=False,
+    ),
+}  # fmt: skip
+
+
+def responses_history(items: tuple[dict[str, Any], ...]) -> list[Any]:
+    return [
+        responses_message("user", "the task"),
+        *items,
+        responses_message("assistant", "Well."),
+        function_call(number=9),
+        function_output("short", 9),
+        responses_message("user", "Go on."),
+    ]
+
+
+def anthropic_history(blocks: tuple[dict[str, Any], ...]) -> list[Any]:
+    answers = [block for block in blocks if block["type"] in {"tool_result", "document", "image"}]
+    said = [block for block in blocks if block not in answers]
+    return [
+        {"role": "user", "content": "the task"},
+        {"role": "assistant", "content": [*said, {"type": "text", "text": "Well."}]},
+        {"role": "user", "content": answers or "And?"},
+        {"role": "assistant", "content": [TOOL_USE | {"id": "z"}]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "z", "content": "short"}],
+        },
+        {"role": "user", "content": "Go on."},
+    ]
+
+
+def shrink(history: list[Any], fmt: Format) -> tuple[list[Any], Report]:
+    """Return the history after a reactive rewrite, which has left its input alone and the compaction's result paired."""
+    before = copy.deepcopy(history)
+    rewritten, report = rewrite(history, fmt, 300)
+    compacted, _ = compact(history, fmt, 3_000, State(), policy=Policy())
+    assert history == before
+    assert orphans(rewritten, fmt) == []
+    assert orphans(compacted, fmt) == []
+    return rewritten, report
+
+
+@pytest.mark.parametrize("case", RESPONSES.values(), ids=list(RESPONSES))
+def test_an_item_of_the_responses_api_shrinks_or_stays_as_it_is(case: Case) -> None:
+    history = responses_history(case.items)
+    rewritten, report = shrink(history, "openai_responses")
+    assert report.smaller is case.shrinks
+    assert (len(json.dumps(rewritten)) < len(json.dumps(history)) - 3_000) is case.shrinks
+    assert (rewritten == history) is not case.shrinks
+    if not case.shrinks and case.items[0]["type"] not in {"message", "reasoning"}:
+        assert "which the provider takes only as they are" in report.sentence()
+
+
+@pytest.mark.parametrize("case", ANTHROPIC.values(), ids=list(ANTHROPIC))
+def test_a_block_of_the_messages_api_shrinks_or_stays_as_it_is(case: Case) -> None:
+    history = anthropic_history(case.items)
+    rewritten, report = shrink(history, "anthropic")
+    assert report.smaller is case.shrinks
+    assert (rewritten == history) is not case.shrinks
+
+
+@needs("openai")
+@pytest.mark.parametrize("case", RESPONSES.values(), ids=list(RESPONSES))
+def test_items_of_the_responses_api_are_of_openais_types_before_and_after(case: Case) -> None:
+    module = importlib.import_module("openai.types.responses.response_input_item_param")
+    history = responses_history(case.items)
+    compacted, _ = compact(history, "openai_responses", 3_000, State(), policy=Policy())
+    for messages in (history, shrink(history, "openai_responses")[0], compacted):
+        assert [fault(item, module.ResponseInputItemParam) for item in messages] == [""] * len(
+            messages
+        )
+
+
+@needs("anthropic")
+@pytest.mark.parametrize("case", ANTHROPIC.values(), ids=list(ANTHROPIC))
+def test_blocks_of_the_messages_api_are_of_anthropics_types_before_and_after(case: Case) -> None:
+    module = importlib.import_module("anthropic.types.message_param")
+    history = anthropic_history(case.items)
+    compacted, _ = compact(history, "anthropic", 3_000, State(), policy=Policy())
+    for messages in (history, shrink(history, "anthropic")[0], compacted):
+        assert [fault(message, module.MessageParam) for message in messages] == [""] * len(messages)
+
+
+def types_of(cases: dict[str, Case]) -> set[str]:
+    return {str(item["type"]) for case in cases.values() for item in case.items}
+
+
+@needs("openai")
+def test_every_item_type_that_openais_sdk_defines_has_a_case() -> None:
+    module = importlib.import_module("openai.types.responses.response_input_item_param")
+    assert tags(module.ResponseInputItemParam) <= types_of(RESPONSES)
+
+
+@needs("openai")
+def test_the_check_of_types_refuses_what_a_rewrite_once_made() -> None:
+    module = importlib.import_module("openai.types.responses.response_input_item_param")
+    output = {"type": "computer_call_output", "call_id": "c", "output": '{"summary": "gone"}'}
+    action = {"type": "local_shell_call", "id": "i", "call_id": "c", "status": "completed"}
+    assert fault(output, module.ResponseInputItemParam)
+    assert fault(
+        action | {"action": {"command": "(9000 characters)"}}, module.ResponseInputItemParam
+    )
+
+
+@needs("anthropic")
+def test_every_block_type_that_anthropics_sdk_defines_has_a_case() -> None:
+    module = importlib.import_module("anthropic.types.content_block_param")
+    assert tags(module.ContentBlockParam) <= types_of(ANTHROPIC)
+
+
+def gemini(*parts: dict[str, Any]) -> list[Any]:
+    calls = [part for part in parts if "Call" in str(part) or "executableCode" in part]
+    return [
+        {"role": "user", "parts": [{"text": "the task"}]},
+        {"role": "model", "parts": calls},
+        {"role": "user", "parts": [part for part in parts if part not in calls]},
+        {"role": "model", "parts": [{"functionCall": {"name": "next", "args": {}}}]},
+        {
+            "role": "user",
+            "parts": [{"functionResponse": {"name": "next", "response": {"r": "ok"}}}],
+        },
+        {"role": "user", "parts": [{"text": "Go on."}]},
+    ]
+
+
+BLOB = {"inlineData": {"mimeType": "image/png", "data": "QUJD" * 3_000}}
+CALL = {"functionCall": {"name": "fetch", "args": {}}}
+GEMINI: dict[str, list[Any]] = {
+    "functionCall": gemini(
+        {"functionCall": {"name": "fetch", "args": {"body": LARGE}}},
+        {"functionResponse": {"name": "fetch", "response": {"r": "ok"}}},
+    ),
+    "functionResponse": gemini(
+        CALL, {"functionResponse": {"name": "fetch", "response": {"r": LARGE}}}
+    ),
+    "functionResponse.parts": gemini(
+        CALL,
+        {"functionResponse": {"name": "fetch", "response": {"r": "see parts"}, "parts": [BLOB]}},
+    ),
+    "codeExecutionResult": gemini(
+        {"executableCode": {"language": "PYTHON", "code": "1"}},
+        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": LARGE}},
+    ),
+    "toolResponse": gemini(
+        {"toolCall": {"id": "t", "toolType": "GOOGLE_SEARCH_WEB", "args": {}}},
+        {"toolResponse": {"id": "t", "toolType": "GOOGLE_SEARCH_WEB", "response": {"r": LARGE}}},
+    ),
+}
+
+
+@pytest.mark.parametrize("history", GEMINI.values(), ids=list(GEMINI))
+def test_a_part_of_the_gemini_api_shrinks(history: list[Any]) -> None:
+    rewritten, report = shrink(history, "gemini")
+    assert report.smaller
+    assert len(json.dumps(rewritten)) < len(json.dumps(history)) - 3_000
+
+
+@needs("google.genai")
+@pytest.mark.parametrize("history", GEMINI.values(), ids=list(GEMINI))
+def test_parts_of_the_gemini_api_are_of_googles_types_before_and_after(history: list[Any]) -> None:
+    content: Any = importlib.import_module("google.genai.types").Content
+    for messages in (history, shrink(history, "gemini")[0]):
+        assert [content(**message).role for message in messages] == [m["role"] for m in messages]
