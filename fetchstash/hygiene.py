@@ -1,32 +1,34 @@
-"""Invisible and deceptive characters out of any text that reaches a model.
+"""Remove invisible and deceptive characters from any text that reaches a model.
 
-A person who looks at a page and a model that is handed its text must see the same. Unicode has
-characters that nobody sees, and whole sentences can be spelled in them: tags, variation selectors,
-zero-width characters, fillers. Others change the direction of what is seen (Unicode Technical
-Standard 55, section 3), and escape sequences rewrite a terminal. All of them go.
+A person who looks at a page and a model that reads its text must see the same. Some Unicode
+characters are invisible, and whole sentences can be spelled in them: tags, variation selectors,
+zero-width characters, fillers. Others change the direction of the text (Unicode Technical Standard
+55, section 3), and escape sequences rewrite a terminal. All of these are removed.
 
 Some of them shape emoji, Persian, Sinhala, Khmer, Mongolian or Han text. Those stay, byte for byte,
-where the standard gives them that meaning: one behind a base that takes it, and never a run of
-them. Soft hyphens go: nobody sees them, and a search for the word fails.
+where the standard gives them that meaning: one after a base that takes it, and never a run of them.
+Soft hyphens are removed: they are invisible, and they break a search for the word.
 
-What stays though it looks odd: private-use characters (drawn as a glyph or a box: icon fonts,
+These stay although they look odd: private-use characters (drawn as a glyph or a box: icon fonts,
 legacy Han), unusual spaces (they take room), U+FFFC and U+FFFD (drawn), and any number of combining
 marks.
 
-Line ends: CR LF and CR become a line feed. What else some software ends a line at (VT, FF, NEL,
-LINE and PARAGRAPH SEPARATOR) becomes one space, or nothing beside a line end. So only a line feed
-ends a line, and a text without CR keeps its number of lines.
+CR LF and CR become a line feed. Other line breaks (VT, FF, NEL, LINE and PARAGRAPH SEPARATOR)
+become one space, or nothing beside a line end. So only a line feed ends a line, and a text without
+CR keeps its number of lines.
 """
+
+# ruff: noqa: E501 - a character class reads better whole
 
 import re
 from dataclasses import dataclass
 
-# Character classes, for use between brackets: what there is to look at, and _FINE, which is all the
-# rest. A class that reaches beyond the Basic Multilingual Plane is slow to search for, so that the
-# tags and their neighbours stand apart.
+# Character classes, for use between brackets: those to look at, and _FINE, which is all the rest.
+# The tags and their neighbours stand apart, because a class that reaches beyond the Basic
+# Multilingual Plane is slow to search for.
 #
-# Nobody sees any of these, wherever they stand: C0 and C1 controls, surrogates, noncharacters,
-# interlinear annotation, embeddings, overrides and isolates, and the default-ignorable code points
+# These are invisible everywhere: C0 and C1 controls, surrogates, noncharacters, interlinear
+# annotation, embeddings, overrides and isolates, and the default-ignorable code points
 # (DerivedCoreProperties.txt of Unicode 17).
 _NEVER = (
     "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u17b4\u17b5\u202a-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufdd0-\ufdef\ufeff\uffa0"
@@ -35,7 +37,7 @@ _NEVER = (
 _NEVER_BEYOND = (
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
 )
-# But these have a meaning in some contexts, as tags have in flags.
+# These have a meaning in some contexts, as tags have in flags.
 _MARKS = "\u061c\u200e\u200f"
 _IN_CONTEXT = (
     f"\u034f\u115f\u1160\u180b-\u180f\u200b-\u200d{_MARKS}\ufe00-\ufe0f\U000e0100-\U000e01ef"
@@ -47,8 +49,7 @@ _FINE = (
     "\U00010000-\U0001bc9f\U0001bca4-\U0001d172\U0001d17b-\U000dffff\U000e1000-\U0010ffff"
 )
 
-# The blocks in which emoji and other pictographs live: a selector behind a symbol that takes none
-# says nothing.
+# The blocks of emoji and other pictographs. A selector after any other symbol has no meaning.
 _PICTOGRAPHS = (
     "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u2460-\u24ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff\u3030\u303d\u3297\u3299"
     "\U0001f000-\U0001fbff"
@@ -56,14 +57,14 @@ _PICTOGRAPHS = (
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _MONGOLIAN = "\u1800-\u180a\u1810-\u18af"
 _RIGHT_TO_LEFT = "\u0590-\u060b\u060d-\u061b\u061d-\u08ff\ufb1d-\ufdcf\ufdf0-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
-# Cursive and Indic scripts, whose letters ZWJ and ZWNJ join and part (The Unicode Standard, section
-# 23.2).
+# Cursive and Indic scripts: ZWJ joins and ZWNJ separates their letters (The Unicode Standard,
+# section 23.2).
 _JOINING = (
     "\u0600-\u061b\u061d-\u0dff\u0f00-\u109f\u1780-\u17b3\u17b6-\u180a\u1810-\u1c4f\ua800-\uaaff\uabc0-\uabff\ufb50-\ufdcf\ufdf0-\ufdff\ufe70-\ufefc"
     "\U00010a00-\U00010aff\U00010d00-\U00011fff\U0001e900-\U0001e95f"
 )
-# Scripts without spaces, where ZWSP says where a word ends: Thai, Lao, Myanmar, Khmer, New Tai Lue,
-# Tai Tham, Balinese, Javanese.
+# Scripts without spaces, where ZWSP ends a word: Thai, Lao, Myanmar, Khmer, New Tai Lue, Tai Tham,
+# Balinese, Javanese.
 _SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17b3\u17b6-\u17ff\u1950-\u19df\u1a20-\u1aaf\u1b00-\u1b7f\ua980-\ua9df\uaa60-\uaa7f"
 # Bases in StandardizedVariants.txt besides emoji: quotes, mathematical operators, ideographic and
 # fullwidth punctuation, Myanmar, Phags-pa, Manichaean, hieroglyphs. The slashed zero is left out:
@@ -73,8 +74,8 @@ _STANDARDIZED = (
     "\U00010ac0-\U00010aff\U00013000-\U0001345f"
 )
 
-# A character that is given a meaning by what stands directly beside it: of a run at most the first
-# is, or a selector and its joiner. Each alternative looks back over the character itself.
+# A character that its direct neighbours give a meaning: at most the first of a run, or a selector
+# and its joiner. Each alternative looks back over the character itself.
 _MEANT = "|".join(
     [
         rf"(?<=[{_PICTOGRAPHS}][\ufe0e\ufe0f])",  # text and emoji presentation (UTS 51, ED-8 and ED-9)
@@ -88,8 +89,7 @@ _MEANT = "|".join(
         r"(?<=[\u0591-\u05f4]\u034f)",  # keeps two Hebrew points in their order (The Unicode Standard, section 23.2)
         # An Old Hangul syllable without its first or its second letter.
         r"(?<=\u115f)(?=[\u1161-\u11a7\ud7b0-\ud7c6])|(?<=[\u1100-\u115e\ua960-\ua97c]\u1160)",
-        # One direction mark beside right-to-left text: a word or two away at the most, on the same
-        # line.
+        # One direction mark beside right-to-left text, at most a word or two away on the same line.
         rf"(?<=[{_MARKS}])(?<![{_IN_CONTEXT}][{_MARKS}])(?:(?=.{{0,15}}[{_RIGHT_TO_LEFT}])|"
         + "|".join(rf"(?<=[{_RIGHT_TO_LEFT}].{{{distance}}})" for distance in range(1, 17))
         + ")",
@@ -98,7 +98,7 @@ _MEANT = "|".join(
 _MEANINGLESS = re.compile(f"[{_IN_CONTEXT}](?!{_MEANT})")
 
 # A flag spells its region in tags (UTS 51, ED-14a). England, Scotland and Wales are recommended for
-# interchange; any other is drawn as a plain black flag, and its tail is text that nobody sees.
+# interchange; any other is drawn as a plain black flag, and its tail is invisible text.
 _FLAGS = [
     "".join(chr(0xE0000 + ord(letter)) for letter in region)
     for region in ("gbeng\x7f", "gbsct\x7f", "gbwls\x7f")
@@ -108,8 +108,8 @@ _UNFLAGGED = re.compile(
     + "".join(f"(?<!\U0001f3f4{flag})" for flag in _FLAGS)
 )
 
-# ECMA-48: control strings with what they carry (OSC, DCS, SOS, PM, APC; one that does not end on
-# its line is none), control sequences, and the other escape sequences.
+# ECMA-48: control strings with their contents (OSC, DCS, SOS, PM, APC, which must end on their
+# line), control sequences, and the other escape sequences.
 _ESCAPE = re.compile(
     r"[\x1b\x90\x98\x9b\x9d-\x9f](?:"
     r"(?:(?<=\x1b)[PX\]^_]|(?<=[\x90\x98\x9d-\x9f]))[^\x00-\x1f\x7f-\x9f]*(?:\x07|\x1b\\|\x9c)"
@@ -119,25 +119,27 @@ _ESCAPE = re.compile(
 _UNSEEN = re.compile(f"[{_NEVER}]+")
 _BREAK = re.compile(f"[{_BREAKS}]+")
 _CLEAN = re.compile(f"[{_FINE}]*")
-# Characters that are cleaned at a time where there is something to clean, rounded up to whole
-# lines.
+# A dirty stretch is cleaned in blocks of so many characters, rounded up to whole lines.
 _BLOCK = 8_192
 
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """A text that may be shown, and how many characters were taken out of it (line ends that were only replaced do not count)."""
+    """A text that may be shown, and how many characters were removed from it.
+
+    Replaced line ends do not count.
+    """
 
     text: str
     removed: int
 
 
 def clean(text: str) -> Cleaned:
-    """Return ``text`` without invisible and direction-changing characters, escape sequences, controls and lone surrogates.
+    """Remove invisible and direction-changing characters, escape sequences and controls.
 
-    Line feeds and tabs stay. What comes out encodes to UTF-8, and cleaning it again changes
-    nothing. Pieces of a document that are cut after line feeds give, one after the other, what the
-    whole would; at any other cut a joiner or a selector may be lost.
+    Line feeds and tabs stay. The result has no lone surrogates and encodes to UTF-8; cleaning it
+    again changes nothing. Pieces of a document that end with a line feed can be cleaned one by one;
+    at any other cut a joiner or a selector may be lost.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     pieces: list[str] = []
@@ -153,18 +155,21 @@ def clean(text: str) -> Cleaned:
 
 
 def clean_line(text: str) -> str:
-    """Return ``text`` clean and on one line: for titles, file names, header values and error texts."""
+    """Return ``text`` clean and on one line: a title, a file name, a header value or a message."""
     return " ".join(clean(text).text.split())
 
 
 def _clean_until(text: str, start: int) -> int:
-    """Return where the first character from ``start`` on is that must be looked at. Most texts cost no more: 200 MB/s."""
-    found = _CLEAN.match(text, start)
-    return found.end() if found else start
+    """Return the offset of the first character from ``start`` on that may have to be removed.
+
+    Most texts need nothing else, at 200 MB/s.
+    """
+    clean_part = _CLEAN.match(text, start)
+    return clean_part.end() if clean_part else start
 
 
 def _clean_lines(text: str) -> Cleaned:
-    """Clean whole lines. Nothing that is decided reaches from one line into another."""
+    """Clean whole lines. No pattern looks from one line into another."""
     text = _BREAK.sub(_space_between, text)
     size = len(text)
     for pattern in (_ESCAPE, _UNSEEN, _UNFLAGGED, _MEANINGLESS):
@@ -173,7 +178,7 @@ def _clean_lines(text: str) -> Cleaned:
 
 
 def _space_between(breaks: re.Match[str]) -> str:
-    """Return what stands for a run of breaks: a space, or nothing where it is at the edge of a line."""
+    """Return the replacement of a run of breaks: a space, or nothing at the edge of a line."""
     text = breaks.string
     inside = breaks.start() > 0 and breaks.end() < len(text)
     return " " if inside and text[breaks.start() - 1] != "\n" and text[breaks.end()] != "\n" else ""

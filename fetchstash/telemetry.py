@@ -1,16 +1,16 @@
-"""Events, counters and spans: to OpenTelemetry where the process uses it, and into a local log where one is configured.
+"""Record events, counters and spans in OpenTelemetry and in a local log.
 
 Names and attributes are facts about content (kinds, sizes, codes, references), never content, and
-URLs in them are masked by the caller. Nothing here ever fails its caller.
+the caller masks URLs in them. Nothing here ever fails its caller.
 
-OpenTelemetry is reached through its API alone, and only if something in the process has imported
-that already: whoever installs an SDK has. An event belongs to the span that it happens in; outside
-of any it becomes a span of no length.
+OpenTelemetry is used through its API alone, and only if something in the process has imported it
+already: an installed SDK has. An event belongs to the current span; without one it becomes a span
+of no length.
 
 The log is a file of JSON lines, 0600, each with ``time`` (UTC), ``kind`` (event, count or span),
-``name`` and ``attributes``; a count has its ``n``, a span its ``seconds``. When the file has
-reached half of the limit it is renamed to ``NAME.1``, in place of the one before, so that both
-together stay within it. Several processes may share a log.
+``name`` and ``attributes``; a count has its ``n``, a span its ``seconds``. A file that has reached
+half of the limit replaces ``NAME.1``, so that both files together stay within the limit. Several
+processes may share a log.
 """
 
 import functools
@@ -33,33 +33,33 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
 Plain = str | bool | int | float
-"""What an attribute may be, or a list of it; None is left out."""
+"""The types of an attribute, or of the items of its list. None is left out."""
 
-# Longer strings are cut: what identifies something is short, and what is long may be content.
+# Longer strings are cut: an identifier is short, and a long string may be content.
 MAX_ATTRIBUTE_CHARS = 300
 
 
 def configure(event_log: str | Path | None, max_bytes: int) -> None:
-    """Write events to the file ``event_log`` from now on (None or "": to none), which takes ``max_bytes`` at the most."""
+    """Write events to the file ``event_log`` (None or "": to none), at most ``max_bytes``."""
     global _event_log  # noqa: PLW0603 - one log for the process, as OpenTelemetry has one provider
     _event_log = _EventLog(Path(event_log), max_bytes) if event_log else None
 
 
 def event(name: str, **attributes: Any) -> None:
-    """Tell that something happened or was decided."""
+    """Record that something happened or was decided."""
     tracer = _tracer()
     if tracer is None and _event_log is None:
         return
     plain = _plain(attributes)
     if tracer is not None:
         with suppress(Exception):
-            _tell(tracer, name, plain)
+            _record_event(tracer, name, plain)
     if _event_log is not None:
         _event_log.write("event", name, plain)
 
 
 def count(name: str, n: int = 1, **attributes: Any) -> None:
-    """Add ``n``, which is not negative, to the counter ``name``."""
+    """Add ``n``, at least 0, to the counter ``name``."""
     counter = _counter(name)
     if counter is None and _event_log is None:
         return
@@ -73,7 +73,10 @@ def count(name: str, n: int = 1, **attributes: Any) -> None:
 
 @contextmanager
 def span(name: str, **attributes: Any) -> Generator[None]:
-    """Tell how long the body took. An exception passes through: its code or type is told as ``error.type``, its text is not."""
+    """Record how long the body takes.
+
+    An exception passes through. Its code or type is recorded as ``error.type``, never its text.
+    """
     tracer = _tracer()
     if tracer is None and _event_log is None:
         yield
@@ -95,7 +98,7 @@ def span(name: str, **attributes: Any) -> Generator[None]:
 
 @contextmanager
 def _recorded(tracer: "Tracer", name: str, plain: dict[str, Any]) -> Generator[None]:
-    """Record the body as a span. The SDK's own record of an exception is turned off: its text may quote content."""
+    """Record the body as a span, without the SDK's record of exceptions: it may quote content."""
     from opentelemetry import trace  # noqa: PLC0415 - see _in_use
 
     with tracer.start_as_current_span(
@@ -114,7 +117,7 @@ def _error_type(error: BaseException) -> str:
 
 
 def _plain(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Return ``attributes`` as OpenTelemetry and JSON take them."""
+    """Return ``attributes`` in types that OpenTelemetry and JSON accept."""
     plain: dict[str, Any] = {}
     for name, value in attributes.items():
         if isinstance(value, list | tuple | set | frozenset):
@@ -131,7 +134,10 @@ def _scalar(value: Any) -> Plain:
 
 
 def _in_use(module: str) -> bool:
-    """Say whether the process uses this part of OpenTelemetry: we never are the first to import it, which would cost 30 ms."""
+    """Return whether the process uses this part of OpenTelemetry.
+
+    Being the first to import it would cost 30 ms.
+    """
     return module in sys.modules
 
 
@@ -157,7 +163,7 @@ def _load_counter(name: str) -> "Counter":
     return metrics.get_meter("fetchstash").create_counter(name)
 
 
-def _tell(tracer: "Tracer", name: str, plain: dict[str, Any]) -> None:
+def _record_event(tracer: "Tracer", name: str, plain: dict[str, Any]) -> None:
     from opentelemetry import trace  # noqa: PLC0415 - see _in_use
 
     current = trace.get_current_span()
@@ -173,7 +179,7 @@ class _EventLog:
     max_bytes: int
 
     def write(self, kind: str, name: str, plain: dict[str, Any], **measured: float) -> None:
-        """Append one line; a log that cannot be written is no reason for anything else to fail."""
+        """Append one line. A log that cannot be written fails nothing else."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         record = {"time": now, "kind": kind, "name": name, **measured, "attributes": plain}
         line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
@@ -183,21 +189,18 @@ class _EventLog:
                 self._append(line)
 
     def _append(self, line: bytes) -> bool:
-        """Append ``line`` in one write, as processes that share the log must. Return False if the file is full."""
+        """Append ``line`` in one write: processes share the log. Return False if it is full."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # A link or a pipe in the log's place is not ours to write to; opening a pipe must not block
-        # either.
-        careful = (
-            getattr(os, "O_NOFOLLOW", 0)
-            | getattr(os, "O_NONBLOCK", 0)
-            | getattr(os, "O_CLOEXEC", 0)
-        )
-        file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | careful, 0o600)
+        # Never write through a link or into a pipe, and never block on opening a pipe.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"):  # Windows has none of them
+            flags |= getattr(os, name, 0)
+        file = os.open(self.path, flags, 0o600)
         try:
-            found = os.fstat(file)
-            if not stat.S_ISREG(found.st_mode) or len(line) > self.max_bytes // 2:
+            status = os.fstat(file)
+            if not stat.S_ISREG(status.st_mode) or len(line) > self.max_bytes // 2:
                 return True
-            if found.st_size + len(line) > self.max_bytes // 2:
+            if status.st_size + len(line) > self.max_bytes // 2:
                 return False
             os.write(file, line)
             return True

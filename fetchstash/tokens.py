@@ -1,7 +1,7 @@
-"""Token counts in OpenAI's o200k vocabulary, offline, and estimates where counting would cost too much.
+"""Count tokens in OpenAI's o200k vocabulary, offline, or estimate them cheaply.
 
-The vocabulary ships with the package (fetchstash/vocabulary, made by scripts/vocabulary) and takes
-about a third of a second and 80 MB to load, once in a process: count in a worker or a thread,
+The vocabulary ships with the package (fetchstash/vocabulary, made by scripts/vocabulary). Loading
+it takes about a third of a second and 80 MB, once in a process: count in a worker or a thread, and
 estimate on an event loop.
 """
 
@@ -20,35 +20,35 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import tiktoken
 
-# Characters that are encoded at a time: about a million consecutive spaces overflow the stack of
-# tiktoken's pattern matcher.
+# Characters encoded at a time. About a million consecutive spaces overflow the stack of tiktoken's
+# pattern matcher.
 SLICE = 65_536
-# Characters up to which every token is counted. Above, equally spaced samples stand for the whole:
-# many short ones, because large texts are often made of unlike parts. When there are too many,
-# every other one is dropped.
+# Every token of a text up to this many characters is counted. A longer text is sampled at equal
+# distances, in many short samples because the parts of a large text often differ. When there are
+# too many samples, every other one is dropped.
 EXACT = 1_000_000
 SAMPLE = 1_024
 MOST_SAMPLES = 256
 _FIRST_STRIDE = 8_192
 
-# tiktoken looks for its vocabulary under the SHA-1 of the address that it would download it from,
-# and checks the SHA-256 itself.
+# tiktoken looks for its vocabulary under the SHA-1 of its download address, and checks the SHA-256
+# itself.
 _CACHE_NAME = "fb374d419588a4632f3f557e76b4b70aebbca790"
 _CACHE_VARIABLE = "TIKTOKEN_CACHE_DIR"
 _loading = threading.Lock()
 
-# What an o200k token mostly is: a word or nine letters of it, three digits, an ideograph, three
-# letters of another script, some punctuation, white space. bench/tokens.py says how far off that
-# is.
+# A typical o200k token: a word or nine letters of it, three digits, an ideograph, three letters of
+# another script, some punctuation, white space. bench/tokens.py measures the error.
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _PIECE = re.compile(
-    rf" ?[A-Za-z]{{1,9}}|[0-9]{{1,3}}|[{_IDEOGRAPHS}]|[^\W0-9_A-Za-z{_IDEOGRAPHS}]{{1,3}}| ?(?:[^\w\s]|_){{1,3}}|\n\s*|\s+",
+    rf" ?[A-Za-z]{{1,9}}|[0-9]{{1,3}}|[{_IDEOGRAPHS}]|[^\W0-9_A-Za-z{_IDEOGRAPHS}]{{1,3}}"
+    r"| ?(?:[^\w\s]|_){1,3}|\n\s*|\s+"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TokenCount:
-    """How many tokens a text has; ``exact``: counted, else estimated, and marked ≈ where it is printed."""
+    """A number of tokens: counted if ``exact``, else estimated and printed with ≈."""
 
     tokens: int
     exact: bool
@@ -57,26 +57,32 @@ class TokenCount:
         return format(self)
 
     def __format__(self, spec: str) -> str:
-        """Format the number as an int is formatted, behind its mark."""
+        """Format the number as an int, after its mark."""
         return f"{'' if self.exact else '≈'}{self.tokens:{spec}}"
 
 
 def count(text: str) -> TokenCount:
-    """Count the o200k tokens of ``text``: all up to ``EXACT`` characters, from samples above, estimated without tiktoken."""
+    """Count the o200k tokens of ``text``.
+
+    Counts all of up to ``EXACT`` characters and samples longer texts. Estimates without tiktoken.
+    """
     counter = Counter()
     counter.add(text)
     return counter.result()
 
 
 def estimate(text: str) -> int:
-    """Return about how many o200k tokens ``text`` has, without the vocabulary: cheap enough for an event loop (about 20 MB/s)."""
+    """Estimate the o200k tokens of ``text`` without the vocabulary.
+
+    Cheap enough for an event loop: about 20 MB/s.
+    """
     return sum(1 for _ in _PIECE.finditer(text))
 
 
 class Counter:
-    """Counts a text that comes in pieces, and holds no more of it than ``EXACT`` characters and the samples.
+    """Counts a text that comes in pieces; holds at most ``EXACT`` characters and the samples.
 
-    Nothing is encoded before ``result`` is called.
+    Encodes nothing before ``result`` is called.
     """
 
     def __init__(self) -> None:
@@ -86,7 +92,7 @@ class Counter:
         self._samples: list[str] = []
 
     def add(self, text: str) -> None:
-        """Take the next piece."""
+        """Add the next piece."""
         self._sample(text)
         self._chars += len(text)
         if self._chars <= EXACT:
@@ -95,7 +101,7 @@ class Counter:
             self._whole.clear()
 
     def _sample(self, text: str) -> None:
-        """Take from ``text`` what it has of the samples: they begin at every ``_stride``-th character of the whole."""
+        """Keep the samples in ``text``: one begins at every ``_stride``-th character."""
         at = 0
         while at < len(text):
             into = (self._chars + at) % self._stride
@@ -112,7 +118,7 @@ class Counter:
             at += len(piece)
 
     def result(self) -> TokenCount:
-        """Count what came so far."""
+        """Count the pieces added so far."""
         if self._chars <= EXACT:
             tokens, exact = _encode("".join(self._whole))
             return TokenCount(tokens, exact)
@@ -121,7 +127,7 @@ class Counter:
 
 
 def _encode(text: str) -> tuple[int, bool]:
-    """Count ``text`` slice by slice; False if any of it had to be estimated."""
+    """Count ``text`` slice by slice; return False beside the count if any was estimated."""
     tokens, exact = 0, True
     for piece in _slices(text):
         counted = _encode_slice(piece)
@@ -131,7 +137,7 @@ def _encode(text: str) -> tuple[int, bool]:
 
 
 def _slices(text: str) -> Iterator[str]:
-    """Cut ``text`` into slices that end at a line's end where there is one: no token reaches from there into a word."""
+    """Cut ``text`` into slices, at line ends where there are any: then no word is cut."""
     start = 0
     while start < len(text):
         end = start + SLICE
@@ -148,28 +154,27 @@ def _encode_slice(text: str) -> int | None:
     try:
         return len(encoding.encode_ordinary(text))
     except BaseException as fault:
-        # A panic in tiktoken's Rust arrives as pyo3_runtime.PanicException, which no module exports
-        # and which is no Exception.
+        # A panic in tiktoken's Rust raises pyo3_runtime.PanicException, a BaseException that no
+        # module exports.
         if type(fault).__name__ != "PanicException":
             raise
         return None
 
 
 def _encoding() -> "tiktoken.Encoding | None":
-    """Return the o200k encoding, or None where tiktoken is not installed, does not know it, or cannot be fed."""
+    """Return the o200k encoding, None if tiktoken is missing or cannot load it."""
     with _loading:
         return _load()
 
 
 @functools.cache
 def _load() -> "tiktoken.Encoding | None":
-    """Load the vocabulary through a folder of our own, which is gone again afterwards: a lasting copy would have to be guarded."""
+    """Load the vocabulary through a temporary folder: a lasting copy would have to be guarded."""
     try:
-        import tiktoken  # noqa: PLC0415 - fetchstash.client must be importable without it, and the start must not pay for it
+        import tiktoken  # noqa: PLC0415 - optional for fetchstash.client, and slow to import
 
-        packed = (
-            resources.files("fetchstash") / "vocabulary" / "o200k_base.tiktoken.gz"
-        ).read_bytes()
+        file = resources.files("fetchstash") / "vocabulary" / "o200k_base.tiktoken.gz"
+        packed = file.read_bytes()
         with tempfile.TemporaryDirectory(prefix="fetchstash-") as folder:
             Path(folder, _CACHE_NAME).write_bytes(gzip.decompress(packed))
             before = os.environ.get(_CACHE_VARIABLE)

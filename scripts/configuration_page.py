@@ -1,26 +1,31 @@
-"""Writes docs/configuration.md from the table of settings: scripts/configuration_page.py > docs/configuration.md."""
+"""Write docs/configuration.md from the table of settings.
 
-from fetchstash.config import KEYS, PROFILES, Key
+scripts/configuration_page.py > docs/configuration.md
+"""
+
+from fetchstash.config import COUNTING_BYTES, KEYS, PROFILES, Key
 from fetchstash.config._example import toml_value
 
 HEAD = """# Configuration
 
-An argument wins over the environment, that over the file, that over the host's profile, and that over the default.
-`fetchstash config` prints each value and where it came from.
+A value comes from the first of these that has it: argument, environment, file, the host's profile,
+default. `fetchstash config` prints each value and where it came from.
 
-- **Argument**: the flag after the sub-command. A list repeats its flag: `--allow-host a --allow-host b`. What is on or off is
-  turned off by `--no-` before its name.
-- **Environment**: lists have commas. A `FETCHSTASH_…` variable that is no setting is an error.
-- **File**: `--config PATH`, else `FETCHSTASH_CONFIG`, else `fetchstash.toml` in the user's configuration folder
-  (`~/.config/fetchstash` on Linux). The working directory is never searched: hosts start servers in the agent's project.
-  `fetchstash config --example` prints a file to start from.
+- **Argument**: the flag after the sub-command. A list repeats its flag: `--allow-host a
+  --allow-host b`. `--no-` before the name turns a switch off.
+- **Environment**: commas separate the items of a list. A `FETCHSTASH_…` variable that is no setting
+  is an error.
+- **File**: `--config PATH`, else `FETCHSTASH_CONFIG`, else `fetchstash.toml` in the user's
+  configuration folder (`~/.config/fetchstash` on Linux). The working directory is never searched:
+  hosts start servers in the agent's project. `fetchstash config --example` prints a file to start
+  from.
 
-Hosts hand only a few variables on to the servers that they start (HOME, PATH and the like), unless their configuration names more;
-flags always arrive.
+Hosts pass only a few variables (HOME, PATH and the like) to the servers that they start, unless
+their configuration names more. Flags always arrive.
 
 ## Profiles
 
-`views.profile` sets the limits of a host, because each cuts long results in its own way.
+`views.profile` sets the limits of a host: each host cuts long results in its own way.
 
 """
 
@@ -28,9 +33,10 @@ flags always arrive.
 TAIL = """
 ## context.truncation
 
-Profiles of `context_result`, in the file alone: each is a table of its own. `threshold` counts characters;
-`max_preview_tokens` is what a preview may cost; `rows_head`, `rows_tail`, `lines_head` and `lines_tail` say what of a table or a
-text it shows. Three are there already and can be changed: `default`, `sql_query` (threshold 2000, 1000 tokens, 30 and 10 rows) and
+The profiles of `context_result`, each a table of its own. They are read from the file alone.
+`threshold` counts characters, `max_preview_tokens` bounds the preview, and `rows_head`,
+`rows_tail`, `lines_head` and `lines_tail` say how many rows or lines it shows. Three are built in
+and can be changed: `default`, `sql_query` (threshold 2000, 1000 tokens, 30 and 10 rows) and
 `log_search` (threshold 10000, 300 tokens, 50 and 20 lines).
 
 ```toml
@@ -48,30 +54,25 @@ def setting(key: Key) -> str:
     where = f"`{key.variable}`"
     if key.flag:
         where = f"`--{key.flag}` · {where}"
-    choices = (
-        f" One of {', '.join(f'`{choice}`' for choice in key.choices)}." if key.choices else ""
-    )
-    bounds = "".join(
-        f" {word} {bound:,.10g}."
-        for word, bound in (("At least", key.low), ("At most", key.high))
-        if bound is not None
-    )
-    return f"### {key.path}\n\n{key.meaning}.{choices}{bounds} Default: `{toml_value(key)}`.\n\n{where}\n"
+    sentences = [f"{key.meaning}."]
+    if key.choices:
+        sentences.append(f"One of {', '.join(f'`{choice}`' for choice in key.choices)}.")
+    for word, bound in (("At least", key.low), ("At most", key.high)):
+        if bound is not None:
+            sentences.append(f"{word} {bound:,.10g}.")
+    sentences.append(f"Default: `{toml_value(key)}`.")
+    return f"### {key.path}\n\n{' '.join(sentences)}\n\n{where}\n"
 
 
 def page() -> str:
     """Return the whole page."""
     parts = [HEAD]
     for profile, values in PROFILES.items():
-        said = (
-            ", ".join(f"`{name}` = {value:,}" for name, value in values.items()) or "the defaults"
-        )
-        more = {"vscode": ", counted in UTF-8 bytes", "copilot": ", counted in UTF-8 bytes"}.get(
-            profile, ""
-        )
+        limits = ", ".join(f"`{name}` = {value:,}" for name, value in values.items())
+        more = ", counted in UTF-8 bytes" if profile in COUNTING_BYTES else ""
         if profile == "claude-code":
             more = ", and each tool tells Claude Code how long its results may be"
-        parts.append(f"- `{profile}`: {said}{more}\n")
+        parts.append(f"- `{profile}`: {limits or 'the defaults'}{more}\n")
     section = ""
     for key in KEYS.values():
         if key.section != section:

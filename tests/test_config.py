@@ -124,8 +124,11 @@ def test_a_wrong_variable_is_one_clear_line(name: str) -> None:
 
 WRONG_FILES = {
     "unknown key": ("[fetch]\nport = [80]\n", "There is no setting 'fetch.port'"),
-    "unknown section": ("[fetsh]\nports = [80]\n", "has no place for 'fetsh'. Did you mean fetch?"),
-    "key outside a section": ("ports = [80]\n", "has no place for 'ports'"),
+    "unknown section": (
+        "[fetsh]\nports = [80]\n",
+        "has an unknown section 'fetsh'. Did you mean fetch?",
+    ),
+    "key outside a section": ("ports = [80]\n", "has an unknown section 'ports'"),
     "no TOML": ("[fetch\n", "is not TOML"),
     "a string for a list": ("[fetch]\nports = '80'\n", "fetch.ports is '80' (file"),
     "a float for a whole number": (

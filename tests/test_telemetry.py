@@ -214,7 +214,7 @@ def test_a_failing_sdk_fails_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("exporter")
 
-    monkeypatch.setattr(telemetry, "_tell", fail)
+    monkeypatch.setattr(telemetry, "_record_event", fail)
     monkeypatch.setattr(telemetry, "_load_counter", {"told": SimpleNamespace(add=fail)}.get)
     telemetry.event("told")
     telemetry.count("told")

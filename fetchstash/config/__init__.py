@@ -1,16 +1,24 @@
-"""Settings, read once at the top and handed down as each room's own limits.
+"""Settings, read once at the top and passed down as each room's own limits.
 
-An argument wins over the environment, that over the file, that over the host's profile, and that
-over the default. The file is the one named by ``--config`` or FETCHSTASH_CONFIG, else
-fetchstash.toml in the user's configuration folder; the working directory is never searched, because
-a host starts us in the agent's project.
+A value comes from the first of these that has it: argument, environment, file, the host's profile,
+default. The file is the one named by ``--config`` or FETCHSTASH_CONFIG, else fetchstash.toml in the
+user's configuration folder. The working directory is never searched, because a host starts servers
+in the agent's project.
 """
 
 from fetchstash.config._example import example_file
-from fetchstash.config._keys import KEYS, PROFILES, IngestLimits, Key, TelemetryLimits
+from fetchstash.config._keys import (
+    COUNTING_BYTES,
+    KEYS,
+    PROFILES,
+    IngestLimits,
+    Key,
+    TelemetryLimits,
+)
 from fetchstash.config._load import Settings, load
 
 __all__ = [
+    "COUNTING_BYTES",
     "KEYS",
     "PROFILES",
     "IngestLimits",

@@ -1,4 +1,4 @@
-"""A settings file to start from."""
+"""Write a settings file to start from."""
 
 import json
 from dataclasses import asdict
@@ -8,10 +8,8 @@ from fetchstash.text import TRUNCATIONS
 
 
 def example_file() -> str:
-    """Return a settings file in which every setting stands with its meaning, commented out at its default."""
-    lines = [
-        "# Settings of fetchstash, each at its default. Take away the # of those that you change."
-    ]
+    """Return a settings file that lists every setting with its meaning, commented out."""
+    lines = ["# Settings of fetchstash, each at its default. Remove the # where you change one."]
     section = ""
     for key in KEYS.values():
         if key.section != section:
@@ -21,14 +19,12 @@ def example_file() -> str:
         lines += [f"# {key.meaning}{choices}", f"# {key.name} = {toml_value(key)}"]
     lines += ["", "# Profiles of context_result, each a table of its own."]
     for name, profile in TRUNCATIONS.items():
-        told = {key: value for key, value in asdict(profile).items() if value is not None}
-        lines += [
-            f"# [context.truncation.{name}]",
-            *(f"# {key} = {value}" for key, value in told.items()),
-        ]
+        lines.append(f"# [context.truncation.{name}]")
+        values = asdict(profile).items()
+        lines += [f"# {key} = {value}" for key, value in values if value is not None]
     return "\n".join(lines) + "\n"
 
 
 def toml_value(key: Key) -> str:
-    """Return a default as TOML writes it. Its booleans, lists, numbers and plain strings are those of JSON."""
+    """Return a default as TOML writes it: the values that occur are written as in JSON."""
     return json.dumps(list(key.default) if key.kind is tuple else key.default)

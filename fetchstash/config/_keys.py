@@ -1,4 +1,4 @@
-"""Every setting: its room, its type and default (the room's own), its meaning and its bounds."""
+"""The table of settings: meaning, type, default and bounds of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,10 @@ from fetchstash.text import MIN_MAX_CHARS, PreviewLimits, ViewLimits
 
 @dataclass(frozen=True, slots=True)
 class IngestLimits:
-    """How content is taken in: who picks the handler, and which folders ``stash_file`` may read (none: there is no such tool)."""
+    """What picks the handler, and the folders that ``stash_file`` may read.
+
+    Without folders there is no such tool.
+    """
 
     router: Literal["on", "shadow"] = "on"
     read_roots: tuple[str, ...] = ()
@@ -22,7 +25,7 @@ class IngestLimits:
 
 @dataclass(frozen=True, slots=True)
 class TelemetryLimits:
-    """The local event log: its path ("": none), and how large it may grow, in bytes."""
+    """The path of the local event log ("": none) and its largest size in bytes."""
 
     event_log: str = ""
     event_log_max_bytes: int = 16 * 2**20
@@ -30,7 +33,10 @@ class TelemetryLimits:
 
 @dataclass(frozen=True, slots=True)
 class HistoryLimits:
-    """When a history is compacted, and to what, in tokens; the last bounds what a summariser is handed."""
+    """When HistoryCompactor compacts and to what, in tokens.
+
+    The last bounds the input of a summariser.
+    """
 
     history_max_tokens: int = CompactionConfig().max_tokens
     history_target_tokens: int = CompactionConfig().target_tokens
@@ -39,14 +45,18 @@ class HistoryLimits:
 
 @dataclass(frozen=True, slots=True)
 class ProfileChoice:
-    """Whose host this is made for."""
+    """The host whose limits apply."""
 
     profile: str = "default"
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One setting. ``kind`` is int, float, bool, str, or tuple with its item type in ``item``; ``low`` and ``high`` are bounds."""
+    """One setting.
+
+    ``kind`` is int, float, bool, str, or tuple with its item type in ``item``. ``low`` and ``high``
+    are inclusive bounds.
+    """
 
     section: str
     name: str
@@ -70,7 +80,10 @@ class Key:
 
     @property
     def flag(self) -> str | None:
-        """The flag without its dashes; None for a section that has none. A list repeats its flag in the singular."""
+        """The flag without its dashes, None for a section without flags.
+
+        A list repeats its flag in the singular.
+        """
         if self.section not in ("views", "fetch", "store", "ingest"):
             return None
         if self.path == "fetch.ports":
@@ -90,146 +103,137 @@ _DEFAULTS: Mapping[str, tuple[object, ...]] = {
     "telemetry": (TelemetryLimits(),),
 }
 
-# meaning, and the bounds where there are any
-_MEANINGS: Mapping[str, tuple[str, float | None, float | None]] = {
-    "views.default_max_chars": (
-        "maxChars of get_search_content and artifact_slice when not given",
-        MIN_MAX_CHARS,
-        100_000,
-    ),
-    "views.max_chars_ceiling": (
-        "Body characters of one result at the most, whatever is asked for",
-        MIN_MAX_CHARS,
-        100_000,
-    ),
+_MEANINGS: Mapping[str, str] = {
+    "views.default_max_chars": "maxChars of get_search_content and artifact_slice when not given",
+    "views.max_chars_ceiling": "Most body characters of one result, whatever is asked for",
     "views.inline_threshold": (
-        "maxChars of fetch_content when not given: longer texts come as a preview",
-        MIN_MAX_CHARS,
-        100_000,
+        "maxChars of fetch_content when not given: longer texts come as a preview"
     ),
-    "views.preview_chars": ("Characters of a preview", 1, 100_000),
-    "views.structured": ("Add structuredContent and output schemas to the results", None, None),
-    "views.profile": ("The host whose limits apply", None, None),
-    "fetch.max_wire_bytes": ("One body as it is sent, in bytes", 1, None),
-    "fetch.max_decoded_bytes": ("One body after its content coding is undone, in bytes", 1, None),
-    "fetch.deadline_seconds": (
-        "One fetch with everything in it: look-up, redirects, robots.txt, retries, body",
-        0.1,
-        3_600,
-    ),
-    "fetch.max_redirects": ("Redirects that are followed", 0, 50),
-    "fetch.max_header_bytes": ("Header fields of one response, in bytes", 1_024, None),
-    "fetch.max_url_chars": ("Characters of a URL", 1, None),
-    "fetch.ports": ("Ports that may be dialled", 1, 65_535),
+    "views.preview_chars": "Characters of a preview",
+    "views.structured": "Add structuredContent and output schemas to the results",
+    "views.profile": "The host whose limits apply",
+    "fetch.max_wire_bytes": "One body as it is sent, in bytes",
+    "fetch.max_decoded_bytes": "One body after its content coding is decoded, in bytes",
+    "fetch.deadline_seconds": ("One fetch in all: look-up, redirects, robots.txt, retries, body"),
+    "fetch.max_redirects": "Redirects that are followed",
+    "fetch.max_header_bytes": "Header fields of one response, in bytes",
+    "fetch.max_url_chars": "Characters of a URL",
+    "fetch.ports": "Ports that may be used",
     "fetch.allow_hosts": (
-        "Exceptions from the address and port rules: NAME, NAME:PORT or [ADDRESS]:PORT",
-        None,
-        None,
+        "Exceptions from the address and port rules: NAME, NAME:PORT or [ADDRESS]:PORT"
     ),
-    "fetch.allow_nets": (
-        "Exceptions from the address rules: networks in CIDR notation",
-        None,
-        None,
-    ),
-    "fetch.allow_domains": (
-        "If any are named, only these domains and their sub-domains are fetched",
-        None,
-        None,
-    ),
-    "fetch.deny_domains": ("Domains that are never fetched, sub-domains included", None, None),
-    "fetch.respect_robots": ("Ask robots.txt before a fetch, and do as it says", None, None),
-    "fetch.user_agent": ("User-Agent header; empty: fetchstash and its version", None, None),
-    "fetch.proxy": (
-        "HTTP proxy to go through (http://HOST:PORT); empty: none, whatever the environment says",
-        None,
-        None,
-    ),
-    "fetch.per_host_concurrency": ("Requests to one host at a time", 1, 1_000),
-    "fetch.per_host_rate": ("Requests a second to one host; 0: no limit", 0, None),
-    "store.url": (
-        "Which store: file:FOLDER, or memory: to keep nothing; empty: store.folder",
-        None,
-        None,
-    ),
-    "store.folder": ("Where artifacts are kept; empty: the user's data folder", None, None),
-    "store.run": ("Scope of lists, search and clean-up", None, None),
-    "store.ephemeral": ("Delete the run's artifacts at shutdown", None, None),
-    "store.max_age_days": ("Days after which an artifact goes", 0, None),
-    "store.max_total_bytes": ("Bytes of all artifacts; the least recently used go first", 1, None),
-    "store.max_artifacts": ("Artifacts that are kept; the least recently used go first", 1, None),
+    "fetch.allow_nets": "Exceptions from the address rules: networks in CIDR notation",
+    "fetch.allow_domains": "Fetch only these domains and their sub-domains; empty: all",
+    "fetch.deny_domains": "Never fetch these domains and their sub-domains",
+    "fetch.respect_robots": "Ask robots.txt before a fetch and obey it",
+    "fetch.user_agent": "User-Agent header; empty: fetchstash and its version",
+    "fetch.proxy": ("HTTP proxy (http://HOST:PORT); empty: none, whatever the environment says"),
+    "fetch.per_host_concurrency": "Requests to one host at a time",
+    "fetch.per_host_rate": "Requests a second to one host; 0: no limit",
+    "store.url": "The store: file:FOLDER, or memory: to keep nothing; empty: store.folder",
+    "store.folder": "Where artifacts are kept; empty: the user's data folder",
+    "store.run": "Scope of lists, search and clean-up",
+    "store.ephemeral": "Delete the run's artifacts at shutdown",
+    "store.max_age_days": "Days after which an artifact is deleted",
+    "store.max_total_bytes": "Most bytes of all artifacts; the least recently used are evicted",
+    "store.max_artifacts": "Most artifacts; the least recently used are evicted",
     "ingest.router": (
-        "on: what the bytes are picks the handler; shadow: the declared type does, and both are recorded",
-        None,
-        None,
+        "on: the bytes pick the handler; shadow: the declared type does, and both are recorded"
     ),
-    "ingest.read_roots": (
-        "Folders that stash_file may read; none: there is no such tool",
-        None,
-        None,
-    ),
+    "ingest.read_roots": "Folders that stash_file may read; none: there is no such tool",
     "extract.max_chars": (
-        "Characters that one document may become; what is text already is kept whole",
-        1,
-        None,
+        "Most characters extracted from one document; what is text already is kept whole"
     ),
-    "extract.pdf_max_pages": ("Pages of a PDF that are read", 1, None),
-    "extract.memory_mb": ("Memory of a worker, in MiB", 64, None),
-    "extract.cpu_seconds": ("CPU seconds of one extraction", 0.1, None),
-    "extract.wall_seconds": ("Seconds of one extraction", 0.1, None),
-    "context.max_tokens_per_file": ("Tokens of one preview or read_file", 1, None),
-    "context.max_total_output": ("Characters of one preview or read_file", 1, None),
-    "context.max_lines": ("Lines of a text preview", 1, None),
-    "context.max_line_length": ("Characters of one line in a preview", 1, None),
-    "context.max_nesting_depth": ("Depth of structured data in a preview", 1, None),
-    "context.max_array_items": ("Items of one array in a preview", 1, None),
-    "context.max_object_keys": ("Keys of one object in a preview", 1, None),
-    "context.max_columns": ("Columns of a table in a preview", 1, None),
-    "context.rows_head": ("First rows of a table in a preview", 0, None),
-    "context.rows_tail": ("Last rows of a table in a preview", 0, None),
-    "context.max_cell_length": ("Characters of one cell in a preview", 1, None),
-    "context.max_image_size_bytes": ("Bytes of one picture that a model is shown", 1_024, None),
-    "context.max_image_edge_px": ("Longer edge of such a picture, in pixels", 16, None),
-    "client.overflow_fallback": (
-        "Rewrite and retry once where the provider says that the context overflowed",
-        None,
-        None,
-    ),
+    "extract.pdf_max_pages": "Pages of a PDF that are read",
+    "extract.memory_mb": "Memory of a worker, in MiB",
+    "extract.cpu_seconds": "CPU seconds of one extraction",
+    "extract.wall_seconds": "Seconds of one extraction",
+    "context.max_tokens_per_file": "Most tokens of one preview or read_file",
+    "context.max_total_output": "Most characters of one preview or read_file",
+    "context.max_lines": "Lines of a text preview",
+    "context.max_line_length": "Characters of one line in a preview",
+    "context.max_nesting_depth": "Depth of structured data in a preview",
+    "context.max_array_items": "Items of one array in a preview",
+    "context.max_object_keys": "Keys of one object in a preview",
+    "context.max_columns": "Columns of a table in a preview",
+    "context.rows_head": "First rows of a table in a preview",
+    "context.rows_tail": "Last rows of a table in a preview",
+    "context.max_cell_length": "Characters of one cell in a preview",
+    "context.max_image_size_bytes": "Bytes of one picture that a model is shown",
+    "context.max_image_edge_px": "Longer edge of such a picture, in pixels",
+    "client.overflow_fallback": ("Rewrite and retry once when the provider reports an overflow"),
     "client.compaction_mode": (
-        "tiered: compact under pressure; legacy: only rewrite after an overflow",
-        None,
-        None,
+        "tiered: compact under pressure; legacy: only rewrite after an overflow"
     ),
     "client.preserve_recent_critical_messages": (
-        "Latest critical messages that stay; only the critical tier may take fewer",
-        0,
-        None,
+        "Latest critical messages that stay; only the critical tier may keep fewer"
     ),
     "client.compaction_pressure_ratio_soft": (
-        "Share of the context window from which there is pressure",
-        0,
-        1,
+        "Share of the context window above which there is pressure"
     ),
     "client.compaction_pressure_ratio_hard": (
-        "Share of the context window from which it is critical",
-        0,
-        1,
+        "Share of the context window above which it is critical"
     ),
     "client.oversized_fraction": (
-        "Share of the context window above which one result becomes a stub",
-        0,
-        1,
+        "Share of the context window above which one result becomes a stub"
     ),
-    "client.history_max_tokens": ("Tokens above which HistoryCompactor compacts", 1, None),
-    "client.history_target_tokens": ("Tokens that it compacts to", 1, None),
-    "client.summarizer_max_tokens": ("Tokens that a summariser is handed at the most", 1, None),
-    "client.churn_warning": ("Compactor calls in one iteration before a warning", 1, None),
-    "telemetry.event_log": ("Path of the local event log; empty: none", None, None),
-    "telemetry.event_log_max_bytes": ("Size that the event log may reach, in bytes", 1_024, None),
+    "client.history_max_tokens": "Tokens above which HistoryCompactor compacts",
+    "client.history_target_tokens": "Tokens that HistoryCompactor compacts to",
+    "client.summarizer_max_tokens": "Most tokens that a summariser is given",
+    "client.churn_warning": "Compactor calls in one iteration before a warning",
+    "telemetry.event_log": "Path of the local event log; empty: none",
+    "telemetry.event_log_max_bytes": "Largest size of the event log, in bytes",
 }
 
-# Measured limits of the hosts: VS Code spills a result over 8 KiB to a file, Codex cuts the middle
-# out of one over some 48,000 characters, the Gemini CLI spills one over 40,000. Claude Code is told
-# the size in the list of tools instead.
+_BOUNDS: Mapping[str, tuple[float, float | None]] = {
+    "views.default_max_chars": (MIN_MAX_CHARS, 100_000),
+    "views.max_chars_ceiling": (MIN_MAX_CHARS, 100_000),
+    "views.inline_threshold": (MIN_MAX_CHARS, 100_000),
+    "views.preview_chars": (1, 100_000),
+    "fetch.max_wire_bytes": (1, None),
+    "fetch.max_decoded_bytes": (1, None),
+    "fetch.deadline_seconds": (0.1, 3_600),
+    "fetch.max_redirects": (0, 50),
+    "fetch.max_header_bytes": (1_024, None),
+    "fetch.max_url_chars": (1, None),
+    "fetch.ports": (1, 65_535),
+    "fetch.per_host_concurrency": (1, 1_000),
+    "fetch.per_host_rate": (0, None),
+    "store.max_age_days": (0, None),
+    "store.max_total_bytes": (1, None),
+    "store.max_artifacts": (1, None),
+    "extract.max_chars": (1, None),
+    "extract.pdf_max_pages": (1, None),
+    "extract.memory_mb": (64, None),
+    "extract.cpu_seconds": (0.1, None),
+    "extract.wall_seconds": (0.1, None),
+    "context.max_tokens_per_file": (1, None),
+    "context.max_total_output": (1, None),
+    "context.max_lines": (1, None),
+    "context.max_line_length": (1, None),
+    "context.max_nesting_depth": (1, None),
+    "context.max_array_items": (1, None),
+    "context.max_object_keys": (1, None),
+    "context.max_columns": (1, None),
+    "context.rows_head": (0, None),
+    "context.rows_tail": (0, None),
+    "context.max_cell_length": (1, None),
+    "context.max_image_size_bytes": (1_024, None),
+    "context.max_image_edge_px": (16, None),
+    "client.preserve_recent_critical_messages": (0, None),
+    "client.compaction_pressure_ratio_soft": (0, 1),
+    "client.compaction_pressure_ratio_hard": (0, 1),
+    "client.oversized_fraction": (0, 1),
+    "client.history_max_tokens": (1, None),
+    "client.history_target_tokens": (1, None),
+    "client.summarizer_max_tokens": (1, None),
+    "client.churn_warning": (1, None),
+    "telemetry.event_log_max_bytes": (1_024, None),
+}
+
+# Measured limits of the hosts: VS Code moves a result over 8 KiB to a file, Codex cuts the middle
+# out of one over some 48,000 characters, the Gemini CLI moves one over 40,000 to a file. Claude
+# Code reads the size from the list of tools instead.
 _BYTES_OF_VS_CODE: Mapping[str, Any] = {
     "default_max_chars": 6_800,
     "max_chars_ceiling": 6_800,
@@ -256,7 +260,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 
 
 def _key(path: str) -> Key:
-    """Join a meaning with the room's own field: its type and its default."""
+    """Join a meaning and bounds with the type and default of the room's own field."""
     section, _, name = path.partition(".")
     room = next(room for room in _DEFAULTS[section] if hasattr(room, name))
     hint = get_type_hints(type(room))[name]
@@ -265,9 +269,11 @@ def _key(path: str) -> Key:
         kind, item = tuple, get_args(hint)[0]
     elif hint is Path or path in _CHOICES:
         kind = str
-    meaning, low, high = _MEANINGS[path]
+    low, high = _BOUNDS.get(path, (None, None))
     default = "" if hint is Path else getattr(room, name)
-    return Key(section, name, meaning, kind, item, default, _CHOICES.get(path, ()), low, high)
+    return Key(
+        section, name, _MEANINGS[path], kind, item, default, _CHOICES.get(path, ()), low, high
+    )
 
 
 KEYS: Mapping[str, Key] = {path: _key(path) for path in _MEANINGS}

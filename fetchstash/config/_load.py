@@ -1,4 +1,4 @@
-"""From arguments, environment, file and profile to the settings, with where each value came from."""
+"""Read the settings from arguments, environment, file and profile, with the origin of each."""
 
 import difflib
 import tomllib
@@ -28,10 +28,11 @@ _CONFIG_VARIABLE = "FETCHSTASH_CONFIG"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All rooms' limits. ``origins`` says for each key where its value came from, ``values`` what it is.
+    """The limits of all rooms.
 
-    ``client`` and ``history`` are for agents that use fetchstash.client, ``truncation`` are the
-    profiles of context_result.
+    ``values`` maps each key to its value, ``origins`` to where that came from. ``client`` and
+    ``history`` are for agents that use fetchstash.client, ``truncation`` holds the profiles of
+    context_result.
     """
 
     profile: str
@@ -56,9 +57,9 @@ def load(
 ) -> Settings:
     """Read the settings.
 
-    ``arguments`` maps keys ("fetch.ports") to values from the command line; ``file`` is the one
-    that was named there. Raises BadArgument for an unknown key or variable and for a value that is
-    none; it names the setting, its source and what is right.
+    ``arguments`` maps keys ("fetch.ports") to values from the command line; ``file`` is the
+    settings file named there. Raises BadArgument for an unknown key or variable and for an invalid
+    value; it names the setting, its source and what is valid.
     """
     environment = environment or {}
     source, data = _read_file(file, environment)
@@ -68,19 +69,22 @@ def load(
         *_environment_layers(environment),
         (f"file {source}", _of_file(data, source)),
     ]
-    found: dict[str, tuple[Any, str]] = {}
+    chosen: dict[str, tuple[Any, str]] = {}
     for origin, layer in layers:
         for path, raw in layer.items():
             if path not in KEYS:
                 raise BadArgument(f"There is no setting {path!r} ({origin}).", _nearest(path, KEYS))
-            if path not in found:
-                found[path] = (_convert(KEYS[path], raw, origin), origin)
-    profile = found.get("views.profile", ("default", ""))[0]
+            if path not in chosen:
+                chosen[path] = (_convert(KEYS[path], raw, origin), origin)
+    profile = chosen.get("views.profile", ("default", ""))[0]
     for name, value in PROFILES[profile].items():
-        found.setdefault(f"views.{name}", (value, f"profile {profile}"))
-    values = {path: found[path][0] if path in found else key.default for path, key in KEYS.items()}
-    _place_store(values, named={path for path in found if path.startswith("store.")})
-    origins = {path: found[path][1] if path in found else "default" for path in KEYS}
+        chosen.setdefault(f"views.{name}", (value, f"profile {profile}"))
+    defaults = {path: (key.default, "default") for path, key in KEYS.items()}
+    chosen = defaults | chosen
+    values = {path: value for path, (value, _) in chosen.items()}
+    origins = {path: origin for path, (_, origin) in chosen.items()}
+    named = {path for path, origin in origins.items() if origin != "default"}
+    _place_store(values, named={path for path in named if path.startswith("store.")})
     return _settings(values, origins, truncation)
 
 
@@ -143,19 +147,14 @@ def _environment_layers(environment: Mapping[str, str]) -> Iterable[tuple[str, M
             continue
         key = by_variable.get(name)
         if key is None:
-            raise BadArgument(
-                f"The environment variable {name} is no setting.", _nearest(name, by_variable)
-            )
-        raw = (
-            [item.strip() for item in value.split(",") if item.strip()]
-            if key.kind is tuple
-            else value
-        )
-        yield f"environment variable {name}", {key.path: raw}
+            what = f"The environment variable {name} is no setting."
+            raise BadArgument(what, _nearest(name, by_variable))
+        items = [item.strip() for item in value.split(",") if item.strip()]
+        yield f"environment variable {name}", {key.path: items if key.kind is tuple else value}
 
 
 def _read_file(named: Path | None, environment: Mapping[str, str]) -> tuple[Path, dict[str, Any]]:
-    """Return the settings file's path and what it says; nothing where the usual one is not there."""
+    """Return the path and the contents of the settings file, {} if the default one is missing."""
     by_variable = environment.get(_CONFIG_VARIABLE)
     path = named or (Path(by_variable) if by_variable else None)
     optional = path is None
@@ -168,16 +167,13 @@ def _read_file(named: Path | None, environment: Mapping[str, str]) -> tuple[Path
     except FileNotFoundError:
         if optional:
             return path, {}
-        raise BadArgument(f"There is no settings file {path}.", "Name one that is there.") from None
+        raise BadArgument(f"There is no settings file {path}.", "Name an existing one.") from None
     except OSError as error:
-        raise BadArgument(
-            f"The settings file {path} cannot be read: {error.strerror}.",
-            "Mend it or name another.",
-        ) from None
+        what = f"The settings file {path} cannot be read: {error.strerror}."
+        raise BadArgument(what, "Make it readable or name another.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadArgument(
-            f"The settings file {path} is not TOML: {error}.", "Mend that line."
-        ) from None
+        what = f"The settings file {path} is not TOML: {error}."
+        raise BadArgument(what, "Correct that line.") from None
 
 
 def _of_file(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
@@ -187,47 +183,41 @@ def _of_file(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     for section, values in data.items():
         if section not in sections or not isinstance(values, dict):
             raise BadArgument(
-                f"The settings file {path} has no place for {section!r}.",
+                f"The settings file {path} has an unknown section {section!r}.",
                 _nearest(section, sections),
             )
-        layer |= {
-            f"{section}.{name}": value for name, value in cast("Mapping[str, Any]", values).items()
-        }
+        table = cast("Mapping[str, Any]", values)
+        layer |= {f"{section}.{name}": value for name, value in table.items()}
     layer.pop("context.truncation", None)
     return layer
 
 
 def _truncations(data: Mapping[str, Any], origin: str) -> dict[str, Truncation]:
-    """Return the profiles of context_result: ours, and those that a file's ``[context.truncation.NAME]`` changes or adds."""
+    """Return the profiles of context_result.
+
+    A table ``[context.truncation.NAME]`` of the file changes a built-in profile or adds one.
+    """
     profiles = dict(TRUNCATIONS)
     context = data.get("context")
-    told: Any = (
-        cast("Mapping[str, Any]", context).get("truncation", {})
-        if isinstance(context, dict)
-        else {}
-    )
-    if not isinstance(told, dict):
-        raise BadArgument(
-            f"context.truncation is {told!r} ({origin}).",
-            "It must be tables: [context.truncation.NAME].",
-        )
+    tables: Any = {}
+    if isinstance(context, dict):
+        tables = cast("Mapping[str, Any]", context).get("truncation", {})
+    if not isinstance(tables, dict):
+        what = f"context.truncation is {tables!r} ({origin})."
+        raise BadArgument(what, "It must be tables: [context.truncation.NAME].")
     names = [f.name for f in fields(Truncation)]
-    for profile, values in cast("Mapping[str, Any]", told).items():
+    for profile, values in cast("Mapping[str, Any]", tables).items():
         setting = f"context.truncation.{profile}"
         if not isinstance(values, dict):
-            raise BadArgument(
-                f"{setting} is {values!r} ({origin}).", f"It must be a table: [{setting}]."
-            )
+            what = f"{setting} is {values!r} ({origin})."
+            raise BadArgument(what, f"It must be a table: [{setting}].")
         for name, value in cast("Mapping[str, Any]", values).items():
             if name not in names:
-                raise BadArgument(
-                    f"There is no setting '{setting}.{name}' ({origin}).", _nearest(name, names)
-                )
+                what = f"There is no setting '{setting}.{name}' ({origin})."
+                raise BadArgument(what, _nearest(name, names))
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise BadArgument(
-                    f"{setting}.{name} is {value!r} ({origin}).",
-                    "It must be a whole number, at least 0.",
-                )
+                what = f"{setting}.{name} is {value!r} ({origin})."
+                raise BadArgument(what, "It must be a whole number, at least 0.")
         profiles[profile] = replace(profiles.get(profile, Truncation()), **values)
     return profiles
 
@@ -250,32 +240,30 @@ _BOOLEANS = {
 
 
 def _convert(key: Key, raw: Any, origin: str) -> Any:
-    """Return the value of ``raw``, which is a string from outside, a value from TOML, or a list of either."""
+    """Return the value of ``raw``: a string from outside, a value from TOML, or a list of these.
+
+    Raises BadArgument for an invalid value.
+    """
     items: list[Any] = [raw]
     if key.kind is tuple:
         items = list(cast("Sequence[Any]", raw)) if isinstance(raw, (list, tuple)) else [None]
     try:
         values = tuple(_scalar(key.item or key.kind, item) for item in items)
     except ValueError:
-        raise BadArgument(
-            f"{key.path} is {raw!r} ({origin}).", f"It must be {_expected(key)}."
-        ) from None
+        what = f"{key.path} is {raw!r} ({origin})."
+        raise BadArgument(what, f"It must be {_expected(key)}.") from None
     for value in values:
+        what = f"{key.path} is {value!r} ({origin})."
         if not _within(key, value):
-            raise BadArgument(
-                f"{key.path} is {value!r} ({origin}).", f"It must be {_expected(key)}."
-            )
+            raise BadArgument(what, f"It must be {_expected(key)}.")
         if key.choices and value not in key.choices:
-            close = difflib.get_close_matches(str(value), key.choices, n=1, cutoff=0)[0]
-            raise BadArgument(
-                f"{key.path} is {value!r} ({origin}).",
-                f"It must be {_expected(key)}. Did you mean {close}?",
-            )
+            nearest = _nearest(str(value), key.choices)
+            raise BadArgument(what, f"It must be {_expected(key)}. {nearest}")
     return values if key.kind is tuple else values[0]
 
 
 def _scalar(kind: type, raw: Any) -> Any:
-    """Return ``raw`` as a bool, int, float or str. Raises ValueError where it is none, and for a number in quotes that is none."""
+    """Return ``raw`` as a bool, int, float or str. Raises ValueError if it is not one."""
     if kind is str and isinstance(raw, str):
         return raw
     if kind is bool:
@@ -290,7 +278,7 @@ def _scalar(kind: type, raw: Any) -> Any:
 
 
 def _within(key: Key, value: Any) -> bool:
-    """Return whether a number is within the key's bounds; NaN is within none, what is no number has none."""
+    """Return whether a number is within the key's bounds; other values have none, NaN fails."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return True
     return (key.low is None or value >= key.low) and (key.high is None or value <= key.high)
