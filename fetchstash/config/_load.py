@@ -83,8 +83,7 @@ def load(
     chosen = defaults | chosen
     values = {path: value for path, (value, _) in chosen.items()}
     origins = {path: origin for path, (_, origin) in chosen.items()}
-    named = {path for path, origin in origins.items() if origin != "default"}
-    _place_store(values, named={path for path in named if path.startswith("store.")})
+    _place_store(values)
     return _settings(values, origins, truncation)
 
 
@@ -121,14 +120,12 @@ def _settings(
     )
 
 
-def _place_store(values: dict[str, Any], named: set[str]) -> None:
+def _place_store(values: dict[str, Any]) -> None:
     """Read the folder out of ``store.url``, or take the default one."""
     url = values["store.url"]
-    if {"store.url", "store.folder"} <= named and url and values["store.folder"]:
-        raise BadArgument(
-            "Both store.url and store.folder are set.",
-            "Set one: store.folder is short for store.url file:FOLDER.",
-        )
+    if url and values["store.folder"]:
+        next_step = "Set one: store.folder is short for store.url file:FOLDER."
+        raise BadArgument("Both store.url and store.folder are set.", next_step)
     default = values["store.folder"] or str(_data_folder())
     folder = store_folder(StoreLimits(Path(default), url))
     values["store.folder"] = default if folder is None else str(folder)
