@@ -26,6 +26,7 @@ from fetchstash.handlers import (
     Extraction,
     ExtractLimits,
     Hints,
+    PartRequest,
     Picture,
     WorkerPool,
     charset_of_file,
@@ -220,7 +221,7 @@ def _binary(
 async def _picture(path: Path, decision: Decision, limits: ExtractLimits) -> Picture | None:
     pool = WorkerPool(limits, workers=1)
     try:
-        part = await pool.part(path, decision, render="image")
+        part = await pool.part(decision, PartRequest(source=path, render="image"))
         return part if isinstance(part, Picture) else None
     finally:
         await pool.aclose()
@@ -244,7 +245,7 @@ async def _text(
                 path, decision, Hints(name=path.name, charset=decision.charset), Path(folder)
             )
             if extraction.text is None:
-                message = extraction.error or "there is no text in it"
+                message = extraction.extraction_error or "there is no text in it"
                 return FileExtractionResult(
                     None,
                     success=False,
@@ -288,7 +289,7 @@ def shown_of(
     lines = text.removesuffix("\n").split("\n")
     most = ends or limits.lines
     if (
-        not extraction.truncated
+        not extraction.extraction_truncated
         and extraction.tokens <= limits.max_tokens_per_file
         and len(text) <= limits.max_total_output
         and len(lines) <= sum(most)

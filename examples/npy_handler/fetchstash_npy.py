@@ -10,6 +10,7 @@ import struct
 from pathlib import Path
 
 from fetchstash.errors import NoText
+from fetchstash.facts import DocumentFacts
 from fetchstash.handlers import ContentKind, Extracted, ExtractLimits, Hints, Part
 
 FIRST_VALUES = 100
@@ -58,7 +59,6 @@ class NpyHandler:
             f"{value:g}\n" for value in values
         )
         return Extracted(
-            parts=[Part(text)],
-            title=f"array {shape}",
-            structure_info=f"{shape} values of type {code}",
+            [Part(text)],
+            DocumentFacts(title=f"array {shape}", structure_info=f"{shape} values of type {code}"),
         )

@@ -111,10 +111,10 @@ async def _worker(settings: "Settings") -> AsyncGenerator[Found]:
     finally:
         await pool.aclose()
     limits = settings.extract
-    if read.error or read.chars == 0:
+    if read.extraction_error or read.chars == 0:
         yield Found(
             "fault",
-            f"worker: a text could not be read: {read.error}",
+            f"worker: a text could not be read: {read.extraction_error}",
             "Look at the memory and processes that you may use.",
         )
     elif sys.platform == "linux":

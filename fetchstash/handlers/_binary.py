@@ -9,6 +9,7 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
+from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints
 
 _OCTETS = "application/octet-stream"
@@ -27,7 +28,7 @@ class BinaryHandler:
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - no text, no limits
         """Return no text, and a media type where libmagic knows one that we do not."""
         media_type = _named_by_libmagic(source) if hints.media_type in {"", _OCTETS} else ""
-        return Extracted(parts=None, media_type=media_type)
+        return Extracted(None, DocumentFacts(media_type=media_type))
 
 
 def _named_by_libmagic(source: Path) -> str:

@@ -95,9 +95,8 @@ def _parts(extracted: Extracted, chunks: Iterator[str], hints: Hints) -> Iterato
         headings = find_symbols(chunk, language)
         symbols += len(headings)
         yield Part(chunk, headings=tuple(headings))
-    extracted.structure_info = ", ".join(
-        [language or "code", *([f"{symbols:,} symbols"] if symbols else [])]
-    )
+    symbols_found = [f"{symbols:,} symbols"] if symbols else []
+    extracted.learn(structure_info=", ".join([language or "code", *symbols_found]))
 
 
 def _language(hints: Hints) -> str:

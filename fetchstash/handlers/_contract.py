@@ -1,10 +1,11 @@
 """What the handlers room promises: bytes in a file become text and facts, whatever the bytes are."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol
 
+from fetchstash.facts import DocumentFacts
 from fetchstash.ranges import Heading, Preview, Ranges, Unit
 from fetchstash.text import PreviewLimits
 
@@ -89,37 +90,35 @@ class Part:
     rows: int = 0
 
 
+P = ParamSpec("P")
+
+
+def _takes_facts(
+    facts: Callable[P, DocumentFacts],
+) -> Callable[[Callable[..., None]], Callable[Concatenate["Extracted", P], None]]:
+    """Give a method the keyword arguments of ``facts``, for type checkers."""
+    del facts
+    return lambda method: method
+
+
 @dataclass(slots=True)
 class Extracted:
     """What a handler reads out of one document.
 
-    ``parts`` is consumed once, in order, and whatever it learns on the way the handler writes into
-    the other fields before the iteration ends. None: a document that has no text (an image, a
-    binary); the facts are all there is. ``media_type`` is a better name than the router's, "" if
-    there is none. ``outline`` is for what is known of the whole document (bookmarks); headings that
-    stand in the text go with their part. ``error`` says why there is no or not all text, where that
-    is no exception; it goes with ``truncated`` where a limit cut the text.
+    ``parts`` is consumed once, in order; None: the document has no text (an image, a binary).
+    ``facts`` are read after the last part: whatever the handler learns on the way it adds with
+    ``learn``. The outline in ``facts`` is for what is known of the whole document (bookmarks);
+    headings that stand in the text go with their part.
     """
 
     parts: Iterable[Part] | None
-    media_type: str = ""
-    title: str = ""
-    language: str = ""
-    author: str = ""
-    published: str = ""
-    pages: int | None = None
-    sheets: int | None = None
-    rows: int | None = None
-    columns: int | None = None
-    members: int | None = None
-    width: int | None = None
-    height: int | None = None
-    outline: list[Heading] = field(default_factory=list[Heading])
-    structure_info: str = ""
+    facts: DocumentFacts = field(default_factory=DocumentFacts)
     preview: Preview = field(default_factory=Preview)
-    truncated: bool = False
-    error: str = ""
-    hidden_removed: int = 0
+
+    @_takes_facts(DocumentFacts)
+    def learn(self, **facts: Any) -> None:
+        """Set fields of ``facts``."""
+        self.facts = replace(self.facts, **facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +133,33 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class PartText:
-    """What ``part`` found: the text of it, and how many ``unit`` the part that was asked for has in all.
+    """The text of a part, and how many ``unit`` the whole of what the path names has.
 
-    ``cut`` is set behind the handler: the text was longer than what the worker hands on, and this
-    is its beginning.
+    ``cut``: the worker cut the text, because it was longer than one answer may be.
     """
 
     text: str
     total: int
     cut: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartRequest:
+    """A request for a part of the document ``source`` that is no recorded range of its text.
+
+    ``path`` names a value, a member, a page's links ("" is the whole). ``start`` to ``end`` count
+    ``unit`` inside it: lines, pages and rows from 1 with both ends included, characters and bytes
+    from 0 with the end excluded. The worker fills in ``limits``.
+    """
+
+    source: Path
+    path: str = ""
+    unit: Unit = "lines"
+    start: int | None = None
+    end: int | None = None
+    render: Render = "text"
+    hints: Hints = NO_HINTS
+    limits: ExtractLimits = field(default_factory=ExtractLimits)
 
 
 class Handler(Protocol):
@@ -155,12 +172,11 @@ class Handler(Protocol):
     password"); of any other exception only the class is named, because messages quote the document.
     It may also have
 
-        part(source: Path, path: str, unit: Unit, start: int | None, end: int | None, render: Render, limits: ExtractLimits)
-            -> PartText | Picture
+        part(request: PartRequest) -> PartText | Picture
 
     to answer for a part that is no recorded range of the text: a JSON value, an archive's member, a
-    page as a picture. One that has a parameter ``hints`` besides gets what is known of the
-    document. It raises OutOfRange or BadArgument of fetchstash.errors for a part that is not there.
+    page as a picture. It raises OutOfRange or BadArgument of fetchstash.errors for a part that is
+    not there.
     """
 
     name: str
@@ -175,40 +191,20 @@ class Handler(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Extraction:
-    """What came back from the worker, in the server's process. ``text`` is a file of UTF-8 that now belongs to the caller.
+class Extraction(DocumentFacts):
+    """What came back from the worker, in the server's process: the facts, and a file of text.
 
-    ``chars``, ``lines`` and ``tokens`` (o200k; ``tokens_exact``: counted, else estimated) are those
-    of the text as it stands in the file, cleaned. ``media_type`` is a better name than the
-    decision's ("" if there is none). ``hidden_removed`` counts hidden elements and characters that
-    were taken out. ``error`` is why there is no or not all text ("" if none); ``truncated``: a
-    limit or a crash cut it.
+    ``text`` is a file of UTF-8 that now belongs to the caller. ``chars``, ``lines`` and ``tokens``
+    (o200k; ``tokens_exact``: counted, else estimated) are those of the cleaned text in it.
     """
 
     text: Path | None
     handler: str
-    media_type: str = ""
     chars: int = 0
     lines: int = 0
     tokens: int = 0
     tokens_exact: bool = True
     ranges: Ranges = field(default_factory=Ranges)
-    outline: tuple[Heading, ...] = ()
-    title: str = ""
-    language: str = ""
-    author: str = ""
-    published: str = ""
-    pages: int | None = None
-    sheets: int | None = None
-    rows: int | None = None
-    columns: int | None = None
-    members: int | None = None
-    width: int | None = None
-    height: int | None = None
-    structure_info: str = ""
-    truncated: bool = False
-    error: str = ""
-    hidden_removed: int = 0
 
 
 class Extractor(Protocol):
@@ -224,19 +220,8 @@ class Extractor(Protocol):
         """
         ...
 
-    async def part(
-        self,
-        source: Path,
-        decision: Decision,
-        *,
-        path: str = "",
-        unit: Unit = "lines",
-        start: int | None = None,
-        end: int | None = None,
-        render: Render = "text",
-        hints: Hints = NO_HINTS,
-    ) -> PartText | Picture:
-        """Read one part of ``source`` that is no recorded range of its text.
+    async def part(self, decision: Decision, request: PartRequest) -> PartText | Picture:
+        """Read one part of ``request.source``.
 
         Raises OutOfRange, BadArgument, NoText, TooLarge, Busy or Internal.
         """

@@ -38,10 +38,12 @@ class EmailHandler(Streamed, MemberParts):
     def read(self, source: Path, found: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText for what cannot be read."""
         message = _parse(source)
-        found.title = _header(message, "Subject")
-        found.author = _header(message, "From")
-        found.published = _date(message)
-        found.truncated = source.stat().st_size > _MAX_BYTES
+        found.learn(
+            title=_header(message, "Subject"),
+            author=_header(message, "From"),
+            published=_date(message),
+            extraction_truncated=source.stat().st_size > _MAX_BYTES,
+        )
         prose = Prose()
         for number, mail in enumerate(_messages(message)):
             prose.heading(_header(mail, "Subject") or "(no subject)", 1 if not number else 2)
@@ -49,10 +51,10 @@ class EmailHandler(Streamed, MemberParts):
                 "\n".join(f"{name}: {value}" for name in _SHOWN if (value := _header(mail, name)))
             )
             for part in _bodies(mail):
-                found.hidden_removed += _write_body(part, prose)
+                found.learn(hidden_removed=found.facts.hidden_removed + _write_body(part, prose))
                 yield from prose.full()
         attachments = list(_attachments(message))
-        found.members = len(attachments)
+        found.learn(members=len(attachments))
         if attachments:
             prose.heading("Attachments", 2)
             for name, part in attachments:

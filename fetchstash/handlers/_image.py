@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
+from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._contract import (
     ContentKind,
     Extracted,
     ExtractLimits,
     Hints,
+    PartRequest,
     PartText,
     Picture,
-    Render,
 )
 from fetchstash.handlers._exif import exif_lines
 from fetchstash.handlers._media._mp4 import mp4
 from fetchstash.handlers._part_text import part_text
 from fetchstash.handlers._picture import bounded
-from fetchstash.ranges import Unit
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -77,42 +77,33 @@ class ImageHandler:
             )  # PNG's own would decode the pixels first, to look for Exif behind them
             if exif.get(_ORIENTATION) in _QUARTER_TURNS:
                 width, height = height, width
-            return Extracted(
-                parts=None, width=width, height=height, structure_info=_facts(image, exif)
-            )
+            info = _facts(image, exif)
+            return Extracted(None, DocumentFacts(width=width, height=height, structure_info=info))
 
-    def part(
-        self,
-        source: Path,
-        path: str,
-        unit: Unit,
-        start: int | None,
-        end: int | None,
-        render: Render,
-        limits: ExtractLimits,
-    ) -> PartText | Picture:
+    def part(self, request: PartRequest) -> PartText | Picture:
         """Return the image as a picture, the right way up and within the bounds; or all of its EXIF, if ``path`` is "exif"."""
-        if render == "text" and path == "exif":
-            with _opened(source) as image:
+        if request.render == "text" and request.path == "exif":
+            with _opened(request.source) as image:
                 text = "".join(exif_lines(image))
             if not text:
                 raise OutOfRange("The image has no EXIF.", 'Use render="image" to see it.')
-            return part_text(text, unit, start, end)
-        if render != "image" or path:
+            return part_text(text, request)
+        if request.render != "image" or request.path:
             raise BadArgument(
                 "An image has no text.",
                 'Use render="image", or path="exif" for all that its EXIF says.',
             )
         from PIL import ImageOps  # noqa: PLC0415 - a heavy import
 
-        edge = limits.preview.max_image_edge_px
-        with _opened(source) as image:
+        limits = request.limits.preview
+        edge = limits.max_image_edge_px
+        with _opened(request.source) as image:
             image.draft(
                 None, (2 * edge, 2 * edge)
             )  # JPEG alone: decoded at an eighth to a half of its size
             photo = image.format in _LOSSY
             image.thumbnail((edge, edge), reducing_gap=2.0)
-            return bounded(ImageOps.exif_transpose(image), limits.preview, photo=photo)
+            return bounded(ImageOps.exif_transpose(image), limits, photo=photo)
 
 
 def _heif_facts(source: Path) -> Extracted | None:
@@ -122,8 +113,9 @@ def _heif_facts(source: Path) -> Extracted | None:
         if head[4:8] != b"ftyp" or head[8:12] in _AVIF_BRANDS:
             return None
         facts = mp4(file, source.stat().st_size)
+    info = "HEIF, not decoded here"
     return Extracted(
-        parts=None, width=facts.width, height=facts.height, structure_info="HEIF, not decoded here"
+        None, DocumentFacts(width=facts.width, height=facts.height, structure_info=info)
     )
 
 

@@ -45,13 +45,13 @@ def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
         front = _FRONT_MATTER.match(chunk[:_FRONT_REACH]) if number == 0 else None
         title = _FRONT_TITLE.search(front[0]) if front else None
         if title:
-            extracted.title = title[1]
+            extracted.learn(title=title[1])
         headings, fence = find_headings(chunk, fence, front.end() if front else 0)
         sections += len(headings)
-        if not extracted.title and headings:
-            extracted.title = headings[0].title
+        if not extracted.facts.title and headings:
+            extracted.learn(title=headings[0].title)
         yield Part(chunk, headings=tuple(headings))
-    extracted.structure_info = f"{sections:,} headings" if sections else ""
+    extracted.learn(structure_info=f"{sections:,} headings" if sections else "")
 
 
 def find_headings(text: str, fence: str = "", start: int = 0) -> tuple[list[Heading], str]:

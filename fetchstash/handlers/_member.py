@@ -4,12 +4,19 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
 from fetchstash.errors import BadArgument, NoText
-from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, PartText, Picture, Render
+from fetchstash.handlers._contract import (
+    Extracted,
+    ExtractLimits,
+    Hints,
+    PartRequest,
+    PartText,
+    Picture,
+)
 from fetchstash.handlers._part_text import part_text
-from fetchstash.ranges import Unit
 
 WITHIN = "!/"
 """Stands between the name of a member and that of a member of it, as in the URLs of Java archives."""
@@ -25,22 +32,13 @@ class MemberParts(ABC):
     def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterable[bytes]]:
         """Give the content of ``name`` in pieces. Raises OutOfRange if there is no such member, NoText for one that is not read."""
 
-    def part(
-        self,
-        source: Path,
-        path: str,
-        unit: Unit,
-        start: int | None,
-        end: int | None,
-        render: Render,
-        limits: ExtractLimits,
-    ) -> PartText | Picture:
-        """Return a member's text or picture; ``path`` is its name, and ``inner.zip!/name`` a member of a member."""
-        if not path:
+    def part(self, request: PartRequest) -> PartText | Picture:
+        """Return a member's text or picture; the path is its name, ``inner.zip!/name`` a member of a member."""
+        if not request.path:
             raise BadArgument("This has members.", "Name one of them as path; its text lists them.")
-        name, within = split_path(path)
-        with self.open_member(source, name) as pieces:
-            return read_member(pieces, name, within, unit, start, end, render, limits)
+        name, within = split_path(request.path)
+        with self.open_member(request.source, name) as pieces:
+            return read_member(pieces, name, replace(request, path=within))
 
 
 def split_path(path: str) -> tuple[str, str]:
@@ -54,17 +52,8 @@ def split_path(path: str) -> tuple[str, str]:
     return name, within
 
 
-def read_member(
-    pieces: Iterable[bytes],
-    name: str,
-    within: str,
-    unit: Unit,
-    start: int | None,
-    end: int | None,
-    render: Render,
-    limits: ExtractLimits,
-) -> PartText | Picture:
-    """Return text or picture of the document that ``pieces`` are, or of its own part ``within``.
+def read_member(pieces: Iterable[bytes], name: str, request: PartRequest) -> PartText | Picture:
+    """Return text or picture of the document that ``pieces`` are, or of its own part ``request.path``.
 
     Raises NoText for a document without text, and what its handler raises.
     """
@@ -78,14 +67,12 @@ def read_member(
         decision = _router.route_file(member, {}, name)
         handler = _registry.find(decision)
         hints = Hints(name=name, media_type=decision.media_type)
-        if within or render == "image":
-            return _registry.read_part(
-                handler, member, within, unit, start, end, render, limits, hints
-            )
-        extracted = handler.extract(member, hints, limits)
+        if request.path or request.render == "image":
+            return _registry.read_part(handler, replace(request, source=member, hints=hints))
+        extracted = handler.extract(member, hints, request.limits)
         if extracted.parts is None:
             raise NoText(f"{name} has no text: it is {decision.media_type}.", _KEPT)
-        return part_text(_text(extracted, limits), unit, start, end)
+        return part_text(_text(extracted, request.limits), request)
 
 
 def _text(extracted: Extracted, limits: ExtractLimits) -> str:

@@ -47,20 +47,16 @@ class MsgHandler(Streamed, MemberParts):
     def read(self, source: Path, found: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText for what cannot be read."""
         message = _open(source)
-        found.title = _text(message, _SUBJECT)
-        sender = _text(message, _SENDER)
+        title, sender = _text(message, _SUBJECT), _text(message, _SENDER)
         address = _text(message, _SENDER_ADDRESS)
-        found.author = (
-            f"{sender} <{address}>"
-            if sender and address and sender != address
-            else sender or address
-        )
+        both = sender and address and sender != address
+        author = f"{sender} <{address}>" if both else sender or address
         date = _submitted(message.read("__properties_version1.0"))
-        found.published = date[:10]
+        found.learn(title=title, author=author, published=date[:10])
         prose = Prose()
-        prose.heading(found.title or "(no subject)", 1)
+        prose.heading(title or "(no subject)", 1)
         headers = {
-            "From": found.author,
+            "From": author,
             "To": _text(message, _TO),
             "Cc": _text(message, _CC),
             "Date": date,
@@ -68,7 +64,7 @@ class MsgHandler(Streamed, MemberParts):
         prose.paragraph("\n".join(f"{name}: {value}" for name, value in headers.items() if value))
         yield from _write_body(message, prose, found)
         attachments = list(_attachments(message))
-        found.members = len(attachments)
+        found.learn(members=len(attachments))
         if attachments:
             prose.heading("Attachments", 2)
             for name, storage in attachments:
@@ -117,7 +113,7 @@ def _write_body(message: CompoundFile, prose: Prose, found: Extracted) -> Iterat
         shown = whole(markup)
         for piece in shown.parts:
             prose.markdown(piece.text)
-        found.hidden_removed = shown.hidden
+        found.learn(hidden_removed=shown.hidden)
     elif packed := message.read(f"__substg1.0_{_RTF}0102"):
         yield from _rtf.read(decompress(packed), prose, found)
 

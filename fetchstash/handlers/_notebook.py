@@ -55,11 +55,10 @@ def _read(source: Path, found: Extracted) -> Iterator[Part]:
                 prose.code(source_text)
         yield from prose.full()
     code_cells = sum(cell.get("cell_type") == "code" for cell in cells)
-    found.structure_info = f"{len(cells):,} cells, {code_cells:,} of them code" + (
-        f" in {language}" if language else ""
-    )
+    within = f" in {language}" if language else ""
+    found.learn(structure_info=f"{len(cells):,} cells, {code_cells:,} of them code{within}")
     title = _dict(notebook.get("metadata")).get("title")
-    found.title = title if isinstance(title, str) else ""
+    found.learn(title=title if isinstance(title, str) else "")
     yield from prose.end()
 
 

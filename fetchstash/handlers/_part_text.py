@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 
 from fetchstash.errors import BadArgument, OutOfRange
-from fetchstash.handlers._contract import NO_HINTS, ExtractLimits, Hints, PartText, Render
+from fetchstash.handlers._contract import Hints, PartRequest, PartText
 from fetchstash.ranges import Unit
 
 
@@ -15,33 +15,23 @@ class TextParts(ABC):
     def find(self, source: Path, path: str, hints: Hints) -> str:
         """Return the text of what ``path`` names. Raises OutOfRange, BadArgument or NoText."""
 
-    def part(
-        self,
-        source: Path,
-        path: str,
-        unit: Unit,
-        start: int | None,
-        end: int | None,
-        render: Render,
-        limits: ExtractLimits,
-        hints: Hints = NO_HINTS,
-    ) -> PartText:
-        """Return ``start`` to ``end`` of what ``path`` names. Raises OutOfRange, BadArgument or NoText."""
-        del limits
-        if render == "image":
+    def part(self, request: PartRequest) -> PartText:
+        """Return a range of what the path names. Raises OutOfRange, BadArgument or NoText."""
+        if request.render == "image":
             raise BadArgument(
                 "This part is text, and not rendered as an image.", 'Use render="text".'
             )
-        return part_text(self.find(source, path, hints), unit, start, end)
+        return part_text(self.find(request.source, request.path, request.hints), request)
 
 
-def part_text(text: str, unit: Unit, start: int | None, end: int | None) -> PartText:
-    """Return ``start`` to ``end`` of ``text`` and how many there are of the unit, as artifact_slice counts.
+def part_text(text: str, request: PartRequest) -> PartText:
+    """Return the range of ``text`` that ``request`` asks for, and how many there are of its unit.
 
     Lines and rows count from 1 with both ends included, characters and bytes from 0 with the end
     left out; a byte range that cuts a character begins and ends with the whole one. Raises
     OutOfRange for a start behind the end of the text, BadArgument for pages.
     """
+    unit, start, end = request.unit, request.start, request.end
     if unit == "pages":
         raise BadArgument("This part has no pages.", 'Use unit="lines" or unit="chars".')
     if unit in {"lines", "rows"}:

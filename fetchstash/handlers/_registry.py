@@ -8,22 +8,17 @@ called; they are asked after all of ours have declined, and one that fails is pa
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
-from inspect import signature
-from pathlib import Path
 from typing import cast
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import (
     ContentKind,
     Decision,
-    ExtractLimits,
     Handler,
-    Hints,
+    PartRequest,
     PartText,
     Picture,
-    Render,
 )
-from fetchstash.ranges import Unit
 
 ENTRY_POINTS = "fetchstash.handlers"
 
@@ -84,26 +79,15 @@ def find(decision: Decision) -> Handler:
     return load(FALLBACK)
 
 
-def read_part(
-    handler: Handler,
-    source: Path,
-    path: str,
-    unit: Unit,
-    start: int | None,
-    end: int | None,
-    render: Render,
-    limits: ExtractLimits,
-    hints: Hints,
-) -> PartText | Picture:
+def read_part(handler: Handler, request: PartRequest) -> PartText | Picture:
     """Return the part that was asked for. Raises what the handler raises, NoText where it has no parts of its own."""
-    part: Callable[..., PartText | Picture] | None = getattr(handler, "part", None)
+    part: Callable[[PartRequest], PartText | Picture] | None = getattr(handler, "part", None)
     if part is None:
         raise NoText(
             "This kind of document has no parts that are read by path or as pictures.",
             "Slice its text by lines or characters.",
         )
-    known = {"hints": hints} if "hints" in signature(part).parameters else {}
-    return part(source, path, unit, start, end, render, limits, **known)
+    return part(request)
 
 
 def third_party() -> Iterator[Handler]:

@@ -42,6 +42,6 @@ def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
         lines += len(found)
         longest = max(longest, max(map(len, found), default=0))
     if longest > _LONG_LINE:
-        extracted.structure_info = f"{lines:,} lines, the longest of {longest:,} characters"
+        extracted.learn(structure_info=f"{lines:,} lines, the longest of {longest:,} characters")
     if lines > _LOG_SAMPLE and sum(map(bool, map(_LOG_LINE.match, first))) * 2 > len(first):
-        extracted.structure_info = f"log of {lines:,} lines"
+        extracted.learn(structure_info=f"log of {lines:,} lines")

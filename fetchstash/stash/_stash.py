@@ -18,6 +18,7 @@ from fetchstash.handlers import (
     TEXT_KINDS,
     Extractor,
     Hints,
+    PartRequest,
     Picture,
     Render,
     WorkerPool,
@@ -459,18 +460,17 @@ class Stash:
         end: int | None = None,
         render: Render = "text",
     ) -> Any:
-        decision, hints = decision_of(facts), hints_of(facts)
         async with self.store.open_raw(facts.artifact_ref) as raw:
-            return await self.extractor.part(
-                raw,
-                decision,
+            request = PartRequest(
+                source=raw,
                 path=path,
                 unit=unit,
                 start=start,
                 end=end,
                 render=render,
-                hints=hints,
+                hints=hints_of(facts),
             )
+            return await self.extractor.part(decision_of(facts), request)
 
 
 def _arguments(refs_or_urls: Sequence[str], query: GrepQuery) -> dict[str, Any]:

@@ -18,45 +18,26 @@ def with_findings(
 ) -> Facts:
     """Return ``facts`` with what the bytes told: the router's decision and the handler's findings, clean and on one line."""
     has_text = extraction.text is not None
+    router = [f"router: {decision.shadow}"] if decision.shadow else []
+    document = extraction.document_facts()
+    document["media_type"] = extraction.media_type or decision.media_type
     return replace(
         facts,
+        **document,
         content_kind=decision.kind,
-        media_type=extraction.media_type or decision.media_type,
         declared_type=clean_line(decision.declared_type),
         charset=clean_line(decision.charset),
         name=clean_line(name),
         handler=extraction.handler,
-        title=clean_line(extraction.title),
-        language=clean_line(extraction.language),
-        author=clean_line(extraction.author),
-        published=clean_line(extraction.published),
         extracted_chars=extraction.chars if has_text else None,
-        extraction_truncated=extraction.truncated,
-        extraction_error=clean_line(extraction.error),
         text_lines=extraction.lines if has_text else None,
         text_tokens=extraction.tokens if has_text else None,
         text_tokens_exact=extraction.tokens_exact,
         page_range=(1, len(extraction.ranges.pages)) if extraction.ranges.pages else None,
-        pages=extraction.pages,
-        sheets=extraction.sheets,
-        rows=extraction.rows,
-        columns=extraction.columns,
-        members=extraction.members,
-        width=extraction.width,
-        height=extraction.height,
-        outline=extraction.outline,
         decided_by=decision.decided_by,
-        evidence=tuple(
-            clean_line(item)
-            for item in (
-                *decision.evidence,
-                *([f"router: {decision.shadow}"] if decision.shadow else []),
-            )
-        ),
+        evidence=tuple(clean_line(item) for item in (*decision.evidence, *router)),
         mismatch=decision.mismatch,
-        hidden_removed=extraction.hidden_removed,
         is_oversized=has_text and extraction.chars > inline_threshold,
-        structure_info=clean_line(extraction.structure_info),
     )
 
 

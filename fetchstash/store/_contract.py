@@ -1,11 +1,12 @@
 """What the store room promises: what was put is there, whole, until retention takes it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from fetchstash.facts import FACTS, DocumentFacts
 from fetchstash.ranges import Heading
 
 REF_PREFIX = "art_"
@@ -30,9 +31,10 @@ class StoreLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """What is known of one artifact (docs/facts.md). Every string is clean: hygiene done, secrets masked.
+class Facts(DocumentFacts):
+    """What is known of one artifact: of its document, and of its keeping (docs/facts.md).
 
+    Every string is clean: hygiene done, secrets masked.
     The store fills artifact_ref, path, size_bytes, sha256, created_at, expires_at (UTC) and pinned,
     and counts extracted_chars, text_bytes and text_lines where there is a text; the rest is the
     caller's. ``caching`` holds the response's header fields that say how long it stays fresh,
@@ -58,49 +60,29 @@ class Facts:
     validated_at: datetime | None = None
     caching: Mapping[str, str] = field(default_factory=dict[str, str])
     handler: str = ""
-    title: str = ""
-    language: str = ""
-    author: str = ""
-    published: str = ""
     extracted_chars: int | None = None
-    extraction_truncated: bool = False
-    extraction_error: str = ""
     text_bytes: int | None = None
     text_lines: int | None = None
     text_tokens: int | None = None
     text_tokens_exact: bool = True
     page_range: tuple[int, int] | None = None
-    pages: int | None = None
-    sheets: int | None = None
-    rows: int | None = None
-    columns: int | None = None
-    members: int | None = None
-    width: int | None = None
-    height: int | None = None
-    outline: tuple[Heading, ...] = ()
     decided_by: str = "fallback"
     evidence: tuple[str, ...] = ()
     mismatch: bool = False
     incomplete: str = ""
-    hidden_removed: int = 0
     is_oversized: bool = False
-    structure_info: str = ""
     pinned: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data: times as RFC 3339 in UTC, unknown values as null."""
         data: dict[str, Any] = {}
-        for f in fields(self):
+        for f in sorted(fields(self), key=lambda f: f.name in FACTS):
             value = getattr(self, f.name)
             if isinstance(value, datetime):
                 value = value.isoformat(timespec="seconds").replace("+00:00", "Z")
-            elif f.name == "outline":
-                value = [
-                    {"title": h.title, "level": h.level, "unit": h.unit, "start": h.start}
-                    for h in self.outline
-                ]
             elif isinstance(value, tuple):
-                value = list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+                items: tuple[Any, ...] = value
+                value = [asdict(item) if isinstance(item, Heading) else item for item in items]
             data[f.name] = value
         data["incomplete"] = self.incomplete or None
         return data
@@ -112,7 +94,11 @@ class Facts:
         values = {name: value for name, value in data.items() if name in known}
         for name in ("created_at", "expires_at", "validated_at"):
             values[name] = datetime.fromisoformat(data[name]) if data.get(name) else None
-        values["outline"] = tuple(Heading(**heading) for heading in data.get("outline", ()))
+        for name, fact in FACTS.items():
+            if fact.shape == "lines":
+                values[name] = tuple(data.get(name) or ())
+            elif fact.shape == "headings":
+                values[name] = tuple(Heading(**heading) for heading in data.get(name) or ())
         values["evidence"] = tuple(data.get("evidence", ()))
         values["page_range"] = tuple(data["page_range"]) if data.get("page_range") else None
         values["incomplete"] = data.get("incomplete") or ""

@@ -24,6 +24,7 @@ Pack = Callable[[Mapping[str, str | bytes]], bytes]
 MISCHIEF = """
 import ctypes, os, signal, sys, time
 from fetchstash.errors import NoText
+from fetchstash.facts import DocumentFacts
 from fetchstash.handlers import Extracted, Part, Picture, PartText
 from fetchstash.ranges import Heading
 
@@ -82,8 +83,9 @@ class Mischief:
         if when == "now":
             do(what)
         if when == "never":
-            return Extracted(parts=None, width=3, height=4)
-        return Extracted(parts=self.parts(when, what), title="A\\ud800 title", pages=7)
+            return Extracted(None, DocumentFacts(width=3, height=4))
+        facts = DocumentFacts(title="A\\ud800 title", pages=7)
+        return Extracted(self.parts(when, what), facts)
 
     def parts(self, when, what):
         if when == "yield":
@@ -95,11 +97,11 @@ class Mischief:
             do(what)
         yield Part("page three\\n", starts_page=True)
 
-    def part(self, source, path, unit, start, end, render, limits):
-        do(path)
-        if render == "image":
+    def part(self, request):
+        do(request.path)
+        if request.render == "image":
             return Picture(b"\\x89PNG", "image/png", 3, 4)
-        return PartText(path * 2, 2)
+        return PartText(request.path * 2, 2)
 """
 
 

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartText, Picture
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, PartText, Picture
 from fetchstash.handlers._archive._handler import ArchiveHandler
 
 Read = Callable[..., tuple[Extracted, str]]
@@ -51,14 +51,7 @@ def zstd(data: bytes) -> bytes:
 
 
 def part(source: Path, path: str, **asked: object) -> PartText | Picture:
-    about = {
-        "unit": "lines",
-        "start": None,
-        "end": None,
-        "render": "text",
-        "limits": ExtractLimits(),
-    } | asked
-    return ArchiveHandler().part(source, path, **about)  # type: ignore[arg-type]
+    return ArchiveHandler().part(PartRequest(source=source, path=path, **asked))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("squeeze", [bytes, gzip.compress, bz2.compress, lzma.compress, zstd])
@@ -67,8 +60,8 @@ def test_a_tar_is_listed_however_it_is_compressed(
 ) -> None:
     found, text = read(ArchiveHandler(), squeeze(tar_of(FILES)))
     assert text == LISTING
-    assert (found.members, found.rows, found.columns) == (2, 2, 2)
-    assert found.structure_info == "2 members, 1,011 bytes unpacked"
+    assert (found.facts.members, found.facts.rows, found.facts.columns) == (2, 2, 2)
+    assert found.facts.structure_info == "2 members, 1,011 bytes unpacked"
 
 
 def test_a_zip_is_listed(read: Read, pack: Pack) -> None:

@@ -82,7 +82,7 @@ def test_a_workbook_of_excel_97_is_read(save: Save, read: Read) -> None:
         "Zürich\t7\t1.25\t2026-11-21T07:30:00\tFALSE\nSum\t19\t\t\t\n\n"
         "## Notes (B2:B2)\nfar away\n\n"
     )
-    assert found.sheets == 2
+    assert found.facts.sheets == 2
 
 
 def test_a_binary_workbook_is_read(save: Save, read: Read, xlsb: bytes) -> None:

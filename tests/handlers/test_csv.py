@@ -7,7 +7,15 @@ import pytest
 
 from fetchstash import tokens
 from fetchstash.errors import OutOfRange
-from fetchstash.handlers import Decision, Extracted, ExtractLimits, Hints, PartText, WorkerPool
+from fetchstash.handlers import (
+    Decision,
+    Extracted,
+    ExtractLimits,
+    Hints,
+    PartRequest,
+    PartText,
+    WorkerPool,
+)
 from fetchstash.handlers._data._csv import CsvHandler
 from fetchstash.handlers._data._csv_dialect import cell_type, find_dialect
 from fetchstash.ranges import Preview
@@ -82,8 +90,11 @@ def test_a_row_is_a_line(read: Read, source: str, text: str) -> None:
 
 def test_the_facts_say_rows_columns_and_types(read: Read) -> None:
     found, _ = read(CsvHandler(), PEOPLE.encode())
-    assert (found.rows, found.columns) == (3, 3)
-    assert found.structure_info == "3 rows × 3 columns (comma): name text, age integer, town text"
+    assert (found.facts.rows, found.facts.columns) == (3, 3)
+    assert (
+        found.facts.structure_info
+        == "3 rows × 3 columns (comma): name text, age integer, town text"
+    )
     assert found.preview == Preview(
         PEOPLE.rstrip(), rows_shown=3, total_rows=3, columns_shown=3, total_columns=3
     )
@@ -139,10 +150,12 @@ def test_a_preview_keeps_to_its_cells(read: Read, length: int, *, cut: bool) -> 
 
 def test_columns_are_chosen_by_name_or_number(save: Save) -> None:
     source = save(PEOPLE.encode())
-    found = CsvHandler().part(source, "town,1", "rows", 2, 3, "text", ExtractLimits())
+    found = CsvHandler().part(
+        PartRequest(source=source, path="town,1", unit="rows", start=2, end=3)
+    )
     assert found == PartText("town,name\nbonn,bob\nkiel,cy\n", 3)
     with pytest.raises(OutOfRange, match="There is no column 'country'"):
-        CsvHandler().part(source, "country", "rows", None, None, "text", ExtractLimits())
+        CsvHandler().part(PartRequest(source=source, path="country", unit="rows"))
 
 
 @pytest.mark.anyio

@@ -117,8 +117,12 @@ def test_headings_are_the_outline_with_their_lines(read: Read, docx: Docx) -> No
         handler, docx(paragraph("One", "H1") + paragraph("Text.") + paragraph("Two", "H1"))
     )
     assert text.split("\n")[4] == "# Two"
-    assert found.title == "A plan"
-    assert (found.author, found.published, found.language) == ("Ada", "2026-05-01", "en-GB")
+    assert found.facts.title == "A plan"
+    assert (found.facts.author, found.facts.published, found.facts.language) == (
+        "Ada",
+        "2026-05-01",
+        "en-GB",
+    )
 
 
 def test_hidden_text_is_left_out_and_counted(read: Read, docx: Docx) -> None:
@@ -126,7 +130,7 @@ def test_hidden_text_is_left_out_and_counted(read: Read, docx: Docx) -> None:
     shown = '<w:p><w:r><w:rPr><w:vanish w:val="0"/></w:rPr><w:t>shown</w:t></w:r></w:p>'
     found, text = read(DocxHandler(), docx(hidden + shown))
     assert text == "seen\n\nshown\n\n"
-    assert found.hidden_removed == 1
+    assert found.facts.hidden_removed == 1
 
 
 def test_notes_comments_headers_and_footers_follow_the_text(read: Read, docx: Docx) -> None:

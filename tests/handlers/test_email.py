@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartText
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, PartText
 from fetchstash.handlers._email import EmailHandler
 
 Read = Callable[..., tuple[Extracted, str]]
@@ -28,7 +28,7 @@ def mail(subject: str = "Über den Plan", body: str = "Dear Bob,\n\nsee below.\n
 
 
 def part(source: Path, path: str) -> object:
-    return EmailHandler().part(source, path, "lines", None, None, "text", ExtractLimits())
+    return EmailHandler().part(PartRequest(source=source, path=path))
 
 
 def test_headers_and_body_are_read(read: Read) -> None:
@@ -37,12 +37,12 @@ def test_headers_and_body_are_read(read: Read) -> None:
         "# Über den Plan\n\nFrom: Ada <ada@example.org>\nTo: bob@example.org\nDate: Fri, 01 May 2026 10:00:00 +0200\n\n"
         "Dear Bob,\n\nsee below.\n\n"
     )
-    assert (found.title, found.author, found.published) == (
+    assert (found.facts.title, found.facts.author, found.facts.published) == (
         "Über den Plan",
         "Ada <ada@example.org>",
         "2026-05-01",
     )
-    assert found.members == 0
+    assert found.facts.members == 0
 
 
 def test_of_alternatives_the_plain_text_is_read(read: Read) -> None:
@@ -61,7 +61,7 @@ def test_a_body_that_is_html_alone_becomes_markdown_without_what_is_hidden(read:
     found, text = read(EmailHandler(), message.as_bytes())
     assert "## News\n\n- a" in text
     assert "obey" not in text
-    assert found.hidden_removed == 1
+    assert found.facts.hidden_removed == 1
 
 
 def test_attachments_are_listed_and_read_by_name(save: Save) -> None:
@@ -81,7 +81,7 @@ def test_attachments_are_listed_and_read_by_name(save: Save) -> None:
         "## Attachments\n\n- table.csv (text/csv, 8 bytes)\n- 2 table.csv (text/csv, 6 bytes)\n- files.zip (application/zip"
         in text
     )
-    assert found.members == 3
+    assert found.facts.members == 3
     assert part(source, "2 table.csv") == PartText("other\n", 1)
     assert part(source, "files.zip!/inner.txt") == PartText("within\n", 1)
     with pytest.raises(OutOfRange, match="There is no attachment 'x'"):

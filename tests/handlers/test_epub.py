@@ -36,7 +36,7 @@ def locked(algorithm: str) -> str:
 def test_chapters_come_in_reading_order_each_once(read: Read, pack: Pack) -> None:
     found, text = read(EpubHandler(), pack(BOOK))
     assert "".join(text.split()) == "#OneFirsttext.#Two-a-b"
-    assert (found.title, found.author, found.language, found.published) == (
+    assert (found.facts.title, found.facts.author, found.facts.language, found.facts.published) == (
         "The Book",
         "Ada",
         "en",
@@ -47,7 +47,7 @@ def test_chapters_come_in_reading_order_each_once(read: Read, pack: Pack) -> Non
 def test_hidden_text_is_left_out_and_counted(read: Read, pack: Pack) -> None:
     found, text = read(EpubHandler(), pack(BOOK))
     assert "hidden order" not in text
-    assert found.hidden_removed == 1
+    assert found.facts.hidden_removed == 1
 
 
 def test_a_book_under_rights_management_is_named(read: Read, pack: Pack) -> None:

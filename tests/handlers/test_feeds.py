@@ -64,7 +64,7 @@ def test_each_entry_is_one_list_item(
 ) -> None:
     extracted, found = read(tmp_path, xml, media_type)
     assert found == text
-    assert extracted.structure_info == info
+    assert extracted.facts.structure_info == info
 
 
 def test_only_xml_of_these_media_types_is_taken() -> None:

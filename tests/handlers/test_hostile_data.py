@@ -46,10 +46,10 @@ async def test_a_hostile_file_ends_in_text_or_one_clear_line(
 ) -> None:
     name, data = HOSTILE[case]
     found = await extract(pool, tmp_path, name, data)
-    assert found.text is not None or found.error
-    assert "Error" not in found.error.replace("MemoryError", "Error ")
-    assert len(found.error) < 300
-    assert "\n" not in found.error + found.structure_info + found.title
+    assert found.text is not None or found.extraction_error
+    assert "Error" not in found.extraction_error.replace("MemoryError", "Error ")
+    assert len(found.extraction_error) < 300
+    assert "\n" not in found.extraction_error + found.structure_info + found.title
     assert all(len(heading.title) <= 200 for heading in found.outline)
     assert len(found.outline) <= 2_000
     assert len(found.ranges.preview.text) <= 20_000

@@ -43,8 +43,8 @@ async def test_each_hostile_file_ends_and_the_next_one_is_read(
 
 
 def _complaint(extraction: Extraction) -> str:
-    if "\n" in extraction.error or len(extraction.error) > 300:
-        return f"more than one line: {extraction.error}"
+    if "\n" in extraction.extraction_error or len(extraction.extraction_error) > 300:
+        return f"more than one line: {extraction.extraction_error}"
     if extraction.chars > 500_000 and extraction.handler != "text":
         return f"{extraction.chars} characters"
     if extraction.handler == "":

@@ -146,8 +146,8 @@ def test_content_is_kept_and_chrome_is_dropped(read: Read) -> None:
     assert text.count("reservoir") == 6
     assert "menu" not in text
     assert "Imprint" not in text
-    assert extracted.title == "Gate works"
-    assert extracted.language == "en"
+    assert extracted.facts.title == "Gate works"
+    assert extracted.facts.language == "en"
 
 
 def test_the_outline_gives_the_lines_of_the_headings_in_each_part(
@@ -170,5 +170,5 @@ def test_the_outline_gives_the_lines_of_the_headings_in_each_part(
 
 def test_text_beyond_the_limit_is_truncated_and_marked(read: Read) -> None:
     extracted, text = read(article(f"<p>{PROSE}</p>" * 2_000), max_chars=200_000)
-    assert extracted.truncated
+    assert extracted.facts.extraction_truncated
     assert 100_000 < len(text) <= 200_000

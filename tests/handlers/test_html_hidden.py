@@ -129,7 +129,7 @@ def test_hidden_text_does_not_reach_a_model(tmp_path: Path, html: str) -> None:
 def test_visible_text_stays(tmp_path: Path, html: str) -> None:
     extracted, text = extract(tmp_path, html)
     assert SECRET in text
-    assert extracted.hidden_removed == 0
+    assert extracted.facts.hidden_removed == 0
 
 
 def test_hidden_elements_with_text_are_counted(tmp_path: Path) -> None:
@@ -137,4 +137,4 @@ def test_hidden_elements_with_text_are_counted(tmp_path: Path) -> None:
         tmp_path,
         f"<p hidden>{SECRET}</p><div style='display:none'><p>a</p><p>b</p></div><i hidden></i>",
     )
-    assert extracted.hidden_removed == 2
+    assert extracted.facts.hidden_removed == 2

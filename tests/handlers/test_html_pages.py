@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import BadArgument, OutOfRange
-from fetchstash.handlers import Extracted, ExtractLimits, Hints
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest
 from fetchstash.handlers._html import HtmlHandler
 from tests.handlers.hostile.pages import pages
 
@@ -31,20 +31,22 @@ def extract(tmp_path: Path, html: str) -> tuple[Extracted, str]:
 
 def test_facts_come_from_the_head(tmp_path: Path) -> None:
     extracted, _ = extract(tmp_path, f"{HEAD}<body><h1>Gate works</h1><p>{PROSE}</p><p>{PROSE}</p>")
-    assert (extracted.title, extracted.author, extracted.language) == (
+    assert (extracted.facts.title, extracted.facts.author, extracted.facts.language) == (
         "Gate works",
         "A. Warden",
         "en-GB",
     )
-    assert extracted.published == "2026-11-02T08:00:00Z"
-    assert extracted.structure_info == "site: The Wardens · canonical: https://example.org/gate"
+    assert extracted.facts.published == "2026-11-02T08:00:00Z"
+    assert (
+        extracted.facts.structure_info == "site: The Wardens · canonical: https://example.org/gate"
+    )
 
 
 def test_author_and_date_come_from_linked_data_too(tmp_path: Path) -> None:
     article = '{"author":[{"name":"B. Warden"}],"datePublished":"2026-10-01"}'
     script = f'<script type="application/ld+json">{{"@graph":[{article}]}}</script>'
     extracted, _ = extract(tmp_path, f"{script}<p>{PROSE}</p>")
-    assert (extracted.author, extracted.published) == ("B. Warden", "2026-10-01")
+    assert (extracted.facts.author, extracted.facts.published) == ("B. Warden", "2026-10-01")
 
 
 NO_CONTENT = {
@@ -72,7 +74,7 @@ NO_CONTENT = {
 @pytest.mark.parametrize(("html", "word"), NO_CONTENT.values(), ids=NO_CONTENT.keys())
 def test_a_page_without_content_is_recognised(tmp_path: Path, html: str, word: str) -> None:
     extracted, _ = extract(tmp_path, html)
-    assert word in extracted.structure_info
+    assert word in extracted.facts.structure_info
 
 
 def test_links_and_tables_of_the_whole_page_are_parts(tmp_path: Path) -> None:
@@ -84,21 +86,21 @@ def test_links_and_tables_of_the_whole_page_are_parts(tmp_path: Path) -> None:
     )
 
     def part(path: str) -> str:
-        return HtmlHandler().part(source, path, "lines", None, None, "text", ExtractLimits()).text
+        return HtmlHandler().part(PartRequest(source=source, path=path)).text
 
     assert part("links") == "- [Beta](https://example.org/b)\n- [C](https://example.org/c)\n"
     assert part("tables") == "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
     with pytest.raises(OutOfRange):
         part("pictures")
     with pytest.raises(BadArgument):
-        HtmlHandler().part(source, "links", "lines", None, None, "image", ExtractLimits())
+        HtmlHandler().part(PartRequest(source=source, path="links", render="image"))
 
 
 def test_links_are_absolute_by_the_address_of_the_page(tmp_path: Path) -> None:
     source = tmp_path / "page.html"
     source.write_text(f"<p>{PROSE}<a href=/b>B</a> and <a href=c>C</a></p>", "utf-8")
     hints = Hints(url="https://example.net/docs/page")
-    links = HtmlHandler().part(source, "links", "lines", None, None, "text", ExtractLimits(), hints)
+    links = HtmlHandler().part(PartRequest(source=source, path="links", hints=hints))
     assert links.text == "- [B](https://example.net/b)\n- [C](https://example.net/docs/c)\n"
 
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image, TiffImagePlugin
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange, TooLarge
-from fetchstash.handlers import ExtractLimits, Hints, PartText, Picture
+from fetchstash.handlers import ExtractLimits, Hints, PartRequest, PartText, Picture
 from fetchstash.handlers._image import ImageHandler
 from fetchstash.text import PreviewLimits
 
@@ -35,7 +35,9 @@ def encode(image: Image.Image, form: str, **options: object) -> bytes:
 
 def picture_of(source: Path, **bounds: int) -> tuple[Picture, Image.Image]:
     picture = ImageHandler().part(
-        source, "", "lines", None, None, "image", ExtractLimits(preview=PreviewLimits(**bounds))
+        PartRequest(
+            source=source, render="image", limits=ExtractLimits(preview=PreviewLimits(**bounds))
+        )
     )
     assert isinstance(picture, Picture)
     image = Image.open(io.BytesIO(picture.data))
@@ -75,20 +77,18 @@ def test_size_and_format_are_facts_and_there_is_no_text(save: Save, form: str) -
         save(encode(Image.new("RGB", (64, 48)), form)), Hints(), ExtractLimits()
     )
     assert found.parts is None
-    assert found.structure_info.startswith(form)
-    assert (found.width, found.height) == (64, 48)
+    assert found.facts.structure_info.startswith(form)
+    assert (found.facts.width, found.facts.height) == (64, 48)
 
 
 def test_exif_is_told_without_the_place(save: Save) -> None:
     found = ImageHandler().extract(save(photo_with_exif()), Hints(), ExtractLimits())
-    assert found.structure_info == "JPEG, RGB, taken 2026:05:01 10:00:00, camera Testcam 3000"
-    assert (found.width, found.height) == (300, 400), "as it is shown, the right way up"
+    assert found.facts.structure_info == "JPEG, RGB, taken 2026:05:01 10:00:00, camera Testcam 3000"
+    assert (found.facts.width, found.facts.height) == (300, 400), "as it is shown, the right way up"
 
 
 def test_all_of_exif_with_the_place_is_told_to_who_asks_for_it(save: Save) -> None:
-    found = ImageHandler().part(
-        save(photo_with_exif()), "exif", "lines", None, None, "text", ExtractLimits()
-    )
+    found = ImageHandler().part(PartRequest(source=save(photo_with_exif()), path="exif"))
     assert isinstance(found, PartText)
     assert found.text == (
         "Model: Testcam 3000\nOrientation: 6\nDateTimeOriginal: 2026:05:01 10:00:00\nMakerNote: (4 bytes)\n"
@@ -100,13 +100,7 @@ def test_all_of_exif_with_the_place_is_told_to_who_asks_for_it(save: Save) -> No
 def test_an_image_without_exif_says_so(save: Save) -> None:
     with pytest.raises(OutOfRange, match="no EXIF"):
         ImageHandler().part(
-            save(encode(Image.new("L", (3, 3)), "PNG")),
-            "exif",
-            "lines",
-            None,
-            None,
-            "text",
-            ExtractLimits(),
+            PartRequest(source=save(encode(Image.new("L", (3, 3)), "PNG")), path="exif")
         )
 
 
@@ -120,7 +114,9 @@ def test_the_picture_carries_no_exif_and_stands_the_right_way_up(save: Save) -> 
 def test_frames_of_an_animation_are_counted_and_the_first_is_shown(save: Save) -> None:
     frames = [Image.new("RGB", (20, 20), colour) for colour in ("red", "green", "blue")]
     source = save(encode(frames[0], "GIF", save_all=True, append_images=frames[1:]))
-    assert "3 frames" in ImageHandler().extract(source, Hints(), ExtractLimits()).structure_info
+    assert (
+        "3 frames" in ImageHandler().extract(source, Hints(), ExtractLimits()).facts.structure_info
+    )
     _, image = picture_of(source)
     assert image.convert("RGB").getpixel((5, 5)) == (255, 0, 0)
 
@@ -137,7 +133,7 @@ def test_a_heic_picture_tells_its_size_undecoded(save: Save) -> None:
         box(b"ftyp", b"heic") + box(b"meta", bytes(4) + box(b"iprp", box(b"ipco", sizes)))
     )
     found = ImageHandler().extract(source, Hints(), ExtractLimits())
-    assert (found.width, found.height) == (4_032, 3_024)
+    assert (found.facts.width, found.facts.height) == (4_032, 3_024)
     with pytest.raises(NoText, match="of a format that is not known here"):
         picture_of(source)
 
@@ -208,7 +204,7 @@ def test_what_is_no_image_gives_one_clear_line(save: Save, data: bytes, reason: 
 
 def test_an_image_cut_short_keeps_its_facts_and_has_no_picture(save: Save) -> None:
     source = save(encode(Image.effect_noise((300, 300), 90), "PNG")[:5_000])
-    assert ImageHandler().extract(source, Hints(), ExtractLimits()).width == 300
+    assert ImageHandler().extract(source, Hints(), ExtractLimits()).facts.width == 300
     with pytest.raises(NoText, match="the image is damaged or cut short"):
         picture_of(source)
 
@@ -216,4 +212,4 @@ def test_an_image_cut_short_keeps_its_facts_and_has_no_picture(save: Save) -> No
 def test_an_image_asked_for_as_text_is_a_bad_argument(save: Save) -> None:
     source = save(encode(Image.new("RGB", (9, 9)), "PNG"))
     with pytest.raises(BadArgument):
-        ImageHandler().part(source, "", "lines", 1, 2, "text", ExtractLimits())
+        ImageHandler().part(PartRequest(source=source, start=1, end=2))

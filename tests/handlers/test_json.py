@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from fetchstash import tokens
 from fetchstash.errors import BadArgument, NoText, OutOfRange
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartText
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, PartText
 from fetchstash.handlers._data._json import JsonHandler, JsonLinesHandler
 from fetchstash.handlers._data._json_layout import WIDTH, find_keys, has_long_lines, lay_out
 from fetchstash.handlers._data._json_shape import preview
@@ -86,7 +86,7 @@ def test_a_document_of_short_lines_is_kept_as_it_is(read: Read) -> None:
     found, text = read(JsonHandler(), source.encode())
     assert text == source
     assert not has_long_lines(text)
-    assert found.structure_info == "object of 2 keys: b, a"
+    assert found.facts.structure_info == "object of 2 keys: b, a"
 
 
 def test_the_outline_names_the_keys_and_their_lines(save: Save) -> None:
@@ -136,10 +136,7 @@ def test_a_part_is_found_by_pointer_or_path(save: Save, path: str, expected: str
     source = save(
         b'{"items": [{"name": "one", "n": 1.10}, {"name": "two", "n": 2}], "a/b": 1, "m~n": 8, "": "empty"}'
     )
-    assert (
-        JsonHandler().part(source, path, "lines", None, None, "text", ExtractLimits()).text
-        == expected
-    )
+    assert JsonHandler().part(PartRequest(source=source, path=path)).text == expected
 
 
 @pytest.mark.parametrize(
@@ -158,15 +155,13 @@ def test_a_part_that_is_not_there_is_one_clear_line(
     save: Save, path: str, error: type[Exception]
 ) -> None:
     with pytest.raises(error) as raised:
-        JsonHandler().part(
-            save(b'{"items": [1]}'), path, "lines", None, None, "text", ExtractLimits()
-        )
+        JsonHandler().part(PartRequest(source=save(b'{"items": [1]}'), path=path))
     assert "\n" not in str(raised.value)
 
 
 def test_lines_of_a_part_are_counted_inside_of_it(save: Save) -> None:
     source = save(json.dumps({"items": [{"id": i, "t": "x" * 50} for i in range(100)]}).encode())
-    found = JsonHandler().part(source, "/items", "lines", 78, 79, "text", ExtractLimits())
+    found = JsonHandler().part(PartRequest(source=source, path="/items", start=78, end=79))
     assert found == PartText(
         "".join(f'  {{"id": {i}, "t": "{"x" * 50}"}},\n' for i in (76, 77)), 102
     )
@@ -175,11 +170,9 @@ def test_lines_of_a_part_are_counted_inside_of_it(save: Save) -> None:
 def test_what_is_not_valid_json_is_kept_and_has_no_paths(read: Read, save: Save) -> None:
     source = '{\n  // a comment\n  "a": 1, "b": "' + "x" * 300 + '",\n}\n'
     found, text = read(JsonHandler(), source.encode())
-    assert (text, found.structure_info) == (source, "not valid JSON")
+    assert (text, found.facts.structure_info) == (source, "not valid JSON")
     with pytest.raises(NoText):
-        JsonHandler().part(
-            save(source.encode()), "/a", "lines", None, None, "text", ExtractLimits()
-        )
+        JsonHandler().part(PartRequest(source=save(source.encode()), path="/a"))
 
 
 @given(values)
@@ -235,7 +228,7 @@ def test_a_sample_keeps_to_its_limits(limits: PreviewLimits, value: Any, *, same
 def test_json_lines_are_kept_one_a_line(read: Read) -> None:
     found, text = read(JsonLinesHandler(), b'{"a": 1}\n\n{"a": 2, "b": "x"}\r\n{"a": null}')
     assert text == '{"a": 1}\n{"a": 2, "b": "x"}\n{"a": null}\n'
-    assert (found.rows, found.structure_info) == (3, "3 records: a")
+    assert (found.facts.rows, found.facts.structure_info) == (3, "3 records: a")
     assert found.preview.text.startswith("3 records, objects\n  a: integer | null\n  b?: string")
 
 
@@ -252,22 +245,13 @@ def test_a_preview_of_json_lines_counts_all_records(read: Read) -> None:
 
 def test_a_record_of_json_lines_is_found_by_its_index(save: Save) -> None:
     source = save(b'{"a": 1}\n{"a": 2}\nbroken\n')
-    assert (
-        JsonLinesHandler().part(source, "/1/a", "lines", None, None, "text", ExtractLimits()).text
-        == "2\n"
-    )
-    assert (
-        JsonLinesHandler().part(source, "$[*].a", "lines", None, None, "text", ExtractLimits()).text
-        == "[1, 2]\n"
-    )
+    assert JsonLinesHandler().part(PartRequest(source=source, path="/1/a")).text == "2\n"
+    assert JsonLinesHandler().part(PartRequest(source=source, path="$[*].a")).text == "[1, 2]\n"
 
 
 def test_values_are_decoded_as_the_label_says(save: Save) -> None:
     source = save('{"city": "Łódź"}'.encode("iso-8859-2"))
     hints = Hints(charset="iso-8859-2")
     assert (
-        JsonHandler()
-        .part(source, "/city", "lines", None, None, "text", ExtractLimits(), hints)
-        .text
-        == '"Łódź"\n'
+        JsonHandler().part(PartRequest(source=source, path="/city", hints=hints)).text == '"Łódź"\n'
     )

@@ -16,7 +16,15 @@ from fetchstash import tokens
 from fetchstash.config import KEYS, load
 from fetchstash.demo._pdf import make_pdf
 from fetchstash.files import shown_of
-from fetchstash.handlers import Extracted, Extraction, ExtractLimits, Hints, Part, Picture
+from fetchstash.handlers import (
+    Extracted,
+    Extraction,
+    ExtractLimits,
+    Hints,
+    Part,
+    PartRequest,
+    Picture,
+)
 from fetchstash.handlers._data._json_shape import preview
 from fetchstash.handlers._image import ImageHandler
 from fetchstash.handlers._pdf._handler import PdfHandler
@@ -120,7 +128,9 @@ def shown(save: Callable[[bytes], Path], image: Image.Image, limits: PreviewLimi
     out = io.BytesIO()
     image.save(out, "PNG")
     found = ImageHandler().part(
-        save(out.getvalue()), "", "lines", None, None, "image", ExtractLimits(preview=limits)
+        PartRequest(
+            source=save(out.getvalue()), render="image", limits=ExtractLimits(preview=limits)
+        )
     )
     assert isinstance(found, Picture)
     return found
@@ -133,7 +143,7 @@ def test_a_text_ends_at_max_chars(tmp_path: Path, more: int) -> None:
     sent: list[dict[str, Any]] = []
     assert extract(Extracted([Part("x" * (LIMIT + more))]), text, LIMIT, sent.append)
     assert text.stat().st_size == min(LIMIT + more, LIMIT)
-    assert sent[-1]["done"]["truncated"] is (more > 0)
+    assert sent[-1]["done"]["extraction_truncated"] is (more > 0)
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
@@ -142,7 +152,7 @@ def test_a_pdf_is_read_up_to_pdf_max_pages(save: Callable[[bytes], Path], more: 
     found = PdfHandler().extract(source, Hints(), ExtractLimits(pdf_max_pages=3))
     text = "".join(part.text for part in found.parts or ())
     assert text.count("[Page ") == min(3 + more, 3)
-    assert found.truncated is (more > 0)
+    assert found.facts.extraction_truncated is (more > 0)
 
 
 # What the operating system holds a worker to; in a process of its own, because this one is larger

@@ -114,8 +114,8 @@ def test_a_container_tells_its_facts(
 ) -> None:
     found = facts(save(data))
     assert found.parts is None
-    assert found.structure_info == line
-    assert (found.width, found.height) == (size or (None, None))
+    assert found.facts.structure_info == line
+    assert (found.facts.width, found.facts.height) == (size or (None, None))
 
 
 @pytest.mark.parametrize(

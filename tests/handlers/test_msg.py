@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
-from fetchstash.handlers import Extracted, ExtractLimits, PartText
+from fetchstash.handlers import Extracted, PartRequest, PartText
 from fetchstash.handlers._msg import MsgHandler
 from fetchstash.handlers._office._compound import CompoundFile
 from tests.handlers.compounds import compound, wide
@@ -32,7 +32,7 @@ MAIL = {
 
 
 def part(source: Path, path: str) -> object:
-    return MsgHandler().part(source, path, "lines", None, None, "text", ExtractLimits())
+    return MsgHandler().part(PartRequest(source=source, path=path))
 
 
 def test_headers_body_and_attachments_are_read(read: Read) -> None:
@@ -45,12 +45,12 @@ def test_headers_body_and_attachments_are_read(read: Read) -> None:
         "- table.csv (8 bytes)\n- 2 table.csv (6,000 bytes)\n- an embedded message (a message or an object)"
         in text
     )
-    assert (found.title, found.author, found.published) == (
+    assert (found.facts.title, found.facts.author, found.facts.published) == (
         "Über den Plan",
         "Ada <ada@example.org>",
         "2026-05-01",
     )
-    assert found.members == 3
+    assert found.facts.members == 3
 
 
 def test_an_attachment_is_read_by_its_name(save: Save) -> None:
@@ -69,7 +69,7 @@ def test_a_body_that_is_html_alone_becomes_markdown(read: Read) -> None:
     }
     found, text = read(MsgHandler(), compound(mail))
     assert "## News\n\nAll." in text
-    assert found.hidden_removed == 1
+    assert found.facts.hidden_removed == 1
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_body_that_is_rtf_alone_is_read(read: Read, packed: bytes, hidden: int
     mail = MAIL | {"__substg1.0_1000001F": b"", "__substg1.0_10090102": packed}
     found, text = read(MsgHandler(), compound(mail))
     assert "Dear Bob,\n\nall is well.\n\n## Attachments" in text
-    assert (found.title, found.hidden_removed) == ("Über den Plan", hidden)
+    assert (found.facts.title, found.facts.hidden_removed) == ("Über den Plan", hidden)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_cells_come_in_order_with_their_outputs(read: Read) -> None:
         "```\nraw\n```",
         "",
     ]
-    assert found.structure_info == "5 cells, 3 of them code in python"
+    assert found.facts.structure_info == "5 cells, 3 of them code in python"
 
 
 def test_headings_of_cells_are_the_outline(save: Callable[[bytes], Any]) -> None:

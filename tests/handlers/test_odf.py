@@ -83,7 +83,7 @@ def test_slides_are_pages_with_their_titles_and_notes(
         "## Slide 2\n\n",
     ]
     assert all(part.starts_page for part in parts)
-    assert (found.pages, found.title, found.author, found.published) == (
+    assert (found.facts.pages, found.facts.title, found.facts.author, found.facts.published) == (
         2,
         "A plan",
         "Ada",
@@ -99,7 +99,7 @@ def test_pictures_on_slides_are_counted_but_not_what_stands_for_a_table(
         OdfHandler(), odf(f"<draw:page>{pictures}</draw:page><draw:page>{items('a')}</draw:page>")
     )
     assert text == "## Slide 1\n\n(1 picture)\n\n## Slide 2\n\n- a\n\n"
-    assert found.structure_info == "2 slides, 1 picture"
+    assert found.facts.structure_info == "2 slides, 1 picture"
 
 
 def test_an_encrypted_document_is_named(read: Read, odf: Odf) -> None:

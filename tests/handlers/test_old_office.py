@@ -35,7 +35,7 @@ def test_a_document_keeps_headings_lists_and_tables(read: Read) -> None:
         "## Outlook\n\n"
         "日本語 and emoji 😀 at the end.\n\n"
     )
-    assert (found.title, found.author, found.published, found.hidden_removed) == (
+    assert (found.facts.title, found.facts.author, found.facts.published, found.facts.hidden_removed) == (
         "Quarterly report", "Ann Example", "2013-12-23", 1,
     )  # fmt: skip
 
@@ -49,7 +49,7 @@ def test_slides_are_pages_with_titles_notes_and_pictures(save: Save) -> None:
         "## Slide 2: Sales\n\nŁódź rose\n\nby 12 %\n\nNotes: Say this slowly.\n\n"
         "## Slide 3: Figures\n\nTown\n\nSales\n\nZürich\n\n7\n\nA box of text\n\n(1 picture)\n\n"
     )
-    assert (found.pages, found.structure_info) == (3, "3 slides, 1 picture")
+    assert (found.facts.pages, found.facts.structure_info) == (3, "3 slides, 1 picture")
 
 
 def word(text: bytes, *, version: int = 0xC1, flags: int = 0x200) -> bytes:

@@ -19,8 +19,8 @@ TOWNS = (Path(__file__).parent / "data" / "towns.parquet").read_bytes()
 
 def test_the_columns_are_listed_with_their_types_and_the_range_of_their_values(read: Read) -> None:
     found, text = read(ParquetHandler(), TOWNS)
-    assert (found.rows, found.columns) == (4, 11)
-    assert found.structure_info.startswith(
+    assert (found.facts.rows, found.facts.columns) == (4, 11)
+    assert found.facts.structure_info.startswith(
         "4 rows in 2 row groups, zstd, written by parquet-cpp-arrow version 26.0.1: id int64, town"
     )
     assert text.splitlines()[2:] == [

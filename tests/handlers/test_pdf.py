@@ -12,7 +12,7 @@ from PIL import Image
 
 from fetchstash.demo._pdf import Bookmark, make_pdf, stream, write_objects
 from fetchstash.errors import BadArgument, NoText, OutOfRange
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, Part, Picture
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, Part, PartRequest, Picture
 from fetchstash.handlers._pdf._handler import PdfHandler
 from fetchstash.handlers._pdf._text import mend
 from fetchstash.ranges import Heading
@@ -99,20 +99,20 @@ def test_each_page_is_a_part_that_begins_with_its_number(save: Save) -> None:
         "[Page 3]\nThird page.\n\n",
     ]
     assert all(part.starts_page for part in parts)
-    assert found.pages == 3
-    assert not found.truncated
+    assert found.facts.pages == 3
+    assert not found.facts.extraction_truncated
 
 
 def test_title_and_bookmarks_become_title_and_outline(save: Save) -> None:
     found, _ = read(save(three_pages()))
-    assert found.title == "Three pages"
-    assert found.outline == [Heading("One", 1, "pages", 1), Heading("Two", 2, "pages", 2)]
+    assert found.facts.title == "Three pages"
+    assert found.facts.outline == (Heading("One", 1, "pages", 1), Heading("Two", 2, "pages", 2))
 
 
 @pytest.mark.parametrize("title", ["", "untitled", "Microsoft Word - draft3.doc", "paper.dvi"])
 def test_a_title_that_tells_nothing_is_none(save: Save, title: str) -> None:
     found, _ = read(save(make_pdf(["x"], title)))
-    assert found.title == ""
+    assert found.facts.title == ""
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,14 @@ def test_pages_beyond_the_limit_are_left_out_and_said(
     save: Save, max_pages: int, read_pages: int, truncated: bool
 ) -> None:
     found, parts = read(save(three_pages()), ExtractLimits(pdf_max_pages=max_pages))
-    assert (len(parts), found.truncated, found.pages) == (read_pages, truncated, 3)
-    assert found.error == ("only the first 2 of its 3 pages were read" if truncated else "")
+    assert (len(parts), found.facts.extraction_truncated, found.facts.pages) == (
+        read_pages,
+        truncated,
+        3,
+    )
+    assert found.facts.extraction_error == (
+        "only the first 2 of its 3 pages were read" if truncated else ""
+    )
 
 
 def test_a_page_without_text_keeps_its_place_among_others(save: Save) -> None:
@@ -224,7 +230,11 @@ def test_a_page_is_a_picture_within_the_bounds(save: Save) -> None:
     limits = ExtractLimits(
         preview=PreviewLimits(max_image_edge_px=400, max_image_size_bytes=30_000)
     )
-    picture = PdfHandler().part(save(three_pages()), "", "pages", 2, 2, "image", limits)
+    picture = PdfHandler().part(
+        PartRequest(
+            source=save(three_pages()), unit="pages", start=2, end=2, render="image", limits=limits
+        )
+    )
     assert isinstance(picture, Picture)
     with Image.open(io.BytesIO(picture.data)) as image:
         assert image.size == (picture.width, picture.height)
@@ -245,7 +255,9 @@ def test_a_page_too_large_as_png_becomes_a_jpeg(save: Save) -> None:
         b"<< /Type /Page /Parent 2 0 R /Resources << /XObject << /I 3 0 R >> >> /Contents 4 0 R >>",
     ])  # fmt: skip
     limits = ExtractLimits(preview=PreviewLimits(max_image_size_bytes=40_000))
-    picture = PdfHandler().part(save(data), "", "pages", 1, 1, "image", limits)
+    picture = PdfHandler().part(
+        PartRequest(source=save(data), unit="pages", start=1, end=1, render="image", limits=limits)
+    )
     assert isinstance(picture, Picture)
     assert picture.media_type == "image/jpeg"
     assert len(picture.data) <= 40_000
@@ -253,9 +265,11 @@ def test_a_page_too_large_as_png_becomes_a_jpeg(save: Save) -> None:
 
 def test_a_page_that_is_not_there_is_out_of_range(save: Save) -> None:
     with pytest.raises(OutOfRange, match="There is no page 4: the document has 3"):
-        PdfHandler().part(save(three_pages()), "", "pages", 4, 4, "image", ExtractLimits())
+        PdfHandler().part(
+            PartRequest(source=save(three_pages()), unit="pages", start=4, end=4, render="image")
+        )
 
 
 def test_a_part_that_is_no_page_is_a_bad_argument(save: Save) -> None:
     with pytest.raises(BadArgument):
-        PdfHandler().part(save(three_pages()), "", "rows", 1, 1, "text", ExtractLimits())
+        PdfHandler().part(PartRequest(source=save(three_pages()), unit="rows", start=1, end=1))

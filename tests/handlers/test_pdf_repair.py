@@ -9,7 +9,7 @@ import pytest
 
 from fetchstash.demo._pdf import make_pdf, stream, write_objects
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, Picture
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, Picture
 from fetchstash.handlers._pdf._handler import PdfHandler
 from fetchstash.handlers._pdf._repair import pages_once, repaired
 
@@ -24,9 +24,9 @@ def test_the_pages_before_the_cut_are_read_and_the_rest_is_told_to_be_missing(re
     assert text.startswith("[Page 1]\nThis is page 1 of twenty.\n")
     pages = text.count("[Page ")
     assert 5 < pages < 20
-    assert found.pages == pages
-    assert found.truncated
-    assert found.error == f"the file is cut short: {pages} pages were found in it"
+    assert found.facts.pages == pages
+    assert found.facts.extraction_truncated
+    assert found.facts.extraction_error == f"the file is cut short: {pages} pages were found in it"
 
 
 @pytest.mark.parametrize("share", [0.3, 0.7, 0.95])
@@ -37,7 +37,9 @@ def test_wherever_the_cut_is_each_page_that_is_whole_is_found(share: float) -> N
 
 def test_a_page_of_what_came_is_shown_as_a_picture(save: Save) -> None:
     found = PdfHandler().part(
-        save(WHOLE[: len(WHOLE) // 2]), "", "pages", 2, 2, "image", ExtractLimits()
+        PartRequest(
+            source=save(WHOLE[: len(WHOLE) // 2]), unit="pages", start=2, end=2, render="image"
+        )
     )
     assert isinstance(found, Picture)
 
@@ -64,7 +66,7 @@ def in_object_stream() -> bytes:
 def test_pages_within_compressed_object_streams_are_found(read: Read) -> None:
     found, text = read(PdfHandler(), in_object_stream())
     assert text == "[Page 1]\nPacked page\n\n"
-    assert found.truncated
+    assert found.facts.extraction_truncated
 
 
 def test_a_linearized_file_says_how_many_pages_it_had() -> None:

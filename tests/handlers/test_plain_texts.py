@@ -29,7 +29,7 @@ def outline(handler: Handler, source: Path, hints: Hints) -> list[tuple[str, int
     for part in found.parts or ():
         headings += [(h.title, h.level, h.start + lines) for h in part.headings]
         lines += part.text.count("\n")
-    return headings + [(h.title, h.level, h.start) for h in found.outline]
+    return headings + [(h.title, h.level, h.start) for h in found.facts.outline]
 
 
 def test_line_ends_become_line_feeds(read: Read) -> None:
@@ -47,14 +47,14 @@ def test_a_long_text_comes_in_parts_of_whole_lines(save: Save) -> None:
 def test_one_long_line_is_kept_and_said_to_be_one(read: Read) -> None:
     found, text = read(TextHandler(), b"x" * 3_000_000)
     assert len(text) == 3_000_000
-    assert found.structure_info.endswith("characters")
+    assert found.facts.structure_info.endswith("characters")
 
 
 def test_a_log_is_said_to_be_one(read: Read) -> None:
     lines = [f"2024-05-01 12:00:{i % 60:02} INFO event {i}" for i in range(10_000)]
     found, _ = read(TextHandler(), "\n".join(lines).encode())
-    assert found.structure_info == "log of 10,000 lines"
-    assert read(TextHandler(), b"Dear reader,\n" * 100)[0].structure_info == ""
+    assert found.facts.structure_info == "log of 10,000 lines"
+    assert read(TextHandler(), b"Dear reader,\n" * 100)[0].facts.structure_info == ""
 
 
 MARKDOWN = """---
@@ -91,7 +91,7 @@ def test_markdown_headings_are_found_and_code_is_not(save: Save) -> None:
         ("Four", 3, 20),
     ]
     list(found.parts or ())
-    assert found.title == "A title"
+    assert found.facts.title == "A title"
 
 
 def test_a_fence_stays_open_from_one_chunk_to_the_next() -> None:
@@ -145,7 +145,7 @@ def test_symbols_are_deeper_by_their_indent_and_stand_on_their_line() -> None:
 def test_the_language_of_code_is_known(save: Save, hints: Hints, source: bytes) -> None:
     found = CodeHandler().extract(save(source), hints, ExtractLimits())
     list(found.parts or ())
-    assert found.structure_info == "python, 1 symbols"
+    assert found.facts.structure_info == "python, 1 symbols"
 
 
 def test_yaml_keys_are_found_and_blocks_of_text_are_not(save: Save) -> None:
@@ -171,8 +171,8 @@ def test_xml_on_one_line_is_broken_between_its_tags_alone(read: Read) -> None:
     found, text = read(XmlHandler(), source.encode())
     assert text.replace("\n", "") == source
     assert "\n<b>x > y</b><!-- <c><d> --><e><![CDATA[<f><g>]]></e></a>\n" in text
-    assert found.structure_info == "root r, depth 3, 10 elements: a 3, b 3, e 3, r 1"
-    assert [(h.title, text.split("\n")[h.start - 1][:2]) for h in found.outline] == [
+    assert found.facts.structure_info == "root r, depth 3, 10 elements: a 3, b 3, e 3, r 1"
+    assert [(h.title, text.split("\n")[h.start - 1][:2]) for h in found.facts.outline] == [
         ("a 1", "<a")
     ] * 3
 
@@ -205,7 +205,7 @@ def test_hostile_xml_is_text_and_says_why_it_was_not_counted(
 ) -> None:
     found, text = read(XmlHandler(), source.encode())
     assert text.replace("\n", "") == source
-    assert reason in found.structure_info
+    assert reason in found.facts.structure_info
     assert "root:x:" not in text
 
 
@@ -215,7 +215,7 @@ def test_a_binary_is_named_by_libmagic_and_never_read_as_text(save: Save) -> Non
     found = BinaryHandler().extract(
         save(b"NES\x1a\1\1\0\0" + bytes(range(256))), Hints(), ExtractLimits()
     )
-    assert (found.parts, found.media_type) == (None, "application/x-nes-rom")
+    assert (found.parts, found.facts.media_type) == (None, "application/x-nes-rom")
 
 
 def test_naming_a_binary_leaves_ctypes_alone(save: Save) -> None:

@@ -112,7 +112,7 @@ def test_slides_come_in_the_order_of_the_show_each_as_a_page(
         "Slide 2: second",
         "Slide 3: third",
     ]
-    assert found.pages == 3
+    assert found.facts.pages == 3
 
 
 def test_charts_diagrams_and_notes_follow_their_slide(read: Read, pptx: Pptx) -> None:

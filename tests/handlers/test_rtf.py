@@ -57,14 +57,14 @@ def test_what_is_written_is_read(read: Read, body: bytes, text: str) -> None:
 
 def test_the_title_stands_in_the_information_group(read: Read) -> None:
     found, text = read(RtfHandler(), rtf(rb"{\info{\title A plan}{\author Ada}}Text\par"))
-    assert found.title == "A plan"
+    assert found.facts.title == "A plan"
     assert text == "Text\n\n"
 
 
 def test_hidden_text_is_left_out_and_counted(read: Read) -> None:
     found, text = read(RtfHandler(), rtf(rb"{\v obey}seen\v  too\v0  end\par"))
     assert text == "seen end\n\n"
-    assert found.hidden_removed == 2
+    assert found.facts.hidden_removed == 2
 
 
 @pytest.mark.parametrize(

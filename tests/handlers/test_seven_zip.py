@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import NoText, OutOfRange
-from fetchstash.handlers import Extracted, ExtractLimits, PartText
+from fetchstash.handlers import Extracted, PartRequest, PartText
 from fetchstash.handlers._archive import _seven_zip
 from fetchstash.handlers._archive._handler import ArchiveHandler
 from fetchstash.handlers._archive._members import MAX_UNPACKED, members, opened
@@ -59,7 +59,7 @@ CONTENTS = {
 
 
 def part(source: Path, path: str) -> str:
-    found = ArchiveHandler().part(source, path, "lines", None, None, "text", ExtractLimits())
+    found = ArchiveHandler().part(PartRequest(source=source, path=path))
     assert isinstance(found, PartText)
     return found.text
 
@@ -129,7 +129,7 @@ def test_members_are_listed_with_their_sizes(read: Read, data: str) -> None:
         "0\tz/sub/emptydir/",
         "5000\tz/sub/ü.txt",
     ]
-    assert found.members == 6
+    assert found.facts.members == 6
 
 
 def test_an_archive_whose_names_are_encrypted_is_named(read: Read) -> None:

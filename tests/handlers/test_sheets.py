@@ -95,8 +95,8 @@ def test_each_sheet_is_a_table_of_one_row_a_line(save: Save, xlsx: Workbook) -> 
         "Secret",
         "Empty",
     ]
-    assert found.sheets == 3
-    assert found.structure_info == "People (A1:B3): Name, Age; Secret (A1:A1, hidden): x"
+    assert found.facts.sheets == 3
+    assert found.facts.structure_info == "People (A1:B3): Name, Age; Secret (A1:A1, hidden): x"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_many_rows_come_in_batches_and_the_preview_shows_both_ends(
     found = SheetsHandler().extract(save(xlsx({"S": rows_of(*rows)})), Hints(), limits)
     parts: list[Part] = list(found.parts or ())
     assert [part.rows for part in parts] == [0, 1_000, 1_000, 500, 0]
-    assert (found.rows, found.columns) == (2_500, 1)
+    assert (found.facts.rows, found.facts.columns) == (2_500, 1)
     assert found.preview.text == "## S (A1:A2501)\nRow\n2\n3\n… 2497 more rows …\n2501"
     assert (found.preview.rows_shown, found.preview.total_rows) == (3, 2_500)
 

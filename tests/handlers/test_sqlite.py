@@ -45,8 +45,8 @@ def test_each_table_comes_with_its_definition_its_count_and_its_rows(
         '## odd " name (0 rows)\nCREATE TABLE "odd "" name" ("a b" REAL)\n\na b\n\n'
         "## big (view)\nCREATE VIEW big AS SELECT * FROM towns\n\n"
     )
-    assert found.sheets == 2
-    assert found.structure_info == 'towns (2 rows), odd " name (0 rows), big (view)'
+    assert found.facts.sheets == 2
+    assert found.facts.structure_info == 'towns (2 rows), odd " name (0 rows), big (view)'
 
 
 def test_rows_and_tables_are_parts_of_their_own(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_nothing_that_a_schema_defines_is_run(
     before = time.process_time()
     found, text = read(SqliteHandler(), data)
     assert text.startswith(told)
-    assert found.structure_info.count("(") == 1
+    assert found.facts.structure_info.count("(") == 1
     assert time.process_time() - before < 5
 
 

@@ -17,6 +17,7 @@ from fetchstash.handlers import (
     ExtractLimits,
     Extractor,
     Hints,
+    PartRequest,
     PartText,
     Picture,
     WorkerPool,
@@ -48,7 +49,8 @@ class Bench:
         return await self.pool.extract(source, decision(), Hints(), self.folder)
 
     async def part(self, path: str, *, render: str = "text") -> PartText | Picture:
-        return await self.pool.part(self.folder / "source", decision(), path=path, render=render)  # type: ignore[arg-type]
+        request = PartRequest(source=self.folder / "source", path=path, render=render)  # type: ignore[arg-type]
+        return await self.pool.part(decision(), request)
 
 
 @pytest.fixture
@@ -69,7 +71,7 @@ def text_of(extraction: Extraction) -> str:
 async def test_text_facts_and_ranges_come_back(bench: Bench) -> None:
     found = await bench.run("whole")
     assert text_of(found) == "page one\npage two\npage three\n"
-    assert (found.handler, found.chars, found.lines, found.pages, found.error) == (
+    assert (found.handler, found.chars, found.lines, found.pages, found.extraction_error) == (
         "mischief",
         29,
         3,
@@ -126,7 +128,11 @@ async def test_what_was_read_before_a_failure_stays_and_says_why(
     bench: Bench, what: str, error: str
 ) -> None:
     after = await bench.run(f"after {what}")
-    assert (text_of(after), after.truncated, after.error) == (TWO_PAGES, True, error)
+    assert (text_of(after), after.extraction_truncated, after.extraction_error) == (
+        TWO_PAGES,
+        True,
+        error,
+    )
     assert after.ranges.pages == (0, 9)
     assert text_of(await bench.run("whole"))  # the next document is read as if nothing had been
 
@@ -135,14 +141,14 @@ async def test_what_was_read_before_a_failure_stays_and_says_why(
 async def test_a_failure_before_any_text_leaves_no_file(bench: Bench, what: str) -> None:
     found = await bench.run(f"now {what}")
     assert (found.text, found.handler) == (None, "mischief")
-    assert found.error
+    assert found.extraction_error
     assert [p.name for p in bench.folder.iterdir()] == ["source"]
 
 
 async def test_a_worker_that_takes_too_long_is_killed(bench: Bench) -> None:
     bench.pool = WorkerPool(ExtractLimits(wall_seconds=2), workers=1)
     found = await bench.run("after sleep")
-    assert (text_of(found), found.truncated, found.error) == (
+    assert (text_of(found), found.extraction_truncated, found.extraction_error) == (
         TWO_PAGES,
         True,
         "it took longer than 2 seconds",
@@ -167,7 +173,7 @@ async def test_a_job_may_take_its_wall_seconds_and_no_more(
     found = await bench.run(
         f"yield [Part('one\\n'), *(time.sleep({2 * share}) or ()), Part('two\\n')]"
     )
-    assert found.error == error
+    assert found.extraction_error == error
     assert time.monotonic() - begun < 4
     await bench.pool.aclose()
 
@@ -176,7 +182,7 @@ async def test_nothing_that_a_handler_prints_reaches_the_pipe(
     bench: Bench, capfd: pytest.CaptureFixture[str]
 ) -> None:
     found = await bench.run("after chatter")
-    assert (found.error, found.lines) == ("", 3)
+    assert (found.extraction_error, found.lines) == ("", 3)
     assert capfd.readouterr() == ("", "")
 
 
@@ -201,15 +207,15 @@ async def test_text_stops_at_max_chars(
     bench: Bench, chars: int, kept: int, *, truncated: bool
 ) -> None:
     found = await bench.run(f"yield [Part('x' * 40), Part('é' * {chars - 40})]")
-    assert (found.chars, found.truncated) == (kept, truncated)
-    assert found.error == ("only its first 50 characters were kept" if truncated else "")
+    assert (found.chars, found.extraction_truncated) == (kept, truncated)
+    assert found.extraction_error == ("only its first 50 characters were kept" if truncated else "")
 
 
 async def test_what_is_text_already_is_kept_whole(bench: Bench) -> None:
     source = bench.folder / "source"
     source.write_text("x" * 1_000)
     found = await bench.pool.extract(source, decision("text", "text/plain"), Hints(), bench.folder)
-    assert (found.chars, found.truncated) == (1_000, False)
+    assert (found.chars, found.extraction_truncated) == (1_000, False)
 
 
 async def test_rows_are_found_by_line_across_parts_and_a_cut(bench: Bench) -> None:
@@ -254,7 +260,7 @@ async def test_a_handler_without_parts_says_so(bench: Bench) -> None:
     source = bench.folder / "source"
     source.write_text("x")
     with pytest.raises(NoText):
-        await bench.pool.part(source, decision("text", "text/plain"), path="/a")
+        await bench.pool.part(decision("text", "text/plain"), PartRequest(source=source, path="/a"))
 
 
 async def test_cancelling_a_job_frees_the_worker_and_leaves_no_file(bench: Bench) -> None:
@@ -385,5 +391,5 @@ async def test_the_example_of_a_third_party_handler_works(
     pool = WorkerPool(LIMITS, workers=1)
     found = await pool.extract(source, decision(media_type="application/x-npy"), Hints(), tmp_path)
     await pool.aclose()
-    assert (found.handler, found.error) == ("npy", "")
+    assert (found.handler, found.extraction_error) == ("npy", "")
     assert text_of(found) == "array of 3 values of type i2\n1\n2\n3\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange
-from fetchstash.handlers import ExtractLimits, Hints
+from fetchstash.handlers import Hints, PartRequest
 from fetchstash.handlers._data._feeds import FeedHandler
 from fetchstash.handlers._data._xml import XmlHandler
 
@@ -23,7 +23,7 @@ CATALOGUE = """\
 
 
 def part(source: Path, path: str) -> str:
-    return XmlHandler().part(source, path, "lines", None, None, "text", ExtractLimits()).text
+    return XmlHandler().part(PartRequest(source=source, path=path)).text
 
 
 @pytest.mark.parametrize(
@@ -51,10 +51,7 @@ def test_an_element_that_is_one_long_line_comes_on_lines(save: Save) -> None:
 
 
 def test_the_label_says_how_it_is_decoded(save: Save) -> None:
-    found = XmlHandler().part(
-        save("<r><a>Łódź</a></r>".encode("iso-8859-2")), "/r/a/text()", "lines", None, None, "text", ExtractLimits(),
-        Hints(charset="iso-8859-2"),
-    )  # fmt: skip
+    found = XmlHandler().part(PartRequest(source=save("<r><a>Łódź</a></r>".encode("iso-8859-2")), path="/r/a/text()", hints=Hints(charset="iso-8859-2")))  # fmt: skip
     assert found.text == "Łódź\n"
 
 
@@ -62,9 +59,7 @@ def test_a_feed_has_paths_of_elements_too(save: Save) -> None:
     feed = (
         b"<rss><channel><item><title>A</title></item><item><title>B</title></item></channel></rss>"
     )
-    found = FeedHandler().part(
-        save(feed), "//item[2]/title/text()", "lines", None, None, "text", ExtractLimits()
-    )
+    found = FeedHandler().part(PartRequest(source=save(feed), path="//item[2]/title/text()"))
     assert found.text == "B\n"
 
 
@@ -90,4 +85,4 @@ def test_what_is_not_there_is_said_in_one_line(
 
 def test_no_picture_is_made_of_an_svg(save: Save) -> None:
     with pytest.raises(BadArgument, match="not rendered"):
-        XmlHandler().part(save(b"<svg/>"), "", "lines", None, None, "image", ExtractLimits())
+        XmlHandler().part(PartRequest(source=save(b"<svg/>"), render="image"))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
-from fetchstash.handlers import ExtractLimits, Hints
+from fetchstash.handlers import Hints, PartRequest
 from fetchstash.handlers._data._yaml import YamlHandler
 from fetchstash.handlers._data._yaml_values import read_yaml
 
@@ -35,9 +35,7 @@ services:
 
 def part(source: Path, path: str, media_type: str = "application/yaml") -> str:
     hints = Hints(media_type=media_type)
-    return (
-        YamlHandler().part(source, path, "lines", None, None, "text", ExtractLimits(), hints).text
-    )
+    return YamlHandler().part(PartRequest(source=source, path=path, hints=hints)).text
 
 
 @pytest.mark.parametrize(

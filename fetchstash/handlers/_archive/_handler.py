@@ -40,9 +40,12 @@ class ArchiveHandler(Streamed, MemberParts):
                 yield _rows(lines)
             raise
         finally:
-            found.members = found.rows = count
-            found.columns = 2
-            found.structure_info = f"{count:,} members, {size:,} bytes unpacked"
+            found.learn(
+                members=count,
+                rows=count,
+                columns=2,
+                structure_info=f"{count:,} members, {size:,} bytes unpacked",
+            )
         if lines:
             yield _rows(lines)
 

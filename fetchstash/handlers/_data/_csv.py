@@ -9,19 +9,17 @@ from pathlib import Path
 from fetchstash.errors import OutOfRange
 from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import (
-    NO_HINTS,
     ContentKind,
     Extracted,
     ExtractLimits,
     Hints,
     Part,
+    PartRequest,
     PartText,
-    Render,
 )
 from fetchstash.handlers._data._csv_dialect import Dialect, cells, column_types, find_dialect
 from fetchstash.handlers._part_text import part_text
 from fetchstash.handlers._preview import TableEnds, table_preview
-from fetchstash.ranges import Unit
 from fetchstash.text import PreviewLimits, clip
 
 # Stands for a line feed inside of a cell: a row stays one line, and the break stays visible.
@@ -50,34 +48,23 @@ class CsvHandler:
         extracted.parts = table.parts(extracted, read_text(source, hints.charset))
         return extracted
 
-    def part(
-        self,
-        source: Path,
-        path: str,
-        unit: Unit,
-        start: int | None,
-        end: int | None,
-        render: Render,
-        limits: ExtractLimits,
-        hints: Hints = NO_HINTS,
-    ) -> PartText:
+    def part(self, request: PartRequest) -> PartText:
         """Return some columns: ``path`` is their names or numbers (from 1), parted by commas. Raises OutOfRange or BadArgument."""
-        del render, limits
-        lines = [
-            line for chunk in one_row_a_line(read_text(source, hints.charset)) for line in chunk
-        ]
+        chunks = one_row_a_line(read_text(request.source, request.hints.charset))
+        lines = [line for chunk in chunks for line in chunk]
         dialect = find_dialect(lines)
-        chosen = _chosen_columns(path, cells(lines[0], dialect.delimiter) if lines else [], dialect)
+        names = cells(lines[0], dialect.delimiter) if lines else []
+        chosen = _chosen_columns(request.path, names, dialect)
         rows = (cells(line, dialect.delimiter) for line in lines)
         text = "".join(
             dialect.delimiter.join(row[c] if c < len(row) else "" for c in chosen) + "\n"
             for row in rows
         )
-        if unit == "rows" and dialect.header:
+        if request.unit == "rows" and dialect.header:
             header, _, text = text.partition("\n")
-            rows_found = part_text(text, unit, start, end)
-            return PartText(f"{header}\n{rows_found.text}", rows_found.total)
-        return part_text(text, unit, start, end)
+            body = part_text(text, request)
+            return PartText(f"{header}\n{body.text}", body.total)
+        return part_text(text, request)
 
 
 def one_row_a_line(chunks: Iterator[str]) -> Iterator[list[str]]:
@@ -159,8 +146,7 @@ class _Table:
             self.last.extend(rows)
             if rows:
                 yield Part("\n".join(rows) + "\n", rows=len(rows), columns=self.columns)
-        extracted.rows, extracted.columns = self.rows, self.columns
-        extracted.structure_info = self._summary()
+        extracted.learn(rows=self.rows, columns=self.columns, structure_info=self._summary())
         delimiter = self.dialect.delimiter
         ends = TableEnds(
             self.first,

@@ -51,13 +51,16 @@ def _parts(source: Path, what: str, extracted: Extracted) -> Iterator[Part]:
         for _ in walk(iter(lambda: file.read(_CHUNK_BYTES), b""), reader):
             if reader.entries:
                 if not entries:
-                    extracted.title = reader.feed.get("title", "")
-                    extracted.language = reader.feed.get("language", "")
+                    extracted.learn(
+                        title=reader.feed.get("title", ""), language=reader.feed.get("language", "")
+                    )
                     yield from _head(reader.feed)
                 entries += len(reader.entries)
                 yield Part("".join(map(_item, reader.entries)))
                 reader.entries = []
-    extracted.structure_info = f"{what} of {entries:,} {'entry' if entries == 1 else 'entries'}"
+    extracted.learn(
+        structure_info=f"{what} of {entries:,} {'entry' if entries == 1 else 'entries'}"
+    )
 
 
 def _head(feed: Mapping[str, str]) -> Iterator[Part]:

@@ -34,7 +34,7 @@ class JsonHandler(TextParts):
         """Return the document on lines of its values; where it has none but short lines already, as it is."""
         extracted = Extracted(parts=None)
         if source.stat().st_size > _MAX_LAYOUT_BYTES:
-            extracted.structure_info = "too large for its shape"
+            extracted.learn(structure_info="too large for its shape")
             extracted.parts = (Part(chunk) for chunk in read_text(source, hints.charset))
             return extracted
         text = decode(source.read_bytes(), hints.charset).replace("\r\n", "\n").replace("\r", "\n")
@@ -54,15 +54,15 @@ def _describe(extracted: Extracted, text: str, limits: ExtractLimits) -> bool:
     try:
         value = _json_values.read(text)
     except ValueError:
-        extracted.structure_info = "not valid JSON"
+        extracted.learn(structure_info="not valid JSON")
         return False
     except RecursionError:
-        extracted.structure_info = "nested more than a thousand deep"
+        extracted.learn(structure_info="nested more than a thousand deep")
         return True
     except MemoryError:
-        extracted.structure_info = "too large for its shape"
+        extracted.learn(structure_info="too large for its shape")
         return True
-    extracted.structure_info = _json_shape.summary(value)
+    extracted.learn(structure_info=_json_shape.summary(value))
     extracted.preview = _json_shape.preview(value, limits.preview)
     return True
 
@@ -144,8 +144,7 @@ def _record_parts(
                 "".join(f"{line}\n" for line in lines), table=None if count else "", rows=len(lines)
             )
         count += len(lines)
-    extracted.rows = count
-    extracted.structure_info = _json_shape.summary(first, records=count)
+    extracted.learn(rows=count, structure_info=_json_shape.summary(first, records=count))
     extracted.preview = _json_shape.preview(first, limits.preview, records=count)
 
 

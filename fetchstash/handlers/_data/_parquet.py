@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fetchstash.errors import NoText
+from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._data._thrift import CompactReader, Struct
 from fetchstash.text import clip
@@ -119,9 +120,11 @@ def _described(footer: Struct) -> Extracted:
         parts=[
             Part(f"Parquet file: {info}. Its rows are not read here.\n\n{_HEADER}{''.join(lines)}")
         ],
-        rows=rows,
-        columns=len(columns),
-        structure_info=f"{info}: {', '.join(f'{column.name} {column.kind}' for column in columns)}",
+        facts=DocumentFacts(
+            rows=rows,
+            columns=len(columns),
+            structure_info=f"{info}: {', '.join(f'{c.name} {c.kind}' for c in columns)}",
+        ),
     )
 
 

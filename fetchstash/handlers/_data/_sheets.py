@@ -68,7 +68,7 @@ def _read(source: Path, limits: PreviewLimits, found: Extracted) -> Iterator[Par
         return
     try:
         sheets = workbook.sheets_metadata
-        found.sheets = len(sheets)
+        found.learn(sheets=len(sheets))
         tables: list[TableEnds] = []
         for number, sheet in enumerate(sheets):
             state = "" if sheet.visible == SheetVisibleEnum.Visible else ", hidden"
@@ -80,10 +80,11 @@ def _read(source: Path, limits: PreviewLimits, found: Extracted) -> Iterator[Par
     if not tables:
         raise NoText("the spreadsheet holds no value", _KEPT)
     if len(tables) == 1:
-        found.rows, found.columns = tables[0].rows, tables[0].columns
-    found.structure_info = "; ".join(
+        found.learn(rows=tables[0].rows, columns=tables[0].columns)
+    headers = (
         f"{table.title.removeprefix('## ')}: {', '.join(_cells(table.header))}" for table in tables
     )
+    found.learn(structure_info="; ".join(headers))
     found.preview = table_preview(tables, limits)
 
 

@@ -48,7 +48,7 @@ class SqliteHandler(Streamed):
             with closing(_open(source)) as database:
                 items = _items(database)
                 tables = [item for item in items if not item.why_unread]
-                found.sheets = len(tables)
+                found.learn(sheets=len(tables))
                 if not items:
                     raise NoText("the database has no tables", _KEPT)
                 counts: list[str] = []
@@ -56,7 +56,7 @@ class SqliteHandler(Streamed):
                     yield from _read_item(database, item, counts)
         except _BROKEN:
             raise NoText("the database is damaged or cut short", "Fetch it again.") from None
-        found.structure_info = ", ".join(counts)
+        found.learn(structure_info=", ".join(counts))
 
 
 @dataclass(frozen=True, slots=True)

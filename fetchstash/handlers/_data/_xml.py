@@ -56,8 +56,7 @@ def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
         text = _lines(chunk)
         elements.feed(text)
         yield Part(text)
-    extracted.structure_info = elements.summary()
-    extracted.outline = elements.children
+    extracted.learn(structure_info=elements.summary(), outline=tuple(elements.children))
 
 
 def _lines(text: str) -> str:

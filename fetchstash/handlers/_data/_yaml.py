@@ -73,7 +73,7 @@ def _parts(
         headings = find(chunk)
         names += [heading.title for heading in headings if heading.level == 1][: 20 - len(names)]
         yield Part(chunk, headings=tuple(headings))
-    extracted.structure_info = f"keys {', '.join(names)}" if names else ""
+    extracted.learn(structure_info=f"keys {', '.join(names)}" if names else "")
 
 
 def find_sections(text: str) -> list[Heading]:

@@ -5,16 +5,16 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 from fetchstash.errors import BadArgument, OutOfRange
+from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import (
-    NO_HINTS,
     ContentKind,
     Extracted,
     ExtractLimits,
     Hints,
     Part,
+    PartRequest,
     PartText,
-    Render,
 )
 from fetchstash.handlers._html import (
     _blocks,
@@ -27,7 +27,6 @@ from fetchstash.handlers._html import (
 )
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._part_text import part_text
-from fetchstash.ranges import Unit
 
 MAX_SOURCE_BYTES = 4 * _safety.MAX_SOURCE_CHARS
 
@@ -45,7 +44,7 @@ class HtmlHandler:
         """Return the content of a page as Markdown; its headings become the outline."""
         checked = _read(source, hints.charset)
         if "<" not in checked.source:  # plain text labelled HTML: keep its lines
-            plain = Extracted(None, truncated=checked.cut)
+            plain = Extracted(None, DocumentFacts(extraction_truncated=checked.cut))
             text = Part(checked.source.rstrip("\n") + "\n")
             plain.parts = _bounded(iter([text]), limits.max_chars, plain)
             return plain
@@ -55,49 +54,43 @@ class HtmlHandler:
         content = _content.content(blocks)
         extracted = Extracted(
             None,
-            title=metadata.title,
-            language=metadata.language,
-            author=metadata.author,
-            published=metadata.published,
-            truncated=checked.cut,
-            hidden_removed=page.hidden,
+            DocumentFacts(
+                title=metadata.title,
+                language=metadata.language,
+                author=metadata.author,
+                published=metadata.published,
+                extraction_truncated=checked.cut,
+                hidden_removed=page.hidden,
+            ),
         )
         notice = _notice.notice(
             _words(content), _words(blocks), asks_password=page.asks_password, scripts=page.scripts
         )
-        extracted.structure_info = notice or _facts(metadata)
+        extracted.learn(structure_info=notice or _facts(metadata))
         if notice and not blocks:
-            extracted.error = notice
+            extracted.learn(extraction_error=notice)
         inline = Inline(_base(hints.url, page, metadata), len(checked.source) // 2)
         extracted.parts = _bounded(_markdown.parts(content, inline), limits.max_chars, extracted)
         return extracted
 
-    def part(
-        self,
-        source: Path,
-        path: str,
-        unit: Unit,
-        start: int | None,
-        end: int | None,
-        render: Render,
-        limits: ExtractLimits,
-        hints: Hints = NO_HINTS,
-    ) -> PartText:
-        """Return the links or the tables of the whole page: ``path`` is "links" or "tables".
+    def part(self, request: PartRequest) -> PartText:
+        """Return the links or the tables of the whole page: the path is "links" or "tables".
 
         Raises OutOfRange for any other path.
         """
-        if render == "image":
+        if request.render == "image":
             raise BadArgument("A web page is not rendered as an image.", 'Use render="text".')
-        if path not in {"links", "tables"}:
+        if request.path not in {"links", "tables"}:
             raise OutOfRange(
                 "The page has no such part.", 'Take a heading of its outline, "links" or "tables".'
             )
-        checked = _read(source, hints.charset)
+        checked = _read(request.source, request.hints.charset)
         page = _tree.parse(checked.source)
         blocks = _blocks.cut(page)
-        inline = Inline(_base(hints.url, page, _metadata.read(page)), len(checked.source) // 2)
-        if path == "links":
+        inline = Inline(
+            _base(request.hints.url, page, _metadata.read(page)), len(checked.source) // 2
+        )
+        if request.path == "links":
             text = "".join(
                 f"- {link}\n"
                 for link in dict.fromkeys(
@@ -107,7 +100,7 @@ class HtmlHandler:
         else:
             tables = [block for block in blocks if block.kind == _blocks.TABLE]
             text = "".join(piece.text for piece in _markdown.parts(tables, inline))
-        return part_text(text[: limits.max_chars], unit, start, end)
+        return part_text(text[: request.limits.max_chars], request)
 
 
 def _read(source: Path, charset: str) -> _safety.Checked:
@@ -122,7 +115,7 @@ def _bounded(parts: Iterator[Part], max_chars: int, extracted: Extracted) -> Ite
     """Yield the parts up to ``max_chars``; the last is cut there."""
     for part in parts:
         if len(part.text) > max_chars:
-            extracted.truncated = True
+            extracted.learn(extraction_truncated=True)
             text = part.text[:max_chars]
             lines = text.count("\n") + 1
             yield Part(text, headings=tuple(h for h in part.headings if h.start <= lines))

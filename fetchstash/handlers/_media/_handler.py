@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
+from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints
 from fetchstash.handlers._media._facts import Media
 from fetchstash.handlers._media._matroska import matroska
@@ -37,8 +38,7 @@ class MediaHandler:
             head = file.read(16)
             media = _reader(head)(file, source.stat().st_size)
         tags = media.tags
-        return Extracted(
-            parts=None,
+        facts = DocumentFacts(
             title=tags.get("title", ""),
             author=tags.get("artist", ""),
             published=tags.get("date", "")[:10],
@@ -46,6 +46,7 @@ class MediaHandler:
             height=media.height,
             structure_info=media.line(),
         )
+        return Extracted(None, facts)
 
 
 def _reader(head: bytes) -> Callable[[BinaryIO, int], Media]:

@@ -97,7 +97,8 @@ def read(file: CompoundFile, found: Extracted) -> Iterator[Part]:
         lengths = struct.unpack_from("<8l", stream, _LENGTHS_AT)
     except (struct.error, IndexError):
         raise NoText("the document is damaged or cut short", _KEPT) from None
-    text, found.hidden_removed = _text(stream, pieces, runs)
+    text, hidden = _text(stream, pieces, runs)
+    found.learn(hidden_removed=hidden)
     writer = _Writer()
     start = 0
     for label, length in zip(_TEXTS, lengths, strict=True):

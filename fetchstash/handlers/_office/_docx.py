@@ -49,7 +49,7 @@ class DocxHandler(Streamed):
             for part, label in [(main, ""), *_side_parts(relations.values())]:
                 reader = _Reader(prose, styles, numbering, package.relations(part), label)
                 yield from read_prose(package.chunks(part), reader, prose)
-                found.hidden_removed += reader.hidden
+                found.learn(hidden_removed=found.facts.hidden_removed + reader.hidden)
             yield from prose.end()
 
 

@@ -40,17 +40,19 @@ class EpubHandler(Streamed):
             entries = {entry.name: entry for entry in islice(container.entries(), _MAX_MEMBERS)}
             _refuse_locked(container, entries)
             package = _package(container, entries)
-            found.title = package.metadata.get("title", "")
-            found.author = package.metadata.get("creator", "")
-            found.language = package.metadata.get("language", "")
-            found.published = package.metadata.get("date", "")[:10]
+            found.learn(
+                title=package.metadata.get("title", ""),
+                author=package.metadata.get("creator", ""),
+                language=package.metadata.get("language", ""),
+                published=package.metadata.get("date", "")[:10],
+            )
             empty = True
             for name in package.chapters():
                 if name not in entries:
                     continue
                 markup = container.read(entries[name], _MAX_CHAPTER).decode("utf-8", "replace")
                 chapter = whole(markup)
-                found.hidden_removed += chapter.hidden
+                found.learn(hidden_removed=found.facts.hidden_removed + chapter.hidden)
                 empty = empty and not chapter.parts
                 yield from chapter.parts
                 if chapter.parts:

@@ -50,15 +50,17 @@ class OdfHandler(Streamed):
                 meta = FirstTexts()
                 for _ in walk(container.chunks(entries["meta.xml"], _MAX_SMALL_MEMBER), meta):
                     pass
-                found.title = meta.found.get("title", "")
-                found.author = meta.found.get("initial-creator") or meta.found.get("creator", "")
-                found.published = meta.found.get("creation-date", "")[:10]
-                found.language = meta.found.get("language", "")
+                found.learn(
+                    title=meta.found.get("title", ""),
+                    author=meta.found.get("initial-creator") or meta.found.get("creator", ""),
+                    published=meta.found.get("creation-date", "")[:10],
+                    language=meta.found.get("language", ""),
+                )
             prose = Prose()
             reader = _Reader(prose)
             yield from read_prose(container.chunks(entries["content.xml"]), reader, prose)
             if reader.slides.count:
-                found.pages, found.structure_info = reader.slides.count, reader.slides.summary()
+                found.learn(pages=reader.slides.count, structure_info=reader.slides.summary())
             yield from prose.end()
 
 

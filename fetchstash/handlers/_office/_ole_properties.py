@@ -14,9 +14,11 @@ _MAX_PROPERTIES = 1_000
 def describe(file: CompoundFile, found: Extracted) -> None:
     """Write what the file says of itself into ``found``; what is damaged is as if it were not there."""
     properties = _properties(file.read("\x05SummaryInformation"))
-    found.title = str(properties.get(_TITLE, ""))
-    found.author = str(properties.get(_AUTHOR, ""))
-    found.published = str(properties.get(_CREATED, ""))
+    found.learn(
+        title=str(properties.get(_TITLE, "")),
+        author=str(properties.get(_AUTHOR, "")),
+        published=str(properties.get(_CREATED, "")),
+    )
 
 
 def _properties(data: bytes) -> dict[int, str | int]:

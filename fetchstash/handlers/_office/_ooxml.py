@@ -72,10 +72,12 @@ class Package:
         """Write title, author, date and language of the core properties into ``found`` (ECMA-376-2, section 8)."""
         properties = FirstTexts()
         self.read_small("docProps/core.xml", properties)
-        found.title = properties.found.get("title", "")
-        found.author = properties.found.get("creator", "")
-        found.published = properties.found.get("created", "")[:10]
-        found.language = properties.found.get("language", "")
+        found.learn(
+            title=properties.found.get("title", ""),
+            author=properties.found.get("creator", ""),
+            published=properties.found.get("created", "")[:10],
+            language=properties.found.get("language", ""),
+        )
 
 
 class _Relations:

@@ -90,7 +90,7 @@ def read(file: CompoundFile, found: Extracted) -> Iterator[Part]:
         if beside:
             _write_notes(stream.shown(objects.get(beside.reference, -1), beside.texts), prose)
         yield from prose.full()
-    found.pages, found.structure_info = pages.count, pages.summary()
+    found.learn(pages=pages.count, structure_info=pages.summary())
     yield from prose.end()
 
 

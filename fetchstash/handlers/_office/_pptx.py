@@ -38,13 +38,14 @@ class PptxHandler(Streamed):
         with Zip(source) as container:
             package = Package(container)
             package.describe(found)
-            found.title = "" if found.title in _NO_TITLES else found.title
+            if found.facts.title in _NO_TITLES:
+                found.learn(title="")
             prose = Prose()
             slides = Slides(prose)
             for slide in _slides(package):
                 slides.begin()
                 yield from _read_slide(package, slide, slides, prose)
-            found.pages, found.structure_info = slides.count, slides.summary()
+            found.learn(pages=slides.count, structure_info=slides.summary())
             yield from prose.end()
 
 

@@ -50,7 +50,7 @@ class RtfHandler(Streamed):
             raise NoText("the file is no RTF", _KEPT)
         prose = Prose()
         yield from read(raw, prose, found)
-        found.truncated = len(raw) == _MAX_BYTES
+        found.learn(extraction_truncated=len(raw) == _MAX_BYTES)
         yield from prose.end()
 
 
@@ -73,8 +73,10 @@ def read(raw: bytes, prose: Prose, found: Extracted) -> Iterator[Part]:
         place = token.end() + reader.take(token)
         yield from prose.full()
     reader.end()
-    found.title = found.title or reader.title.strip()
-    found.hidden_removed += reader.hidden
+    found.learn(
+        title=found.facts.title or reader.title.strip(),
+        hidden_removed=found.facts.hidden_removed + reader.hidden,
+    )
 
 
 class _Reader:

@@ -18,9 +18,9 @@ from fetchstash.handlers._contract import (
     ExtractLimits,
     Hints,
     Part,
+    PartRequest,
     PartText,
     Picture,
-    Render,
 )
 from fetchstash.handlers._pdf._columns import (
     are_side_by_side,
@@ -31,7 +31,7 @@ from fetchstash.handlers._pdf._columns import (
 from fetchstash.handlers._pdf._repair import pages_once, repaired
 from fetchstash.handlers._pdf._text import mend
 from fetchstash.handlers._picture import bounded
-from fetchstash.ranges import Heading, Unit
+from fetchstash.ranges import Heading
 
 if TYPE_CHECKING:
     from pypdf import PdfReader
@@ -68,23 +68,14 @@ class PdfHandler:
         found.parts = _read(source, limits, found)
         return found
 
-    def part(
-        self,
-        source: Path,
-        path: str,
-        unit: Unit,
-        start: int | None,
-        end: int | None,  # noqa: ARG002 - one picture is one page: the first that was asked for
-        render: Render,
-        limits: ExtractLimits,
-    ) -> PartText | Picture:
-        """Return page ``start`` (from 1) as a picture."""
-        if render != "image" or unit != "pages" or path:
+    def part(self, request: PartRequest) -> PartText | Picture:
+        """Return page ``start`` (from 1) as a picture: one, whatever ``end`` is."""
+        if request.render != "image" or request.unit != "pages" or request.path:
             raise BadArgument(
                 "A PDF has pages.", 'Use unit="pages", with render="image" for a picture.'
             )
-        with _opened(source) as document:
-            number = 1 if start is None else start
+        with _opened(request.source) as document:
+            number = 1 if request.start is None else request.start
             if not 1 <= number <= len(document):
                 raise OutOfRange(
                     f"There is no page {number}: the document has {len(document)}.",
@@ -93,7 +84,7 @@ class PdfHandler:
             if _has_form(document):
                 document.init_forms()
             with closing(document[number - 1]) as page:
-                return _picture(page, limits)
+                return _picture(page, request.limits)
 
 
 def _read(source: Path, limits: ExtractLimits, found: Extracted) -> Iterator[Part]:
@@ -112,10 +103,16 @@ def _read(source: Path, limits: ExtractLimits, found: Extracted) -> Iterator[Par
 def _read_document(
     document: "PdfDocument", limits: ExtractLimits, found: Extracted, fallback: "_Pypdf"
 ) -> Iterator[Part]:
-    found.pages = len(document)
-    found.title, found.author, found.published = _metadata(document)
-    found.outline = list(_outline(document))
-    count = _bounded_count(found.pages, limits, found)
+    pages = len(document)
+    title, author, published = _metadata(document)
+    found.learn(
+        pages=pages,
+        title=title,
+        author=author,
+        published=published,
+        outline=tuple(_outline(document)),
+    )
+    count = _bounded_count(pages, limits, found)
     parts = _parts(_texts(document, count, fallback))
     first = next(parts, None)
     if first is None and any(fallback.texts(min(count, _PYPDF_TRIES))):
@@ -132,7 +129,7 @@ def _read_damaged(
 ) -> Iterator[Part]:
     """Read what pdfium does not open: by pypdf, or else the pages that came of a file that was cut short."""
     if pages := fallback.page_count():
-        found.pages = pages
+        found.learn(pages=pages)
         yield from _parts(fallback.texts(_bounded_count(pages, limits, found)))
         return
     document, told = _recovered(source)
@@ -141,7 +138,7 @@ def _read_damaged(
             yield from _read_document(document, limits, found, fallback)
         except NoText:
             raise _unreadable(source) from None
-    found.truncated, found.error = True, told
+    found.learn(extraction_truncated=True, extraction_error=told)
 
 
 def _recovered(source: Path) -> tuple["PdfDocument", str]:
@@ -259,8 +256,8 @@ def _blank(first: int, count: int) -> Iterator[Part]:
 
 def _bounded_count(pages: int, limits: ExtractLimits, found: Extracted) -> int:
     if pages > limits.pdf_max_pages:
-        found.truncated = True
-        found.error = f"only the first {limits.pdf_max_pages:,} of its {pages:,} pages were read"
+        reason = f"only the first {limits.pdf_max_pages:,} of its {pages:,} pages were read"
+        found.learn(extraction_truncated=True, extraction_error=reason)
     return min(pages, limits.pdf_max_pages)
 
 

@@ -10,23 +10,24 @@ import codecs
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from fetchstash import errors
 from fetchstash.errors import FetchstashError, Internal
+from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._contract import Extraction, PartText, Picture
+from fetchstash.handlers._worker._checks import count, headings, line, member, string, text
+from fetchstash.handlers._worker._facts import read_facts
 from fetchstash.handlers._worker._frames import (
     MAX_HEADINGS,
     MAX_LINE,
     MAX_PART_TEXT,
     MAX_PREVIEW,
-    MAX_TITLE,
     ProtocolError,
 )
-from fetchstash.hygiene import clean, clean_line
-from fetchstash.ranges import Heading, Preview, Ranges, Table, Unit
+from fetchstash.hygiene import clean_line
+from fetchstash.ranges import Heading, Preview, Ranges, Table
 
-MAX_NUMBER = 2**53
 MAX_PAGES = 100_000
 MAX_TABLES = 10_000
 MAX_PICTURE_CHARS = 2**24
@@ -51,16 +52,16 @@ class Pieces:
     def add(self, frame: dict[str, Any]) -> None:
         """Add one report. Raises ProtocolError."""
         if "handler" in frame:
-            self.handler = _line(frame, "handler")
+            self.handler = line(frame, "handler")
             return
         piece = member(frame, "piece")
-        size, chars = _number(piece, "bytes"), _number(piece, "chars")
+        size, chars = count(piece, "bytes"), count(piece, "chars")
         if size < self.bytes or chars < self.chars:
             raise ProtocolError
         if piece.get("starts_page") is True:
             self.pages.append(self.chars)
         self.bytes, self.chars = size, chars
-        self.outline += headings(piece, "headings")
+        self.outline += headings(piece, "headings", MAX_HEADINGS)
         self._add_rows(piece)
         if (
             len(self.pages) > MAX_PAGES
@@ -71,12 +72,12 @@ class Pieces:
 
     def _add_rows(self, piece: dict[str, Any]) -> None:
         rows, columns, first = (
-            _number(piece, "rows"),
-            _number(piece, "columns"),
-            _number(piece, "first_row_line"),
+            count(piece, "rows"),
+            count(piece, "columns"),
+            count(piece, "first_row_line"),
         )
         if piece.get("table") is not None:
-            self.tables.append(Table(_line(piece, "table"), first, rows, columns))
+            self.tables.append(Table(line(piece, "table"), first, rows, columns))
         elif rows and self.tables:
             last = self.tables[-1]
             if last.rows == 0:
@@ -125,24 +126,16 @@ def measure(path: Path, pieces: Pieces) -> Measured:
 
 def extraction(text: Path, done: dict[str, Any], pieces: Pieces, measured: Measured) -> Extraction:
     """Make the answer out of the facts that the worker sent last and what was seen of its text. Raises ProtocolError."""
-    numbers = ("pages", "sheets", "rows", "columns", "members", "width", "height")
-    strings = ("media_type", "title", "language", "author", "published", "structure_info", "error")
-    facts: dict[str, Any] = {
-        name: _number(done, name) if done.get(name) is not None else None for name in numbers
-    }
-    facts |= {name: _line(done, name) for name in strings}
-    outline = headings(done, "outline") + pieces.outline
+    facts = read_facts(done, DocumentFacts)
+    facts["outline"] = (*facts["outline"], *pieces.outline)[:MAX_HEADINGS]
     return Extraction(
         text=text if done.get("has_text") is True else None,
         handler=pieces.handler,
         chars=measured.chars,
         lines=measured.lines,
-        tokens=_number(done, "tokens") if "tokens" in done else measured.chars // 4,
+        tokens=count(done, "tokens") if "tokens" in done else measured.chars // 4,
         tokens_exact=done.get("tokens_exact") is True,
         ranges=Ranges(tuple(pieces.pages), tuple(pieces.tables), _preview(member(done, "preview"))),
-        outline=tuple(outline[:MAX_HEADINGS]),
-        truncated=done.get("truncated") is True,
-        hidden_removed=_number(done, "hidden_removed"),
         **facts,
     )
 
@@ -150,7 +143,7 @@ def extraction(text: Path, done: dict[str, Any], pieces: Pieces, measured: Measu
 def remains(text: Path, pieces: Pieces, measured: Measured, error: str) -> Extraction:
     """Make the answer out of what was written before the worker died."""
     if not measured.chars:
-        return Extraction(None, pieces.handler, error=error)
+        return Extraction(None, pieces.handler, extraction_error=error)
     return Extraction(
         text=text,
         handler=pieces.handler,
@@ -160,8 +153,8 @@ def remains(text: Path, pieces: Pieces, measured: Measured, error: str) -> Extra
         tokens_exact=False,
         ranges=Ranges(tuple(pieces.pages), tuple(pieces.tables)),
         outline=tuple(pieces.outline),
-        truncated=True,
-        error=error,
+        extraction_truncated=True,
+        extraction_error=error,
     )
 
 
@@ -169,17 +162,15 @@ def part(found: dict[str, Any]) -> PartText | Picture:
     """Read the answer to a request for a part. Raises ProtocolError."""
     if "picture" not in found:
         return PartText(
-            _text(found, "text", MAX_PART_TEXT),
-            _number(found, "total"),
+            text(found, "text", MAX_PART_TEXT),
+            count(found, "total"),
             cut=found.get("cut") is True,
         )
     try:
-        data = base64.b64decode(_string(found, "picture", MAX_PICTURE_CHARS), validate=True)
+        data = base64.b64decode(string(found.get("picture"), MAX_PICTURE_CHARS), validate=True)
     except binascii.Error as error:
         raise ProtocolError from error
-    return Picture(
-        data, _line(found, "media_type"), _number(found, "width"), _number(found, "height")
-    )
+    return Picture(data, line(found, "media_type"), count(found, "width"), count(found, "height"))
 
 
 def failure(frame: dict[str, Any]) -> FetchstashError:
@@ -193,55 +184,12 @@ def failure(frame: dict[str, Any]) -> FetchstashError:
             raise ProtocolError
 
 
-def headings(data: dict[str, Any], name: str) -> list[Heading]:
-    """Read a list of headings. Raises ProtocolError."""
-    found: Any = data.get(name)
-    if not isinstance(found, list) or len(found) > MAX_HEADINGS:  # pyright: ignore[reportUnknownArgumentType]
-        raise ProtocolError
-    return [_heading(item) for item in found]  # pyright: ignore[reportUnknownVariableType]
-
-
 def _preview(data: dict[str, Any]) -> Preview:
-    counts = ("lines_shown", "rows_shown", "total_rows", "columns_shown", "total_columns")
-    known = {name: _number(data, name) for name in counts if data.get(name) is not None}
-    text, sample = (_text(data, name, MAX_PREVIEW) for name in ("text", "sample"))
-    return Preview(text, sample, **known, cells_truncated=_number(data, "cells_truncated"))
-
-
-def _heading(item: Any) -> Heading:
-    match item:
-        case [str(title), int(level), unit, int(start)] if (
-            unit in get_args(Unit) and 0 <= level < MAX_NUMBER and 0 <= start < MAX_NUMBER
-        ):
-            return Heading(clean_line(title[:MAX_TITLE]), level, unit, start)
-        case _:
-            raise ProtocolError
-
-
-def member(data: dict[str, Any], name: str) -> dict[str, Any]:
-    found = data.get(name)
-    if not isinstance(found, dict):
-        raise ProtocolError
-    return found  # pyright: ignore[reportUnknownVariableType] - its values are checked one by one
-
-
-def _number(data: dict[str, Any], name: str) -> int:
-    found = data.get(name)
-    if type(found) is not int or not 0 <= found < MAX_NUMBER:
-        raise ProtocolError
-    return found
-
-
-def _string(data: dict[str, Any], name: str, limit: int) -> str:
-    found = data.get(name)
-    if not isinstance(found, str) or len(found) > limit:
-        raise ProtocolError
-    return found
-
-
-def _line(data: dict[str, Any], name: str) -> str:
-    return clean_line(_string(data, name, MAX_LINE))
-
-
-def _text(data: dict[str, Any], name: str, limit: int) -> str:
-    return clean(_string(data, name, limit)).text
+    names = ("lines_shown", "rows_shown", "total_rows", "columns_shown", "total_columns")
+    counts = {name: count(data, name) for name in names if data.get(name) is not None}
+    return Preview(
+        text(data, "text", MAX_PREVIEW),
+        text(data, "sample", MAX_PREVIEW),
+        **counts,
+        cells_truncated=count(data, "cells_truncated"),
+    )

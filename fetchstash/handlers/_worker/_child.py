@@ -23,18 +23,18 @@ from fetchstash.handlers._contract import (
     ExtractLimits,
     Handler,
     Hints,
+    PartRequest,
     Picture,
 )
 from fetchstash.handlers._worker import _frames
+from fetchstash.handlers._worker._facts import facts_json
 from fetchstash.handlers._worker._frames import (
-    MAX_HEADINGS,
     MAX_LINE,
     MAX_PART_TEXT,
     MAX_PREVIEW,
-    MAX_TITLE,
 )
 from fetchstash.handlers._worker._limits import job_limits, limit_process
-from fetchstash.handlers._worker._writer import TextWriter, headings_json
+from fetchstash.handlers._worker._writer import TextWriter
 from fetchstash.hygiene import clean, clean_line
 from fetchstash.ranges import Preview
 from fetchstash.text import PreviewLimits, clip
@@ -106,19 +106,26 @@ def extract(extracted: Extracted, text: Path, max_chars: int | None, send: Send)
         writer.write_all(extracted.parts)
     except BaseException as error:  # noqa: BLE001 - as above; what was read before stays, and so do the facts learned on the way
         sound = _is_sound(error)
-        extracted.truncated = writer.chars > 0
-        extracted.error = _reason(error)[1]
+        extracted.learn(extraction_truncated=writer.chars > 0, extraction_error=_reason(error)[1])
     finally:
         os.close(fd)
     if writer.full:
-        extracted.truncated = True
-        extracted.error = extracted.error or f"only its first {max_chars:,} characters were kept"
-    extracted.hidden_removed += writer.removed
+        cut = f"only its first {max_chars:,} characters were kept"
+        extracted.learn(
+            extraction_truncated=True,
+            extraction_error=extracted.facts.extraction_error or cut,
+        )
+    extracted.learn(hidden_removed=extracted.facts.hidden_removed + writer.removed)
     done = _facts(extracted)
     if sound:
         counted = writer.counter.result()
         done |= {"tokens": counted.tokens, "tokens_exact": counted.exact}
-    send({"done": done | {"has_text": bool(writer.chars or not extracted.error)}, "sound": sound})
+    send(
+        {
+            "done": done | {"has_text": bool(writer.chars or not extracted.facts.extraction_error)},
+            "sound": sound,
+        }
+    )
     return sound
 
 
@@ -126,8 +133,8 @@ def part(
     handler: Handler, job: dict[str, Any], hints: Hints, limits: ExtractLimits
 ) -> dict[str, Any]:
     """Return the part that was asked for, as it is sent. Raises what the handler raises."""
-    asked = (job["path"], job["unit"], job["start"], job["end"], job["render"])
-    found = _registry.read_part(handler, Path(job["source"]), *asked, limits, hints)
+    request = PartRequest(**job["request"], source=Path(job["source"]), hints=hints, limits=limits)
+    found = _registry.read_part(handler, request)
     if isinstance(found, Picture):
         return {
             "picture": base64.b64encode(found.data).decode("ascii"),
@@ -153,29 +160,7 @@ def _read_job(job: dict[str, Any]) -> tuple[Decision, Hints, ExtractLimits]:
 
 
 def _facts(extracted: Extracted) -> dict[str, Any]:
-    titles = ("media_type", "title", "language", "author", "published")
-    numbers = (
-        "pages",
-        "sheets",
-        "rows",
-        "columns",
-        "members",
-        "width",
-        "height",
-        "truncated",
-        "hidden_removed",
-    )
-    facts: dict[str, Any] = {
-        name: clip(clean_line(getattr(extracted, name)), MAX_TITLE) for name in titles
-    }
-    facts |= {name: getattr(extracted, name) for name in numbers}
-    facts |= {
-        name: clip(clean_line(getattr(extracted, name)), MAX_LINE)
-        for name in ("structure_info", "error")
-    }
-    facts["preview"] = _preview(extracted.preview)
-    facts["outline"] = headings_json(extracted.outline[:MAX_HEADINGS])
-    return facts
+    return facts_json(extracted.facts) | {"preview": _preview(extracted.preview)}
 
 
 def _preview(preview: Preview) -> dict[str, Any]:

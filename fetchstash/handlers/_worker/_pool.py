@@ -11,19 +11,18 @@ from typing import Any
 
 from fetchstash.errors import Busy, FetchstashError, Internal, TooLarge
 from fetchstash.handlers._contract import (
-    NO_HINTS,
     Decision,
     Extraction,
     ExtractLimits,
     Hints,
+    PartRequest,
     PartText,
     Picture,
-    Render,
 )
 from fetchstash.handlers._worker import _answers as answers
+from fetchstash.handlers._worker._checks import member
 from fetchstash.handlers._worker._frames import ProtocolError
 from fetchstash.handlers._worker._process import Worker, WorkerDied
-from fetchstash.ranges import Unit
 
 WORKERS = 2
 IDLE_SECONDS = 60
@@ -70,33 +69,18 @@ class WorkerPool:
                 ):  # Windows keeps a file that a dying worker has open
                     text.unlink()
 
-    async def part(
-        self,
-        source: Path,
-        decision: Decision,
-        *,
-        path: str = "",
-        unit: Unit = "lines",
-        start: int | None = None,
-        end: int | None = None,
-        render: Render = "text",
-        hints: Hints = NO_HINTS,
-    ) -> PartText | Picture:
-        """Read one part of ``source``. Raises OutOfRange, BadArgument, NoText, TooLarge, Busy or Internal (see Extractor)."""
-        asked: dict[str, Any] = {
-            "path": path,
-            "unit": unit,
-            "start": start,
-            "end": end,
-            "render": render,
+    async def part(self, decision: Decision, request: PartRequest) -> PartText | Picture:
+        """Read one part of a document (see Extractor)."""
+        named = {
+            name: getattr(request, name) for name in ("path", "unit", "start", "end", "render")
         }
-        request = self._request("part", source, decision, hints) | asked
+        job = self._job("part", request.source, decision, request.hints) | {"request": named}
         try:
             async with self._worker() as worker:
-                last = await worker.job(request, self._limits.wall_seconds, _no_report)
+                last = await worker.job(job, self._limits.wall_seconds, _no_report)
                 if "found" not in last:
                     raise answers.failure(last)
-                return answers.part(answers.member(last, "found"))
+                return answers.part(member(last, "found"))
         except WorkerDied as error:
             raise TooLarge(
                 f"That part could not be read: {error}.",
@@ -120,26 +104,28 @@ class WorkerPool:
         try:
             return await self._extract_in_worker(source, decision, hints, text)
         except ProtocolError:
-            return Extraction(None, "", error="its reader sent what is no answer")
+            return Extraction(None, "", extraction_error="its reader sent what is no answer")
 
     async def _extract_in_worker(
         self, source: Path, decision: Decision, hints: Hints, text: Path
     ) -> Extraction:
-        request = self._request("extract", source, decision, hints) | {"text": str(text)}
+        job = self._job("extract", source, decision, hints) | {"text": str(text)}
         pieces = answers.Pieces()
         async with self._worker() as worker:
             try:
-                last = await worker.job(request, self._limits.wall_seconds, pieces.add)
+                last = await worker.job(job, self._limits.wall_seconds, pieces.add)
                 if "done" not in last:
-                    return Extraction(None, pieces.handler, error=answers.failure(last).what)
+                    return Extraction(
+                        None, pieces.handler, extraction_error=answers.failure(last).what
+                    )
                 measured = await asyncio.to_thread(answers.measure, text, pieces)
-                return answers.extraction(text, answers.member(last, "done"), pieces, measured)
+                return answers.extraction(text, member(last, "done"), pieces, measured)
             except WorkerDied as error:
                 await worker.gone()  # until then it may still write
                 measured = await asyncio.to_thread(answers.measure, text, pieces)
                 return answers.remains(text, pieces, measured, str(error))
 
-    def _request(self, do: str, source: Path, decision: Decision, hints: Hints) -> dict[str, Any]:
+    def _job(self, do: str, source: Path, decision: Decision, hints: Hints) -> dict[str, Any]:
         return {
             "do": do,
             "source": str(source),

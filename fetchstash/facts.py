@@ -1,0 +1,73 @@
+"""What is known of a document: one dataclass, from the handler to the store's manifest.
+
+The frames between worker and server, the manifest and the table in docs/facts.md are derived from
+its fields. A new fact is one field here.
+"""
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from fetchstash.ranges import Heading
+
+Shape = Literal["line", "lines", "count", "flag", "headings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One fact: its sentence of documentation, and its shape in JSON.
+
+    ``line``: text on one line, at most ``max_chars``, "" if unknown. ``lines``: a list of at most
+    ``max_items`` of them. ``count``: a number from 0, None if unknown. ``flag``: true or false.
+    ``headings``: an outline of at most ``max_items``.
+    """
+
+    doc: str
+    shape: Shape
+    max_chars: int = 200
+    max_items: int = 2_000
+
+
+def _line(doc: str, max_chars: int = 200) -> Any:
+    return field(default="", metadata={"fact": Fact(doc, "line", max_chars)})
+
+
+def _count(doc: str, default: int | None = None) -> Any:
+    return field(default=default, metadata={"fact": Fact(doc, "count")})
+
+
+def _flag(doc: str) -> Any:
+    return field(default=False, metadata={"fact": Fact(doc, "flag")})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentFacts:
+    """What a handler learns of one document. What is not known is None or empty."""
+
+    media_type: str = _line("what it is; a handler may know a better name than the router")
+    title: str = _line("as the document says")
+    language: str = _line("as the document says")
+    author: str = _line("as the document says")
+    published: str = _line("when, as the document says")
+    pages: int | None = _count("of the document; of a presentation its slides")
+    sheets: int | None = _count("of a workbook; of a database its tables")
+    rows: int | None = _count("of the only table, without its header")
+    columns: int | None = _count("of the only table")
+    members: int | None = _count("of an archive; of a mail its attachments")
+    width: int | None = _count("of an image, in pixels, the right way up")
+    height: int | None = _count("of an image, in pixels, the right way up")
+    structure_info: str = _line("keys, columns or headings in one line", 1_000)
+    hidden_removed: int = _count("hidden elements and invisible characters that were taken out", 0)
+    extraction_truncated: bool = _flag("a limit or a crash cut the text")
+    extraction_error: str = _line("why there is no text, or not all of it", 1_000)
+    outline: tuple[Heading, ...] = field(
+        default=(),
+        metadata={"fact": Fact("headings with level, unit and start", "headings")},
+    )
+
+    def document_facts(self) -> dict[str, Any]:
+        """Return the fields of this class by name, without those that a subclass adds."""
+        return {name: getattr(self, name) for name in FACTS}
+
+
+FACTS: dict[str, Fact] = {f.name: f.metadata["fact"] for f in fields(DocumentFacts)}
+"""The fields of DocumentFacts, in order."""

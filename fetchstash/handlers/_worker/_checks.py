@@ -1,0 +1,80 @@
+"""Values of frames, checked one by one. Each function raises ProtocolError for anything else.
+
+Strings are cleaned, because JSON can spell lone surrogates.
+"""
+
+from typing import Any, get_args
+
+from fetchstash.handlers._worker._frames import MAX_LINE, MAX_TITLE, ProtocolError
+from fetchstash.hygiene import clean, clean_line
+from fetchstash.ranges import Heading, Unit
+
+MAX_NUMBER = 2**53
+
+
+def member(data: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return an object."""
+    value = data.get(name)
+    if not isinstance(value, dict):
+        raise ProtocolError
+    return value  # pyright: ignore[reportUnknownVariableType] - its values are checked one by one
+
+
+def count(data: dict[str, Any], name: str) -> int:
+    """Return a number from 0."""
+    value = data.get(name)
+    if type(value) is not int or not 0 <= value < MAX_NUMBER:
+        raise ProtocolError
+    return value
+
+
+def flag(data: dict[str, Any], name: str) -> bool:
+    """Return true or false."""
+    value = data.get(name)
+    if not isinstance(value, bool):
+        raise ProtocolError
+    return value
+
+
+def string(value: Any, max_chars: int) -> str:
+    """Return ``value`` if it is a string, as it is."""
+    if not isinstance(value, str) or len(value) > max_chars:
+        raise ProtocolError
+    return value
+
+
+def line(data: dict[str, Any], name: str, max_chars: int = MAX_LINE) -> str:
+    """Return text on one line, clean."""
+    return clean_line(string(data.get(name), max_chars))
+
+
+def lines(data: dict[str, Any], name: str, max_items: int, max_chars: int) -> tuple[str, ...]:
+    """Return a list of lines, clean."""
+    return tuple(clean_line(string(item, max_chars)) for item in _items(data, name, max_items))
+
+
+def text(data: dict[str, Any], name: str, max_chars: int) -> str:
+    """Return text of many lines, clean."""
+    return clean(string(data.get(name), max_chars)).text
+
+
+def headings(data: dict[str, Any], name: str, max_items: int) -> list[Heading]:
+    """Return an outline."""
+    return [_heading(item) for item in _items(data, name, max_items)]
+
+
+def _items(data: dict[str, Any], name: str, max_items: int) -> list[Any]:
+    value: Any = data.get(name)
+    if not isinstance(value, list) or len(value) > max_items:  # pyright: ignore[reportUnknownArgumentType]
+        raise ProtocolError
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
+def _heading(item: Any) -> Heading:
+    match item:
+        case [str(title), int(level), unit, int(start)] if (
+            unit in get_args(Unit) and 0 <= level < MAX_NUMBER and 0 <= start < MAX_NUMBER
+        ):
+            return Heading(clean_line(title[:MAX_TITLE]), level, unit, start)
+        case _:
+            raise ProtocolError

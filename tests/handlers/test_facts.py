@@ -1,0 +1,81 @@
+"""A fact of a document is one field of DocumentFacts: all else is derived from it."""
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fetchstash.facts import FACTS, DocumentFacts, Shape
+from fetchstash.handlers import Decision, Hints, WorkerPool
+from fetchstash.ranges import Heading
+from fetchstash.store import Facts
+from tests.handlers.conftest import Install
+
+DOCS = Path(__file__).parents[2] / "docs" / "facts.md"
+EXAMPLES: dict[Shape, Any] = {
+    "line": "a line",
+    "lines": ("one", "two"),
+    "count": 7,
+    "flag": True,
+    "headings": (Heading("One", 1, "lines", 1),),
+}
+ALL = DocumentFacts(**{name: EXAMPLES[fact.shape] for name, fact in FACTS.items()})
+# Sets every fact that DocumentFacts has to an example.
+HANDLER = """
+from fetchstash.handlers import Extracted
+from tests.handlers.test_facts import ALL
+
+
+class Knowing:
+    name = "knowing"
+
+    def can_handle(self, kind, media_type):
+        return media_type == "application/x-knowing"
+
+    def extract(self, source, hints, limits):
+        return Extracted(None, ALL)
+"""
+
+
+@pytest.mark.anyio
+async def test_every_fact_of_a_handler_comes_through_the_worker(
+    tmp_path: Path, install_handler: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    install_handler("knowing", "knowing:Knowing", HANDLER)
+    source = tmp_path / "document"
+    source.touch()
+    pool = WorkerPool(workers=1)
+    decision = Decision("unknown_binary", "application/x-knowing", "", "magic", (), mismatch=False)
+    extraction = await pool.extract(source, decision, Hints(), tmp_path)
+    await pool.aclose()
+    assert extraction.handler == "knowing"
+    assert extraction.document_facts() == ALL.document_facts()
+
+
+def test_every_fact_is_in_the_manifest_and_is_read_from_it() -> None:
+    facts = Facts(artifact_ref="art_1", **ALL.document_facts())
+    manifest = json.loads(json.dumps(facts.to_json()))
+    assert manifest.keys() >= FACTS.keys()
+    assert Facts.from_json(manifest) == facts
+
+
+def test_a_manifest_without_a_fact_that_is_new_is_read() -> None:
+    manifest = Facts().to_json()
+    for name in FACTS:
+        del manifest[name]
+    assert Facts.from_json(manifest) == Facts()
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_a_fact_of_the_document_stands_in_the_documentation_with_its_sentence(name: str) -> None:
+    line = f"| `{name}` | {FACTS[name].doc} |"
+    assert line in DOCS.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("field", [f.name for f in fields(Facts) if f.name not in FACTS])
+def test_a_fact_of_the_artifact_stands_in_the_documentation(field: str) -> None:
+    if field != "caching":  # kept for revalidation, never shown
+        assert f"`{field}`" in DOCS.read_text(encoding="utf-8")
