@@ -117,7 +117,7 @@ class Client:
         if target.path == "/robots.txt":  # RFC 9309, section 2.2.2
             return
         robots = await self._robots_of(target, deadline)
-        allowed = await anyio.to_thread.run_sync(partial(robots.allows, target.text, self._agent))
+        allowed = await anyio.to_thread.run_sync(partial(robots.allows, target.path))
         if not allowed:
             what = (
                 "cannot be had at present, so nothing is fetched from there"
@@ -182,5 +182,7 @@ class Client:
             await exchange.aclose()
         coding = exchange.headers.get("content-encoding", "")
         return await anyio.to_thread.run_sync(
-            lambda: read_robots(exchange.status, decode_beginning(body, coding, MAX_BYTES))
+            lambda: read_robots(
+                exchange.status, decode_beginning(body, coding, MAX_BYTES), self._agent
+            )
         )

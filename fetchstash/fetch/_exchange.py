@@ -44,11 +44,14 @@ class Exchange:
     def __init__(
         self, target: Target, response: httpcore2.Response, leave: Callable[[], None]
     ) -> None:
-        stream = cast("GuardedStream", response.extensions["network_stream"])  # pyright: ignore[reportUnknownMemberType] -- a bare dict
-        stream.end_head()
+        stream: object = response.extensions["network_stream"]  # pyright: ignore[reportUnknownMemberType] -- a bare dict
         self.target = target
         self.status = response.status
         self.headers = joined(response.headers)
+        # httpcore2 wraps the stream of a 101, which nobody asked for.
+        if not isinstance(stream, GuardedStream):
+            raise httpcore2.RemoteProtocolError("another protocol")
+        stream.end_head(self.status, self.headers)
         self._response = response
         self._leave = leave
         self._stream = stream
@@ -99,6 +102,8 @@ class Exchange:
         try:
             with anyio.CancelScope(shield=True):
                 await self._response.aclose()
+                if self._stream.is_spoiled:
+                    await self._stream.aclose()
         finally:
             self._leave()
 
@@ -132,14 +137,18 @@ class Connections:
             extensions={"sni_hostname": target.host.removesuffix(".")},
         )
         leave = await self._gates.enter(target.host)
+        response: httpcore2.Response | None = None
         try:
             response = await self._pool.handle_async_request(request)
+            return Exchange(target, response, leave)
         except BaseException as error:
             leave()
+            if response is not None:
+                with anyio.CancelScope(shield=True):
+                    await response.aclose()
             if isinstance(error, _FAILURES):
                 raise failure(target, error) from None
             raise
-        return Exchange(target, response, leave)
 
     async def aclose(self) -> None:
         """Close all connections."""

@@ -6,14 +6,17 @@ between check and use, so a name that changes its answer (DNS rebinding) changes
 """
 
 import ssl
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 import anyio
+import anyio.lowlevel
 import httpcore2
 
 from fetchstash.errors import FetchFailed, Refused, TooLarge
 from fetchstash.fetch._addresses import Address, plain
+from fetchstash.fetch._framing import Framing
 from fetchstash.fetch._machine import Interfaces
 from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._proxy import Proxy, open_tunnel
@@ -25,51 +28,98 @@ _MAX_ATTEMPTS = 6
 _CONNECT_SECONDS = 15
 # What asyncio reads at a time. httpcore2 asks for a quarter, and the rest would be copied thrice.
 _BODY_READ_BYTES = 256 * 1024
+_TURNS_TO_READ = 10  # turns of the event loop: what has arrived is read within three
 
 Dial = Callable[[Address], Awaitable[httpcore2.AsyncNetworkStream]]
 
 
 class GuardedStream(httpcore2.AsyncNetworkStream):
-    """A connection that counts received bytes and bounds a response's head, 1xx included.
+    """A connection that bounds each head, 1xx included, and answers no request with stray bytes.
 
-    ``received`` counts from the start of the connection. A head begins when a request is written
-    and ends when ``end_head`` is called.
+    ``received`` counts all bytes since the start of the connection. A head begins when a request
+    is written and ends when ``end_head`` is called.
     """
 
     def __init__(self, inner: httpcore2.AsyncNetworkStream, max_header_bytes: int) -> None:
         self._inner = inner
         self._max_header_bytes = max_header_bytes
         self._head_left: int | None = max_header_bytes
+        self._framing = Framing()
+        self._answered = False
+        self._must_close = False
         self.received = 0
 
-    def end_head(self) -> None:
-        """Stop counting towards the limit of the head."""
+    @property
+    def is_spoiled(self) -> bool:
+        """Say whether the connection must not be used for another request."""
+        return self._must_close or self._framing.has_rest
+
+    def end_head(self, status: int, headers: Mapping[str, str]) -> None:
+        """Expect the body that this head announces."""
         self._head_left = None
+        self._answered = True
+        self._framing.end_head(status, headers)
+        # RFC 9112, section 6.1: such a message may be an attack.
+        self._must_close |= "transfer-encoding" in headers and "content-length" in headers
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Read some bytes. Raises TooLarge if a head does not end within its limit."""
+        """Read some bytes of the response. Raises TooLarge if its head is above its limit."""
+        if not self._framing.has_rest:
+            data = await self._inner.read(self._most(max_bytes), timeout)
+            self.received += len(data)
+            if not data:
+                return b""
+            self._framing.receive(data)
+        piece = self._framing.take()
+        if not piece:
+            raise httpcore2.RemoteProtocolError("bytes after the end of a response")
         if self._head_left is not None:
-            if self._head_left <= 0:
-                raise TooLarge(
-                    f"The response's header is larger than {self._max_header_bytes} bytes.",
-                    "Ask the operator to raise fetch.max_header_bytes, or fetch another page.",
-                )
-            max_bytes = min(max_bytes, self._head_left)
-        else:
-            max_bytes = _BODY_READ_BYTES
-        data = await self._inner.read(max_bytes, timeout)
-        self.received += len(data)
-        if self._head_left is not None:
-            self._head_left -= len(data)
-        return data
+            self._head_left -= len(piece)
+        return piece
+
+    def _most(self, max_bytes: int) -> int:
+        if self._head_left is None:
+            return _BODY_READ_BYTES
+        if self._head_left <= 0:
+            raise TooLarge(
+                f"The response's header is larger than {self._max_header_bytes} bytes.",
+                "Ask the operator to raise fetch.max_header_bytes, or fetch another page.",
+            )
+        return min(max_bytes, self._head_left)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Write all of ``buffer``; the next bytes that come are a head."""
+        """Write all of ``buffer``; the next bytes that come are a head.
+
+        Raises ReadError if bytes have come that no request asked for.
+        """
+        if self._answered and (self.is_spoiled or await self._has_unread()):
+            self._must_close = True
+            raise httpcore2.ReadError("bytes before the request")  # a WriteError would be ignored
+        self._answered = False
         self._head_left = self._max_header_bytes
+        self._framing.begin()
         await self._inner.write(buffer, timeout)
+
+    async def _has_unread(self) -> bool:
+        """Say whether bytes, or the connection's end, wait below: in TLS records or a queue."""
+        has_unread = False
+
+        async def read() -> None:
+            nonlocal has_unread
+            with suppress(httpcore2.NetworkError, OSError):
+                await self._inner.read(1)
+            has_unread = True
+
+        async with anyio.create_task_group() as reading:
+            reading.start_soon(read)
+            for _ in range(_TURNS_TO_READ):
+                await anyio.lowlevel.checkpoint()
+            reading.cancel_scope.cancel()
+        return has_unread
 
     async def aclose(self) -> None:
         """Close the socket."""
+        self._must_close = True
         await self._inner.aclose()
 
     async def start_tls(
@@ -85,8 +135,13 @@ class GuardedStream(httpcore2.AsyncNetworkStream):
         )
 
     def get_extra_info(self, info: str) -> Any:
-        """Return extra information of the wrapped connection."""
-        return self._inner.get_extra_info(info)
+        """Return extra information of the wrapped connection; a spoiled one counts as readable.
+
+        The pool closes an idle connection that is readable.
+        """
+        return (
+            True if info == "is_readable" and self.is_spoiled else self._inner.get_extra_info(info)
+        )
 
 
 class Guard(httpcore2.AsyncNetworkBackend):

@@ -162,7 +162,7 @@ async def test_a_head_is_bounded_and_a_body_after_it_is_not() -> None:
     assert await stream.read(1000) == b"b" * 40
     with pytest.raises(TooLarge):
         await stream.read(1000)
-    stream.end_head()
+    stream.end_head(200, {})
     assert await stream.read(1000) == b"b" * 20
     assert await stream.read(1000) == b"c" * 60
     await stream.write(b"next request")

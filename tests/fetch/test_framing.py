@@ -1,0 +1,148 @@
+"""Bytes after a response: they are held back, close the connection and answer nobody."""
+
+import re
+import socket
+import ssl
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import h11
+import pytest
+import trustme
+from hypothesis import given, strategies as st
+
+from fetchstash.fetch import FetchLimits, HttpFetcher
+from fetchstash.fetch._framing import Framing
+
+STRAY = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray"
+RESPONSES = {
+    "length": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    "no content": b"HTTP/1.1 204 No Content\r\n\r\n",
+    "redirect": b"HTTP/1.1 302 Found\r\nLocation: /end\r\nContent-Length: 0\r\n\r\n",
+    "interim": b"HTTP/1.1 103 Early Hints\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "bare line feeds": b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok",
+    "chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+    "no chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "trailer": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"a\r\n\n0\r\n\r\n0\r\nx\r\n000;a=b\r\nA: b\r\nC: d\r\n\r\n",
+    "length and chunks": b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"2\r\nok\r\n0\r\n\r\n",
+}
+
+
+def handed_out(received: bytes, sizes: Sequence[int]) -> tuple[bytes, h11.Connection]:
+    """Feed h11 through a Framing, in pieces of ``sizes``; return what was held back."""
+    framing, parser = Framing(), h11.Connection(h11.CLIENT)
+    parser.send(h11.Request(method="GET", target="/", headers=[("Host", "a")]))
+    parser.send(h11.EndOfMessage())
+    framing.begin()
+    pieces = [received[begin : begin + sizes[0]] for begin in range(0, len(received), sizes[0])]
+    while True:
+        event = parser.next_event()
+        if event is h11.NEED_DATA:
+            if not framing.has_rest:
+                framing.receive(pieces.pop(0))
+            parser.receive_data(framing.take())
+        elif isinstance(event, h11.Response):
+            headers = {name.decode(): value.decode() for name, value in event.headers}
+            framing.end_head(event.status_code, headers)
+        elif isinstance(event, h11.EndOfMessage):
+            return framing._rest + b"".join(pieces), parser
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1_000])
+@pytest.mark.parametrize("response", RESPONSES.values(), ids=RESPONSES)
+def test_the_parser_is_handed_exactly_one_response(response: bytes, size: int) -> None:
+    held_back, parser = handed_out(response + STRAY, [size])
+    assert held_back == STRAY
+    assert parser.trailing_data[0] == b""
+
+
+@given(
+    st.lists(st.text("0\r\n; a", min_size=1, max_size=30), max_size=5),
+    st.lists(st.text("a", max_size=3), max_size=2),
+    st.integers(1, 40),
+)
+def test_no_chunks_hide_where_a_response_ends(
+    chunks: list[str], trailers: list[str], size: int
+) -> None:
+    body = "".join(f"{len(chunk):x}\r\n{chunk}\r\n" for chunk in chunks)
+    end = "00\r\n" + "".join(f"t: {trailer}\r\n" for trailer in trailers) + "\r\n"
+    head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    held_back, parser = handed_out((head + body + end).encode() + STRAY, [size])
+    assert held_back == STRAY
+    assert parser.trailing_data[0] == b""
+
+
+def answer(connection: socket.socket, first: Sequence[bytes]) -> None:
+    """Answer ``/first`` with ``first`` as it is, and other requests truthfully."""
+    request = b""
+    while more := connection.recv(65_536):
+        request += more
+        while match := re.match(rb"GET (\S+).*?\r\n\r\n", request, re.DOTALL):
+            request = request[match.end() :]
+            if match[1] == b"/first":
+                for part in first:
+                    connection.sendall(part)
+            else:
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntrue")
+
+
+@contextmanager
+def serving(first: Sequence[bytes], context: ssl.SSLContext | None) -> Generator[int]:
+    """Serve on loopback, with TLS if there is a ``context``; yield the port."""
+    threads: list[threading.Thread] = []
+
+    def respond(connection: socket.socket) -> None:
+        connection.settimeout(5)
+        with suppress(OSError):
+            if context:
+                connection = context.wrap_socket(connection, server_side=True)
+            answer(connection, first)
+        connection.close()
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                thread = threading.Thread(target=respond, args=(server.accept()[0],))
+                threads.append(thread)
+                thread.start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threads.append(threading.Thread(target=accept))
+        threads[0].start()
+        yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)
+    for thread in threads:
+        thread.join(5)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("secured", [False, True], ids=["plain", "TLS"])
+@pytest.mark.parametrize("together", [False, True], ids=["apart", "together"])
+@pytest.mark.parametrize("response", RESPONSES.values(), ids=RESPONSES)
+async def test_bytes_after_a_body_answer_no_other_fetch(
+    response: bytes,
+    together: bool,
+    secured: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    context = None
+    if secured:
+        authority = trustme.CA()
+        authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert("127.0.0.1").configure_cert(context)  # pyright: ignore[reportUnknownMemberType] -- pyOpenSSL is not here
+    first = [response + STRAY] if together else [response, STRAY]
+    with serving(first, context) as port:
+        url = f"{'https' if secured else 'http'}://127.0.0.1:{port}"
+        http = HttpFetcher(FetchLimits(allow_hosts=("127.0.0.1",), respect_robots=False))
+        await http.fetch(f"{url}/first", tmp_path)
+        fetched = await http.fetch(f"{url}/second", tmp_path)
+        await http.aclose()
+    assert fetched.path is not None
+    assert fetched.path.read_bytes() == b"true"
