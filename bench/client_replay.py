@@ -13,15 +13,14 @@ import re
 import sys
 import time
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fetchstash import tokens
 from fetchstash.client import Policy, State, compact, orphans
-from fetchstash.client._classes import critical_messages
 from fetchstash.client._formats import as_json, parts
-from fetchstash.client._pairing import pair, units
-from fetchstash.client._protect import untouchable
-from fetchstash.client._sizes import exact_tokens, total
+from fetchstash.client._sizes import CALL_TOKENS, MESSAGE_TOKENS
 
 IDENTIFIER = re.compile(
     r"(?:[\w.-]+/)+[\w.-]+|\b[A-Z][A-Z0-9]{5,}\b|\b[0-9a-f]{8,}\b|\bhttps?://\S+"
@@ -46,12 +45,8 @@ class Kept:
 
 
 def replay(messages: list[Any], share: float, figures: Counter[str]) -> None:
-    measure = exact_tokens(State())
-
-    def size(some: list[Any]) -> int:
-        return total(some, parts(some, "openai_chat"), measure)
-
-    budget = int(size(messages) * share)
+    """Replay one transcript, and add what happened to ``figures``."""
+    budget = int(size_of(messages) * share)
     kept = Kept()
     state, policy = State(), Policy(offload=kept)
     history: list[Any] = []
@@ -67,36 +62,53 @@ def replay(messages: list[Any], share: float, figures: Counter[str]) -> None:
         sent, report = compact(history, "openai_chat", budget, state, policy=policy)
         figures["ms"] += round((time.process_time() - started) * 1000)
         figures["requests"] += 1
-        figures["orphans"] += max(
-            len(orphans(sent, "openai_chat")) - len(orphans(history, "openai_chat")), 0
-        )
+        orphaned = len(orphans(sent, "openai_chat")) - len(orphans(history, "openai_chat"))
+        figures["orphans"] += max(orphaned, 0)
         keys.update((change.content_hash, change.target, change.label) for change in report.changes)
-        found = parts(history, "openai_chat")
-        pairing = pair(found)
-        cut = units(len(history), found, pairing)
-        fixed = untouchable(len(history), found, cut)
-        texts = {as_json(message) for message in sent}
-        figures["untouchable changed"] += sum(as_json(history[n]) not in texts for n in fixed)
-        if report.tier != "critical":
-            critical = critical_messages(found, pairing, policy.preserve_recent_critical_messages)
-            figures["critical changed"] += sum(as_json(history[n]) not in texts for n in critical)
-        if size([history[n] for n in sorted(fixed)]) > budget:
-            figures["hopeless"] += 1
-        elif size(sent) > budget:
-            figures["over"] += 1
+        plain, now = [as_json(m) for m in history], [as_json(m) for m in sent]
+        figures["answer lost"] += lost(plain, now, latest(history, "assistant"))
+        figures["user turn lost"] += lost(plain, now, latest(history, "user"))
+        figures["over"] += size_of(sent) > budget
         figures[f"tier {report.tier}"] += 1
         figures["compactions"] += bool(report.changes)
-        plain, now = [as_json(m) for m in history], [as_json(m) for m in sent]
-        figures["uncached plain"] += size(history[common(plain, plain_before) :])
-        figures["uncached"] += size(sent[common(now, sent_before) :])
+        figures["uncached plain"] += size_of(history[common(plain, plain_before) :])
+        figures["uncached"] += size_of(sent[common(now, sent_before) :])
         plain_before, sent_before = plain, now
     figures["rewritten twice"] += sum(times > 1 for times in keys.values())
     everything = "\n".join([*kept.texts, *(part.text for part in parts(sent, "openai_chat"))])
-    figures["identifiers"] += len(identifiers(history))
+    wanted = identifiers(history)
+    figures["identifiers"] += len(wanted)
     # JSON in a kept message escapes what its text has plain.
     figures["identifiers lost"] += sum(
-        i not in everything and json.dumps(i)[1:-1] not in everything for i in identifiers(history)
+        i not in everything and json.dumps(i)[1:-1] not in everything for i in wanted
     )
+
+
+@cache
+def exact_tokens(text: str) -> int:
+    return tokens.count(text).tokens
+
+
+def size_of(messages: list[Any]) -> int:
+    """Return the tokens of a request, of which every one is counted."""
+    found = parts(messages, "openai_chat")
+    calls = sum(part.kind in {"call", "result"} for part in found)
+    framing = MESSAGE_TOKENS * len(messages) + CALL_TOKENS * calls
+    return sum(exact_tokens(part.text) for part in found) + framing
+
+
+def latest(history: list[Any], role: str) -> int | None:
+    """Return the number of the latest message of this role that says something and calls nothing."""
+    numbers = [
+        number
+        for number, message in enumerate(history)
+        if message["role"] == role and message.get("content") and not message.get("tool_calls")
+    ]
+    return numbers[-1] if numbers else None
+
+
+def lost(plain: list[str], now: list[str], number: int | None) -> bool:
+    return number is not None and plain[number] not in now
 
 
 def identifiers(history: list[Any]) -> set[str]:
@@ -130,11 +142,10 @@ def main() -> int:
         figures: Counter[str] = Counter()
         for file in files:
             replay(json.loads(file.read_text(encoding="utf-8"))["messages"], share, figures)
-        over = figures["over"] / max(figures["requests"] - figures["hopeless"], 1)
+        over = figures["over"] / max(figures["requests"], 1)
         ratio = figures["uncached"] / max(figures["uncached plain"], 1)
-        print(
-            f"window {share:.0%}: over budget {over:.1%}, uncached {ratio:.2f} x no compaction, {dict(figures)}"
-        )
+        summary = f"over budget {over:.1%}, uncached {ratio:.2f} x no compaction"
+        print(f"window {share:.0%}: {summary}, {dict(figures)}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What each piece of a conversation is worth to the agent: the class decides when compaction may touch it."""
+"""The class of each part of a conversation: it decides when compaction may touch it."""
 
 import re
 from collections.abc import Sequence
@@ -22,32 +22,42 @@ def critical_messages(all_parts: Sequence[Part], pairing: Pairing, recent: int) 
     """Return the numbers of the messages that only the critical tier may touch.
 
     These are the last ``recent`` of what users said and of what the assistant said without calling
-    a tool (steering, answers, what was completed), the latest of the latter in any case, the last
-    system instruction, the last reminder of what is to do, and the last exchange with a tool that
-    keeps it. What the prompt of a background extractor quotes is none of them.
+    a tool (steering, answers, what was completed), the latest answer in any case, the last system
+    instruction, the last reminder of what is to do, and the last exchange with a tool that keeps
+    it. What the prompt of a background extractor quotes is none of them.
     """
-    found = [part for part in all_parts if not part.background]
-    calling = {part.message for part in found if part.kind == "call"}
-    texts = [part for part in found if part.kind == "text"]
-    said = sorted(
-        {part.message for part in texts if part.role == "assistant" and part.message not in calling}
-    )
+    theirs = [part for part in all_parts if not part.background]
+    texts = [part for part in theirs if part.kind == "text"]
+    answers = _answers(theirs)
     instructions = [part.message for part in texts if part.role == "system"]
     reminders = [
         part.message
         for part in texts
         if part.role != "assistant" and _TODO_TEXT.search(part.text[:2_000])
     ]
-    spoken = sorted({*said, *user_messages(found), *reminders})
-    todo = [one for one in pairing.pairs if _TODO_TOOL.search(one.call.name)]
-    critical = {*spoken[-recent:], *said[-1:], *instructions[-1:], *reminders[-1:]}
+    spoken = sorted({*answers, *user_messages(theirs), *reminders})
+    todo = [answered for answered in pairing.pairs if _TODO_TOOL.search(answered.call.name)]
+    recently = spoken[max(len(spoken) - recent, 0) :]
+    critical = {*recently, *answers[-1:], *instructions[-1:], *reminders[-1:]}
     if todo:
         critical |= {todo[-1].call.message, todo[-1].result.message}
     return frozenset(critical)
 
 
+def latest_answer(all_parts: Sequence[Part]) -> int | None:
+    """Return the number of the latest message in which the assistant answered and called no tool."""
+    return next(iter(_answers(all_parts)[-1:]), None)
+
+
+def _answers(all_parts: Sequence[Part]) -> list[int]:
+    theirs = [part for part in all_parts if not part.background]
+    calling = {part.message for part in theirs if part.kind == "call"}
+    texts = [part for part in theirs if part.kind == "text" and part.role == "assistant"]
+    return sorted({part.message for part in texts} - calling)
+
+
 def class_of(part: Part, critical: frozenset[int]) -> Class:
-    """Return the class of one part: what it is worth, or that it only stands in the prompt of a memory extractor."""
+    """Return the class of one part."""
     if part.background:
         return "background_extraction"
     if part.message in critical:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from fetchstash import telemetry
-from fetchstash.client._sizes import sample_text
+from fetchstash.client._sizes import text_tokens
 
 OnEvent = Callable[[str, dict[str, Any]], None]
 """Called with an event's name and its attributes: compression, compaction, tool.result.oversized_excluded and others."""
@@ -23,7 +23,7 @@ def tell_of_prompt(on_event: OnEvent | None, prompt: str, compacted_fields: int)
     """Tell of the prompt of a memory extractor: how long it is, and how many contents in it were made smaller."""
     figures = {
         "extractor_prompt_chars": len(prompt),
-        "extractor_prompt_est_tokens": sample_text(prompt),
+        "extractor_prompt_est_tokens": text_tokens(prompt),
         "extractor_compacted_fields": compacted_fields,
     }
     emit(on_event, "extractor.prompt", figures)

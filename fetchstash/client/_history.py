@@ -13,7 +13,7 @@ from fetchstash.client._pairing import pair, units
 from fetchstash.client._policy import Policy, State
 from fetchstash.client._protect import background_task, untouchable
 from fetchstash.client._sections import EXTRACTION_MARK
-from fetchstash.client._sizes import exact_tokens, total
+from fetchstash.client._sizes import measure
 
 Summarizer = Callable[[str], "str | Awaitable[str]"]
 """Given a part of a conversation as text, returns (or resolves to) its summary."""
@@ -60,7 +60,7 @@ class HistoryCompactor:
 
     def count_tokens(self, messages: Sequence[Message]) -> int:
         """Return the tokens of a history: counted where tiktoken is installed, else estimated."""
-        return total(messages, parts(messages, self.format), exact_tokens(self.state))
+        return measure(messages, self.format, "tokens", self.state)
 
     def needs_compaction(self, messages: Sequence[Message]) -> bool:
         """Return whether a history is longer than ``max_tokens``."""

@@ -11,7 +11,7 @@ from fetchstash.client._events import OnEvent, emit
 from fetchstash.client._formats import as_json, plain
 from fetchstash.client._policy import Policy
 from fetchstash.client._shapes import is_list, is_object
-from fetchstash.client._sizes import sample_text
+from fetchstash.client._sizes import json_tokens
 from fetchstash.client._windows import context_window
 
 MAX_ARGUMENT_CHARS, MAX_ARGUMENTS_CHARS = 200, 1_000
@@ -49,7 +49,7 @@ def stub_oversized(
         context_window(model_or_window) if isinstance(model_or_window, str) else model_or_window
     )
     text = plain(result)
-    size, limit = sample_text(text), window * policy.oversized_fraction
+    size, limit = json_tokens(result), window * policy.oversized_fraction
     if size <= limit:
         return result
     facts = facts_of(text)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fetchstash.client._shapes import a_string, is_list, is_object, objects
+from fetchstash.client._media import strip_media
+from fetchstash.client._shapes import a_string, an_object, is_list, is_object, objects
 
 Kind = Literal["text", "call", "result", "reasoning", "opaque"]
 Role = Literal["system", "user", "assistant", "tool"]
@@ -66,19 +67,23 @@ _TEXT_KEYS = ("text", "stdout", "stderr", "logs")
 
 
 def plain(value: Any) -> str:
-    """Return a result as it reads: its text, the texts of its blocks, or the one text that an object holds; else its JSON.
+    """Return a result as it reads: its text, or the texts of its blocks; else its JSON.
 
-    JSON escapes what somebody greps for, and hides a fence.
+    An object with one value reads as that value. JSON would escape what somebody greps for, and
+    hide a fence. A label stands for each medium.
     """
-    if is_object(value) and len(value) == 1:
-        value = next(iter(value.values()))
-    texts = [
-        "\n".join(text for key in _TEXT_KEYS if (text := a_string(block.get(key))))
-        for _, block in objects(value)
-    ]
-    if is_list(value) and texts and all(texts) and len(texts) == len(value):
-        return "\n".join(texts)
-    return value if isinstance(value, str) else as_json(value)
+    stripped, _ = strip_media(value)
+    if is_object(stripped) and len(stripped) == 1:
+        stripped = next(iter(stripped.values()))
+    if isinstance(stripped, str):
+        return stripped
+    texts = [_block_text(block) for block in stripped] if is_list(stripped) else []
+    return "\n".join(texts) if texts and all(texts) else as_json(stripped)
+
+
+def _block_text(block: Any) -> str:
+    texts = [a_string(an_object(block).get(key)) for key in _TEXT_KEYS]
+    return a_string(block) or "\n".join(filter(None, texts))
 
 
 def content_parts(

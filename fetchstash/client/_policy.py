@@ -38,10 +38,13 @@ class Policy:
 StubKey = tuple[str, int, str]
 """The hash of a content, the target in tokens, and the label that says what kind of stub it is."""
 
+ContentKey = tuple[str, str]
+"""The id of a call ("" for a text) and the hash of a content."""
+
 
 @dataclass(slots=True)
 class Merge:
-    """Messages that became one: the hashes of all of them, in order, and the text that stands for them."""
+    """Messages that became one: the hashes of all, in order, and the text that stands for them."""
 
     hashes: tuple[str, ...]
     text: str
@@ -49,18 +52,23 @@ class Merge:
 
 @dataclass(slots=True)
 class State:
-    """What was decided in one conversation, so that the same decision is made again: stubs stay, and prompt caches stay warm.
+    """What was decided in one conversation, so that the same is decided again.
 
-    ``memo`` has the stub of each content that was ever tried, None where none was smaller;
-    ``stubs`` are those in force, by call id, content hash and target; ``critical`` are the ones
-    that only hold in the critical tier.
+    Stubs stay where they are, and prompt caches stay warm. ``memo`` has the stub of each content
+    that was ever tried, None where none was smaller. ``stubs`` has the target and the label of
+    those in force. ``protected`` are those of messages that were protected at the time (the latest
+    exchange, critical texts): they hold there, too. ``token_counts`` and ``digests`` remember what
+    was counted and hashed.
     """
 
     memo: dict[StubKey, Any] = field(default_factory=dict[StubKey, Any])
-    stubs: dict[tuple[str, str, int], str] = field(default_factory=dict[tuple[str, str, int], str])
-    critical: set[tuple[str, str, int]] = field(default_factory=set[tuple[str, str, int]])
+    stubs: dict[ContentKey, tuple[int, str]] = field(
+        default_factory=dict[ContentKey, tuple[int, str]]
+    )
+    protected: set[ContentKey] = field(default_factory=set[ContentKey])
     merges: list[Merge] = field(default_factory=list[Merge])
     token_counts: dict[str, int] = field(default_factory=dict[str, int])
+    digests: dict[int, tuple[str, str]] = field(default_factory=dict[int, tuple[str, str]])
     calls: Counter[str] = field(default_factory=Counter[str])
 
     def remembered(self, key: StubKey, make: Callable[[], Any]) -> tuple[Any, bool]:

@@ -21,7 +21,7 @@ from fetchstash.client._policy import Policy, State
 from fetchstash.client._report import Report
 from fetchstash.client._request import NOTHING_KNOWN, RequestInfo
 from fetchstash.client._rewrite import rewrite
-from fetchstash.client._sizes import measure, sample_json
+from fetchstash.client._sizes import json_tokens, measure
 from fetchstash.client._streams import Peek, aclose, apeek, close, failure, peek
 from fetchstash.client._target import clamped_output, target_of
 from fetchstash.client._windows import LearnedWindows, learned_windows, usable_window
@@ -279,7 +279,7 @@ class Recovery:
         """Remember the window that a refusal states, and how the provider's count relates to ours."""
         if verdict.kind != "overflow_tokens" or not verdict.limit:
             return
-        counted = measure(messages, format, "tokens") + sample_json(request.fixed)
+        counted = measure(messages, format, "tokens") + json_tokens(request.fixed)
         scale = (verdict.requested_input or counted) / max(counted, 1)
         self._learned_windows(request).learn(request, verdict.limit, scale)
 
@@ -289,7 +289,7 @@ class Recovery:
         window = usable_window(self.policy.window, request, learned)
         if window is None:
             return None
-        reserve = sample_json(request.fixed) + min(request.output or 0, window // 4)
+        reserve = json_tokens(request.fixed) + min(request.output or 0, window // 4)
         return max(window - reserve, window // 10)
 
     def _prepared(

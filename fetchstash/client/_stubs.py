@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fetchstash.client._artifacts import facts_of
@@ -22,6 +22,13 @@ LONG_OBJECT_CHARS = 2_000
 WORTH = 0.8
 """A stub of more than this share of its content is no gain: what it saves is less than a prompt cache that it makes cold."""
 
+MOST_PREVIEW_TOKENS = 4_000
+"""A preview is no longer, whatever room there is: what is kept can be read piece by piece."""
+
+SMALLEST_PREVIEW_CHARS = 200
+"""A shorter preview tells nothing that the summary does not."""
+
+_FENCE = re.compile(r"<(untrusted-[0-9a-f]+) ")
 _SENTENCE = re.compile(r"[^\n]{8,240}?(?:[.!?](?=\s|$)|(?=\n|$))")
 
 
@@ -40,6 +47,35 @@ def result_stub(text: str, tool: str, offload: Offload | None) -> dict[str, Any]
         "source_url": facts.source_url,
     }
     return {key: value for key, value in stub.items() if value != ""} | {"overflow_fallback": True}
+
+
+def preview_stub(
+    text: str, tool: str, offload: Offload | None, room: int, size: Callable[[Any], int]
+) -> dict[str, Any]:
+    """Return the stub of a result with as much of its beginning as fits ``room``, as ``size`` counts."""
+    stub = result_stub(text, tool, offload)
+    left = room - size(stub)
+    chars = len(text)
+    while left > 0 and chars > SMALLEST_PREVIEW_CHARS:
+        preview = _beginning(text, chars)
+        previewed = stub | {"preview": preview, "preview_chars": len(preview)}
+        excess = size(previewed) - room
+        if excess <= 0:
+            return previewed
+        # In proportion, and a little less: the beginning may be denser than the rest.
+        chars = min(int(chars * left / (left + excess) * 0.95), chars // 8 * 7)
+    return stub
+
+
+def _beginning(text: str, chars: int) -> str:
+    """Return the first characters of a text, whole lines where that costs little, with its fence closed."""
+    shown = text[:chars]
+    line_end = shown.rfind("\n") + 1
+    shown = shown[:line_end] if line_end * 5 > chars * 4 else shown
+    fence = _FENCE.search(shown)
+    if fence and f"</{fence[1]}>" not in shown:
+        shown += f"\n</{fence[1]}>"
+    return shown
 
 
 def arguments_stub(part: Part, offload: Offload | None) -> dict[str, Any] | None:

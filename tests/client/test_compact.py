@@ -86,8 +86,8 @@ def test_a_todo_reminder_and_the_last_todo_exchange_are_critical() -> None:
 
 def test_merge_of_old_context_in_the_critical_tier_keeps_the_latest_instruction() -> None:
     old = [
-        said(role, f"{prose(550)} {number}")
-        for number in range(12)
+        said(role, f"{prose(300)} {number}")
+        for number in range(20)
         for role in ("user", "assistant")
     ]
     history = [*working(), *old, *working(prose(300))[2:], said("user", "Now write it in Rust.")]
@@ -100,10 +100,10 @@ def test_merge_of_old_context_in_the_critical_tier_keeps_the_latest_instruction(
     assert sent[-1] == history[-1]
     assert sent[:2] == history[:2]
     assert not orphans(sent, "openai_chat")
-    assert f"{prose(550)} 3" in "".join(kept.texts.values())
+    assert f"{prose(300)} 3" in "".join(kept.texts.values())
 
 
-def test_in_the_critical_tier_system_task_last_user_turn_and_latest_exchange_still_stay() -> None:
+def test_in_the_critical_tier_system_task_last_user_turn_and_the_latest_call_still_stay() -> None:
     history = [
         *working(*[prose(3_000)] * 4),
         said("user", prose(2_000)),
@@ -113,7 +113,64 @@ def test_in_the_critical_tier_system_task_last_user_turn_and_latest_exchange_sti
     assert report.tier == "critical"
     assert not report.fits
     assert sent[:2] == history[:2]
-    assert sent[-3:] == history[-3:]
+    assert sent[-3:-1] == history[-3:-1]
+
+
+def test_critical_turns_shrink_oldest_first_and_no_more_than_needed() -> None:
+    turns = [
+        said(role, prose(4_000, f"{role}{n}")) for n in range(3) for role in ("user", "assistant")
+    ]
+    history = [*working(), *turns, said("user", "Go on."), *working("ok")[2:]]
+    sent, report = compact(history, "openai_chat", int(tokens(history) * 0.95), State())
+    assert report.tier == "critical"
+    changed = [n for n, message in enumerate(history) if message not in sent]
+    assert changed == [2]
+    sent, report = compact(history, "openai_chat", int(tokens(history) * 0.6), State())
+    assert [n for n, message in enumerate(history) if message not in sent] == [2, 3, 4]
+
+
+@pytest.mark.parametrize("recent", [0, 6])
+def test_the_latest_answer_and_the_last_user_turn_never_go(recent: int) -> None:
+    answer, turn = said("assistant", prose(6_000, "answer")), said("user", prose(6_000, "turn"))
+    history = [*working(*[prose(4_000)] * 4), answer, turn, *working("ok")[2:]]
+    policy = Policy(preserve_recent_critical_messages=recent)
+    sent, report = compact(history, "openai_chat", 200, State(), policy=policy)
+    assert report.tier == "critical"
+    assert answer in sent
+    assert turn in sent
+
+
+def test_when_the_oldest_run_is_blocked_later_runs_are_merged() -> None:
+    """A run of one short message between two critical ones gains nothing: the next run is tried."""
+    todo = conversation("- [ ] first", name="todo_write")[2:]
+    old = [said(role, f"{prose(300)} {n}") for n in range(20) for role in ("user", "assistant")]
+    history = [
+        *working(),
+        said("assistant", "Hm."),
+        *todo,
+        *old,
+        *working("ok")[2:],
+        said("user", "go"),
+    ]
+    _, report = compact(history, "openai_chat", int(tokens(history) / 2), State())
+    assert report.fits
+    assert report.stage == 4
+
+
+def test_a_stub_of_a_rewrite_comes_back_in_every_compaction_even_where_the_size_is_normal() -> None:
+    history, state = [*working(prose(9_000), "ok"), said("user", "Go on.")], State()
+    rewritten, _ = rewrite(history, "openai_chat", 500, state=state)
+    sent, report = compact(history, "openai_chat", 10**6, state)
+    assert sent == rewritten
+    assert (report.tier, report.reused) == ("normal", 1)
+
+
+def test_a_rewrite_begins_with_the_stubs_that_are_known() -> None:
+    history, state = [*working(prose(9_000), prose(9_000), "ok")], State()
+    compacted, _ = compact(history, "openai_chat", int(tokens(history) / 1.2), state)
+    sent, report = rewrite(history, "openai_chat", tokens(compacted), state=state)
+    assert sent == compacted
+    assert not report.changes
 
 
 def test_near_the_time_limit_non_essential_compaction_is_skipped() -> None:
@@ -190,8 +247,9 @@ def test_what_was_no_gain_for_a_compaction_is_none_for_a_rewrite_and_the_other_w
         {f"key{n}": n for n in range(120)}
     )
     compact(history, "openai_chat", 600, state)
-    _, report = rewrite(history, "openai_chat", 1, state=state)
-    assert report.skipped["no_gain"] == 1
+    tried = len(state.memo)
+    rewrite(history, "openai_chat", 1, state=state)
+    assert len(state.memo) == tried
     fresh = State()
     rewrite(history, "openai_chat", 1, state=fresh)
     _, report = compact(history, "openai_chat", 600, fresh)

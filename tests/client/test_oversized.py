@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fetchstash.client import Policy, ToolCall, context_window, stub_oversized
-from fetchstash.client._sizes import sample_text
+from fetchstash.client._sizes import text_tokens
 from tests.client.fakes import Kept, prose
 
 CALL = ToolCall("call_1", "fetch", {"url": "https://a.example/", "body": "x" * 5_000})
@@ -44,7 +44,7 @@ def test_windows_can_be_overridden() -> None:
 
 def test_only_what_is_strictly_above_the_fraction_becomes_a_stub() -> None:
     text = prose(20_000)
-    window = round(sample_text(text) / 0.3)
+    window = round(text_tokens(text) / 0.3)
     assert stub_oversized(text, CALL, window + 10) == text
     assert stub_oversized(text, CALL, window - 10)["status"] == "oversized"
 

@@ -1,0 +1,321 @@
+"""Pictures, documents, audio and video inside messages: what each provider documents that they cost.
+
+Base64 is never charged as text. A block is recognised by its shape, so one table serves the four
+formats, the blocks of LangChain and MCP, and the objects of PydanticAI. Where a provider documents
+several rules for several models the largest counts: the model is not known here.
+
+Read on 2026-11-22:
+- Anthropic, "Vision": one token per patch of 28 x 28 pixels, after fitting 2576 pixels and 4784
+  tokens; "PDF support": up to 3,000 tokens a page.
+- OpenAI, "Images and vision": 85 tokens for low detail, else 85 and 170 for each tile of 512
+  pixels, or one per patch of 32 x 32 up to 1,536; "File inputs": the text and a picture of each
+  page; "Realtime costs": one token per 100 ms of audio.
+- Google, "Understand and count tokens" and "Media resolution": 258 tokens for a small picture or
+  each tile, 1,120 for a picture and 560 for a page with Gemini 3; 32 a second for audio, 263 for
+  video.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, Literal
+
+from fetchstash.client._dimensions import pdf_pages, picture_size
+from fetchstash.client._shapes import a_string, an_object, is_collection, is_object
+
+Provider = Literal["anthropic", "openai", "gemini", ""]
+
+UNKNOWN_PICTURE_TOKENS = 1_600
+"""A picture whose size is not in the message (a URL, a file id): about one megapixel."""
+
+UNKNOWN_DOCUMENT_PAGES = 10
+"""A document that is not in the message."""
+
+UNKNOWN_SECONDS = 60
+"""Audio or video that is not in the message."""
+
+PAGE_TEXT_TOKENS = 750
+"""The text of a dense page, where a provider charges text and picture apart."""
+
+ENCRYPTED_CHARS_PER_TOKEN = 5
+"""Encrypted reasoning and search results: base64 of about as many bytes as the plain text has."""
+
+HEAD_CHARS = 512 * 1024
+"""How much base64 is decoded in search of a picture's size: metadata may stand before it."""
+
+MAX_DEPTH = 8
+"""How deep blocks are nested at the most; below that a value is plain data."""
+
+_AUDIO_BYTES_PER_SECOND, _VIDEO_BYTES_PER_SECOND = 16_000, 250_000
+_UNCHARGED = frozenset({"signature", "thoughtSignature", "thought_signature"})
+_DATA_URL = re.compile(r"data:([\w.+/-]{0,100})(?:;[^,;]{0,100}){0,3},")
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """One picture, document, recording or film. ``data`` is base64 or bytes, "" if it is elsewhere."""
+
+    provider: Provider
+    media_type: str
+    data: str | bytes = ""
+    low_detail: bool = False
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the content itself."""
+        data = self.data
+        return len(data.rstrip("=")) * 3 // 4 if isinstance(data, str) else len(data)
+
+    @property
+    def label(self) -> str:
+        """What stands for it in a text."""
+        size = f", {self.size_bytes} bytes" if self.data else ""
+        return f"({self.media_type or 'file'}{size})"
+
+
+def strip_media(value: Any, depth: int = 0) -> tuple[Any, int]:
+    """Return ``value`` with a label in the place of each medium, and the tokens that these cost."""
+    if isinstance(value, str | int | float | None) or depth > MAX_DEPTH:
+        return value, 0
+    media = media_of(value)
+    if media:
+        return media.label, media_tokens(media)
+    tokens = 0
+    if is_collection(value):
+        items: list[Any] = []
+        for item in value:
+            stripped, cost = strip_media(item, depth + 1)
+            items.append(stripped)
+            tokens += cost
+        return items, tokens
+    if not is_object(value):
+        return value, 0
+    kept: dict[str, Any] = {}
+    for key, inner in value.items():
+        if key in _UNCHARGED:
+            continue
+        if isinstance(inner, str) and _is_encrypted(key, value):
+            tokens += len(inner) // ENCRYPTED_CHARS_PER_TOKEN
+            continue
+        kept[key], cost = strip_media(inner, depth + 1)
+        tokens += cost
+    return kept, tokens
+
+
+def _is_encrypted(key: str, block: dict[str, Any]) -> bool:
+    redacted = key == "data" and block.get("type") == "redacted_thinking"
+    return redacted or key in {"encrypted_content", "encrypted_index"}
+
+
+def media_of(value: Any) -> Media | None:
+    """Return the medium that a block is, None if it is none. A document given as text is text."""
+    if isinstance(value, bytes | bytearray):
+        return Media("", "", bytes(value))
+    if not is_object(value):
+        return _object_media(value)
+    kind = a_string(value.get("type"))
+    reader = _BLOCKS.get(kind)
+    media = reader(kind, value) if reader else None
+    return media or _gemini_media(value)
+
+
+def _object_media(value: Any) -> Media | None:
+    """Read PydanticAI's BinaryContent and its ImageUrl, DocumentUrl, AudioUrl and VideoUrl."""
+    data, kind = getattr(value, "data", None), getattr(value, "kind", None)
+    if isinstance(data, bytes):
+        return Media("", a_string(getattr(value, "media_type", "")), data)
+    if isinstance(kind, str) and kind.endswith("-url"):
+        return Media("", _URL_TYPES.get(kind.removesuffix("-url"), ""))
+    return None
+
+
+_URL_TYPES = {
+    "image": "image/png",
+    "document": "application/pdf",
+    "file": "application/pdf",
+    "audio": "audio/mpeg",
+    "video": "video/mp4",
+}
+"""What is assumed of a medium that only its kind is known of."""
+
+
+def _from_url(provider: Provider, url: Any, kind: str, *, low_detail: bool = False) -> Media:
+    address = a_string(url)
+    if address.startswith("data:"):
+        head = _DATA_URL.match(address)
+        media_type, data = (head[1], address[head.end() :]) if head else ("", address[5:])
+        return Media(provider, media_type or _URL_TYPES.get(kind, ""), data, low_detail)
+    return Media(provider, _URL_TYPES.get(kind, ""), "", low_detail)
+
+
+def _openai_image(_kind: str, block: dict[str, Any]) -> Media:
+    """Read image_url, input_image and computer_screenshot."""
+    url = block.get("image_url")
+    inner = an_object(url) or {"url": url, "detail": block.get("detail")}
+    return _from_url("openai", inner.get("url"), "image", low_detail=inner.get("detail") == "low")
+
+
+def _openai_file(_kind: str, block: dict[str, Any]) -> Media | None:
+    """Read input_file, and file of Chat Completions; file is LangChain's block, too."""
+    file = an_object(block.get("file")) or block
+    data = a_string(file.get("file_data"))
+    if data.startswith("data:"):
+        return _from_url("openai", data, "document")
+    if data:
+        return Media("openai", _type_of_name(a_string(file.get("filename"))), data)
+    if any(key in file for key in ("file_id", "file_url", "file_data")):
+        return Media("openai", "application/pdf")
+    return _neutral_media("file", block)
+
+
+def _openai_audio(_kind: str, block: dict[str, Any]) -> Media:
+    audio = an_object(block.get("input_audio"))
+    wav = audio.get("format") == "wav"
+    return Media("openai", "audio/wav" if wav else "audio/mpeg", a_string(audio.get("data")))
+
+
+def _openai_generated(_kind: str, block: dict[str, Any]) -> Media:
+    return Media("openai", "image/png", a_string(block.get("result")))
+
+
+def _anthropic_media(kind: str, block: dict[str, Any]) -> Media | None:
+    """Read image and document; a document whose source is text or content blocks is text."""
+    source = an_object(block.get("source"))
+    if not source:
+        return _neutral_media(kind, block)
+    if source.get("type") in {"text", "content"}:
+        return None
+    media_type = a_string(source.get("media_type")) or _URL_TYPES.get(kind, "")
+    return Media("anthropic", media_type, a_string(source.get("data")))
+
+
+def _neutral_media(kind: str, block: dict[str, Any]) -> Media | None:
+    """Read the blocks of LangChain (base64, url, file_id) and of MCP (data), which name no provider."""
+    media_type = a_string(block.get("mime_type") or block.get("mimeType"))
+    data = a_string(block.get("base64") or block.get("data") or block.get("blob"))
+    elsewhere = any(key in block for key in ("url", "file_id", "uri"))
+    if not data and not (elsewhere and "text" not in block):
+        return None
+    return Media("", media_type or _URL_TYPES.get(kind, ""), data)
+
+
+def _mcp_resource(_kind: str, block: dict[str, Any]) -> Media | None:
+    resource = an_object(block.get("resource"))
+    return _neutral_media("file", resource) if "blob" in resource else None
+
+
+def _gemini_media(part: dict[str, Any]) -> Media | None:
+    for key in ("inlineData", "inline_data", "fileData", "file_data"):
+        blob = part.get(key)
+        if is_object(blob):
+            media_type = a_string(blob.get("mimeType") or blob.get("mime_type"))
+            data = blob.get("data") or ""
+            return Media("gemini", media_type, data if isinstance(data, str | bytes) else "")
+    return None
+
+
+_BLOCKS: dict[str, Callable[[str, dict[str, Any]], Media | None]] = {
+    "image_url": _openai_image,
+    "input_image": _openai_image,
+    "computer_screenshot": _openai_image,
+    "input_file": _openai_file,
+    "file": _openai_file,
+    "input_audio": _openai_audio,
+    "image_generation_call": _openai_generated,
+    "image": _anthropic_media,
+    "document": _anthropic_media,
+    "audio": _neutral_media,
+    "video": _neutral_media,
+    "media": _neutral_media,
+    "resource": _mcp_resource,
+}
+"""Readers of blocks by their type."""
+
+
+def _type_of_name(name: str) -> str:
+    text = (".txt", ".md", ".csv", ".json", ".xml", ".html", ".py")
+    return "text/plain" if name.lower().endswith(text) else "application/pdf"
+
+
+def media_tokens(media: Media) -> int:
+    """Return what a medium costs with its provider; with none named, the most that one charges."""
+    kind = media.media_type.partition("/")[0]
+    if kind == "text":
+        return media.size_bytes // 4
+    if kind in {"audio", "video"}:
+        return round(_seconds(media, kind) * _PER_SECOND[kind, media.provider])
+    data = _decoded(media.data, HEAD_CHARS)
+    size = picture_size(data)
+    if kind == "image" or size:
+        return _picture_tokens(media, size) if size else UNKNOWN_PICTURE_TOKENS
+    if not media.data:
+        return UNKNOWN_DOCUMENT_PAGES * _PER_PAGE[media.provider]
+    return pdf_pages(_decoded(media.data, len(media.data))) * _PER_PAGE[media.provider]
+
+
+_PER_PAGE: dict[str, int] = {
+    "anthropic": 3_000,
+    "openai": 765 + PAGE_TEXT_TOKENS,  # the picture of a page has four tiles
+    "gemini": 560,
+    "": 3_000,
+}
+_PER_SECOND: dict[tuple[str, str], int] = {
+    **{("audio", name): 32 for name in ("anthropic", "gemini", "")},
+    **{("video", name): 263 + 32 for name in ("anthropic", "gemini", "openai", "")},
+    ("audio", "openai"): 10,
+}
+
+
+def _picture_tokens(media: Media, size: tuple[int, int]) -> int:
+    rules = {"anthropic": _anthropic_picture, "openai": _openai_picture, "gemini": _gemini_picture}
+    if media.provider:
+        return 85 if media.low_detail else rules[media.provider](*size)
+    return max(rule(*size) for rule in rules.values())
+
+
+def _patches(width: float, height: float, edge: int, most: int) -> int:
+    """Return the patches that cover a picture, scaled down until there are at most ``most``."""
+    return min(ceil(width / edge) * ceil(height / edge), most)
+
+
+def _anthropic_picture(width: int, height: int) -> int:
+    scale = min(1.0, 2_576 / max(width, height))
+    return _patches(width * scale, height * scale, 28, 4_784)
+
+
+def _openai_picture(width: int, height: int) -> int:
+    fit = min(1.0, 2_048 / max(width, height))
+    fit *= min(1.0, 768 / (min(width, height) * fit))
+    tiles = ceil(width * fit / 512) * ceil(height * fit / 512)
+    return max(85 + 170 * tiles, _patches(width, height, 32, 1_536))
+
+
+def _gemini_picture(width: int, height: int) -> int:
+    if max(width, height) <= 384:
+        return 258
+    unit = max(min(width, height) // 1.5, 256)
+    return max(258 * ceil(width / unit) * ceil(height / unit), 1_120)
+
+
+def _seconds(media: Media, kind: str) -> float:
+    if not media.data:
+        return UNKNOWN_SECONDS
+    head = _decoded(media.data, 64)
+    rate = _AUDIO_BYTES_PER_SECOND if kind == "audio" else _VIDEO_BYTES_PER_SECOND
+    if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
+        rate = int.from_bytes(head[28:32], "little") or rate
+    return media.size_bytes / rate
+
+
+def _decoded(data: str | bytes, chars: int) -> bytes:
+    """Return the first bytes of base64 of ``chars`` characters; b"" if it is none. Bytes stay as they are."""
+    if isinstance(data, bytes):
+        return data
+    text = data[: chars - chars % 4].replace("-", "+").replace("_", "/")
+    try:
+        return base64.b64decode(text, validate=False)
+    except (binascii.Error, ValueError):
+        return b""

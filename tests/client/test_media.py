@@ -1,0 +1,266 @@
+"""Media cost what their providers document, in every shape in which a message can carry them; base64 is never text."""
+
+import base64
+import random
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from fetchstash.client import Policy, State, ToolCall, compact, rewrite, stub_oversized
+from fetchstash.client._formats import Format
+from fetchstash.client._media import media_of, media_tokens
+from fetchstash.client._sizes import measure
+from fetchstash.demo._pdf import make_pdf
+from tests.client.fakes import Kept
+
+
+def png(width: int, height: int) -> bytes:
+    """A PNG of this size, with 200 KB behind its head."""
+    head = b"\x89PNG\r\n\x1a\n" + struct.pack(
+        ">I4sIIBBBBB", 13, b"IHDR", width, height, 8, 2, 0, 0, 0
+    )
+    return head + random.Random(1).randbytes(200_000)
+
+
+def jpeg(width: int, height: int) -> bytes:
+    metadata = b"\xff\xe1" + struct.pack(">H", 60_002) + bytes(60_000)
+    frame = b"\xff\xc2" + struct.pack(">HBHHB", 17, 8, height, width, 3) + bytes(9)
+    return b"\xff\xd8" + metadata + frame + random.Random(2).randbytes(100_000)
+
+
+def gif(width: int, height: int) -> bytes:
+    return b"GIF89a" + struct.pack("<HH", width, height) + bytes(5_000)
+
+
+def webp(width: int, height: int) -> bytes:
+    size = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
+    return b"RIFF\0\0\0\0WEBPVP8X" + struct.pack("<II", 10, 0) + size + bytes(5_000)
+
+
+def packed_pdf(pages: int) -> bytes:
+    """A PDF whose pages stand in a compressed object stream."""
+    objects = zlib.compress(b"<< /Type /Page /Parent 1 0 R >>\n" * pages)
+    return b"%PDF-1.5\n2 0 obj << /Type /ObjStm /N 9 >> stream\r\n" + objects + b"\nendstream"
+
+
+def text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+PICTURE, PDF = text(png(1920, 1080)), text(make_pdf(["some words"] * 12, title="twelve pages"))
+URL = f"data:image/png;base64,{PICTURE}"
+
+BLOCKS: dict[str, tuple[Any, int]] = {
+    "anthropic image": (
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}},
+        69 * 39,
+    ),
+    "anthropic document": (
+        {
+            "type": "document",
+            "source": {"type": "base64", "media_type": "application/pdf", "data": PDF},
+        },
+        12 * 3_000,
+    ),
+    "chat image": ({"type": "image_url", "image_url": {"url": URL}}, 1_536),
+    "chat image in low detail": (
+        {"type": "image_url", "image_url": {"url": URL, "detail": "low"}},
+        85,
+    ),
+    "chat file": (
+        {
+            "type": "file",
+            "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PDF}"},
+        },
+        12 * 1_515,
+    ),
+    "responses image": ({"type": "input_image", "image_url": URL, "detail": "low"}, 85),
+    "responses file": (
+        {
+            "type": "input_file",
+            "filename": "a.pdf",
+            "file_data": f"data:application/pdf;base64,{PDF}",
+        },
+        12 * 1_515,
+    ),
+    "responses screenshot": ({"type": "computer_screenshot", "image_url": URL}, 1_536),
+    "responses picture that was made": (
+        {"type": "image_generation_call", "id": "1", "result": PICTURE},
+        1_536,
+    ),
+    "gemini image": ({"inlineData": {"mimeType": "image/png", "data": PICTURE}}, 6 * 258),
+    "gemini image in bytes": (
+        {"inline_data": {"mime_type": "image/png", "data": png(300, 300)}},
+        258,
+    ),
+    "gemini document": ({"inlineData": {"mimeType": "application/pdf", "data": PDF}}, 12 * 560),
+    "langchain image": ({"type": "image", "base64": PICTURE, "mime_type": "image/png"}, 69 * 39),
+    "langchain file": ({"type": "file", "base64": PDF, "mime_type": "application/pdf"}, 36_000),
+    "mcp image": ({"type": "image", "data": PICTURE, "mimeType": "image/png"}, 69 * 39),
+    "mcp resource": (
+        {
+            "type": "resource",
+            "resource": {"uri": "a:b", "mimeType": "application/pdf", "blob": PDF},
+        },
+        36_000,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_medium_costs_what_its_provider_documents(name: str) -> None:
+    block, tokens = BLOCKS[name]
+    media = media_of(block)
+    assert media is not None
+    assert media_tokens(media) == pytest.approx(tokens, rel=0.25)
+
+
+CARRIERS: dict[str, tuple[Format, Any]] = {
+    "anthropic document": ("anthropic", lambda block: [{"role": "user", "content": [block]}]),
+    "anthropic image": (
+        "anthropic",
+        lambda block: [
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "1", "content": [block]}],
+            }
+        ],
+    ),
+    "chat file": ("openai_chat", lambda block: [{"role": "user", "content": [block]}]),
+    "chat image": ("openai_chat", lambda block: [{"role": "user", "content": [block]}]),
+    "responses file": ("openai_responses", lambda block: [{"role": "user", "content": [block]}]),
+    "responses screenshot": (
+        "openai_responses",
+        lambda block: [{"type": "computer_call_output", "call_id": "1", "output": block}],
+    ),
+    "responses picture that was made": ("openai_responses", lambda block: [block]),
+    "gemini document": ("gemini", lambda block: [{"role": "user", "parts": [block]}]),
+    "gemini image": (
+        "gemini",
+        lambda block: [
+            {
+                "role": "user",
+                "parts": [{"functionResponse": {"name": "f", "response": {}, "parts": [block]}}],
+            }
+        ],
+    ),
+    "langchain file": ("openai_chat", lambda block: [{"role": "user", "content": [block]}]),
+}
+
+
+@pytest.mark.parametrize("name", CARRIERS)
+def test_in_no_format_is_base64_counted_as_text(name: str) -> None:
+    fmt, carry = CARRIERS[name]
+    block, tokens = BLOCKS[name]
+    messages = carry(block)
+    assert measure(messages, fmt, "tokens") == pytest.approx(tokens, rel=0.3)
+    _, report = compact(messages, fmt, 10**6, State())
+    assert report.before == measure(messages, fmt, "tokens")
+    assert measure(messages, fmt, "bytes") > len(PDF)
+
+
+@pytest.mark.parametrize(
+    ("data", "size"),
+    [(png(640, 480), 23 * 18), (jpeg(640, 480), 414), (gif(640, 480), 414), (webp(640, 480), 414)],
+    ids=["png", "jpeg", "gif", "webp"],
+)
+def test_the_size_of_a_picture_is_read_from_its_bytes(data: bytes, size: int) -> None:
+    source = {"type": "base64", "media_type": "image/x", "data": text(data)}
+    media = media_of({"type": "image", "source": source})
+    assert media is not None
+    assert media_tokens(media) == size
+
+
+@pytest.mark.parametrize("data", [b"", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xff", b"RIFF", b"junk"])
+def test_of_a_picture_that_cannot_be_read_an_average_is_assumed(data: bytes) -> None:
+    media = media_of({"type": "image", "source": {"type": "base64", "data": text(data)}})
+    assert media is not None
+    assert media_tokens(media) == 1_600
+
+
+def test_pages_in_compressed_object_streams_are_counted() -> None:
+    blob = {"mimeType": "application/pdf", "data": text(packed_pdf(7))}
+    media = media_of({"inlineData": blob})
+    assert media is not None
+    assert media_tokens(media) == 7 * 560
+
+
+def test_a_hostile_pdf_costs_no_more_than_its_bounds() -> None:
+    bomb = zlib.compress(b"/Type /Page\n" * 5_000_000)
+    data = b"%PDF-1.5\n/Type /ObjStm stream\n" + bomb
+    media = media_of({"inlineData": {"mimeType": "application/pdf", "data": text(data)}})
+    assert media is not None
+    assert media_tokens(media) == 10_000 * 560
+
+
+def test_a_document_that_is_given_as_text_is_text() -> None:
+    source = {"type": "text", "media_type": "text/plain", "data": "some words " * 5_000}
+    messages: list[Any] = [{"role": "user", "content": [{"type": "document", "source": source}]}]
+    assert measure(messages, "anthropic", "tokens") == pytest.approx(10_000, rel=0.2)
+
+
+def test_signatures_are_not_charged_and_encrypted_reasoning_is_by_its_length() -> None:
+    thinking = {"type": "thinking", "thinking": "Hm.", "signature": PICTURE}
+    said: list[Any] = [{"role": "assistant", "content": [thinking]}]
+    assert measure(said, "anthropic", "tokens") < 50
+    item: list[Any] = [{"type": "reasoning", "summary": [], "encrypted_content": "A" * 10_000}]
+    assert measure(item, "openai_responses", "tokens") == pytest.approx(2_000, rel=0.1)
+
+
+@dataclass
+class BinaryContent:
+    """What PydanticAI calls so."""
+
+    data: bytes
+    media_type: str
+    kind: str = "binary"
+
+
+@dataclass
+class ImageUrl:
+    url: str
+    kind: str = "image-url"
+
+
+def test_parts_of_pydantic_ai_are_counted_by_pixels_and_pages() -> None:
+    document = BinaryContent(base64.b64decode(PDF), "application/pdf")
+    value = [
+        "Look.",
+        BinaryContent(png(1920, 1080), "image/png"),
+        document,
+        ImageUrl("https://a.example/"),
+    ]
+    messages: list[Any] = [{"role": "user", "content": [{"type": "user-prompt", "value": value}]}]
+    assert measure(messages, "anthropic", "tokens") == pytest.approx(
+        2_691 + 36_000 + 1_600, rel=0.02
+    )
+
+
+def test_stub_oversized_counts_a_picture_by_its_pixels() -> None:
+    call, picture = ToolCall("1", "screenshot"), [BLOCKS["mcp image"][0]]
+    assert stub_oversized(picture, call, 20_000) == picture
+    stub = stub_oversized(picture, call, 2_000, policy=Policy(offload=Kept()))
+    assert stub["status"] == "oversized"
+
+
+def test_a_stub_of_a_result_with_a_picture_keeps_its_text_and_no_base64() -> None:
+    kept = Kept()
+    result = [{"type": "text", "text": "What is seen. " * 200}, BLOCKS["anthropic image"][0]]
+    call = {"type": "tool_use", "id": "1", "name": "look", "input": {}}
+    messages: list[Any] = [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": [call]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "1", "content": result}],
+        },
+    ]
+    sent, report = rewrite(messages, "anthropic", 600, Policy(offload=kept))
+    assert report.fits
+    (whole,) = kept.texts.values()
+    assert whole.startswith("What is seen.")
+    assert "(image/png, 200029 bytes)" in whole
+    assert PICTURE[:100] not in str(sent)
