@@ -5,7 +5,7 @@
     scripts/setup.py fuzz [ARGUMENT …]     the fuzzers (scripts/fuzz.py)
     scripts/setup.py torture [ARGUMENT …]  the long tests (scripts/torture.py)
 
-Set FETCHSTASH_VENV to keep another environment: scripts/matrix has one for each interpreter.
+Set CHECKOUT_VENV to keep another environment: scripts/matrix has one for each interpreter.
 
 Everything here prints to stderr, because a host that starts `scripts/run` reads JSON-RPC on stdout.
 The stamp names what was installed and is written last, so that an interrupted set-up starts over.
@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / os.environ.get("FETCHSTASH_VENV", ".venv")
+VENV = ROOT / os.environ.get("CHECKOUT_VENV", ".venv")
 STAMP = VENV / "fetchstash-stamp"
 IN_USE = VENV / "fetchstash-in-use"
 LOCK = VENV.with_name(f"{VENV.name}.lock")

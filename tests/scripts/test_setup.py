@@ -82,7 +82,7 @@ class Checkout:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
-    monkeypatch.delenv("FETCHSTASH_VENV", raising=False)
+    monkeypatch.delenv("CHECKOUT_VENV", raising=False)
     return Checkout(tmp_path)
 
 
