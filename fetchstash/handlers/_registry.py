@@ -56,7 +56,7 @@ FALLBACK = "fetchstash.handlers._binary:BinaryHandler"
 
 # Libraries that come with an extra, by the name that is imported: what to install where one is
 # missing.
-EXTRAS = {"python_calamine": "sheets", "magic": "magic"}
+EXTRAS = {"magic": "magic"}
 
 
 @cache

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Fuzz what is read out of header values: file names, Retry-After, dates, ages, codings, excerpts.
 
-Needs atheris (``pip install atheris``), which is no dependency. Takes libFuzzer's arguments, such
-as ``-max_total_time=60``.
+scripts/fuzz runs it. Takes libFuzzer's arguments, such as ``-max_total_time=60``.
 """
 
 import sys

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Fuzz what cleans text for a model: whatever comes in, what goes out encodes, is clean, and stays as it is when cleaned again.
 
-Needs atheris (``pip install atheris``), which is no dependency. Takes libFuzzer's arguments, such
-as ``-max_total_time=60``.
+scripts/fuzz runs it. Takes libFuzzer's arguments, such as ``-max_total_time=60``.
 """
 
 import sys

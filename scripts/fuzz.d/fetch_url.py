@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Fuzz the URL reader, the redirect reader and the mask: any text is read or refused, and what was read reads the same again.
 
-Needs atheris (``pip install atheris``), which is no dependency. Takes libFuzzer's arguments, such
-as ``-max_total_time=60``.
+scripts/fuzz runs it. Takes libFuzzer's arguments, such as ``-max_total_time=60``.
 """
 
 import sys

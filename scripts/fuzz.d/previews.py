@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Fuzz what shows a glimpse: it keeps to its bound, counts what it shows, and a sample of JSON is JSON.
 
-Needs atheris (``pip install atheris``), which is no dependency. Takes libFuzzer's arguments, such
-as ``-max_total_time=60``.
+scripts/fuzz runs it. Takes libFuzzer's arguments, such as ``-max_total_time=60``.
 """
 
 import json

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Fuzz the content decoders: any bytes, in any pieces, are decoded in bounded steps or told to be broken.
 
-Needs atheris (``pip install atheris``), which is no dependency. Takes libFuzzer's arguments, such
-as ``-max_total_time=60``.
+scripts/fuzz runs it. Takes libFuzzer's arguments, such as ``-max_total_time=60``.
 """
 
 import sys

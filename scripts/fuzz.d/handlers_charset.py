@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Fuzz what finds a text's charset: whatever the bytes and the label are, some text comes out, and UTF-8 comes out as it is.
 
-Needs atheris (``pip install atheris``), which is no dependency. Takes libFuzzer's arguments, such
-as ``-max_total_time=60``.
+scripts/fuzz runs it. Takes libFuzzer's arguments, such as ``-max_total_time=60``.
 """
 
 import sys
