@@ -1,32 +1,44 @@
-"""Runs the programs of scripts/torture.d, one after the other, and says how each ended."""
+"""Run the programs of scripts/torture.d one after the other, and print how each ended.
+
+    scripts/torture [--short] [NAME [ARGUMENT …]]
+
+`--short` runs each for a few minutes, as CI does. Exit code: how many failed.
+"""
 
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent / "torture.d"
+SHORT: Mapping[str, Sequence[str]] = {
+    "fetch": ("--rebinding", "100", "--bombs", "20"),
+    "handlers": ("--length", "65536"),
+    "store": ("--kills", "60"),
+}
+"""The arguments of a short run: fewer rounds, smaller files."""
 
 
 def main() -> int:
     """Run all of them, or the one that is named with its own arguments; return how many failed."""
     names = sorted(path.stem for path in FOLDER.glob("*.py"))
-    named, arguments = sys.argv[1:2], sys.argv[2:]
-    if named and named[0] not in names:
-        print(f"There is no {named[0]!r} here, but: {', '.join(names)}.", file=sys.stderr)
+    arguments = sys.argv[1:]
+    short = arguments[:1] == ["--short"]
+    named, *arguments = arguments[short:] or [""]
+    if named and named not in names:
+        print(f"There is no {named!r} here, but: {', '.join(names)}.", file=sys.stderr)
         return 2
     failed = 0
-    for name in named or names:
-        print(f"--- {name}", flush=True)
+    for name in [named] if named else names:
+        options = (*(SHORT[name] if short else ()), *arguments)
+        print(f"--- torture {name} {' '.join(options)}".rstrip(), flush=True)
         start = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "-P", str(FOLDER / f"{name}.py"), *arguments], check=False
-        )
+        program = [sys.executable, "-P", str(FOLDER / f"{name}.py"), *options]
+        done = subprocess.run(program, check=False)
         failed += done.returncode != 0
-        print(
-            f"--- {name}: {'ok' if done.returncode == 0 else 'FAILED'} after {time.monotonic() - start:.0f} s",
-            flush=True,
-        )
+        ended = "FAILED" if done.returncode else "ok"
+        print(f"--- torture {name}: {ended} after {time.monotonic() - start:.0f} s", flush=True)
     return failed
 
 
