@@ -1,33 +1,23 @@
-"""fetchstash as a library, without MCP: fetch a URL, list its outline, and print the part that matches best.
+"""fetchstash as a library, without MCP: list a page's outline and print the part that fits best.
 
-python examples/library.py URL WORDS [SETTING=VALUE ...]       lists with commas, as in the
-environment
+python examples/library.py URL WORDS
 """
 
 import sys
 
 import anyio
 
-from fetchstash.config import load
-from fetchstash.stash import Stash
+from fetchstash.stash import open_stash
 
 
-async def main(url: str, words: str, *settings: str) -> None:
-    environment = {
-        f"FETCHSTASH_{name.upper().replace('.', '_')}": value
-        for name, _, value in (s.partition("=") for s in settings)
-    }
-    async with Stash.open(load(environment=environment)) as stash:
-        view = await stash.fetch([url], max_chars=500)
-        ref = str(view.facts[0]["artifact_ref"])
-        facts = await stash.store.get(ref)
-        print(
-            f"{facts.title or facts.name}: {facts.extracted_chars} characters, {facts.text_tokens} tokens"
-        )
-        for heading in facts.outline[:10]:
+async def main(url: str, words: str) -> None:
+    async with open_stash() as stash:
+        page = await stash.fetch(url, max_chars=500)
+        print(f"{page}, {page.tokens} tokens")
+        for heading in page.outline[:10]:
             print(f"{'  ' * heading.level}{heading.title}")
-        print((await stash.search(words, [ref], max_results=1)).body)
+        print(await page.search(words, max_results=1))
 
 
 if __name__ == "__main__":
-    anyio.run(main, sys.argv[1], sys.argv[2], *sys.argv[3:])
+    anyio.run(main, sys.argv[1], sys.argv[2])

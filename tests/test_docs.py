@@ -12,8 +12,8 @@ from fetchstash import errors
 from fetchstash.cli._main import commands
 from fetchstash.config import KEYS, load
 from fetchstash.errors import FetchstashError
-from fetchstash.server._tools import tool_specs
 from fetchstash.store import Facts
+from fetchstash.tools import tool_specs
 
 ROOT = Path(__file__).parents[1]
 PAGES = [

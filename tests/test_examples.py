@@ -25,9 +25,10 @@ BOOK = "".join(
 )
 
 
-def run(name: str, *arguments: str) -> str:
+def run(name: str, *arguments: str, **environment: str) -> str:
     folder = Path(sys.executable).parent
-    env = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, **environment}
     command = [sys.executable, "-P", str(EXAMPLES / name), *arguments]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
@@ -57,12 +58,14 @@ def test_the_agents_client_finds_the_place_and_reads_around_it(
 
 def test_the_library_works_without_mcp(site: Site, tmp_path: Path) -> None:
     url = site.put("/book.md", BOOK, "text/markdown")
-    settings = [
-        f"store.folder={tmp_path / 'store'}",
-        f"fetch.allow_hosts=127.0.0.1:{site.port}",
-        "fetch.respect_robots=false",
-    ]
-    out = run("library.py", url, "question 1234", *settings)
+    out = run(
+        "library.py",
+        url,
+        "question 1234",
+        FETCHSTASH_STORE_FOLDER=str(tmp_path / "store"),
+        FETCHSTASH_FETCH_ALLOW_HOSTS=f"127.0.0.1:{site.port}",
+        FETCHSTASH_FETCH_RESPECT_ROBOTS="false",
+    )
     assert "The answer to question 1234 is 3702." in out
 
 

@@ -2,36 +2,46 @@
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from fetchstash.handlers._data._json_shape import preview
 from fetchstash.ranges import Preview
-from fetchstash.render import Arrival, Host, Subject, View, fetched, info
+from fetchstash.render import Host, View, view_of
+from fetchstash.stash import Artifact, Excerpt
+from fetchstash.store import Facts
 from fetchstash.text import PreviewLimits, TruncationInfo, ViewLimits, head_and_tail
-from fetchstash.tokens import TokenCount
 
 LINES = [f"line {number} of a text" for number in range(1, 10_001)]
 TEXT = "".join(f"{line}\n" for line in LINES)
 
 
-def subject(text: str, **more: Any) -> Subject:
-    facts = {"artifact_ref": "art_a", "text_tokens": 70_000}
-    given: dict[str, Any] = {
-        "ref": "art_a", "word": "text", "name": "a.txt", "source": "https://e.org/", "size_bytes": len(text), "dimension": "",
-        "chars": len(text), "text_bytes": len(text), "lines": len(text.splitlines()), "tokens": TokenCount(70_000, exact=True),
-        "unit": "lines", "path": "", "truncated": False, "error": "", "incomplete": "", "from_cache": "", "picturable": False,
-        "facts": facts,
-    }  # fmt: skip
-    return Subject(**(given | more))
+def facts(text: str, **changes: Any) -> Facts:
+    values: dict[str, Any] = {
+        "artifact_ref": "art_a",
+        "content_kind": "text",
+        "media_type": "text/plain",
+        "name": "a.txt",
+        "final_url": "https://e.org/",
+        "size_bytes": len(text),
+        "extracted_chars": len(text),
+        "text_bytes": len(text),
+        "text_lines": len(text.splitlines()),
+        "text_tokens": 70_000,
+    }
+    return Facts(**(values | changes))
+
+
+def artifact(text: str, **excerpt: Any) -> Artifact:
+    return Artifact(facts(text), cast("Any", None), Excerpt(text=text[:30_001], **excerpt))
 
 
 def view(
-    text: str, max_chars: int | None = None, *, limits: PreviewLimits | None = None, **arrival: Any
+    text: str, max_chars: int | None = None, *, limits: PreviewLimits | None = None, **excerpt: Any
 ) -> View:
     host = Host(preview=limits or PreviewLimits())
-    return fetched(host, Arrival(subject(text), text[:30_001], **arrival), max_chars)
+    return view_of(host, artifact(text, **excerpt), max_chars)
 
 
 def said(found: View) -> str:
@@ -79,7 +89,7 @@ def test_how_much_is_shown_is_among_the_facts_of_a_preview_alone() -> None:
 
 
 def test_a_table_says_its_rows_columns_and_cells() -> None:
-    glimpse = Preview(
+    cut = Preview(
         "a,b\n1,2…",
         rows_shown=1,
         total_rows=9,
@@ -87,25 +97,23 @@ def test_a_table_says_its_rows_columns_and_cells() -> None:
         total_columns=80,
         cells_truncated=1,
     )
-    assert said(view(TEXT, glimpse=glimpse)).startswith(
+    assert said(view(TEXT, preview=cut)).startswith(
         "[Shown: 1 of 9 rows, 2 of 80 columns, 1 cell cut, ≈"
     )
 
 
 def test_of_a_table_that_had_to_be_cut_again_nobody_counted_the_rows() -> None:
-    glimpse = Preview("\n".join(["cell"] * 100), rows_shown=100, total_rows=900)
-    found = view(TEXT, 200, glimpse=glimpse)
+    cut = Preview("\n".join(["cell"] * 100), rows_shown=100, total_rows=900)
+    found = view(TEXT, 200, preview=cut)
     assert found.body == "\n".join(["cell"] * 40)
     assert "rows" not in said(found)
 
 
 @pytest.mark.parametrize("limit", [200, 400, 700, 1_000, 30_000])
 def test_the_sample_of_json_is_whole_and_valid_or_not_there(limit: int) -> None:
-    glimpse = preview(
-        {"items": [{"id": n, "text": "word " * 20} for n in range(900)]}, PreviewLimits()
-    )
-    body = view(TEXT, limit, glimpse=glimpse).body
-    assert glimpse.text.startswith(body) or json.loads(body.removeprefix(glimpse.text))
+    cut = preview({"items": [{"id": n, "text": "word " * 20} for n in range(900)]}, PreviewLimits())
+    body = view(TEXT, limit, preview=cut).body
+    assert cut.text.startswith(body) or json.loads(body.removeprefix(cut.text))
     assert len(body) <= limit
 
 
@@ -170,17 +178,17 @@ def test_as_many_lines_of_each_end_are_shown_as_there_may_be(head: int, tail: in
 
 
 def test_an_estimate_is_marked_wherever_it_is_read() -> None:
-    sampled = TokenCount(20_100, exact=False)
     assert (
         TruncationInfo(tokens_shown=4, total_tokens=20_100, total_tokens_exact=False).line()
         == "[Shown: 4 of ≈20100 tokens.]"
     )
-    assert "\ntext_tokens: ≈20100\n" in info(Host(), subject(TEXT, tokens=sampled), ()).text
-    assert "\ntext_tokens: 70000\n" in info(Host(), subject(TEXT), ()).text
+    sampled = facts(TEXT, text_tokens=20_100, text_tokens_exact=False)
+    assert "\ntext_tokens: ≈20100\n" in view_of(Host(), sampled).text
+    assert "\ntext_tokens: 70000\n" in view_of(Host(), facts(TEXT)).text
 
 
 def test_a_host_that_counts_bytes_gets_a_preview_within_its_bytes() -> None:
     text = "Zürich–Köln\n" * 9_000
     host = Host(ViewLimits(6_800, 6_800, 6_800, count_bytes=True))
-    found = fetched(host, Arrival(subject(text), text[:6_801], ending=text[-2_000:]))
+    found = view_of(host, artifact(text, ending=text[-2_000:]))
     assert 1_990 < len(found.body.encode()) <= 2_000

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fetchstash.cli._run import command, json_flag, print_objects, say, show, with_stash
+from fetchstash.cli._run import (
+    command,
+    json_flag,
+    print_objects,
+    say,
+    show,
+    view_for_terminal,
+    with_stash,
+)
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
@@ -26,7 +34,8 @@ if TYPE_CHECKING:
 @command
 def ls(settings: "Settings", limit: int, as_json: bool) -> None:
     """List the run's artifacts, newest first."""
-    show(with_stash(settings, lambda stash: stash.list(limit=limit)), as_json=as_json)
+    listing = with_stash(settings, lambda stash: stash.list(limit=limit))
+    show(view_for_terminal(settings, listing), as_json=as_json)
 
 
 @click.command()
@@ -62,15 +71,14 @@ def rm(settings: "Settings", refs: Sequence[str]) -> None:
 @command
 def gc(settings: "Settings", dry_run: bool, as_json: bool) -> None:
     """Apply retention now: age, count, bytes, and what no artifact names."""
-    removed = with_stash(settings, lambda stash: stash.store.gc(dry_run=dry_run))
+    removed = with_stash(settings, lambda stash: stash.gc(dry_run=dry_run))
     if as_json:
-        print_objects(tuple(asdict(one) for one in removed))
+        print_objects([asdict(item) for item in removed])
         return
-    for one in removed:
-        click.echo(f"{one.artifact_ref}  {one.size_bytes:>12,}  {one.reason}")
-    say(
-        f"{len(removed)} {'would go' if dry_run else 'removed'}, {sum(one.size_bytes for one in removed):,} bytes."
-    )
+    for item in removed:
+        click.echo(f"{item.artifact_ref}  {item.size_bytes:>12,}  {item.reason}")
+    total = sum(item.size_bytes for item in removed)
+    say(f"{len(removed)} {'would go' if dry_run else 'removed'}, {total:,} bytes.")
 
 
 @click.command()
@@ -80,9 +88,7 @@ def stats(settings: "Settings", as_json: bool) -> None:
     """Sum up what was fetched, by kind and host, and the tokens kept out of the context."""
     from fetchstash.cli import _stats  # noqa: PLC0415 - the room is heavy
 
-    listing = with_stash(
-        settings, lambda stash: stash.store.list(limit=settings.store.max_artifacts)
-    )
+    listing = with_stash(settings, lambda stash: stash.list(limit=settings.store.max_artifacts))
     rows, shown = _stats.rows_of(listing.facts), _stats.shown_tokens(settings.telemetry.event_log)
     if as_json:
         print_objects(_stats.as_objects(rows, shown))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fetchstash.cli._run import FAILED, command, json_flag, print_objects, told
+from fetchstash.cli._run import FAILED, command, exit_codes, json_flag, print_objects
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
@@ -79,7 +79,7 @@ def doctor(settings: "Settings", repair: bool, as_json: bool) -> int | None:
 
 
 @click.command()
-@told
+@exit_codes
 def demo() -> int:
     """Show, on a small site of its own, what a model sees and what each call costs; no network, no key."""
     from fetchstash.demo import run  # noqa: PLC0415 - imports mcp

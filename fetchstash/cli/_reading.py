@@ -15,12 +15,13 @@ from fetchstash.cli._run import (
     max_chars_flag,
     print_objects,
     show,
+    view_for_terminal,
     with_stash,
 )
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
-    from fetchstash.render import View
+    from fetchstash.render import Value
     from fetchstash.stash import Stash
 
 _UNITS = ("lines", "chars", "bytes", "pages", "rows")
@@ -68,23 +69,26 @@ def fetch(
     output: Path | None,
     raw: bool,
     as_json: bool,
-    **given: Any,
+    **options: Any,
 ) -> int | None:
     """Fetch URLs and show what a model would see of them."""
     meter = _Meter()
 
-    async def work(stash: "Stash") -> "View":
-        view = await stash.fetch(urls, progress=meter, **given)
+    async def work(stash: "Stash") -> "Value":
+        if len(urls) > 1:
+            return await stash.fetch_many(urls, progress=meter, **options)
+        artifact = await stash.fetch(urls[0], progress=meter, **options)
         if output is not None:
-            await stash.export(urls[0], output, raw=raw)
-        return view
+            await stash.export(artifact.ref, output, raw=raw)
+        return artifact
 
     if output is not None and len(urls) > 1:
         raise click.UsageError("-o writes one document: give one URL.")
     try:
-        view = with_stash(settings, work)
+        value = with_stash(settings, work)
     finally:
         meter.clear()
+    view = view_for_terminal(settings, value, options["max_chars"])
     if as_json:
         print_objects(view.records or view.facts)
     elif output is None:
@@ -115,9 +119,9 @@ def get(
     if output is not None:
         with_stash(settings, lambda stash: stash.export(ref, output, raw=raw))
     else:
-        show(
-            with_stash(settings, lambda stash: stash.read(ref, offset, max_chars)), as_json=as_json
-        )
+        limit = _limit(settings, max_chars)
+        part = with_stash(settings, lambda stash: stash.read(ref, offset, max_chars=limit))
+        show(view_for_terminal(settings, part, max_chars), as_json=as_json)
 
 
 @click.command()
@@ -156,11 +160,8 @@ def grep(
     **options: Any,
 ) -> int | None:
     """Find the lines of artifacts that match an RE2 pattern."""
-    from fetchstash.store import GrepQuery  # noqa: PLC0415 - the room is heavy
-
-    view = with_stash(
-        settings, lambda stash: stash.grep(refs, GrepQuery(pattern, **options), max_chars=max_chars)
-    )
+    matches = with_stash(settings, lambda stash: stash.grep(pattern, refs, **options))
+    view = view_for_terminal(settings, matches, max_chars)
     show(view, as_json=as_json)
     return None if view.records else NO_MATCH
 
@@ -194,10 +195,9 @@ def slice_(
     settings: "Settings", ref: str, max_chars: int | None, as_json: bool, **part: Any
 ) -> None:
     """Read exactly a part of an artifact."""
-    show(
-        with_stash(settings, lambda stash: stash.slice(ref, max_chars=max_chars, **part)),
-        as_json=as_json,
-    )
+    limit = _limit(settings, max_chars)
+    value = with_stash(settings, lambda stash: stash.slice(ref, max_chars=limit, **part))
+    show(view_for_terminal(settings, value, max_chars), as_json=as_json)
 
 
 @click.command()
@@ -223,10 +223,8 @@ def search(
     as_json: bool,
 ) -> int | None:
     """Rank the passages of artifacts, or of all of the run, by the words of QUERY."""
-    view = with_stash(
-        settings,
-        lambda stash: stash.search(query, refs, max_results=max_results, max_chars=max_chars),
-    )
+    found = with_stash(settings, lambda stash: stash.search(query, refs, max_results=max_results))
+    view = view_for_terminal(settings, found, max_chars)
     show(view, as_json=as_json)
     return None if view.records else NO_MATCH
 
@@ -237,7 +235,13 @@ def search(
 @command
 def info(settings: "Settings", ref: str, as_json: bool) -> None:
     """Show the facts and the outline of an artifact."""
-    show(with_stash(settings, lambda stash: stash.info(ref)), as_json=as_json)
+    artifact = with_stash(settings, lambda stash: stash.get(ref))
+    show(view_for_terminal(settings, artifact.facts), as_json=as_json)
+
+
+def _limit(settings: "Settings", max_chars: int | None) -> int:
+    """Return how many characters a read needs at most."""
+    return settings.views.max_chars(max_chars, settings.views.default_max_chars)
 
 
 COMMANDS = (fetch, get, grep, slice_, search, info)

@@ -1,10 +1,10 @@
-"""What every command shares: settings in, one Stash open for one thing, its result out, errors as one line."""
+"""What every command shares: settings, an open Stash, output, errors and exit codes."""
 
 import functools
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -12,11 +12,10 @@ import click
 from fetchstash.cli._options import setting_flags, take_settings
 from fetchstash.cli._words import as_command
 from fetchstash.errors import BadArgument, FetchstashError, StoreError
-from fetchstash.render import error_line
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
-    from fetchstash.render import View
+    from fetchstash.render import Value, View
     from fetchstash.stash import Stash
 
 NO_MATCH, USAGE, FAILED, INTERRUPTED = 1, 2, 3, 130
@@ -32,32 +31,34 @@ json_flag = click.option(
 
 
 def command(body: Callable[..., int | None]) -> Callable[..., None]:
-    """Give a command the flags of the settings, and its body the settings that they, the environment and the file make."""
+    """Give a command the flags of the settings, and its body the settings as read."""
 
     @setting_flags
-    @told
+    @exit_codes
     @functools.wraps(body)
-    def run(**given: Any) -> int | None:
-        return body(take_settings(given, dict(os.environ)), **given)
+    def run(**arguments: Any) -> int | None:
+        return body(take_settings(arguments, dict(os.environ)), **arguments)
 
     return run
 
 
-def told(body: Callable[..., int | None]) -> Callable[..., None]:
-    """Turn what a command returns or raises into an exit code, and an error into one line on stderr."""
+def exit_codes(body: Callable[..., int | None]) -> Callable[..., None]:
+    """Turn the result of a command into an exit code, and an error into one line on stderr."""
 
     @functools.wraps(body)
-    def run(**given: Any) -> None:
+    def run(**arguments: Any) -> None:
         try:
-            code = body(**given)
+            code = body(**arguments)
             sys.stdout.flush()
         except FetchstashError as error:
+            from fetchstash.render import error_line  # noqa: PLC0415 - heavy
+
             code = USAGE if isinstance(error, BadArgument) else FAILED
             say(error_line(error, as_command))
         except KeyboardInterrupt:
             code = INTERRUPTED
         except BrokenPipeError:
-            # The reader of the pipe has what it wanted; without this Python would complain at exit.
+            # The pipe's reader is gone. Without this Python would complain at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 0
         except OSError as error:
@@ -69,31 +70,39 @@ def told(body: Callable[..., int | None]) -> Callable[..., None]:
 
 
 def with_stash(settings: "Settings", work: "Callable[[Stash], Awaitable[T]]") -> T:
-    """Open a Stash, do one thing, and close it again; Ctrl-C cancels the work and leaves nothing half-written."""
+    """Open a Stash, do one thing, and close it; Ctrl-C leaves nothing half-written."""
     import anyio  # noqa: PLC0415 - heavy: only where something is done
 
-    from fetchstash.stash import Stash  # noqa: PLC0415 - as above
+    from fetchstash.stash import open_stash  # noqa: PLC0415 - as above
 
     async def run() -> T:
-        async with Stash.open(settings) as stash:
+        async with open_stash(settings) as stash:
             return await work(stash)
 
     return anyio.run(run)
 
 
 def say(text: str) -> None:
-    """Tell a person something that is no result: to stderr."""
+    """Print what is no result, to stderr."""
     click.echo(text, err=True)
 
 
-def print_objects(objects: "tuple[Mapping[str, object], ...]") -> None:
+def print_objects(objects: "Sequence[Mapping[str, object]]") -> None:
     """Print data, one JSON object a line."""
-    for one in objects:
-        click.echo(json.dumps(one, ensure_ascii=False))
+    for item in objects:
+        click.echo(json.dumps(item, ensure_ascii=False))
+
+
+def view_for_terminal(settings: "Settings", value: "Value", max_chars: int | None = None) -> "View":
+    """Return what a person at a terminal is shown of a value."""
+    from fetchstash.render import Face, Host, view_of  # noqa: PLC0415 - heavy
+
+    face = Face(as_command, "--max-chars", "--refresh")
+    return view_of(Host(settings.views, True, settings.context, face), value, max_chars)
 
 
 def show(view: "View", *, as_json: bool) -> None:
-    """Print a view: whole on a terminal; in a pipe the bodies to stdout and the notices to stderr, without the fences."""
+    """Print a view: whole on a terminal; in a pipe the bodies, and the notices on stderr."""
     if as_json:
         print_objects(view.records or view.facts)
     elif sys.stdout.isatty():

@@ -1,37 +1,24 @@
-"""The only place where a result is cut: ceilings, previews, passages, head and tail notices, fences."""
+"""The only place where a result is framed: ceilings, notices, fences and next calls."""
 
-from fetchstash.render._body import Arrival
-from fetchstash.render._fetched import Failure, fetched, fetched_several
-from fetchstash.render._found import Found, Hit, grep, passages, search
 from fetchstash.render._frame import FRAME_CHARS
-from fetchstash.render._info import info, listing, picture
-from fetchstash.render._read import Reading, read
-from fetchstash.render._texts import Subject, size
+from fetchstash.render._shown import Value, as_shown, view_of
+from fetchstash.render._texts import size
 from fetchstash.render._view import Block, Host, View, error_line, error_view
-from fetchstash.render._words import as_tool
+from fetchstash.render._words import MODEL, PROGRAM, Face, as_tool
 
 __all__ = [
     "FRAME_CHARS",
-    "Arrival",
+    "MODEL",
+    "PROGRAM",
     "Block",
-    "Failure",
-    "Found",
-    "Hit",
+    "Face",
     "Host",
-    "Reading",
-    "Subject",
+    "Value",
     "View",
+    "as_shown",
     "as_tool",
     "error_line",
     "error_view",
-    "fetched",
-    "fetched_several",
-    "grep",
-    "info",
-    "listing",
-    "passages",
-    "picture",
-    "read",
-    "search",
     "size",
+    "view_of",
 ]

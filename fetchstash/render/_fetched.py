@@ -1,16 +1,15 @@
-"""Views of a fetch: the whole text where it fits, else a preview, a reference and the calls to make next."""
+"""Views of a fetch: the whole text where it fits, else a preview, a reference and next calls."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-from fetchstash.errors import FetchstashError
-from fetchstash.render._body import Arrival, Shown, shown_of
 from fetchstash.render._frame import FRAME_CHARS_OF_SEVERAL
+from fetchstash.render._subject import Subject
 from fetchstash.render._texts import (
     OF_SEVERAL_CHARS,
     REFERENCE_LINE_CHARS,
     SENTENCE,
-    Subject,
     condition_lines,
     facts_line,
     follow_up_calls,
@@ -18,6 +17,7 @@ from fetchstash.render._texts import (
     reference_line,
 )
 from fetchstash.render._view import FACTS_AT_MOST, Block, Host, View, error_line
+from fetchstash.stash import Artifact, Failure, Shown, shown_of
 from fetchstash.text import clip, clip_middle
 
 ROOM_FOR_A_BODY = 400
@@ -25,153 +25,165 @@ ROOM_FOR_A_BODY = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """What came instead of one of several URLs, and which one that was."""
+class _Item:
+    """An artifact and what this host is shown of it."""
 
-    error: FetchstashError
-    source: str
+    artifact: Artifact
+    subject: Subject
 
-    def line(self, limit: int) -> str:
-        """Return the line in its place, with as much of the URL as there is room for."""
-        line = error_line(self.error)
-        room = min(limit - len(line) - 3, OF_SEVERAL_CHARS)
-        return clip(
-            f"{line} ({clip_middle(self.source, room)})" if room > len("https://…") else line, limit
-        )
+    def shown(self, host: Host, limit: int) -> Shown:
+        artifact = self.artifact
+        return shown_of(artifact.excerpt, artifact.facts, host.limits, host.preview, limit)
 
-    def record(self) -> Mapping[str, object]:
-        """Return it as data."""
-        return {
-            "source_url": self.source,
-            "error": {
-                "code": self.error.code,
-                "line": error_line(self.error),
-                **self.error.details,
-            },
-        }
+    def facts(self, shown: Shown) -> Mapping[str, Any]:
+        """Return the facts, with what is shown where that is not all."""
+        facts = self.subject.facts
+        return facts if shown.info is None else {**facts, "shown": asdict(shown.info)}
+
+    @property
+    def pictures(self) -> tuple[tuple[bytes, str], ...]:
+        image = self.artifact.image
+        return ((image.data, image.media_type),) if image else ()
 
 
-def fetched(host: Host, arrival: Arrival, max_chars: int | None = None) -> View:
-    """Return the view of one fetched artifact. Raises BadArgument for a maxChars under 200."""
-    subject = arrival.subject
-    limit = host.max_chars(max_chars, host.limits.inline_threshold)
-    pictures = (arrival.picture,) if arrival.picture else ()
+def fetched(host: Host, artifact: Artifact, max_chars: int | None = None) -> View:
+    """Return the view of one fetched artifact. Raises BadArgument for too small a limit."""
+    item = _Item(artifact, host.subject(artifact.facts, artifact.cache))
+    subject = item.subject
+    limit = host.limits.max_chars(max_chars, host.limits.inline_threshold)
     head = (facts_line(subject), *condition_lines(subject))
     if subject.chars is None:
-        return View((Block(head),), (subject.facts,), pictures)
+        return View((Block(head),), (subject.facts,), item.pictures)
 
     def view(subject: Subject, limit: int) -> tuple[Block, Shown]:
-        shown = shown_of(host, arrival, limit)
+        shown = item.shown(host, limit)
         if shown.info is None:
             return host.fenced(shown.body, subject.source, head, ()), shown
-        calls = follow_up_calls([subject], shown.offset, arrival.lines)
-        return host.fenced(
-            shown.body,
-            subject.source,
-            (*head, *_notices(arrival, shown, subject, with_path=True)),
-            calls,
-        ), shown
+        calls = follow_up_calls([subject], shown.offset, host.word, artifact.excerpt.lines)
+        notices = _notices(item, shown, preview_notice(subject, len(shown.body), with_path=True))
+        return host.fenced(shown.body, subject.source, (*head, *notices), calls), shown
 
     block, shown = view(subject, limit)
     if host.over(block.frame) and subject.path:  # a very long path: the reference says as much
         block, shown = view(replace(subject, path=""), limit)
     if over := host.over(block.frame):
         block, shown = view(replace(subject, path=""), limit - over)
-    return View((block,), (shown.told(subject.facts),), pictures)
+    return View((block,), (item.facts(shown),), item.pictures)
 
 
-def _notices(arrival: Arrival, shown: Shown, subject: Subject, *, with_path: bool) -> list[str]:
-    """Return what to know of a preview: what it owes to the cache, that it is not what the focus asked for, how much it shows."""
+def _notices(item: _Item, shown: Shown, notice: str) -> list[str]:
+    """Return the lines above a preview: cache, focus, ``notice``, and how much is shown."""
     lines: list[str] = []
-    if subject.from_cache:
-        lines.append(f"[From the cache: {subject.from_cache}.]")
-    if arrival.unfocused:
+    if item.subject.from_cache:
+        lines.append(f"[From the cache: {item.subject.from_cache}.]")
+    if item.artifact.excerpt.unfocused:
         lines.append("[No passage has a word of the focus.]")
-    lines.append(preview_notice(subject, len(shown.body), with_path=with_path))
+    lines.append(notice)
     return [*lines, shown.info.line()] if shown.info else lines
 
 
 def fetched_several(
-    host: Host, arrivals: Sequence[Arrival | Failure], max_chars: int | None = None
+    host: Host, results: Sequence[Artifact | Failure], max_chars: int | None = None
 ) -> View:
     """Return one view of several URLs, each in its turn, all within one budget."""
-    limit = host.max_chars(max_chars, host.limits.inline_threshold)
-    good = [arrival for arrival in arrivals if isinstance(arrival, Arrival)]
-    pictures = tuple(arrival.picture for arrival in good if arrival.picture)
-    if limit // len(arrivals) < ROOM_FOR_A_BODY:
-        lines = [
+    limit = host.limits.max_chars(max_chars, host.limits.inline_threshold)
+    items = [
+        _Item(result, host.subject(result.facts, result.cache))
+        if isinstance(result, Artifact)
+        else result
+        for result in results
+    ]
+    if limit // len(items) < ROOM_FOR_A_BODY:
+        lines = tuple(
             reference_line(item.subject)
-            if isinstance(item, Arrival)
-            else item.line(REFERENCE_LINE_CHARS)
-            for item in arrivals
-        ]
-        return _several(
-            (Block(tuple(lines)),), arrivals, [item.subject.facts for item in good], pictures
+            if isinstance(item, _Item)
+            else _failure_line(host, item, REFERENCE_LINE_CHARS)
+            for item in items
         )
-    blocks, facts = _share(host, arrivals, limit)
-    # What the frames of many need beyond that of one comes off the bodies.
+        facts = [item.subject.facts for item in items if isinstance(item, _Item)]
+        return _several(host, (Block(lines),), items, facts)
+    blocks, facts = _share(host, items, limit)
+    # Frame overhead beyond that of one artifact is subtracted from the bodies.
     for _ in range(2):
         if over := host.over("\n".join(block.frame for block in blocks)):
-            blocks, facts = _share(host, arrivals, max(limit - over, 0))
-    return _several(tuple(blocks), arrivals, facts, pictures)
+            blocks, facts = _share(host, items, max(limit - over, 0))
+    return _several(host, tuple(blocks), items, facts)
 
 
 def _several(
+    host: Host,
     blocks: tuple[Block, ...],
-    arrivals: Sequence[Arrival | Failure],
-    facts: Sequence[Mapping[str, object]],
-    pictures: tuple[tuple[bytes, str], ...],
+    items: Sequence[_Item | Failure],
+    facts: Sequence[Mapping[str, Any]],
 ) -> View:
-    """Return the view of several URLs, an error where all failed. ``facts`` are those of what came; what failed has its record."""
-    told = iter(facts)
-    records = tuple(item.record() if isinstance(item, Failure) else next(told) for item in arrivals)
+    """Return the view of several URLs, an error where all failed."""
+    rest = iter(facts)
+    records = tuple(
+        _failure_record(host, item) if isinstance(item, Failure) else next(rest) for item in items
+    )
+    pictures = tuple(
+        picture for item in items if isinstance(item, _Item) for picture in item.pictures
+    )
     return View(blocks, tuple(facts)[:FACTS_AT_MOST], pictures, is_error=not facts, records=records)
 
 
+def _failure_line(host: Host, failure: Failure, limit: int) -> str:
+    """Return the line of a URL that failed, with as much of the URL as fits."""
+    line = error_line(failure.error, host.word)
+    room = min(limit - len(line) - 3, OF_SEVERAL_CHARS)
+    named = f"{line} ({clip_middle(failure.url, room)})" if room > len("https://…") else line
+    return clip(named, limit)
+
+
+def _failure_record(host: Host, failure: Failure) -> Mapping[str, Any]:
+    error, line = failure.error, error_line(failure.error, host.word)
+    return {"source_url": failure.url, "error": {"code": error.code, "line": line, **error.details}}
+
+
 def _share(
-    host: Host, arrivals: Sequence[Arrival | Failure], room: int
-) -> tuple[list[Block], list[Mapping[str, object]]]:
-    """Return the blocks and facts of all, whose bodies share ``room``: what a short text leaves goes to the others in order."""
-    bodied = [
-        item for item in arrivals if isinstance(item, Arrival) and item.subject.chars is not None
+    host: Host, items: Sequence[_Item | Failure], room: int
+) -> tuple[list[Block], list[Mapping[str, Any]]]:
+    """Return the blocks and facts of all, whose bodies share ``room``."""
+    with_text = [
+        item for item in items if isinstance(item, _Item) and item.subject.chars is not None
     ]
     lengths = [
-        host.measure(item.text) if len(item.text) == item.subject.chars else room + 1
-        for item in bodied
+        host.measure(text) if len(text) == item.subject.chars else room + 1
+        for item in with_text
+        for text in [item.artifact.excerpt.text]
     ]
-    shares = dict(zip(map(id, bodied), _shares(lengths, room), strict=True))
-    blocks = [Block((SENTENCE,))] if bodied else []
-    facts: list[Mapping[str, object]] = []
+    shares = dict(zip(map(id, with_text), _shares(lengths, room), strict=True))
+    blocks = [Block((SENTENCE,))] if with_text else []
+    facts: list[Mapping[str, Any]] = []
     previewed: list[tuple[Subject, int]] = []
-    for item in arrivals:
+    for item in items:
         if isinstance(item, Failure):
-            blocks.append(Block((item.line(FRAME_CHARS_OF_SEVERAL),)))
+            blocks.append(Block((_failure_line(host, item, FRAME_CHARS_OF_SEVERAL),)))
             continue
-        head = [facts_line(item.subject, OF_SEVERAL_CHARS), *condition_lines(item.subject)]
-        if item.subject.chars is None:
+        subject = item.subject
+        head = [facts_line(subject, OF_SEVERAL_CHARS), *condition_lines(subject)]
+        if subject.chars is None:
             blocks.append(Block(tuple(head)))
-            facts.append(item.subject.facts)
+            facts.append(subject.facts)
             continue
-        shown = shown_of(host, item, shares[id(item)])
-        facts.append(shown.told(item.subject.facts))
+        shown = item.shown(host, shares[id(item)])
+        facts.append(item.facts(shown))
         if shown.info:
-            head += _notices(item, shown, item.subject, with_path=False)
-            previewed.append((item.subject, shown.offset))
-        source = item.subject.source
-        blocks.append(
-            host.fenced(
-                shown.body, source, tuple(head), sentence=False, source_chars=OF_SEVERAL_CHARS
-            )
+            notice = preview_notice(subject, len(shown.body), with_path=False)
+            head += _notices(item, shown, notice)
+            previewed.append((subject, shown.offset))
+        fenced = host.fenced(
+            shown.body, subject.source, tuple(head), sentence=False, source_chars=OF_SEVERAL_CHARS
         )
+        blocks.append(fenced)
     if previewed:
-        blocks.append(
-            Block(follow_up_calls([subject for subject, _ in previewed], previewed[0][1]))
-        )
+        subjects = [subject for subject, _ in previewed]
+        blocks.append(Block(follow_up_calls(subjects, previewed[0][1], host.word)))
     return blocks, facts
 
 
 def _shares(lengths: Sequence[int], room: int) -> list[int]:
-    """Return what each of several texts may take of ``room``: an equal share, and what short ones leave, in order."""
+    """Return each text's share: an equal one, and what short texts leave goes on in order."""
     equal = room // len(lengths) if lengths else 0
     left = sum(equal - length for length in lengths if length < equal)
     shares: list[int] = []

@@ -1,12 +1,10 @@
-"""Views of what is known: the facts and the outline of one artifact, or the list of a run."""
+"""Views of facts: one artifact's with its outline, the list of a run, a picture."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from fetchstash.ranges import Heading
+from fetchstash.errors import Call
 from fetchstash.render._texts import (
-    Subject,
-    call,
     calls_without_text,
     condition_lines,
     counted,
@@ -14,21 +12,22 @@ from fetchstash.render._texts import (
     reference_line,
 )
 from fetchstash.render._view import FACTS_AT_MOST, Block, Host, View
+from fetchstash.stash import Listing, Picture
+from fetchstash.store import Facts
 from fetchstash.text import clip, prefix_length, whole_lines
 
 _LINE_CHARS = 300
 
 
-def info(host: Host, subject: Subject, outline: Sequence[Heading]) -> View:
+def info(host: Host, facts: Facts) -> View:
     """Return the facts of an artifact, its outline as far as there is room, and how to read it."""
-    told = {
-        **subject.facts,
-        "text_tokens": None if subject.chars is None else subject.tokens,
-    }  # an estimate is marked as one
+    subject, outline = host.subject(facts), facts.outline
+    # The token count prints as TokenCount does, so that an estimate is marked as one.
+    tokens = {"text_tokens": None if subject.chars is None else subject.tokens}
     lines = [
         f"{key}: {_plain(value)}"
-        for key, value in told.items()
-        if _known(value) and key != "text_tokens_exact"
+        for key, value in {**subject.facts, **tokens}.items()
+        if _is_known(value) and key != "text_tokens_exact"
     ]
     if outline:
         lines.append("outline:")
@@ -36,33 +35,33 @@ def info(host: Host, subject: Subject, outline: Sequence[Heading]) -> View:
             f"{'  ' * heading.level}{heading.title} ({heading.unit.removesuffix('s')} {heading.start})"
             for heading in outline
         ]
-    calls = (
-        follow_up_calls([subject], 0) if subject.chars is not None else calls_without_text(subject)
-    )
+    if subject.chars is None:
+        calls = calls_without_text(subject, host.word)
+    else:
+        calls = follow_up_calls([subject], 0, host.word)
     head = (f"[{subject.ref}: facts]", *condition_lines(subject))
     block = _bounded(host, [clip(line, _LINE_CHARS) for line in lines], subject.source, head, calls)
-    return View(
-        (block,),
-        (subject.facts,),
-        records=({**subject.facts, "outline": [asdict(heading) for heading in outline]},),
-    )
+    record = {**subject.facts, "outline": [asdict(heading) for heading in outline]}
+    return View((block,), (subject.facts,), records=(record,))
 
 
-def listing(host: Host, run: str, subjects: Sequence[Subject], total: int) -> View:
+def listing(host: Host, found: Listing) -> View:
     """Return a run's artifacts, newest first, a line each, as far as there is room."""
+    run, total = found.run, found.total
     if not total:
-        return View(
-            (Block((f"[Run {run}: no artifacts yet.]", call("fetch_content", url="https://…"))),)
-        )
+        fetch = host.word(Call("fetch", {"url": "https://…"}))
+        return View((Block((f"[Run {run}: no artifacts yet.]", fetch)),))
+    subjects = [host.subject(facts) for facts in found.facts]
     lines = [
         f"{reference_line(subject)[1:-1]}, {clip(subject.source, 120)}" for subject in subjects
     ]
     head = (f"[Run {run}: {counted(total, 'artifact')}, newest first]",)
-    calls = (call("artifact_info", artifact_ref=subjects[0].ref),)
+    calls = (host.word(Call("info", {"ref": subjects[0].ref})),)
     block = _bounded(host, lines, f"run {run}", head, calls)
     shown = sum(line.startswith("art_") for line in (block.body or "").split("\n"))
     if shown < total:
-        more = f"[Showing {shown} of {total}. artifact_search finds passages in all of them.]"
+        search = host.word(Call("search"))
+        more = f"[Showing {shown} of {total}. {search} finds passages in all of them.]"
         block = _bounded(host, lines, f"run {run}", head, (*calls, more))
     return View((block,), tuple(subject.facts for subject in subjects)[:FACTS_AT_MOST])
 
@@ -70,23 +69,17 @@ def listing(host: Host, run: str, subjects: Sequence[Subject], total: int) -> Vi
 def _bounded(
     host: Host, lines: Sequence[str], source: str, head: tuple[str, ...], calls: tuple[str, ...]
 ) -> Block:
-    """Return a block that is within the short limit with its frame, its body cut at a whole line."""
+    """Return a block within the short limit, frame included, its body cut at a whole line."""
     body, limit = "\n".join(lines), host.limits.short_max_chars
     room = limit - host.measure(host.fenced("", source, head, calls).frame)
-    shown = (
-        body
-        if host.measure(body) <= room
-        else body[: whole_lines(body, room - 1, host.measure)] + "…"
-    )
-    return host.fenced(shown[: prefix_length(shown, room, host.measure)], source, head, calls)
+    if host.measure(body) > room:
+        body = body[: whole_lines(body, room - 1, host.measure)] + "…"
+    return host.fenced(body[: prefix_length(body, room, host.measure)], source, head, calls)
 
 
-def _known(value: object) -> bool:
-    return (
-        value not in (None, "", False)
-        and value != []
-        and not (isinstance(value, Mapping) and not value)
-    )
+def _is_known(value: object) -> bool:
+    is_empty = value == [] or (isinstance(value, Mapping) and not value)
+    return value not in (None, "", False) and not is_empty
 
 
 def _plain(value: object) -> str:
@@ -95,10 +88,9 @@ def _plain(value: object) -> str:
     return str(value)
 
 
-def picture(
-    subject: Subject, data: bytes, media_type: str, width: int, height: int, *, page: int | None
-) -> View:
+def picture(host: Host, found: Picture) -> View:
     """Return a picture under the line that says what it is of."""
-    what = f"page {page} as a picture" if page is not None else "picture"
-    head = (f"[{subject.ref}: {what}, {width}×{height} px]",)
-    return View((Block(head),), (subject.facts,), ((data, media_type),))
+    subject = host.subject(found.facts)
+    page = "picture" if found.page is None else f"page {found.page} as a picture"
+    head = (f"[{subject.ref}: {page}, {found.width}×{found.height} px]",)
+    return View((Block(head),), (subject.facts,), ((found.data, found.media_type),))

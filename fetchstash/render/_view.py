@@ -1,23 +1,18 @@
-"""A view: what a model is shown, and the host that it is shown to."""
+"""A view, which is what is shown, and the host that it is made for."""
 
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from fetchstash.errors import BadArgument, FetchstashError, Wording
+from fetchstash.errors import FetchstashError, Wording
 from fetchstash.hygiene import clean_line
 from fetchstash.render._frame import FRAME_CHARS
+from fetchstash.render._subject import Subject, subject_of
 from fetchstash.render._texts import SENTENCE, SOURCE_CHARS, fence
-from fetchstash.render._words import as_tool
-from fetchstash.text import (
-    MIN_MAX_CHARS,
-    Measure,
-    PreviewLimits,
-    ViewLimits,
-    clip_middle,
-    json_length,
-    utf8_length,
-)
+from fetchstash.render._words import MODEL, Face, as_tool
+from fetchstash.stash import CacheUse
+from fetchstash.store import Facts
+from fetchstash.text import Measure, PreviewLimits, ViewLimits, clip_middle
 
 FACTS_AT_MOST = 10
 STRUCTURED_FRAME = len('{"result":""}')
@@ -25,7 +20,7 @@ STRUCTURED_FRAME = len('{"result":""}')
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Lines, a body between fences, and lines behind it. ``body`` is None where there is nothing from outside to show.
+    """Lines, a body between fences, and more lines. ``body`` is None where nothing is quoted.
 
     ``opening`` and ``closing`` are the lines of the fence, with the sentence that says what it
     holds.
@@ -51,10 +46,10 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One result: blocks of text, the facts of the artifacts it speaks of, and pictures (data, media type).
+    """One result: blocks of text, facts of its artifacts, and pictures (data, media type).
 
-    ``records`` is the same as data, one object for each thing found or read; () where the facts are
-    all there is to say.
+    ``records`` is the result as data, one object for each match, passage or part; () where the
+    facts say it all.
     """
 
     blocks: tuple[Block, ...]
@@ -94,39 +89,43 @@ def error_view(error: FetchstashError, word: Wording = as_tool) -> View:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Whom a view is made for: its ceilings, how it counts, and whether it shares our file system (``local``: a path helps it)."""
+    """Whom a view is made for: limits, how it counts, and the face that words its next steps.
+
+    ``local``: it shares our file system, so that a path helps it.
+    """
 
     limits: ViewLimits = field(default_factory=ViewLimits)
     local: bool = True
     preview: PreviewLimits = field(default_factory=PreviewLimits)
+    face: Face = MODEL
     nonce: Callable[[], str] = field(default=lambda: secrets.token_hex(4))
 
     @property
     def measure(self) -> Measure:
         """How this host counts a text."""
-        if self.limits.structured:
-            return json_length
-        return utf8_length if self.limits.count_bytes else len
+        return self.limits.measure
 
-    def max_chars(self, asked: int | None, default: int) -> int:
-        """Return maxChars as applied. Raises BadArgument below 200."""
-        if asked is not None and asked < MIN_MAX_CHARS:
-            raise BadArgument(
-                f"maxChars is {asked}, and the least is {MIN_MAX_CHARS}.",
-                "Ask for more, or leave it out.",
-            )
-        return min(default if asked is None else asked, self.limits.max_chars_ceiling)
+    @property
+    def word(self) -> Wording:
+        """How the face words a call."""
+        return self.face.word
 
-    def said(self, asked: int | None, default: int) -> Mapping[str, object]:
-        """Return maxChars as the next call has to say it: not at all where it was the default."""
-        return {
-            "maxChars": None
-            if self.max_chars(asked, default) == self.max_chars(None, default)
-            else asked
-        }
+    @property
+    def higher_limit(self) -> str:
+        """The advice to ask for more."""
+        return f"Use a higher {self.face.max_chars} to retrieve more."
+
+    def subject(self, facts: Facts, cache: CacheUse | None = None) -> Subject:
+        """Return what this host is shown of an artifact."""
+        return subject_of(facts, local=self.local, cache=cache, refresh=self.face.refresh)
+
+    def repeated(self, asked: int | None, default: int) -> dict[str, object]:
+        """Return the limit as the next call repeats it: not at all where it was the default."""
+        applied = self.limits.max_chars(asked, default)
+        return {} if applied == self.limits.max_chars(None, default) else {"max_chars": asked}
 
     def over(self, frame: str) -> int:
-        """Return by how much a frame is longer than FRAME_CHARS: the body gives that up, so that the whole stays in its bound."""
+        """Return by how much a frame exceeds FRAME_CHARS; the body gives that up."""
         extra = STRUCTURED_FRAME if self.limits.structured else 0
         return max(0, self.measure(frame) + extra - FRAME_CHARS)
 
@@ -140,6 +139,6 @@ class Host:
         sentence: bool = True,
         source_chars: int = SOURCE_CHARS,
     ) -> Block:
-        """Return a block whose body stands between fences of a fresh nonce, under the sentence that says what it is."""
+        """Return a block with its body between fences, under the sentence that says what it is."""
         opening, closing = fence(source, self.nonce(), source_chars)
         return Block(head, (*((SENTENCE,) if sentence else ()), opening), body, (closing,), tail)

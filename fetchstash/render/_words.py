@@ -1,8 +1,15 @@
-"""How a model is told what to do next: as a tool call. Settings are the operator's."""
+"""How a face words a next step: here for models and for programs; the command has its own."""
 
 import json
+from dataclasses import dataclass, replace
 
-from fetchstash.errors import Call
+from fetchstash.errors import Call, Wording, as_method
+
+CALL_CHARS = 640
+"""A longer call, one with a very long pattern, is named by what changes in it.
+
+Ten references and a usual pattern fit.
+"""
 
 _TOOLS = {
     "fetch": "fetch_content",
@@ -26,6 +33,8 @@ def as_tool(call: Call) -> str:
     if call.action == "setting":
         name: str = call.arguments["name"]
         return f"the operator can {'allow it' if name.startswith(_ALLOWING) else f'change {name}'}"
+    if call.action == "export":
+        return f"{as_tool(Call('slice', {'ref': call.arguments['ref'], 'unit': 'bytes'}))}"
     tool = _TOOLS[call.action]
     arguments = dict(call.arguments)
     if call.action == "picture":
@@ -36,3 +45,31 @@ def as_tool(call: Call) -> str:
         if value is not None
     )
     return f"{tool}({written})" if written or call.action == "list" else tool
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """How a face words calls, and what it calls the two arguments that notices name."""
+
+    word: Wording
+    max_chars: str
+    refresh: str
+
+    def continuation(self, call: Call, more: dict[str, object], changed: tuple[str, ...]) -> str:
+        """Return the call that goes on, with ``more`` arguments.
+
+        Where it would be too long, only what is ``changed`` and ``more`` is named.
+        """
+        arguments = {**call.arguments, **more}
+        whole = self.word(replace(call, arguments=arguments))
+        if len(whole) <= CALL_CHARS:
+            return whole
+        kept = {name: value for name, value in arguments.items() if name in (*changed, *more)}
+        short = self.word(replace(call, arguments=kept))
+        if short.endswith(")"):
+            return f"{short[:-1]}, and the rest as before)"
+        return f"{short}, and the rest as before"
+
+
+MODEL = Face(as_tool, "maxChars", "refresh=true")
+PROGRAM = Face(as_method, "max_chars", "refresh=True")

@@ -1,6 +1,5 @@
 """The server: MCP requests in, views of one Stash out."""
 
-import difflib
 import logging
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Mapping
@@ -16,13 +15,11 @@ from fetchstash import __version__, telemetry
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, FetchstashError, Internal
 from fetchstash.fetch import Progress
-from fetchstash.render import FRAME_CHARS, View, error_line, error_view
-from fetchstash.server._arguments import checked
-from fetchstash.server._call import CALLS
-from fetchstash.server._tools import ToolSpec, tool_specs
-from fetchstash.stash import Stash
+from fetchstash.render import FRAME_CHARS, Host, View, error_line, error_view, view_of
+from fetchstash.stash import Stash, open_stash
 from fetchstash.store import REF_PREFIX
 from fetchstash.text import clip
+from fetchstash.tools import ToolSpec, answer, tool_named, tool_specs
 
 TEMPLATE = "fetchstash://artifact/{artifact_ref}"
 COMPLETIONS = 100
@@ -48,7 +45,7 @@ class LazyStash:
 
     def __init__(self, settings: Settings, *, local: bool = True) -> None:
         self.settings = settings
-        self._local = local
+        self.host = Host(settings.views, local, settings.context)
         self._stack = AsyncExitStack()
         self._lock = anyio.Lock()
         self._stash: Stash | None = None
@@ -57,9 +54,7 @@ class LazyStash:
         """Return the Stash; a failure to open it is told, and the next call tries again."""
         async with self._lock:
             if self._stash is None:
-                self._stash = await self._stack.enter_async_context(
-                    Stash.open(self.settings, local=self._local)
-                )
+                self._stash = await self._stack.enter_async_context(open_stash(self.settings))
             return self._stash
 
     async def aclose(self) -> None:
@@ -119,9 +114,10 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
         try:
             if not uri.startswith(prefix + REF_PREFIX):
                 raise BadArgument(f"There is no resource {clip(uri, 120)!r}.", f"Use {TEMPLATE}.")
-            view = await (await ctx.lifespan_context.get()).read(
-                uri.removeprefix(prefix), 0, settings.views.max_chars_ceiling
-            )
+            ceiling = settings.views.max_chars_ceiling
+            stash = await ctx.lifespan_context.get()
+            part = await stash.read(uri.removeprefix(prefix), max_chars=ceiling)
+            view = view_of(ctx.lifespan_context.host, part, ceiling)
         except FetchstashError as error:
             raise MCPError(types.INVALID_PARAMS, error_line(error)) from None
         contents = types.TextResourceContents(
@@ -130,10 +126,11 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
         return types.ReadResourceResult(contents=[contents])
 
     async def complete(ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        listing = await (await ctx.lifespan_context.get()).store.list(limit=10 * COMPLETIONS)
+        stash = await ctx.lifespan_context.get()
+        listing = await stash.list(limit=10 * COMPLETIONS)
         values = [
             facts.artifact_ref
-            for facts in listing.facts
+            for facts in listing
             if facts.artifact_ref.startswith(params.argument.value)
         ]
         return types.CompleteResult(
@@ -184,30 +181,27 @@ def _tool(spec: ToolSpec, settings: Settings) -> types.Tool:
 
 
 async def _answer(
-    specs: Mapping[str, ToolSpec],
+    tools: Mapping[str, ToolSpec],
     ctx: Context,
     params: types.CallToolRequestParams,
     progress: Progress,
 ) -> tuple[View, dict[str, Any]]:
-    """Answer a call; whatever goes wrong is one line, with its facts for ``_meta``, and the server lives on."""
+    """Answer a call. Every failure becomes one line, with its facts for ``_meta``."""
     try:
-        spec = specs.get(params.name)
-        if spec is None:
-            nearest = difflib.get_close_matches(params.name, list(specs), n=1, cutoff=0)[0]
-            what = f"There is no tool {clip(params.name, 60)!r}."
-            raise BadArgument(what, f"Did you mean {nearest}?")  # noqa: TRY301
-        given = checked(spec, params.arguments or {})
-        return await CALLS[spec.name](await ctx.lifespan_context.get(), given, progress), {}
-    except FetchstashError as error:
-        telemetry.count("refusals", code=error.code)
-        told = error
+        tool = tool_named(params.name, tools)
+        lazy = ctx.lifespan_context
+        arguments = params.arguments or {}
+        return await answer(await lazy.get(), lazy.host, tool, arguments, progress), {}
+    except FetchstashError as caught:
+        telemetry.count("refusals", code=caught.code)
+        error = caught
     except Exception:  # noqa: BLE001 - a fault of ours must not end the server
         _log.exception("%s failed", params.name)
-        told = Internal(
+        error = Internal(
             "Something went wrong inside fetchstash.",
             "Try again; the server's log has the details.",
         )
-    return error_view(told), {"fetchstash/error": {"code": told.code, **told.details}}
+    return error_view(error), {"fetchstash/error": {"code": error.code, **error.details}}
 
 
 def _result(view: View, meta: dict[str, Any], *, structured: bool) -> types.CallToolResult:

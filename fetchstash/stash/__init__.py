@@ -1,8 +1,44 @@
-"""Stash: the one place where fetch, handlers and store meet.
+"""Stash and Artifact, the library's front door: the one place where fetch, handlers and store meet.
 
-Each tool of the server and each command of the terminal is a thin face of one method.
+Methods return values; ``render`` makes of them what a model or a person is shown.
 """
 
+from fetchstash.stash._artifact import Artifact
+from fetchstash.stash._bodies import grep_body, passages_body
+from fetchstash.stash._excerpt import Excerpt, Shown, shown_of
+from fetchstash.stash._facts import decision_of, tokens_of
+from fetchstash.stash._open import open_stash
 from fetchstash.stash._stash import Stash
+from fetchstash.stash._values import (
+    ArtifactMatches,
+    CacheUse,
+    Failure,
+    Listing,
+    Match,
+    Matches,
+    Passages,
+    Picture,
+    Slice,
+)
 
-__all__ = ["Stash"]
+__all__ = [
+    "Artifact",
+    "ArtifactMatches",
+    "CacheUse",
+    "Excerpt",
+    "Failure",
+    "Listing",
+    "Match",
+    "Matches",
+    "Passages",
+    "Picture",
+    "Shown",
+    "Slice",
+    "Stash",
+    "decision_of",
+    "grep_body",
+    "open_stash",
+    "passages_body",
+    "shown_of",
+    "tokens_of",
+]

@@ -4,33 +4,31 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
-from fetchstash.errors import BadArgument, Refused
+from fetchstash.errors import BadArgument, Call, Refused
 
 
-def copy_in(path: Path, read_roots: Sequence[str], spool: Path) -> Path:
-    """Copy a file that may be read to the spool. Resolving it first means that a link cannot lead out of the roots.
+def copy_in(path: Path, within: Sequence[str | Path] | None, spool: Path) -> Path:
+    """Copy a file to the spool; return the copy.
 
-    Raises Refused for a file outside of them, whether there is one or not, BadArgument for one that
-    is not there or cannot be read.
+    The path is resolved first, so that no link leads out of the folders ``within`` (None: no
+    limits). Raises Refused for a path outside of them, whether a file is there or not, and
+    BadArgument for a file that is missing or unreadable.
     """
-    roots = [Path(root).expanduser().resolve() for root in read_roots]
-    missing = BadArgument(f"There is no file {path}.", "Give the path of one that is there.")
+    missing = BadArgument(f"There is no file {path}.", "Give the path of an existing one.")
     try:
         real = path.expanduser().resolve()
-    except (
-        OSError,
-        RuntimeError,
-        ValueError,
-    ):  # RuntimeError: links that go round, a user who is not there; ValueError: a NUL
+    except (OSError, RuntimeError, ValueError):  # a ring of links or an unknown user; a NUL
         raise missing from None
-    if not any(real.is_relative_to(root) for root in roots):
-        raise Refused(
-            f"{path} is in no folder that may be read.",
-            "Name its folder with --read-root when fetchstash is started.",
-        )
+    if within is not None:
+        roots = [Path(root).expanduser().resolve() for root in within]
+        if not any(real.is_relative_to(root) for root in roots):
+            allow = Call("setting", {"name": "ingest.read_roots", "value": [str(path.parent)]})
+            raise Refused(f"{path} is in no folder that may be read.", "{}.", allow)
     try:
         mode = real.stat().st_mode
     except OSError:
@@ -42,23 +40,33 @@ def copy_in(path: Path, read_roots: Sequence[str], spool: Path) -> Path:
         shutil.copyfile(real, copy)
     except OSError as error:
         copy.unlink(missing_ok=True)
-        raise BadArgument(
-            f"{path} cannot be read: {error.strerror}.", "Mend its permissions, or give another."
-        ) from None
+        what = f"{path} cannot be read: {error.strerror}."
+        raise BadArgument(what, "Change its permissions, or give another.") from None
     return copy
 
 
-def copy_out(source: Path, target: Path) -> None:
-    """Copy a file to ``target``, which is replaced at once or not at all. Raises BadArgument where it cannot be written."""
-    fd, name = -1, ""
+@contextmanager
+def replacing(target: Path) -> Generator[BinaryIO]:
+    """Give a file to write that takes the place of ``target`` at the end, and only if all went well.
+
+    Raises BadArgument where it cannot be written.
+    """
+    name = ""
     try:
         fd, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}-")
-        with os.fdopen(fd, "wb") as copy, source.open("rb") as file:
-            shutil.copyfileobj(file, copy)
+        with os.fdopen(fd, "wb") as file:
+            yield file
         Path(name).replace(target)
+        name = ""
     except OSError as error:
+        what = f"{target} cannot be written: {error.strerror}."
+        raise BadArgument(what, "Give a path that can be written.") from None
+    finally:
         if name:
             Path(name).unlink(missing_ok=True)
-        raise BadArgument(
-            f"{target} cannot be written: {error.strerror}.", "Name a file that can."
-        ) from None
+
+
+def copy_out(source: Path, target: Path) -> None:
+    """Copy a file to ``target``. Raises BadArgument where that cannot be written."""
+    with replacing(target) as copy, source.open("rb") as file:
+        shutil.copyfileobj(file, copy)

@@ -1,18 +1,32 @@
-"""Which part of a text a path, a unit, a start and an end name: every answer is a range of characters."""
+"""Find the characters that a path, a unit, a start and an end name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from fetchstash.errors import BadArgument, OutOfRange
+from fetchstash.errors import BadArgument, Call, OutOfRange
 from fetchstash.ranges import Heading, Table, Unit
-from fetchstash.store import TextReader
+from fetchstash.store import Facts, TextReader
 from fetchstash.text import clip
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """What is asked for: a path, a unit, and where to start and end (None: at the ends)."""
+
+    path: str = ""
+    unit: Unit = "lines"
+    start: int | None = None
+    end: int | None = None
+
+    def in_unit(self, facts: Facts, unit: Unit) -> Call:
+        """Return the call that asks for what ``path`` names in another unit."""
+        return Call("slice", {"ref": facts.artifact_ref, "path": self.path or None, "unit": unit})
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
-    """The characters [start, end) of a text that a slice is to show.
+    """The characters [start, end) of a text that a slice shows.
 
     ``first`` and ``last`` are the units that were asked for, resolved, and ``count`` how many there
     are in what the path names. ``pages`` are the characters at which the span's pages end, counted
@@ -27,33 +41,26 @@ class Span:
     pages: tuple[int, ...] = ()
 
 
-async def span(
-    reader: TextReader,
-    outline: Sequence[Heading],
-    path: str,
-    unit: Unit,
-    start: int | None,
-    end: int | None,
-) -> Span:
-    """Return the characters that are asked for. Raises OutOfRange or BadArgument where there is no such part."""
-    table = _table(reader.ranges.tables, path)
-    begin, stop = await _named(reader, outline, path, table)
-    if unit == "chars":
-        first, last = half_open(start, end, stop - begin, "characters")
+async def span(reader: TextReader, facts: Facts, part: Part) -> Span:
+    """Return the characters that are asked for. Raises OutOfRange or BadArgument."""
+    table = _table(reader.ranges.tables, part.path)
+    begin, stop = await _named(reader, facts, part.path, table)
+    if part.unit == "chars":
+        first, last = half_open(part.start, part.end, stop - begin, "characters")
         return Span(begin + first, begin + last, first, last, stop - begin)
-    if unit == "bytes":
-        if path:
+    if part.unit == "bytes":
+        if part.path:
             raise BadArgument(
-                "Bytes are counted in the whole text.", 'Leave path out, or use unit="chars".'
+                "Bytes are counted in the whole text.", "Try {}.", part.in_unit(facts, "chars")
             )
-        return await _bytes(reader, start, end)
-    if unit == "rows":
-        return await _rows(reader, path, table, start, end)
-    if unit == "pages":
-        return _pages(reader, begin, stop, start, end)
+        return await _bytes(reader, part)
+    if part.unit == "rows":
+        return await _rows(reader, facts, part, table)
+    if part.unit == "pages":
+        return _pages(reader, facts, part, begin, stop)
     line = await reader.line_of_char(begin) if reader.chars else 1
     count = (await reader.line_of_char(stop - 1) - line + 1) if stop > begin else 0
-    first, last = closed(start, end, count, "lines")
+    first, last = closed(part.start, part.end, count, "lines")
     return Span(
         await reader.char_of_line(line + first - 1) if count else begin,
         min(await reader.char_of_line(line + last), stop) if count else begin,
@@ -63,9 +70,9 @@ async def span(
     )
 
 
-async def _bytes(reader: TextReader, start: int | None, end: int | None) -> Span:
-    """Widen a range that cuts a character, so that it begins and ends with the whole one."""
-    first, last = half_open(start, end, reader.bytes, "bytes")
+async def _bytes(reader: TextReader, part: Part) -> Span:
+    """Return a range of bytes, widened to whole characters."""
+    first, last = half_open(part.start, part.end, reader.bytes, "bytes")
     if first == last:
         return Span(0, 0, first, last, reader.bytes)
     begin, final = await reader.char_of_byte(first), await reader.char_of_byte(last - 1)
@@ -74,20 +81,20 @@ async def _bytes(reader: TextReader, start: int | None, end: int | None) -> Span
     return Span(begin, final + 1, first, last, reader.bytes)
 
 
-async def _rows(
-    reader: TextReader, path: str, table: Table | None, start: int | None, end: int | None
-) -> Span:
+async def _rows(reader: TextReader, facts: Facts, part: Part, table: Table | None) -> Span:
     if table is None:
-        tables = [] if path else list(reader.ranges.tables)
+        tables = [] if part.path else list(reader.ranges.tables)
         if len(tables) > 1:
             raise BadArgument(
                 f"There are {len(tables)} tables here.",
-                "Name one with path; artifact_info lists them.",
+                "Name one as the path; {} lists them.",
+                Call("info", {"ref": facts.artifact_ref}),
             )
         if not tables:
-            raise BadArgument("This part has no table rows.", 'Use unit="lines".')
+            lines = part.in_unit(facts, "lines")
+            raise BadArgument("This part has no table rows.", "Try {}.", lines)
         table = tables[0]
-    first, last = closed(start, end, table.rows, "rows")
+    first, last = closed(part.start, part.end, table.rows, "rows")
     return Span(
         await reader.char_of_line(table.first_line + first - 1),
         await reader.char_of_line(table.first_line + last),
@@ -97,14 +104,14 @@ async def _rows(
     )
 
 
-def _pages(reader: TextReader, begin: int, stop: int, start: int | None, end: int | None) -> Span:
+def _pages(reader: TextReader, facts: Facts, part: Part, begin: int, stop: int) -> Span:
     bounds = [*reader.ranges.pages, reader.chars]
     pages = [
         (a, b) for a, b in pairwise(bounds) if begin <= a < stop or (a == b and begin <= a <= stop)
     ]
     if not pages:
-        raise BadArgument("This text has no pages.", 'Use unit="lines".')
-    first, last = closed(start, end, len(pages), "pages")
+        raise BadArgument("This text has no pages.", "Try {}.", part.in_unit(facts, "lines"))
+    first, last = closed(part.start, part.end, len(pages), "pages")
     char = pages[first - 1][0]
     ends = tuple(b - char for _, b in pages[first - 1 : last])
     return Span(char, pages[last - 1][1], first, last, len(pages), ends)
@@ -116,7 +123,7 @@ def _table(tables: Sequence[Table], path: str) -> Table | None:
 
 
 def _titled(titles: Sequence[str], path: str) -> int | None:
-    """Return which title ``path`` names: the one spelled so, else one in another case or without the # of Markdown."""
+    """Return which title ``path`` names: spelled exactly, else in another case or without "#"."""
     plain = [title.strip("# ").casefold() for title in titles]
     for all_titles, wanted in ((titles, path), (plain, path.strip("# ").casefold())):
         if wanted and wanted in all_titles:
@@ -125,11 +132,12 @@ def _titled(titles: Sequence[str], path: str) -> int | None:
 
 
 async def _named(
-    reader: TextReader, outline: Sequence[Heading], path: str, table: Table | None
+    reader: TextReader, facts: Facts, path: str, table: Table | None
 ) -> tuple[int, int]:
-    """Return the characters of what ``path`` names: a heading and all under it, a sheet; "" is the whole text."""
+    """Return the characters of what ``path`` names: a heading and all under it, or a sheet."""
     if not path:
         return 0, reader.chars
+    outline = facts.outline
     position = _titled([heading.title for heading in outline], path)
     if position is not None:
         heading = outline[position]
@@ -142,8 +150,11 @@ async def _named(
     if table is not None:
         begin = await reader.char_of_line(table.first_line)
         return begin, await reader.char_of_line(table.first_line + table.rows)
-    hint = "artifact_info lists its parts." if outline else "It has no outline; leave path out."
-    raise OutOfRange(f"There is no part {clip(path, 80)!r} here.", hint)
+    reason = f"There is no part {clip(path, 80)!r} here."
+    if outline:
+        info = Call("info", {"ref": facts.artifact_ref})
+        raise OutOfRange(reason, "{} lists its parts.", info)
+    raise OutOfRange(reason, "It has no outline; leave the path out.")
 
 
 async def _char(reader: TextReader, heading: Heading) -> int:
@@ -154,20 +165,18 @@ async def _char(reader: TextReader, heading: Heading) -> int:
 
 
 def closed(start: int | None, end: int | None, count: int, word: str) -> tuple[int, int]:
-    """Resolve a range that counts from 1 and includes both ends; an end behind the last is the last."""
+    """Resolve a range that counts from 1 and includes both ends; clamp its end."""
     first, last = 1 if start is None else start, count if end is None else end
     if first < 1:
-        raise OutOfRange(
-            f"{word.capitalize()} count from 1, and start is {first}.", "Use start=1 for the first."
-        )
+        raise OutOfRange(f"{word.capitalize()} count from 1, and start is {first}.", "Start at 1.")
     if end is not None and last < first:
         raise BadArgument(
-            f"start is {first} and end is {last}.", "Give an end that is not before the start."
+            f"start is {first} and end is {last}.", "Give an end at or after the start."
         )
     if first > max(count, 1):
         raise OutOfRange(
             there_are(count, word, f"start is {first}"),
-            f"Use a start up to {count}." if count else "Leave start out.",
+            f"Use a start up to {count}." if count else "Leave the start out.",
         )
     return first, min(last, count)
 
@@ -177,16 +186,17 @@ def half_open(start: int | None, end: int | None, count: int, word: str) -> tupl
     first, last = start or 0, count if end is None else end
     if end is not None and last < first:
         raise BadArgument(
-            f"start is {first} and end is {last}.", "Give an end that is not before the start."
+            f"start is {first} and end is {last}.", "Give an end at or after the start."
         )
     if first > count or (first == count and count):
         raise OutOfRange(
             there_are(count, word, f"start is {first}"),
-            f"Use a start under {count}." if count else "Leave start out.",
+            f"Use a start under {count}." if count else "Leave the start out.",
         )
     return first, min(last, count)
 
 
 def there_are(count: int, word: str, asked: str) -> str:
-    """Return the sentence for a part that begins behind the last: ``word`` is a plural, ``asked`` what was asked for."""
-    return f"There {'is 1 ' + word.removesuffix('s') if count == 1 else f'are {count} {word}'}, and {asked}."
+    """Return "There are 8 lines, and start is 9."; ``word`` is a plural, ``asked`` a clause."""
+    there = f"There is 1 {word.removesuffix('s')}" if count == 1 else f"There are {count} {word}"
+    return f"{there}, and {asked}."

@@ -1,16 +1,16 @@
-"""From a part that is asked for to a Reading that views can cut and frame."""
+"""Build slices: of the stored text, of a part that a handler read, of raw bytes."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers import PartText
-from fetchstash.ranges import Heading, Unit
-from fetchstash.render import Reading, Subject
 from fetchstash.stash import _parts
+from fetchstash.stash._parts import Part
+from fetchstash.stash._values import Slice
 from fetchstash.store import Facts, TextReader
 
 _HEX_ROW = 16
+_HEX_LINE = len(f"{0:08x}  {'':<{3 * _HEX_ROW - 1}}  {'':<{_HEX_ROW}}\n")
 # How a path to a value begins, by what the text is: a JSON Pointer, a JSONPath, a path of elements.
 _VALUE_PATHS = {
     "json": "/$",
@@ -23,7 +23,7 @@ _VALUE_PATHS = {
 
 
 def answered_by_handler(facts: Facts, path: str) -> bool:
-    """Return whether a path names something that the handler must find: a value, a member, a page's links, columns."""
+    """Return whether the handler must find what ``path`` names: a value, a member, links."""
     if not path:
         return False
     if begins := _VALUE_PATHS.get(facts.content_kind) or _VALUE_PATHS.get(facts.media_type):
@@ -37,114 +37,95 @@ def answered_by_handler(facts: Facts, path: str) -> bool:
     return facts.content_kind in ("archive", "csv", "email")
 
 
-async def onwards(reader: TextReader, subject: Subject, offset: int, reach: int) -> Reading:
-    """Return the text from character ``offset`` on."""
+async def from_offset(
+    reader: TextReader, facts: Facts, offset: int, max_chars: int | None
+) -> Slice:
+    """Return the text from character ``offset`` on, at most ``max_chars`` of it."""
     if offset > reader.chars or (offset == reader.chars and offset):
-        hint = f"Use an offset under {reader.chars}." if reader.chars else "Leave offset out."
+        hint = f"Use an offset under {reader.chars}." if reader.chars else "Leave the offset out."
         raise OutOfRange(_parts.there_are(reader.chars, "characters", f"offset is {offset}"), hint)
-    text = await reader.read_chars(offset, offset + reach)
-    rest = reader.chars - offset
-    return Reading(
-        subject,
-        "get_search_content",
-        text,
-        rest,
-        "chars",
-        offset,
-        reader.chars,
-        reader.chars,
-        offset,
+    end = reader.chars if max_chars is None else min(offset + max_chars, reader.chars)
+    return Slice(
+        facts,
+        await reader.read_chars(offset, end),
+        total=reader.chars - offset,
+        unit="chars",
+        start=offset,
+        end=reader.chars,
+        count=reader.chars,
+        char=offset,
+        by="read",
     )
 
 
-async def part(
-    reader: TextReader,
-    subject: Subject,
-    outline: Sequence[Heading],
-    path: str,
-    unit: Unit,
-    start: int | None,
-    end: int | None,
-    reach: int,
-) -> Reading:
-    """Return lines, characters, pages or rows of the text, or of the heading or sheet that ``path`` names."""
-    span = await _parts.span(reader, outline, path, unit, start, end)
-    text = await reader.read_chars(span.start, min(span.end, span.start + reach))
-    return Reading(
-        subject=subject,
-        tool="artifact_slice",
-        text=text,
+async def of_text(reader: TextReader, facts: Facts, part: Part, max_chars: int | None) -> Slice:
+    """Return lines, characters, bytes, pages or rows of the text, or of what a path names."""
+    span = await _parts.span(reader, facts, part)
+    end = span.end if max_chars is None else min(span.end, span.start + max_chars)
+    return Slice(
+        facts,
+        await reader.read_chars(span.start, end),
         total=span.end - span.start,
-        unit=unit,
+        unit=part.unit,
         start=span.first,
         end=span.last,
         count=span.count,
         char=span.start,
-        path=path,
+        path=part.path,
         page_ends=span.pages,
     )
 
 
-def of_value(
-    found: PartText, subject: Subject, path: str, unit: Unit, start: int | None, end: int | None
-) -> Reading:
-    """Return lines or characters of a text that is no part of the stored one: a JSON value, a member."""
-    text = found.text
-    if unit == "chars":
-        first, last = _parts.half_open(start, end, len(text), "characters")
-        part, count, char = text[first:last], len(text), first
-    elif unit == "lines":
+def of_value(value: PartText, facts: Facts, part: Part) -> Slice:
+    """Return lines or characters of a text that a handler read: a JSON value, a member."""
+    text = value.text
+    if part.unit == "chars":
+        first, last = _parts.half_open(part.start, part.end, len(text), "characters")
+        body, count, char = text[first:last], len(text), first
+    elif part.unit == "lines":
         lines = text.splitlines(keepends=True)
-        first, last = _parts.closed(start, end, len(lines), "lines")
-        part, count = "".join(lines[first - 1 : last]), len(lines)
+        first, last = _parts.closed(part.start, part.end, len(lines), "lines")
+        body, count = "".join(lines[first - 1 : last]), len(lines)
         char = sum(map(len, lines[: first - 1]))
     else:
-        raise BadArgument(
-            f"This part is not counted in {unit}.", 'Use unit="lines" or unit="chars".'
-        )
-    cut_at = len(text) if found.cut else None
-    return Reading(
-        subject,
-        "artifact_slice",
-        part,
-        len(part),
-        unit,
-        first,
-        last,
-        count,
-        char,
-        path,
-        path,
-        cut_at=cut_at,
+        what = f"This part is not counted in {part.unit}."
+        raise BadArgument(what, "Try {}.", part.in_unit(facts, "lines"))
+    return Slice(
+        facts,
+        body,
+        total=len(body),
+        unit=part.unit,
+        start=first,
+        end=last,
+        count=count,
+        char=char,
+        path=part.path,
+        char_path=part.path,
+        cut_at=len(text) if value.cut else None,
     )
 
 
-def hex_dump(
-    raw: Path, subject: Subject, start: int | None, end: int | None, reach: int
-) -> Reading:
-    """Return the raw bytes [start, end) of an artifact without text, sixteen a line."""
-    first, last = _parts.half_open(start, end, subject.size_bytes, "bytes")
+def hex_dump(raw: Path, facts: Facts, part: Part, max_chars: int | None) -> Slice:
+    """Return raw bytes [start, end) as a dump, sixteen a line."""
+    first, last = _parts.half_open(part.start, part.end, facts.size_bytes, "bytes")
     with raw.open("rb") as file:
         file.seek(first)
-        data = file.read(min(last - first, reach))  # a byte takes more than one character
+        # A byte takes more than one character.
+        data = file.read(last - first if max_chars is None else min(last - first, max_chars))
     rows = [(first + at, data[at : at + _HEX_ROW]) for at in range(0, len(data), _HEX_ROW)]
     text = "".join(
         f"{at:08x}  {row.hex(' '):<{3 * _HEX_ROW - 1}}  {_printable(row):<{_HEX_ROW}}\n"
         for at, row in rows
     )
-    whole = -(-(last - first) // _HEX_ROW) * len(
-        f"{0:08x}  {'':<{3 * _HEX_ROW - 1}}  {'':<{_HEX_ROW}}\n"
-    )
-    return Reading(
-        subject,
-        "artifact_slice",
+    return Slice(
+        facts,
         text,
-        whole,
-        "bytes",
-        first,
-        last,
-        subject.size_bytes,
-        0,
+        total=-(-(last - first) // _HEX_ROW) * _HEX_LINE,
+        unit="bytes",
+        start=first,
+        end=last,
+        count=facts.size_bytes,
+        char=0,
         bytes_per_line=_HEX_ROW,
     )
 
@@ -154,7 +135,7 @@ def _printable(row: bytes) -> str:
 
 
 def past_the_matches(offset: int, total: int) -> OutOfRange:
-    """Return the error for a grep that goes on behind the last match."""
+    """Return the error for a grep whose offset is behind the last match."""
     return OutOfRange(
         _parts.there_are(total, "matches", f"offset is {offset}"), f"Use an offset under {total}."
     )

@@ -1,20 +1,21 @@
-"""What a kept artifact is worth when its URL is asked for again (RFC 9111)."""
+"""Decide what a stored artifact is worth when its URL is asked for again (RFC 9111)."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from fetchstash.fetch import Cached, Fetched, age_seconds, is_fresh
 from fetchstash.hygiene import clean_line
+from fetchstash.stash._values import CacheUse
 from fetchstash.store import Facts
 
-# The response's fields that freshness is reckoned from (RFC 9111, sections 4.2, 5.1 to 5.3).
+# The response's fields that freshness is computed from (RFC 9111, sections 4.2, 5.1 to 5.3).
 _CACHING = ("age", "cache-control", "date", "expires", "pragma")
 
 
 def with_response(facts: Facts, fetched: Fetched) -> Facts:
-    """Return ``facts`` with what a response told. Header values are somebody else's text: they come out clean, on one line."""
+    """Return ``facts`` with those of a response. Header values are untrusted: clean them."""
     headers = {name: clean_line(value) for name, value in fetched.headers.items()}
-    told = replace(
+    renewed = replace(
         facts,
         source_url=clean_line(fetched.masked_url),
         final_url=clean_line(fetched.masked_final_url),
@@ -23,11 +24,11 @@ def with_response(facts: Facts, fetched: Fetched) -> Facts:
         last_modified=headers.get("last-modified", ""),
         incomplete=clean_line(fetched.incomplete),
     )
-    return revalidated(told, fetched)
+    return revalidated(renewed, fetched)
 
 
 def revalidated(facts: Facts, fetched: Fetched) -> Facts:
-    """Return the facts of an artifact that the server says is still what it has: the 304 renews its freshness (section 4.3.4)."""
+    """Return ``facts`` with the freshness that a response gives them (RFC 9111, section 4.3.4)."""
     caching = {
         name: clean_line(fetched.headers[name]) for name in _CACHING if name in fetched.headers
     }
@@ -35,7 +36,7 @@ def revalidated(facts: Facts, fetched: Fetched) -> Facts:
 
 
 def cached_of(facts: Facts) -> Cached | None:
-    """Return what to ask the server by; None for what did not come whole or could not be read, which is fetched anew."""
+    """Return the validators to ask the server by; None where the body must be fetched again."""
     if facts.incomplete or facts.extraction_error or facts.validated_at is None:
         return None
     return Cached(
@@ -43,15 +44,14 @@ def cached_of(facts: Facts) -> Cached | None:
     )
 
 
-def said_of(cached: Cached) -> str:
-    """Return what a result owes to a copy that was kept and is still fresh; "" where the server has to be asked."""
+def fresh_use(cached: Cached) -> CacheUse | None:
+    """Return the use of a copy that is still fresh; None where the server has to be asked."""
     if not is_fresh(cached):
-        return ""
-    seconds = age_seconds(cached, datetime.now(UTC))
-    return f"kept copy, {seconds} s old and still fresh; the server was not asked. refresh=true asks it"
+        return None
+    return CacheUse(age_seconds(cached, datetime.now(UTC)))
 
 
 def same_again(known: Facts, renewed: Facts, sha256: str) -> bool:
-    """Return whether the same bytes came again from the same place, so that the artifact stays as it is."""
+    """Return whether the same bytes came again from the same place."""
     same_place = (known.final_url, known.incomplete) == (renewed.final_url, renewed.incomplete)
     return known.sha256 == sha256 and same_place and not known.extraction_error

@@ -3,17 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fetchstash.text._cut import split
+from fetchstash.errors import BadArgument
+from fetchstash.text._cut import Measure, json_length, split, utf8_length
 
 SHORT_MAX_CHARS = 10_000
-"""maxChars of grep, search and info when not given."""
+"""The limit of grep, search and info where the caller names none."""
 
 MIN_MAX_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class ViewLimits:
-    """Ceilings of the bodies, in characters; in UTF-8 bytes if ``count_bytes`` (VS Code's 8 KiB are bytes)."""
+    """Ceilings of the bodies, in characters; in UTF-8 bytes if ``count_bytes`` (as VS Code)."""
 
     default_max_chars: int = 30_000
     max_chars_ceiling: int = 100_000
@@ -24,8 +25,24 @@ class ViewLimits:
 
     @property
     def short_max_chars(self) -> int:
-        """What grep, search and info take for maxChars when it is not given."""
+        """The limit of grep, search and info where the caller names none."""
         return min(SHORT_MAX_CHARS, self.max_chars_ceiling)
+
+    @property
+    def measure(self) -> Measure:
+        """How the host counts a text."""
+        if self.structured:
+            return json_length
+        return utf8_length if self.count_bytes else len
+
+    def max_chars(self, asked: int | None, default: int) -> int:
+        """Return the limit of a body as applied. Raises BadArgument below 200."""
+        if asked is not None and asked < MIN_MAX_CHARS:
+            raise BadArgument(
+                f"{asked} characters are too few; the least is {MIN_MAX_CHARS}.",
+                "Ask for more, or leave the limit out.",
+            )
+        return min(default if asked is None else asked, self.max_chars_ceiling)
 
 
 @dataclass(frozen=True, slots=True)

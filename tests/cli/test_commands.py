@@ -165,7 +165,9 @@ def test_exit_codes_say_what_happened(run: Terminal, site: Site) -> None:
     assert run("grep", "nothing", url, code=1).stdout == ""
     run("search", "nothing", code=1)
     assert run("grep", code=2).stdout == ""
-    assert "[bad_argument] maxChars is 5" in run("get", url, "--max-chars", "5", code=2).stderr
+    assert "[bad_argument] 5 characters are too few" in (
+        run("get", url, "--max-chars", "5", code=2).stderr
+    )
     assert "[refused] " in run("fetch", "http://10.0.0.1/", code=3).stderr
     assert "[unknown_ref] " in run("get", "art_" + "a" * 26, code=3).stderr
     assert "[http_error] " in run("fetch", site.url("/none"), code=3).stderr

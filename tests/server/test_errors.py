@@ -6,14 +6,14 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from mcp import Client
 
 from fetchstash import errors
 from fetchstash.errors import FetchstashError
-from fetchstash.server._call import CALLS
+from fetchstash.stash import Stash
 from fetchstash.store import _disk
 from tests.loopback import Site
 from tests.server.conftest import Connect
@@ -197,7 +197,7 @@ async def internal(scene: Scene) -> Any:
     async def broken(*_: object) -> Any:
         raise RuntimeError("secret of the inside")
 
-    scene.monkeypatch.setitem(cast("dict[str, Any]", CALLS), "artifact_info", broken)
+    scene.monkeypatch.setattr(Stash, "list", broken)
     async with scene.connect() as client:
         return await scene.fails(client, "artifact_info")
 

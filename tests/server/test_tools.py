@@ -14,7 +14,7 @@ from mcp_types import CallToolResult, ImageContent, ResourceTemplateReference, T
 from fetchstash import tokens
 from fetchstash.config import load
 from fetchstash.demo._pdf import make_pdf
-from fetchstash.server._tools import tool_specs
+from fetchstash.tools import tool_specs
 from tests.loopback import Site
 from tests.server.conftest import Connect
 
@@ -299,7 +299,8 @@ async def test_whatever_a_model_gets_wrong_is_one_line_and_the_server_lives_on(
                 "get_search_content",
                 {"artifact_ref": ref, "offset": 8},
             ),
-            '[bad_argument] This text has no pages. Use unit="lines".': (
+            "[bad_argument] This text has no pages. "
+            f'Try artifact_slice(artifact_ref="{ref}", unit="lines").': (
                 "artifact_slice",
                 {"artifact_ref": ref, "unit": "pages"},
             ),

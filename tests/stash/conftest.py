@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from fetchstash.config import load
 from fetchstash.ranges import Ranges
-from fetchstash.stash import Stash
+from fetchstash.stash import Stash, open_stash as open_with
 from fetchstash.store import Facts
 from tests.loopback import Site
 
@@ -29,7 +28,7 @@ def open_stash(site: Site, tmp_path: Path) -> OpenStash:
             "store.folder": str(tmp_path / "store"),
             **{name.replace("__", "."): value for name, value in settings.items()},
         }
-        async with Stash.open(load(given)) as stash:
+        async with open_with(given) as stash:
             yield stash
 
     return opened

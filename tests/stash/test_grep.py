@@ -3,8 +3,9 @@
 import pytest
 
 from fetchstash.errors import OutOfRange
+from fetchstash.render import as_shown
 from fetchstash.stash import Stash
-from fetchstash.store import GrepQuery, _grep
+from fetchstash.store import _grep
 from tests.stash.conftest import Put
 
 pytestmark = pytest.mark.anyio
@@ -12,17 +13,15 @@ pytestmark = pytest.mark.anyio
 
 async def test_an_offset_behind_the_last_match_is_out_of_range(stash: Stash, put: Put) -> None:
     refs = [await put("hit\n" * 3), await put("hit\n" * 2)]
-    body = (await stash.grep(refs, GrepQuery("hit", offset=4))).body
-    assert "2:hit" in body
-    assert "1:hit" not in body
+    assert [match.line for match in await stash.grep("hit", refs, offset=4)] == [2]
     with pytest.raises(OutOfRange, match="There are 5 matches, and offset is 5"):
-        await stash.grep(refs, GrepQuery("hit", offset=5))
+        await stash.grep("hit", refs, offset=5)
 
 
 async def test_where_a_limit_stopped_the_count_nothing_is_said_of_what_may_come(
     stash: Stash, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_grep, "MAX_SECONDS", 0.002)
-    view = await stash.grep([await put("hit\n" * 2_000_000)], GrepQuery("hit", offset=1_900_000))
-    assert "of at least" in view.text
-    assert "stopped after 0.002 s" in view.text
+    matches = await stash.grep("hit", [await put("hit\n" * 2_000_000)], offset=1_900_000)
+    assert matches.stopped
+    assert "stopped after 0.002 s" in as_shown(matches)

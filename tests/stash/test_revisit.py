@@ -1,10 +1,13 @@
 """What a URL that was fetched before costs: nothing while fresh, a question when stale, a new body when it changed."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fetchstash.errors import StoreError, UnknownRef
+from fetchstash.render import as_shown
+from fetchstash.stash import Artifact, CacheUse
 from tests.loopback import Site
 from tests.stash.conftest import OpenStash
 
@@ -16,14 +19,16 @@ async def test_a_fresh_copy_is_used_without_asking_and_said_to_be_one(
 ) -> None:
     url = site.put("/a.txt", "one", "text/plain", headers={"Cache-Control": "max-age=600"})
     async with open_stash() as stash:
-        first = await stash.fetch([url])
-        again = await stash.fetch([url])
+        first = await stash.fetch(url)
+        again = await stash.fetch(url)
         assert site.asked == ["/a.txt"]
-        assert again.facts[0]["artifact_ref"] == first.facts[0]["artifact_ref"]
-        assert str(again.facts[0]["from_cache"]).startswith("kept copy, ")
-        assert again.text.split("untrusted-")[0] == first.text.split("untrusted-")[0]
-        assert first.facts[0]["from_cache"] == ""
-        await stash.fetch([url], refresh=True)
+        assert again.ref == first.ref
+        assert again.cache
+        assert again.cache.age_seconds is not None
+        assert first.cache is None
+        assert again == replace(first, facts=again.facts, cache=again.cache)
+        assert as_shown(again).split("untrusted-")[0] == as_shown(first).split("untrusted-")[0]
+        await stash.fetch(url, refresh=True)
         assert site.asked == ["/a.txt"] * 2
 
 
@@ -34,12 +39,12 @@ async def test_a_stale_copy_is_asked_after_and_kept_where_the_server_says_304(
         "/a.txt", "one", "text/plain", headers={"ETag": '"v1"', "Cache-Control": "no-cache"}
     )
     async with open_stash() as stash:
-        first = await stash.fetch([url])
+        first = await stash.fetch(url)
         site.put("/a.txt", b"", None, status=304, headers={"ETag": '"v1"'})
-        again = await stash.fetch([url])
-        assert again.body == "one"
-        assert again.facts[0]["from_cache"] == "kept copy; the server says that it has not changed"
-        assert again.facts[0]["artifact_ref"] == first.facts[0]["artifact_ref"]
+        again = await stash.fetch(url)
+        assert again.preview == "one"
+        assert again.cache == CacheUse(age_seconds=None)
+        assert again.ref == first.ref
 
 
 @pytest.mark.parametrize("damage", ["gone", "altered"])
@@ -48,21 +53,23 @@ async def test_a_fresh_copy_whose_file_is_lost_is_fetched_again(
 ) -> None:
     url = site.put("/a.txt", "one", "text/plain", headers={"Cache-Control": "max-age=600"})
     async with open_stash() as stash:
-        first = (await stash.fetch([url])).facts[0]
-        path = Path(str(first["path"]))
+        first = (await stash.fetch(url)).facts
+        path = Path(str(first.path))
         path.unlink() if damage == "gone" else path.write_text("altered", encoding="utf-8")
         with pytest.raises(StoreError, match="Fetch"):
-            await stash.read(str(first["artifact_ref"]))
-        assert (await stash.fetch([url])).body == "one"
-        assert (await stash.read(str(first["artifact_ref"]))).body == "one"
+            await stash.read(first.artifact_ref)
+        assert (await stash.fetch(url)).preview == "one"
+        assert (await stash.read(first.artifact_ref)).text == "one"
         assert site.asked == ["/a.txt"] * 2
 
 
 async def test_a_preview_says_what_it_owes_to_the_cache(site: Site, open_stash: OpenStash) -> None:
     url = site.put("/a.txt", "words " * 100, "text/plain", headers={"Cache-Control": "max-age=600"})
     async with open_stash() as stash:
-        await stash.fetch([url], max_chars=300)
-        assert "[From the cache: kept copy, " in (await stash.fetch([url], max_chars=300)).text
+        await stash.fetch(url, max_chars=300)
+        assert "[From the cache: kept copy, " in as_shown(
+            await stash.fetch(url, max_chars=300), 300
+        )
 
 
 async def test_one_url_in_many_calls_at_once_is_one_artifact(
@@ -70,9 +77,9 @@ async def test_one_url_in_many_calls_at_once_is_one_artifact(
 ) -> None:
     url = site.put("/a.txt", "one", "text/plain")
     async with open_stash() as stash:
-        view = await stash.fetch([url] * 5)
-        assert len({facts["artifact_ref"] for facts in view.facts}) == 1
-        assert (await stash.store.list()).total == 1
+        results = await stash.fetch_many([url] * 5)
+        assert len({result.ref for result in results if isinstance(result, Artifact)}) == 1
+        assert (await stash.list()).total == 1
 
 
 async def test_the_same_bytes_stay_one_artifact_and_others_become_a_new_one(
@@ -80,21 +87,21 @@ async def test_the_same_bytes_stay_one_artifact_and_others_become_a_new_one(
 ) -> None:
     url = site.put("/a.txt", "one", "text/plain")
     async with open_stash() as stash:
-        first = (await stash.fetch([url])).facts[0]["artifact_ref"]
-        assert (await stash.fetch([url])).facts[0]["artifact_ref"] == first
+        first = (await stash.fetch(url)).ref
+        assert (await stash.fetch(url)).ref == first
         site.put("/a.txt", "two", "text/plain")
-        second = await stash.fetch([url])
-        assert second.body == "two"
-        assert second.facts[0]["artifact_ref"] != first
-        assert (await stash.read(str(first))).body == "one"
-        assert (await stash.read(url)).body == "two"
+        second = await stash.fetch(url)
+        assert second.preview == "two"
+        assert second.ref != first
+        assert (await stash.read(first)).text == "one"
+        assert (await stash.read(url)).text == "two"
 
 
 async def test_no_store_goes_when_the_run_ends(site: Site, open_stash: OpenStash) -> None:
     url = site.put("/a.txt", "secret", "text/plain", headers={"Cache-Control": "no-store"})
     async with open_stash() as stash:
-        ref = str((await stash.fetch([url])).facts[0]["artifact_ref"])
-        assert (await stash.read(ref)).body == "secret"
+        ref = (await stash.fetch(url)).ref
+        assert (await stash.read(ref)).text == "secret"
     async with open_stash() as stash:
         with pytest.raises(UnknownRef):
             await stash.read(ref)
@@ -105,11 +112,11 @@ async def test_a_secret_in_a_url_is_not_shown_and_two_secrets_share_nothing(
 ) -> None:
     urls = [site.put(f"/a.txt?token=s3cr3t-{n}", f"of {n}", "text/plain") for n in (1, 2)]
     async with open_stash() as stash:
-        views = [await stash.fetch([url]) for url in urls]
-        for n, (url, view) in enumerate(zip(urls, views, strict=True), start=1):
-            assert "s3cr3t" not in view.text
-            assert "s3cr3t" not in str(view.facts)
-            assert (await stash.read(url)).body == f"of {n}"
+        artifacts = [await stash.fetch(url) for url in urls]
+        for n, (url, artifact) in enumerate(zip(urls, artifacts, strict=True), start=1):
+            assert "s3cr3t" not in as_shown(artifact)
+            assert "s3cr3t" not in str(artifact.facts)
+            assert (await stash.read(url)).text == f"of {n}"
     assert not any(
         b"s3cr3t" in file.read_bytes() for file in (tmp_path / "store").rglob("*") if file.is_file()
     )

@@ -1,11 +1,10 @@
 """Which part of a text a path, a unit, a start and an end name."""
 
-import re
-
 import pytest
 
 from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange
 from fetchstash.ranges import Heading, Ranges, Table
+from fetchstash.render import as_shown
 from fetchstash.stash import Stash
 from tests.stash.conftest import Put
 
@@ -20,7 +19,7 @@ OUTLINE = (
 
 
 @pytest.mark.parametrize(
-    ("part", "body", "what"),
+    ("options", "body", "opening"),
     [
         ({}, BOOK, "lines 1 to 8 of 8"),
         ({"start": 2, "end": 3}, "first\n## One b\n", "lines 2 to 3 of 8"),
@@ -41,15 +40,15 @@ OUTLINE = (
     ids=str,
 )
 async def test_lines_chars_bytes_and_headings(
-    part: dict[str, object], body: str, what: str, stash: Stash, put: Put
+    options: dict[str, object], body: str, opening: str, stash: Stash, put: Put
 ) -> None:
-    view = await stash.slice(await put(BOOK, outline=OUTLINE), **part)  # type: ignore[arg-type]
-    assert view.body == body
-    assert what in view.text.splitlines()[0]
+    part = await stash.slice(await put(BOOK, outline=OUTLINE), **options)  # type: ignore[arg-type]
+    assert part.text == body
+    assert opening in as_shown(part).splitlines()[0]
 
 
 @pytest.mark.parametrize(
-    ("part", "error", "words"),
+    ("options", "error", "words"),
     [
         ({"start": 9}, OutOfRange, "There are 8 lines, and start is 9."),
         ({"start": 0}, OutOfRange, "Lines count from 1, and start is 0."),
@@ -60,7 +59,7 @@ async def test_lines_chars_bytes_and_headings(
         (
             {"path": "Three"},
             OutOfRange,
-            "There is no part 'Three' here. artifact_info lists its parts.",
+            "There is no part 'Three' here. artifact.outline lists its parts.",
         ),
         ({"path": "One", "start": 5}, OutOfRange, "There are 4 lines, and start is 5."),
         ({"path": "One", "unit": "bytes"}, BadArgument, "Bytes are counted in the whole text."),
@@ -68,11 +67,11 @@ async def test_lines_chars_bytes_and_headings(
     ids=str,
 )
 async def test_a_part_that_is_not_there_is_one_line(
-    part: dict[str, object], error: type[FetchstashError], words: str, stash: Stash, put: Put
+    options: dict[str, object], error: type[FetchstashError], words: str, stash: Stash, put: Put
 ) -> None:
-    with pytest.raises(error) as told:
-        await stash.slice(await put(BOOK, outline=OUTLINE), **part)  # type: ignore[arg-type]
-    assert words in told.value.line()
+    with pytest.raises(error) as caught:
+        await stash.slice(await put(BOOK, outline=OUTLINE), **options)  # type: ignore[arg-type]
+    assert words in caught.value.line()
 
 
 async def test_a_byte_range_that_cuts_a_character_holds_the_whole_one(
@@ -81,9 +80,9 @@ async def test_a_byte_range_that_cuts_a_character_holds_the_whole_one(
     ref = await put("aä𝔍z")
     for start in (3, 4, 5, 6):
         for end in range(start + 1, 8):
-            view = await stash.slice(ref, unit="bytes", start=start, end=end)
-            assert view.body == "𝔍"
-            assert f"bytes 3 to 7 of {8}" in view.text
+            part = await stash.slice(ref, unit="bytes", start=start, end=end)
+            assert part.text == "𝔍"
+            assert f"bytes 3 to 7 of {8}" in as_shown(part)
 
 
 PAGES = ["[Page 1]\none\n", "[Page 2]\ntwo\n", "[Page 3]\nthree\n"]
@@ -94,10 +93,10 @@ CHAPTERS = (Heading("Start", 1, "pages", 1), Heading("Rest", 1, "pages", 2))
 
 async def test_pages_and_bookmarks(stash: Stash, put: Put) -> None:
     ref = await put(TEXT, Ranges(pages=STARTS), outline=CHAPTERS, page_range=(1, 3))
-    assert (await stash.slice(ref, unit="pages", start=2, end=2)).body == PAGES[1]
-    assert (await stash.slice(ref, unit="pages", start=2)).body == PAGES[1] + PAGES[2]
-    assert (await stash.slice(ref, path="Rest", unit="pages", start=2, end=2)).body == PAGES[2]
-    assert (await stash.slice(ref, path="Rest", start=2, end=2)).body == "two\n"
+    assert (await stash.slice(ref, unit="pages", start=2, end=2)).text == PAGES[1]
+    assert (await stash.slice(ref, unit="pages", start=2)).text == PAGES[1] + PAGES[2]
+    assert (await stash.slice(ref, path="Rest", unit="pages", start=2, end=2)).text == PAGES[2]
+    assert (await stash.slice(ref, path="Rest", start=2, end=2)).text == "two\n"
     with pytest.raises(OutOfRange, match="There are 3 pages, and start is 4"):
         await stash.slice(ref, unit="pages", start=4)
 
@@ -108,13 +107,13 @@ async def test_pages_that_do_not_fit_go_on_at_the_next_page(stash: Stash, put: P
     ref = await put("".join(pages), Ranges(pages=starts))
     got, start = "", 1
     while True:
-        view = await stash.slice(ref, unit="pages", start=start, end=10, max_chars=400)
-        assert view.body.count("[Page") == 2
-        got += view.body
-        following = re.search(r"start=(\d+), end=10", view.text)
-        if not following:
+        part = await stash.slice(ref, unit="pages", start=start, end=10, max_chars=400)
+        assert part.text.count("[Page") == 2
+        got += part.text
+        if part.next is None:
             break
-        start = int(following[1])
+        assert part.next.arguments["end"] == 10
+        start = part.next.arguments["start"]
     assert got == "".join(pages)
 
 
@@ -125,10 +124,10 @@ TABLES = Ranges(tables=(Table("North", 3, 3, 1), Table("South", 8, 2, 1)))
 async def test_rows_of_sheets(stash: Stash, put: Put) -> None:
     outline = (Heading("North", 1, "lines", 1), Heading("South", 1, "lines", 6))
     ref = await put(SHEETS, TABLES, outline=outline)
-    assert (await stash.slice(ref, path="South", unit="rows")).body == "4\n5\n"
-    assert (await stash.slice(ref, path="North", unit="rows", start=2, end=3)).body == "2\n3\n"
-    assert (await stash.slice(ref, path="south", unit="rows")).body == "4\n5\n"
-    assert (await stash.slice(ref, path="South")).body == "## South\n| id |\n4\n5\n"
+    assert (await stash.slice(ref, path="South", unit="rows")).text == "4\n5\n"
+    assert (await stash.slice(ref, path="North", unit="rows", start=2, end=3)).text == "2\n3\n"
+    assert (await stash.slice(ref, path="south", unit="rows")).text == "4\n5\n"
+    assert (await stash.slice(ref, path="South")).text == "## South\n| id |\n4\n5\n"
     with pytest.raises(BadArgument, match="There are 2 tables here"):
         await stash.slice(ref, unit="rows")
     with pytest.raises(OutOfRange, match="There are 2 rows, and start is 3"):
@@ -153,31 +152,31 @@ async def test_a_heading_is_named_as_it_is_spelled_or_nearly(
         for title, line in (("C", 1), ("C#", 3), ("c", 5), ("D", 7))
     )
     ref = await put("# C\n1\n# C#\n2\n# c\n3\n# D\n4\n", outline=outline)
-    assert (await stash.slice(ref, path=path)).body == body
+    assert (await stash.slice(ref, path=path)).text == body
 
 
 async def test_rows_of_the_only_table_need_no_path(stash: Stash, put: Put) -> None:
     ref = await put("id\n1\n2\n", Ranges(tables=(Table("", 2, 2, 1),)))
-    assert (await stash.slice(ref, unit="rows", start=2)).body == "2\n"
+    assert (await stash.slice(ref, unit="rows", start=2)).text == "2\n"
 
 
 async def test_an_artifact_without_text_is_a_hex_dump(stash: Stash, put: Put) -> None:
     ref = await put(None, raw=bytes(range(40)))
     with pytest.raises(NoText):
         await stash.slice(ref)
-    view = await stash.slice(ref, unit="bytes")
-    assert view.body.splitlines() == [
+    part = await stash.slice(ref, unit="bytes")
+    assert part.text.splitlines() == [
         "00000000  00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f  ................",
         "00000010  10 11 12 13 14 15 16 17 18 19 1a 1b 1c 1d 1e 1f  ................",
         "00000020  20 21 22 23 24 25 26 27                           !\"#$%&'        ",
     ]
-    assert "bytes 0 to 40 of 40" in view.text
+    assert "bytes 0 to 40 of 40" in as_shown(part)
     cut = await stash.slice(ref, unit="bytes", max_chars=200)
-    assert cut.body.count("\n") == 2
-    assert 'unit="bytes", start=32, end=40' in cut.text
+    assert cut.text.count("\n") == 2
+    assert 'unit="bytes", start=32, end=40' in as_shown(cut, 200)
 
 
 async def test_an_empty_text_is_whole_at_once(stash: Stash, put: Put) -> None:
     ref = await put("")
-    assert (await stash.slice(ref)).body == ""
-    assert (await stash.read(ref)).body == ""
+    assert (await stash.slice(ref)).text == ""
+    assert (await stash.read(ref)).text == ""

@@ -29,7 +29,7 @@ async def test_the_decision_is_an_event_of_the_span_that_is_open(
     async with open_stash() as stash:
         with trace.use_span(tracer.start_span("agent.step"), end_on_exit=True):
             await stash.fetch(
-                [site.put("/secret-words.html", "<p>the secret words</p>", "text/plain")]
+                site.put("/secret-words.html", "<p>the secret words</p>", "text/plain")
             )
     assert {span.name for span in exporter.get_finished_spans()} >= {"fetch", "extract"}
     (span,) = (span for span in exporter.get_finished_spans() if span.name == "agent.step")
@@ -55,14 +55,14 @@ async def test_in_shadow_mode_the_label_decides_and_both_are_recorded(
 ) -> None:
     log = tmp_path / "events.jsonl"
     async with open_stash(ingest__router="shadow", telemetry__event_log=str(log)) as stash:
-        view = await stash.fetch([site.put("/data", '{"a": 1}', "text/plain")])
-        assert view.facts[0]["content_kind"] == "text"
-        assert view.facts[0]["evidence"] == [
+        facts = (await stash.fetch(site.put("/data", '{"a": 1}', "text/plain"))).facts
+        assert facts.content_kind == "text"
+        assert facts.evidence == (
             "declared type",
             "router: json (application/json, structure)",
-        ]
-        binary = await stash.fetch([site.put("/report", PDF_LIKE, "text/html")])
-        assert "<untrusted" not in binary.text
+        )
+        binary = await stash.fetch(site.put("/report", PDF_LIKE, "text/html"))
+        assert binary.preview == ""
     events = [json.loads(line) for line in log.read_text().splitlines()]
     decisions = [event["attributes"] for event in events if event["name"] == "ingest.decision"]
     assert [decision["shadow"] for decision in decisions] == [

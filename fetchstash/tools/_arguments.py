@@ -1,12 +1,12 @@
-"""Arguments from a model, checked against a tool's schema: the first thing that is wrong is told in one line."""
+"""Check arguments from a model against a tool's schema; name the first fault in one line."""
 
 import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from fetchstash.errors import BadArgument
-from fetchstash.server._tools import Schema, ToolSpec
 from fetchstash.text import clip
+from fetchstash.tools._specs import Schema, ToolSpec
 
 _WORDS = {
     "string": "a string",
@@ -17,32 +17,32 @@ _WORDS = {
 
 
 def checked(tool: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments with the defaults filled in; a null is an argument that was not given.
+    """Return the arguments with the defaults filled in. A null counts as missing.
 
     Raises BadArgument for an unknown or missing name, a wrong type, a value outside its bounds, or
     two where one is wanted.
     """
-    given = {name: value for name, value in arguments.items() if value is not None}
-    for name in given:
+    present = {name: value for name, value in arguments.items() if value is not None}
+    for name in present:
         if name not in tool.properties:
             nearest = difflib.get_close_matches(name, list(tool.properties), n=1, cutoff=0)[0]
             raise BadArgument(
                 f"{tool.name} has no argument {clip(name, 60)!r}.", f"Did you mean {nearest}?"
             )
     for name in tool.required:
-        if name not in given:
+        if name not in present:
             raise BadArgument(f"{tool.name} needs {name}.", f"Give {name}.")
-    if tool.one_of and sum(name in given for name in tool.one_of) != 1:
+    if tool.one_of and sum(name in present for name in tool.one_of) != 1:
         names = " and ".join(tool.one_of)
         raise BadArgument(
             f"{tool.name} needs exactly one of {names}.", f"Give {' or '.join(tool.one_of)}."
         )
-    for name, value in given.items():
+    for name, value in present.items():
         _check(name, value, tool.properties[name])
     defaults = {
         name: schema["default"] for name, schema in tool.properties.items() if "default" in schema
     }
-    return {**dict.fromkeys(tool.properties), **defaults, **given}
+    return {**dict.fromkeys(tool.properties), **defaults, **present}
 
 
 def _check(name: str, value: Any, schema: Schema) -> None:

@@ -1,0 +1,121 @@
+"""Views of a grep and of a search."""
+
+from fetchstash.errors import Call
+from fetchstash.render._texts import OF_SEVERAL_CHARS, SENTENCE, SOURCE_CHARS, counted
+from fetchstash.render._view import FACTS_AT_MOST, Block, Host, View
+from fetchstash.stash import ArtifactMatches, Matches, Passages, grep_body, passages_body
+
+_CONTEXT_LINES = 20
+"""Lines around the best passage that the next call reads."""
+
+
+def grep(host: Host, matches: Matches, max_chars: int | None = None) -> View:
+    """Return the matches in one or several artifacts, and the call for the next ones.
+
+    Raises BadArgument for too small a limit.
+    """
+    default = host.limits.short_max_chars
+    limit = host.limits.max_chars(max_chars, default)
+    more = host.repeated(max_chars, default)
+
+    def view(limit: int) -> list[Block]:
+        blocks, shown = _blocks(host, matches.artifacts, limit)
+        if following := matches.next_after(shown):
+            call = host.face.continuation(following, more, ("offset",))
+            total = f"at least {matches.total}" if matches.stopped else str(matches.total)
+            notice = f"[Showing {shown} of {total} matches. Continue with the call above.]"
+            blocks.append(Block((call, notice)))
+        return blocks
+
+    blocks = view(limit)
+    if over := host.over("\n".join(block.frame for block in blocks)):
+        blocks = view(limit - over)
+    records = tuple(
+        {
+            "artifact_ref": artifact.facts.artifact_ref,
+            "line": line.number,
+            "text": line.text,
+            "match": line.match,
+        }
+        for artifact in matches.artifacts
+        for group in artifact.groups
+        for line in group
+    )
+    facts = tuple(host.subject(artifact.facts).facts for artifact in matches.artifacts)
+    return View(tuple(blocks), facts[:FACTS_AT_MOST], records=records)
+
+
+def _blocks(
+    host: Host, artifacts: tuple[ArtifactMatches, ...], room: int
+) -> tuple[list[Block], int]:
+    """Return a block for each artifact and the matches in them: as many as fit ``room``."""
+    several = len(artifacts) > 1
+    blocks: list[Block] = []
+    shown = 0
+    full = False
+    for artifact in artifacts:
+        text, printed = "", 0
+        if artifact.groups and not full:
+            text, printed = grep_body(artifact.groups, room, host.measure, at_least_one=not shown)
+        full = full or printed < artifact.shown
+        room = max(room - host.measure(text), 0)
+        shown += printed
+        head = (_opening(artifact, printed),)
+        source_chars = OF_SEVERAL_CHARS if several else SOURCE_CHARS
+        source = host.subject(artifact.facts).source
+        fenced = host.fenced(text, source, head, sentence=not several, source_chars=source_chars)
+        blocks.append(fenced if printed else Block(head))
+    if several and shown:
+        blocks.insert(0, Block((SENTENCE,)))
+    return blocks, shown
+
+
+def _opening(artifact: ArtifactMatches, shown: int) -> str:
+    ref, total = artifact.facts.artifact_ref, str(artifact.total)
+    if artifact.stopped:
+        total = f"at least {artifact.total}, stopped {artifact.stopped}"
+    if not shown:
+        return f"[{ref}: matches 0 of {total}]"
+    return f"[{ref}: matches {artifact.skipped + 1} to {artifact.skipped + shown} of {total}]"
+
+
+def search(host: Host, found: Passages, max_chars: int | None = None) -> View:
+    """Return ranked passages, best first. Raises BadArgument for too small a limit."""
+    limit = host.limits.max_chars(max_chars, host.limits.short_max_chars)
+    count = len(found.passages)
+    subjects = {
+        passage.artifact_ref: host.subject(found.facts[passage.artifact_ref]) for passage in found
+    }
+    facts = tuple(subject.facts for subject in subjects.values())[:FACTS_AT_MOST]
+    out_of = counted(found.searched, "artifact")
+    if found.pending:
+        out_of += f", {counted(found.pending, 'text')} not indexed yet: search again later"
+    if not count:
+        return View((Block((f"[No passage of {out_of} has a word of the query.]",)),))
+    sources = list(dict.fromkeys(subject.source for subject in subjects.values()))
+    source = sources[0] if len(sources) == 1 else f"{len(sources)} sources"
+    best = found.passages[0]
+    first, last = max(best.first_line - _CONTEXT_LINES, 1), best.last_line + _CONTEXT_LINES
+    part = {"ref": best.artifact_ref, "unit": "lines", "start": first, "end": last}
+    around = host.word(Call("slice", part))
+
+    def view(limit: int) -> Block:
+        body, shown = passages_body(found, limit, host.measure, with_ref=True)
+        head = f"[passages 1 to {shown} of {count}, best first, out of {out_of}]"
+        notice = f"[Showing {shown} of {count} passages. {host.higher_limit}]"
+        tail = (around, notice) if shown < count else (around,)
+        return host.fenced(body, source, (head,), tail)
+
+    block = view(limit)
+    if over := host.over(block.frame):
+        block = view(limit - over)
+    records = tuple(
+        {
+            "artifact_ref": passage.artifact_ref,
+            "first_line": passage.first_line,
+            "last_line": passage.last_line,
+            "text": passage.text,
+        }
+        for passage in found
+    )
+    return View((block,), facts, records=records)

@@ -1,0 +1,132 @@
+"""Take documents in: fetch or copy, route, extract, store."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+import anyio
+import anyio.to_thread
+
+from fetchstash import telemetry
+from fetchstash.config import Settings
+from fetchstash.errors import ExpiredRef, FetchstashError, UnknownRef
+from fetchstash.fetch import Fetched, Fetcher, Progress, may_keep
+from fetchstash.handlers import Extractor, Hints, route_file
+from fetchstash.stash._facts import with_extraction
+from fetchstash.stash._revisit import cached_of, fresh_use, revalidated, same_again, with_response
+from fetchstash.stash._values import CacheUse
+from fetchstash.store import ArtifactStore, Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """Turns URLs and files into stored artifacts.
+
+    ``ephemeral_refs`` are deleted at the end because their server said no-store (RFC 9111, section
+    5.2.2.5). ``in_flight`` has a lock for each URL on its way, so that calls for one URL wait for
+    each other and the later ones find what the first one kept.
+    """
+
+    settings: Settings
+    fetcher: Fetcher
+    extractor: Extractor
+    store: ArtifactStore
+    ephemeral_refs: set[str] = field(default_factory=set[str])
+    in_flight: "WeakValueDictionary[str, anyio.Lock]" = field(default_factory=WeakValueDictionary)
+
+    async def url(
+        self, url: str, *, refresh: bool, progress: Progress | None
+    ) -> tuple[Facts, CacheUse | None]:
+        """Return the facts of what a URL leads to now, and whether a stored copy answered.
+
+        A fresh copy is used; a stale one is revalidated (RFC 9111, section 4).
+        """
+        async with self.in_flight.setdefault(url, anyio.Lock()):
+            return await self._url(url, refresh=refresh, progress=progress)
+
+    async def _url(
+        self, url: str, *, refresh: bool, progress: Progress | None
+    ) -> tuple[Facts, CacheUse | None]:
+        known = await self._known(url)
+        cached = cached_of(known) if known else None
+        if known and cached and not refresh:
+            use = await anyio.to_thread.run_sync(fresh_use, cached)
+            if use:
+                telemetry.count("cache", outcome="fresh")
+                return await self.store.touch(known.artifact_ref), use
+        with telemetry.span("fetch"):
+            fetched = await self.fetcher.fetch(
+                url, self.store.spool, cached=cached, progress=progress
+            )
+        telemetry.count("bytes_in", fetched.size_bytes)
+        outcome = "not_modified" if fetched.not_modified else "stale" if known else "miss"
+        telemetry.count("cache", outcome=outcome)
+        if fetched.path is None:
+            assert known is not None  # only a conditional request is answered without a body
+            facts = await self.store.touch(known.artifact_ref, revalidated(known, fetched))
+            return facts, CacheUse()
+        try:
+            return await self._keep(fetched, fetched.path, known), None
+        finally:
+            fetched.path.unlink(missing_ok=True)
+
+    async def file(self, path: Path, name: str) -> Facts:
+        """Return the facts of a file that is in the spool, stored under ``name``."""
+        return await self._take_in(path, Hints(name=name), Facts(), url="")
+
+    async def delete_ephemeral(self) -> None:
+        """Delete what must not be kept."""
+        for ref in self.ephemeral_refs:
+            with suppress(FetchstashError):
+                await self.store.delete(ref)
+
+    async def _known(self, url: str) -> Facts | None:
+        try:
+            return await self.store.get(url)
+        except (UnknownRef, ExpiredRef):
+            return None
+
+    async def _keep(self, fetched: Fetched, raw: Path, known: Facts | None) -> Facts:
+        """Store a response. If the body is unchanged, keep the stored copy and update its facts."""
+        if known and same_again(known, renewed := with_response(known, fetched), fetched.sha256):
+            return await self.store.touch(known.artifact_ref, renewed)
+        declared = fetched.headers.get("content-type", "")
+        hints = Hints(url=fetched.masked_final_url, declared_type=declared, name=fetched.name)
+        facts = await self._take_in(raw, hints, with_response(Facts(), fetched), url=fetched.url)
+        if not may_keep(fetched.headers):
+            self.ephemeral_refs.add(facts.artifact_ref)
+        return facts
+
+    async def _take_in(self, raw: Path, hints: Hints, facts: Facts, *, url: str) -> Facts:
+        """Route, extract and store one file."""
+        shadow = self.settings.ingest.router == "shadow"
+        headers = {"content-type": hints.declared_type} if hints.declared_type else {}
+        decision = await anyio.to_thread.run_sync(
+            lambda: route_file(raw, headers, hints.name or hints.url, shadow=shadow)
+        )
+        hints = replace(hints, charset=decision.charset)
+        with telemetry.span("extract", content_kind=decision.kind):
+            extraction = await self.extractor.extract(raw, decision, hints, self.store.spool)
+        threshold = self.settings.views.inline_threshold
+        facts = with_extraction(
+            facts, decision, extraction, name=hints.name, inline_threshold=threshold
+        )
+        try:
+            kept = await self.store.put(raw, extraction.text, facts, extraction.ranges, url=url)
+        finally:
+            if extraction.text is not None:
+                extraction.text.unlink(missing_ok=True)
+        telemetry.event(
+            "ingest.decision",
+            artifact_ref=kept.artifact_ref,
+            content_kind=kept.content_kind,
+            media_type=kept.media_type,
+            declared_type=kept.declared_type,
+            decided_by=kept.decided_by,
+            evidence=list(kept.evidence),
+            handler=kept.handler,
+            shadow=decision.shadow,
+        )
+        telemetry.count("extracted_chars", kept.extracted_chars or 0)
+        return kept

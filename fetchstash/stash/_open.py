@@ -1,0 +1,58 @@
+"""Open a Stash with the settings of its environment, or with rooms of the caller's own."""
+
+import os
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import anyio
+
+from fetchstash import telemetry
+from fetchstash.config import Settings, load
+from fetchstash.fetch import Fetcher, open_fetcher
+from fetchstash.handlers import Extractor, WorkerPool
+from fetchstash.stash._intake import Intake
+from fetchstash.stash._stash import Stash
+from fetchstash.store import ArtifactStore, open_store
+
+
+@asynccontextmanager
+async def open_stash(
+    settings: Settings | Mapping[str, Any] | None = None,
+    *,
+    store: ArtifactStore | None = None,
+    fetcher: Fetcher | None = None,
+    extractor: Extractor | None = None,
+) -> AsyncGenerator[Stash]:
+    """Open a Stash and close it again.
+
+    Settings come from the environment and the settings file, as for the command. A mapping such as
+    ``{"fetch.allow_hosts": ["localhost:8000"]}`` overrides those that it names; a Settings object
+    replaces all. ``store``, ``fetcher`` and ``extractor`` may be anything that keeps the Protocol
+    of its room; the caller closes what the caller opened. Raises BadArgument for a setting that is
+    wrong, and StoreError.
+    """
+    if not isinstance(settings, Settings):
+        settings = load(settings, os.environ)
+    telemetry.configure(settings.telemetry.event_log, settings.telemetry.event_log_max_bytes)
+    async with AsyncExitStack() as opened:
+        if fetcher is None:
+            fetcher = open_fetcher(settings.fetch)
+            opened.push_async_callback(_close, fetcher)
+        if extractor is None:
+            extractor = WorkerPool(settings.extract)
+            opened.push_async_callback(_close, extractor)
+        if store is None:
+            store = await open_store(settings.store)
+            opened.push_async_callback(_close, store)
+        intake = Intake(settings, fetcher, extractor, store)
+        try:
+            yield Stash(settings, store, extractor, intake)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await intake.delete_ephemeral()
+
+
+async def _close(room: Fetcher | Extractor | ArtifactStore) -> None:
+    with anyio.CancelScope(shield=True):
+        await room.aclose()

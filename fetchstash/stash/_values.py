@@ -1,0 +1,253 @@
+"""What a Stash returns: plain values with their next steps as data. render frames them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from fetchstash.errors import Call, FetchstashError
+from fetchstash.handlers import kind_word
+from fetchstash.ranges import Unit
+from fetchstash.stash._bodies import grep_body, passages_body
+from fetchstash.stash._facts import decision_of
+from fetchstash.store import Facts, GrepQuery, Line, Passage
+from fetchstash.text import Measure, prefix_length, utf8_length
+
+
+@dataclass(frozen=True, slots=True)
+class CacheUse:
+    """A result that a stored copy answered: its age in seconds, or None after a 304."""
+
+    age_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One of several URLs that failed: the URL, its secrets masked, and the error."""
+
+    url: str
+    error: FetchstashError
+
+    def __str__(self) -> str:
+        return f"{self.error} ({self.url})"
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A part of an artifact's text.
+
+    ``text`` is the part, or as much of it as was asked for; ``total`` is the length of the whole
+    part in characters. ``start`` and ``end`` resolve what was asked for in ``unit``: lines, pages
+    and rows from 1, both included; chars and bytes from 0, end excluded. ``count`` says how many
+    units there are in what ``path`` names ("": the whole text). ``char`` is where the part begins,
+    in characters of what ``char_path`` names. ``page_ends``: where in ``text`` each page ends.
+    ``bytes_per_line``: the text is a hex dump (0: it is not). ``cut_at``: the worker stopped after
+    so many characters of what ``path`` names (None: it did not).
+    """
+
+    facts: Facts
+    text: str
+    total: int
+    unit: Unit
+    start: int
+    end: int
+    count: int
+    char: int
+    path: str = ""
+    char_path: str = ""
+    page_ends: tuple[int, ...] = ()
+    bytes_per_line: int = 0
+    cut_at: int | None = None
+    by: Literal["read", "slice"] = "slice"
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether ``text`` is all that was asked for."""
+        return len(self.text) == self.total
+
+    @property
+    def units(self) -> int:
+        """How many whole units ``text`` holds."""
+        if self.bytes_per_line:
+            return min(self.text.count("\n") * self.bytes_per_line, self.end - self.start)
+        if self.unit == "chars":
+            return len(self.text)
+        if self.unit == "bytes":
+            return utf8_length(self.text)
+        if self.unit == "pages":
+            return sum(end <= len(self.text) for end in self.page_ends)
+        return self.text.count("\n") + (self.is_whole and not self.text.endswith("\n"))
+
+    @property
+    def next(self) -> Call | None:
+        """The call that goes on where ``text`` ends; None where it is whole.
+
+        A unit that did not fit by itself goes on in characters.
+        """
+        ref, units = self.facts.artifact_ref, self.units
+        if self.is_whole:
+            return None
+        if self.by == "read":
+            return Call("read", {"ref": ref, "offset": self.start + units})
+        if units or self.unit in ("chars", "bytes"):
+            path, unit, start, end = self.path, self.unit, self.start + units, self.end
+        else:
+            path, unit = self.char_path, "chars"
+            start, end = self.char + len(self.text), self.char + self.total
+        part = {"ref": ref, "path": path or None, "unit": unit, "start": start, "end": end}
+        return Call("slice", part)
+
+    def cut(self, limit: int, measure: Measure = len) -> "Slice":
+        """Return it cut at the last whole line, page or row that fits ``limit``.
+
+        Where not even one unit fits it is cut inside.
+        """
+        fits = prefix_length(self.text, limit, measure)
+        by_chars = self.unit in ("chars", "bytes") and not self.bytes_per_line
+        if fits < self.total and not by_chars:
+            if self.unit == "pages":
+                fits = max((end for end in self.page_ends if end <= fits), default=0) or fits
+            else:
+                fits = self.text.rfind("\n", 0, fits) + 1 or fits
+        return self if fits == len(self.text) else replace(self, text=self.text[:fits])
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A line that matches, numbered from 1."""
+
+    artifact_ref: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactMatches:
+    """The matches of one artifact: groups of neighbouring lines, from match ``skipped`` + 1 on.
+
+    ``stopped`` says which limit ended the count ("": none); ``total`` is then "at least".
+    """
+
+    facts: Facts
+    groups: tuple[tuple[Line, ...], ...]
+    skipped: int
+    total: int
+    stopped: str = ""
+
+    @property
+    def shown(self) -> int:
+        """How many matches the groups hold."""
+        return sum(line.match for group in self.groups for line in group)
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """What a grep matched in one artifact or several. Iterating gives each Match."""
+
+    query: GrepQuery
+    refs: tuple[str, ...]
+    artifacts: tuple[ArtifactMatches, ...]
+
+    def __iter__(self) -> Iterator[Match]:
+        for artifact in self.artifacts:
+            for group in artifact.groups:
+                for line in group:
+                    if line.match:
+                        yield Match(artifact.facts.artifact_ref, line.number, line.text)
+
+    def __str__(self) -> str:
+        bodies = (grep_body(item.groups, limit=None)[0] for item in self.artifacts if item.shown)
+        return "\n".join(bodies)
+
+    @property
+    def total(self) -> int:
+        """How many matches there are in all, shown or not."""
+        return sum(artifact.total for artifact in self.artifacts)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a limit ended the count, so that ``total`` is "at least"."""
+        return any(artifact.stopped for artifact in self.artifacts)
+
+    @property
+    def next(self) -> Call | None:
+        """The call for the matches after these; None where there are none."""
+        return self.next_after(sum(artifact.shown for artifact in self.artifacts))
+
+    def next_after(self, shown: int) -> Call | None:
+        """Return the call for the matches after the first ``shown`` of these."""
+        offset = self.query.offset + shown
+        if not shown or offset >= self.total:
+            return None
+        default = GrepQuery("")
+        options = {
+            name: value
+            for name in ("literal", "ignore_case", "context", "max_matches")
+            if (value := getattr(self.query, name)) != getattr(default, name)
+        }
+        refs = {"ref": self.refs[0]} if len(self.refs) == 1 else {"refs": list(self.refs)}
+        return Call("grep", {**refs, "pattern": self.query.pattern, **options, "offset": offset})
+
+
+@dataclass(frozen=True, slots=True)
+class Passages:
+    """Ranked passages, best first, out of ``searched`` artifacts. Iterating gives each Passage.
+
+    ``facts`` are those of the artifacts by reference. ``pending`` counts the texts that could not
+    be searched yet.
+    """
+
+    passages: tuple[Passage, ...]
+    facts: Mapping[str, Facts]
+    searched: int
+    pending: int = 0
+
+    def __iter__(self) -> Iterator[Passage]:
+        return iter(self.passages)
+
+    def __str__(self) -> str:
+        return passages_body(self.passages, limit=None, with_ref=True)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A page or an image as a picture that a model may be shown. ``page`` is None for an image."""
+
+    facts: Facts
+    data: bytes
+    media_type: str
+    width: int
+    height: int
+    page: int | None = None
+
+    def __str__(self) -> str:
+        page = "" if self.page is None else f" of page {self.page}"
+        return f"{self.media_type} picture{page}, {self.width}×{self.height} px"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A run's artifacts, newest first, and how many there are in all. Iterating gives Facts."""
+
+    run: str
+    facts: tuple[Facts, ...]
+    total: int
+
+    def __iter__(self) -> Iterator[Facts]:
+        return iter(self.facts)
+
+    def __str__(self) -> str:
+        return "\n".join(map(summary, self.facts))
+
+
+def summary(facts: Facts) -> str:
+    """Return an artifact in one line."""
+    words = [kind_word(decision_of(facts)), facts.name, f"{facts.size_bytes} bytes"]
+    if facts.extracted_chars is not None:
+        words.append(f"{facts.extracted_chars} characters")
+    return f"{facts.artifact_ref}: {', '.join(filter(None, words))}"

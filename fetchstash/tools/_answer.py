@@ -1,0 +1,111 @@
+"""From a tool's arguments to what a model is shown."""
+
+import difflib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from fetchstash.errors import BadArgument
+from fetchstash.fetch import Progress
+from fetchstash.render import Host, Value, View, view_of
+from fetchstash.stash import Stash
+from fetchstash.text import clip
+from fetchstash.tools._arguments import checked
+from fetchstash.tools._specs import ToolSpec
+
+Arguments = Mapping[str, Any]
+
+
+async def answer(
+    stash: Stash,
+    host: Host,
+    tool: ToolSpec,
+    arguments: Arguments,
+    progress: Progress | None = None,
+) -> View:
+    """Check the arguments of a tool, do what it says, and return the view. Raises FetchstashError."""
+    checked_arguments = checked(tool, arguments)
+    value = await _CALLS[tool.name](stash, checked_arguments, progress)
+    return view_of(host, value, checked_arguments.get("maxChars"))
+
+
+def tool_named(name: str, tools: Mapping[str, ToolSpec]) -> ToolSpec:
+    """Return a tool by its name. Raises BadArgument for an unknown one, and names the nearest."""
+    if name not in tools:
+        nearest = difflib.get_close_matches(name, list(tools), n=1, cutoff=0)[0]
+        raise BadArgument(f"There is no tool {clip(name, 60)!r}.", f"Did you mean {nearest}?")
+    return tools[name]
+
+
+def _limit(stash: Stash, arguments: Arguments) -> int:
+    """Return how many characters a read needs at most."""
+    views = stash.settings.views
+    return views.max_chars(arguments["maxChars"], views.default_max_chars)
+
+
+async def _fetch_content(stash: Stash, arguments: Arguments, progress: Progress | None) -> Value:
+    options: dict[str, Any] = {
+        "focus": arguments["focus"],
+        "max_chars": arguments["maxChars"],
+        "refresh": arguments["refresh"],
+        "progress": progress,
+    }
+    urls = arguments["urls"] or [arguments["url"]]
+    if len(urls) == 1:
+        return await stash.fetch(urls[0], **options)
+    return await stash.fetch_many(urls, **options)
+
+
+async def _get_search_content(stash: Stash, arguments: Arguments, _: Progress | None) -> Value:
+    limit = _limit(stash, arguments)
+    return await stash.read(arguments["artifact_ref"], arguments["offset"], max_chars=limit)
+
+
+async def _artifact_grep(stash: Stash, arguments: Arguments, _: Progress | None) -> Value:
+    refs = arguments["artifact_refs"] or [arguments["artifact_ref"]]
+    names = ("literal", "ignore_case", "context", "max_matches", "offset")
+    return await stash.grep(arguments["pattern"], refs, **{name: arguments[name] for name in names})
+
+
+async def _artifact_slice(stash: Stash, arguments: Arguments, _: Progress | None) -> Value:
+    ref, path, start = arguments["artifact_ref"], arguments["path"], arguments["start"]
+    if arguments["render"] == "image":
+        return await stash.picture(ref, start, path=path)
+    return await stash.slice(
+        ref,
+        path=path,
+        unit=arguments["unit"],
+        start=start,
+        end=arguments["end"],
+        max_chars=_limit(stash, arguments),
+    )
+
+
+async def _artifact_search(stash: Stash, arguments: Arguments, _: Progress | None) -> Value:
+    refs = arguments["artifact_refs"] or ()
+    return await stash.search(arguments["query"], refs, max_results=arguments["max_results"])
+
+
+async def _artifact_info(stash: Stash, arguments: Arguments, _: Progress | None) -> Value:
+    if ref := arguments["artifact_ref"]:
+        return (await stash.get(ref)).facts
+    return await stash.list()
+
+
+async def _stash_file(stash: Stash, arguments: Arguments, _: Progress | None) -> Value:
+    return await stash.add_file(
+        arguments["path"],
+        within=stash.settings.ingest.read_roots,
+        focus=arguments["focus"],
+        max_chars=arguments["maxChars"],
+    )
+
+
+_CALLS: Mapping[str, Callable[[Stash, Arguments, Progress | None], Awaitable[Value]]] = {
+    "fetch_content": _fetch_content,
+    "get_search_content": _get_search_content,
+    "artifact_grep": _artifact_grep,
+    "artifact_slice": _artifact_slice,
+    "artifact_search": _artifact_search,
+    "artifact_info": _artifact_info,
+    "stash_file": _stash_file,
+}
