@@ -23,9 +23,14 @@ _STRING = '"[^"]*"'
 _WHITE_SPACE = re.compile(rf'((?:{_STRING}|[^\s"]+|[ ](?=[^\s\]}}])){{1,256}}|")|\s+')
 _KEY = re.compile(rf"\s*({_STRING})\s*(:\s?)\s*")
 _SCALAR = re.compile(rf'{_STRING}|[^\s\[\]{{}},:"]+')
-# Long arrays hold numbers more often than anything else: a run of them is one step.
-_NUMBERS = re.compile(r'(?:[^\s\[\]{},:"]+,[ ]?){2,}')
+# Long arrays hold scalars more often than anything else: a run of them is one step.
+_ITEM = re.compile(rf'(?:{_STRING}|[^\s\[\]{{}},:"]+)(?=,)')
+_ITEMS = re.compile(rf'(?:(?:{_STRING}|[^\s\[\]{{}},:"]+),[ ]?){{2,4096}}')
 _RUN_CHARS = 65_536
+# All other lines cost some microseconds each. So many of them for so little text have only hostile
+# files: what is left of such a file goes on lines of some pieces each.
+_LINES_AT_LEAST, _CHARS_A_LINE = 100_000, 20
+_PIECES = re.compile(rf'(?:{_STRING}|[^\s\[\]{{}},"]+|\s|[\[\]{{}},"]){{1,80}}')
 _AFTER = re.compile(r"\s*([,\]}]?)\s*")
 _BRACKET = re.compile(rf'[^"\[\]{{}}]*(?:{_STRING}[^"\[\]{{}}]*){{0,256}}(["\[\]{{}}]?)')
 
@@ -73,13 +78,14 @@ def lay_out(text: str, keys: list[tuple[str, int]] | None = None) -> Iterator[st
 
     With ``keys``, the outermost object's keys (as spelled, quotes and all) and their lines are
     added to it on the way. What is no JSON comes out as it is from the place where it stops being
-    JSON, so that nothing is lost.
+    JSON, so that nothing is lost. The text grows to some four times its length at the most.
     """
     text = _WHITE_SPACE.sub(r"\1", _hide_escapes(text))
     closers: list[str] = []
     lines: list[str] = []
     written = at = 0
-    while at < len(text):
+    lines_left = _LINES_AT_LEAST + len(text) // _CHARS_A_LINE
+    while at < len(text) and written + len(lines) < lines_left:
         prefix, start = _indent(closers), at
         if closers and closers[-1] == "}":
             key = _KEY.match(text, at)
@@ -89,8 +95,10 @@ def lay_out(text: str, keys: list[tuple[str, int]] | None = None) -> Iterator[st
                 keys.append((_show_escapes(key[1]), written + len(lines) + 1))
             prefix += key[1] + (key[2] if key[2] == ": " else ": ")
             start = key.end()
-        elif closers and (run := _NUMBERS.match(text, at, at + _RUN_CHARS)):
-            lines += [f"{prefix}{number.strip()}," for number in run[0].split(",")[:-1]]
+        elif closers and (run := _ITEMS.match(text, at, at + _RUN_CHARS)):
+            items = _ITEM.findall(text, at, run.end())
+            lines += [f"{prefix}{item}," for item in items]
+            lines_left += len(items)
             at = start = run.end()
         end = _end_of_small(text, start)
         if end:
@@ -106,7 +114,7 @@ def lay_out(text: str, keys: list[tuple[str, int]] | None = None) -> Iterator[st
             written += len(lines)
             lines.clear()
     if at < len(text):
-        lines.append(text[at:])
+        lines += _PIECES.findall(text, at) if written + len(lines) >= lines_left else [text[at:]]
     if lines:
         yield _show_escapes("\n".join(lines) + "\n")
 
