@@ -13,9 +13,10 @@ from typing import cast
 from fetchstash.errors import NoText, OutOfRange
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import ContentKind, Extracted, Part
-from fetchstash.handlers._member import MemberParts
-from fetchstash.handlers._office._streamed import Streamed
-from fetchstash.handlers._prose import Prose
+from fetchstash.handlers._shared._member import MemberParts
+from fetchstash.handlers._shared._prose import Prose
+from fetchstash.handlers._shared._reasons import EMPTY_FILE, FETCH_AGAIN, KEPT
+from fetchstash.handlers._shared._streamed import Streamed
 
 _MEDIA_TYPE = "message/rfc822"
 # Attachments are base64 within the message; more than this is not held in memory.
@@ -23,7 +24,6 @@ _MAX_BYTES = 64 * 1024 * 1024
 _MAX_HEADER_CHARS = 10_000
 _MAX_PARTS = 1_000
 _SHOWN = ("From", "To", "Cc", "Reply-To", "Date")
-_KEPT = "Its bytes are kept."
 
 
 class EmailHandler(Streamed, MemberParts):
@@ -74,11 +74,11 @@ def _parse(source: Path) -> email.message.Message:
     with source.open("rb") as file:
         raw = file.read(_MAX_BYTES)
     if not raw.strip():
-        raise NoText("the file is empty", "Fetch it again.")
+        raise NoText(EMPTY_FILE, FETCH_AGAIN)
     try:
         return email.message_from_bytes(raw, policy=email.policy.compat32)
     except RecursionError:
-        raise NoText("its parts are nested too deeply", _KEPT) from None
+        raise NoText("its parts are nested too deeply", KEPT) from None
 
 
 def _inner(part: email.message.Message) -> list[email.message.Message]:

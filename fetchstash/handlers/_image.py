@@ -19,8 +19,9 @@ from fetchstash.handlers._contract import (
 )
 from fetchstash.handlers._exif import exif_lines
 from fetchstash.handlers._media._mp4 import mp4
-from fetchstash.handlers._part_text import part_text
-from fetchstash.handlers._picture import bounded
+from fetchstash.handlers._shared._part_text import part_text
+from fetchstash.handlers._shared._picture import bounded
+from fetchstash.handlers._shared._reasons import EMPTY_FILE, FETCH_AGAIN, KEPT
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -125,7 +126,7 @@ def _opened(source: Path) -> Generator["Image.Image"]:
     from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - a heavy import
 
     if not source.stat().st_size:
-        raise NoText("the file is empty", "Fetch it again.")
+        raise NoText(EMPTY_FILE, FETCH_AGAIN)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", Image.DecompressionBombWarning)
@@ -135,14 +136,14 @@ def _opened(source: Path) -> Generator["Image.Image"]:
         except (Image.DecompressionBombWarning, Image.DecompressionBombError):
             raise NoText(
                 f"the picture has more than {Image.MAX_IMAGE_PIXELS:,} pixels",
-                "Its bytes are kept.",
+                KEPT,
             ) from None
         except UnidentifiedImageError:
             raise NoText(
-                "the image is damaged, or of a format that is not known here", "Its bytes are kept."
+                "the image is damaged, or of a format that is not known here", KEPT
             ) from None
         except (OSError, SyntaxError, ValueError):  # what Pillow raises for broken data, by format
-            raise NoText("the image is damaged or cut short", "Fetch it again.") from None
+            raise NoText("the image is damaged or cut short", FETCH_AGAIN) from None
 
 
 def _facts(image: "Image.Image", exif: "Image.Exif") -> str:

@@ -6,17 +6,8 @@ from pathlib import Path
 
 from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
-from fetchstash.ranges import Heading
+from fetchstash.handlers._shared._markdown_marks import find_headings
 
-# ATX headings, fences and setext underlines (CommonMark 0.31, sections 4.2, 4.5 and 4.3).
-_MARK = re.compile(
-    r"^ {0,3}(?P<level>#{1,6})[ \t]+(?P<title>[^\n]*)$"
-    r"|^ {0,3}(?P<fence>`{3,}|~{3,})(?P<info>[^\n`]*)$"
-    r"|^(?P<setext>[^\s#>`~|*+-][^\n]*)\n {0,3}(?P<line>=+|-+)[ \t]*$",
-    re.MULTILINE,
-)
-_FENCE = re.compile(r"`{3,}|~{3,}")
-_LONG_FENCE = 16
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*\n")
 _FRONT_TITLE = re.compile(r"^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$", re.MULTILINE)
 _FRONT_REACH = 16_384
@@ -52,44 +43,3 @@ def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
             extracted.learn(title=headings[0].title)
         yield Part(chunk, headings=tuple(headings))
     extracted.learn(structure_info=f"{sections:,} headings" if sections else "")
-
-
-def find_headings(text: str, fence: str = "", start: int = 0) -> tuple[list[Heading], str]:
-    """Return the headings of ``text`` from ``start`` on, lines counted from 1, and the fence that is open at its end ("" if none).
-
-    ``fence`` is the one that is open at its beginning: what stands inside of code is no heading.
-    """
-    headings: list[Heading] = []
-    line, counted = 1, 0
-    for mark in _MARK.finditer(text, start):
-        if mark["fence"]:
-            if not fence:
-                fence = mark["fence"]
-            elif mark["fence"].startswith(fence) and not mark["info"].strip():
-                fence = ""
-        elif not fence:
-            line += text.count("\n", counted, mark.start())
-            counted = mark.start()
-            title, level = (
-                (_without_closing(mark["title"]), len(mark["level"]))
-                if mark["level"]
-                else (mark["setext"], 1 if mark["line"][0] == "=" else 2)
-            )
-            headings.append(Heading(title, level, "lines", line))
-    return headings, fence
-
-
-def fence_for(text: str) -> str:
-    """Return a fence that nothing within ``text`` closes (CommonMark 0.31, section 4.5): tildes where backticks would be many."""
-    longest = {"`": 2, "~": 2}
-    for run in _FENCE.finditer(text):
-        longest[run[0][0]] = max(longest[run[0][0]], len(run[0]))
-    mark = "~" if longest["`"] > max(longest["~"], _LONG_FENCE) else "`"
-    return mark * (longest[mark] + 1)
-
-
-def _without_closing(title: str) -> str:
-    """Return the text of an ATX heading without the marks that may close it."""
-    title = title.rstrip()
-    closed = title.rstrip("#")
-    return closed.rstrip() if closed.endswith((" ", "\t")) or not closed else title

@@ -9,12 +9,13 @@ from pathlib import Path
 from fetchstash.errors import NoText, OutOfRange
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import ContentKind, Extracted, Part
-from fetchstash.handlers._member import MemberParts
 from fetchstash.handlers._office import _rtf
-from fetchstash.handlers._office._compound import CompoundFile
 from fetchstash.handlers._office._compressed_rtf import decompress
-from fetchstash.handlers._office._streamed import Streamed
-from fetchstash.handlers._prose import Prose
+from fetchstash.handlers._shared._compound import CompoundFile
+from fetchstash.handlers._shared._member import MemberParts
+from fetchstash.handlers._shared._prose import Prose
+from fetchstash.handlers._shared._reasons import KEPT
+from fetchstash.handlers._shared._streamed import Streamed
 
 _MEDIA_TYPE = "application/vnd.ms-outlook"
 _MAX_BYTES = 128 * 1024 * 1024
@@ -32,7 +33,6 @@ _SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC, _BODY, _HTML, _RTF = (
 _FILE_NAMES = ("3707", "3704", "3001")
 _DATA = "37010102"
 _SUBMITTED = 0x0039
-_KEPT = "Its bytes are kept."
 
 
 class MsgHandler(Streamed, MemberParts):
@@ -90,7 +90,7 @@ def _open(source: Path) -> CompoundFile:
         data = file.read(_MAX_BYTES)
     message = CompoundFile(data)
     if ("__properties_version1.0",) not in message.streams:
-        raise NoText("the compound file holds no message", _KEPT)
+        raise NoText("the compound file holds no message", KEPT)
     return message
 
 

@@ -7,13 +7,13 @@ from typing import Any, cast
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
-from fetchstash.handlers._prose import Prose
+from fetchstash.handlers._shared._prose import Prose
+from fetchstash.handlers._shared._reasons import FETCH_AGAIN, KEPT
 from fetchstash.text import clip_middle
 
 # Pictures in a notebook are base64 within its JSON; more than this is not held in memory.
 _MAX_BYTES = 128 * 1024 * 1024
 _MAX_OUTPUT_CHARS = 2_000
-_KEPT = "Its bytes are kept."
 
 Json = dict[str, Any]
 
@@ -64,15 +64,15 @@ def _read(source: Path, found: Extracted) -> Iterator[Part]:
 
 def _load(source: Path) -> Json:
     if source.stat().st_size > _MAX_BYTES:
-        raise NoText(f"the notebook is larger than {_MAX_BYTES:,} bytes", _KEPT)
+        raise NoText(f"the notebook is larger than {_MAX_BYTES:,} bytes", KEPT)
     try:
         notebook = json.loads(source.read_bytes())
     except RecursionError:
-        raise NoText("its JSON is nested too deeply", _KEPT) from None
+        raise NoText("its JSON is nested too deeply", KEPT) from None
     except ValueError:  # of JSON and of UTF-8
-        raise NoText("its JSON is damaged or cut short", "Fetch it again.") from None
+        raise NoText("its JSON is damaged or cut short", FETCH_AGAIN) from None
     if not isinstance(notebook, dict):
-        raise NoText("it holds no cells", _KEPT)
+        raise NoText("it holds no cells", KEPT)
     return cast("Json", notebook)
 
 

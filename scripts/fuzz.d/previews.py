@@ -14,14 +14,14 @@ import atheris
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 FUZZED = [
-    "fetchstash.handlers._preview",
+    "fetchstash.handlers._shared._table_preview",
     "fetchstash.handlers._data._json_shape",
     "fetchstash.text._cut",
 ]
 
 with atheris.instrument_imports(include=FUZZED):
     from fetchstash.handlers._data._json_shape import preview
-    from fetchstash.handlers._preview import TableEnds, table_preview
+    from fetchstash.handlers._shared._table_preview import TableEnds, table_preview
     from fetchstash.text import PreviewLimits, head_and_tail
     from fetchstash.tokens import count
 

@@ -28,7 +28,7 @@ from fetchstash.handlers import (
 from fetchstash.handlers._data._json_shape import preview
 from fetchstash.handlers._image import ImageHandler
 from fetchstash.handlers._pdf._handler import PdfHandler
-from fetchstash.handlers._preview import TableEnds, table_preview
+from fetchstash.handlers._shared._table_preview import TableEnds, table_preview
 from fetchstash.handlers._worker._child import extract
 from fetchstash.text import PreviewLimits
 

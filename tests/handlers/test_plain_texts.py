@@ -14,7 +14,8 @@ from fetchstash.handlers._charset import decode
 from fetchstash.handlers._code import CodeHandler, find_symbols
 from fetchstash.handlers._data._xml import XmlHandler
 from fetchstash.handlers._data._yaml import YamlHandler
-from fetchstash.handlers._markdown import MarkdownHandler, find_headings
+from fetchstash.handlers._markdown import MarkdownHandler
+from fetchstash.handlers._shared._markdown_marks import find_headings
 from fetchstash.handlers._text import TextHandler
 from fetchstash.ranges import Heading
 

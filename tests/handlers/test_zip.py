@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._archive._zip import Zip, is_unsafe
+from fetchstash.handlers._shared._zip import Zip, is_unsafe
 
 Save = Callable[[bytes], Path]
 Pack = Callable[[Mapping[str, str | bytes]], bytes]

@@ -7,8 +7,8 @@ from pathlib import Path
 from fetchstash.errors import NoText
 from fetchstash.handlers._archive._members import Member, members, opened
 from fetchstash.handlers._contract import ContentKind, Extracted, Part
-from fetchstash.handlers._member import MemberParts
-from fetchstash.handlers._office._streamed import Streamed
+from fetchstash.handlers._shared._member import MemberParts
+from fetchstash.handlers._shared._streamed import Streamed
 
 _LINES_A_PART = 1_000
 

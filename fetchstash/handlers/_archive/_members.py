@@ -16,14 +16,21 @@ from typing import IO, Any, cast
 
 from fetchstash.errors import NoText, OutOfRange
 from fetchstash.handlers._archive import _seven_zip
-from fetchstash.handlers._archive._zip import Entry, Zip, is_unsafe
+from fetchstash.handlers._shared._reasons import (
+    DAMAGED_ARCHIVE,
+    FETCH_AGAIN,
+    FOLDER,
+    KEPT,
+    LINK,
+    OUTSIDE,
+)
+from fetchstash.handlers._shared._zip import Entry, Zip, is_unsafe
 
 # What a tar or a compressed file may unpack to while it is listed, and what one member that is read
 # may.
 MAX_UNPACKED = 512 * 1024 * 1024
 MAX_MEMBER = 64 * 1024 * 1024
 _STEP = 64 * 1024
-_KEPT = "Its bytes are kept."
 _BROKEN = (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error, ValueError)
 
 
@@ -48,7 +55,7 @@ def opened(source: Path, name: str) -> Generator[Iterator[bytes]]:
     for member, content in _walk(source):
         if member.name == name:
             if member.refused:
-                raise NoText(f"{name} is not read: {member.refused}.", _KEPT)
+                raise NoText(f"{name} is not read: {member.refused}.", KEPT)
             yield content
             return
     raise OutOfRange(f"There is no member {name!r}.", "The archive's text lists them all.")
@@ -67,7 +74,7 @@ def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
         file.seek(0)
         unpacked = _unpacked(file, head)
         if unpacked is None and not _is_tar(head):
-            raise NoText("the members of this kind of archive are not listed here", _KEPT)
+            raise NoText("the members of this kind of archive are not listed here", KEPT)
         stream = _Capped(unpacked or file)
         try:
             start = stream.read(512)
@@ -77,13 +84,13 @@ def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
             else:
                 yield Member(_inner_name(head), None), _pieces(stream)
         except _BROKEN:
-            raise NoText("the archive is damaged or cut short", "Fetch it again.") from None
+            raise NoText(DAMAGED_ARCHIVE, FETCH_AGAIN) from None
 
 
 def _zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
     with Zip(source) as container:
         if _overlap(list(container.entries())):
-            raise NoText("its members overlap, as in a zip bomb: none of them is read", _KEPT)
+            raise NoText("its members overlap, as in a zip bomb: none of them is read", KEPT)
         for entry in container.entries():
             yield (
                 Member(entry.name, entry.size, _why_not(entry)),
@@ -93,12 +100,12 @@ def _zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
 
 def _why_not(entry: Entry) -> str:
     if is_unsafe(entry.name):
-        return "its name leads out of the archive"
+        return OUTSIDE
     if entry.is_link:
-        return "it is a link"
+        return LINK
     if entry.encrypted:
         return "it is encrypted"
-    return "it is a folder" if entry.is_folder else ""
+    return FOLDER if entry.is_folder else ""
 
 
 def _seven_zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
@@ -110,10 +117,10 @@ def _seven_zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]
 
 def _why_not_in_seven_zip(member: _seven_zip.SevenZipMember) -> str:
     if is_unsafe(member.name):
-        return "its name leads out of the archive"
+        return OUTSIDE
     if member.is_link:
-        return "it is a link"
-    return "it is a folder" if member.is_folder else member.unread
+        return LINK
+    return FOLDER if member.is_folder else member.unread
 
 
 def _overlap(entries: list[Entry]) -> bool:
@@ -139,11 +146,11 @@ def _tar_members(stream: "_Capped") -> Iterator[tuple[Member, Iterator[bytes]]]:
 
 def _why_not_in_tar(info: tarfile.TarInfo) -> str:
     if is_unsafe(info.name):
-        return "its name leads out of the archive"
+        return OUTSIDE
     if info.issym() or info.islnk():
-        return "it is a link"  # where to is somebody's text, and this stands in an error
+        return LINK  # where to is somebody's text, and this stands in an error
     if info.isdir():
-        return "it is a folder"
+        return FOLDER
     return "" if info.isfile() else "it is a device"
 
 
@@ -206,10 +213,10 @@ def _bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
         for piece in pieces:
             left -= len(piece)
             if left < 0:
-                raise NoText(f"the member is larger than {MAX_MEMBER:,} bytes", _KEPT)
+                raise NoText(f"the member is larger than {MAX_MEMBER:,} bytes", KEPT)
             yield piece
     except _BROKEN:
-        raise NoText("the archive is damaged or cut short", "Fetch it again.") from None
+        raise NoText(DAMAGED_ARCHIVE, FETCH_AGAIN) from None
 
 
 class _Capped:
@@ -234,6 +241,6 @@ class _Capped:
         if self._left < 0:
             raise NoText(
                 f"the archive unpacks to more than {MAX_UNPACKED:,} bytes: what is behind them is not listed",
-                _KEPT,
+                KEPT,
             )
         return data

@@ -11,6 +11,11 @@ from typing import BinaryIO
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._archive._seven_zip_coders import Coder, unpacked, unread
+from fetchstash.handlers._shared._reasons import (
+    DAMAGED_ARCHIVE,
+    FETCH_AGAIN,
+    KEPT,
+)
 
 MAGIC = b"7z\xbc\xaf\x27\x1c"
 _MAX_HEADER = 32 * 1024 * 1024
@@ -20,7 +25,6 @@ _FAR = 1 << 40
 _STEP = 64 * 1024
 # Attributes that came from Unix have the mode in their upper half.
 _UNIX, _TYPE, _LINK = 0x8000, 0o170000, 0o120000
-_KEPT = "Its bytes are kept."
 
 
 class Tag:
@@ -95,7 +99,7 @@ def members(source: Path) -> list[SevenZipMember]:
         with source.open("rb") as file:
             return _directory(file)
     except (IndexError, struct.error, lzma.LZMAError, EOFError, ValueError):
-        raise NoText("the archive is damaged or cut short", "Fetch it again.") from None
+        raise NoText(DAMAGED_ARCHIVE, FETCH_AGAIN) from None
 
 
 def content(source: Path, stream: Stream | None, most: int) -> Iterator[bytes]:
@@ -107,14 +111,14 @@ def content(source: Path, stream: Stream | None, most: int) -> Iterator[bytes]:
     if stream is None:
         return
     if stream.offset + stream.size > most:
-        raise NoText(f"more than {most:,} bytes must be unpacked to read the member", _KEPT)
+        raise NoText(f"more than {most:,} bytes must be unpacked to read the member", KEPT)
     crc = 0
     with source.open("rb") as file:
         for piece in _pieces(file, stream):
             crc = zlib.crc32(piece, crc)
             yield piece
     if stream.crc not in {None, crc}:
-        raise NoText("the member is damaged: its checksum does not fit", "Fetch it again.")
+        raise NoText("the member is damaged: its checksum does not fit", FETCH_AGAIN)
 
 
 def _pieces(file: BinaryIO, stream: Stream) -> Iterator[bytes]:
@@ -129,7 +133,7 @@ def _pieces(file: BinaryIO, stream: Stream) -> Iterator[bytes]:
         if not left:
             return
     if left:
-        raise NoText("the archive is damaged or cut short", "Fetch it again.")
+        raise NoText(DAMAGED_ARCHIVE, FETCH_AGAIN)
 
 
 def _packed(file: BinaryIO, block: Block) -> Iterator[bytes]:
@@ -213,7 +217,7 @@ def _directory(file: BinaryIO) -> list[SevenZipMember]:
 def _packed_header(file: BinaryIO, header: Stream) -> bytes:
     """Return a header that was packed as a whole."""
     if why := unread(header.block.coders):
-        raise NoText(f"its directory is not read: {why}", _KEPT)
+        raise NoText(f"its directory is not read: {why}", KEPT)
     if header.size > _MAX_HEADER:
         raise IndexError
     return b"".join(_pieces(file, header))

@@ -10,7 +10,8 @@ from functools import partial
 from typing import Protocol
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._archive._zip import inflated
+from fetchstash.handlers._shared._reasons import DAMAGED_ARCHIVE, FETCH_AGAIN
+from fetchstash.handlers._shared._zip import inflated
 
 # The filters for machine code have an old and a new number each.
 _FILTERS = {
@@ -77,7 +78,7 @@ def unpacked(coders: Sequence[Coder], packed: Iterator[bytes], size: int) -> Ite
             pieces = _DECODERS[coder.method](coder.properties, size, pieces)
         yield from pieces
     except (lzma.LZMAError, zlib.error, OSError, EOFError, ValueError, IndexError, struct.error):
-        raise NoText("the archive is damaged or cut short", "Fetch it again.") from None
+        raise NoText(DAMAGED_ARCHIVE, FETCH_AGAIN) from None
 
 
 def _lzma1(properties: bytes, size: int, pieces: Iterator[bytes]) -> Iterator[bytes]:

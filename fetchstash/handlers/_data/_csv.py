@@ -18,8 +18,8 @@ from fetchstash.handlers._contract import (
     PartText,
 )
 from fetchstash.handlers._data._csv_dialect import Dialect, cells, column_types, find_dialect
-from fetchstash.handlers._part_text import part_text
-from fetchstash.handlers._preview import TableEnds, table_preview
+from fetchstash.handlers._shared._part_text import part_text
+from fetchstash.handlers._shared._table_preview import TableEnds, table_preview
 from fetchstash.text import PreviewLimits, clip
 
 # Stands for a line feed inside of a cell: a row stays one line, and the break stays visible.

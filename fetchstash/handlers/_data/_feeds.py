@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._data._xml import XmlHandler
-from fetchstash.handlers._office._expat import attribute, walk
+from fetchstash.handlers._shared._xml_events import attribute, walk
 
 _MEDIA_TYPES = {
     "application/rss+xml": "RSS feed",

@@ -10,7 +10,8 @@ from fetchstash.handlers._charset import decode, read_text
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._data import _json_shape, _json_values
 from fetchstash.handlers._data._json_layout import find_keys, has_long_lines, lay_out
-from fetchstash.handlers._part_text import TextParts
+from fetchstash.handlers._shared._part_text import TextParts
+from fetchstash.handlers._shared._reasons import READ_LINES
 from fetchstash.handlers._worker._frames import MAX_HEADINGS
 from fetchstash.ranges import Heading
 
@@ -102,7 +103,7 @@ def _value(source: Path, charset: str) -> Any:
     except ValueError:
         raise NoText(
             "This is not valid JSON, so that it has no paths.",
-            "Slice its text by lines, or grep it.",
+            READ_LINES,
         ) from None
 
 

@@ -14,13 +14,13 @@ from fetchstash.errors import NoText
 from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._data._thrift import CompactReader, Struct
+from fetchstash.handlers._shared._reasons import FETCH_AGAIN, KEPT
 from fetchstash.text import clip
 
 _MEDIA_TYPES = {"application/vnd.apache.parquet", "application/x-parquet"}
 _MAX_FOOTER = 64 * 2**20
 _MAX_VALUE = 80
 _HEADER = "Column\tType\tNulls\tSmallest\tLargest\n"
-_KEPT = "Its bytes are kept."
 
 # Field numbers of parquet.thrift.
 _SCHEMA, _ROWS, _GROUPS, _CREATED_BY = 2, 3, 4, 6
@@ -68,7 +68,7 @@ class ParquetHandler:
             return _described(footer)
         except (KeyError, TypeError, AttributeError, IndexError, ValueError):
             raise NoText(
-                "the file is damaged: its metadata are not those of Parquet", _KEPT
+                "the file is damaged: its metadata are not those of Parquet", KEPT
             ) from None
 
 
@@ -86,15 +86,15 @@ def _footer(source: Path) -> bytes:
     with source.open("rb") as file:
         size = file.seek(0, 2)
         if size < 12:
-            raise NoText("the file is cut short", "Fetch it again.")
+            raise NoText("the file is cut short", FETCH_AGAIN)
         file.seek(size - 8)
         length, magic = struct.unpack("<L4s", file.read(8))
         if magic == b"PARE":
-            raise NoText("the file is encrypted", _KEPT)
+            raise NoText("the file is encrypted", KEPT)
         if magic != b"PAR1" or length > min(size - 12, _MAX_FOOTER):
             raise NoText(
                 "the file is cut short: its metadata, which stand at the end, are missing",
-                "Fetch it again.",
+                FETCH_AGAIN,
             )
         file.seek(size - 8 - length)
         return file.read(length)

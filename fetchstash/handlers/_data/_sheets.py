@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._archive._zip import Entry, Zip
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._office._odf import OdfHandler
-from fetchstash.handlers._preview import TableEnds, table_preview
+from fetchstash.handlers._shared._reasons import EMPTY_FILE, FETCH_AGAIN, KEPT
+from fetchstash.handlers._shared._table_preview import TableEnds, table_preview
+from fetchstash.handlers._shared._zip import Entry, Zip
 from fetchstash.ranges import Heading
 from fetchstash.text import PreviewLimits
 
@@ -33,7 +34,6 @@ _CELL_OVERLAP = 256
 # A line feed within a cell, as in the tables of CSV files: a row stays on its line.
 _LINE_FEED = "⏎"
 _BREAK = re.compile(r"\r\n|\r|\n")
-_KEPT = "Its bytes are kept."
 
 Cell = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
 
@@ -61,7 +61,7 @@ def _read(source: Path, limits: PreviewLimits, found: Extracted) -> Iterator[Par
         workbook = _open(source)
     except CalamineError:
         if not _is_opendocument(source):
-            raise NoText("the spreadsheet is damaged, cut short or encrypted", _KEPT) from None
+            raise NoText("the spreadsheet is damaged, cut short or encrypted", KEPT) from None
         yield from OdfHandler().read(
             source, found
         )  # calamine takes no white space between cells; its tables are Markdown then
@@ -74,11 +74,11 @@ def _read(source: Path, limits: PreviewLimits, found: Extracted) -> Iterator[Par
             state = "" if sheet.visible == SheetVisibleEnum.Visible else ", hidden"
             yield from _read_sheet(workbook.get_sheet_by_index(number), state, limits, tables)
     except CalamineError:
-        raise NoText("a sheet of it is damaged: what follows is missing", _KEPT) from None
+        raise NoText("a sheet of it is damaged: what follows is missing", KEPT) from None
     finally:
         workbook.close()
     if not tables:
-        raise NoText("the spreadsheet holds no value", _KEPT)
+        raise NoText("the spreadsheet holds no value", KEPT)
     if len(tables) == 1:
         found.learn(rows=tables[0].rows, columns=tables[0].columns)
     headers = (
@@ -93,13 +93,13 @@ def _open(source: Path) -> "CalamineWorkbook":
     from python_calamine import CalamineWorkbook, PasswordError  # noqa: PLC0415 - an extra
 
     if not source.stat().st_size:
-        raise NoText("the file is empty", "Fetch it again.")
+        raise NoText(EMPTY_FILE, FETCH_AGAIN)
     _refuse_far_cells(source)
     try:
         return CalamineWorkbook.from_path(source)  # pyright: ignore[reportUnknownMemberType] - a bare PathLike in its stub
     except PasswordError:
         raise NoText(
-            "the spreadsheet is encrypted and opens only with its password", _KEPT
+            "the spreadsheet is encrypted and opens only with its password", KEPT
         ) from None
 
 
@@ -184,7 +184,7 @@ def _refuse_far_cells(source: Path) -> None:
                 if cells > _MAX_CELLS:
                     raise NoText(
                         f"its cells lie too far apart: a sheet spans {cells:,} cells, and {_MAX_CELLS:,} are read",
-                        _KEPT,
+                        KEPT,
                     )
 
 

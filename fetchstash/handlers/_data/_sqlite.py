@@ -14,7 +14,8 @@ from pathlib import Path
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import ContentKind, Extracted, Part
-from fetchstash.handlers._office._streamed import Streamed
+from fetchstash.handlers._shared._reasons import FETCH_AGAIN, KEPT
+from fetchstash.handlers._shared._streamed import Streamed
 from fetchstash.ranges import Heading
 
 _MEDIA_TYPES = {"application/vnd.sqlite3", "application/x-sqlite3"}
@@ -29,7 +30,6 @@ _MAX_VALUE_BYTES = 64 * 2**20
 _VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE", re.IGNORECASE)
 _BREAK = re.compile(r"\r\n|\r|\n")
 _LINE_FEED = "⏎"
-_KEPT = "Its bytes are kept."
 _BROKEN = (sqlite3.Error, ValueError)  # the second where a message quotes what is no UTF-8
 
 
@@ -50,12 +50,12 @@ class SqliteHandler(Streamed):
                 tables = [item for item in items if not item.why_unread]
                 found.learn(sheets=len(tables))
                 if not items:
-                    raise NoText("the database has no tables", _KEPT)
+                    raise NoText("the database has no tables", KEPT)
                 counts: list[str] = []
                 for item in items:
                     yield from _read_item(database, item, counts)
         except _BROKEN:
-            raise NoText("the database is damaged or cut short", "Fetch it again.") from None
+            raise NoText("the database is damaged or cut short", FETCH_AGAIN) from None
         found.learn(structure_info=", ".join(counts))
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from fetchstash.errors import NoText
+from fetchstash.handlers._shared._reasons import FETCH_AGAIN
 
 _STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(
     13
@@ -92,4 +93,4 @@ class CompactReader:
 
 
 def _damaged() -> NoText:
-    return NoText("the file is damaged: its metadata break off", "Fetch it again.")
+    return NoText("the file is damaged: its metadata break off", FETCH_AGAIN)

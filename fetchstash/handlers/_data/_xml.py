@@ -14,7 +14,7 @@ from xml.parsers import expat
 from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._data._xml_values import find
-from fetchstash.handlers._part_text import TextParts
+from fetchstash.handlers._shared._part_text import TextParts
 from fetchstash.ranges import Heading
 from fetchstash.text import clip
 

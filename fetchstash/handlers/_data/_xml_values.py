@@ -10,7 +10,8 @@ from xml.etree import ElementTree as ET
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._office._expat import walk
+from fetchstash.handlers._shared._reasons import READ_LINES
+from fetchstash.handlers._shared._xml_events import walk
 
 # An element takes some ten times the bytes that it is written in.
 _MAX_BYTES = 32 * 2**20
@@ -60,7 +61,7 @@ def _tree(source: Path, charset: str) -> ET.Element:
     if source.stat().st_size > _MAX_BYTES:
         raise NoText(
             f"Elements are found by path up to {_MAX_BYTES:,} bytes.",
-            "Slice its text by lines, or grep it.",
+            READ_LINES,
         )
     reader = _Reader()
     for _ in walk(

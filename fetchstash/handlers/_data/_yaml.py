@@ -13,7 +13,8 @@ from fetchstash.handlers._charset import decode, read_text
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._data import _json_values
 from fetchstash.handlers._data._yaml_values import read_toml, read_yaml
-from fetchstash.handlers._part_text import TextParts
+from fetchstash.handlers._shared._part_text import TextParts
+from fetchstash.handlers._shared._reasons import READ_LINES
 from fetchstash.ranges import Heading
 
 # A mapping's key (YAML 1.2.2, section 7.4.2) with no more than this indent; deeper ones are no
@@ -58,7 +59,7 @@ class YamlHandler(TextParts):
         if source.stat().st_size > _MAX_VALUE_BYTES:
             raise NoText(
                 f"Values are read by path up to {_MAX_VALUE_BYTES:,} bytes.",
-                "Slice its text by lines, or grep it.",
+                READ_LINES,
             )
         read = read_toml if hints.media_type == _TOML else read_yaml
         value = read(decode(source.read_bytes(), hints.charset).replace("\r\n", "\n"))

@@ -12,6 +12,7 @@ from typing import Any
 from fetchstash.errors import NoText
 from fetchstash.handlers._data import _json_values
 from fetchstash.handlers._data._json_values import is_array, is_object
+from fetchstash.handlers._shared._reasons import READ_LINES
 
 _MAX_VALUES = 1_000_000
 _MAX_DEPTH = 500
@@ -21,7 +22,7 @@ _MERGE = "<<"
 _WORDS = dict.fromkeys(("null", "Null", "NULL", "~", ""), None) | {
     word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")
 }
-_NEXT = "Slice its text by lines, or grep it."
+_NEXT = READ_LINES
 
 
 def read_yaml(text: str) -> Any:

@@ -26,7 +26,7 @@ from fetchstash.handlers._html import (
     _tree,
 )
 from fetchstash.handlers._html._inline import Inline
-from fetchstash.handlers._part_text import part_text
+from fetchstash.handlers._shared._part_text import part_text
 
 MAX_SOURCE_BYTES = 4 * _safety.MAX_SOURCE_CHARS
 

@@ -6,7 +6,7 @@ from urllib.parse import urljoin
 
 from fetchstash.handlers._html._element import BLOCKS, Element, Node
 from fetchstash.handlers._html._names import names
-from fetchstash.handlers._markdown import fence_for
+from fetchstash.handlers._shared._markdown_marks import fence_for
 
 _CODE = frozenset(("code", "tt", "kbd", "samp"))
 _STRONG = frozenset(("strong", "b"))

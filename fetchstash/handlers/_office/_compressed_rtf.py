@@ -3,6 +3,7 @@
 import struct
 
 from fetchstash.errors import NoText
+from fetchstash.handlers._shared._reasons import KEPT
 
 _COMPRESSED, _PLAIN = 0x75465A4C, 0x414C454D
 _HEADER = struct.Struct("<4L")
@@ -23,7 +24,7 @@ def decompress(data: bytes) -> bytes:
         raise _damaged()
     _, size, kind, _ = _HEADER.unpack_from(data)
     if size > _MAX_BYTES:
-        raise NoText(f"its RTF unpacks to more than {_MAX_BYTES:,} bytes", "Its bytes are kept.")
+        raise NoText(f"its RTF unpacks to more than {_MAX_BYTES:,} bytes", KEPT)
     if kind == _PLAIN:
         return data[_HEADER.size : _HEADER.size + size]
     if kind != _COMPRESSED:
@@ -58,4 +59,4 @@ def _decompressed(data: bytes, size: int) -> bytes:
 
 
 def _damaged() -> NoText:
-    return NoText("its compressed RTF is damaged", "Its bytes are kept.")
+    return NoText("its compressed RTF is damaged", KEPT)

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._office._compound import CompoundFile
-from fetchstash.handlers._prose import Prose
+from fetchstash.handlers._shared._compound import CompoundFile
+from fetchstash.handlers._shared._prose import Prose
+from fetchstash.handlers._shared._reasons import ENCRYPTED, KEPT
 
 _MAGIC, _WORD_97 = 0xA5EC, 0x00C1
 _ENCRYPTED, _SECOND_TABLE = 0x0100, 0x0200
@@ -43,7 +44,6 @@ _HEADINGS = range(
 # Texts that follow the main one, as what their paragraphs are called; macros and the boxes of
 # headers (None) are left out.
 _TEXTS = ("", "Footnote", "Header or footer", None, "Comment", "Endnote", "Text box", None)
-_KEPT = "Its bytes are kept."
 
 _CELL_END = "\x07"
 _PARAGRAPH_END = re.compile("[\r\x07\x0c]")
@@ -89,14 +89,14 @@ def read(file: CompoundFile, found: Extracted) -> Iterator[Part]:
         if magic != _MAGIC or version < _WORD_97:
             raise NoText("documents of Word before 97 are not read", "Save it as DOCX.")
         if flags & _ENCRYPTED:
-            raise NoText("the document is encrypted and opens only with its password", _KEPT)
+            raise NoText(ENCRYPTED, KEPT)
         table = file.read("1Table" if flags & _SECOND_TABLE else "0Table")
         pieces = _pieces(_at(stream, table, _PIECES_AT), len(stream))
         paragraphs = _looks(stream, _at(stream, table, _PARAGRAPHS_AT), of_paragraphs=True)
         runs = _looks(stream, _at(stream, table, _RUNS_AT), of_paragraphs=False)
         lengths = struct.unpack_from("<8l", stream, _LENGTHS_AT)
     except (struct.error, IndexError):
-        raise NoText("the document is damaged or cut short", _KEPT) from None
+        raise NoText("the document is damaged or cut short", KEPT) from None
     text, hidden = _text(stream, pieces, runs)
     found.learn(hidden_removed=hidden)
     writer = _Writer()

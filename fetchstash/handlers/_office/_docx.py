@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fetchstash.handlers._archive._zip import Zip
 from fetchstash.handlers._contract import ContentKind, Extracted, Part
 from fetchstash.handlers._office._docx_styles import Numbering, Styles
-from fetchstash.handlers._office._expat import attribute
 from fetchstash.handlers._office._ooxml import Package, Relation
-from fetchstash.handlers._office._streamed import Streamed
-from fetchstash.handlers._prose import OpenTables, Prose, read_prose
+from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
+from fetchstash.handlers._shared._streamed import Streamed
+from fetchstash.handlers._shared._xml_events import attribute
+from fetchstash.handlers._shared._zip import Zip
 
 _MEDIA_TYPES = (
     "application/vnd.openxmlformats-officedocument.wordprocessingml.",

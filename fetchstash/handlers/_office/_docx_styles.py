@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
-from fetchstash.handlers._office._expat import attribute
+from fetchstash.handlers._shared._xml_events import attribute
 
 _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
 _TITLES = {"title": 1, "subtitle": 2}

@@ -7,10 +7,11 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._archive._zip import Entry, Zip
 from fetchstash.handlers._contract import ContentKind, Extracted, Part
-from fetchstash.handlers._office._expat import attribute, walk
-from fetchstash.handlers._office._streamed import Streamed
+from fetchstash.handlers._shared._reasons import KEPT
+from fetchstash.handlers._shared._streamed import Streamed
+from fetchstash.handlers._shared._xml_events import attribute, walk
+from fetchstash.handlers._shared._zip import Entry, Zip
 
 _MEDIA_TYPE = "application/epub+zip"
 _MAX_MEMBERS = 20_000
@@ -20,7 +21,6 @@ _MAX_CHAPTER = 16 * 1024 * 1024
 # text itself.
 _FONT_ALGORITHMS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
 _METADATA = {"title", "creator", "language", "date"}
-_KEPT = "Its bytes are kept."
 
 
 class EpubHandler(Streamed):
@@ -58,7 +58,7 @@ class EpubHandler(Streamed):
                 if chapter.parts:
                     yield Part("\n")
             if empty:
-                raise NoText("the book holds no text", _KEPT)
+                raise NoText("the book holds no text", KEPT)
 
 
 def _refuse_locked(container: Zip, entries: Mapping[str, Entry]) -> None:
@@ -70,7 +70,7 @@ def _refuse_locked(container: Zip, entries: Mapping[str, Entry]) -> None:
     ):
         pass
     if not all(name.startswith(_FONT_ALGORITHMS) for name in algorithms.values):
-        raise NoText("the book is locked by rights management", _KEPT)
+        raise NoText("the book is locked by rights management", KEPT)
 
 
 def _package(container: Zip, entries: Mapping[str, Entry]) -> "_Package":
@@ -83,7 +83,7 @@ def _package(container: Zip, entries: Mapping[str, Entry]) -> "_Package":
             pass
     name = next((root for root in roots.values if root in entries), "")
     if not name:
-        raise NoText("the container holds no book", _KEPT)
+        raise NoText("the container holds no book", KEPT)
     package = _Package(posixpath.dirname(name))
     for _ in walk(container.chunks(entries[name], _MAX_SMALL_MEMBER), package):
         pass

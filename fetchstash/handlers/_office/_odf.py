@@ -6,19 +6,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._archive._zip import Zip
 from fetchstash.handlers._contract import ContentKind, Extracted, Part
-from fetchstash.handlers._office._expat import FirstTexts, attribute, walk
 from fetchstash.handlers._office._slides import Slides
-from fetchstash.handlers._office._streamed import Streamed
-from fetchstash.handlers._prose import OpenTables, Prose, read_prose
+from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
+from fetchstash.handlers._shared._reasons import ENCRYPTED, KEPT, NO_DOCUMENT
+from fetchstash.handlers._shared._streamed import Streamed
+from fetchstash.handlers._shared._xml_events import FirstTexts, attribute, walk
+from fetchstash.handlers._shared._zip import Zip
 
 _MEDIA_TYPE = "application/vnd.oasis.opendocument."
 _MAX_SMALL_MEMBER = 4 * 1024 * 1024
 # Rows and cells may say how often they repeat; a sheet's empty rest repeats a million times
 # (section 19.675 f.).
 _MAX_REPEATS = 100
-_KEPT = "Its bytes are kept."
 # Deleted text of tracked changes, the number of a note (its mark stands for it), and scripts.
 _SKIPPED = {"tracked-changes", "note-citation", "scripts", "event-listeners"}
 _INLINE = {"s", "tab", "line-break", "a", "note"}
@@ -41,11 +41,9 @@ class OdfHandler(Streamed):
             if "META-INF/manifest.xml" in entries:
                 manifest = container.read(entries["META-INF/manifest.xml"], _MAX_SMALL_MEMBER)
                 if b":encryption-data" in manifest:
-                    raise NoText(
-                        "the document is encrypted and opens only with its password", _KEPT
-                    )
+                    raise NoText(ENCRYPTED, KEPT)
             if "content.xml" not in entries:
-                raise NoText("the package holds no document", _KEPT)
+                raise NoText(NO_DOCUMENT, KEPT)
             if "meta.xml" in entries:
                 meta = FirstTexts()
                 for _ in walk(container.chunks(entries["meta.xml"], _MAX_SMALL_MEMBER), meta):

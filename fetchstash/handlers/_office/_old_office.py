@@ -6,13 +6,13 @@ from pathlib import Path
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._office import _doc, _ppt
-from fetchstash.handlers._office._compound import CompoundFile
 from fetchstash.handlers._office._ole_properties import describe
+from fetchstash.handlers._shared._compound import CompoundFile
+from fetchstash.handlers._shared._reasons import ENCRYPTED, KEPT
 
 _MAX_BYTES = 128 * 1024 * 1024
 _OLD = {"application/msword", "application/vnd.ms-powerpoint"}
 _OTHER = "application/x-ole-storage"
-_KEPT = "Its bytes are kept."
 
 
 class OldOfficeHandler:
@@ -29,7 +29,7 @@ class OldOfficeHandler:
         with source.open("rb") as file:
             container = CompoundFile(file.read(_MAX_BYTES))
         if ("EncryptedPackage",) in container.streams:  # [MS-OFFCRYPTO], section 2.3.4.4
-            raise NoText("the document is encrypted and opens only with its password", _KEPT)
+            raise NoText(ENCRYPTED, KEPT)
         found = Extracted(parts=None)
         found.parts = _parts(container, found)
         return found

@@ -4,7 +4,7 @@ import datetime as dt
 import struct
 
 from fetchstash.handlers._contract import Extracted
-from fetchstash.handlers._office._compound import CompoundFile
+from fetchstash.handlers._shared._compound import CompoundFile
 
 _CODEPAGE, _TITLE, _AUTHOR, _CREATED = 1, 2, 4, 12
 _I2, _STRING, _WIDE_STRING, _TIME = 0x02, 0x1E, 0x1F, 0x40

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._archive._zip import Entry, Zip
 from fetchstash.handlers._contract import Extracted
-from fetchstash.handlers._office._expat import FirstTexts, XmlReader, attribute, walk
+from fetchstash.handlers._shared._reasons import KEPT, NO_DOCUMENT
+from fetchstash.handlers._shared._xml_events import FirstTexts, XmlReader, attribute, walk
+from fetchstash.handlers._shared._zip import Entry, Zip
 
 _MAX_PARTS = 20_000
 # Relationships, styles and properties are read whole; the text itself is streamed.
@@ -55,7 +56,7 @@ class Package:
         for relation in self.relations().values():
             if relation.kind == "officeDocument" and relation.target in self:
                 return relation.target
-        raise NoText("the package holds no document", "Its bytes are kept.")
+        raise NoText(NO_DOCUMENT, KEPT)
 
     def read_small(self, name: str, reader: XmlReader) -> None:
         """Read a part that only helps: what is missing or damaged in it is as if it were not there."""

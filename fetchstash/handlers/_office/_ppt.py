@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._office._compound import CompoundFile
 from fetchstash.handlers._office._slides import Slides
-from fetchstash.handlers._prose import Prose
+from fetchstash.handlers._shared._compound import CompoundFile
+from fetchstash.handlers._shared._prose import Prose
+from fetchstash.handlers._shared._reasons import KEPT
 
 _HEADER = struct.Struct("<HHL")  # section 2.3.1
 _CONTAINER = 0xF
@@ -30,7 +31,6 @@ _PICTURE_FRAME = 75
 # Types of text (section 2.13.33).
 _TITLES, _BODIES, _NOTES_TEXT = {0, 6}, {1, 5, 7, 8}, 2
 _NUMBER_SIGN = "*"  # stands where the number of a slide or a date would
-_KEPT = "Its bytes are kept."
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def read(file: CompoundFile, found: Extracted) -> Iterator[Part]:
     """Yield a page for each slide. Raises NoText for a presentation that cannot be read."""
     user = file.read("Current User")
     if len(user) >= 16 and struct.unpack_from("<L", user, 12)[0] == _ENCRYPTED_TOKEN:
-        raise NoText("the presentation is encrypted and opens only with its password", _KEPT)
+        raise NoText("the presentation is encrypted and opens only with its password", KEPT)
     stream = _Stream(file.read("PowerPoint Document"))
     try:
         objects, document = stream.objects(struct.unpack_from("<L", user, 16)[0])
@@ -76,7 +76,7 @@ def read(file: CompoundFile, found: Extracted) -> Iterator[Part]:
         slides = list(stream.listed(lists[_SLIDES])) if _SLIDES in lists else []
         notes = {one.number: one for one in stream.listed(lists[_NOTES])} if _NOTES in lists else {}
     except (struct.error, KeyError):
-        raise NoText("the presentation is damaged or cut short", _KEPT) from None
+        raise NoText("the presentation is damaged or cut short", KEPT) from None
     prose = Prose()
     pages = Slides(prose)
     seen: set[int] = set()

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import ContentKind, Extracted, Part
-from fetchstash.handlers._office._streamed import Streamed
-from fetchstash.handlers._prose import Prose
+from fetchstash.handlers._shared._prose import Prose
+from fetchstash.handlers._shared._reasons import KEPT
+from fetchstash.handlers._shared._streamed import Streamed
 
 _MEDIA_TYPES = {"application/rtf", "text/rtf"}
 _MAX_BYTES = 128 * 1024 * 1024
 _MAX_DEPTH = 1_000
-_KEPT = "Its bytes are kept."
 
 # A control word with its number, a control symbol, a brace, or a run of text (the specification's
 # "RTF Syntax").
@@ -47,7 +47,7 @@ class RtfHandler(Streamed):
         with source.open("rb") as file:
             raw = file.read(_MAX_BYTES)
         if not raw.lstrip().startswith(b"{\\rtf"):
-            raise NoText("the file is no RTF", _KEPT)
+            raise NoText("the file is no RTF", KEPT)
         prose = Prose()
         yield from read(raw, prose, found)
         found.learn(extraction_truncated=len(raw) == _MAX_BYTES)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fetchstash.handlers._prose import Prose
+from fetchstash.handlers._shared._prose import Prose
 
 _MAX_DESCRIPTIONS = 20
 

@@ -30,7 +30,8 @@ from fetchstash.handlers._pdf._columns import (
 )
 from fetchstash.handlers._pdf._repair import pages_once, repaired
 from fetchstash.handlers._pdf._text import mend
-from fetchstash.handlers._picture import bounded
+from fetchstash.handlers._shared._picture import bounded
+from fetchstash.handlers._shared._reasons import EMPTY_FILE, ENCRYPTED, FETCH_AGAIN, KEPT
 from fetchstash.ranges import Heading
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def _recovered(source: Path) -> tuple["PdfDocument", str]:
 
 
 def _unreadable(source: Path) -> NoText:
-    return NoText(f"the file is {_damage(source)}: not one page can be read", "Fetch it again.")
+    return NoText(f"the file is {_damage(source)}: not one page can be read", FETCH_AGAIN)
 
 
 def _opened(source: Path) -> "PdfDocument":
@@ -178,17 +179,15 @@ def _open(source: Path) -> "PdfDocument":
     from pypdfium2 import PdfDocument, PdfiumError, raw  # noqa: PLC0415 - a heavy import
 
     if not source.stat().st_size:
-        raise NoText("the file is empty", "Fetch it again.")
+        raise NoText(EMPTY_FILE, FETCH_AGAIN)
     try:
         return PdfDocument(source)
     except PdfiumError as error:
         if error.err_code == raw.FPDF_ERR_PASSWORD:
-            raise NoText(
-                "the document is encrypted and opens only with its password", "Its bytes are kept."
-            ) from None
+            raise NoText(ENCRYPTED, KEPT) from None
         if error.err_code == raw.FPDF_ERR_SECURITY:
             raise NoText(
-                "the document is encrypted in a way that is not known here", "Its bytes are kept."
+                "the document is encrypted in a way that is not known here", KEPT
             ) from None
         raise
 

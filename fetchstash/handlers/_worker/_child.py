@@ -26,6 +26,7 @@ from fetchstash.handlers._contract import (
     PartRequest,
     Picture,
 )
+from fetchstash.handlers._shared._reasons import KEPT
 from fetchstash.handlers._worker import _frames
 from fetchstash.handlers._worker._facts import facts_json
 from fetchstash.handlers._worker._frames import (
@@ -193,7 +194,7 @@ def _reason(error: BaseException) -> tuple[str, str, str]:
         )
     else:
         what = f"the reader failed ({type(error).__name__})"
-    return NoText.code, clip(clean_line(what), MAX_LINE), "Its bytes are kept."
+    return NoText.code, clip(clean_line(what), MAX_LINE), KEPT
 
 
 def _is_sound(error: BaseException) -> bool:

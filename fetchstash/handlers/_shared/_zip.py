@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from fetchstash.errors import NoText
+from fetchstash.handlers._shared._reasons import FETCH_AGAIN, KEPT
 
 MAX_MEMBER = 256 * 1024 * 1024
 _STEP = 64 * 1024
@@ -30,7 +31,6 @@ _EXTRA = struct.Struct("<2H")  # 4.5.1
 _ENCRYPTED, _UTF8 = 0x0001, 0x0800  # 4.4.4
 _STORED, _DEFLATED = 0, 8  # 4.4.5
 _LINK = 0o120000  # S_IFLNK in the upper half of the external attributes of entries made on Unix (4.4.15)
-_KEPT = "Its bytes are kept."
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Zip:
         for _ in range(self.count):
             head = self._at(place, _ENTRY.size)
             if place + _ENTRY.size > end or head[:4] != b"PK\x01\x02":
-                raise NoText("the zip container is damaged: its directory breaks off", _KEPT)
+                raise NoText("the zip container is damaged: its directory breaks off", KEPT)
             fields = _ENTRY.unpack(head)
             flags, method, crc, packed, size = fields[3], fields[4], fields[7], fields[8], fields[9]
             name_size, extra_size, comment_size, offset = (
@@ -124,11 +124,11 @@ class Zip:
         that this is not what was packed.
         """
         if entry.encrypted:
-            raise NoText(f"{entry.name} is encrypted", _KEPT)
+            raise NoText(f"{entry.name} is encrypted", KEPT)
         if entry.method not in {_STORED, _DEFLATED}:
             raise NoText(
                 f"{entry.name} is compressed by a method that is not known here ({entry.method})",
-                _KEPT,
+                KEPT,
             )
         packed = self._packed(entry)
         given = crc = 0
@@ -138,17 +138,15 @@ class Zip:
                 crc = zlib.crc32(piece, crc)
                 if given > limit:
                     raise NoText(
-                        f"{entry.name} is larger than {limit:,} bytes once it is unpacked", _KEPT
+                        f"{entry.name} is larger than {limit:,} bytes once it is unpacked", KEPT
                     )
                 yield piece
         except zlib.error:
             raise NoText(
-                f"the zip container is damaged: {entry.name} cannot be unpacked", _KEPT
+                f"the zip container is damaged: {entry.name} cannot be unpacked", KEPT
             ) from None
         if crc != entry.crc:
-            raise NoText(
-                f"the zip container is damaged: {entry.name} is not what was packed", _KEPT
-            )
+            raise NoText(f"the zip container is damaged: {entry.name} is not what was packed", KEPT)
 
     def read(self, entry: Entry, limit: int) -> bytes:
         """Return the whole of a small member. Raises NoText where it is larger than ``limit`` bytes."""
@@ -158,7 +156,7 @@ class Zip:
         local = self._at(entry.offset, _LOCAL.size)
         if local[:4] != b"PK\x03\x04":
             raise NoText(
-                f"the zip container is damaged: {entry.name} is not where its directory says", _KEPT
+                f"the zip container is damaged: {entry.name} is not where its directory says", KEPT
             )
         name_size, extra_size = _LOCAL.unpack(local)[9:11]
         place = entry.offset + _LOCAL.size + name_size + extra_size
@@ -171,7 +169,7 @@ class Zip:
 
     def _at(self, place: int, size: int) -> bytes:
         if place < 0 or place + size > self._length:
-            raise NoText("the zip container is cut short", "Fetch it again.")
+            raise NoText("the zip container is cut short", FETCH_AGAIN)
         self._file.seek(place)
         return self._file.read(size)
 
@@ -185,7 +183,7 @@ class Zip:
         tail = self._at(self._length - tail_size, tail_size)
         found = tail.rfind(b"PK\x05\x06")
         if found < 0 or len(tail) - found < _END.size:
-            raise NoText("the zip container is cut short: it has no directory", "Fetch it again.")
+            raise NoText("the zip container is cut short: it has no directory", FETCH_AGAIN)
         end_at = self._length - tail_size + found
         _, _, _, _, count, size, at, _ = _END.unpack_from(tail, found)
         directory_ends = end_at

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fetchstash.errors import NoText
+from fetchstash.handlers._shared._reasons import KEPT
 
 _MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _END_OF_CHAIN, _NOTHING = 0xFFFFFFFE, 0xFFFFFFFF
@@ -18,7 +19,6 @@ _ENTRY_SIZE = 128
 _STORAGE, _STREAM, _ROOT = 1, 2, 5
 _MINI_CUTOFF = 4096
 _MAX_ENTRIES = 100_000
-_KEPT = "Its bytes are kept."
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class CompoundFile:
     def __init__(self, data: bytes) -> None:
         self._data = data
         if not data.startswith(_MAGIC) or len(data) < 512:
-            raise NoText("the file is no compound file", _KEPT)
+            raise NoText("the file is no compound file", KEPT)
         shift, mini_shift, directory_at, mini_table_at, more_at = _HEADER.unpack_from(data)
         if shift not in {9, 12} or mini_shift != 6:
-            raise NoText("the compound file is damaged: its sectors have an unknown size", _KEPT)
+            raise NoText("the compound file is damaged: its sectors have an unknown size", KEPT)
         self._shift = shift
         self._table = self._read_table(more_at)
         self._mini_table = _numbers(self._chain(mini_table_at))

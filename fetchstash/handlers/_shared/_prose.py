@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Part
-from fetchstash.handlers._markdown import fence_for, find_headings
-from fetchstash.handlers._office._expat import XmlReader, walk
+from fetchstash.handlers._shared._markdown_marks import fence_for, find_headings
+from fetchstash.handlers._shared._reasons import KEPT
+from fetchstash.handlers._shared._xml_events import XmlReader, walk
 from fetchstash.ranges import Heading
 
 _PART_CHARS = 64 * 1024
@@ -121,7 +122,7 @@ class Prose:
     def end(self) -> Iterator[Part]:
         """Yield the rest of a document. Raises NoText if there was not one block in all of it."""
         if self._is_empty:
-            raise NoText("the document holds no text", "Its bytes are kept.")
+            raise NoText("the document holds no text", KEPT)
         yield from self.rest()
 
     def _gap(self) -> None:

@@ -16,13 +16,13 @@ from fetchstash.handlers._contract import (
     PartText,
     Picture,
 )
-from fetchstash.handlers._part_text import part_text
+from fetchstash.handlers._shared._part_text import part_text
+from fetchstash.handlers._shared._reasons import KEPT
 
 WITHIN = "!/"
 """Stands between the name of a member and that of a member of it, as in the URLs of Java archives."""
 
 MAX_NESTING = 2
-_KEPT = "Its bytes are kept."
 
 
 class MemberParts(ABC):
@@ -46,7 +46,7 @@ def split_path(path: str) -> tuple[str, str]:
     if path.count(WITHIN) > MAX_NESTING:
         raise NoText(
             f"Members are read through {MAX_NESTING} archives or mails within one another at the most.",
-            _KEPT,
+            KEPT,
         )
     name, _, within = path.partition(WITHIN)
     return name, within
@@ -71,7 +71,7 @@ def read_member(pieces: Iterable[bytes], name: str, request: PartRequest) -> Par
             return _registry.read_part(handler, replace(request, source=member, hints=hints))
         extracted = handler.extract(member, hints, request.limits)
         if extracted.parts is None:
-            raise NoText(f"{name} has no text: it is {decision.media_type}.", _KEPT)
+            raise NoText(f"{name} has no text: it is {decision.media_type}.", KEPT)
         return part_text(_text(extracted, request.limits), request)
 
 

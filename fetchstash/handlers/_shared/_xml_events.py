@@ -5,12 +5,12 @@ from typing import Protocol
 from xml.parsers import expat
 
 from fetchstash.errors import NoText
+from fetchstash.handlers._shared._reasons import KEPT
 
 _MAX_DEPTH = 1_000
 # A tag that is not yet whole is read anew with each chunk: one of megabytes would take quadratic
 # time.
 _MAX_TAG = 1024 * 1024
-_KEPT = "Its bytes are kept."
 
 
 class XmlReader(Protocol):
@@ -45,7 +45,7 @@ def walk(
         nonlocal depth
         depth += 1
         if depth > _MAX_DEPTH:
-            raise NoText(f"its XML is nested deeper than {_MAX_DEPTH:,}", _KEPT)
+            raise NoText(f"its XML is nested deeper than {_MAX_DEPTH:,}", KEPT)
         reader.start(name[name.find(":") + 1 :], attributes)
 
     def end(name: str) -> None:
@@ -62,12 +62,12 @@ def walk(
             parser.Parse(chunk, False)
             given += len(chunk)
             if given - parser.CurrentByteIndex > _MAX_TAG:
-                raise NoText(f"its XML holds a tag larger than {_MAX_TAG:,} bytes", _KEPT)
+                raise NoText(f"its XML holds a tag larger than {_MAX_TAG:,} bytes", KEPT)
             yield
         parser.Parse(b"", True)
         yield
     except expat.ExpatError as error:
-        raise NoText(f"its XML is damaged at line {error.lineno:,}", _KEPT) from None
+        raise NoText(f"its XML is damaged at line {error.lineno:,}", KEPT) from None
 
 
 def attribute(attributes: Mapping[str, str], name: str) -> str:
@@ -101,5 +101,5 @@ class FirstTexts:
 
 def _refuse_doctype(*_: object) -> None:
     raise NoText(
-        "it declares a document type, which is not read: entities could expand without end", _KEPT
+        "it declares a document type, which is not read: entities could expand without end", KEPT
     )

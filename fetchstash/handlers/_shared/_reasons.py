@@ -1,0 +1,14 @@
+"""Sentences of errors that several readers say in the same words."""
+
+KEPT = "Its bytes are kept."
+FETCH_AGAIN = "Fetch it again."
+READ_LINES = "Slice its text by lines, or grep it."
+"""The next step for a document without parts by path."""
+
+ENCRYPTED = "the document is encrypted and opens only with its password"
+EMPTY_FILE = "the file is empty"
+NO_DOCUMENT = "the package holds no document"
+DAMAGED_ARCHIVE = "the archive is damaged or cut short"
+OUTSIDE = "its name leads out of the archive"
+LINK = "it is a link"
+FOLDER = "it is a folder"
