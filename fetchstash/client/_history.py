@@ -1,10 +1,10 @@
-"""HistoryCompactor: a conversation that goes on for long is summed up, by the caller's summariser or by stubs alone."""
+"""HistoryCompactor: a long conversation is summed up, by the caller's summariser or by stubs alone."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from inspect import isawaitable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from fetchstash.client._compact import bounded_prompt, compact
 from fetchstash.client._extraction import transcript
@@ -14,14 +14,20 @@ from fetchstash.client._policy import Policy, State
 from fetchstash.client._protect import background_task, untouchable
 from fetchstash.client._sections import EXTRACTION_MARK
 from fetchstash.client._sizes import measure
+from fetchstash.client._threads import is_large, off_loop
 
 Summarizer = Callable[[str], "str | Awaitable[str]"]
 """Given a part of a conversation as text, returns (or resolves to) its summary."""
 
+Kind = TypeVar("Kind")
+
 
 @dataclass(frozen=True, slots=True)
 class CompactionConfig:
-    """Above ``max_tokens`` a history is compacted to ``target_tokens``; ``summarizer_max_tokens`` bounds what a summariser gets."""
+    """Sizes in tokens: a history over ``max_tokens`` is compacted to ``target_tokens``.
+
+    ``summarizer_max_tokens`` bounds what a summariser gets.
+    """
 
     max_tokens: int = 120_000
     target_tokens: int = 40_000
@@ -29,26 +35,31 @@ class CompactionConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionResult:
-    """What a compaction made of a history. ``summary`` is the summariser's, None where there was none."""
+class CompactionResult(Generic[Kind]):
+    """What a compaction made of a history, in messages of the kind that it was given.
 
-    original_messages: list[Message]
-    compacted_messages: list[Message]
+    ``summary`` is the summariser's, None where there was none.
+    """
+
+    original_messages: list[Kind]
+    compacted_messages: list[Kind]
     original_tokens: int
     compacted_tokens: int
     summary: str | None = None
 
 
-OnCompaction = Callable[[CompactionResult], "Awaitable[None] | None"]
+OnCompaction = Callable[[CompactionResult[Any]], "Awaitable[None] | None"]
 
 
 @dataclass(slots=True)
 class HistoryCompactor:
     """Keeps the history of one conversation within bounds.
 
-    Without a ``summarizer`` contents become stubs and the oldest messages one, as ``compact`` does
-    it. With one, what is older than the untouchable parts is handed to it, and its summary takes
-    that place. ``on_compaction``, which may be async, is told the result.
+    A history is a list of plain messages in ``format``, or of PydanticAI's ``ModelMessage``; what
+    comes back is of the same kind. Without a ``summarizer`` contents become stubs and the oldest
+    messages one, as ``compact`` does it. With one, what is older than the untouchable parts is
+    handed to it, and its summary takes that place. ``on_compaction``, which may be async, gets the
+    result. A large history is compacted in a thread.
     """
 
     config: CompactionConfig | None = None
@@ -58,75 +69,103 @@ class HistoryCompactor:
     policy: Policy = field(default_factory=Policy)
     state: State = field(default_factory=State)
 
-    def count_tokens(self, messages: Sequence[Message]) -> int:
+    def count_tokens(self, messages: Sequence[Any]) -> int:
         """Return the tokens of a history: counted where tiktoken is installed, else estimated."""
-        return measure(messages, self.format, "tokens", self.state)
+        history = _History(messages, self.format)
+        return measure(history.data, history.format, "tokens", self.state)
 
-    def needs_compaction(self, messages: Sequence[Message]) -> bool:
+    def needs_compaction(self, messages: Sequence[Any]) -> bool:
         """Return whether a history is longer than ``max_tokens``."""
         return self.count_tokens(messages) > self._config.max_tokens
 
-    async def compact(self, messages: Sequence[Message]) -> CompactionResult:
-        """Compact a history to about ``target_tokens``, whether it needs it or not, and tell ``on_compaction``.
+    async def compact(self, messages: Sequence[Kind]) -> CompactionResult[Kind]:
+        """Compact a history to about ``target_tokens``, whether it needs it or not.
 
         Raises what the summariser raises; then nothing has changed.
         """
-        before = self.count_tokens(messages)
-        compacted, summary = (
-            await self._summarized(messages) if self.summarizer else (self._stubbed(messages), None)
-        )
-        result = CompactionResult(
-            list(messages), compacted, before, self.count_tokens(compacted), summary
-        )
+        history = _History(messages, self.format)
+        large = is_large(history.data)
+        before = await off_loop(self.count_tokens, messages, large=large)
+        summary = None
+        if self.summarizer:
+            compacted, summary = await self._summarized(history, self.summarizer, large=large)
+        else:
+            compacted = await off_loop(self._stubbed, history, large=large)
+        restored = history.restore(compacted)
+        after = await off_loop(self.count_tokens, restored, large=large)
+        result = CompactionResult(list(messages), restored, before, after, summary)
         if self.on_compaction:
-            told = self.on_compaction(result)
-            if isawaitable(told):
-                await told
+            returned = self.on_compaction(result)
+            if isawaitable(returned):
+                await returned
         return result
 
     def create_history_processor(self) -> Callable[[list[Any]], Awaitable[list[Any]]]:
-        """Return a history processor for PydanticAI: its messages in, its messages out, compacted when they need it."""
-        adapter = import_module("fetchstash.client.adapters.pydantic_ai")  # imports the SDK
-        processor: Callable[[list[Any]], Awaitable[list[Any]]] = adapter.history_processor(self)
-        return processor
+        """Return a history processor for PydanticAI, which compacts a history that needs it."""
+
+        async def process(messages: list[Any]) -> list[Any]:
+            large = is_large(_History(messages, self.format).data)
+            if not await off_loop(self.needs_compaction, messages, large=large):
+                return messages
+            return (await self.compact(messages)).compacted_messages
+
+        return process
 
     @property
     def _config(self) -> CompactionConfig:
         return self.config or CompactionConfig()
 
-    def _stubbed(self, messages: Sequence[Message]) -> list[Message]:
-        # The target is what must not be exceeded; stages run until well below the window that they
-        # are given.
+    def _stubbed(self, history: "_History") -> list[Message]:
+        # The stages run until well below the window that they are given; the target is the most
+        # that may be left.
         window = round(self._config.target_tokens / self.policy.compaction_pressure_ratio_hard)
-        return compact(messages, self.format, window, self.state, policy=self.policy)[0]
+        return compact(history.data, history.format, window, self.state, policy=self.policy)[0]
 
-    async def _summarized(self, messages: Sequence[Message]) -> tuple[list[Message], str | None]:
-        """Put the summary of all old units in the place of the first of them; what is untouchable stays where it is."""
-        assert self.summarizer is not None
-        found = parts(messages, self.format)
-        cut = units(len(messages), found, pair(found))
-        kept = untouchable(len(messages), found, cut) | background_task(found)
-        old = [unit for unit in cut if kept.isdisjoint(range(unit.start, unit.end))]
+    async def _summarized(
+        self, history: "_History", summarizer: Summarizer, *, large: bool
+    ) -> tuple[list[Message], str | None]:
+        """Put the summary of all old units in the place of the first; what is untouchable stays."""
+        messages = history.data
+        all_parts = parts(messages, history.format)
+        all_units = units(len(messages), all_parts, pair(all_parts))
+        kept = untouchable(len(messages), all_parts, all_units) | background_task(all_parts)
+        old = [unit for unit in all_units if kept.isdisjoint(range(unit.start, unit.end))]
         if not old:
             return list(messages), None
         numbers = [number for unit in old for number in range(unit.start, unit.end)]
-        summary = self.summarizer(self._handed([messages[number] for number in numbers]))
+        handed = [messages[number] for number in numbers]
+        summary = summarizer(await off_loop(self._prompt, handed, history.format, large=large))
         text = await summary if isawaitable(summary) else summary
-        gone = set(numbers)
-        compacted: list[Message] = []
+        summarized, gone = list[Message](), set(numbers)
         for number, message in enumerate(messages):
             if number == numbers[0]:
-                compacted.append(
-                    user_text(f"(Summary of the earlier conversation: {text})", self.format)
-                )
+                words = f"(Summary of the earlier conversation: {text})"
+                summarized.append(user_text(words, history.format))
             if number not in gone:
-                compacted.append(message)
-        return compacted, text
+                summarized.append(message)
+        return summarized, text
 
-    def _handed(self, messages: list[Message]) -> str:
+    def _prompt(self, messages: list[Message], format: Format) -> str:
         """Return what the summariser gets: within its bound, by stubs and not by a cut."""
         bound = self._config.summarizer_max_tokens
-        compacted, _ = compact(messages, self.format, bound, State(), policy=self.policy)
-        prompt = f"{EXTRACTION_MARK}\n\n{transcript(parts(compacted, self.format))}"
+        compacted, _ = compact(messages, format, bound, State(), policy=self.policy)
+        prompt = f"{EXTRACTION_MARK}\n\n{transcript(parts(compacted, format))}"
         bounded, _ = bounded_prompt(prompt, bound, State(), self.policy)
         return bounded.removeprefix(EXTRACTION_MARK).lstrip("\n")
+
+
+class _History:
+    """A history as plain data, and the way back to the messages that it was given as."""
+
+    def __init__(self, messages: Sequence[Any], format: Format) -> None:
+        self._converter: Any = None
+        self._messages = messages
+        self.data, self.format = list(messages), format
+        if any(hasattr(message, "parts") and hasattr(message, "kind") for message in messages):
+            # Who has messages of PydanticAI has the SDK.
+            self._converter = import_module("fetchstash.client.adapters._pydantic_messages")
+            self.data, self.format = self._converter.to_data(messages), "anthropic"
+
+    def restore(self, data: list[Message]) -> list[Any]:
+        """Return messages of the kind that was given."""
+        return self._converter.from_data(data, self._messages) if self._converter else data

@@ -43,13 +43,13 @@ async def test_without_a_summarizer_contents_become_stubs() -> None:
 @pytest.mark.anyio
 async def test_with_a_summarizer_its_summary_takes_the_place_of_what_is_old() -> None:
     handed: list[str] = []
-    told: list[CompactionResult] = []
+    told: list[CompactionResult[Any]] = []
 
     async def summarize(text: str) -> str:
         handed.append(text)
         return "They read five pages."
 
-    async def on_compaction(result: CompactionResult) -> None:
+    async def on_compaction(result: CompactionResult[Any]) -> None:
         told.append(result)
 
     history = [*working(*[prose(4_000)] * 5), said("user", "Go on."), *working("ok")[2:]]
@@ -66,7 +66,7 @@ async def test_with_a_summarizer_its_summary_takes_the_place_of_what_is_old() ->
 
 @pytest.mark.anyio
 async def test_summarizer_and_on_compaction_may_be_synchronous() -> None:
-    told: list[CompactionResult] = []
+    told: list[CompactionResult[Any]] = []
     compactor = HistoryCompactor(SMALL, lambda text: f"{len(text)} characters", told.append)
     result = await compactor.compact(working(*[prose(4_000)] * 5))
     assert told == [result]

@@ -5,5 +5,5 @@ openai          recovering: a client whose Chat Completions and Responses recove
 google_genai    recovering: a client whose generate_content and its stream recover
 litellm         completion, acompletion: the functions, recovering
 langchain       recovery_middleware: for create_agent
-pydantic_ai     RecoveryCapability for an Agent, and history_processor
+pydantic_ai     RecoveryCapability for an Agent
 """

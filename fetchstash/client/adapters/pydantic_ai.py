@@ -1,30 +1,19 @@
-"""PydanticAI: a capability whose model requests recover from an overflow, and a history processor.
+"""PydanticAI: a capability whose model requests recover from an overflow.
 
 agent = Agent(model, capabilities=[RecoveryCapability(Recovery())])
 agent = Agent(model, capabilities=[ProcessHistory(HistoryCompactor().create_history_processor())])
 """
 
-from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from dataclasses import dataclass, field
+from typing import Any
 
 from pydantic_ai import RetryModelRequest
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelRequest,
-    ModelResponse,
-    RetryPromptPart,
-    TextPart,
-    ThinkingPart,
-    ToolCallPart,
-    ToolReturnPart,
-    UserPromptPart,
-)
+from pydantic_ai.messages import ModelMessage, ModelResponse
 
-from fetchstash.client._history import HistoryCompactor
 from fetchstash.client._recovery import Attempt, Outcome, Recovery, Steps
+from fetchstash.client.adapters._pydantic_messages import from_data, to_data
 
 
 @dataclass
@@ -93,92 +82,3 @@ class RecoveryCapability(AbstractCapability[Any]):
                 self._steps.send(Outcome(error=error, committed=True))
         self._steps = self._next = None
         raise error
-
-
-def history_processor(
-    compactor: HistoryCompactor,
-) -> Callable[[list[ModelMessage]], Awaitable[list[ModelMessage]]]:
-    """Return a processor for ``ProcessHistory`` that compacts a history when it needs it."""
-    compactor.format = "anthropic"
-
-    async def process(messages: list[ModelMessage]) -> list[ModelMessage]:
-        data = to_data(messages)
-        if not compactor.needs_compaction(data):
-            return messages
-        return from_data((await compactor.compact(data)).compacted_messages, messages)
-
-    return process
-
-
-def to_data(messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
-    """Return messages as Anthropic's data, whose blocks are most like theirs; ``index`` leads back to the object."""
-    return [
-        {
-            "role": "assistant" if isinstance(message, ModelResponse) else "user",
-            "index": index,
-            "content": [_block(part) for part in message.parts],
-        }
-        for index, message in enumerate(messages)
-    ]
-
-
-def from_data(
-    data: Sequence[dict[str, Any]], original: Sequence[ModelMessage]
-) -> list[ModelMessage]:
-    """Return the messages that this data stands for: the objects themselves where nothing was changed."""
-    return [
-        _back(one, original[one["index"]])
-        if "index" in one
-        else ModelRequest(parts=[UserPromptPart(one["content"])])
-        for one in data
-    ]
-
-
-def _block(part: Any) -> dict[str, Any]:
-    match part:
-        case ToolCallPart():
-            return {
-                "type": "tool_use",
-                "id": part.tool_call_id,
-                "name": part.tool_name,
-                "input": part.args_as_dict(),
-            }
-        case ToolReturnPart():
-            return {
-                "type": "tool_result",
-                "tool_use_id": part.tool_call_id,
-                "content": part.model_response_str(),
-            }
-        case RetryPromptPart() if part.tool_name:
-            return {
-                "type": "tool_result",
-                "tool_use_id": part.tool_call_id,
-                "content": part.model_response(),
-            }
-        case ThinkingPart():
-            return {"type": "thinking", "thinking": part.content}
-        case TextPart():
-            return {"type": "text", "text": part.content}
-        case UserPromptPart() if isinstance(part.content, str):
-            return {"type": "text", "text": part.content}
-        case _:
-            return {"type": part.part_kind, "value": getattr(part, "content", "")}
-
-
-def _back(data: dict[str, Any], message: ModelMessage) -> ModelMessage:
-    before = [_block(part) for part in message.parts]
-    if data["content"] == before:
-        return message
-    changed = [
-        part if now == was else _changed(part, now)
-        for part, now, was in zip(message.parts, data["content"], before, strict=True)
-    ]
-    return replace(message, parts=cast("Any", changed))
-
-
-def _changed(part: Any, block: dict[str, Any]) -> Any:
-    if block["type"] == "tool_use":
-        return replace(part, args=block["input"])
-    return replace(
-        part, content=block["content"] if block["type"] == "tool_result" else block["text"]
-    )

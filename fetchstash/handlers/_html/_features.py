@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from operator import mul
 from typing import cast
@@ -295,7 +296,6 @@ def _surrounding_rows(
 def _spans(blocks: list[Block]) -> dict[Element, _Span]:
     """Return for each element around a block its span."""
     spans: dict[Element, _Span] = {}
-    known: dict[str, tuple[int, ...]] = {}
     for number, block in enumerate(blocks):
         chain: list[Element] = []
         element: Element | None = block.parent
@@ -308,8 +308,8 @@ def _spans(blocks: list[Block]) -> dict[Element, _Span]:
             distances = [FAR] * len(GROUPS)
             if above is not None:
                 depth = above.depth + 1
-                distances = [min(distance + 1, FAR) for distance in above.distances]
-            for group in _groups(new, known):
+                distances = [near + 1 if near < FAR else FAR for near in above.distances]
+            for group in _groups(new):
                 distances[group] = 0
             above = spans[new] = _Span(number, number, depth, distances)
         while element is not None:
@@ -318,16 +318,16 @@ def _spans(blocks: list[Block]) -> dict[Element, _Span]:
     return spans
 
 
-def _groups(element: Element, known: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the numbers of GROUPS that the element's names match; ``known`` caches them."""
+def _groups(element: Element) -> tuple[int, ...]:
+    """Return the numbers of GROUPS that the element's names match."""
     get = element.attributes.get
-    text = f"{element.tag} {get('role', '')} {get('class', '')} {get('id', '')}"[:MAX_NAMES].lower()
-    groups = known.get(text)
-    if groups is None:
-        groups = known[text] = tuple(
-            number for number, pattern in enumerate(GROUPS.values()) if pattern.search(text)
-        )
-    return groups
+    names = f"{element.tag} {get('role', '')} {get('class', '')} {get('id', '')}"
+    return _groups_in(names[:MAX_NAMES].lower())
+
+
+@lru_cache(10_000)
+def _groups_in(names: str) -> tuple[int, ...]:
+    return tuple(number for number, pattern in enumerate(GROUPS.values()) if pattern.search(names))
 
 
 def _signature(block: Block) -> tuple[str, str, str]:

@@ -3,9 +3,21 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from fetchstash.handlers._html._css import media
 from fetchstash.handlers._html._element import BLOCKS, Element
-from fetchstash.handlers._html._hidden import HiddenBy, StyleSheet, hidden_by, is_closed_panel
+from fetchstash.handlers._html._hidden import (
+    MIN_ARIA_HIDDEN_WORDS,
+    HiddenBy,
+    Paint,
+    hidden_by,
+    is_closed_panel,
+    is_slide,
+    is_unseen,
+    paint,
+    style_of,
+)
 from fetchstash.handlers._html._names import names
+from fetchstash.handlers._html._sheet import StyleSheet
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -46,7 +58,7 @@ class Page:
 
 def parse(source: str) -> Page:
     """Parse the HTML of one page. ``source`` must have passed the safety scan."""
-    from selectolax.lexbor import LexborHTMLParser  # noqa: PLC0415 - heavy
+    from selectolax.lexbor import LexborHTMLParser, SelectolaxError  # noqa: PLC0415 - heavy
 
     parser = LexborHTMLParser(source.encode("utf-8", "replace"))
     page = Page(Element("body", {}, None))
@@ -59,11 +71,34 @@ def parse(source: str) -> Page:
     sheets: list[str] = []
     for node in parser.css("title, base, meta, link, script, style"):
         if node.tag == "style":
-            sheets.append(node.text(deep=True))
+            sheets += _sheet_text(node)
         else:
             _add_to_head(node, page)
-    _Copy(page, StyleSheet(sheets), body).run()
+
+    def select(selector: str) -> frozenset[int]:
+        try:
+            return frozenset(node.mem_id for node in parser.css(selector))
+        except SelectolaxError:
+            return frozenset()
+
+    # A page without style sheets may be a piece of another.
+    complete = bool(sheets) and not any("@import" in sheet for sheet in sheets)
+    if any("stylesheet" in link.get("rel", "").lower() for link in page.links):
+        complete = False
+    sheet = StyleSheet(sheets, select, source.count("<") // 2, complete=complete)
+    _Copy(page, sheet, body).run(root)
     return page
+
+
+def _sheet_text(node: "LexborNode") -> list[str]:
+    """Return the text of a style element, as it applies where scripts run."""
+    if node.parent is not None and node.parent.tag == "noscript":
+        return []
+    condition = _attributes(node).get("media", "")
+    text = node.text(deep=True)
+    if not condition:
+        return [text]
+    return [f"@media {condition} {{{text}}}"] if media(condition) else []
 
 
 def _add_to_head(node: "LexborNode", page: Page) -> None:
@@ -106,40 +141,54 @@ class _Copy:
         # their templates (B:0, P:0) stand.
         self._streamed = {(node.id or "")[2:]: node for node in body.css('div[hidden][id^="S:"]')}
         self._placed: set[str] = set()
+        self._emptied: set[Element] = set()
 
-    def run(self) -> None:
+    def run(self, root: "LexborNode") -> None:
         """Copy the body without recursion: the source decides how deep it is."""
-        pending: list[tuple[LexborNode | None, Element]] = [(self._body.child, self._page.body)]
+        paints = Paint()
+        html = Element("html", _attributes(root), None)
+        for element, source in ((html, root), (self._page.body, self._body)):
+            style = style_of(element, self._sheet, source.mem_id)
+            paints = paint(element, style, paints, complete=self._sheet.complete)
+        pending: list[tuple[LexborNode | None, Element, Paint]] = [
+            (self._body.child, self._page.body, paints)
+        ]
         while pending:
-            node, parent = pending.pop()
+            node, parent, paints = pending.pop()
             while node is not None:
                 kind = node.tag_id
                 if kind == _TEXT:
-                    parent.children.append(node.text_content or "")
+                    self._add_text(node.text_content or "", parent, paints)
                 elif kind != _COMMENT and (tag := node.tag):
-                    if (
-                        tag == "template"
-                        and (streamed := self._take_streamed(node.id or "")) is not None
-                    ):
+                    if tag == "template" and (streamed := self._take_streamed(node.id or "")):
                         self._placed.add(streamed.id or "")
-                        pending.append((node.next, parent))
+                        pending.append((node.next, parent, paints))
                         node = streamed.child
                         continue
-                    if (
-                        tag not in _NEVER_READ
-                        and (element := self._element(tag, node, parent)) is not None
-                    ):
-                        pending.append((node.next, parent))
-                        if len(pending) < MAX_DEPTH:
-                            parent.children.append(element)
-                            parent = element
-                            if tag in BLOCKS:
-                                _mark_holders(element)
-                        node = node.child
-                        continue
+                    if tag not in _NEVER_READ:
+                        copied = self._element(tag, node, parent, paints)
+                        if copied is not None:
+                            pending.append((node.next, parent, paints))
+                            element, paints = copied
+                            if len(pending) < MAX_DEPTH:
+                                parent.children.append(element)
+                                parent = element
+                                if tag in BLOCKS:
+                                    _mark_holders(element)
+                            node = node.child
+                            continue
                 node = node.next
 
-    def _element(self, tag: str, node: "LexborNode", parent: Element) -> Element | None:
+    def _add_text(self, text: str, parent: Element, paints: Paint) -> None:
+        if is_unseen(paints) and not text.isspace():
+            self._page.hidden += parent not in self._emptied
+            self._emptied.add(parent)
+        else:
+            parent.children.append(text)
+
+    def _element(
+        self, tag: str, node: "LexborNode", parent: Element, around: Paint
+    ) -> tuple[Element, Paint] | None:
         """Return the copy of an element without its children, None if it is left out."""
         element = Element(tag, _attributes(node), parent)
         if tag == "noscript":
@@ -147,14 +196,27 @@ class _Copy:
         if tag == "math":
             parent.children.append(_formula(node))
             return None
-        cause = hidden_by(element, self._sheet)
-        if cause is None or (cause is HiddenBy.STYLE and self._is_most_of_the_page(node)):
-            return element
-        if cause is not HiddenBy.FOR_GOOD and is_closed_panel(element, self._controlled):
-            return element
-        if element.attributes.get("id", "") not in self._placed:
-            self._page.hidden += bool(node.text(deep=True, strip=True))
-        return None
+        style = style_of(element, self._sheet, node.mem_id)
+        cause = hidden_by(element, style, around)
+        if cause is None and element.attributes.get("aria-hidden") == "true":
+            words = node.text(deep=True, separator=" ").split()
+            if len(words) >= MIN_ARIA_HIDDEN_WORDS and not is_slide(element):
+                cause = HiddenBy.STYLE
+        if cause is not None and not self._is_shown_by_script(element, node, cause):
+            if element.attributes.get("id", "") not in self._placed:
+                self._page.hidden += bool(node.text(deep=True, strip=True))
+            return None
+        painted = paint(element, style, around, complete=self._sheet.complete)
+        # Visibility is inherited; a child may take it back.
+        turns_invisible = painted.invisible and not around.invisible
+        if turns_invisible and self._is_shown_by_script(element, node, HiddenBy.STYLE):
+            painted = painted._replace(invisible=False)
+        return element, painted
+
+    def _is_shown_by_script(self, element: Element, node: "LexborNode", cause: HiddenBy) -> bool:
+        if cause is HiddenBy.STYLE and self._is_most_of_the_page(node):
+            return True
+        return cause is not HiddenBy.FOR_GOOD and is_closed_panel(element, self._controlled)
 
     def _take_streamed(self, template: str) -> "LexborNode | None":
         """Return the streamed part that replaces a template; each part is returned once."""

@@ -1,0 +1,96 @@
+"""PydanticAI's messages as plain data, and back. Imports the SDK."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    RetryPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+
+def to_data(messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
+    """Return messages as Anthropic's data, whose blocks are most like theirs; ``index`` leads back to the object."""
+    return [
+        {
+            "role": "assistant" if isinstance(message, ModelResponse) else "user",
+            "index": index,
+            "content": [_block(part) for part in message.parts],
+        }
+        for index, message in enumerate(messages)
+    ]
+
+
+def from_data(
+    data: Sequence[dict[str, Any]], original: Sequence[ModelMessage]
+) -> list[ModelMessage]:
+    """Return the messages that this data stands for: the objects themselves where nothing was changed."""
+    return [
+        _restored(message, original[message["index"]])
+        if "index" in message
+        else ModelRequest(parts=[UserPromptPart(message["content"])])
+        for message in data
+    ]
+
+
+def _block(part: Any) -> dict[str, Any]:
+    match part:
+        case ToolCallPart():
+            return {
+                "type": "tool_use",
+                "id": part.tool_call_id,
+                "name": part.tool_name,
+                "input": part.args_as_dict(),
+            }
+        case ToolReturnPart():
+            return {
+                "type": "tool_result",
+                "tool_use_id": part.tool_call_id,
+                "content": _result(part),
+            }
+        case RetryPromptPart() if part.tool_name:
+            return {
+                "type": "tool_result",
+                "tool_use_id": part.tool_call_id,
+                "content": part.model_response(),
+            }
+        case ThinkingPart():
+            return {"type": "thinking", "thinking": part.content}
+        case TextPart():
+            return {"type": "text", "text": part.content}
+        case UserPromptPart() if isinstance(part.content, str):
+            return {"type": "text", "text": part.content}
+        case _:
+            return {"type": part.part_kind, "value": getattr(part, "content", "")}
+
+
+def _result(part: ToolReturnPart) -> Any:
+    """Return the text of a result, with its files beside it: pictures and documents are no text."""
+    text = part.model_response_str()
+    return [{"type": "text", "text": text}, *part.files] if part.files else text
+
+
+def _restored(data: dict[str, Any], message: ModelMessage) -> ModelMessage:
+    before = [_block(part) for part in message.parts]
+    if data["content"] == before:
+        return message
+    changed = [
+        part if now == was else _changed(part, now)
+        for part, now, was in zip(message.parts, data["content"], before, strict=True)
+    ]
+    return replace(message, parts=cast("Any", changed))
+
+
+def _changed(part: Any, block: dict[str, Any]) -> Any:
+    if block["type"] == "tool_use":
+        return replace(part, args=block["input"])
+    content = block["content"] if block["type"] == "tool_result" else block["text"]
+    return replace(part, content=content)

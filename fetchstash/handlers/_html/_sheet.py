@@ -1,0 +1,200 @@
+"""Find the rules of a page's own style sheets for its elements."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from fetchstash.handlers._html._css import EVERYWHERE, rules, unescape
+from fetchstash.handlers._html._names import names
+from fetchstash.handlers._html._style import MAY_MATTER, Style, read_style
+
+MAX_RULES_ALIKE = 200
+"""Rules looked up by one class, id or tag; a real sheet has fewer."""
+MAX_SELECTOR_CHARS = 300
+MAX_SELECTOR_COST = 50_000_000
+"""Elements visited for the selectors of several elements: about 0.1 s."""
+
+_SIMPLE = re.compile(r"([a-z][a-z0-9-]*)?((?:[.#](?:[\w-]|\\.)+)*)", re.IGNORECASE)
+_NAME = re.compile(r"[.#](?:[\w-]|\\.)+")
+_SHOWS = re.compile(r"display\s*:(?!\s*none)|opacity\s*:|visibility\s*:\s*visible", re.IGNORECASE)
+_ARGUMENTS = re.compile(r"\([^()]*\)|\[[^\]]*\]")
+_COMBINATOR = re.compile(r"[\s>+~]+")
+_TAG = re.compile(r"[a-z][a-z0-9-]*", re.IGNORECASE)
+_PSEUDO = re.compile(r":+[\w-]*")
+_STATIC = names(
+    ":has :is :where :not :first-child :last-child :only-child :nth-child :nth-last-child "
+    ":first-of-type :last-of-type :only-of-type :nth-of-type :empty :root"
+)
+"""Pseudo-classes that do not depend on what a reader does."""
+_COSTLY = re.compile(r":has|:nth|:only|:last|~")
+_NOT_CLASS = re.compile(r":not\(\s*\.((?:[\w-]|\\.)+)")
+
+Select = Callable[[str], frozenset[int]]
+"""Returns the ids of the elements that a selector matches."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A rule for one selector. ``matches``: the elements of a complex selector, once selected."""
+
+    selector: str
+    tag: str
+    names: frozenset[str]
+    declarations: str
+    widths: int
+    is_complex: bool
+    precedence: tuple[int, int]
+    style: Style | None = None
+    is_read: bool = False
+    matches: frozenset[int] | None = None
+
+
+@dataclass(slots=True)
+class _Rules:
+    """The rules for elements of one tag with the same classes and id."""
+
+    style: Style | None
+    simple: list[_Entry] = field(default_factory=list[_Entry])
+    complex: list[_Entry] = field(default_factory=list[_Entry])
+
+
+class StyleSheet:
+    """The rules of the page's own style sheets.
+
+    A rule that shows an element of the same class or id in any context cancels the hiding: it is a
+    tab or a menu that opens. ``select`` runs a selector over the page of ``size`` elements.
+    ``complete``: the page has no other style sheets. If it has, colours are not taken from complex
+    selectors: others may overrule them.
+    """
+
+    def __init__(
+        self, sources: Iterable[str], select: Select, size: int, *, complete: bool
+    ) -> None:
+        self.complete = complete
+        self._select = select
+        self._size = max(size, 1)
+        self._spare = MAX_SELECTOR_COST
+        self._entries: dict[str, list[_Entry]] = {}
+        self._known: dict[tuple[str, str, str], _Rules] = {}
+        self._merged: dict[tuple[int, ...], Style] = {}
+        self._shown: set[str] = set()
+        order = 0
+        for source in sources:
+            for rule in rules(source):
+                order += 1
+                if not MAY_MATTER.search(rule.declarations):
+                    continue
+                shows = _SHOWS.search(unescape(rule.declarations)) is not None
+                for selector in split_selectors(rule.selectors):
+                    self._add(selector, rule.declarations, rule.widths, order, shows=shows)
+
+    def _add(
+        self, selector: str, declarations: str, widths: int, order: int, *, shows: bool
+    ) -> None:
+        match = _SIMPLE.fullmatch(selector)
+        last = selector if match else _last_compound(selector)
+        names = frozenset(map(unescape, _NAME.findall(match[2] if match else last)))
+        if shows:
+            self._shown |= names
+        if not widths or not selector or len(selector) > MAX_SELECTOR_CHARS:
+            return
+        if match is None and not _STATIC.issuperset(_PSEUDO.findall(selector.lower())):
+            return
+        tag_match = _TAG.match(last)
+        tag = tag_match[0].lower() if tag_match else ""
+        key = min(names, default=tag or "*")
+        entries = self._entries.setdefault(key, [])
+        if len(entries) < MAX_RULES_ALIKE:
+            precedence = len(_NAME.findall(selector)), order
+            entries.append(
+                _Entry(selector, tag, names, declarations, widths, match is None, precedence)
+            )
+
+    def style(self, tag: str, classes: str, identifier: str, element: int) -> Style | None:
+        """Return what the sheets say of an element, None if nothing.
+
+        ``element`` is its id as ``select`` gives it.
+        """
+        if not self._entries:
+            return None
+        name = f"#{identifier}"
+        key = (tag, classes, name if name in self._entries else "")
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._look_up(tag, classes.split(), key[2])
+        if not known.complex:
+            return known.style
+        also = [entry for entry in known.complex if element in self._matches(entry)]
+        return self._merge([*known.simple, *also]) if also else known.style
+
+    def _look_up(self, tag: str, classes: list[str], name: str) -> _Rules:
+        own = {f".{class_name}" for class_name in classes} | {name}
+        found = _Rules(None)
+        for key in (tag, *sorted(own), "*"):
+            for entry in self._entries.get(key, ()):
+                if entry.tag in {"", tag} and entry.names <= own and self._has_style(entry):
+                    (found.complex if entry.is_complex else found.simple).append(entry)
+        found.style = self._merge(found.simple) if found.simple else None
+        return found
+
+    def _has_style(self, entry: _Entry) -> bool:
+        if not entry.is_read:
+            entry.is_read = True
+            entry.style = read_style(entry.declarations)
+        if entry.style is None or self.complete or not entry.is_complex:
+            return entry.style is not None
+        return entry.style.hides or entry.style.visible is False
+
+    def _merge(self, entries: list[_Entry]) -> Style:
+        """Return one style of all entries, by precedence; hiding counts only at all WIDTHS."""
+        key = tuple(map(id, entries))
+        merged = self._merged.get(key)
+        if merged is not None:
+            return merged
+        merged = self._merged[key] = Style()
+        displayed_none = out_of_sight = invisible = 0
+        for entry in sorted(entries, key=lambda entry: entry.precedence):
+            style = entry.style or Style()
+            if entry.widths == EVERYWHERE:
+                merged.update(style)
+            if not entry.names & self._shown and entry.tag not in {"html", "body"}:
+                displayed_none |= entry.widths if style.displayed is False else 0
+                out_of_sight |= entry.widths if style.out_of_sight else 0
+                invisible |= entry.widths if style.visible is False else 0
+        merged.displayed = False if displayed_none == EVERYWHERE else None
+        merged.out_of_sight = True if out_of_sight == EVERYWHERE else None
+        merged.visible = False if invisible == EVERYWHERE else merged.visible or None
+        return merged
+
+    def _matches(self, entry: _Entry) -> frozenset[int]:
+        if entry.matches is None:
+            cost = self._size * (self._size if _COSTLY.search(entry.selector) else 1)
+            self._spare -= cost
+            is_off = self._spare < 0 or self._waits_for_class(entry.selector)
+            entry.matches = frozenset() if is_off else self._select(entry.selector)
+            self._spare += cost if self._spare < 0 else 0
+        return entry.matches
+
+    def _waits_for_class(self, selector: str) -> bool:
+        """Return whether a script takes the match back by a class, as carousels do."""
+        return any(self._select(f".{name}") for name in _NOT_CLASS.findall(selector))
+
+
+def split_selectors(selectors: str) -> list[str]:
+    """Return the selectors of a list; a comma inside brackets separates nothing."""
+    if "(" not in selectors and "[" not in selectors:
+        return [selector.strip() for selector in selectors.split(",")]
+    parts: list[str] = []
+    depth = start = 0
+    for number, mark in enumerate(selectors):
+        depth += (mark in "([") - (mark in ")]")
+        if mark == "," and depth == 0:
+            parts.append(selectors[start:number].strip())
+            start = number + 1
+    return [*parts, selectors[start:].strip()]
+
+
+def _last_compound(selector: str) -> str:
+    while "(" in selector and (shorter := _ARGUMENTS.sub("", selector)) != selector:
+        selector = shorter
+    return _COMBINATOR.split(_ARGUMENTS.sub("", selector).strip())[-1]
