@@ -1,4 +1,4 @@
-"""@context_result and store_result, for any tool: a long result goes into a file, and the model gets a preview and the path."""
+"""@context_result and store_result: keep a tool's long result in a file and return a preview."""
 
 import asyncio
 import functools
@@ -33,12 +33,13 @@ class Keeper(Protocol):
 def context_result(
     profile: str | Truncation = "default",
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
-    """Decorate a tool, sync or async: at or under the profile's threshold its result comes back as it was, else a preview.
+    """Decorate a sync or async tool: return a result over the profile's threshold as a preview.
 
-    Text, bytes and whatever JSON can say are measured and kept as text. The keyword ``ctx`` is
-    passed through, and says where results go (see ``store_result``). A profile is named by the
-    settings file's ``[context.truncation.NAME]``, or is one of text.TRUNCATIONS. Raises
-    BadArgument for one that is not there, and for a settings file that is not right.
+    A result at or under the threshold is returned unchanged. Text, bytes and JSON values are
+    measured and kept as text. The keyword ``ctx`` is passed through; it also says where results are
+    kept (see ``store_result``). A profile is a table ``[context.truncation.NAME]`` of the settings
+    file, or one of text.TRUNCATIONS. Raises BadArgument for an unknown profile and for an invalid
+    settings file.
     """
     truncation = _profile(profile) if isinstance(profile, str) else profile
 
@@ -47,7 +48,7 @@ def context_result(
 
             @functools.wraps(tool)
             async def asynchronous(*args: P.args, **kwargs: P.kwargs) -> Any:
-                return await _awaited(tool(*args, **kwargs), truncation, kwargs.get("ctx"))
+                return await _shorten_later(tool(*args, **kwargs), truncation, kwargs.get("ctx"))
 
             return asynchronous
 
@@ -55,33 +56,32 @@ def context_result(
         def synchronous(*args: P.args, **kwargs: P.kwargs) -> Any:
             result = tool(*args, **kwargs)
             if isawaitable(result):  # an async tool that another decorator wrapped
-                return _awaited(result, truncation, kwargs.get("ctx"))
-            return _shortened(result, truncation, kwargs.get("ctx"))
+                return _shorten_later(result, truncation, kwargs.get("ctx"))
+            return _shorten(result, truncation, kwargs.get("ctx"))
 
         return synchronous
 
     return decorate
 
 
-async def _awaited(result: Awaitable[Any], truncation: Truncation, ctx: Any) -> Any:
-    return await asyncio.to_thread(_shortened, await result, truncation, ctx)
+async def _shorten_later(result: Awaitable[Any], truncation: Truncation, ctx: Any) -> Any:
+    return await asyncio.to_thread(_shorten, await result, truncation, ctx)
 
 
 def _profile(name: str) -> Truncation:
     known = load(environment=os.environ).truncation
     if name not in known:
-        raise BadArgument(
-            f"There is no truncation profile {name!r}.", f"Take one of {', '.join(sorted(known))}."
-        )
+        next_step = f"Use one of {', '.join(sorted(known))}."
+        raise BadArgument(f"There is no truncation profile {name!r}.", next_step)
     return known[name]
 
 
-def _shortened(result: Any, truncation: Truncation, ctx: Any) -> Any:
-    """Return ``result``, or where it is kept and a preview if it is longer than the threshold."""
+def _shorten(result: Any, truncation: Truncation, ctx: Any) -> Any:
+    """Return ``result``, or its preview and where it is kept if it is over the threshold."""
     content, file_type = _as_content(result)
     if len(content) <= truncation.threshold:
         return result
-    path = _written(content, file_type, ctx)
+    path = _write(content, file_type, ctx)
     limits = load(environment=os.environ).extract
     preview = replace(
         limits.preview,
@@ -89,32 +89,29 @@ def _shortened(result: Any, truncation: Truncation, ctx: Any) -> Any:
         rows_head=truncation.rows_head,
         rows_tail=truncation.rows_tail,
     )
-    found = read_within(path, replace(limits, preview=preview), _ends(result, truncation))
-    shown = (
-        found.content
-        if isinstance(found.content, str)
-        else f"({found.error_message or 'it is no text'})"
-    )
-    return f"Results saved to {_kept(content, file_type, ctx, path)} ({len(content)} chars)\n\nPreview:\n{shown}"
+    file = read_within(path, replace(limits, preview=preview), _ends(result, truncation))
+    shown = file.content
+    if not isinstance(shown, str):
+        shown = f"({file.error_message or 'it is no text'})"
+    place = _move_to(ctx, content, file_type, path)
+    return f"Results saved to {place} ({len(content)} chars)\n\nPreview:\n{shown}"
 
 
 def _ends(result: Any, truncation: Truncation) -> tuple[int, int] | None:
-    """Return how many first and last lines of the file are shown, where a profile or the result's own form says so."""
+    """Return how many first and last lines to show, None if neither profile nor rows decide it."""
     if truncation.lines_head is not None and truncation.lines_tail is not None:
         return truncation.lines_head, truncation.lines_tail
     if isinstance(result, list | tuple) and all(map(_is_row, cast("list[Any]", result))):
-        return (
-            truncation.rows_head + 1,
-            truncation.rows_tail + 1,
-        )  # the brackets stand on lines of their own
+        # The brackets stand on lines of their own.
+        return truncation.rows_head + 1, truncation.rows_tail + 1
     return None
 
 
 def _is_row(record: Any) -> bool:
-    """Return whether ``record`` is what a query returns: named values that hold no others."""
-    return _is_object(record) and not any(
-        isinstance(value, dict | list) for value in record.values()
-    )
+    """Return whether ``record`` is a row of a query: named values without nested ones."""
+    if not _is_object(record):
+        return False
+    return not any(isinstance(value, dict | list) for value in record.values())
 
 
 def _is_object(value: Any) -> TypeGuard[dict[Any, Any]]:
@@ -122,20 +119,23 @@ def _is_object(value: Any) -> TypeGuard[dict[Any, Any]]:
 
 
 def store_result(content: Any, content_type: FileType, ctx: Any = None) -> str:
-    """Keep ``content`` (text, bytes or what JSON can say) and return where: a path, or a reference.
+    """Keep ``content`` (text, bytes or a JSON value) and return its path or reference.
 
-    It becomes the file ``result_{8 hex}{extension}`` in the folder ``ctx`` (a path), or in one of
-    this process's own, which only this user can read. A ``ctx`` that has ``keep`` keeps text
-    itself, and its reference is returned. Raises StoreError.
+    Writes the file ``result_{8 hex}{extension}`` in the folder ``ctx`` (a path), or in a private
+    folder of this process. A ``ctx`` with ``keep`` keeps text itself and returns its reference.
+    Raises StoreError.
     """
     plain = content if isinstance(content, str | bytes) else _as_content(content)[0]
     if isinstance(ctx, Keeper) and isinstance(plain, str):
         return ctx.keep(plain, f"result{content_type.extension}")
-    return str(_written(plain, content_type, ctx))
+    return str(_write(plain, content_type, ctx))
 
 
 def _as_content(result: Any) -> tuple[str | bytes, FileType]:
-    """Return a result as what is written to its file. A list stands one record a line, so that it can be read back in parts."""
+    """Return a result as the contents and the type of its file.
+
+    A list has one record a line, so that it can be read back in parts.
+    """
     if isinstance(result, str):
         return result, FileType.JSON if _is_json(result) else FileType.TEXT
     if isinstance(result, bytes | bytearray):
@@ -149,7 +149,7 @@ def _as_content(result: Any) -> tuple[str | bytes, FileType]:
 def _json(value: Any, indent: int | None = None) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, default=str, indent=indent)
-    except (TypeError, ValueError, RecursionError):  # keys that are no strings, rings, depths
+    except (TypeError, ValueError, RecursionError):  # keys that are no strings, cycles, depth
         return json.dumps(str(value), ensure_ascii=False)
 
 
@@ -163,14 +163,15 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _kept(content: str | bytes, file_type: FileType, ctx: Any, path: Path) -> str:
+def _move_to(ctx: Any, content: str | bytes, file_type: FileType, path: Path) -> str:
+    """Hand the text of ``path`` to a context that keeps results; return its path or reference."""
     if isinstance(ctx, Keeper) and isinstance(content, str):
         path.unlink(missing_ok=True)
         return ctx.keep(content, f"result{file_type.extension}")
     return str(path)
 
 
-def _written(content: str | bytes, file_type: FileType, ctx: Any) -> Path:
+def _write(content: str | bytes, file_type: FileType, ctx: Any) -> Path:
     folder = Path(ctx) if isinstance(ctx, str | Path) else _own_folder()
     path = folder / f"result_{secrets.token_hex(4)}{file_type.extension}"
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
@@ -178,7 +179,7 @@ def _written(content: str | bytes, file_type: FileType, ctx: Any) -> Path:
         with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
             file.write(data)
     except FileExistsError:
-        return _written(content, file_type, ctx)  # somebody else's: another name
+        return _write(content, file_type, ctx)  # the name is taken: use another
     except OSError as error:
         with suppress(OSError):
             path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The demonstration: a small site on loopback, and the real server driven through MCP. No network, no key."""
+"""The demonstration: a small site on loopback, and the real server driven through MCP."""
 
 from fetchstash.demo._screen import Write
 
@@ -6,13 +6,13 @@ __all__ = ["run"]
 
 
 def run(write: Write | None = None) -> int:
-    """Show, call by call, what a model sees and how many tokens each call costs; return the exit code.
+    """Show what a model sees of each call, and its tokens; return the exit code.
 
-    Lines go to ``write``, else to stdout. At the end, also after Ctrl-C (KeyboardInterrupt), the
-    server and the site are stopped and what they kept is removed. Raises Internal where the command
+    Lines go to ``write``, else to stdout. At the end, also after Ctrl-C (KeyboardInterrupt), stops
+    the server and the site and removes what they kept. Raises Internal if the command
     ``fetchstash`` is not installed.
     """
-    import anyio  # noqa: PLC0415 - the tests' and the bench's use of the site need none of this
+    import anyio  # noqa: PLC0415 - the site alone needs none of this
 
     from fetchstash.demo._screen import Screen  # noqa: PLC0415
     from fetchstash.demo._tour import tour  # noqa: PLC0415

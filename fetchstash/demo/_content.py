@@ -1,7 +1,7 @@
-"""What the demonstration's site holds: one coast, told in every format, and the same at each run.
+"""The documents of the demonstration's site: one coast in every format, the same at each run.
 
-Each of the long documents hides one passage, the needle, in its middle: its pattern finds it, and
-nothing else.
+Each long document has one passage, the needle, in its middle. The needle's pattern matches it
+alone.
 """
 
 import json
@@ -74,7 +74,7 @@ _TAILS = (
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A resource of the site: what it is labelled, and its bytes."""
+    """A resource of the site: its label and its bytes."""
 
     media_type: str
     body: bytes
@@ -82,7 +82,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Needle:
-    """A passage in the middle of a document: an RE2 pattern that matches it alone, and words that only it has."""
+    """A passage in the middle of a document, an RE2 pattern that matches it alone, and its words."""
 
     path: str
     pattern: str
@@ -114,7 +114,7 @@ def documents() -> dict[str, Document]:
 
 
 def _random(seed: int) -> Random:
-    """Return the numbers that one document is made of: the same at each run and in each version of Python."""
+    """Return a generator of the same numbers at each run and in each version of Python."""
     return Random(seed)  # noqa: S311 - nothing here is a secret
 
 
@@ -123,7 +123,8 @@ def _place(pick: Random) -> str:
 
 
 def _sentence(pick: Random) -> str:
-    source = f"{pick.choice(_SUBJECTS)} of {_place(pick)}, kept by {pick.choice(_PEOPLE)} in {1700 + pick.randrange(300)},"
+    source = f"{pick.choice(_SUBJECTS)} of {_place(pick)}, kept by {pick.choice(_PEOPLE)}"
+    source += f" in {1700 + pick.randrange(300)},"
     return f"{source} {pick.choice(_VERBS)} {pick.choice(_OBJECTS)}, {pick.choice(_TAILS)}"
 
 
@@ -142,7 +143,7 @@ def _html(title: str, body: Iterator[str]) -> str:
 
 
 def _article() -> str:
-    """Return a page that fits into a context as it is, with a hidden line that must not reach a model."""
+    """Return a page that fits into a context, with a hidden line that must not reach a model."""
     pick = _random(11)
 
     def body() -> Iterator[str]:
@@ -191,9 +192,8 @@ def _report() -> bytes:
     for number in range(1, PDF_PAGES + 1):
         paragraphs = [_paragraph(pick, 4) for _ in range(4)]
         if number == NEEDLE_PAGE:
-            paragraphs[0] = (
-                f"The board adopts {ADVICE.words} from the old mole to the pilot station before the next equinox."
-            )
+            advice = f"{ADVICE.words} from the old mole to the pilot station"
+            paragraphs[0] = f"The board adopts {advice} before the next equinox."
         if number % 6 == 1:
             bookmarks.append(Bookmark(f"Chapter {len(bookmarks) + 1}: {_place(pick)}", number))
             paragraphs.insert(0, bookmarks[-1].title)
@@ -223,9 +223,10 @@ def _stations() -> str:
 def _readings() -> str:
     """Return a CSV of tide-gauge readings; row r has the id r."""
     pick = _random(55)
-    rows = (
-        f"{row},{_place(pick)},2026-{row % 12 + 1:02}-{row % 28 + 1:02}T{row % 24:02}:00Z,{pick.randrange(-200, 700) / 100:.2f},"
-        f"{pick.choice(('ok', 'ok', 'ok', 'check'))}\n"
-        for row in range(1, CSV_ROWS + 1)
-    )
-    return "id,gauge,time,height_m,state\n" + "".join(rows)
+
+    def line(row: int) -> str:
+        time = f"2026-{row % 12 + 1:02}-{row % 28 + 1:02}T{row % 24:02}:00Z"
+        reading = f"{_place(pick)},{time},{pick.randrange(-200, 700) / 100:.2f}"
+        return f"{row},{reading},{pick.choice(('ok', 'ok', 'ok', 'check'))}\n"
+
+    return "id,gauge,time,height_m,state\n" + "".join(map(line, range(1, CSV_ROWS + 1)))

@@ -1,13 +1,13 @@
-"""A PDF of plain prose, written from nothing: the demonstration's long document, and a fixture for tests (ISO 32000-1)."""
+"""Write a PDF of plain prose (ISO 32000-1) for the demonstration and the tests."""
 
 import textwrap
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-# A4 in points, and Courier, one of the standard 14 fonts: each of its characters is 0.6 of the size
-# wide, so that lines can be broken without a table of widths (ISO 32000-1, sections 9.6.2.2 and
-# 14.11.2).
+# A4 in points, and Courier, one of the standard 14 fonts (ISO 32000-1, sections 14.11.2 and
+# 9.6.2.2): each character is 0.6 of the size wide, so that lines are broken without a table of
+# widths.
 _WIDTH, _HEIGHT = 595, 842
 _MARGIN = 64
 _SIZE, _LEADING = 10, 13
@@ -17,7 +17,7 @@ _LINES = (_HEIGHT - 2 * _MARGIN) // _LEADING
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """An entry of the outline that opens ``page``, which counts from 1. ``level`` 1 is the outermost."""
+    """An entry of the outline that opens ``page`` (from 1). ``level`` 1 is the outermost."""
 
     title: str
     page: int
@@ -27,7 +27,7 @@ class Bookmark:
 def make_pdf(pages: Sequence[str], title: str, bookmarks: Sequence[Bookmark] = ()) -> bytes:
     """Return a PDF 1.7 file with one page for each text of ``pages``.
 
-    Paragraphs are parted by empty lines and wrapped to the page's width; characters outside
+    Empty lines separate paragraphs, which are wrapped to the page's width; characters outside
     Windows-1252 become "?". Raises ValueError for a text longer than its page and for bookmarks
     that skip a level or point to no page.
     """
@@ -36,9 +36,10 @@ def make_pdf(pages: Sequence[str], title: str, bookmarks: Sequence[Bookmark] = (
     outline_id = first_page + 2 * len(pages)
     catalog = f"<< /Type /Catalog /Pages 2 0 R /Lang (en) /Outlines {outline_id} 0 R >>"
     kids = " ".join(f"{number} 0 R" for number in page_ids)
+    box = f"[0 0 {_WIDTH} {_HEIGHT}]"
     objects = [
         catalog.encode(),
-        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} /MediaBox [0 0 {_WIDTH} {_HEIGHT}] >>".encode(),
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} /MediaBox {box} >>".encode(),
         b"<< /Type /Font /Subtype /Type1 /BaseFont /Courier /Encoding /WinAnsiEncoding >>",
         b"<< /Title " + _text_string(title) + b" /Producer (fetchstash) >>",
     ]
@@ -53,12 +54,12 @@ def make_pdf(pages: Sequence[str], title: str, bookmarks: Sequence[Bookmark] = (
 
 
 def write_objects(objects: Iterable[bytes], *, info: int | None = None) -> bytes:
-    """Return a file of ``objects``, numbered from 1, the first being the catalog, with its cross-reference table and trailer.
+    """Return a file of ``objects`` with its cross-reference table and trailer (section 7.5).
 
-    ISO 32000-1, section 7.5. ``info``: the number of the document information dictionary.
+    Objects are numbered from 1; the first is the catalog. ``info`` is the number of the document
+    information dictionary.
     """
-    # The comment of four high bytes tells transfer programs that the file is binary (section
-    # 7.5.2).
+    # The comment of four high bytes marks the file as binary (section 7.5.2).
     body = bytearray(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n")
     entries = [b"0000000000 65535 f \n"]
     for number, content in enumerate(objects, start=1):
@@ -72,31 +73,22 @@ def write_objects(objects: Iterable[bytes], *, info: int | None = None) -> bytes
 
 
 def stream(content: bytes, entries: str = "") -> bytes:
-    """Return a stream object of ``content``, deflated, with more dictionary ``entries`` (ISO 32000-1, section 7.3.8)."""
+    """Return a deflated stream object of ``content`` with these ``entries`` (section 7.3.8)."""
     packed = zlib.compress(content, 9)
-    return (
-        f"<< {entries} /Filter /FlateDecode /Length {len(packed)} >>\nstream\n".encode()
-        + packed
-        + b"\nendstream"
-    )
+    head = f"<< {entries} /Filter /FlateDecode /Length {len(packed)} >>\nstream\n"
+    return head.encode() + packed + b"\nendstream"
 
 
 def _page_content(text: str) -> bytes:
-    lines = [
-        line
-        for paragraph in text.split("\n")
-        for line in (textwrap.wrap(paragraph, _COLUMNS) or [""])
-    ]
+    lines: list[str] = []
+    for paragraph in text.split("\n"):
+        lines += textwrap.wrap(paragraph, _COLUMNS) or [""]
     if len(lines) > _LINES:
-        raise ValueError(
-            f"A page holds {_LINES} lines of {_COLUMNS} characters; this text has {len(lines)}."
-        )
+        page = f"A page holds {_LINES} lines of {_COLUMNS} characters"
+        raise ValueError(f"{page}; this text has {len(lines)}.")
     start = f"BT /F1 {_SIZE} Tf {_LEADING} TL {_MARGIN} {_HEIGHT - _MARGIN - _SIZE} Td\n".encode()
-    return (
-        start
-        + b"".join(_literal(line.encode("cp1252", "replace")) + b" Tj T*\n" for line in lines)
-        + b"ET"
-    )
+    shown = (_literal(line.encode("cp1252", "replace")) + b" Tj T*\n" for line in lines)
+    return start + b"".join(shown) + b"ET"
 
 
 def _literal(raw: bytes) -> bytes:
@@ -105,12 +97,12 @@ def _literal(raw: bytes) -> bytes:
 
 
 def _text_string(text: str) -> bytes:
-    """Return a text string object for people to read: UTF-16 with its byte order mark (ISO 32000-1, section 7.9.2.2)."""
+    """Return a text string object: UTF-16 with its byte order mark (section 7.9.2.2)."""
     return b"<" + ("\ufeff" + text).encode("utf-16-be").hex().encode() + b">"
 
 
 def _outline(bookmarks: Sequence[Bookmark], root_id: int, page_ids: Sequence[int]) -> list[bytes]:
-    """Return the outline dictionary and its items, which are linked both ways among siblings (ISO 32000-1, section 12.3.3)."""
+    """Return the outline dictionary and its items, linked in both directions (section 12.3.3)."""
     children: dict[int, list[int]] = {root_id: []}
     parents: list[int] = []
     open_items = [root_id]

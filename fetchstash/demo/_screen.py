@@ -1,4 +1,4 @@
-"""How the demonstration looks on a terminal: plain text of 80 columns, bold and dim where the terminal likes it."""
+"""Print the demonstration: plain text of 80 columns, bold and dim where a terminal allows it."""
 
 import json
 import os
@@ -13,13 +13,16 @@ Write = Callable[[str], None]
 
 
 def to_stdout(line: str) -> None:
-    """Print a line, and "?" for what the terminal's encoding does not have."""
+    """Print a line, with "?" for characters that the terminal's encoding lacks."""
     encoding = sys.stdout.encoding or "utf-8"
-    print(line.encode(encoding, "replace").decode(encoding), flush=True)  # noqa: T201 - the demonstration is a program's output
+    print(line.encode(encoding, "replace").decode(encoding), flush=True)  # noqa: T201 - a program's output
 
 
 class Screen:
-    """Writes lines to ``write``; styled only if stdout is a terminal that is not dumb, and NO_COLOR (no-color.org) is not set."""
+    """Writes lines to ``write``.
+
+    Styles them only if stdout is a terminal that is not dumb and NO_COLOR (no-color.org) is unset.
+    """
 
     def __init__(self, write: Write | None = None) -> None:
         self._write = write or to_stdout
@@ -31,12 +34,12 @@ class Screen:
         )
 
     def title(self, text: str) -> None:
-        """Open a step."""
+        """Print the title of a step."""
         self._write("")
         self._write(self._style(text, "1"))
 
     def prose(self, text: str) -> None:
-        """Say something to the person who watches."""
+        """Print a sentence."""
         for row in textwrap.wrap(text, COLUMNS - 1) or [""]:
             self._write(row)
 
@@ -46,12 +49,12 @@ class Screen:
             self._write(self._style(row, "36"))
 
     def result(self, text: str) -> None:
-        """Show what the model sees, in short."""
+        """Show the beginning and the end of a result."""
         for row in result_rows(text):
             self._write(self._style(row, "2"))
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Show a table whose first row is its head and whose first column is text."""
+        """Show a table: the first row is its header, the first column is text."""
         for number, row in enumerate(table_rows(rows)):
             self._write(row if number else self._style(row, "1"))
 
@@ -60,21 +63,23 @@ class Screen:
 
 
 def call_rows(tool: str, arguments: Mapping[str, Any]) -> list[str]:
-    """Return ``tool(name=value, …)``, one argument a row where one row does not hold all."""
-    given = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()]
-    whole = f"{tool}({', '.join(given)})"
+    """Return ``tool(name=value, …)``, one argument a row if one row is too short for all."""
+    written = [
+        f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()
+    ]
+    whole = f"{tool}({', '.join(written)})"
     if len(whole) < COLUMNS:
         return [whole]
     rows = [
         row
-        for argument in given
+        for argument in written
         for row in textwrap.wrap(argument + ",", COLUMNS - 5, break_on_hyphens=False)
     ]
     return [f"{tool}(", *(f"    {row}" for row in rows), ")"]
 
 
 def result_rows(text: str) -> list[str]:
-    """Return the first and the last rows of ``text``, each line of it cut after three."""
+    """Return the first and the last rows of ``text``; a line takes three rows at most."""
     rows = [row for line in text.splitlines() for row in _wrapped(line)]
     left_out = len(rows) - HEAD_ROWS - TAIL_ROWS
     if left_out > 1:
@@ -83,13 +88,14 @@ def result_rows(text: str) -> list[str]:
 
 
 def _wrapped(line: str) -> list[str]:
-    return textwrap.wrap(
-        line, COLUMNS - 3, max_lines=3, placeholder=" …", break_on_hyphens=False
-    ) or [""]
+    wrapper = textwrap.TextWrapper(
+        COLUMNS - 3, max_lines=3, placeholder=" …", break_on_hyphens=False
+    )
+    return wrapper.wrap(line) or [""]
 
 
 def table_rows(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return ``rows`` in columns, the first to the left, the others to the right."""
+    """Return ``rows`` in columns: the first aligned left, the others right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
 
     def line(row: Sequence[str]) -> str:

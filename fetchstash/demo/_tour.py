@@ -1,4 +1,4 @@
-"""The walk through the tools: the real server as a host starts it, and what each call costs against the whole document."""
+"""Walk through the tools of the real server, and compare each call with its whole document."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,9 +18,7 @@ class _Tour:
     screen: Screen
     steps: int = 0
     failed: bool = False
-    costs: list[tuple[str, int, TokenCount]] = field(
-        default_factory=list[tuple[str, int, TokenCount]]
-    )
+    costs: list[tuple[str, int, TokenCount]] = field(default_factory=list[Any])
     reached: dict[str, int] = field(default_factory=dict[str, int])
 
     async def step(self, title: str, tool: str, **arguments: Any) -> Answer:
@@ -33,17 +31,17 @@ class _Tour:
         whole = f"; the whole has {answer.whole:,}" if answer.whole.tokens else ""
         self.screen.prose(f"{answer.tokens:,} tokens{whole}")
         self.costs.append((title, answer.tokens, answer.whole))
-        self.reached |= {
-            facts["artifact_ref"]: facts.get("text_tokens") or 0 for facts in answer.facts
-        }
+        for facts in answer.facts:
+            self.reached[facts["artifact_ref"]] = facts.get("text_tokens") or 0
         self.failed |= answer.is_error
         return answer
 
 
 async def tour(screen: Screen) -> bool:
-    """Show every way into a document; return whether every call was answered."""
+    """Show every way to read a document; return whether every call succeeded."""
     screen.prose(
-        "A small web site on this machine, and the fetchstash server, started as an agent's host starts it. Nothing leaves here."
+        "A small web site on this machine, and the fetchstash server, started as a host starts it. "
+        "Nothing leaves this machine."
     )
     async with Site() as site, started(site) as client:
         walk = _Tour(client, screen)
@@ -53,7 +51,7 @@ async def tour(screen: Screen) -> bool:
 
 
 async def _reach(walk: _Tour, site: Site) -> None:
-    """Fetch, find, read on and point, in each kind of document."""
+    """Fetch, search, read on and slice, in each kind of document."""
     await walk.step("A page that fits comes whole", "fetch_content", url=site.url(content.ARTICLE))
 
     handbook = site.url(content.HANDBOOK)
@@ -124,6 +122,5 @@ def _sum_up(walk: _Tour) -> None:
     spent = sum(cost for _, cost, _ in walk.costs)
     reached = TokenCount(sum(walk.reached.values()), all(whole.exact for _, _, whole in walk.costs))
     walk.screen.prose("")
-    walk.screen.prose(
-        f"All {walk.steps} calls together: {spent:,} tokens. The {len(walk.reached)} documents they reached have {reached:,}."
-    )
+    documents = f"The {len(walk.reached)} documents that they reached have {reached:,}."
+    walk.screen.prose(f"All {walk.steps} calls together: {spent:,} tokens. {documents}")

@@ -1,4 +1,4 @@
-"""The real server, started over stdio as a host starts it, and what its answers cost in tokens."""
+"""Start the real server over stdio as a host does, and count the tokens of its answers."""
 
 import asyncio
 import os
@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,7 +25,7 @@ __all__ = ["Answer", "ask", "command", "started"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a call brought: its text, the tokens of that, and the facts of the artifacts that it speaks of."""
+    """The answer to a call: its text, the tokens of the text, the facts of its artifacts."""
 
     text: str
     tokens: int
@@ -33,7 +34,7 @@ class Answer:
 
     @property
     def ref(self) -> str:
-        """The artifact's reference; "" where the call failed."""
+        """The artifact's reference, "" if the call failed."""
         return str(self.facts[0]["artifact_ref"]) if self.facts else ""
 
     @property
@@ -44,46 +45,38 @@ class Answer:
 
 
 def command() -> str:
-    """Return the path of the command ``fetchstash`` beside this Python. Raises Internal where it is not installed."""
-    found = shutil.which("fetchstash", path=sysconfig.get_path("scripts"))
-    if found is None:
+    """Return the path of the command beside this Python. Raises Internal if it is missing."""
+    path = shutil.which("fetchstash", path=sysconfig.get_path("scripts"))
+    if path is None:
         raise Internal(
             "The command fetchstash is not installed beside this Python.",
-            "Install the package, and run it from there.",
+            "Install the package there.",
         )
-    return found
+    return path
 
 
 @asynccontextmanager
 async def started(site: Site, *flags: str, mode: str = "auto") -> AsyncGenerator[Client]:
-    """Start the command as a host does, over stdio, allowed to fetch from ``site`` and to keep things in a passing folder alone.
+    """Start the server as a host does; it may fetch from ``site`` and keeps a temporary store.
 
-    ``mode`` is the protocol era that the client asks for, as mcp's Client has it.
+    ``mode`` is the protocol era, as mcp's Client names it.
     """
-    with tempfile.TemporaryDirectory(
-        prefix="fetchstash-demo-", ignore_cleanup_errors=True
-    ) as folder:
-        store = str(Path(folder, "store"))
-        # The null device is an empty settings file: the user's own has no say here.
-        arguments = [
-            "serve",
-            "--config",
-            os.devnull,
-            "--folder",
-            store,
-            "--ephemeral",
-            "--allow-host",
-            f"127.0.0.1:{site.port}",
-        ]
-        async with Client(
-            StdioServerParameters(command=command(), args=[*arguments, *flags], cwd=folder),
-            mode=mode,
-        ) as client:
+    temporary = tempfile.TemporaryDirectory(prefix="fetchstash-demo-", ignore_cleanup_errors=True)
+    with temporary as folder:
+        # The null device is an empty settings file, in place of the user's own.
+        options = {
+            "--config": os.devnull,
+            "--folder": str(Path(folder, "store")),
+            "--allow-host": f"127.0.0.1:{site.port}",
+        }
+        arguments = ["serve", "--ephemeral", *chain.from_iterable(options.items()), *flags]
+        server = StdioServerParameters(command=command(), args=arguments, cwd=folder)
+        async with Client(server, mode=mode) as client:
             yield client
 
 
 async def ask(client: Client, tool: str, **arguments: Any) -> Answer:
-    """Call a tool and count what came."""
+    """Call a tool and count the tokens of its answer."""
     result = await client.call_tool(tool, arguments)
     text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
     counted = await asyncio.to_thread(tokens.count, text)

@@ -1,4 +1,4 @@
-"""A small web site on loopback, for the demonstration, the tests and the measurements."""
+"""A small web site on loopback, for the demonstration, the tests and the benchmarks."""
 
 import asyncio
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ _HEAD_SECONDS = 10
 
 
 class Site:
-    """``async with Site() as site:`` serves documents at ``site.url(path)``; a path that is none is a 404.
+    """``async with Site() as site:`` serves documents at ``site.url(path)``, 404 for unknown paths.
 
-    Every answer closes its connection. Without ``pages`` it serves the demonstration's own.
+    Every answer closes its connection. Without ``pages``, serves those of the demonstration.
     """
 
     def __init__(self, pages: Mapping[str, Document] | None = None) -> None:
@@ -50,7 +50,7 @@ class Site:
         return f"http://127.0.0.1:{self.port}{path}"
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request (RFC 9112), GET or HEAD; whoever hangs up or dawdles gets nothing."""
+        """Answer one request (RFC 9112), GET or HEAD; give up on a client that is slow or gone."""
         try:
             async with asyncio.timeout(_HEAD_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -59,19 +59,17 @@ class Site:
             document = self._pages.get(urlsplit(target).path)
             status = "200 OK" if document else "404 Not Found"
             document = document or Document("text/plain", b"There is no such page.\n")
-            fields = f"Content-Type: {document.media_type}\r\nContent-Length: {len(document.body)}\r\nConnection: close\r\n"
-            writer.write(
-                f"HTTP/1.1 {status}\r\n{fields}\r\n".encode("latin-1")
-                + (b"" if method == "HEAD" else document.body)
+            lines = (
+                f"HTTP/1.1 {status}",
+                f"Content-Type: {document.media_type}",
+                f"Content-Length: {len(document.body)}",
+                "Connection: close\r\n\r\n",
             )
+            writer.write("\r\n".join(lines).encode("latin-1"))
+            writer.write(b"" if method == "HEAD" else document.body)
             await writer.drain()
-        except (
-            OSError,
-            ValueError,
-            TimeoutError,
-            asyncio.IncompleteReadError,
-            asyncio.LimitOverrunError,
-        ):
+        # EOFError and ValueError: a head that is cut short, too long or none.
+        except (OSError, ValueError, EOFError, asyncio.LimitOverrunError):
             pass
         finally:
             writer.close()
