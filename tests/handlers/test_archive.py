@@ -227,3 +227,48 @@ def test_a_quine_ends(save: Save) -> None:
 def test_what_cannot_be_listed_gives_one_clear_line(read: Read, data: bytes) -> None:
     with pytest.raises(NoText, match=r"damaged or cut short|are not listed here"):
         read(ArchiveHandler(), data)
+
+
+def tar_that_says(size: bytes) -> bytes:
+    """Return a tar of one member of 512 bytes, whose header says that it has ``size``."""
+    header = bytearray(tarfile.TarInfo("member").tobuf())
+    header[124:136] = size
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header) + b"x" * 512 + bytes(1_024)
+
+
+def in_base_256(size: int) -> bytes:
+    return (size % 256**12).to_bytes(12, "big") if size < 0 else b"\x80" + size.to_bytes(11, "big")
+
+
+@pytest.mark.parametrize("squeeze", [bytes, gzip.compress], ids=["plain", "gzip"])
+@pytest.mark.parametrize(
+    "size",
+    [in_base_256(2**60), in_base_256(-512), in_base_256(-1_024), b"77777777777\0"],
+    ids=["2^60", "-512", "-1,024", "8 GiB"],
+)
+def test_a_size_that_no_member_can_have_ends_the_list(
+    read: Read, size: bytes, squeeze: Callable[[bytes], bytes]
+) -> None:
+    with pytest.raises(NoText, match=r"damaged or cut short|unpacks to more than"):
+        read(ArchiveHandler(), squeeze(tar_that_says(size)))
+
+
+@pytest.mark.parametrize(
+    "squeeze",
+    [gzip.compress, bz2.compress, lzma.compress, zstd],
+    ids=["gzip", "bzip2", "xz", "zstd"],
+)
+def test_streams_that_follow_one_another_are_one_content_unless_they_are_too_many(
+    save: Save, squeeze: Callable[[bytes], bytes]
+) -> None:
+    several = save(b"".join(squeeze(b"line %d\n" % number) for number in range(1_000)))
+    assert part(several, "content", start=1_000) == PartText("line 999\n", 1_000)
+    too_many = save(squeeze(b"") * 3_000)
+    with pytest.raises(NoText, match=r"more than \d,\d{3} compressed streams"):
+        part(too_many, "content")
+
+
+def test_padding_behind_a_stream_is_passed_over(save: Save) -> None:
+    assert part(save(gzip.compress(b"text\n") + bytes(512)), "content") == PartText("text\n", 1)

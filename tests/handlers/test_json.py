@@ -81,6 +81,23 @@ def test_deep_nesting_costs_no_stack_and_no_square_of_blanks(depth: int) -> None
     assert len(laid_out) < depth * 2 * 25
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 1_000_000,
+        '{"a":' * 300_000,
+        "[" + ",".join(["[" * 900 + "]" * 900] * 600) + "]",
+        "[" + "[],{}," * 200_000 + "1]",
+    ],
+    ids=["brackets", "objects", "many that are deep", "many that are empty"],
+)
+def test_brackets_without_values_grow_to_four_times_their_length_at_the_most(text: str) -> None:
+    laid_out = "".join(lay_out(text))
+    assert len(laid_out) < 4 * len(text)
+    assert "".join(laid_out.split()) == text
+    assert max(map(len, laid_out.split("\n"))) <= 2 * WIDTH
+
+
 def test_a_document_of_short_lines_is_kept_as_it_is(read: Read) -> None:
     source = '{\n    "b" : 1.10,\n\n  "a": [ 1,2 ]\n}\n'
     found, text = read(JsonHandler(), source.encode())

@@ -1,10 +1,7 @@
 """The members of archives: zip and 7z by directory, tar as a stream, the one member of a compressed file. All sizes are bounded."""
 
-import bz2
-import gzip
 import io
 import lzma
-import sys
 import tarfile
 import zlib
 from collections.abc import Generator, Iterator
@@ -16,6 +13,7 @@ from typing import IO, Any, cast
 
 from fetchstash.errors import NoText, OutOfRange
 from fetchstash.handlers._archive import _seven_zip
+from fetchstash.handlers._archive._streams import STEP, unpacked
 from fetchstash.handlers._shared._reasons import (
     DAMAGED_ARCHIVE,
     FETCH_AGAIN,
@@ -30,7 +28,6 @@ from fetchstash.handlers._shared._zip import Entry, Zip, is_unsafe
 # may.
 MAX_UNPACKED = 512 * 1024 * 1024
 MAX_MEMBER = 64 * 1024 * 1024
-_STEP = 64 * 1024
 _BROKEN = (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error, ValueError)
 
 
@@ -71,16 +68,15 @@ def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
         if head.startswith(_seven_zip.MAGIC):
             yield from _seven_zip_members(source)
             return
+        size = file.seek(0, io.SEEK_END)
         file.seek(0)
-        unpacked = _unpacked(file, head)
-        if unpacked is None and not _is_tar(head):
+        content = unpacked(file, head, size)
+        if content is None and not _is_tar(head):
             raise NoText("the members of this kind of archive are not listed here", KEPT)
-        stream = _Capped(unpacked or file)
+        stream = _Capped(content or iter(lambda: file.read(STEP), b""))
         try:
-            start = stream.read(512)
-            stream.push_back(start)
-            if _is_tar(start):
-                yield from _tar_members(stream)
+            if _is_tar(stream.peek(512)):
+                yield from _tar_members(stream, None if content else size)
             else:
                 yield Member(_inner_name(head), None), _pieces(stream)
         except _BROKEN:
@@ -131,17 +127,26 @@ def _overlap(entries: list[Entry]) -> bool:
     return any(end > start for (_, end), (start, _) in pairwise(spans))
 
 
-def _tar_members(stream: "_Capped") -> Iterator[tuple[Member, Iterator[bytes]]]:
+def _tar_members(stream: "_Capped", size: int | None) -> Iterator[tuple[Member, Iterator[bytes]]]:
+    """Yield the members of a tar of ``size`` bytes, None where it is compressed.
+
+    tarfile would read for as long as a header says, so that each size is checked before it goes on.
+    """
+    end = MAX_UNPACKED if size is None else size + tarfile.RECORDSIZE
     with tarfile.open(fileobj=cast("IO[bytes]", stream), mode="r|") as archive:
         while (info := archive.next()) is not None:
-            cast(
-                "Any", archive
-            ).members.clear()  # a stream is read once: nothing of what lies behind is needed
+            # A stream is read once: what lies behind is not needed.
+            cast("Any", archive).members.clear()
+            if info.size < 0:
+                raise NoText(DAMAGED_ARCHIVE, FETCH_AGAIN)
             content = archive.extractfile(info) if info.isfile() else None
             yield (
                 Member(info.name + "/" * info.isdir(), info.size, _why_not_in_tar(info)),
                 _pieces(content or io.BytesIO()),
             )
+            if not info.offset_data <= archive.offset <= end:
+                raise _too_much() if size is None else NoText(DAMAGED_ARCHIVE, FETCH_AGAIN)
+    stream.peek(1)  # a stream that is cut short behind the last member shows it
 
 
 def _why_not_in_tar(info: tarfile.TarInfo) -> str:
@@ -152,27 +157,6 @@ def _why_not_in_tar(info: tarfile.TarInfo) -> str:
     if info.isdir():
         return FOLDER
     return "" if info.isfile() else "it is a device"
-
-
-def _unpacked(file: IO[bytes], head: bytes) -> IO[bytes] | None:
-    """Return a stream of what a compressed file holds, None for what is not compressed."""
-    if head.startswith(b"\x1f\x8b"):
-        return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
-    if head.startswith(b"BZh"):
-        return bz2.BZ2File(file)
-    if head.startswith(b"\xfd7zXZ\0"):
-        return lzma.LZMAFile(file)
-    if head.startswith(b"\x28\xb5\x2f\xfd"):
-        return cast("IO[bytes]", _zstd(file))
-    return None
-
-
-def _zstd(file: IO[bytes]) -> object:
-    if sys.version_info >= (3, 14):
-        from compression import zstd  # noqa: PLC0415 - few need it
-    else:
-        from backports import zstd  # noqa: PLC0415
-    return zstd.ZstdFile(file)
 
 
 def _is_tar(head: bytes) -> bool:
@@ -203,7 +187,7 @@ def _inner_name(head: bytes) -> str:
 
 
 def _pieces(stream: "IO[bytes] | _Capped") -> Iterator[bytes]:
-    return _bounded(iter(lambda: stream.read(_STEP), b""))
+    return _bounded(iter(lambda: stream.read(STEP), b""))
 
 
 def _bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -219,28 +203,32 @@ def _bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
         raise NoText(DAMAGED_ARCHIVE, FETCH_AGAIN) from None
 
 
+def _too_much() -> NoText:
+    what = f"the archive unpacks to more than {MAX_UNPACKED:,} bytes: what follows is not listed"
+    return NoText(what, KEPT)
+
+
 class _Capped:
-    """Reads from a stream, and ends with NoText when more came than an archive may unpack to."""
+    """Reads from pieces as from a file, and ends with NoText when an archive unpacks to too much."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
         self._left = MAX_UNPACKED
-        self._kept = b""
+        self._buffer = b""
+        self._at = 0
 
-    def push_back(self, data: bytes) -> None:
-        """Put back what was read to see what it is."""
-        self._kept = data
+    def peek(self, size: int) -> bytes:
+        """Return the next ``size`` bytes, fewer at the end, without taking them."""
+        while len(self._buffer) - self._at < size and (piece := next(self._pieces, b"")):
+            self._left -= len(piece)
+            if self._left < 0:
+                raise _too_much()
+            self._buffer = self._buffer[self._at :] + piece
+            self._at = 0
+        return self._buffer[self._at : self._at + size]
 
     def read(self, size: int) -> bytes:
         """Read at most ``size`` bytes."""
-        if self._kept:
-            data, self._kept = self._kept[:size], self._kept[size:]
-            return data
-        data = self._stream.read(size)
-        self._left -= len(data)
-        if self._left < 0:
-            raise NoText(
-                f"the archive unpacks to more than {MAX_UNPACKED:,} bytes: what is behind them is not listed",
-                KEPT,
-            )
+        data = self.peek(size)
+        self._at += len(data)
         return data

@@ -29,7 +29,7 @@ _ITEMS = re.compile(rf'(?:(?:{_STRING}|[^\s\[\]{{}},:"]+),[ ]?){{2,4096}}')
 _RUN_CHARS = 65_536
 # All other lines cost some microseconds each. So many of them for so little text have only hostile
 # files: what is left of such a file goes on lines of some pieces each.
-_LINES_AT_LEAST, _CHARS_A_LINE = 100_000, 20
+_LINES_AT_LEAST, _CHARS_A_LINE = 50_000, 20
 _PIECES = re.compile(rf'(?:{_STRING}|[^\s\[\]{{}},"]+|\s|[\[\]{{}},"]){{1,80}}')
 _AFTER = re.compile(r"\s*([,\]}]?)\s*")
 _BRACKET = re.compile(rf'[^"\[\]{{}}]*(?:{_STRING}[^"\[\]{{}}]*){{0,256}}(["\[\]{{}}]?)')
