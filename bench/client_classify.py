@@ -1,4 +1,4 @@
-"""How well ``classify`` tells overflows (precision, recall, tokens from bytes) on labelled provider errors, and its slowest texts.
+"""Measure precision and recall of ``classify`` on labelled provider errors, and its slowest texts.
 
     python bench/client_classify.py overflow_errors.jsonl [--show]
 
@@ -36,7 +36,7 @@ APART = {"ambiguous", "shrink_may_help"}
 
 
 def forms(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the shapes in which an agent may meet this error: the whole of it as an exception, the body, and the bare message."""
+    """Return the shapes of an error: an exception with all of it, the body, the bare message."""
 
     class ProviderError(Exception):
         status_code = row["http_status"]
@@ -51,7 +51,7 @@ def forms(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def slowest() -> float:
-    """Return the seconds that the slowest of many long texts takes, each made of two such words over and over."""
+    """Return the seconds of the slowest long text, each made of two repeated words."""
     seconds = 0.0
     for first in HARD_WORDS:
         for second in HARD_WORDS:
@@ -91,7 +91,8 @@ def main() -> int:
                 counts["limits"] += verdict.limit is not None and verdict.overflow
                 if options.show and expected != found:
                     print(
-                        f"  {expected} told as {found} ({verdict.rule_id}): {row['message'][:160]!r}"
+                        f"  {expected} told as {found} ({verdict.rule_id}): "
+                        f"{row['message'][:160]!r}"
                     )
             precision = counts["true"] / max(counts["true"] + counts["false"], 1)
             recall = counts["true"] / max(counts["true"] + counts["missed"], 1)

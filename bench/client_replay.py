@@ -1,4 +1,4 @@
-"""What compaction does to real conversations: every request of each transcript, compacted for a window that is far too small.
+"""Replay real conversations: compact every request of each transcript for a window too small.
 
     python bench/client_replay.py FOLDER [--share 0.35 0.5 0.7]
 
@@ -98,7 +98,7 @@ def size_of(messages: list[Any]) -> int:
 
 
 def latest(history: list[Any], role: str) -> int | None:
-    """Return the number of the latest message of this role that says something and calls nothing."""
+    """Return the number of the latest message of this role that has text and no call."""
     numbers = [
         number
         for number, message in enumerate(history)

@@ -1,4 +1,4 @@
-"""How long a rewrite of a large history takes, in both units, and what it costs to import the client.
+"""Time the rewrite of a large history, in both units, and the import of the client.
 
 python bench/client_rewrite.py [--megabytes 1] [--times 40]
 """
@@ -75,7 +75,10 @@ def main() -> int:
         times.sort()
         median, p95 = times[len(times) // 2], times[int(len(times) * 0.95)]
         print(f"{target.unit:7} median {median:.1f} ms, p95 {p95:.1f} ms CPU, {stubs} stubs")
-    program = "import time; t = time.process_time(); import fetchstash.client; print((time.process_time() - t) * 1000)"
+    program = (
+        "import time; t = time.process_time(); import fetchstash.client; "
+        "print((time.process_time() - t) * 1000)"
+    )
     imports = sorted(
         float(subprocess.check_output([sys.executable, "-c", program])) for _ in range(7)
     )

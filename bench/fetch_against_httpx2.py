@@ -86,7 +86,8 @@ async def compare(port: int, megabytes: int, connections: int, rounds: int) -> N
             p50 = {who: median(found) * 1000 for who, found in times.items() if found}
             print(
                 f"new connection, p50 of {connections}: guarded {p50['guarded']:.2f} ms, "
-                f"bare {p50['bare']:.2f} ms, added {p50['guarded'] - p50['bare']:+.2f} ms (at most +5)"
+                f"bare {p50['bare']:.2f} ms, added {p50['guarded'] - p50['bare']:+.2f} ms (at "
+                "most +5)"
             )
 
             times = {who: [] for who in times}

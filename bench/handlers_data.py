@@ -1,4 +1,4 @@
-"""What text, tables and JSON cost in the worker: seconds of CPU, beside the least that must be done.
+"""Measure the CPU seconds of text, tables and JSON, beside the least work that is needed.
 
     python -P bench/handlers_data.py
 
@@ -37,7 +37,8 @@ def main() -> None:
             )  # imports and the vocabulary of the token counter are not what is measured
             cost, lower = seconds(partial(extract, source)), seconds(partial(least, text))
             print(
-                f"{name:22} {len(text) / 1e6:5.1f} MB  {cost:6.2f} s  {cost / lower:6.1f} × {least.__name__} ({lower:.2f} s)"
+                f"{name:22} {len(text) / 1e6:5.1f} MB  {cost:6.2f} s  {cost / lower:6.1f} × "
+                f"{least.__name__} ({lower:.2f} s)"
             )
 
 

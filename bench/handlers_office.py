@@ -128,7 +128,8 @@ def main() -> None:
             print("  markitdown: not measured, no --peers given")
         elif results := markitdown([sources[0], *sources], asked.peers)[1:]:
             print(
-                f"  markitdown takes {report('markitdown', results, expected) / own:.1f} times as long"
+                f"  markitdown takes {report('markitdown', results, expected) / own:.1f} times as "
+                "long"
             )
 
 

@@ -103,7 +103,8 @@ def corpus_figures(folder: Path, peers: str, *, only_plain: bool) -> None:
     print(f"words of pypdfium2 that fetchstash has too: {kept / max(total, 1):.2%} of {total:,}")
     for name, seconds in spent.items():
         print(
-            f"{name:12} {seconds:8.2f} s CPU = {seconds / max(spent['fetchstash'], 1e-9):6.2f} x fetchstash"
+            f"{name:12} {seconds:8.2f} s CPU = {seconds / max(spent['fetchstash'], 1e-9):6.2f} x "
+            "fetchstash"
         )
 
 
@@ -135,12 +136,13 @@ def long_document_figures() -> None:
                 min(timed(read, source, chars)[0] for _ in range(5)) for read in (bare, ours)
             )
             print(
-                f"{label}: fetchstash {own * 1000:.1f} ms, pypdfium2 {plain * 1000:.1f} ms, ratio {own / plain:.2f}"
+                f"{label}: fetchstash {own * 1000:.1f} ms, pypdfium2 {plain * 1000:.1f} ms, ratio "
+                f"{own / plain:.2f}"
             )
 
 
 def columns_document(pages: int) -> bytes:
-    """Return a PDF whose pages are set in two columns and written line by line across them, the worst for a reader."""
+    """Return a PDF in two columns whose lines are written across both, the worst case."""
     content = b"".join(
         b"BT /F1 10 Tf %d %d Td (%s) Tj ET\n"
         % (left, 780 - 13 * line, PROSE[line % 40 :][:46].encode())
@@ -168,7 +170,8 @@ def column_figures() -> None:
         source.write_bytes(columns_document(100))
         plain, own = (min(timed(read, source)[0] for _ in range(5)) for read in (bare, ours))
         print(
-            f"100 pages in two columns: fetchstash {own * 1000:.1f} ms, pypdfium2 {plain * 1000:.1f} ms, ratio {own / plain:.2f}"
+            f"100 pages in two columns: fetchstash {own * 1000:.1f} ms, pypdfium2 "
+            f"{plain * 1000:.1f} ms, ratio {own / plain:.2f}"
         )
 
 

@@ -60,7 +60,8 @@ def main() -> None:
         for program, look in programs.items():
             right = sum(accept(look(sample), sample.kind) for sample in samples)
             print(
-                f"{name:12} {program:9} {right:5} of {len(samples):5} right  {cost(look, samples):8.1f} µs a file"
+                f"{name:12} {program:9} {right:5} of {len(samples):5} right  "
+                f"{cost(look, samples):8.1f} µs a file"
             )
 
 
@@ -125,7 +126,7 @@ def odd_texts() -> list[Sample]:
 
 
 def nasty() -> list[Sample]:
-    """Return the texts that look like binaries, and the binaries that are called text, of the tests."""
+    """Return the tests' texts that look like binaries, and binaries labelled as text."""
     lists = tests("test_nasty_files")
     samples = [
         Sample(data[:HEAD_BYTES], label, f"https://example.org{path}", kind)
@@ -148,7 +149,7 @@ def tests(name: str) -> Any:
 
 
 def corpus(folder: Path) -> Iterable[Sample]:
-    """Yield the files of a folder whose extension says what they are; they are shown to the router without label and name."""
+    """Yield the files of a folder with a known extension, which the router does not see."""
     for path in sorted(folder.rglob("*")):
         kind, _ = EXTENSIONS.get(path.suffix.lower().removeprefix("."), (None, ""))
         if kind and path.is_file():

@@ -49,13 +49,14 @@ async def measure(megabytes: int) -> None:
         print(f"longest that the loop was held             {longest * 1e3:8.1f} ms")
         print(f"CPU of the server's process                {time.process_time() - cpu:8.2f} s")
         print(
-            f"growth of the server's process             {(resident() - before) / 2**20:8.1f} MiB of {resident() / 2**20:.0f}"
+            f"growth of the server's process             {(resident() - before) / 2**20:8.1f} MiB "
+            f"of {resident() / 2**20:.0f}"
         )
         await pool.aclose()
 
 
 def resident() -> int:
-    """Return the bytes that this process holds in memory now (Linux), 0 where the system does not say."""
+    """Return the resident bytes of this process (Linux), 0 elsewhere."""
     if sys.platform != "linux":
         return 0
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096

@@ -1,4 +1,4 @@
-"""How fast texts are cleaned: clean ones in several scripts, and ones that are full of what must go.
+"""Time the cleaning of clean texts in several scripts, and of texts full of hidden characters.
 
     python -P bench/hygiene.py
 

@@ -1,4 +1,4 @@
-"""How long the server keeps a ping waiting while it converts a page of 2.3 MB, in both protocol eras, over stdio.
+"""Time pings while the server converts a page of 2.3 MB, over stdio, in both protocol eras.
 
     python -P bench/ping.py
 
@@ -19,7 +19,10 @@ PAGE_BYTES = 2_300_000
 
 
 def page() -> bytes:
-    section = "<h2>Section {0}</h2><p>Some <b>words</b> and a <a href='/x{0}'>link</a> about the {0}th thing, which is a thing.</p>"
+    section = (
+        "<h2>Section {0}</h2><p>Some <b>words</b> and a <a href='/x{0}'>link</a> "
+        "about the {0}th thing, which is a thing.</p>"
+    )
     body = ""
     while len(body) < PAGE_BYTES:
         start = body.count("<h2>")
@@ -59,7 +62,8 @@ def main() -> None:
     for era in ("legacy", "2026-07-28"):
         seen = anyio.run(waits, era)
         print(
-            f"{era:<10}  {len(seen)} asked while it converted: median {statistics.median(seen):.4f} s, "
+            f"{era:<10}  {len(seen)} asked while it converted: median "
+            f"{statistics.median(seen):.4f} s, "
             f"slowest {max(seen):.4f} s (bound {BOUND})"
         )
 

@@ -1,4 +1,4 @@
-"""How much later than a bare MCP server fetchstash lists its tools: from spawn to the answer of tools/list, over stdio.
+"""Time from spawn to the answer of tools/list over stdio, against a bare MCP server.
 
     python -P bench/start.py --runs 15
 
@@ -92,7 +92,8 @@ def main() -> int:
                     taken[name].append(passed)
     for name, times in taken.items():
         print(
-            f"{name:16}median {statistics.median(times):.3f} s, fastest {min(times):.3f} s, slowest {max(times):.3f} s, {runs} runs"
+            f"{name:16}median {statistics.median(times):.3f} s, fastest {min(times):.3f} s, "
+            f"slowest {max(times):.3f} s, {runs} runs"
         )
     ratio = statistics.median(taken["fetchstash"]) / statistics.median(taken["bare MCPServer"])
     fastest = min(taken["fetchstash"]) / min(taken["bare MCPServer"])

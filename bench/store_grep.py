@@ -32,7 +32,7 @@ PATTERNS = {
 
 
 def write_text(path: Path, megabytes: int) -> None:
-    """Write lines of English-like words; about one line in ten thousand holds what is looked for."""
+    """Write lines of English-like words; about one in ten thousand matches."""
     chance = random.Random(1)
     words = [
         "system",
@@ -64,7 +64,7 @@ def write_text(path: Path, megabytes: int) -> None:
 
 
 def ripgrep(arguments: list[str], path: Path) -> tuple[float, int]:
-    """Return the seconds that counting the matching lines takes, start of the process included, and the count."""
+    """Return the seconds of counting the matching lines, with the start, and the count."""
     began = time.perf_counter()
     done = subprocess.run(
         ["rg", "-j1", "--no-mmap", "-c", *arguments, path],

@@ -196,10 +196,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=args.at) as folder:
         anyio.run(against_plain, Path(folder), args.repeat)
         print(
-            f"\n{args.writers} processes that write 20 KB and 10 KB beside {args.readers} readers, {args.seconds:g} s"
+            f"\n{args.writers} processes that write 20 KB and 10 KB beside {args.readers} "
+            f"readers, {args.seconds:g} s"
         )
         print(
-            "read: list, open, 10,001 characters, close. on cpu: without the time that the call waited for a processor"
+            "read: list, open, 10,001 characters, close. on cpu: without the time that the call "
+            "waited for a processor"
         )
         print("         calls  p50 (ms)      p99              p99 on cpu  errors")
         together(Path(folder) / "shared", args, "put")

@@ -55,7 +55,8 @@ def timed(count: Callable[[str], int], text: str) -> tuple[int, float]:
 def off(name: str, texts: list[str], exact: list[int], way: Callable[[str], float]) -> None:
     errors = [abs(way(text) - count) / count for text, count in zip(texts, exact, strict=True)]
     print(
-        f"  {name:24} off by {statistics.mean(errors):6.1%} on average, {max(errors):6.1%} at the most"
+        f"  {name:24} off by {statistics.mean(errors):6.1%} on average, {max(errors):6.1%} at the "
+        "most"
     )
 
 
@@ -81,7 +82,8 @@ def main() -> int:
         counted, ours = timed(lambda text: tokens.count(text).tokens, part)
         _, sampling = timed(lambda text: tokens.count(text).tokens, text)
         print(
-            f"1 MB of {name}: {ours:.3f} s, {ours / peer:.2f} x tiktoken at once, {counted - at_once:+} of {at_once:,} tokens"
+            f"1 MB of {name}: {ours:.3f} s, {ours / peer:.2f} x tiktoken at once, "
+            f"{counted - at_once:+} of {at_once:,} tokens"
         )
         print(f"{len(text) / 1e6:.1f} MB of {name} by samples: {sampling:.3f} s")
 

@@ -1,4 +1,4 @@
-"""What it costs to bring one passage out of the middle of a large document into the context: two calls over stdio.
+"""Count the tokens of reaching one passage in the middle of a large document: two calls.
 
     python -P bench/two_calls.py
 
@@ -19,7 +19,7 @@ BOUND = 900
 
 
 async def measure(title: str, **given: Any) -> list[int]:
-    """Print a line for each document; return what each cost in tokens, and more than the bound where it was not reached."""
+    """Print a line for each document; return its tokens, over the bound if it was not reached."""
     print(f"{title}\n  {'document':16}{'fetch':>8}{'grep':>8}{'both':>8}{'whole':>12}{'share':>9}")
     costs: list[int] = []
     async with Site() as site, started(site) as client:

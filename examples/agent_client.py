@@ -1,4 +1,4 @@
-"""An agent's side in a few lines: start the server, fetch a document, find the place in it, and read just that.
+"""Start the server, fetch a document, find a place in it, and read just that.
 
 python examples/agent_client.py URL PATTERN [FLAGS OF fetchstash serve ...]
 """

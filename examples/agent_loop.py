@@ -1,4 +1,4 @@
-"""An agent's loop that never floods its context: a model that speaks OpenAI's chat format, and the tools of fetchstash.
+"""Run an agent's loop that never floods its context: a chat model and the tools of fetchstash.
 
 python examples/agent_loop.py MODEL_URL QUESTION [FLAGS OF fetchstash serve ...]
 

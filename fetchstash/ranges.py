@@ -1,4 +1,4 @@
-"""Where the parts of a text stand: the one shape that handlers report, the store records and slices are read by."""
+"""Where the parts of a text are: handlers report it, the store records it, slices read it."""
 
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
@@ -8,7 +8,7 @@ Unit = Literal["lines", "chars", "bytes", "pages", "rows"]
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A line of an outline. ``start`` counts from 1 in ``unit``: a heading's line, or a bookmark's page."""
+    """An entry of an outline. ``start`` counts from 1: a heading's line, a bookmark's page."""
 
     title: str
     level: int
@@ -18,7 +18,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table whose rows stand one a line: row r (from 1, the header not counted) is line ``first_line + r - 1``.
+    """A table with one row a line: row r (from 1, without the header) is ``first_line + r - 1``.
 
     ``title`` is the sheet's name, "" where the document is one table.
     """
@@ -31,7 +31,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What is shown of a document where the whole does not fit, and how much of it that is: None for what it has not.
+    """What is shown of a document that does not fit, and how much: None for what it lacks.
 
     ``sample`` stands behind ``text`` where there is room for all of it, else not at all: half of it
     would be no JSON.

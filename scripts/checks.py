@@ -1,7 +1,7 @@
 """Run everything that CI runs of lint, types, import rules and tests.
 
     scripts/test                  all of it, the tests against the built wheel
-    scripts/test --quick          lint, import rules and the tests that are not slow, on the checkout
+    scripts/test --quick          lint, import rules and the quick tests, on the checkout
     scripts/test [ARGUMENT …]     some tests, against the built wheel: the arguments go to pytest
 
 The tests run in a second environment that has the wheel and, by a .pth file, the packages of the
@@ -29,16 +29,14 @@ def step(name: str, command: Sequence[str | Path], env: Mapping[str, str] | None
     print(f"--- {name}", flush=True)
     start = time.monotonic()
     done = subprocess.run([str(part) for part in command], cwd=ROOT, env=env, check=False)
-    print(
-        f"--- {name}: {'ok' if done.returncode == 0 else 'FAILED'} after {time.monotonic() - start:.1f} s",
-        flush=True,
-    )
+    ended = "FAILED" if done.returncode else "ok"
+    print(f"--- {name}: {ended} after {time.monotonic() - start:.1f} s", flush=True)
     if done.returncode:
         sys.exit(done.returncode)
 
 
 def wheel_environment() -> Path:
-    """Build the wheel, install it into an environment of its own, and return that environment's Python."""
+    """Build the wheel, install it in an environment of its own, and return its Python."""
     shutil.rmtree(WHEEL_VENV, ignore_errors=True)
     venv.create(WHEEL_VENV, with_pip=False, symlinks=os.name != "nt")
     python = WHEEL_VENV / SCRIPTS / Path(sys.executable).name

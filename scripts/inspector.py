@@ -1,4 +1,4 @@
-"""Calls the server by hand through the MCP inspector, as a person would, and checks its answers' exit codes.
+"""Call the server through the MCP inspector, as a person would, and check the exit codes.
 
     .venv/bin/python scripts/inspector.py
 

@@ -1,4 +1,4 @@
-"""Runs each command on the demonstration's site, on a terminal and in a pipe, and prints what a person would see.
+"""Run each command on a terminal and in a pipe, and print what a person would see.
 
 .venv/bin/python scripts/transcript.py
 """
@@ -17,7 +17,7 @@ ROWS = 12
 
 
 def commands(site: Site) -> list[list[str]]:
-    """Return one call of each command that a person makes; ``fetch`` comes first, and the others read what it kept."""
+    """Return one call of each command; ``fetch`` comes first, and the others read what it kept."""
     report, stations = site.url("/report.pdf"), site.url("/stations.json")
     return [
         ["fetch", report, stations, "--max-chars", "1500"],

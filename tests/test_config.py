@@ -27,7 +27,8 @@ def test_an_argument_wins_over_the_environment_the_file_the_profile_and_the_defa
 ) -> None:
     file = settings_file(
         tmp_path,
-        "[views]\nmax_chars_ceiling = 3000\npreview_chars = 300\nprofile = 'codex'\ninline_threshold = 900\n",
+        "[views]\nmax_chars_ceiling = 3000\npreview_chars = 300\nprofile = 'codex'\n"
+        "inline_threshold = 900\n",
     )
     environment = {
         "FETCHSTASH_VIEWS_MAX_CHARS_CEILING": "2000",

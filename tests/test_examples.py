@@ -70,7 +70,7 @@ def test_the_library_works_without_mcp(site: Site, tmp_path: Path) -> None:
 
 
 class FakeModel(BaseHTTPRequestHandler):
-    """A model that fetches, greps for what it was asked, and answers with the line that it found."""
+    """A model that fetches, greps for the question, and answers with the matching line."""
 
     seen: list[dict[str, Any]]
     url: str

@@ -1,4 +1,4 @@
-"""read_file: what fits comes whole, of what does not a type-aware preview, and a failure is a sentence."""
+"""read_file: a short file comes whole, a long one as a preview, a failure as a sentence."""
 
 import json
 import os

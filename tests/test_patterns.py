@@ -1,4 +1,4 @@
-"""No pattern uses what ``re`` gets wrong: possessive quantifiers and atomic groups, before Python 3.11.5 (gh-106052)."""
+"""No pattern has possessive quantifiers or atomic groups: broken before 3.11.5 (gh-106052)."""
 
 import ast
 import re
@@ -17,7 +17,7 @@ _ESCAPE_OR_CLASS = re.compile(r"\\.|\[\^?\]?(?:[^\]\\]|\\.)*\]", re.DOTALL)
 
 
 def possessive(source: str) -> list[str]:
-    """Return the strings that reach a function of ``re`` in ``source`` and hold such a quantifier or group."""
+    """Return the patterns in ``source`` that have such a quantifier or group."""
     tree = ast.parse(source)
     definitions: dict[str, ast.AST] = {}
     for node in ast.walk(tree):

@@ -1,4 +1,4 @@
-"""What a preview shows of a long document: how much that is, within which limits, and that it says so."""
+"""Previews of long documents: their limits, and what they say of how much they show."""
 
 import json
 from dataclasses import replace

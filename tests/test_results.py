@@ -1,4 +1,4 @@
-"""context_result and store_result: long results go into a file, short ones come back as they were."""
+"""context_result and store_result: a long result goes into a file, a short one is unchanged."""
 
 import json
 import re

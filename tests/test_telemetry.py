@@ -1,4 +1,4 @@
-"""Events, counters and spans: what OpenTelemetry is told, what the log holds, and that neither ever fails its caller."""
+"""Events, counters and spans: in OpenTelemetry and in the log; neither fails its caller."""
 
 import json
 import os

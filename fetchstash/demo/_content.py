@@ -82,7 +82,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Needle:
-    """A passage in the middle of a document, an RE2 pattern that matches it alone, and its words."""
+    """A passage in the middle of a document: a pattern that matches it alone, and its words."""
 
     path: str
     pattern: str

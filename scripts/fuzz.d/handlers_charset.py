@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fuzz what finds a text's charset: whatever the bytes and the label are, some text comes out, and UTF-8 comes out as it is.
+"""Fuzz the charset detection: any bytes and label give some text, and UTF-8 is unchanged.
 
 scripts/fuzz runs it. Takes libFuzzer's arguments, such as ``-max_total_time=60``.
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fuzz what cleans text for a model: whatever comes in, what goes out encodes, is clean, and stays as it is when cleaned again.
+"""Fuzz the cleaning: the result encodes, is clean, and does not change when cleaned again.
 
 scripts/fuzz runs it. Takes libFuzzer's arguments, such as ``-max_total_time=60``.
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fuzz what shows a glimpse: it keeps to its bound, counts what it shows, and a sample of JSON is JSON.
+"""Fuzz previews: they keep their bound, count what they show, and a sample of JSON is JSON.
 
 scripts/fuzz runs it. Takes libFuzzer's arguments, such as ``-max_total_time=60``.
 """

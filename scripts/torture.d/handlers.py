@@ -1,4 +1,4 @@
-"""Hostile files of all formats at full size, through a real server over stdio that is pinged all the while.
+"""Fetch hostile files of all formats through a real server over stdio, and ping it meanwhile.
 
     python scripts/torture.d/handlers.py [KIND ...] [--only WORDS] [--length 1048576]
 
@@ -165,7 +165,7 @@ class Ending:
 
 
 async def run(kinds: Sequence[str], length: int, only: str) -> tuple[list[Ending], int]:
-    """Fetch each file and print how it ended; return that, and the most bytes that the server's process held."""
+    """Fetch each file and print how it ended; return that and the server's most bytes."""
     endings: list[Ending] = []
     served, pings = dict[str, Document](), Pings()
     async with Site(served) as site, started(site, mode="legacy") as client:
@@ -222,10 +222,12 @@ def main() -> int:
     ping = max(ending.ping_seconds for ending in endings)
     small = held < MAX_SERVER_BYTES
     print(
-        f"{len(endings)} files, {wrong} of them wrong. The slowest took {slowest.seconds:.1f} s: {slowest.title}."
+        f"{len(endings)} files, {wrong} of them wrong. The slowest took {slowest.seconds:.1f} s: "
+        f"{slowest.title}."
     )
     print(
-        f"The slowest ping took {ping * 1e3:.0f} ms. The server held {held / 1e6:.0f} MB{'' if small else ', which is too much'}."
+        f"The slowest ping took {ping * 1e3:.0f} ms. The server held {held / 1e6:.0f} "
+        f"MB{'' if small else ', which is too much'}."
     )
     return 1 if wrong or not small else 0
 

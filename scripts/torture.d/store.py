@@ -455,7 +455,8 @@ def main() -> int:
             barrier_round(folder, chance, tally, *barriers[1])
         barriers = barriers[2:] + barriers[:2]
     print(
-        f"{tally.kills.total()} kills in {time.monotonic() - began:.0f} s, {len(tally.acknowledged)} artifacts acknowledged"
+        f"{tally.kills.total()} kills in {time.monotonic() - began:.0f} s, "
+        f"{len(tally.acknowledged)} artifacts acknowledged"
     )
     for where, count in sorted(tally.kills.items()):
         print(f"  {count:5} {where}")

@@ -1,4 +1,4 @@
-"""The command, as a person and a pipe use it: a process, its stdout, its stderr and its exit code."""
+"""The command in a process of its own: its stdout, its stderr and its exit code."""
 
 import json
 import os
@@ -200,7 +200,8 @@ def test_a_wrong_setting_is_told_before_anything_is_done(run: Terminal) -> None:
     run.env["FETCHSTASH_FETCH_PORT"] = "1"
     done = run("ls", code=2)
     assert done.stderr == (
-        "[bad_argument] The environment variable FETCHSTASH_FETCH_PORT is no setting. Did you mean FETCHSTASH_FETCH_PORTS?\n"
+        "[bad_argument] The environment variable FETCHSTASH_FETCH_PORT is no setting. Did you "
+        "mean FETCHSTASH_FETCH_PORTS?\n"
     )
     assert done.stdout == ""
 
@@ -254,8 +255,10 @@ def test_shells_can_complete_commands_and_flags(shell: str, run: Terminal) -> No
 
 def test_help_imports_nothing_heavy(run: Terminal) -> None:
     script = (
-        "import sys\nfrom fetchstash.cli import main\ntry:\n    main(['--help'])\nexcept SystemExit:\n"
-        "    print(sorted({'mcp', 'httpx2', 'pydantic', 're2', 'selectolax', 'tiktoken', 'PIL'} & set(sys.modules)))"
+        "import sys\nfrom fetchstash.cli import main\ntry:\n    main(['--help'])\nexcept "
+        "SystemExit:\n"
+        "    print(sorted({'mcp', 'httpx2', 'pydantic', 're2', 'selectolax', 'tiktoken', 'PIL'} & "
+        "set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", script],

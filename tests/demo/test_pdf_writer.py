@@ -1,4 +1,4 @@
-"""The PDF files that the demonstration and the tests make: two readers find in them what was put in."""
+"""The PDFs of the demonstration and the tests: two readers find what was written."""
 
 import io
 
