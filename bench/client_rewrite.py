@@ -14,7 +14,7 @@ from fetchstash.client import State, Target, rewrite
 
 
 def history(size: int) -> list[Any]:
-    """Return a history of this many bytes: results of 2 to 60 KB of words, numbers and punctuation."""
+    """Return a history of this many bytes: results of 2 to 60 KB of words and numbers."""
     draw = random.Random(8)
     words = [
         "the",

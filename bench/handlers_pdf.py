@@ -37,7 +37,7 @@ for line in sys.stdin:
         pass
     print(time.process_time() - started, flush=True)
 """
-PROSE = "The wardens open the lower gate when the mark is reached, and the reservoir fills slowly in spring. "
+PROSE = "The wardens open the lower gate at the mark, and the reservoir fills slowly in spring. "
 
 
 def bare(source: Path) -> Iterator[str]:
@@ -157,7 +157,10 @@ def columns_document(pages: int) -> bytes:
             b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
             stream(content),
             *[
-                b"<< /Type /Page /Parent 2 0 R /Resources << /Font << /F1 3 0 R >> >> /Contents 4 0 R >>"
+                (
+                    b"<< /Type /Page /Parent 2 0 R "
+                    b"/Resources << /Font << /F1 3 0 R >> >> /Contents 4 0 R >>"
+                )
             ]
             * pages,
         ]

@@ -31,7 +31,9 @@ async def measure(title: str, **given: Any) -> list[int]:
             reached = needle.words in found.text
             both = fetched.tokens + found.tokens
             costs.append(both if reached else BOUND + both)
-            figures = f"{fetched.tokens:8,}{found.tokens:8,}{both:8,}{f'{fetched.whole:,}':>12}{both / max(fetched.whole.tokens, 1):9.3%}"
+            share = both / max(fetched.whole.tokens, 1)
+            figures = f"{fetched.tokens:8,}{found.tokens:8,}{both:8,}"
+            figures += f"{f'{fetched.whole:,}':>12}{share:9.3%}"
             print(f"  {needle.path:16}{figures}{'' if reached else '  NOT REACHED'}")
     return costs
 

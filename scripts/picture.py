@@ -40,8 +40,10 @@ def panel(x: float, title: str, cost: str, colour: str, lines: list[str]) -> str
     """Return one panel: a title, what it costs, and the text."""
     width, height = COLUMNS * ADVANCE + 2 * MARGIN, TOP + ROWS * LEADING + MARGIN
     parts = [
-        f'<rect x="{x}" y="0" width="{width}" height="{height}" rx="8" fill="#f6f8fa" '
-        f'stroke="{colour}"/>',
+        (
+            f'<rect x="{x}" y="0" width="{width}" height="{height}" rx="8" fill="#f6f8fa" '
+            f'stroke="{colour}"/>'
+        ),
         f'<text x="{x + MARGIN}" y="26" font-weight="bold" font-size="15">{escape(title)}</text>',
         f'<text x="{x + MARGIN}" y="46" fill="{colour}" font-weight="bold">{escape(cost)}</text>',
     ]

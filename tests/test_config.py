@@ -158,7 +158,8 @@ def test_a_wrong_file_is_one_clear_line(name: str, tmp_path: Path) -> None:
 
 
 def test_the_profiles_of_context_result_come_from_the_file_alone(tmp_path: Path) -> None:
-    text = "[context]\nmax_lines = 9\n[context.truncation]\nsql_query = {threshold = 1}\nmine = {max_preview_tokens = 7}\n"
+    text = "[context]\nmax_lines = 9\n[context.truncation]\n"
+    text += "sql_query = {threshold = 1}\nmine = {max_preview_tokens = 7}\n"
     settings = load(file=settings_file(tmp_path, text))
     assert settings.context.max_lines == 9
     assert settings.truncation["sql_query"] == Truncation(1, 1_000, rows_head=30, rows_tail=10)

@@ -173,7 +173,8 @@ def test_the_log_and_the_one_before_it_stay_within_the_limit_together(log: Path)
 
 def test_threads_and_processes_share_a_log_without_breaking_a_line(log: Path) -> None:
     program = "from pathlib import Path; from fetchstash import telemetry; import sys\n"
-    program += "telemetry.configure(Path(sys.argv[1]), 10_000_000)\nfor n in range(500): telemetry.event('other', n=n)"
+    program += "telemetry.configure(Path(sys.argv[1]), 10_000_000)\n"
+    program += "for n in range(500): telemetry.event('other', n=n)"
     telemetry.configure(log, 10_000_000)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen([sys.executable, "-P", "-c", program, str(log)], env=env) as other:

@@ -19,7 +19,10 @@ from hypothesis import given, settings, strategies as st
 from fetchstash import tokens
 from fetchstash.tokens import EXACT, MOST_SAMPLES, SAMPLE, Counter, TokenCount, count, estimate
 
-SENTENCE = "the stash keeps every artifact until somebody asks for a slice of it again and then hands back 42 lines"
+SENTENCE = (
+    "the stash keeps every artifact until somebody asks for a slice of it again "
+    "and then hands back 42 lines"
+)
 
 
 def prose(chars: int, seed: int = 7) -> str:

@@ -149,7 +149,10 @@ class Ending:
 
     def line(self) -> str:
         """Return it for people."""
-        took = f"{self.seconds:6.2f} s  CPU {self.cpu_seconds:5.2f} s  worker +{self.worker_bytes / 1e6:4.0f} MB"
+        took = f"{self.seconds:6.2f} s  CPU {self.cpu_seconds:5.2f} s"
+        took += (
+            f"  worker +{self.worker_bytes / 1e6:4.0f} MB  ping {self.ping_seconds * 1e3:4.0f} ms"
+        )
         facts = (
             self.answer.facts[0]
             if self.answer.facts
@@ -161,7 +164,7 @@ class Ending:
         )
         wrong = self.faults()
         verdict = f"  <-- {', '.join(wrong)}" if wrong else ""
-        return f"{'WRONG' if wrong else 'ok   '} {took}  ping {self.ping_seconds * 1e3:4.0f} ms  {self.title}: {said}{verdict}"
+        return f"{'WRONG' if wrong else 'ok   '} {took}  {self.title}: {said}{verdict}"
 
 
 async def run(kinds: Sequence[str], length: int, only: str) -> tuple[list[Ending], int]:
