@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fetchstash.client._events import OnEvent, emit, tell_of_prompt
-from fetchstash.client._formats import Format, Message, Part, user_text
+from fetchstash.client._formats import Format, Message, user_text
 from fetchstash.client._merge import message_hash
 from fetchstash.client._policy import Policy, State
 from fetchstash.client._report import Report, Tier
@@ -24,6 +24,9 @@ LANDING = 0.45
 
 SHORT_ON_TIME_SECONDS = 10
 """With less time left than this only what must be done is done."""
+
+_KINDS = {1: "call", 2: "result"}
+"""What a stage is about; the third is about texts."""
 
 _log = logging.getLogger("fetchstash.client")
 
@@ -104,13 +107,8 @@ def _stages(work: Work, goal: int, *stages: int) -> None:
     """Put stubs, stage by stage and oldest first, until the size is within ``goal``."""
     for stage in stages:
         if work.size > goal:
-            work.stub_until(goal, _candidates(work, stage), stage)
-
-
-def _candidates(work: Work, stage: int) -> list[Part]:
-    free = work.free_parts({1: "call", 2: "result", 3: "text"}[stage])
-    # Of older texts the user's go last: they are what everything else is about.
-    return sorted(free, key=lambda part: part.role == "user") if stage == 3 else free
+            free = work.free_texts() if stage == 3 else work.free_parts(_KINDS[stage])
+            work.stub_until(goal, free, stage)
 
 
 def _finish(

@@ -20,8 +20,8 @@ from fetchstash.client._formats import Format, Message
 from fetchstash.client._policy import Policy, State
 from fetchstash.client._report import Report
 from fetchstash.client._request import NOTHING_KNOWN, RequestInfo
-from fetchstash.client._rewrite import rewrite
-from fetchstash.client._sizes import json_tokens, measure
+from fetchstash.client._rewrite import Target, rewrite_for_retry
+from fetchstash.client._sizes import json_tokens, measure, size_in_bytes
 from fetchstash.client._streams import Peek, aclose, apeek, close, failure, peek
 from fetchstash.client._target import clamped_output, target_of
 from fetchstash.client._windows import LearnedWindows, learned_windows, usable_window
@@ -258,7 +258,7 @@ class Recovery:
         with suppress(KeyError):  # an unknown format: the rewrite tells of it
             self._learn(verdict, first.messages, format, request)
         retry = self._retry(
-            verdict, outcome.error, first.messages, format, state, max_output, trigger
+            verdict, outcome.error, first.messages, format, state, max_output, trigger, request
         )
         if retry is None:
             return outcome
@@ -280,8 +280,8 @@ class Recovery:
         if verdict.kind != "overflow_tokens" or not verdict.limit:
             return
         counted = measure(messages, format, "tokens") + json_tokens(request.fixed)
-        scale = (verdict.requested_input or counted) / max(counted, 1)
-        self._learned_windows(request).learn(request, verdict.limit, scale)
+        learned = self._learned_windows(request)
+        learned.learn(request, verdict.limit, verdict.requested_input, counted)
 
     def _budget(self, request: RequestInfo) -> int | None:
         """Return the tokens that messages may have in the model's window; None if its window is not known."""
@@ -330,6 +330,7 @@ class Recovery:
         state: State,
         max_output: int | None,
         trigger: Trigger,
+        request: RequestInfo,
     ) -> tuple[Attempt, Report] | None:
         """Return a smaller attempt and what made it so, None where there is none to make."""
         if not verdict.overflow or not self.policy.overflow_fallback:
@@ -339,14 +340,9 @@ class Recovery:
             if clamped is not None and max_output is not None:
                 self.report = Report("tokens", max_output, clamped, clamped)
                 return Attempt(messages, clamped), self.report
-            target = target_of(
-                verdict,
-                measure(
-                    messages, format, "bytes" if verdict.kind == "overflow_bytes" else "tokens"
-                ),
-            )
-            rewritten, report = rewrite(
-                messages, format, target, self.policy, state, prefix=self.prefix
+            target = self._target(verdict, messages, format, request)
+            rewritten, report = rewrite_for_retry(
+                messages, format, target, self.policy, state, self.prefix
             )
         except Exception as failed:  # noqa: BLE001 - whatever it is, the provider's error is raised from it
             self._tell(trigger, verdict, "compression_failed")
@@ -360,6 +356,16 @@ class Recovery:
                 _mark(error, report)
             return None
         return Attempt(rewritten), report
+
+    def _target(
+        self, verdict: Verdict, messages: Sequence[Message], format: Format, request: RequestInfo
+    ) -> Target:
+        """Return the size that these messages, which were refused, have to come down to."""
+        if verdict.kind == "overflow_bytes":
+            fixed = None if request.fixed is None else size_in_bytes(request.fixed)
+            return target_of(verdict, measure(messages, format, "bytes"), fixed)
+        fixed = None if request.fixed is None else json_tokens(request.fixed)
+        return target_of(verdict, measure(messages, format, "tokens"), fixed)
 
     def _tell(self, trigger: Trigger, verdict: Verdict, outcome: str) -> None:
         attributes = {

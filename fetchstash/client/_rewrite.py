@@ -33,14 +33,38 @@ def rewrite(
 ) -> tuple[list[Message], Report]:
     """Replace contents by stubs until the request is within ``target`` (a number: tokens).
 
-    Each stub stands where the content stood, and no side of a pair of call and result is dropped.
-    Stubs of this conversation come back first. Then results of PDF, office and binary contents go,
-    then other large results, then large arguments of calls, each oldest first; at last results of
-    the latest exchange keep a preview. The first ``prefix`` messages, the system prompt, the first
-    task, the last user turn and the calls of the latest exchange stay byte for byte. Returns new
-    messages (what was not changed is shared) and the report, which says if nothing could be shrunk
-    enough.
+    Each stub stands where the content stood. Stubs of this conversation come back first. Then
+    results of PDF, office and binary contents go, then other large results, then large arguments of
+    calls, each oldest first; at last results of the latest exchange keep a preview. The first
+    ``prefix`` messages, the system prompt, the first task, the last user turn and the calls of the
+    latest exchange stay byte for byte. Returns new messages (what was not changed is shared) and
+    the report, which says if nothing could be shrunk enough.
     """
+    return _rewritten(messages, format, target, policy, state, prefix, merges=False)
+
+
+def rewrite_for_retry(
+    messages: Sequence[Message],
+    format: Format,
+    target: Target,
+    policy: Policy,
+    state: State,
+    prefix: int,
+) -> tuple[list[Message], Report]:
+    """Do as ``rewrite`` does; before the latest exchange, older texts go and the oldest messages become one."""
+    return _rewritten(messages, format, target, policy, state, prefix, merges=True)
+
+
+def _rewritten(
+    messages: Sequence[Message],
+    format: Format,
+    target: Target | int,
+    policy: Policy | None,
+    state: State | None,
+    prefix: int,
+    *,
+    merges: bool,
+) -> tuple[list[Message], Report]:
     goal = target if isinstance(target, Target) else Target(target)
     work = Work(messages, format, state or State(), policy or Policy(), prefix, goal.unit)
     before = work.size
@@ -48,6 +72,10 @@ def rewrite(
     results = work.free_parts("result", smallest=LARGE_TOKENS)
     work.stub_until(goal.size, sorted(results, key=_is_light), 2)
     work.stub_until(goal.size, work.free_parts("call", smallest=LARGE_TOKENS), 1)
+    if merges and work.size > goal.size:
+        work.stub_until(goal.size, work.free_texts(), 3)
+        work.merge_until(goal.size)
+        work.stub_critical(goal.size)
     work.stub_latest(goal.size)
     report = Report(
         goal.unit,
@@ -58,6 +86,7 @@ def rewrite(
         work.reused,
         work.skipped,
         stage=work.stage,
+        merged_messages=work.merged_messages,
         unshrinkable=work.unshrinkable(),
     )
     return work.result(), report

@@ -6,29 +6,45 @@ from fetchstash.client._classify import Verdict
 from fetchstash.client._rewrite import Target
 
 HEADROOM = 0.9
-"""Share of the limit to aim at: what is outside the messages (system prompt, tools) does not shrink, and counts differ."""
+"""Share of the limit to aim at: counts differ, and the next request is larger again."""
 
-UNKNOWN_LIMIT_SHARE = 0.5
-"""What to keep of a request whose limit the provider did not tell."""
+UNKNOWN_SHARE = 0.5
+"""What to keep of the messages where the provider states no sizes that say how much is too much."""
 
 
-def target_of(verdict: Verdict, before: int) -> Target:
-    """Return the size to aim at for a request that measures ``before`` here, in bytes or tokens as the verdict has it.
+DOUBT = 1.15
+"""How much more than stated a provider may count where it states its limit alone."""
 
-    The provider's own count of the request tells how its measure relates to ours. The target is
-    always below ``before``.
+
+def target_of(verdict: Verdict, before: int, fixed: int | None = None) -> Target:
+    """Return the size to aim at for messages that measure ``before`` here, in the unit of the verdict.
+
+    ``fixed`` is the size of the rest of the request, which does not shrink; None if it is not
+    known. The stated excess is subtracted, in our measure: the provider's count of the request
+    tells how the two relate. Where the rest is not known and the provider counts more than we do,
+    the difference is taken for the rest. The target is always below ``before``.
     """
     unit: Literal["bytes", "tokens"] = "bytes" if verdict.kind == "overflow_bytes" else "tokens"
     if not verdict.limit:
-        return Target(int(before * UNKNOWN_LIMIT_SHARE), unit)
+        return Target(int(before * UNKNOWN_SHARE), unit)
     left = verdict.limit - (verdict.requested_output or 0)
     room = left if left * 10 >= verdict.limit else verdict.limit
-    scale = before / verdict.requested_input if verdict.requested_input else 1
-    return Target(int(min(room * scale, before) * HEADROOM), unit)
+    aim = room * HEADROOM
+    if verdict.requested_input:
+        scale = verdict.requested_input / max(before + (fixed or 0), 1)
+        scale = min(scale, 1.0) if fixed is None else scale
+        size = before - (verdict.requested_input - aim) / scale
+    elif fixed is not None or unit == "bytes":
+        # It was refused: the provider counts at least as much as its limit.
+        scale = room / max(before + (fixed or 0), 1)
+        size = aim / max(scale * DOUBT, 1.0 if unit == "bytes" else DOUBT) - (fixed or 0)
+    else:
+        size = min(room, before) * UNKNOWN_SHARE
+    return Target(max(int(min(size, before * HEADROOM)), 0), unit)
 
 
 def clamped_output(verdict: Verdict, max_output: int | None) -> int | None:
-    """Return the output tokens to ask for instead of ``max_output``; None where fewer would not help or may not be asked for."""
+    """Return the output tokens to ask for instead of ``max_output``; None where that is no cure."""
     if (
         verdict.action != "clamp_output"
         or max_output is None

@@ -112,15 +112,20 @@ MAX_LEARNED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class LearnedWindow:
-    """What a refusal said: the limit in the provider's tokens, and how many of these one token of our count is."""
+    """What a refusal said.
+
+    ``limit`` is in the provider's tokens, ``scale`` of which one token of our count is. ``rest`` is
+    what the request had besides its messages where only the provider knows that.
+    """
 
     limit: int
     scale: float
+    rest: int = 0
 
     @property
     def window(self) -> int:
-        """The limit in tokens of our count."""
-        return int(self.limit / self.scale)
+        """The limit in tokens of our count, less the rest."""
+        return int(max(self.limit - self.rest, self.limit // 10) / self.scale)
 
 
 class LearnedWindows:
@@ -130,11 +135,20 @@ class LearnedWindows:
         self._windows: OrderedDict[tuple[str, str], LearnedWindow] = OrderedDict()
         self._lock = Lock()
 
-    def learn(self, request: RequestInfo, limit: int, scale: float) -> None:
-        """Remember a stated limit. A scale out of the ordinary is a misread number, and is bounded."""
+    def learn(self, request: RequestInfo, limit: int, requested: int | None, counted: int) -> None:
+        """Remember a stated limit, from a request that the provider and we counted.
+
+        What the provider counts more than we do is its measure, or parts of the request that we do
+        not know. A scale out of the ordinary is a misread number, and is bounded.
+        """
+        stated = requested or max(limit, counted)
+        scale = min(max(stated / max(counted, 1), 0.8), 2.0)
+        rest = 0
+        if request.fixed is None and stated > counted:
+            scale, rest = 1.0, stated - counted
         with self._lock:
             key = (request.endpoint, request.model)
-            self._windows[key] = LearnedWindow(limit, min(max(scale, 0.8), 2.0))
+            self._windows[key] = LearnedWindow(limit, scale, rest)
             self._windows.move_to_end(key)
             while len(self._windows) > MAX_LEARNED:
                 self._windows.popitem(last=False)

@@ -195,6 +195,10 @@ class Work:
         self.skipped["policy_preserve"] += len(large) - len(free)
         return free
 
+    def free_texts(self) -> list[Part]:
+        """Return the older texts that may be replaced, the user's last: all else is about them."""
+        return sorted(self.free_parts("text"), key=lambda part: part.role == "user")
+
     def _is_large(self, part: Part, smallest: int) -> bool:
         """Return whether a part may be replaced at all, and has at least ``smallest`` tokens."""
         if part.shape == "fixed":
@@ -349,6 +353,8 @@ class Work:
             inside[part.message].append(part)
         runs: list[tuple[int, int, list[Part]]] = []
         excess = self.size - goal
+        if excess <= 0:
+            return
         for run in self._mergeable_runs():
             merged, size = list[Part](), 0
             end = start = run[0].start

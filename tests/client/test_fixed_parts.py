@@ -1,0 +1,104 @@
+"""System prompt, tools and output are part of a request: it is never refused twice, and never at all if the window is known."""
+
+import itertools
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from fetchstash import tokens
+from fetchstash.client import Policy, Recovery, RequestInfo, Target, Verdict
+from fetchstash.client._target import target_of
+from tests.client.fakes import Kept, conversation, prose
+
+WINDOW = 20_000
+
+
+class Refused(Exception):
+    status_code = 400
+
+
+@dataclass
+class Provider:
+    """Counts all of a request in its own tokens, ``scale`` of them for one of ours, and refuses what is over its window."""
+
+    fixed: str
+    scale: float = 1.0
+    states_size: bool = True
+    refused: list[bool] = field(default_factory=list[bool])
+
+    def __call__(self, messages: Any) -> str:
+        texts = [self.fixed, *(message.get("content") or "" for message in messages)]
+        texts += [
+            json.dumps(message["tool_calls"]) for message in messages if "tool_calls" in message
+        ]
+        counted = sum(tokens.count(text).tokens for text in texts) + 4 * len(messages)
+        size = round(counted * self.scale)
+        self.refused.append(size > WINDOW)
+        if size > WINDOW:
+            stated = f"prompt is too long: {size} tokens > {WINDOW} maximum"
+            limit = f"This model's maximum context length is {WINDOW} tokens."
+            raise Refused(stated if self.states_size else limit)
+        return "Go on."
+
+
+def run(provider: Provider, recovery: Recovery, request: RequestInfo, steps: int = 40) -> None:
+    """An agent whose tool returns 200 to 2,500 tokens at each step; and that is now and then steered."""
+    messages = conversation()
+    for number in range(steps):
+        exchange = conversation(prose(500 + number * 1_337 % 5_000, f"w{number}x"))[2:]
+        exchange[0]["tool_calls"][0]["id"] = exchange[1]["tool_call_id"] = f"call_{number}"
+        messages += exchange
+        if number % 9 == 8:
+            messages.append({"role": "user", "content": f"Now look at part {number}."})
+        recovery.call(provider, list(messages), request=request)
+
+
+def fixed_part(share: float) -> str:
+    text = prose(200_000, "rule")
+    return text[: round(len(text) * WINDOW * share / tokens.count(text).tokens)]
+
+
+@pytest.mark.parametrize("scale", [0.9, 1.0, 1.3])
+@pytest.mark.parametrize("states_size", [True, False])
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
+def test_no_request_is_refused_twice(
+    share: float, told: bool, states_size: bool, scale: float
+) -> None:
+    fixed = fixed_part(share / scale)
+    provider = Provider(fixed, scale, states_size)
+    request = RequestInfo(fixed=fixed if told else None)
+    run(provider, Recovery(Policy(offload=Kept())), request)
+    assert provider.refused.count(True)
+    assert not any(map(all, itertools.pairwise(provider.refused)))
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
+def test_no_request_is_refused_at_all_where_the_window_is_known(share: float) -> None:
+    fixed = fixed_part(share)
+    provider = Provider(fixed)
+    run(provider, Recovery(Policy(offload=Kept(), window=WINDOW)), RequestInfo(fixed=fixed))
+    assert not any(provider.refused)
+
+
+@pytest.mark.parametrize(
+    ("limit", "requested", "before", "fixed", "target"),
+    [
+        (100_000, 120_000, 120_000, 0, 90_000),
+        (100_000, 120_000, 50_000, 70_000, 20_000),
+        (100_000, 120_000, 50_000, None, 20_000),
+        (100_000, 120_000, 240_000, None, 180_000),
+        (100_000, 150_000, 50_000, 50_000, 10_000),
+        (100_000, None, 50_000, 70_000, 8_260),
+        (100_000, None, 50_000, None, 25_000),
+        (100_000, None, 50_000, 10_000, 36_956),
+        (None, None, 50_000, 10_000, 25_000),
+    ],
+)
+def test_the_target_subtracts_the_stated_excess_in_our_measure(
+    limit: int | None, requested: int | None, before: int, fixed: int | None, target: int
+) -> None:
+    verdict = Verdict("overflow_tokens", limit, requested, None, "rewrite", "", "")
+    assert target_of(verdict, before, fixed) == Target(target)
