@@ -1,29 +1,140 @@
 """fetchstash lets an agent reach any web page or document without flooding its context.
 
-Content flows one way, and each room knows only its own business:
+    async with fetchstash.open_stash() as stash:
+        report = await stash.fetch("https://example.org/report.pdf")
+        print(report.preview, await report.grep("torque"))
 
-    URL --fetch--> bytes on disk --handlers--> text and facts --store--> artifact --render--> at most N characters
+docs/library.md has more. Names are imported when they are first used. Content flows one way, and
+each room knows only its own business:
 
-    errors      the error tree, each error with a stable code and what to do next
+    URL --fetch--> bytes --handlers--> text and facts --store--> artifact --render--> a bounded view
+
+    errors      the error tree: a stable code each, and what to do next as data
     config      settings, read once and handed down as each room's limits
     text        cutting, windows and bounds of a text
-    render      the only place where a result is framed: previews, notices, fences, next calls
     hygiene     invisible and deceptive characters out of any text that reaches a model
     tokens      token counts and estimates
     telemetry   spans, counters and the event log
     ranges      where the parts of a text stand: pages, tables, headings
-    stash       Stash, where fetch, handlers and store meet
-    files       read_file, for agents that have the file already
-    results     @context_result and store_result, for any tool
+    facts       what a handler learns of a document
     fetch       URL to bytes, safely
     handlers    bytes to text and facts
     store       artifacts, kept and read back
-    client      the agent's side: overflow, rewrite, retry, compaction
-    server      the MCP face of Stash
-    cli         the terminal face of Stash
+    stash       Stash and Artifact, where fetch, handlers and store meet
+    files       read_file, for agents that have the file already
+    results     @context_result and store_result, for any tool
+    render      the only place where a result is framed: notices, fences, next calls
+    tools       the tools without a protocol: their table, arguments and answers
+    server      the MCP face
+    cli         the terminal face
     demo        a small site, and the real server driven through MCP
+    client      the agent's side: overflow, rewrite, retry, compaction
 
 docs/how-it-works.md walks through it.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fetchstash.config import Settings
+    from fetchstash.errors import (
+        BadArgument,
+        BadPattern,
+        Busy,
+        ExpiredRef,
+        FetchFailed,
+        FetchstashError,
+        HttpError,
+        Internal,
+        NoText,
+        OutOfRange,
+        Refused,
+        RobotsRefused,
+        StoreError,
+        TimedOut,
+        TooLarge,
+        UnknownRef,
+    )
+    from fetchstash.files import read_file
+    from fetchstash.render import as_shown
+    from fetchstash.results import context_result, store_result
+    from fetchstash.stash import (
+        Artifact,
+        Failure,
+        Listing,
+        Match,
+        Matches,
+        Passages,
+        Picture,
+        Slice,
+        Stash,
+        open_stash,
+        open_stash_sync,
+    )
+    from fetchstash.tools import tool_functions
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Artifact",
+    "BadArgument",
+    "BadPattern",
+    "Busy",
+    "ExpiredRef",
+    "Failure",
+    "FetchFailed",
+    "FetchstashError",
+    "HttpError",
+    "Internal",
+    "Listing",
+    "Match",
+    "Matches",
+    "NoText",
+    "OutOfRange",
+    "Passages",
+    "Picture",
+    "Refused",
+    "RobotsRefused",
+    "Settings",
+    "Slice",
+    "Stash",
+    "StoreError",
+    "TimedOut",
+    "TooLarge",
+    "UnknownRef",
+    "as_shown",
+    "context_result",
+    "open_stash",
+    "open_stash_sync",
+    "read_file",
+    "store_result",
+    "tool_functions",
+]
+
+# The room of each name; all others are errors.
+_ROOMS = {
+    "Settings": "config",
+    "read_file": "files",
+    "as_shown": "render",
+    "context_result": "results",
+    "store_result": "results",
+    "tool_functions": "tools",
+    **dict.fromkeys(
+        ("Artifact", "Failure", "Listing", "Match", "Matches", "Passages", "Picture", "Slice"),
+        "stash",
+    ),
+    **dict.fromkeys(("Stash", "open_stash", "open_stash_sync"), "stash"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_ROOMS.get(name, 'errors')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -192,3 +192,12 @@ def test_every_setting_has_a_meaning_and_its_own_flag() -> None:
     assert KEYS["fetch.allow_hosts"].flag == "allow-host"
     assert KEYS["extract.memory_mb"].flag is None
     assert all(key.meaning for key in KEYS.values())
+
+
+def test_a_stores_url_overrides_a_folder_of_a_weaker_source(tmp_path: Path) -> None:
+    environment = {"FETCHSTASH_STORE_FOLDER": str(tmp_path)}
+    assert load({"store.url": "memory:"}, environment).store.url == "memory:"
+    other = {"FETCHSTASH_STORE_URL": "memory:"}
+    assert load({"store.folder": str(tmp_path)}, other).store.url == ""
+    with pytest.raises(BadArgument, match=r"Both .* are set"):
+        load({}, environment | other)

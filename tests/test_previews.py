@@ -2,14 +2,15 @@
 
 import json
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
+from fetchstash.config import load
 from fetchstash.handlers._data._json_shape import preview
 from fetchstash.ranges import Preview
 from fetchstash.render import Host, View, view_of
-from fetchstash.stash import Artifact, Excerpt
+from fetchstash.stash import Excerpt, StoredDocument
 from fetchstash.store import Facts
 from fetchstash.text import PreviewLimits, TruncationInfo, ViewLimits, head_and_tail
 
@@ -33,8 +34,8 @@ def facts(text: str, **changes: Any) -> Facts:
     return Facts(**(values | changes))
 
 
-def artifact(text: str, **excerpt: Any) -> Artifact:
-    return Artifact(facts(text), cast("Any", None), Excerpt(text=text[:30_001], **excerpt))
+def artifact(text: str, **excerpt: Any) -> StoredDocument:
+    return StoredDocument(facts(text), load(), Excerpt(text=text[:30_001], **excerpt))
 
 
 def view(

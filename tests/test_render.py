@@ -2,15 +2,15 @@
 
 import re
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
+from fetchstash.config import load
 from fetchstash.errors import BadArgument, FetchFailed, NoText, OutOfRange
 from fetchstash.ranges import Heading, Preview
 from fetchstash.render import Host, View, error_line, size, view_of
 from fetchstash.stash import (
-    Artifact,
     ArtifactMatches,
     Excerpt,
     Failure,
@@ -19,6 +19,7 @@ from fetchstash.stash import (
     Passages,
     Picture,
     Slice,
+    StoredDocument,
 )
 from fetchstash.store import Facts, GrepQuery, Line, Passage
 from fetchstash.text import ViewLimits
@@ -56,8 +57,8 @@ def short(text: str, **changes: Any) -> Facts:
     return replace(REPORT, extracted_chars=len(text), **changes)
 
 
-def artifact(facts: Facts, text: str = "", **excerpt: Any) -> Artifact:
-    return Artifact(facts, cast("Any", None), Excerpt(text=text, **excerpt))
+def artifact(facts: Facts, text: str = "", **excerpt: Any) -> StoredDocument:
+    return StoredDocument(facts, load(), Excerpt(text=text, **excerpt))
 
 
 def test_a_preview_reads_as_the_contract_prints_it() -> None:
@@ -129,7 +130,7 @@ def test_an_artifact_without_text_is_its_facts_line() -> None:
         extracted_chars=None,
     )
     image = Picture(picture, b"png", "image/png", 1600, 900)
-    view = view_of(HOST, Artifact(picture, cast("Any", None), image=image))
+    view = view_of(HOST, StoredDocument(picture, load(), image=image))
     assert (
         view.text
         == f"[Fetched PNG image artifact: a.png, 612 KB, 1600×900 px. Use artifact_ref={REF} for targeted follow-up.]"
@@ -209,7 +210,7 @@ def test_max_chars_under_200_is_refused() -> None:
 
 def test_several_share_one_budget_and_one_that_fails_has_its_line() -> None:
     texts = [text_of(n) for n in (500, 90_000, 2_000, 40_000)]
-    results: list[Artifact | Failure] = [
+    results: list[StoredDocument | Failure] = [
         artifact(short(t, name=f"{i}.txt", artifact_ref=f"{REF[:-1]}{i}"), t[:30_001])
         for i, t in enumerate(texts)
     ]

@@ -27,9 +27,7 @@ def as_command(call: Call) -> str:
     words = ["fetchstash", _COMMANDS.get(call.action, call.action)]
     for name in positional:
         value = arguments.pop(name)
-        words += [
-            shlex.quote(str(item)) for item in (value if isinstance(value, list) else [value])
-        ]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        words += [shlex.quote(item) for item in _items(value)]
     for name, value in arguments.items():
         flag = "--" + name.replace("_", "-")
         words += [flag] if value is True else [flag, shlex.quote(str(value))]
@@ -45,6 +43,9 @@ def _setting(name: str, value: Any) -> str:
         return f"add --no-{flag} ({name})"
     if value is True:
         return f"add --{flag} ({name})"
-    values = value if isinstance(value, list) else [value]  # pyright: ignore[reportUnknownVariableType]
-    flags = " ".join(f"--{flag} {shlex.quote(str(item))}" for item in values)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    flags = " ".join(f"--{flag} {shlex.quote(item)}" for item in _items(value))
     return f"add {flags} ({name})"
+
+
+def _items(value: Any) -> list[str]:
+    return [str(value)] if isinstance(value, str | int | float) else [str(item) for item in value]

@@ -24,6 +24,7 @@ from fetchstash.text import TRUNCATIONS, PreviewLimits, Truncation, ViewLimits
 
 _PREFIX = "FETCHSTASH_"
 _CONFIG_VARIABLE = "FETCHSTASH_CONFIG"
+_STORE_PLACES = {"store.url": "store.folder", "store.folder": "store.url"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def load(
         for path, raw in layer.items():
             if path not in KEYS:
                 raise BadArgument(f"There is no setting {path!r} ({origin}).", _nearest(path, KEYS))
-            if path not in chosen:
+            if path not in chosen and not _is_overridden(path, origin, chosen):
                 chosen[path] = (_convert(KEYS[path], raw, origin), origin)
     profile = chosen.get("views.profile", ("default", ""))[0]
     for name, value in PROFILES[profile].items():
@@ -85,6 +86,12 @@ def load(
     origins = {path: origin for path, (_, origin) in chosen.items()}
     _place_store(values)
     return _settings(values, origins, truncation)
+
+
+def _is_overridden(path: str, origin: str, chosen: Mapping[str, tuple[Any, str]]) -> bool:
+    """Return whether a stronger source names the store's place in the other of its two ways."""
+    _, other = chosen.get(_STORE_PLACES.get(path, ""), (None, origin))
+    return other.split()[0] != origin.split(maxsplit=1)[0]
 
 
 def _settings(

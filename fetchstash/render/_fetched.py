@@ -17,7 +17,7 @@ from fetchstash.render._texts import (
     reference_line,
 )
 from fetchstash.render._view import FACTS_AT_MOST, Block, Host, View, error_line
-from fetchstash.stash import Artifact, Failure, Shown, shown_of
+from fetchstash.stash import Failure, Shown, StoredDocument, shown_of
 from fetchstash.text import clip, clip_middle
 
 ROOM_FOR_A_BODY = 400
@@ -28,7 +28,7 @@ ROOM_FOR_A_BODY = 400
 class _Item:
     """An artifact and what this host is shown of it."""
 
-    artifact: Artifact
+    artifact: StoredDocument
     subject: Subject
 
     def shown(self, host: Host, limit: int) -> Shown:
@@ -46,7 +46,7 @@ class _Item:
         return ((image.data, image.media_type),) if image else ()
 
 
-def fetched(host: Host, artifact: Artifact, max_chars: int | None = None) -> View:
+def fetched(host: Host, artifact: StoredDocument, max_chars: int | None = None) -> View:
     """Return the view of one fetched artifact. Raises BadArgument for too small a limit."""
     item = _Item(artifact, host.subject(artifact.facts, artifact.cache))
     subject = item.subject
@@ -83,13 +83,13 @@ def _notices(item: _Item, shown: Shown, notice: str) -> list[str]:
 
 
 def fetched_several(
-    host: Host, results: Sequence[Artifact | Failure], max_chars: int | None = None
+    host: Host, results: Sequence[StoredDocument | Failure], max_chars: int | None = None
 ) -> View:
     """Return one view of several URLs, each in its turn, all within one budget."""
     limit = host.limits.max_chars(max_chars, host.limits.inline_threshold)
     items = [
         _Item(result, host.subject(result.facts, result.cache))
-        if isinstance(result, Artifact)
+        if isinstance(result, StoredDocument)
         else result
         for result in results
     ]

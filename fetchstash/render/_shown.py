@@ -6,12 +6,12 @@ from fetchstash.render._info import info, listing, picture
 from fetchstash.render._matches import grep, search
 from fetchstash.render._read import read
 from fetchstash.render._view import Host, View, error_view
-from fetchstash.stash import Artifact, Failure, Listing, Matches, Passages, Picture, Slice
+from fetchstash.stash import Failure, Listing, Matches, Passages, Picture, Slice, StoredDocument
 from fetchstash.store import Facts
 
 Value = (
-    Artifact
-    | tuple[Artifact | Failure, ...]
+    StoredDocument
+    | tuple[StoredDocument | Failure, ...]
     | Slice
     | Matches
     | Passages
@@ -26,7 +26,7 @@ Value = (
 def view_of(host: Host, value: Value, max_chars: int | None = None) -> View:
     """Return the view of a value for ``host``. Raises BadArgument for too small a limit."""
     match value:
-        case Artifact():
+        case StoredDocument():
             return fetched(host, value, max_chars)
         case tuple():
             return fetched_several(host, value, max_chars)

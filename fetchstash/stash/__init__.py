@@ -3,12 +3,13 @@
 Methods return values; ``render`` makes of them what a model or a person is shown.
 """
 
-from fetchstash.stash._artifact import Artifact
+from fetchstash.stash._artifact import Artifact, StoredDocument
 from fetchstash.stash._bodies import grep_body, passages_body
 from fetchstash.stash._excerpt import Excerpt, Shown, shown_of
 from fetchstash.stash._facts import decision_of, tokens_of
 from fetchstash.stash._open import open_stash
 from fetchstash.stash._stash import Stash
+from fetchstash.stash._sync import SyncArtifact, SyncStash, open_stash_sync
 from fetchstash.stash._values import (
     ArtifactMatches,
     CacheUse,
@@ -35,9 +36,13 @@ __all__ = [
     "Shown",
     "Slice",
     "Stash",
+    "StoredDocument",
+    "SyncArtifact",
+    "SyncStash",
     "decision_of",
     "grep_body",
     "open_stash",
+    "open_stash_sync",
     "passages_body",
     "shown_of",
     "tokens_of",

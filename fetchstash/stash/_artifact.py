@@ -1,4 +1,4 @@
-"""An artifact of a Stash: what is known of it, and ways to read it."""
+"""An artifact: what is known of it, and ways to read it."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fetchstash.config import Settings
 from fetchstash.ranges import Heading, Unit
 from fetchstash.stash._excerpt import Excerpt, shown_of
 from fetchstash.stash._facts import tokens_of
@@ -18,15 +19,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Artifact:
-    """A fetched document or file, kept in the store of ``stash``.
+class StoredDocument:
+    """What is known of a fetched document or file.
 
-    Every method may raise UnknownRef or ExpiredRef once the artifact is gone, and StoreError.
     ``cache`` says that a stored copy answered; ``image`` is a fetched image as a picture.
     """
 
     facts: Facts
-    stash: "Stash" = field(repr=False, compare=False)
+    settings: Settings = field(repr=False, compare=False)
     excerpt: Excerpt = field(default_factory=Excerpt, repr=False)
     cache: CacheUse | None = None
     image: Picture | None = field(default=None, repr=False)
@@ -63,9 +63,18 @@ class Artifact:
         """
         if self.facts.extracted_chars is None:
             return ""
-        settings, excerpt = self.stash.settings, self.excerpt
-        views, previews = settings.views, settings.context
-        return shown_of(excerpt, self.facts, views, previews, excerpt.limit).body
+        views, previews = self.settings.views, self.settings.context
+        return shown_of(self.excerpt, self.facts, views, previews, self.excerpt.limit).body
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact(StoredDocument):
+    """A document in the store of ``stash``, and ways to read it.
+
+    Every method may raise UnknownRef or ExpiredRef once the artifact is gone, and StoreError.
+    """
+
+    stash: "Stash" = field(kw_only=True, repr=False, compare=False)
 
     async def text(self) -> str:
         """Return the whole text. Raises NoText where there is none."""

@@ -33,7 +33,9 @@ class Intake:
     extractor: Extractor
     store: ArtifactStore
     ephemeral_refs: set[str] = field(default_factory=set[str])
-    in_flight: "WeakValueDictionary[str, anyio.Lock]" = field(default_factory=WeakValueDictionary)
+    in_flight: WeakValueDictionary[str, anyio.Lock] = field(
+        default_factory=WeakValueDictionary[str, anyio.Lock]
+    )
 
     async def url(
         self, url: str, *, refresh: bool, progress: Progress | None

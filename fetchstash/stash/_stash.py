@@ -33,7 +33,7 @@ from fetchstash.stash._values import (
     Picture,
     Slice,
 )
-from fetchstash.store import ArtifactStore, Facts, GrepQuery, Removed, TextReader
+from fetchstash.store import ArtifactStore, Facts, Finding, GrepQuery, Removed, TextReader
 
 MAX_URLS = 10
 MAX_REFS = 10
@@ -74,8 +74,7 @@ class Stash:
         ``max_chars`` characters (views.inline_threshold if None) needs no preview. ``refresh`` asks
         the server even where the stored copy is still fresh.
         """
-        if not isinstance(url, str):
-            raise BadArgument("fetch takes one URL as a string.", "Use fetch_many for a list.")
+        _check_one(url)
         limit = self._preview_limit(max_chars)
         facts, cache = await self.intake.url(url, refresh=refresh, progress=progress)
         return await self._artifact(facts, focus, limit, cache)
@@ -139,9 +138,12 @@ class Stash:
     async def _artifact(
         self, facts: Facts, focus: str, limit: int, cache: CacheUse | None = None
     ) -> Artifact:
+        excerpt, image = Excerpt(), None
         if facts.extracted_chars is None:
-            return Artifact(facts, self, cache=cache, image=await self._image(facts))
-        return Artifact(facts, self, await self._excerpt(facts, focus, limit), cache)
+            image = await self._image(facts)
+        else:
+            excerpt = await self._excerpt(facts, focus, limit)
+        return Artifact(facts, self.settings, excerpt, cache, image, stash=self)
 
     async def _image(self, facts: Facts) -> Picture | None:
         """Return an image as a picture; None if it cannot be shown as one."""
@@ -178,10 +180,10 @@ class Stash:
     async def get(self, ref_or_url: str) -> Artifact:
         """Return an artifact by its reference, or the newest of this run that its URL gave."""
         facts = await self.store.get(ref_or_url)
-        limit = self._preview_limit(None)
-        if facts.extracted_chars is None:
-            return Artifact(facts, self)
-        return Artifact(facts, self, await self._excerpt(facts, "", limit))
+        excerpt = Excerpt()
+        if facts.extracted_chars is not None:
+            excerpt = await self._excerpt(facts, "", self._preview_limit(None))
+        return Artifact(facts, self.settings, excerpt, stash=self)
 
     async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
         """Return the facts of the run's artifacts, newest first."""
@@ -330,6 +332,14 @@ class Stash:
         """Apply retention now; return what it removed, or would remove."""
         return await self.store.gc(dry_run=dry_run)
 
+    async def check(self) -> tuple[Finding, ...]:
+        """Examine the store, every file's hash included, and change nothing."""
+        return await self.store.check()
+
+    async def repair(self) -> tuple[Finding, ...]:
+        """Examine the store and mend what can be mended."""
+        return await self.store.repair()
+
     @asynccontextmanager
     async def _text(self, ref: str) -> AsyncGenerator[TextReader]:
         reader = await self.store.open_text(ref)
@@ -360,6 +370,12 @@ class Stash:
                 hints=hints_of(facts),
             )
             return await self.extractor.part(decision_of(facts), request)
+
+
+def _check_one(url: object) -> None:
+    """Raise BadArgument for anything but a string."""
+    if not isinstance(url, str):
+        raise BadArgument("fetch takes one URL, a string.", "Use fetch_many for a list.")
 
 
 def _check_list(name: str, values: Sequence[str], low: int, high: int) -> None:

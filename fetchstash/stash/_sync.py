@@ -1,0 +1,148 @@
+"""The same Stash for programs without an event loop. Each method runs in a loop in a thread."""
+
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, fields
+from functools import partial, wraps
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from fetchstash.stash._artifact import Artifact, StoredDocument
+from fetchstash.stash._open import open_stash
+from fetchstash.stash._stash import Stash
+from fetchstash.stash._values import Failure
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
+Target = TypeVar("Target")
+Target_co = TypeVar("Target_co", covariant=True)
+
+
+class _Wrapper(Protocol[Target_co]):
+    """An object of this module: ``target`` is its asynchronous counterpart."""
+
+    @property
+    def target(self) -> Target_co: ...
+    @property
+    def portal(self) -> BlockingPortal: ...
+
+
+class _Method(Generic[Target, P, R, S]):
+    """A method of the target that blocks; ``convert`` makes a value's own methods block too."""
+
+    def __init__(
+        self,
+        method: Callable[Concatenate[Target, P], Awaitable[R]],
+        convert: Callable[[BlockingPortal, R], S],
+    ) -> None:
+        self._method = method
+        self._convert = convert
+        self.__doc__ = method.__doc__
+
+    def __get__(self, wrapper: _Wrapper[Target], owner: type) -> Callable[P, S]:
+        @wraps(self._method)
+        def call(*args: P.args, **kwargs: P.kwargs) -> S:
+            bound: Callable[[], Awaitable[R]] = partial(
+                self._method, wrapper.target, *args, **kwargs
+            )
+            return self._convert(wrapper.portal, wrapper.portal.call(bound))
+
+        return call
+
+
+class _Context(Generic[Target, P, R]):
+    """A method of the target that returns a context, for ``with`` in place of ``async with``."""
+
+    def __init__(
+        self, method: Callable[Concatenate[Target, P], AbstractAsyncContextManager[R]]
+    ) -> None:
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(
+        self, wrapper: _Wrapper[Target], owner: type
+    ) -> Callable[P, AbstractContextManager[R]]:
+        @wraps(self._method)
+        def call(*args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[R]:
+            context = self._method(wrapper.target, *args, **kwargs)
+            return wrapper.portal.wrap_async_context_manager(context)
+
+        return call
+
+
+def _same(_: BlockingPortal, value: R) -> R:
+    return value
+
+
+def _artifact(portal: BlockingPortal, artifact: Artifact) -> "SyncArtifact":
+    known: dict[str, Any] = {f.name: getattr(artifact, f.name) for f in fields(StoredDocument)}
+    return SyncArtifact(**known, target=artifact, portal=portal)
+
+
+def _artifacts(
+    portal: BlockingPortal, results: tuple[Artifact | Failure, ...]
+) -> "tuple[SyncArtifact | Failure, ...]":
+    return tuple(
+        _artifact(portal, result) if isinstance(result, Artifact) else result for result in results
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SyncArtifact(StoredDocument):
+    """An Artifact whose methods block."""
+
+    target: Artifact = field(kw_only=True, repr=False, compare=False)
+    portal: BlockingPortal = field(kw_only=True, repr=False, compare=False)
+
+    text = _Method(Artifact.text, _same)
+    read = _Method(Artifact.read, _same)
+    slice = _Method(Artifact.slice, _same)
+    grep = _Method(Artifact.grep, _same)
+    search = _Method(Artifact.search, _same)
+    picture = _Method(Artifact.picture, _same)
+    raw = _Context(Artifact.raw)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncStash:
+    """A Stash whose methods block. ``open_stash_sync`` makes one."""
+
+    target: Stash
+    portal: BlockingPortal
+
+    fetch = _Method(Stash.fetch, _artifact)
+    fetch_many = _Method(Stash.fetch_many, _artifacts)
+    add_file = _Method(Stash.add_file, _artifact)
+    get = _Method(Stash.get, _artifact)
+    list = _Method(Stash.list, _same)
+    read = _Method(Stash.read, _same)
+    slice = _Method(Stash.slice, _same)
+    picture = _Method(Stash.picture, _same)
+    grep = _Method(Stash.grep, _same)
+    search = _Method(Stash.search, _same)
+    raw = _Context(Stash.raw)
+    export = _Method(Stash.export, _same)
+    pin = _Method(Stash.pin, _same)
+    delete = _Method(Stash.delete, _same)
+    gc = _Method(Stash.gc, _same)
+    check = _Method(Stash.check, _same)
+    repair = _Method(Stash.repair, _same)
+
+
+def _blocking(
+    opened: Callable[P, AbstractAsyncContextManager[Stash]],
+) -> Callable[P, AbstractContextManager[SyncStash]]:
+    @contextmanager
+    @wraps(opened)
+    def opened_sync(*args: P.args, **kwargs: P.kwargs) -> Generator[SyncStash]:
+        with start_blocking_portal() as portal:
+            context = portal.wrap_async_context_manager(opened(*args, **kwargs))
+            with context as stash:
+                yield SyncStash(stash, portal)
+
+    return opened_sync
+
+
+open_stash_sync = _blocking(open_stash)

@@ -1,0 +1,124 @@
+"""``import fetchstash``: what it gives, how little it costs, and its errors for a wrong call."""
+
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import fetchstash
+from fetchstash import errors
+from fetchstash.errors import BadArgument, FetchstashError
+from tests.loopback import Site
+
+PAGE = "<title>Torque</title><h1>Torque</h1><p>Turn it to 12 Nm.</p>"
+SETTINGS = ("STORE_FOLDER", "FETCH_ALLOW_HOSTS", "FETCH_RESPECT_ROBOTS")
+
+
+@pytest.fixture
+def environment(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set what the command would read, too."""
+    values = (str(tmp_path / "store"), f"127.0.0.1:{site.port}", "false")
+    for name, value in zip(SETTINGS, values, strict=True):
+        monkeypatch.setenv(f"FETCHSTASH_{name}", value)
+
+
+def test_all_is_what_is_visible() -> None:
+    for name in fetchstash.__all__:
+        assert getattr(fetchstash, name).__module__.startswith("fetchstash.")
+    visible = {
+        name
+        for name, value in vars(fetchstash).items()
+        if not name.startswith("_") and not isinstance(value, ModuleType)
+    }
+    assert visible - {"Any", "TYPE_CHECKING", "import_module"} == set(fetchstash.__all__)
+    assert dir(fetchstash) == sorted(fetchstash.__all__)
+    tree = {name for name, item in vars(errors).items() if isinstance(item, type)}
+    assert {name for name in tree if issubclass(getattr(errors, name), FetchstashError)} <= visible
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = fetchstash.nothing
+
+
+def test_importing_it_imports_no_room_and_no_library() -> None:
+    program = (  # those two come from the standard library
+        "import importlib, sys, typing; before = set(sys.modules); import fetchstash; "
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    command = [sys.executable, "-P", "-c", program]
+    out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert out.split() == ["fetchstash"]
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("environment")
+async def test_the_environment_is_read_as_by_the_command_and_settings_override_it(
+    site: Site, tmp_path: Path
+) -> None:
+    url = site.put("/torque.html", PAGE, "text/html")
+    async with fetchstash.open_stash() as stash:
+        page = await stash.fetch(url)
+        assert str(stash.settings.store.folder) == str(tmp_path / "store")
+        assert page.preview == await page.text() == "# Torque\n\nTurn it to 12 Nm.\n"
+        assert (page.outline[0].title, page.size) == ("Torque", len(PAGE))
+        assert str(page) == f"{page.ref}: HTML page, torque.html, 60 bytes, 28 characters"
+        assert [str(match) for match in await page.grep("Nm")] == ["3:Turn it to 12 Nm."]
+        assert str(await page.slice(start=3)) == "Turn it to 12 Nm.\n"
+        assert "3:Turn it" in str(await page.search("turn"))
+        async with page.raw() as file:
+            assert file.read_text() == PAGE
+        assert fetchstash.as_shown(page).startswith("[Fetched HTML page artifact: torque.html")
+        assert page.ref in str(await stash.list())
+    other = {"store.url": "memory:"}
+    async with fetchstash.open_stash(other) as stash:
+        with pytest.raises(fetchstash.UnknownRef):
+            await stash.get(page.ref)
+
+
+@pytest.mark.usefixtures("environment")
+def test_a_program_without_a_loop_has_the_same(site: Site, tmp_path: Path) -> None:
+    url = site.put("/torque.html", PAGE, "text/html")
+    with fetchstash.open_stash_sync() as stash:
+        page = stash.fetch(url)
+        assert page.preview == page.text()
+        assert [match.line for match in page.grep("Nm")] == [3]
+        with page.raw() as file:
+            assert file.read_text() == PAGE
+        stash.export(page.ref, tmp_path / "copy.md")
+        assert (tmp_path / "copy.md").read_text() == page.text()
+        good, bad = stash.fetch_many([url, "http://localhost.invalid/"])
+        assert not isinstance(good, fetchstash.Failure)
+        assert good.slice(start=3).text == "Turn it to 12 Nm.\n"
+        assert isinstance(bad, fetchstash.Failure)
+        assert str(bad).endswith("(http://localhost.invalid/)")
+        assert fetchstash.as_shown(good).startswith("[Fetched HTML page")
+
+
+def test_both_doors_open_to_the_same_methods() -> None:
+    from fetchstash.stash import Artifact, Stash, SyncArtifact, SyncStash
+
+    for ours, blocking in ((Stash, SyncStash), (Artifact, SyncArtifact)):
+        own = {name for name in vars(ours) if not name.startswith("_")}
+        fields = {"settings", "store", "extractor", "intake", "stash", "target", "portal"}
+        assert own - fields == {n for n in vars(blocking) if not n.startswith("_")} - fields
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("environment")
+async def test_a_string_where_a_list_is_meant_is_an_error_that_says_so() -> None:
+    async with fetchstash.open_stash({"store.url": "memory:"}) as stash:
+        with pytest.raises(BadArgument, match="urls is one string"):
+            await stash.fetch_many("https://example.org/")
+        with pytest.raises(BadArgument, match="artifacts is one string"):
+            await stash.search("words", "art_a")
+        with pytest.raises(BadArgument, match="Use fetch_many for a list"):
+            await stash.fetch(["https://example.org/"])  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("environment")
+def test_any_local_file_can_be_added_unless_folders_are_named(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("some words\n")
+    with fetchstash.open_stash_sync({"store.url": "memory:"}) as stash:
+        assert stash.add_file(tmp_path / "notes.txt").preview == "some words\n"
+        with pytest.raises(fetchstash.Refused, match="in no folder that may be read"):
+            stash.add_file(tmp_path / "notes.txt", within=[tmp_path / "other"])
