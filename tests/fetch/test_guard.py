@@ -27,15 +27,18 @@ V4, V4B, V6, V6B = (
 
 
 class Stream(httpcore2.AsyncNetworkStream):
-    """A connection that gives out what it was given."""
+    """A connection that receives ``parts``, and then ends or ``waits``."""
 
-    def __init__(self, *parts: bytes, peer: object = None) -> None:
+    def __init__(self, *parts: bytes, peer: object = None, waits: bool = False) -> None:
         self.parts = list(parts)
+        self.waits = waits
         self.written = b""
         self.peer = peer
         self.closed = False
 
     async def read(self, max_bytes: int, *_: Any, **__: Any) -> bytes:
+        if self.waits and not self.parts:
+            await anyio.sleep_forever()
         part = self.parts.pop(0) if self.parts else b""
         self.parts[:0] = [part[max_bytes:]] if part[max_bytes:] else []
         return part[:max_bytes]
@@ -165,9 +168,29 @@ async def test_a_head_is_bounded_and_a_body_after_it_is_not() -> None:
     stream.end_head(200, {})
     assert await stream.read(1000) == b"b" * 20
     assert await stream.read(1000) == b"c" * 60
-    await stream.write(b"next request")
     assert stream.received == 180
-    assert await stream.read(1000) == b""
+
+
+async def test_each_head_of_a_connection_has_the_whole_limit() -> None:
+    inner = Stream(b"a" * 60, b"ok", waits=True)
+    stream = GuardedStream(inner, max_header_bytes=100)
+    await stream.read(1000)
+    stream.end_head(200, {"content-length": "2"})
+    assert await stream.read(1000) == b"ok"
+    await stream.write(b"next request")
+    inner.parts = [b"b" * 90]
+    assert await stream.read(1000) == b"b" * 90
+
+
+async def test_a_connection_that_has_ended_is_not_written_to() -> None:
+    inner = Stream(b"a", b"ok")
+    stream = GuardedStream(inner, max_header_bytes=100)
+    await stream.read(1000)
+    stream.end_head(200, {"content-length": "2"})
+    await stream.read(1000)
+    with pytest.raises(httpcore2.ReadError):
+        await stream.write(b"next request")
+    assert inner.written == b""
 
 
 async def test_a_name_server_that_never_answers_is_given_up_and_its_thread_holds_nobody(
