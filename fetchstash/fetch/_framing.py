@@ -11,6 +11,9 @@ from collections.abc import Mapping
 _HEAD_END = re.compile(rb"\n\r?\n")
 # RFC 9112, section 7.1: the last chunk has the size 0. Its line may be cut by the buffer's end.
 _LAST_CHUNK = re.compile(rb"\n0+(?:[ \t;\r]|\Z)")
+# h11's pattern for a header takes quadratic time for blanks before a value: 10 s for 64 KB.
+_BLANKS = re.compile(rb":[ \t\r\n]{256,}")
+_TAIL_BYTES = 257
 _LAST_CHUNK_HERE = re.compile(rb"0+(?:[ \t;\r]|\Z)")
 
 
@@ -50,19 +53,25 @@ class Framing:
         self._rest += data
 
     def take(self) -> bytes:
-        """Return the next bytes of the response, b"" if what was received is beyond its end."""
+        """Return the next bytes of the response, b"" if what was received is beyond its end.
+
+        Raises ValueError for a header that nobody sends but to keep its parser busy.
+        """
         end = self._end()
         piece, self._rest = self._rest[:end], self._rest[end:]
-        self._tail = piece[-3:] if len(piece) > 2 else (self._tail + piece)[-3:]
-        if self._in_head and _HEAD_END.search(self._tail):
+        if (self._in_head or self._by_line) and _BLANKS.search(self._tail + piece):
+            raise ValueError("a header of blanks")
+        self._tail = (self._tail + piece[-_TAIL_BYTES:])[-_TAIL_BYTES:]
+        if self._in_head and _HEAD_END.search(self._tail[-3:]):
             self._tail = b""  # a 1xx response has ended, and another head begins
         return piece
 
     def _end(self) -> int:
         """Return how many received bytes to hand out."""
         if self._in_head:
-            match = _HEAD_END.search(self._tail + self._rest)
-            return match.end() - len(self._tail) if match else len(self._rest)
+            before = self._tail[-2:]
+            match = _HEAD_END.search(before + self._rest)
+            return match.end() - len(before) if match else len(self._rest)
         if self._chunked:
             return self._end_of_line() if self._by_line else self._last_chunk()
         if self._left is None:

@@ -70,7 +70,10 @@ class GuardedStream(httpcore2.AsyncNetworkStream):
             if not data:
                 return b""
             self._framing.receive(data)
-        piece = self._framing.take()
+        try:
+            piece = self._framing.take()
+        except ValueError as error:
+            raise httpcore2.RemoteProtocolError(str(error)) from None
         if not piece:
             raise httpcore2.RemoteProtocolError("bytes after the end of a response")
         if self._head_left is not None:

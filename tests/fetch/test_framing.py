@@ -76,6 +76,30 @@ def test_no_chunks_hide_where_a_response_ends(
     assert parser.trailing_data[0] == b""
 
 
+BLANKS = {
+    "in one line": b"A:" + b" \t" * 500 + b"\0\r\n\r\n",
+    "folded": b"A:\r\n" + b" \r\n" * 300 + b" \0\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("size", [1, 100, 5_000])
+@pytest.mark.parametrize("header", BLANKS.values(), ids=BLANKS)
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"HTTP/1.1 200 OK\r\n",
+        b"HTTP/1.1 103 Early Hints\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n",
+    ],
+    ids=["head", "interim", "trailer"],
+)
+def test_blanks_that_a_header_parser_takes_long_for_never_reach_it(
+    before: bytes, header: bytes, size: int
+) -> None:
+    with pytest.raises(ValueError, match="a header of blanks"):
+        handed_out(before + header, [size])
+
+
 def answer(connection: socket.socket, first: Sequence[bytes]) -> None:
     """Answer ``/first`` with ``first`` as it is, and other requests truthfully."""
     request = b""
