@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from fetchstash.fetch._contract import Cached
+from fetchstash.fetch._mask import mask_url
+from fetchstash.fetch._url import Target
 
 if TYPE_CHECKING:
     from hishel import CacheOptions
@@ -20,9 +22,13 @@ _PRIVATE: "CacheOptions" = {"shared": False, "supported_methods": ["GET"], "allo
 _NO_ID = UUID(int=0)
 
 
-def conditions(cached: Cached | None) -> dict[str, str]:
-    """Return the headers of a conditional request for ``cached`` (RFC 9110, section 13.1)."""
-    if cached is None:
+def conditions(cached: Cached | None, target: Target, redirects: int) -> dict[str, str]:
+    """Return the headers of a conditional request (RFC 9110, section 13.1).
+
+    A validator is sent only to the URL that gave it: another server could learn it, or answer 304
+    for another document.
+    """
+    if cached is None or (mask_url(target.text) != cached.url if cached.url else redirects):
         return {}
     fields = {"If-None-Match": cached.etag, "If-Modified-Since": cached.last_modified}
     return {

@@ -8,13 +8,15 @@ from functools import partial
 import anyio
 import anyio.to_thread
 
-from fetchstash.errors import FetchFailed, FetchstashError, RobotsRefused
+from fetchstash.errors import Call, FetchFailed, FetchstashError, RobotsRefused
 from fetchstash.fetch._body import read_beginning
+from fetchstash.fetch._cache import conditions
 from fetchstash.fetch._coding import decode_beginning
-from fetchstash.fetch._contract import FetchLimits
+from fetchstash.fetch._contract import Cached, FetchLimits
 from fetchstash.fetch._exchange import Connections, Exchange
 from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._redirect import next_target
+from fetchstash.fetch._refusals import after_redirect
 from fetchstash.fetch._retry import wait_after_failure, wait_after_status
 from fetchstash.fetch._robots import (
     MAX_BYTES,
@@ -29,7 +31,6 @@ from fetchstash.fetch._robots import (
 from fetchstash.fetch._url import Target
 
 _ROBOTS_KEPT = 256
-_OPERATOR = "or start fetchstash with --no-respect-robots"
 
 
 class Client:
@@ -45,51 +46,68 @@ class Client:
         self._robots: OrderedDict[str, tuple[float, Robots]] = OrderedDict()
         self._asking: dict[str, anyio.Lock] = {}
 
-    async def open(self, first: Target, headers: Mapping[str, str], deadline: float) -> Exchange:
-        """Return the response after all redirects. Raises what the contract of fetch names."""
-        return await self._follow(
-            first,
-            {"User-Agent": self._agent, **headers},
-            deadline,
-            self._limits.max_redirects,
-            robots=True,
-        )
+    async def open(
+        self,
+        target: Target,
+        headers: Mapping[str, str],
+        deadline: float,
+        cached: Cached | None,
+        first: Target,
+        redirects: int,
+    ) -> Exchange:
+        """Return the response after all redirects. Raises what the contract of fetch names.
+
+        ``first`` led to ``target`` by so many ``redirects``.
+        """
+        headers = {"User-Agent": self._agent, **headers}
+        while True:
+            try:
+                self._policy.check(target)
+                if self._limits.respect_robots:
+                    await self._ask_robots(target, deadline)
+                fields = {**headers, **conditions(cached, target, redirects)}
+                exchange = await self._send(target, fields, deadline)
+            except FetchstashError as error:
+                raise (after_redirect(error, first, target) if redirects else error) from None
+            further = await self._next(exchange, redirects, self._limits.max_redirects)
+            if further is None:
+                exchange.redirects = redirects
+                return exchange
+            target, redirects = further, redirects + 1
 
     async def aclose(self) -> None:
         """Close all connections."""
         await self._connections.aclose()
 
-    async def _follow(
-        self,
-        target: Target,
-        headers: Mapping[str, str],
-        deadline: float,
-        max_hops: int,
-        *,
-        robots: bool,
-    ) -> Exchange:
-        hops = 0
+    async def _next(self, exchange: Exchange, redirects: int, limit: int) -> Target | None:
+        """Return where a response redirects to, and close it then; None if it does not redirect."""
+        further: Target | None = None
+        is_final = False
+        try:
+            further = next_target(
+                exchange.status,
+                exchange.headers,
+                exchange.target,
+                redirects,
+                limit,
+                self._limits.max_url_chars,
+            )
+            is_final = further is None
+        finally:
+            if not is_final:
+                await exchange.aclose()
+        return further
+
+    async def _follow(self, target: Target, headers: Mapping[str, str], until: float) -> Exchange:
+        """Return the robots.txt after all redirects, each vetted like the first URL."""
+        redirects = 0
         while True:
             self._policy.check(target)
-            if robots and self._limits.respect_robots:
-                await self._ask_robots(target, deadline)
-            exchange = await self._send(target, headers, deadline)
-            try:
-                further = next_target(
-                    exchange.status,
-                    exchange.headers,
-                    target,
-                    hops,
-                    max_hops,
-                    self._limits.max_url_chars,
-                )
-            except BaseException:
-                await exchange.aclose()
-                raise
+            exchange = await self._send(target, headers, until)
+            further = await self._next(exchange, redirects, MAX_REDIRECTS)
             if further is None:
                 return exchange
-            await exchange.aclose()
-            target, hops = further, hops + 1
+            target, redirects = further, redirects + 1
 
     async def _send(self, target: Target, headers: Mapping[str, str], deadline: float) -> Exchange:
         """Send one request, and up to twice more if that may help; a refusal is never retried."""
@@ -119,19 +137,12 @@ class Client:
         robots = await self._robots_of(target, deadline)
         allowed = await anyio.to_thread.run_sync(partial(robots.allows, target.path))
         if not allowed:
-            what = (
-                "cannot be had at present, so nothing is fetched from there"
-                if robots.unreachable
-                else "forbids us this URL"
-            )
-            instead = (
-                "Try again in some minutes"
-                if robots.unreachable
-                else "Look for the document elsewhere"
-            )
-            raise RobotsRefused(
-                f"The robots.txt of {target.host} {what}.", f"{instead}, {_OPERATOR}."
-            )
+            ignore = Call("setting", {"name": "fetch.respect_robots", "value": False})
+            if robots.unreachable:
+                what = f"The robots.txt of {target.host} is unavailable, which forbids every page."
+                raise RobotsRefused(what, "Try again in some minutes; or {}.", ignore)
+            what = f"The robots.txt of {target.host} forbids this URL."
+            raise RobotsRefused(what, "Look for the document elsewhere; or {}.", ignore)
 
     async def _robots_of(self, target: Target, deadline: float) -> Robots:
         """Return the origin's rules. Fetches that wait for the same rules share one request."""
@@ -167,9 +178,7 @@ class Client:
         exchange: Exchange | None = None
         with anyio.move_on_at(until):
             try:
-                exchange = await self._follow(
-                    robots_txt, headers, until, MAX_REDIRECTS, robots=False
-                )
+                exchange = await self._follow(robots_txt, headers, until)
             except FetchstashError as failed:
                 if isinstance(failed, FetchFailed) and "redirects" not in failed.details:
                     raise

@@ -9,11 +9,14 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """The settings fetch.* of one fetcher. Sizes in bytes, times in seconds."""
+    """The settings fetch.* of one fetcher. Sizes in bytes, times in seconds.
+
+    ``deadline_seconds`` is for the whole call of a user, extraction included.
+    """
 
     max_wire_bytes: int = 128 * 2**20
     max_decoded_bytes: int = 256 * 2**20
-    deadline_seconds: float = 60
+    deadline_seconds: float = 45
     max_redirects: int = 10
     max_header_bytes: int = 64 * 2**10
     max_url_chars: int = 8_192
@@ -28,13 +31,19 @@ class FetchLimits:
     per_host_concurrency: int = 4
     per_host_rate: float = 0
 
+    @property
+    def fetch_seconds(self) -> float:
+        """Return the share of the deadline that a fetch may take: the rest is for extraction."""
+        return self.deadline_seconds * 8 / 9
+
 
 @dataclass(frozen=True, slots=True)
 class Cached:
     """A stored response, described by what a conditional request needs (RFC 9110, section 13).
 
     ``stored_at`` is when it was fetched or last revalidated. ``headers`` and ``status`` decide
-    whether it is fresh.
+    whether it is fresh. ``url`` is the masked final URL that gave the validators, to which alone
+    they are sent; "" is the fetched URL itself.
     """
 
     stored_at: datetime
@@ -42,6 +51,7 @@ class Cached:
     last_modified: str = ""
     headers: Mapping[str, str] | None = None
     status: int = 200
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +60,9 @@ class Fetched:
 
     ``url`` and ``final_url`` may hold secrets: show and keep ``masked_url`` and
     ``masked_final_url`` instead. ``headers`` have lower-case names; repeated ones are joined by
-    ", ". ``incomplete`` says why the body is not whole, "" if it is. ``not_modified``: the server
-    answered 304, and ``path`` is None.
+    ", ". ``incomplete`` says why the body is not whole or empty, "" if it is neither.
+    ``not_modified``: the server answered 304, and ``path`` is None. ``redirects`` is how many were
+    followed.
     """
 
     path: Path | None
@@ -67,6 +78,7 @@ class Fetched:
     name: str
     incomplete: str = ""
     not_modified: bool = False
+    redirects: int = 0
 
 
 Progress = Callable[[int, int | None], None]
@@ -83,11 +95,16 @@ class Fetcher(Protocol):
         *,
         cached: Cached | None = None,
         progress: Progress | None = None,
+        after: Fetched | None = None,
+        seconds: float | None = None,
     ) -> Fetched:
         """Fetch ``url`` with GET and spool its decoded body to a new 0600 file in ``folder``.
 
         With ``cached``, the request is conditional (``not_modified``). A body that is not whole is
-        kept and marked (``incomplete``), unless nothing of it came.
+        kept and marked (``incomplete``), unless nothing of it came. ``after`` is the page that
+        leads to ``url``, an absolute or relative reference, by a refresh or a lone frame: it
+        counts as a redirect of ``after``, whose ``url`` the result has. ``seconds`` is the time
+        that is left, if less than the limits allow.
 
         Raises one of these and then leaves no file in ``folder``:
 
@@ -102,6 +119,13 @@ class Fetcher(Protocol):
         - TimedOut: the deadline passed before anything came
         - TooLarge: a header or body above its limit
         - StoreError: the file could not be created or written
+        """
+        ...
+
+    async def check(self, url: str) -> None:
+        """Raise BadArgument or Refused if ``url`` may not be fetched now; send no request.
+
+        Ask before a stored copy is used. A name that cannot be looked up passes.
         """
         ...
 

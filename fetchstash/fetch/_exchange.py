@@ -39,6 +39,7 @@ class Exchange:
     """A response whose body has not been read.
 
     ``headers`` have lower-case names; repeated ones are joined by ", " (RFC 9110, section 5.3).
+    ``redirects`` led to ``target``.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Exchange:
         if not isinstance(stream, GuardedStream):
             raise httpcore2.RemoteProtocolError("another protocol")
         stream.end_head(self.status, self.headers)
+        self.redirects = 0
         self._response = response
         self._leave = leave
         self._stream = stream

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 import anyio.to_thread
 
-from fetchstash.errors import HttpError
+from fetchstash.errors import FetchFailed, FetchstashError, HttpError
 from fetchstash.fetch._body import BodyReader, read_beginning
 from fetchstash.fetch._cache import conditions
 from fetchstash.fetch._coding import ACCEPT_ENCODING, BrokenCoding, codings, decoders
@@ -25,11 +25,12 @@ from fetchstash.fetch._mask import mask_url
 from fetchstash.fetch._name import file_name
 from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._proxy import Proxy
-from fetchstash.fetch._refusals import excerpt, nothing_came, timed_out, what_next
-from fetchstash.fetch._resolve import Resolver, SystemResolver
+from fetchstash.fetch._redirect import check_count
+from fetchstash.fetch._refusals import after_redirect, excerpt, nothing_came, timed_out, what_next
+from fetchstash.fetch._resolve import Resolver, SystemResolver, addresses_of
 from fetchstash.fetch._retry import retry_after_seconds
 from fetchstash.fetch._spool import Spool, too_large
-from fetchstash.fetch._url import parse
+from fetchstash.fetch._url import Target, join, parse
 
 if TYPE_CHECKING:
     from fetchstash.fetch._client import Client
@@ -42,6 +43,7 @@ _DECODING_AT_ONCE = 16  # a decoder holds up to 16 MiB of window, and two may be
 _WRITING_AT_ONCE = 4
 _ERROR_BODY_BYTES = 16 * 1024
 _ERROR_BODY_SECONDS = 5
+_ANY_LENGTH = 2**20  # of a URL that was fetched before
 _UNKNOWN_CODING = "it has an unknown content coding and is kept as sent"
 
 
@@ -55,6 +57,7 @@ class HttpFetcher:
         self._proxy = Proxy.of(limits.proxy)
         self._resolver = resolver or SystemResolver()
         self._agent = limits.user_agent or f"fetchstash/{_version()}"
+        self._interfaces = Interfaces()
         self._client: Client | None = None
         self._connecting = anyio.Lock()
         self._decoding = anyio.CapacityLimiter(_DECODING_AT_ONCE)
@@ -67,22 +70,53 @@ class HttpFetcher:
         *,
         cached: Cached | None = None,
         progress: Progress | None = None,
+        after: Fetched | None = None,
+        seconds: float | None = None,
     ) -> Fetched:
         """Fetch ``url`` and spool its decoded body to a new file in ``folder``; see Fetcher."""
-        deadline = anyio.current_time() + self._limits.deadline_seconds
-        first = parse(url, self._limits.max_url_chars)
+        left = self._limits.fetch_seconds if seconds is None else seconds
+        deadline = anyio.current_time() + min(left, self._limits.fetch_seconds)
+        first, target, redirects = self._begin(url, after)
         exchange: Exchange | None = None
         with anyio.move_on_at(deadline):
-            self._policy.check(first)  # a plain refusal waits for no library
+            if not redirects:
+                self._policy.check(target)  # a plain refusal waits for no library
             client = await self._connect()
-            headers = {"Accept": _ACCEPT, "Accept-Encoding": ACCEPT_ENCODING} | conditions(cached)
-            exchange = await client.open(first, headers, deadline)
+            headers = {"Accept": _ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
+            exchange = await client.open(target, headers, deadline, cached, first, redirects)
         if exchange is None:
-            raise timed_out(first, self._limits.deadline_seconds)
+            raise timed_out(first, self._limits)
+        source = after.url if after else url
         try:
-            return await self._keep(url, exchange, folder, deadline, cached, progress)
+            return await self._keep(source, exchange, folder, deadline, cached, progress)
+        except FetchstashError as error:
+            if exchange.redirects:
+                raise after_redirect(error, first, exchange.target) from None
+            raise
         finally:
             await exchange.aclose()
+
+    async def check(self, url: str) -> None:
+        """Raise BadArgument or Refused if ``url`` may not be fetched now; see Fetcher."""
+        target = parse(url, self._limits.max_url_chars)
+        self._policy.check(target)
+        if self._policy.is_exempt(target.host, target.port):
+            return
+        try:
+            addresses = await addresses_of(target, self._resolver)
+        except FetchFailed:
+            return
+        self._policy.vet(target, addresses, self._interfaces.machine())
+
+    def _begin(self, url: str, after: Fetched | None) -> tuple[Target, Target, int]:
+        """Return the first URL's target, the one to fetch now, and the redirects between them."""
+        if after is None:
+            target = parse(url, self._limits.max_url_chars)
+            return target, target, 0
+        redirects = after.redirects + 1
+        check_count(redirects, self._limits.max_redirects)
+        first, page = (parse(text, _ANY_LENGTH) for text in (after.url, after.final_url))
+        return first, join(page, url, self._limits.max_url_chars), redirects
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -109,7 +143,11 @@ class HttpFetcher:
         for logger in ("httpx2", "httpcore2"):  # they log URLs, secrets included
             logging.getLogger(logger).setLevel(logging.CRITICAL)
         guard = Guard(
-            self._policy, self._resolver, Interfaces(), self._limits.max_header_bytes, self._proxy
+            self._policy,
+            self._resolver,
+            self._interfaces,
+            self._limits.max_header_bytes,
+            self._proxy,
         )
         gates = Gates(self._limits.per_host_concurrency, self._limits.per_host_rate)
         return Client(
@@ -140,8 +178,10 @@ class HttpFetcher:
             sha256="",
             fetched_at=datetime.now(UTC),
             name=file_name(exchange.headers, exchange.target),
+            redirects=exchange.redirects,
         )
-        if exchange.status == HTTPStatus.NOT_MODIFIED and cached is not None:
+        was_asked = bool(conditions(cached, exchange.target, exchange.redirects))
+        if exchange.status == HTTPStatus.NOT_MODIFIED and was_asked:
             return replace(fetched, not_modified=True)
         if exchange.status >= HTTPStatus.BAD_REQUEST or exchange.status == HTTPStatus.NOT_MODIFIED:
             raise await self._http_error(exchange, deadline)
@@ -161,9 +201,7 @@ class HttpFetcher:
         try:
             stages = decoders(applied or ())
         except BrokenCoding as broken:
-            raise nothing_came(
-                exchange.target, f"it {broken}", self._limits.deadline_seconds
-            ) from None
+            raise nothing_came(exchange.target, f"it {broken}", self._limits) from None
         spool = Spool(folder, stages, self._limits.max_decoded_bytes)
         try:
             await self._in_thread(spool.open)
@@ -180,7 +218,9 @@ class HttpFetcher:
             if fetched.status == HTTPStatus.PARTIAL_CONTENT:  # unasked for (RFC 9110, 15.3.7)
                 incomplete = incomplete or "the server sent only a part of it"
             if incomplete and not spool.size:
-                raise nothing_came(exchange.target, incomplete, self._limits.deadline_seconds)  # noqa: TRY301 -- see below
+                raise nothing_came(exchange.target, incomplete, self._limits)  # noqa: TRY301 -- see below
+            if not spool.size:
+                incomplete = f"the server answered {exchange.phrase} and sent no content"
         except BaseException:
             with anyio.CancelScope(shield=True):  # whatever went wrong, no file stays
                 await self._in_thread(spool.discard)

@@ -14,13 +14,13 @@ import anyio
 import anyio.lowlevel
 import httpcore2
 
-from fetchstash.errors import FetchFailed, Refused, TooLarge
+from fetchstash.errors import Call, FetchFailed, Refused, TooLarge
 from fetchstash.fetch._addresses import Address, plain
 from fetchstash.fetch._framing import Framing
 from fetchstash.fetch._machine import Interfaces
 from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._proxy import Proxy, open_tunnel
-from fetchstash.fetch._resolve import Resolver
+from fetchstash.fetch._resolve import Resolver, addresses_of
 from fetchstash.fetch._url import Target
 
 _NEXT_ATTEMPT_SECONDS = 0.25  # RFC 8305, section 5: the Connection Attempt Delay
@@ -84,9 +84,11 @@ class GuardedStream(httpcore2.AsyncNetworkStream):
         if self._head_left is None:
             return _BODY_READ_BYTES
         if self._head_left <= 0:
+            limit = self._max_header_bytes
             raise TooLarge(
-                f"The response's header is larger than {self._max_header_bytes} bytes.",
-                "Ask the operator to raise fetch.max_header_bytes, or fetch another page.",
+                f"The response's header is larger than {limit} bytes.",
+                "Fetch another page, or {}.",
+                Call("setting", {"name": "fetch.max_header_bytes", "value": 2 * limit}),
             )
         return min(max_bytes, self._head_left)
 
@@ -207,10 +209,7 @@ class Guard(httpcore2.AsyncNetworkBackend):
 
     async def vetted(self, target: Target) -> list[Address]:
         """Look the name up once and return its vetted addresses. Raises Refused and FetchFailed."""
-        if target.address is not None:
-            addresses = [plain(target.host)]
-        else:
-            addresses = await self._resolver.look_up(target.host)
+        addresses = await addresses_of(target, self._resolver)
         self._policy.vet(target, addresses, self._interfaces.machine())
         return addresses
 

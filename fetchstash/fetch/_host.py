@@ -15,7 +15,11 @@ _MAX_INPUT_CHARS = 1_024  # no name of 253 ASCII characters is written with more
 
 
 class BadHost(ValueError):
-    """An invalid host. Its text is half a sentence that says why."""
+    """An invalid host. Its text is half a sentence; ``better`` is the right spelling, or ""."""
+
+    def __init__(self, why: str, better: str = "") -> None:
+        super().__init__(why)
+        self.better = better
 
 
 def parse_host(text: str) -> str | IPv4Address | IPv6Address:
@@ -72,7 +76,7 @@ def _ipv4(name: str) -> IPv4Address:
         last + sum(number << (24 - 8 * place) for place, number in enumerate(head))
     )
     if str(address) != name:
-        raise BadHost(f"is an odd spelling of {address}")
+        raise BadHost(f"is an odd spelling of {address}", str(address))
     return address
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ipaddress import ip_network
 from typing import NoReturn
 
-from fetchstash.errors import BadArgument, Refused
-from fetchstash.fetch._addresses import Address, Network, why_not_public
+from fetchstash.errors import BadArgument, Call, Refused
+from fetchstash.fetch._addresses import Address, Network, plain, why_not_public
 from fetchstash.fetch._contract import FetchLimits
 from fetchstash.fetch._host import BadHost, parse_host
 from fetchstash.fetch._url import Target
@@ -58,7 +58,7 @@ class Policy:
 
     def is_exempt(self, host: str, port: int) -> bool:
         """Say whether the operator exempted this host and port from address and port rules."""
-        name = host.removesuffix(".")
+        name = _plain_name(host)
         return (name, None) in self.hosts or (name, port) in self.hosts
 
     def check(self, target: Target) -> None:
@@ -67,14 +67,15 @@ class Policy:
         if any(_is_in_domain(name, domain) for domain in self.never_domains):
             raise Refused(
                 f"{name} is among the domains that the operator denies.",
-                "Only the operator can change fetch.deny_domains.",
+                "Only the operator can change that.",
             )
         if self.only_domains and not any(
             _is_in_domain(name, domain) for domain in self.only_domains
         ):
             raise Refused(
                 f"{name} is not among the domains that the operator allows.",
-                f"Start fetchstash with --allow-domain {name} to allow it.",
+                "{}.",
+                Call("setting", {"name": "fetch.allow_domains", "value": [name]}),
             )
         if self.is_exempt(target.host, target.port):
             return
@@ -125,9 +126,18 @@ def _refuse(name: str, target: Target, what: str, address: Address | None = None
     details = {"host": name, "port": target.port} | (
         {} if address is None else {"address": str(address)}
     )
-    raise Refused(
-        what, f"Start fetchstash with --allow-host {target.host_and_port} to allow it.", **details
-    )
+    host = _plain_name(name)
+    written = f"[{host}]:{target.port}" if ":" in host else f"{host}:{target.port}"
+    allow = Call("setting", {"name": "fetch.allow_hosts", "value": [written]})
+    raise Refused(what, "{}.", allow, **details)
+
+
+def _plain_name(host: str) -> str:
+    """Return a host as the operator's exceptions have it: an IPv4-mapped address as IPv4."""
+    try:
+        return str(plain(host))
+    except ValueError:
+        return host.removesuffix(".")
 
 
 def _is_in_domain(name: str, domain: str) -> bool:
@@ -159,8 +169,7 @@ def _host_and_port(entry: str) -> tuple[str, int | None]:
         raise BadArgument(
             f"fetch.allow_hosts has {entry!r}, which {bad}.", "Give NAME, NAME:PORT or [::1]:PORT."
         ) from None
-    name = parsed.removesuffix(".") if isinstance(parsed, str) else str(parsed)
-    return name, int(port) if port else None
+    return _plain_name(str(parsed)), int(port) if port else None
 
 
 def _net(entry: str) -> Network:

@@ -26,7 +26,12 @@ def next_target(
     location = headers.get("location", "")
     if not location:
         raise FetchFailed(f"{target.host} redirected without saying where to.", "Check the URL.")
-    if hops >= max_hops:
-        what = f"There were more than {max_hops} redirects."
-        raise FetchFailed(what, "Look for the document under another URL.", redirects=max_hops)
+    check_count(hops + 1, max_hops)
     return join(target, location, max_chars)
+
+
+def check_count(redirects: int, limit: int) -> None:
+    """Raise FetchFailed if so many ``redirects`` are too many."""
+    if redirects > limit:
+        what = f"There were more than {limit} redirects."
+        raise FetchFailed(what, "Look for the document under another URL.", redirects=limit)

@@ -2,16 +2,19 @@
 
 import re
 from collections.abc import Mapping
+from typing import TypeVar
 
-from fetchstash.errors import FetchFailed, TimedOut
+from fetchstash.errors import Call, FetchFailed, FetchstashError, Refused, RobotsRefused, TimedOut
 from fetchstash.fetch._body import PAST_DEADLINE
 from fetchstash.fetch._coding import decode_beginning
+from fetchstash.fetch._contract import FetchLimits
 from fetchstash.fetch._url import Target
 from fetchstash.hygiene import clean_line
 
 _EXCERPT_CHARS = 500
 _EXCERPT_BYTES = 8 * 1024
 _CHARSET = re.compile(r"""charset\s?=\s?["']?([\w.:-]{1,40})""", re.ASCII | re.IGNORECASE)
+_Error = TypeVar("_Error", bound=FetchstashError)
 _TEXT_TYPE = re.compile(r"text/|application/(?:[\w.-]+\+)?(?:json|xml)|\Z")
 
 
@@ -38,21 +41,42 @@ def what_next(status: int, wait_seconds: int | None) -> str:
         return "Check the URL, or search for where the page is now."
     if status == 429:
         return "Wait before you ask this site again."
-    if status >= 500:
-        return "Try again later."
-    return "Check the URL."
+    return "Try again later." if status in {408, 425, 500, 502, 503, 504} else "Check the URL."
 
 
-def nothing_came(target: Target, reason: str, deadline_seconds: float) -> FetchFailed | TimedOut:
+def nothing_came(target: Target, reason: str, limits: FetchLimits) -> FetchFailed | TimedOut:
     """Return the error for a body of which nothing could be kept; ``reason`` is half a sentence."""
     if reason == PAST_DEADLINE:
-        return timed_out(target, deadline_seconds)
-    return FetchFailed(
-        f"Nothing of {target.host}'s answer could be kept: {reason}.", "Try again later."
-    )
+        return timed_out(target, limits)
+    what = f"Nothing of {target.host}'s answer could be kept: {reason}."
+    return FetchFailed(what, "Look for the document elsewhere.")
 
 
-def timed_out(target: Target, deadline_seconds: float) -> TimedOut:
+def timed_out(target: Target, limits: FetchLimits) -> TimedOut:
     """Return the error for a deadline that passed before anything came."""
-    what = f"{target.host} did not answer within {deadline_seconds:g} s."
-    return TimedOut(what, "Try again later, or ask the operator to raise fetch.deadline_seconds.")
+    what = f"{target.host} did not answer within {limits.fetch_seconds:.2g} s."
+    more = Call("setting", {"name": "fetch.deadline_seconds", "value": 2 * limits.deadline_seconds})
+    return TimedOut(what, "Try again later, or {}.", more)
+
+
+def after_redirect(error: _Error, first: Target, target: Target) -> _Error:
+    """Return ``error`` as it is told if ``first`` redirected to ``target``.
+
+    A server chooses where it redirects to. So the host is not named, unless it belongs with the
+    first one, and a refusal says nothing about how to allow it.
+    """
+    is_refusal = isinstance(error, (Refused, RobotsRefused))
+    if _belong_together(first.host, target.host) and not is_refusal:
+        return error
+    what = error.what
+    for name in (target.host_and_port, target.authority, target.host):
+        what = what.replace(name, f"the site that {first.host} redirected to")
+    what = what[:1].upper() + what[1:] if what.startswith("the site") else what
+    if is_refusal:
+        details = {"redirected": True}
+        return type(error)(what, "Look for the document elsewhere.", **details)
+    return type(error)(what, error.next_step, *error.calls, **error.details)
+
+
+def _belong_together(first: str, second: str) -> bool:
+    return f".{first}".endswith(f".{second}") or f".{second}".endswith(f".{first}")

@@ -8,21 +8,32 @@ import anyio
 import anyio.from_thread
 import anyio.lowlevel
 
-from fetchstash.errors import FetchFailed
+from fetchstash.errors import FetchFailed, Refused
 from fetchstash.fetch._addresses import Address, plain
+from fetchstash.fetch._url import Target
 
 _TIMEOUT_SECONDS = 10
 # getaddrinfo cannot be interrupted: a thread lives on after its caller has given up.
 _MAX_THREADS = 128
-_MAX_ADDRESSES = 16
+_MAX_ADDRESSES = 64  # all are vetted; the largest sites have some twenty
 
 
 class Resolver(Protocol):
     """Looks up names."""
 
     async def look_up(self, host: str) -> list[Address]:
-        """Return all addresses of ``host``, at least one, best first. Raises FetchFailed."""
+        """Return all addresses of ``host``, at least one, best first.
+
+        Raises FetchFailed and Refused.
+        """
         ...
+
+
+async def addresses_of(target: Target, resolver: Resolver) -> list[Address]:
+    """Return the addresses that ``target`` leads to; a numeric one needs no look-up."""
+    if target.address is not None:
+        return [plain(target.host)]
+    return await resolver.look_up(target.host)
 
 
 class SystemResolver:
@@ -32,17 +43,23 @@ class SystemResolver:
         self._limiter = anyio.CapacityLimiter(_MAX_THREADS)
 
     async def look_up(self, host: str) -> list[Address]:
-        """Return the addresses of ``host``. Raises FetchFailed if there are none within 10 s."""
+        """Return all addresses of ``host``.
+
+        Raises FetchFailed if there are none within 10 s, and Refused if there are more than 64.
+        """
         lookup = _Lookup(host, self._limiter)
         with anyio.move_on_after(_TIMEOUT_SECONDS):
             await self._limiter.acquire_on_behalf_of(lookup)
             await lookup.run()
+        if len(lookup.addresses) > _MAX_ADDRESSES:
+            what = f"{host} leads to {len(lookup.addresses)} addresses, too many to check."
+            raise Refused(what, "Look for the document elsewhere.", host=host)
         if lookup.addresses:
             return lookup.addresses
         if lookup.error in {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", None)}:
             raise FetchFailed(
                 f"There is no address for the name {host}.",
-                "Check the spelling, or look for the page elsewhere.",
+                "Check the spelling, or look for the document elsewhere.",
             )
         raise FetchFailed(f"No name server answered for {host}.", "Try again later.")
 
@@ -72,9 +89,7 @@ class _Lookup:
         try:
             # Bytes keep Python's own IDNA codec out: the host is in its final form.
             answers = socket.getaddrinfo(self._host.encode("ascii"), None, type=socket.SOCK_STREAM)
-            self.addresses = list(dict.fromkeys(plain(str(answer[4][0])) for answer in answers))[
-                :_MAX_ADDRESSES
-            ]
+            self.addresses = list(dict.fromkeys(plain(str(answer[4][0])) for answer in answers))
         except socket.gaierror as error:
             self.error = error.errno
         except (OSError, UnicodeError, ValueError):

@@ -51,11 +51,11 @@ def wait_after_status(
 ) -> float | None:
     """Return the seconds to wait before the request is repeated, or None to take the response.
 
-    A server that says how long is waited for exactly that long, within ``seconds_left``.
+    Retry-After is obeyed exactly, once, and only within half of ``seconds_left``.
     """
     if status not in _TEMPORARY or attempt >= _MAX_RETRIES:
         return None
     asked = retry_after_seconds(headers.get("retry-after", ""), now)
     if asked is None:
         return wait_after_failure(attempt, seconds_left, jitter)
-    return float(asked) if asked < seconds_left else None
+    return float(asked) if attempt == 0 and asked <= seconds_left / 2 else None

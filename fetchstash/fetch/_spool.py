@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from threading import Lock
 
-from fetchstash.errors import StoreError, TooLarge
+from fetchstash.errors import Call, StoreError, TooLarge
 from fetchstash.fetch._coding import Decoder
 
 # Real text compresses to a hundredth at best; zeros to a thousandth and less.
@@ -141,5 +141,6 @@ def too_large(kind: str, limit: int) -> TooLarge:
     measured = "as sent" if kind == "wire" else "after decoding"
     return TooLarge(
         f"The body is larger than {limit} bytes {measured}.",
-        f"Ask the operator to raise fetch.max_{kind}_bytes, or fetch a smaller document.",
+        "Fetch a smaller document, or {}.",
+        Call("setting", {"name": f"fetch.max_{kind}_bytes", "value": 2 * limit}),
     )

@@ -18,6 +18,7 @@ _ABSOLUTE = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _NEVER = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U000e007f]")
 _PATH_SAFE = "!$%&'()*+,-./:;=@[\\]^_|~"  # outside URL Standard's path percent-encode set
 _QUERY_SAFE = "!$%&()*+,-./:;=?@[\\]^_`{|}~"  # outside its special-query percent-encode set
+_HOST_FIRST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?:[/?#]|\Z)")
 _ONE_DOT = re.compile(r"(?:\.|%2e)\Z", re.IGNORECASE)
 _TWO_DOTS = re.compile(r"(?:\.|%2e){2}\Z", re.IGNORECASE)
 _REWRITE = "Give the whole URL, such as https://example.org/page."
@@ -76,7 +77,8 @@ def parse(text: str, max_chars: int) -> Target:
         )
     scheme_match = _ABSOLUTE.match(text)
     if scheme_match is None:
-        raise BadArgument("This is no absolute URL: it has no scheme.", _REWRITE)
+        advice = "Put https:// before it." if _HOST_FIRST.match(text) else _REWRITE
+        raise BadArgument("This is no absolute URL: it has no scheme.", advice)
     scheme = scheme_match[1].lower()
     if scheme not in _DEFAULT_PORTS:
         raise Refused(
@@ -102,6 +104,8 @@ def join(base: Target, reference: str, max_chars: int) -> Target:
     """
     reference = reference.strip(" \t")
     try:
+        if len(reference) > max_chars:
+            raise BadArgument("The URL is too long.", _REWRITE)  # noqa: TRY301 -- caught below
         if _ABSOLUTE.match(reference) or _NEVER.search(reference):
             return parse(reference, max_chars)
         head, mark, query = reference.partition("?")
@@ -123,7 +127,8 @@ def _authority(text: str, scheme: str) -> tuple[str, IPv4Address | IPv6Address |
     try:
         host = parse_host(match[1])
     except BadHost as bad:
-        raise BadArgument(f"The URL's host {bad}.", _REWRITE) from None
+        advice = f"Write the host as {bad.better}." if bad.better else _REWRITE
+        raise BadArgument(f"The URL's host {bad}.", advice) from None
     port = int(match[2]) if match[2] else _DEFAULT_PORTS[scheme]
     if not 0 < port < 65_536:
         raise BadArgument(f"There is no port {port}.", _REWRITE)

@@ -19,8 +19,10 @@ with atheris.instrument_imports(include=["fetchstash.fetch", "hishel._core._spec
     from fetchstash.fetch._name import disposition_name, safe_name
     from fetchstash.fetch._refusals import excerpt
     from fetchstash.fetch._retry import retry_after_seconds
+    from fetchstash.fetch._url import parse
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
+TARGET = parse("https://example.org/", 100)
 NAMES = ("age", "cache-control", "date", "expires", "last-modified", "vary", "pragma")
 
 
@@ -42,7 +44,7 @@ def one(data: bytes) -> None:
         last_modified=value,
         headers={header: value for header in NAMES if provider.ConsumeBool()},
     )
-    assert all(field.isprintable() for field in conditions(cached).values())
+    assert all(field.isprintable() for field in conditions(cached, TARGET, 0).values())
     is_fresh(cached)
     age_seconds(cached, NOW)
     text = excerpt(provider.ConsumeBytes(200), {"content-type": f"text/plain; charset={value}"})

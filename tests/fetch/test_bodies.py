@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from fetchstash.errors import FetchFailed, StoreError, TimedOut, TooLarge
+from fetchstash.fetch import FetchLimits
 from tests.fetch.sending import Make, sends
 from tests.loopback import Site
 
@@ -130,7 +131,7 @@ async def test_a_server_that_does_not_answer_runs_into_the_deadline(
     url = site.put("/slow", script=sends(*parts, pause=0.05, times=20))
     began = time.monotonic()
     with pytest.raises(TimedOut, match=r"within 0\.3 s"):
-        await fetcher(deadline_seconds=0.3).fetch(url, tmp_path)
+        await fetcher(deadline_seconds=0.3375).fetch(url, tmp_path)
     assert time.monotonic() - began < 5
     assert list(tmp_path.iterdir()) == []
 
@@ -154,6 +155,31 @@ async def test_what_came_by_the_deadline_is_kept_and_marked(
     assert fetched.path is not None
     assert fetched.path.read_bytes().startswith(b"drop drop ")
     assert fetched.incomplete == "the deadline passed before its end"
+
+
+async def test_a_fetch_takes_no_longer_than_the_caller_has_left(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
+    url = site.put(
+        "/slow", script=sends(b"HTTP/1.1 200 OK\r\n\r\n", b"drop ", pause=0.05, times=40)
+    )
+    fetched = await fetcher().fetch(url, tmp_path, seconds=0.3)
+    assert fetched.incomplete == "the deadline passed before its end"
+
+
+def test_the_deadline_leaves_time_before_the_usual_client_gives_up_and_for_extraction() -> None:
+    assert FetchLimits().deadline_seconds == 45
+    assert FetchLimits().fetch_seconds == 40
+
+
+@pytest.mark.parametrize("status", [b"200 OK", b"204 No Content"])
+async def test_an_empty_body_is_said_to_be_empty(
+    site: Site, fetcher: Make, tmp_path: Path, status: bytes
+) -> None:
+    url = site.put("/x", script=sends(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n"))
+    fetched = await fetcher().fetch(url, tmp_path)
+    assert fetched.size_bytes == 0
+    assert fetched.incomplete == f"the server answered {status.decode()} and sent no content"
 
 
 async def test_cancelling_closes_the_socket_at_once_and_leaves_no_file(

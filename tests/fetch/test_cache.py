@@ -7,6 +7,9 @@ import pytest
 
 from fetchstash.fetch import Cached, age_seconds, is_fresh, may_keep
 from fetchstash.fetch._cache import conditions
+from fetchstash.fetch._url import parse
+
+TARGET = parse("http://a.test/x?key=s3cret", 8_192)
 
 
 def stored(seconds_ago: float, **headers: str) -> Cached:
@@ -45,7 +48,7 @@ NOT_FRESH = {
     "no-cache": stored(10, cache_control="no-cache, max-age=60"),
     "no headers that say anything": stored(0),
     "max-age=0": stored(0, cache_control="max-age=0"),
-    "vary on everything": stored(10, cache_control="max-age=60", vary="*"),
+    "vary on everything": stored(10, cache_control="max-age=60", vary="Accept, *"),
     "headers unknown": Cached(datetime.now(UTC)),
 }
 
@@ -73,13 +76,31 @@ def test_an_answer_s_age_counts_from_where_the_server_made_it() -> None:
 
 def test_the_validators_become_conditions() -> None:
     cached = Cached(datetime.now(UTC), etag='"abc"', last_modified="Sat, 21 Nov 2026 12:00:00 GMT")
-    assert conditions(cached) == {
+    assert conditions(cached, TARGET, 0) == {
         "If-None-Match": '"abc"',
         "If-Modified-Since": "Sat, 21 Nov 2026 12:00:00 GMT",
     }
-    assert conditions(Cached(datetime.now(UTC))) == {}
-    assert conditions(None) == {}
+    assert conditions(Cached(datetime.now(UTC)), TARGET, 0) == {}
+    assert conditions(None, TARGET, 0) == {}
+
+
+@pytest.mark.parametrize(
+    ("url", "redirects", "is_sent"),
+    [
+        ("", 0, True),
+        ("", 1, False),
+        ("http://a.test/x?key=***", 1, True),
+        ("http://a.test/y", 0, False),
+        ("http://b.test/x?key=***", 1, False),
+    ],
+)
+def test_a_validator_is_sent_to_the_url_alone_that_gave_it(
+    url: str, redirects: int, is_sent: bool
+) -> None:
+    cached = Cached(datetime.now(UTC), etag='"abc"', url=url)
+    assert bool(conditions(cached, TARGET, redirects)) is is_sent
 
 
 def test_a_validator_that_would_break_the_request_is_left_out() -> None:
-    assert conditions(Cached(datetime.now(UTC), etag='"a"\r\nHost: x', last_modified="é")) == {}
+    cached = Cached(datetime.now(UTC), etag='"a"\r\nHost: x', last_modified="é")
+    assert conditions(cached, TARGET, 0) == {}

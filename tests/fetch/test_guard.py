@@ -289,3 +289,16 @@ async def test_a_hundred_and_fifty_cancelled_fetches_leave_the_pool_as_good_as_n
         fetched = await fetcher.fetch(site.put("/x", b"x"), tmp_path)
     assert fetched.size_bytes == 1
     await fetcher.aclose()
+
+
+@pytest.mark.parametrize(("count", "code"), [(21, "leads to"), (65, "too many to check")])
+async def test_every_answer_of_a_name_is_vetted_or_there_are_too_many(
+    monkeypatch: pytest.MonkeyPatch, count: int, code: str
+) -> None:
+    answers = [(2, 1, 6, "", (f"93.184.216.{number}", 0)) for number in range(1, count)]
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda *_, **__: [*answers, (2, 1, 6, "", ("10.0.0.1", 0))]
+    )
+    guard = Guard(Policy.of(FetchLimits()), SystemResolver(), Interfaces(), 100)
+    with pytest.raises(Refused, match=code):
+        await guard.connect_tcp("many.test", 80)

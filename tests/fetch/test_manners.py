@@ -51,9 +51,10 @@ async def test_robots_txt_is_asked_once_and_obeyed_on_every_hop(
     hop = site.put("/hop", status=302, headers={"Location": "/private/x"})
     http = fetcher(respect_robots=True)
     await http.fetch(public, tmp_path)
-    for url in (private, hop):
-        with pytest.raises(RobotsRefused, match=r"robots\.txt of 127\.0\.0\.1 forbids"):
-            await http.fetch(url, tmp_path)
+    with pytest.raises(RobotsRefused, match=r"robots\.txt of 127\.0\.0\.1 forbids"):
+        await http.fetch(private, tmp_path)
+    with pytest.raises(RobotsRefused, match=r"site that 127\.0\.0\.1 redirected to forbids"):
+        await http.fetch(hop, tmp_path)
     await http.fetch(site.url("/robots.txt"), tmp_path)
     assert site.asked == ["/robots.txt", "/public", "/hop", "/robots.txt"]
 
@@ -76,7 +77,7 @@ async def test_a_robots_txt_that_fails_with_5xx_allows_nothing_for_a_while(
     site.put("/robots.txt", status=500)
     http, url = fetcher(respect_robots=True), site.put("/x", b"x")
     for _ in range(2):
-        with pytest.raises(RobotsRefused, match="cannot be had at present"):
+        with pytest.raises(RobotsRefused, match="is unavailable, which forbids every page"):
             await http.fetch(url, tmp_path)
     assert site.asked == ["/robots.txt"]
     await fetcher(respect_robots=False).fetch(url, tmp_path)

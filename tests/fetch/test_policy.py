@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from fetchstash.errors import BadArgument, Refused
+from fetchstash.errors import BadArgument, Call, Refused
 from fetchstash.fetch import FetchLimits
 from fetchstash.fetch._addresses import plain
 from fetchstash.fetch._machine import read_interfaces
@@ -56,20 +56,20 @@ def test_a_refusal_names_what_was_refused_and_why(
 
 
 @pytest.mark.parametrize(
-    ("url", "advice"),
+    ("url", "host"),
     [
-        ("http://127.0.0.1/", "--allow-host 127.0.0.1:80 "),
-        ("https://[::1]/", "--allow-host [::1]:443 "),
-        ("http://localhost:8000/", "--allow-host localhost:8000 "),
+        ("http://127.0.0.1/", "127.0.0.1:80"),
+        ("https://[::1]/", "[::1]:443"),
+        ("http://localhost:8000/", "localhost:8000"),
+        ("http://[::ffff:127.0.0.1]/", "127.0.0.1:80"),
+        ("http://[::ffff:7f00:1]:22/", "127.0.0.1:22"),
     ],
 )
-def test_a_refusal_says_how_the_operator_can_allow_it_and_doing_so_allows_it(
-    url: str, advice: str
-) -> None:
+def test_a_refusal_carries_the_setting_that_allows_it(url: str, host: str) -> None:
     with pytest.raises(Refused) as refused:
         decide(url, "127.0.0.1")
-    assert advice in refused.value.next_step
-    decide(url, "127.0.0.1", limits=FetchLimits(allow_hosts=(advice.split()[1],)))
+    assert refused.value.calls == (Call("setting", {"name": "fetch.allow_hosts", "value": [host]}),)
+    decide(url, "127.0.0.1", limits=FetchLimits(allow_hosts=(host,)))
 
 
 def test_the_address_behind_a_name_is_in_the_details_and_not_in_the_sentence() -> None:
@@ -89,6 +89,8 @@ def test_the_address_behind_a_name_is_in_the_details_and_not_in_the_sentence() -
         ("::1", "http://[::1]:1234/"),
         ("[::1]:8080", "http://[::1]:8080/"),
         ("bücher.example", "http://xn--bcher-kva.example:22/"),
+        ("::ffff:127.0.0.1", "http://127.0.0.1/"),
+        ("127.0.0.1", "http://[::ffff:7f00:1]/"),
     ],
 )
 def test_a_host_can_be_excepted_from_the_address_and_port_rules(entry: str, url: str) -> None:

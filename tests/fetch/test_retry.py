@@ -50,9 +50,11 @@ def test_a_permanent_failure_is_not_retried(status: int) -> None:
     assert wait_after_status(status, {"retry-after": "1"}, 0, 60, NOW) is None
 
 
-def test_the_server_s_own_wait_is_kept_exactly_and_only_within_the_deadline() -> None:
+def test_retry_after_is_obeyed_once_and_within_half_of_what_is_left() -> None:
     assert wait_after_status(503, {"retry-after": "7"}, 0, 60, NOW) == 7
-    assert wait_after_status(503, {"retry-after": "61"}, 0, 60, NOW) is None
+    assert wait_after_status(503, {"retry-after": "30"}, 0, 60, NOW) == 30
+    assert wait_after_status(503, {"retry-after": "31"}, 0, 60, NOW) is None
+    assert wait_after_status(503, {"retry-after": "7"}, 1, 60, NOW) is None
 
 
 def test_jitter_spreads_the_wait_over_its_upper_half() -> None:

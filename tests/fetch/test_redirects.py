@@ -1,0 +1,129 @@
+"""Redirects and pages that lead on: what counts, what is vetted, and what errors then say."""
+
+from pathlib import Path
+
+import pytest
+
+from fetchstash.errors import (
+    BadArgument,
+    Call,
+    FetchFailed,
+    FetchstashError,
+    HttpError,
+    Refused,
+    RobotsRefused,
+    TimedOut,
+)
+from fetchstash.fetch import FetchLimits, HttpFetcher
+from fetchstash.fetch._addresses import Address, plain
+from fetchstash.fetch._refusals import after_redirect
+from fetchstash.fetch._url import parse
+from tests.fetch.sending import Make
+from tests.loopback import Site
+
+pytestmark = pytest.mark.anyio
+ALLOW = Call("setting", {"name": "fetch.allow_hosts", "value": ["evil.test:80"]})
+ERRORS: dict[str, FetchstashError] = {
+    "refused": Refused("Port 22 of evil.test is not allowed.", "{}.", ALLOW, host="evil.test"),
+    "robots": RobotsRefused("The robots.txt of evil.test forbids this URL.", "{}.", ALLOW),
+    "failed": FetchFailed("evil.test:22 cannot be reached.", "Check the URL."),
+    "status": HttpError("evil.test answered 404 Not Found.", "Check the URL.", status=404),
+    "late": TimedOut("evil.test did not answer within 40 s.", "Try again later."),
+}
+
+
+@pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS)
+async def test_an_error_after_a_redirect_does_not_name_the_host_that_a_server_chose(
+    error: FetchstashError,
+) -> None:
+    first, target = (parse(url, 100) for url in ("http://good.test/", "http://evil.test:22/"))
+    told = after_redirect(error, first, target)
+    assert type(told) is type(error)
+    assert "evil" not in told.line() + str(told.details)
+    assert "the site that good.test redirected to" in told.line().lower()
+
+
+@pytest.mark.parametrize("name", ["refused", "robots"])
+async def test_a_refusal_after_a_redirect_does_not_say_how_to_allow_it(name: str) -> None:
+    first, target = (parse(url, 100) for url in ("http://evil.test/", "http://evil.test:22/"))
+    told = after_redirect(ERRORS[name], first, target)
+    assert told.calls == ()
+    assert told.next_step == "Look for the document elsewhere."
+
+
+async def test_an_error_names_a_host_of_the_same_domain() -> None:
+    first, target = (parse(url, 100) for url in ("http://www.evil.test/", "http://evil.test/"))
+    assert after_redirect(ERRORS["status"], first, target) is ERRORS["status"]
+
+
+async def test_a_redirect_to_a_private_address_is_refused_in_words_without_a_hint(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
+    url = site.put("/begin", status=302, headers={"Location": "http://10.0.0.1/x"})
+    with pytest.raises(Refused) as refused:
+        await fetcher().fetch(url, tmp_path)
+    assert refused.value.line() == (
+        "[refused] The site that 127.0.0.1 redirected to is in a private network (RFC 1918). "
+        "Look for the document elsewhere."
+    )
+
+
+async def test_a_page_that_leads_on_counts_as_a_redirect(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
+    page = site.put("/a/begin?key=s", b"<meta http-equiv=refresh content='0;url=next'>")
+    site.put("/a/next", status=302, headers={"Location": "/end"})
+    end = site.put("/end", b"there")
+    http = fetcher(max_redirects=3)
+    first = await http.fetch(page, tmp_path)
+    fetched = await http.fetch("next", tmp_path, after=first)
+    assert (first.redirects, fetched.redirects) == (0, 2)
+    assert (fetched.url, fetched.final_url) == (page, end)
+    again = await http.fetch(end, tmp_path, after=fetched)
+    with pytest.raises(FetchFailed, match="more than 3 redirects"):
+        await http.fetch(end, tmp_path, after=again)
+
+
+async def test_a_page_may_not_lead_inside(site: Site, fetcher: Make, tmp_path: Path) -> None:
+    http = fetcher()
+    first = await http.fetch(site.put("/", b"x"), tmp_path)
+    with pytest.raises(Refused, match=r"site that 127\.0\.0\.1 redirected to") as refused:
+        await http.fetch("http://10.0.0.1/", tmp_path, after=first)
+    assert refused.value.calls == ()
+
+
+class Answers:
+    """A resolver that gives every name the same addresses, or none."""
+
+    def __init__(self, *addresses: str) -> None:
+        self.addresses = [plain(address) for address in addresses]
+
+    async def look_up(self, host: str) -> list[Address]:
+        if not self.addresses:
+            raise FetchFailed(f"There is no address for the name {host}.", "Check the spelling.")
+        return self.addresses
+
+
+@pytest.mark.parametrize(
+    ("url", "addresses", "limits", "error"),
+    [
+        ("http://a.test/", ("93.184.216.34",), FetchLimits(), None),
+        ("http://a.test/", (), FetchLimits(), None),
+        ("http://a.test/", ("10.0.0.1",), FetchLimits(), Refused),
+        ("http://a.test/", ("10.0.0.1",), FetchLimits(allow_hosts=("a.test",)), None),
+        ("http://a.test/", ("93.184.216.34",), FetchLimits(deny_domains=("a.test",)), Refused),
+        ("http://10.0.0.1/", (), FetchLimits(), Refused),
+        ("http://a.test:22/", ("93.184.216.34",), FetchLimits(), Refused),
+        ("no url", (), FetchLimits(), BadArgument),
+    ],
+)
+async def test_a_check_refuses_what_a_fetch_would_refuse_and_sends_nothing(
+    url: str, addresses: tuple[str, ...], limits: FetchLimits, error: type[Exception] | None
+) -> None:
+    http = HttpFetcher(limits, resolver=Answers(*addresses))
+    if error is None:
+        await http.check(url)
+    else:
+        with pytest.raises(error):
+            await http.check(url)
+    await http.aclose()
