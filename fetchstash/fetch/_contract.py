@@ -122,10 +122,11 @@ class Fetcher(Protocol):
         """
         ...
 
-    async def check(self, url: str) -> None:
+    async def check(self, url: str, final_url: str = "") -> None:
         """Raise BadArgument or Refused if ``url`` may not be fetched now; send no request.
 
-        Ask before a stored copy is used. A name that cannot be looked up passes.
+        Ask before a stored copy is used. ``final_url`` is where ``url`` redirected to; it may be
+        masked. A name that cannot be looked up passes.
         """
         ...
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 import anyio.to_thread
 
-from fetchstash.errors import FetchFailed, FetchstashError, HttpError
+from fetchstash.errors import FetchFailed, FetchstashError, HttpError, Refused
 from fetchstash.fetch._body import BodyReader, read_beginning
 from fetchstash.fetch._cache import conditions
 from fetchstash.fetch._coding import ACCEPT_ENCODING, BrokenCoding, codings, decoders
@@ -96,9 +96,18 @@ class HttpFetcher:
         finally:
             await exchange.aclose()
 
-    async def check(self, url: str) -> None:
+    async def check(self, url: str, final_url: str = "") -> None:
         """Raise BadArgument or Refused if ``url`` may not be fetched now; see Fetcher."""
-        target = parse(url, self._limits.max_url_chars)
+        first = parse(url, self._limits.max_url_chars)
+        await self._check(first)
+        final = parse(final_url or url, _ANY_LENGTH)
+        if final.origin != first.origin:
+            try:
+                await self._check(final)
+            except Refused as refused:
+                raise after_redirect(refused, first, final) from None
+
+    async def _check(self, target: Target) -> None:
         self._policy.check(target)
         if self._policy.is_exempt(target.host, target.port):
             return

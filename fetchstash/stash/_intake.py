@@ -55,6 +55,7 @@ class Intake:
         if known and cached and not refresh:
             use = await anyio.to_thread.run_sync(fresh_use, cached)
             if use:
+                await self.fetcher.check(url, known.final_url)
                 telemetry.count("cache", outcome="fresh")
                 return await self.store.touch(known.artifact_ref), use
         with telemetry.span("fetch"):

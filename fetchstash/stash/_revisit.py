@@ -8,8 +8,8 @@ from fetchstash.hygiene import clean_line
 from fetchstash.stash._values import CacheUse
 from fetchstash.store import Facts
 
-# The response's fields that freshness is computed from (RFC 9111, sections 4.2, 5.1 to 5.3).
-_CACHING = ("age", "cache-control", "date", "expires", "pragma")
+# The response's fields that freshness is computed from (RFC 9111, sections 4.1, 4.2, 5.1 to 5.3).
+_CACHING = ("age", "cache-control", "date", "expires", "pragma", "vary")
 
 
 def with_response(facts: Facts, fetched: Fetched) -> Facts:
@@ -40,7 +40,12 @@ def cached_of(facts: Facts) -> Cached | None:
     if facts.incomplete or facts.extraction_error or facts.validated_at is None:
         return None
     return Cached(
-        facts.validated_at, facts.etag, facts.last_modified, facts.caching, facts.http_status or 200
+        facts.validated_at,
+        facts.etag,
+        facts.last_modified,
+        facts.caching,
+        facts.http_status or 200,
+        facts.final_url,
     )
 
 

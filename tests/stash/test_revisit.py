@@ -1,11 +1,12 @@
 """What a URL that was fetched before costs: nothing while fresh, a question when stale, a new body when it changed."""
 
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
-from fetchstash.errors import StoreError, UnknownRef
+from fetchstash.errors import Refused, StoreError, UnknownRef
 from fetchstash.render import as_shown
 from fetchstash.stash import Artifact, CacheUse
 from tests.loopback import Site
@@ -120,3 +121,52 @@ async def test_a_secret_in_a_url_is_not_shown_and_two_secrets_share_nothing(
     assert not any(
         b"s3cr3t" in file.read_bytes() for file in (tmp_path / "store").rglob("*") if file.is_file()
     )
+
+
+@pytest.mark.parametrize(
+    "settings", [{"fetch__deny_domains": ["127.0.0.1"]}, {"fetch__allow_hosts": []}]
+)
+async def test_a_fresh_copy_of_a_url_that_may_not_be_fetched_now_is_refused(
+    settings: dict[str, object], site: Site, open_stash: OpenStash
+) -> None:
+    url = site.put("/a.txt", "one", "text/plain", headers={"Cache-Control": "max-age=600"})
+    async with open_stash() as stash:
+        await stash.fetch(url)
+    async with open_stash(**settings) as stash:
+        with pytest.raises(Refused):
+            await stash.fetch(url)
+    assert site.asked == ["/a.txt"]
+
+
+async def test_a_copy_that_varies_by_everything_is_never_reused(
+    site: Site, open_stash: OpenStash
+) -> None:
+    headers = {"Cache-Control": "max-age=600", "Vary": "*"}
+    url = site.put("/a.txt", "one", "text/plain", headers=headers)
+    async with open_stash() as stash:
+        await stash.fetch(url)
+        await stash.fetch(url)
+    assert site.asked == ["/a.txt"] * 2
+
+
+async def test_a_validator_is_not_sent_to_the_server_that_a_url_redirects_to_now(
+    site: Site, open_stash: OpenStash
+) -> None:
+    seen: dict[str, str | None] = {}
+
+    def script(handler: BaseHTTPRequestHandler) -> None:
+        seen[handler.path] = handler.headers["If-None-Match"]
+        handler.connection.sendall(
+            b'HTTP/1.1 200 OK\r\nETag: "v1"\r\nContent-Length: 3\r\nConnection: close\r\n\r\none'
+        )
+        handler.close_connection = True
+
+    first, second = (site.put(path, script=script) for path in ("/first", "/second"))
+    url = site.put("/a", status=302, headers={"Location": first})
+    async with open_stash() as stash:
+        await stash.fetch(url)
+        await stash.fetch(url)
+        assert seen == {"/first": '"v1"'}
+        site.put("/a", status=302, headers={"Location": second})
+        await stash.fetch(url)
+    assert seen == {"/first": '"v1"', "/second": None}
