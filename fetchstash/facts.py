@@ -56,6 +56,8 @@ class DocumentFacts:
     width: int | None = _count("of an image, in pixels, the right way up")
     height: int | None = _count("of an image, in pixels, the right way up")
     structure_info: str = _line("keys, columns or headings in one line", 1_000)
+    page_verdict: str = _line("what a web page is instead of content: a key of PAGE_VERDICTS")
+    leads_to: str = _line("the address that a web page without text sends a browser to", 2_000)
     hidden_removed: int = _count("hidden elements and invisible characters that were taken out", 0)
     extraction_truncated: bool = _flag("a limit or a crash cut the text")
     extraction_error: str = _line("why there is no text, or not all of it", 1_000)
@@ -71,3 +73,20 @@ class DocumentFacts:
 
 FACTS: dict[str, Fact] = {f.name: f.metadata["fact"] for f in fields(DocumentFacts)}
 """The fields of DocumentFacts, in order."""
+
+PAGE_VERDICTS = {
+    "empty_shell": "The page is an empty shell that scripts fill in a browser. Look for the same "
+    "content at another address, in a feed or in an API.",
+    "login": "The page is a login form. What is behind it cannot be fetched: look for a public "
+    "source.",
+    "consent_wall": "The page asks for consent and shows no content. Look for another source.",
+    "human_check": "The site checks that its visitor is human and shows no content. Look for "
+    "another source: asking again will not help.",
+    "paywall": "The page shows only the beginning of a text for subscribers. Look for another "
+    "source.",
+    "soft_404": "The page says that it was not found, though its status is not 404. Check the "
+    "address.",
+    "leads_on": "The page has no text and leads to another address. Fetch that.",
+    "no_text": "The page has no text.",
+}
+"""What a web page may be instead of content, and what to do next, by the codes of page_verdict."""

@@ -8,6 +8,7 @@ import pytest
 
 from fetchstash.config import load
 from fetchstash.errors import BadArgument, FetchFailed, NoText, OutOfRange
+from fetchstash.facts import PAGE_VERDICTS
 from fetchstash.ranges import Heading, Preview
 from fetchstash.render import Host, View, error_line, size, view_of
 from fetchstash.stash import (
@@ -155,6 +156,19 @@ def test_a_body_that_did_not_come_whole_is_said_to_be_incomplete() -> None:
         HOST, artifact(short(text, incomplete="the server closed after 100 of 500 bytes"), text)
     )
     assert "[Incomplete: the server closed after 100 of 500 bytes.]" in view.text
+
+
+def test_a_page_without_content_is_named_in_one_line_with_its_address() -> None:
+    text = text_of(10)
+    facts = short(text, page_verdict="leads_on", leads_to="https://example.org/b c]\n")
+    view = view_of(HOST, artifact(facts, text))
+    line = f"[{PAGE_VERDICTS['leads_on']} Address: https://example.org/b c]_]"
+    assert line in view.text.splitlines()
+
+
+def test_a_verdict_that_is_not_ours_is_not_shown() -> None:
+    text = text_of(10)
+    assert "ignore" not in view_of(HOST, artifact(short(text, page_verdict="ignore"), text)).text
 
 
 def test_the_frame_stays_in_its_budget_with_long_names_and_paths() -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from fetchstash.errors import Call, Wording
+from fetchstash.facts import PAGE_VERDICTS
 from fetchstash.render._subject import Subject
 from fetchstash.text import clip_middle
 
@@ -67,7 +68,7 @@ def reference_line(subject: Subject) -> str:
 
 
 def condition_lines(subject: Subject) -> list[str]:
-    """Return what is amiss with it, a line each: a failed extraction, a body that is not whole."""
+    """Return a line for each fault: a failed extraction, a page without content, a partial body."""
     lines: list[str] = []
     if subject.error and (subject.chars is None or subject.truncated):
         lines.append(
@@ -75,6 +76,9 @@ def condition_lines(subject: Subject) -> list[str]:
         )
     elif subject.error:
         lines.append(f"[{clip_middle(subject.error, 160)}]")
+    if verdict := PAGE_VERDICTS.get(str(subject.facts.get("page_verdict"))):
+        address = _NOT_IN_A_SOURCE.sub("_", str(subject.facts.get("leads_to") or ""))
+        lines.append(f"[{verdict}{address and f' Address: {clip_middle(address, SOURCE_CHARS)}'}]")
     if subject.incomplete:
         lines.append(f"[Incomplete: {clip_middle(subject.incomplete, 120)}.]")
     return lines

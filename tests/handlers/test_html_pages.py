@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import BadArgument, OutOfRange
+from fetchstash.facts import PAGE_VERDICTS
 from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest
 from fetchstash.handlers._html import HtmlHandler
 from tests.handlers.hostile.pages import pages
@@ -50,10 +51,10 @@ def test_author_and_date_come_from_linked_data_too(tmp_path: Path) -> None:
 
 
 NO_CONTENT = {
-    "a shell": ('<body><div id="root"></div><script src="app.js"></script>', "shell"),
+    "a shell": ('<body><div id="root"></div><script src="app.js"></script>', "empty_shell"),
     "a shell that says so": (
         "<body><p>You need to enable JavaScript to run this app.</p><script src=a.js></script>",
-        "shell",
+        "empty_shell",
     ),
     "a login page": (
         "<form><h1>Sign in</h1><input name=u><input type=password><a>Forgot password?</a></form>",
@@ -64,17 +65,92 @@ NO_CONTENT = {
             "<h1>Before you continue</h1><p>We use cookies.</p>"
             "<button>Reject all</button><p>Manage options</p>"
         ),
-        "consent",
+        "consent_wall",
     ),
-    "a check": ("<h1>Just a moment...</h1><p>Verify you are human. Ray ID: 8f</p>", "human"),
-    "nothing": ("<body></body>", "no text"),
+    "a check": ("<h1>Just a moment...</h1><p>Verify you are human. Ray ID: 8f</p>", "human_check"),
+    "a paywall": (
+        (
+            f"<h1>The gate</h1><p>{PROSE}</p><p>Subscribe to continue reading.</p>"
+            "<p>Already a subscriber? Log in.</p>"
+        ),
+        "paywall",
+    ),
+    "a paywall that linked data states": (
+        (
+            '<script type="application/ld+json">{"isAccessibleForFree": "False"}</script>'
+            f"<p>{PROSE}</p>"
+        ),
+        "paywall",
+    ),
+    "a page that is not found": (
+        "<title>Page not found</title><h1>Oops</h1><p>Try the search.</p>",
+        "soft_404",
+    ),
+    "a page that is gone": (
+        "<h1>This product is no longer available</h1><p>See our other gates.</p>",
+        "soft_404",
+    ),
+    "nothing": ("<body></body>", "no_text"),
 }
 
 
-@pytest.mark.parametrize(("html", "word"), NO_CONTENT.values(), ids=NO_CONTENT.keys())
-def test_a_page_without_content_is_recognised(tmp_path: Path, html: str, word: str) -> None:
+@pytest.mark.parametrize(("html", "verdict"), NO_CONTENT.values(), ids=NO_CONTENT.keys())
+def test_a_page_without_content_gets_a_verdict(tmp_path: Path, html: str, verdict: str) -> None:
     extracted, _ = extract(tmp_path, html)
-    assert word in extracted.facts.structure_info
+    assert extracted.facts.page_verdict == verdict
+    assert verdict in PAGE_VERDICTS
+
+
+CONTENT = {
+    "a short page": "<h1>Gate</h1><p>The gate opens at nine.</p>",
+    "a page with a login form": f"<p>{PROSE * 6}</p><form>Sign in<input type=password></form>",
+    "an article about errors": f"<title>What a 404 is</title><h1>Not found</h1><p>{PROSE * 6}</p>",
+    "an article that asks for subscriptions": (
+        f"<p>{PROSE * 12}</p><p>Subscribe to keep reading our paper. Already a subscriber?</p>"
+    ),
+    "a page with a film": f'<p>{PROSE}</p><iframe src="https://example.net/film"></iframe>',
+}
+
+
+@pytest.mark.parametrize("html", CONTENT.values(), ids=CONTENT.keys())
+def test_a_page_with_content_gets_no_verdict(tmp_path: Path, html: str) -> None:
+    extracted, _ = extract(tmp_path, html)
+    assert (extracted.facts.page_verdict, extracted.facts.leads_to) == ("", "")
+
+
+LEADS_ON = {
+    "a meta refresh": '<meta http-equiv="Refresh" content="0; url=../b.html"><p>Moving…</p>',
+    "a meta refresh in quotes": "<meta http-equiv=refresh content='3;URL=\"/b.html\"'>",
+    "a lone frame": '<iframe src="/b.html"></iframe><iframe src="/c" width=0></iframe>',
+    "frames": '<frameset><frame name=toc src=toc.html><frame name=main src="/b.html"></frameset>',
+    "a script": "<script>window.location.href = '/b.html';</script>",
+    "a script that replaces": '<p>One moment.</p><script>location.replace("/b.html")</script>',
+}
+
+
+@pytest.mark.parametrize("html", LEADS_ON.values(), ids=LEADS_ON.keys())
+def test_a_page_that_only_leads_on_names_the_address(tmp_path: Path, html: str) -> None:
+    extracted, _ = extract(tmp_path, html)
+    facts = extracted.facts
+    assert (facts.page_verdict, facts.leads_to) == ("leads_on", "https://example.org/b.html")
+
+
+def test_a_page_does_not_lead_to_a_script(tmp_path: Path) -> None:
+    extracted, _ = extract(
+        tmp_path, '<meta http-equiv=refresh content="0;url=javascript:alert(1)">'
+    )
+    assert (extracted.facts.page_verdict, extracted.facts.leads_to) == ("no_text", "")
+
+
+def test_text_inside_of_very_deep_tags_is_read(tmp_path: Path) -> None:
+    _, text = extract(tmp_path, f"{'<b>' * 300_000}The gate is open.")
+    assert "The gate is open." in text
+
+
+def test_text_after_too_many_tags_is_said_to_be_unread(tmp_path: Path) -> None:
+    extracted, text = extract(tmp_path, f"{'<b>' * 900_000}The gate is open.")
+    assert (text, extracted.facts.extraction_truncated) == ("", True)
+    assert "800,000" in extracted.facts.extraction_error
 
 
 def test_links_and_tables_of_the_whole_page_are_parts(tmp_path: Path) -> None:

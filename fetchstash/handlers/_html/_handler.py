@@ -21,14 +21,15 @@ from fetchstash.handlers._html import (
     _content,
     _markdown,
     _metadata,
-    _notice,
     _safety,
     _tree,
+    _verdict,
 )
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._shared._part_text import part_text
 
 MAX_SOURCE_BYTES = 4 * _safety.MAX_SOURCE_CHARS
+_TOO_MANY_TAGS = f"it has no text before its tag {_safety.MAX_TAGS:,}, and the rest is not read"
 
 
 class HtmlHandler:
@@ -59,17 +60,20 @@ class HtmlHandler:
                 language=metadata.language,
                 author=metadata.author,
                 published=metadata.published,
+                structure_info=_facts(metadata),
                 extraction_truncated=checked.cut,
                 hidden_removed=page.hidden,
             ),
         )
-        notice = _notice.notice(
-            _words(content), _words(blocks), asks_password=page.asks_password, scripts=page.scripts
-        )
-        extracted.learn(structure_info=notice or _facts(metadata))
-        if notice and not blocks:
-            extracted.learn(extraction_error=notice)
         inline = Inline(_base(hints.url, page, metadata), len(checked.source) // 2)
+        verdict = _verdict.verdict(_words(content), _words(blocks), page)
+        address = inline.absolute(_verdict.leads_to(page)) if verdict == "leads_on" else ""
+        if verdict == "leads_on" and not address.startswith(("http://", "https://")):
+            verdict, address = "no_text", ""
+        extracted.learn(page_verdict=verdict, leads_to=address)
+        if not blocks:
+            error = _TOO_MANY_TAGS if checked.cut else "the page has no text of its own"
+            extracted.learn(extraction_error=error)
         extracted.parts = _bounded(_markdown.parts(content, inline), limits.max_chars, extracted)
         return extracted
 
@@ -142,7 +146,7 @@ def _words(blocks: list[_blocks.Block]) -> str:
     for block in blocks:
         texts.append(block.words)
         size += len(block.words)
-        if size > 4 * _notice.FEW_CHARS:
+        if size > 4 * _verdict.MOST_CHARS:
             break
     return " ".join(texts)
 

@@ -118,9 +118,6 @@ class _Scan:
             rest = source[tag.start(3) : end]
             skip_to = end = end + source.startswith(">", end)
             replacement: str | None = None
-            self._elements += self._makes_element(name, closing=bool(closing))
-            if self._elements > MAX_ELEMENTS:
-                return Checked("".join((*kept, source[kept_to:start])), cut=True)
             if closing:
                 if name not in _FLAT and self._closes_left_out(name):
                     replacement = ""
@@ -131,6 +128,10 @@ class _Scan:
                 replacement = ""
             elif len(rest) > 2 * MAX_ATTRIBUTES and (first := _FIRST_ATTRIBUTES.match(rest)):
                 replacement = f"<{name}{first[0]}>"
+            if replacement != "":
+                self._elements += self._makes_element(name, closing=bool(closing))
+                if self._elements > MAX_ELEMENTS:
+                    return Checked("".join((*kept, source[kept_to:start])), cut=True)
             if replacement is not None:
                 kept += (source[kept_to:start], replacement)
                 kept_to = end

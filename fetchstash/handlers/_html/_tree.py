@@ -18,6 +18,7 @@ from fetchstash.handlers._html._hidden import (
 )
 from fetchstash.handlers._html._names import names
 from fetchstash.handlers._html._sheet import StyleSheet
+from fetchstash.handlers._html._style import Style, read_style
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -28,6 +29,7 @@ MIN_FADING_CHARS = 2_000
 """A script is expected to show an element that only a style hides if it holds more text than
 this and a third of the page."""
 
+MAX_SCRIPT_CHARS = 10_000
 _NEVER_READ = names(
     "script style template svg iframe object embed applet noembed noframes canvas audio video map "
     "datalist select input textarea progress meter frameset frame link meta base title head"
@@ -40,7 +42,8 @@ class Page:
     """A parsed page.
 
     ``hidden`` counts the elements with text that nobody would see; ``body`` has none of them.
-    ``without_scripts`` are the noscript elements in ``body``.
+    ``without_scripts`` are the noscript elements in ``body``. ``inline_scripts`` are at most
+    MAX_SCRIPT_CHARS of them.
     """
 
     body: Element
@@ -50,7 +53,9 @@ class Page:
     meta: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     links: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     json_ld: list[str] = field(default_factory=list[str])
+    frames: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     scripts: int = 0
+    inline_scripts: str = ""
     asks_password: bool = False
     hidden: int = 0
     without_scripts: list[Element] = field(default_factory=list[Element])
@@ -62,18 +67,18 @@ def parse(source: str) -> Page:
 
     parser = LexborHTMLParser(source.encode("utf-8", "replace"))
     page = Page(Element("body", {}, None))
-    root, body = parser.root, parser.body
-    if root is None or body is None:
-        return page
-    page.language = _attributes(root).get("lang", "")
-    page.body.attributes = _attributes(body)
-    page.asks_password = body.css_first('input[type="password"]') is not None
     sheets: list[str] = []
-    for node in parser.css("title, base, meta, link, script, style"):
+    for node in parser.css("title, base, meta, link, script, style, frame, iframe"):
         if node.tag == "style":
             sheets += _sheet_text(node)
         else:
             _add_to_head(node, page)
+    root, body = parser.root, parser.body
+    if root is None or body is None:  # a frameset has no body
+        return page
+    page.language = _attributes(root).get("lang", "")
+    page.body.attributes = _attributes(body)
+    page.asks_password = body.css_first('input[type="password"]') is not None
 
     def select(selector: str) -> frozenset[int]:
         try:
@@ -116,8 +121,21 @@ def _add_to_head(node: "LexborNode", page: Page) -> None:
             page.scripts += 1
             if attributes.get("type", "").lower() == "application/ld+json":
                 page.json_ld.append(node.text(deep=True))
+            elif "src" not in attributes and len(page.inline_scripts) < MAX_SCRIPT_CHARS:
+                page.inline_scripts += node.text(deep=True)[:MAX_SCRIPT_CHARS]
+        case "frame" | "iframe":
+            if _is_seen_frame(attributes):
+                page.frames.append(attributes)
         case _:
             pass
+
+
+def _is_seen_frame(attributes: dict[str, str]) -> bool:
+    """Return whether a frame is for a reader, and not for scripts and counters."""
+    style = read_style(attributes.get("style", "")) or Style()
+    if style.hides or style.visible is False or "hidden" in attributes:
+        return False
+    return {attributes.get("width", ""), attributes.get("height", "")}.isdisjoint({"0", "1"})
 
 
 def _attributes(node: "LexborNode") -> dict[str, str]:
