@@ -31,6 +31,7 @@ class Found:
 async def examine(settings: "Settings", *, repair: bool) -> AsyncGenerator[Found]:
     """Examine everything in turn; with ``repair`` the store is mended where it can be."""
     yield _versions()
+    yield _certificates()
     for found in _profiles(settings):
         yield found
     async with aclosing(_store(settings, repair=repair)) as findings:
@@ -52,6 +53,14 @@ def _versions() -> Found:
     return Found(
         "ok", f"Python {platform.python_version()} on {platform.system()}; {', '.join(names)}"
     )
+
+
+def _certificates() -> Found:
+    from fetchstash.fetch import certificate_fault  # noqa: PLC0415 - the rooms are heavy
+
+    if fault := certificate_fault():
+        return Found("fault", f"certificates: {fault}", "Correct or unset it: nothing is fetched.")
+    return Found("ok", "certificates: readable")
 
 
 def _profiles(settings: "Settings") -> Iterator[Found]:

@@ -1,6 +1,7 @@
 """URL to bytes, safely. Knows the network; knows no handler and no store."""
 
 from fetchstash.fetch._cache import age_seconds, is_fresh, may_keep
+from fetchstash.fetch._certificates import certificate_fault
 from fetchstash.fetch._contract import Cached, Fetched, Fetcher, FetchLimits, Progress
 from fetchstash.fetch._fetcher import HttpFetcher, open_fetcher
 from fetchstash.fetch._mask import mask_url
@@ -13,6 +14,7 @@ __all__ = [
     "HttpFetcher",
     "Progress",
     "age_seconds",
+    "certificate_fault",
     "is_fresh",
     "mask_url",
     "may_keep",

@@ -12,7 +12,7 @@ import httpcore2
 
 from fetchstash.errors import FetchFailed
 from fetchstash.fetch._gates import Gates
-from fetchstash.fetch._guard import Guard, GuardedStream
+from fetchstash.fetch._guard import Guard, GuardedStream, NotHttp
 from fetchstash.fetch._url import Target
 
 _MAX_CONNECTIONS = 100
@@ -22,6 +22,10 @@ _KEPT_SECONDS = 15
 _YIELD_SECONDS = 0.01
 _TINY_CHUNKS = 50_000
 _TINY_CHUNK_BYTES = 16
+# OpenSSL's reasons when the first bytes of a server are no TLS record.
+_NO_TLS = frozenset(
+    {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "HTTP_REQUEST"}
+)
 _FAILURES = (
     httpcore2.NetworkError,
     httpcore2.TimeoutException,
@@ -175,15 +179,20 @@ def failure(target: Target, error: Exception) -> FetchFailed:
     if isinstance(cause, ssl.SSLCertVerificationError):
         what = f"The certificate of {target.host} is not valid: {cause.verify_message.rstrip('.')}."
         return FetchFailed(what, "Look for the document on another site.")
+    if cause is not None and cause.reason in _NO_TLS:
+        what = f"{target.host_and_port} does not speak TLS."
+        return FetchFailed(what, "Check the port. For a plain web server, write http://.")
     if cause is not None:
-        return FetchFailed(
-            f"No secure connection to {target.authority} could be made.",
-            "Look for the document on another site.",
-        )
+        what = f"No secure connection to {target.authority} could be made."
+        return FetchFailed(what, "Look for the document on another site.")
+    if isinstance(error, NotHttp) and error.protocol == "TLS":
+        return FetchFailed(f"{target.host_and_port} speaks TLS.", "Write https:// in the URL.")
+    if isinstance(error, NotHttp) and error.protocol:
+        what = f"{target.host_and_port} speaks {error.protocol}, no HTTP."
+        return FetchFailed(what, "Check the URL and its port.")
     if isinstance(error, httpcore2.ConnectTimeout):  # and once more would take as long again
-        return FetchFailed(
-            f"{target.authority} does not answer.", "Check the URL, or try again later."
-        )
+        what = f"{target.authority} does not answer."
+        return FetchFailed(what, "Check the URL, or try again later.")
     if isinstance(error, httpcore2.ConnectError):
         return FetchFailed(
             f"{target.authority} cannot be reached.",

@@ -143,8 +143,7 @@ class HttpFetcher:
 
     def _new_client(self) -> "Client":
         """Import the HTTP library and read the certificates: 0.1 s, so run it in a thread."""
-        import httpx2  # noqa: PLC0415 -- see above
-
+        from fetchstash.fetch._certificates import tls_context  # noqa: PLC0415 -- see above
         from fetchstash.fetch._client import Client  # noqa: PLC0415 -- see above
         from fetchstash.fetch._exchange import Connections  # noqa: PLC0415 -- see above
         from fetchstash.fetch._guard import Guard  # noqa: PLC0415 -- see above
@@ -162,7 +161,7 @@ class HttpFetcher:
         return Client(
             self._limits,
             self._policy,
-            Connections(guard, httpx2.create_ssl_context(), gates),
+            Connections(guard, tls_context(), gates),
             self._agent,
         )
 
@@ -254,7 +253,7 @@ class HttpFetcher:
         )
         return HttpError(
             f"{exchange.target.host} answered {exchange.phrase}.",
-            what_next(exchange.status, wait),
+            what_next(exchange.target, exchange.status, wait),
             **details,
         )
 

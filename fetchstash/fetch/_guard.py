@@ -30,7 +30,28 @@ _CONNECT_SECONDS = 15
 _BODY_READ_BYTES = 256 * 1024
 _TURNS_TO_READ = 10  # turns of the event loop: what has arrived is read within three
 
+_HTTP = b"HTTP/"  # RFC 9112, section 4
+_PROTOCOLS = {
+    b"\x15\x03": "TLS",  # RFC 8446, section 5.1: an alert, and a handshake
+    b"\x16\x03": "TLS",
+    b"SSH-": "SSH",
+    b"220": "FTP or SMTP",
+    b"+OK": "POP3",
+    b"* OK": "IMAP",
+    b"RFB ": "VNC",
+}
+
 Dial = Callable[[Address], Awaitable[httpcore2.AsyncNetworkStream]]
+
+
+class NotHttp(httpcore2.RemoteProtocolError):
+    """The first bytes of an answer are no HTTP. ``protocol`` is what they are, if known."""
+
+    def __init__(self, beginning: bytes) -> None:
+        super().__init__("no HTTP")
+        self.protocol = next(
+            (name for start, name in _PROTOCOLS.items() if beginning.startswith(start)), ""
+        )
 
 
 class GuardedStream(httpcore2.AsyncNetworkStream):
@@ -45,6 +66,7 @@ class GuardedStream(httpcore2.AsyncNetworkStream):
         self._max_header_bytes = max_header_bytes
         self._head_left: int | None = max_header_bytes
         self._framing = Framing()
+        self._beginning = b""
         self._answered = False
         self._must_close = False
         self.received = 0
@@ -69,6 +91,10 @@ class GuardedStream(httpcore2.AsyncNetworkStream):
             self.received += len(data)
             if not data:
                 return b""
+            if len(self._beginning) < len(_HTTP):
+                self._beginning += data[:16]
+                if not self._beginning.startswith(_HTTP[: len(self._beginning)]):
+                    raise NotHttp(self._beginning)
             self._framing.receive(data)
         try:
             piece = self._framing.take()
@@ -103,6 +129,7 @@ class GuardedStream(httpcore2.AsyncNetworkStream):
         self._answered = False
         self._head_left = self._max_header_bytes
         self._framing.begin()
+        self._beginning = b""
         await self._inner.write(buffer, timeout)
 
     async def _has_unread(self) -> bool:

@@ -31,10 +31,12 @@ def excerpt(body: bytes, headers: Mapping[str, str]) -> str:
     return clean_line(text)[:_EXCERPT_CHARS]
 
 
-def what_next(status: int, wait_seconds: int | None) -> str:
+def what_next(target: Target, status: int, wait_seconds: int | None) -> str:
     """Return the next step after ``status`` (RFC 9110, section 15) and its Retry-After."""
     if wait_seconds is not None and status in {429, 503}:
         return f"Ask this site again in {wait_seconds} s, not before."
+    if status == 400 and target.scheme == "http" and target.port in {443, 8443}:
+        return "This is a port for TLS: write https:// in the URL."
     if status in {401, 403, 407}:
         return "The page is not open to everybody: look for it elsewhere."
     if status in {404, 410}:

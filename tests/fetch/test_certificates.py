@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 import trustme
 
-from fetchstash.errors import FetchFailed
+from fetchstash.errors import BadArgument, FetchFailed
+from fetchstash.fetch import certificate_fault
 from tests.fetch.sending import Make, sends
+from tests.loopback import Site
 
 pytestmark = pytest.mark.anyio
 
@@ -71,3 +73,42 @@ async def test_the_certificate_is_checked_for_the_name_and_not_for_the_address_t
     assert fetched.path.read_text() == f"localhost:{port}"
     with pytest.raises(FetchFailed, match=r"certificate of 127\.0\.0\.1 is not valid"):
         await http.fetch(f"https://127.0.0.1:{port}/", tmp_path)
+
+
+async def test_a_plain_server_at_an_https_url_is_said_to_speak_no_tls(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
+    with pytest.raises(FetchFailed, match=r"does not speak TLS.*write http://"):
+        await fetcher().fetch(site.url("/x").replace("http:", "https:"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("variable", "content", "words"),
+    [
+        ("SSL_CERT_FILE", None, "cannot be read: No such file"),
+        ("SSL_CERT_FILE", "no certificate", "holds no certificates in PEM format"),
+        ("SSL_CERT_DIR", None, "cannot be read: No such file"),
+    ],
+)
+async def test_certificates_that_cannot_be_read_are_one_clear_line(
+    variable: str,
+    content: str | None,
+    words: str,
+    fetcher: Make,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = tmp_path / "ca.pem"
+    if content is not None:
+        path.write_text(content)
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.setenv(variable, str(path))
+    assert certificate_fault().startswith(f"{variable} is {path}, which {words}")
+    with pytest.raises(BadArgument, match=words):
+        await fetcher().fetch("https://127.0.0.1:8443/", tmp_path)
+
+
+def test_certificates_that_can_be_read_have_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
+    assert certificate_fault() == ""

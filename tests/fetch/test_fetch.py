@@ -134,12 +134,20 @@ async def test_a_stored_answer_that_has_not_changed_is_not_sent_again(
 
 
 @pytest.mark.parametrize(
-    "answer", [b"SSH-2.0-OpenSSH_9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"HTTP/9.9 abc\r\n\r\n"]
+    ("answer", "words"),
+    [
+        (b"SSH-2.0-OpenSSH_9.9\r\n", "speaks SSH, no HTTP"),
+        (b"220 mail.test ESMTP\r\n", "speaks FTP or SMTP, no HTTP"),
+        (b"\x15\x03\x01\x00\x02\x02", "speaks TLS. Write https://"),
+        (b"<html>", "is no HTTP"),
+        (b"HTTP/9.9 abc\r\n\r\n", "is no HTTP"),
+        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", "is no HTTP"),
+    ],
 )
-async def test_an_answer_that_is_no_http_fails(
-    site: Site, fetcher: Make, tmp_path: Path, answer: bytes
+async def test_an_answer_that_is_no_http_is_said_to_be_what_it_is(
+    site: Site, fetcher: Make, tmp_path: Path, answer: bytes, words: str
 ) -> None:
-    with pytest.raises(FetchFailed, match="no HTTP"):
+    with pytest.raises(FetchFailed, match=words):
         await fetcher().fetch(site.put("/odd", script=sends(answer)), tmp_path)
 
 

@@ -21,14 +21,15 @@ RESPONSES = {
     "length": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
     "no content": b"HTTP/1.1 204 No Content\r\n\r\n",
     "redirect": b"HTTP/1.1 302 Found\r\nLocation: /end\r\nContent-Length: 0\r\n\r\n",
-    "interim": b"HTTP/1.1 103 Early Hints\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "interim": b"HTTP/1.1 103 Early Hints\r\nA: b\r\n\r\n"
+    b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
     "bare line feeds": b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok",
     "chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
     "no chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "trailer": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     b"a\r\n\n0\r\n\r\n0\r\nx\r\n000;a=b\r\nA: b\r\nC: d\r\n\r\n",
-    "length and chunks": b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
-    b"2\r\nok\r\n0\r\n\r\n",
+    "length and chunks": b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
 }
 
 

@@ -200,3 +200,18 @@ def test_any_text_is_read_or_refused_and_what_was_read_reads_the_same_again(text
 def test_every_address_reads_as_itself(address: object) -> None:
     written = f"[{address}]" if ":" in str(address) else str(address)
     assert parse(f"http://{written}/", MAX).address == ip_address(str(address))
+
+
+@pytest.mark.parametrize(
+    ("url", "advice"),
+    [
+        ("http://0x7f.1/", "Write the host as 127.0.0.1."),
+        ("http://2130706433/", "Write the host as 127.0.0.1."),
+        ("example.org/page", "Put https:// before it."),
+        ("no page", "Give the whole URL, such as https://example.org/page."),
+    ],
+)
+def test_a_url_that_is_written_wrong_comes_with_how_to_write_it(url: str, advice: str) -> None:
+    with pytest.raises(BadArgument) as bad:
+        parse(url, 8_192)
+    assert bad.value.next_step == advice
