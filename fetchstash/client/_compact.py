@@ -17,6 +17,7 @@ from fetchstash.client._formats import Format, Message, user_text
 from fetchstash.client._merge import message_hash
 from fetchstash.client._policy import Policy, State
 from fetchstash.client._report import Report, Tier
+from fetchstash.client._results import stub_latest, stub_oversized, stub_unavoidable
 from fetchstash.client._work import Work
 
 LANDING = 0.45
@@ -47,14 +48,17 @@ def compact(
     *,
     policy: Policy | None = None,
     prefix: int = 0,
+    window: int | None = None,
     on_event: OnEvent | None = None,
 ) -> tuple[list[Message], Report]:
     """Return ``messages`` compacted for ``budget`` tokens, and what was done.
 
     The budget is the context window less what else is in it: system prompt, tools, output. Give the
     same ``state`` for the same conversation, and its messages as they were, not as they were
-    compacted before. What became a stub in this conversation stays one. With little of
-    ``remaining_seconds`` left only a request that would not fit is touched, as far as it must be.
+    compacted before. What became a stub in this conversation stays one. Give the ``window`` to have
+    each tool result above ``policy.oversized_fraction`` of it replaced by an oversized stub. With
+    little of ``remaining_seconds`` left only a request that would not fit is touched, as far as it
+    must be.
     """
     policy = policy or Policy()
     work = Work(messages, format, state, policy, prefix)
@@ -63,8 +67,12 @@ def compact(
         work.skipped["no_pressure"] += 1
         return _finish(work, raw, budget, "normal", on_event)
     work.reapply()
+    if window:
+        stub_oversized(work, window, on_event)
     tier = tier_of(work.size, budget, policy)
     landing, hard = int(budget * LANDING), int(budget * policy.compaction_pressure_ratio_hard)
+    if tier == "critical":
+        stub_unavoidable(work, hard)
     hurried = remaining_seconds is not None and remaining_seconds < SHORT_ON_TIME_SECONDS
     if tier == "normal":
         work.skipped["cache_hit" if work.reused else "no_pressure"] += work.reused or 1
@@ -73,10 +81,10 @@ def compact(
         if work.size > hard:
             work.merge_until(landing)
         work.stub_critical(hard)
-        work.stub_latest(hard)
+        stub_latest(work, hard)
     elif tier == "critical":
         _stages(work, hard, 1, 2)
-        work.stub_latest(hard)
+        stub_latest(work, hard)
     return _finish(work, raw, budget, tier, on_event, hurried=hurried)
 
 

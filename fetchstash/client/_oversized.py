@@ -1,4 +1,4 @@
-"""Tool results that alone would take too much of the context window: replaced before they ever get into it."""
+"""Tool results that alone would take too much of the context window: replaced before they are sent."""
 
 import json
 from collections.abc import Mapping
@@ -38,20 +38,32 @@ def stub_oversized(
     policy: Policy | None = None,
     on_event: OnEvent | None = None,
 ) -> Any:
-    """Return ``result``, or a stub (an object) if it is larger than ``policy.oversized_fraction`` of the model's context window.
+    """Return ``result``, or a stub (an object) if it is too large for the model that will read it.
 
-    Give the name of the model that will read the result, or its window in tokens. The result,
-    whatever it is, is kept by ``policy.offload`` where there is one. Measured is the text, or the
-    JSON, in tokens; a share of exactly the fraction passes.
+    That is strictly above ``policy.oversized_fraction`` of its context window. Give the name of the
+    model, or its window in tokens. Text, or JSON, is measured in tokens, and media by the rules of
+    their providers. ``policy.offload`` keeps the result, if there is one.
     """
     policy = policy or Policy()
     window = (
         context_window(model_or_window) if isinstance(model_or_window, str) else model_or_window
     )
-    text = plain(result)
-    size, limit = json_tokens(result), window * policy.oversized_fraction
-    if size <= limit:
+    size = json_tokens(result)
+    if size <= window * policy.oversized_fraction:
         return result
+    return oversized_stub(result, call, size, window, policy, on_event)
+
+
+def oversized_stub(
+    result: Any,
+    call: ToolCall,
+    size: int,
+    window: int,
+    policy: Policy,
+    on_event: OnEvent | None = None,
+) -> dict[str, Any]:
+    """Return the stub of a result of ``size`` tokens that is too large for a window of ``window`` tokens."""
+    text = plain(result)
     facts = facts_of(text)
     ref = facts.artifact_ref or (policy.offload.keep(text, call.name) if policy.offload else "")
     emit(
@@ -59,12 +71,13 @@ def stub_oversized(
         "tool.result.oversized_excluded",
         {"tool": call.name, "tokens": size, "window": window, "artifact_ref": ref or None},
     )
-    stub: dict[str, Any] = {
+    share = f"{policy.oversized_fraction:.0%}"
+    return {
         "status": "oversized",
         "toolCallId": call.id,
         "toolName": call.name,
         "warning": f"The result of {call.name} is not shown: it has about {size} tokens.",
-        "reason": f"It is larger than {policy.oversized_fraction:.0%} of the context window of {window} tokens.",
+        "reason": f"It is larger than {share} of the context window of {window} tokens.",
         "toolInfo": {
             "toolName": call.name,
             "toolArgs": _clean(call.args),
@@ -77,7 +90,6 @@ def stub_oversized(
         ),
         "artifact_ref": ref,
     }
-    return stub
 
 
 def structure_info(result: Any) -> str:

@@ -283,12 +283,13 @@ class Recovery:
         learned = self._learned_windows(request)
         learned.learn(request, verdict.limit, verdict.requested_input, counted)
 
-    def _budget(self, request: RequestInfo) -> int | None:
-        """Return the tokens that messages may have in the model's window; None if its window is not known."""
+    def _window(self, request: RequestInfo) -> int | None:
+        """Return the context window of the request's model in tokens, None if it is not known."""
         learned = self._learned_windows(request).of(request)
-        window = usable_window(self.policy.window, request, learned)
-        if window is None:
-            return None
+        return usable_window(self.policy.window, request, learned)
+
+    def _budget(self, request: RequestInfo, window: int) -> int:
+        """Return the tokens that messages may have in the model's window."""
         reserve = json_tokens(request.fixed) + min(request.output or 0, window // 4)
         return max(window - reserve, window // 10)
 
@@ -303,10 +304,12 @@ class Recovery:
         if self.policy.compaction_mode == "legacy":
             return messages
         try:
-            budget = self._budget(request)
-            if budget is None:
+            window = self._window(request)
+            if window is None:
                 return reapply(messages, format, state, self.policy, self.prefix)
+            budget = self._budget(request, window)
             options: dict[str, Any] = {
+                "window": window,
                 "policy": self.policy,
                 "prefix": self.prefix,
                 "on_event": self.on_event,

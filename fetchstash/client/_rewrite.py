@@ -7,6 +7,7 @@ from fetchstash.client._artifacts import HEAVY_KINDS, facts_of
 from fetchstash.client._formats import Format, Message, Part, plain
 from fetchstash.client._policy import Policy, State
 from fetchstash.client._report import Report
+from fetchstash.client._results import stub_latest, stub_unavoidable
 from fetchstash.client._sizes import SizeUnit
 from fetchstash.client._work import Work
 
@@ -35,8 +36,8 @@ def rewrite(
 
     Each stub stands where the content stood. Stubs of this conversation come back first. Then
     results of PDF, office and binary contents go, then other large results, then large arguments of
-    calls, each oldest first; at last results of the latest exchange keep a preview. The first
-    ``prefix`` messages, the system prompt, the first task, the last user turn and the calls of the
+    calls, each oldest first; at last results of the latest exchange keep a preview, and first where
+    they alone are too large. The first ``prefix`` messages, the system prompt, the first task, the last user turn and the calls of the
     latest exchange stay byte for byte. Returns new messages (what was not changed is shared) and
     the report, which says if nothing could be shrunk enough.
     """
@@ -69,6 +70,7 @@ def _rewritten(
     work = Work(messages, format, state or State(), policy or Policy(), prefix, goal.unit)
     before = work.size
     work.reapply()
+    stub_unavoidable(work, goal.size)
     results = work.free_parts("result", smallest=LARGE_TOKENS)
     work.stub_until(goal.size, sorted(results, key=_is_light), 2)
     work.stub_until(goal.size, work.free_parts("call", smallest=LARGE_TOKENS), 1)
@@ -76,7 +78,7 @@ def _rewritten(
         work.stub_until(goal.size, work.free_texts(), 3)
         work.merge_until(goal.size)
         work.stub_critical(goal.size)
-    work.stub_latest(goal.size)
+    stub_latest(work, goal.size)
     report = Report(
         goal.unit,
         before,

@@ -18,7 +18,7 @@ from fetchstash.client._formats import (
     user_text,
 )
 from fetchstash.client._merge import find_run, merge_of, merged_text, message_hash
-from fetchstash.client._pairing import Pairing, Unit, pair, units
+from fetchstash.client._pairing import Unit, pair, units
 from fetchstash.client._policy import ContentKey, Merge, Policy, State
 from fetchstash.client._protect import background_task, untouchable
 from fetchstash.client._report import Change
@@ -27,13 +27,11 @@ from fetchstash.client._sizes import Sizes, SizeUnit, size_in_bytes
 from fetchstash.client._stubs import (
     ARGUMENTS_TARGET,
     HISTORY_TARGET,
-    MOST_PREVIEW_TOKENS,
     RESULT_TARGET,
     WORTH,
     arguments_stub,
     as_value,
     history_stub,
-    preview_stub,
     result_stub,
 )
 
@@ -47,7 +45,7 @@ BYTES_PER_TOKEN = 4
 """For targets of stubs, which are stated in tokens, where sizes are in bytes."""
 
 PREVIEW = "preview:"
-"""Labels of stubs with a preview begin so: of results that were the latest when they were replaced."""
+"""Labels of stubs with a preview begin so."""
 
 
 @dataclass(slots=True)
@@ -75,7 +73,7 @@ class Work:
     merged: frozenset[int] = field(init=False)
     sizes: Sizes = field(init=False)
     _task: frozenset[int] = field(init=False)
-    _names: dict[Place, str] = field(init=False)
+    calls: dict[Place, Part] = field(init=False)
     _answer: int | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -88,7 +86,7 @@ class Work:
         self.merged = self._merged()
         theirs = [part for part in self.all_parts if part.message not in self.merged]
         pairing = pair(theirs)
-        self._names = call_names(pairing)
+        self.calls = {answered.result.place: answered.call for answered in pairing.pairs}
         self.units = units(len(self.messages), self.all_parts, pairing)
         self.kept = untouchable(len(self.messages), theirs, self.units, self.prefix)
         self._task = background_task(theirs)
@@ -114,7 +112,8 @@ class Work:
 
     # Sizes
 
-    def _value_size(self, value: Any) -> int:
+    def value_size(self, value: Any) -> int:
+        """Return the size of what would stand in the place of a part."""
         if self.unit == "bytes":
             return size_in_bytes(value)
         return self.sizes.tokens(Part((0, ()), "text", "user", value))
@@ -125,7 +124,7 @@ class Work:
     def size_of(self, part: Part) -> int:
         """Return the size of a part as it is now: of its stub, if it has one."""
         changed = self.changes.get(part.place)
-        return self._original_size(part) if changed is None else self._value_size(changed)
+        return self._original_size(part) if changed is None else self.value_size(changed)
 
     # What is in force
 
@@ -183,7 +182,7 @@ class Work:
         large = [
             part
             for part in self.all_parts
-            if part.kind == kind and self._may_shrink(part) and self._is_large(part, smallest)
+            if part.kind == kind and self.has_room_to_shrink(part) and self.is_large(part, smallest)
         ]
         free = [
             part
@@ -199,7 +198,7 @@ class Work:
         """Return the older texts that may be replaced, the user's last: all else is about them."""
         return sorted(self.free_parts("text"), key=lambda part: part.role == "user")
 
-    def _is_large(self, part: Part, smallest: int) -> bool:
+    def is_large(self, part: Part, smallest: int) -> bool:
         """Return whether a part may be replaced at all, and has at least ``smallest`` tokens."""
         if part.shape == "fixed":
             return False
@@ -207,11 +206,9 @@ class Work:
             return size_in_bytes(part.value) >= smallest * BYTES_PER_TOKEN
         return len(self.sizes.text(part)) > smallest and self.sizes.tokens(part) >= smallest
 
-    def _may_shrink(self, part: Part) -> bool:
-        """Return whether a part has no stub yet, or only one with a preview that is as large as a text."""
-        return part.place not in self.changes or (
-            self._in_force(part).startswith(PREVIEW) and part.message not in self.kept
-        )
+    def has_room_to_shrink(self, part: Part) -> bool:
+        """Return whether a part has no stub yet, or only one with a preview."""
+        return part.place not in self.changes or self._in_force(part).startswith(PREVIEW)
 
     def unshrinkable(self) -> dict[str, int]:
         """Return the sizes of what the provider takes only as it is, by type."""
@@ -232,7 +229,7 @@ class Work:
                 return
             self.candidates += 1
             target, label = self.stub_key(part)
-            if self._put(part, stage, (target, label), partial(self._make, part)):
+            if self.put(part, stage, (target, label), partial(self._make, part)):
                 self.stage = max(self.stage, stage)
 
     def stub_key(self, part: Part) -> tuple[int, str]:
@@ -240,11 +237,13 @@ class Work:
         if part.kind == "text":
             return HISTORY_TARGET, f"history:{part.role}"
         if part.kind == "result":
-            return RESULT_TARGET, f"result:{self._name(part)}"
-        return ARGUMENTS_TARGET, f"arguments:{self._name(part)}"
+            return RESULT_TARGET, f"result:{self.name_of(part)}"
+        return ARGUMENTS_TARGET, f"arguments:{self.name_of(part)}"
 
-    def _name(self, part: Part) -> str:
-        return self._names.get(part.place, part.name)
+    def name_of(self, part: Part) -> str:
+        """Return the name of the tool that a part is a call or a result of."""
+        # Most formats name the tool only at the call.
+        return self.calls.get(part.place, part).name
 
     def _make(self, part: Part) -> Any:
         """Return the ordinary stub of a part, None where nothing in it is long."""
@@ -252,10 +251,10 @@ class Work:
         if part.kind == "text":
             return history_stub(part.text, part.role, offload)
         if part.kind == "result":
-            return result_stub(plain(part.value), self._name(part), offload)
+            return result_stub(plain(part.value), self.name_of(part), offload)
         return arguments_stub(part, offload)
 
-    def _put(self, part: Part, stage: int, entry: tuple[int, str], make: Callable[[], Any]) -> bool:
+    def put(self, part: Part, stage: int, entry: tuple[int, str], make: Callable[[], Any]) -> bool:
         """Put a stub in the place of a part, and return whether that made it smaller.
 
         One that is hardly smaller than the content is never tried again.
@@ -264,7 +263,7 @@ class Work:
         key = (content[1], *entry)
         stub, fresh = self.state.remembered(key, make)
         before = self.size_of(part)
-        after = before if stub is None else self._value_size(as_value(part, stub))
+        after = before if stub is None else self.value_size(as_value(part, stub))
         if after > before * WORTH:
             if after > self._original_size(part) * WORTH:
                 self.state.memo[key] = None
@@ -283,47 +282,6 @@ class Work:
         self.changes[part.place] = as_value(part, stub)
         self.size -= before - self.size_of(part)
 
-    def stub_latest(self, goal: int) -> None:
-        """Replace results of the latest exchange by stubs with a preview, largest first, until ``goal``.
-
-        As few as possible go, and these share the room that is left.
-        """
-        latest = next((unit for unit in reversed(self.units) if unit.exchange), None)
-        if latest is None or self.size <= goal:
-            return
-        results = [
-            part
-            for part in self.all_parts
-            if part.kind == "result"
-            and max(latest.start, self.prefix) <= part.message < latest.end
-            and self._is_large(part, SMALLEST_TOKENS["result"])
-        ]
-        results.sort(key=self.size_of, reverse=True)
-        count, share = self._shares([self.size_of(part) for part in results], self.size - goal)
-        scale = BYTES_PER_TOKEN if self.unit == "bytes" else 1
-        target = max(share // scale // 50 * 50, RESULT_TARGET)
-        for part in results[:count]:
-            self.candidates += 1
-            make = partial(self._make_preview, part, target * scale)
-            if self._put(part, 2, (target, f"{PREVIEW}{self._name(part)}"), make):
-                self.stage = max(self.stage, 2)
-
-    def _make_preview(self, part: Part, room: int) -> Any:
-        def size(stub: Any) -> int:
-            return self._value_size(as_value(part, stub))
-
-        name, offload = self._name(part), self.policy.offload
-        return preview_stub(plain(part.value), name, offload, room, size)
-
-    def _shares(self, sizes: Sequence[int], excess: int) -> tuple[int, int]:
-        """Return how many of ``sizes``, which fall, must be replaced, and the size that each may have then."""
-        most = MOST_PREVIEW_TOKENS * (BYTES_PER_TOKEN if self.unit == "bytes" else 1)
-        for count in range(1, len(sizes) + 1):
-            share = (sum(sizes[:count]) - excess) // count
-            if share >= RESULT_TARGET:
-                return count, min(share, most, int(sizes[count - 1] * WORTH))
-        return len(sizes), RESULT_TARGET
-
     # Critical messages
 
     def stub_critical(self, goal: int) -> None:
@@ -340,7 +298,7 @@ class Work:
                     if part.message == number
                     and part.kind == kind
                     and part.place not in self.changes
-                    and self._is_large(part, SMALLEST_TOKENS[kind])
+                    and self.is_large(part, SMALLEST_TOKENS[kind])
                 ]
                 self.stub_until(goal, inside, stage)
 
@@ -365,7 +323,7 @@ class Work:
                 added = [part for number in range(unit.start, end) for part in inside[number]]
                 merged += added
                 size += sum(map(self.size_of, added))
-            gain = size - REF_TOKENS - self._value_size(merged_text(end - start, merged, ""))
+            gain = size - REF_TOKENS - self.value_size(merged_text(end - start, merged, ""))
             if end - start > 1 and gain > 0 and excess > 0:
                 runs.append((start, end, merged))
                 excess -= gain
@@ -396,8 +354,3 @@ class Work:
     def _protected(self, start: int, end: int) -> bool:
         protected = self.kept | self.critical | self.merged | self._task
         return not protected.isdisjoint(range(start, end))
-
-
-def call_names(pairing: Pairing) -> dict[Place, str]:
-    """Return the names of the tools whose results stand at these places: most formats tell them only at the call."""
-    return {answered.result.place: answered.call.name for answered in pairing.pairs}

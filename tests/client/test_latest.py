@@ -95,6 +95,14 @@ def test_a_preview_stays_the_same_in_the_next_request_and_goes_when_it_is_old(
     assert tokens(small) <= 1_000
 
 
+def test_a_preview_that_is_still_too_large_becomes_a_smaller_one() -> None:
+    history, policy, state = conversation(prose(80_000)), Policy(offload=Kept()), State()
+    rewrite(history, "openai_chat", 6_000, policy, state)
+    sent, report = rewrite(history, "openai_chat", 2_000, policy, state)
+    assert report.fits
+    assert json.loads(sent[3]["content"])["preview_chars"] > 1_000
+
+
 def test_a_rewrite_in_bytes_makes_previews_that_fit_in_bytes() -> None:
     text = "\ufffd\x02x" * 300_000
     sent, report = rewrite(conversation(text), "openai_chat", Target(100_000, "bytes"))

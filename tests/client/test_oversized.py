@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from fetchstash.client import Policy, ToolCall, context_window, stub_oversized
+from fetchstash.client import Policy, Recovery, ToolCall, context_window, orphans, stub_oversized
+from fetchstash.client._formats import Format, parts
 from fetchstash.client._sizes import text_tokens
+from tests.client.conversations import FORMATS, Turn, render
 from tests.client.fakes import Kept, prose
 
 CALL = ToolCall("call_1", "fetch", {"url": "https://a.example/", "body": "x" * 5_000})
@@ -107,3 +109,49 @@ def test_the_arguments_in_a_stub_are_bounded_and_clean_too() -> None:
     assert shown["url"] == "https://a.example/[0m"
     assert shown["body"] == "(5000 characters)"
     assert len(json.dumps(shown)) < 1_500
+
+
+def with_results(*results: str, fmt: Format = "openai_chat") -> list[Any]:
+    calls = tuple(("fetch", "https://a.example/", result) for result in results)
+    return render([Turn("user", "the task"), Turn("tools", "", calls)], fmt)
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_a_recovery_that_knows_the_window_replaces_an_oversized_result_before_it_is_sent(
+    fmt: Format,
+) -> None:
+    kept, events, sent = Kept(), list[str](), list[Any]()
+    policy = Policy(window=20_000, offload=kept)
+    large, small = prose(40_000, "large"), prose(4_000, "small")
+    recovery = Recovery(policy, lambda name, _: events.append(name))
+    for _ in range(2):
+        recovery.call(sent.append, with_results(small, large, fmt=fmt), fmt)
+    before = parts(with_results(small, large, fmt=fmt), fmt)
+    after = parts(sent[0], fmt)
+    assert [part.value for part in after[:-1]] == [part.value for part in before[:-1]]
+    assert type(after[-1].value) is type(before[-1].value)
+    stub = json.loads(after[-1].text)
+    assert stub["status"] == "oversized"
+    assert stub["toolInfo"]["toolArgs"] == {"what": "https://a.example/"}
+    assert large in kept.texts[stub["artifact_ref"]]
+    assert not orphans(sent[0], fmt)
+    assert sent[0] == sent[1]
+    assert events.count("tool.result.oversized_excluded") == 1
+
+
+def test_what_is_at_most_the_share_of_the_window_is_sent_as_it_is() -> None:
+    text, sent = prose(20_000), list[Any]()
+    messages = with_results(text)
+    size = text_tokens(text)
+    Recovery(Policy(window=round(size / 0.3) + 10)).call(sent.append, messages)
+    Recovery(Policy(window=round(size / 0.3) + 10, oversized_fraction=0.29)).call(
+        sent.append, messages
+    )
+    assert sent[0] == messages
+    assert "oversized" in str(sent[1])
+
+
+def test_in_legacy_mode_an_oversized_result_is_sent_as_it_is() -> None:
+    messages, sent = with_results(prose(40_000)), list[Any]()
+    Recovery(Policy(window=20_000, compaction_mode="legacy")).call(sent.append, messages)
+    assert sent == [messages]

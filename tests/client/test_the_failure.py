@@ -1,5 +1,6 @@
 """The failure that this project was made for: a run that fetches PDFs as decoded bytes until the provider refuses to go on."""
 
+import json
 import random
 from collections.abc import Callable
 from typing import Any
@@ -84,6 +85,43 @@ def test_with_oversized_results_stubbed_the_run_never_gets_there() -> None:
         ),
     )
     assert not provider.refusals
+
+
+def newest_too_large(ask: Callable[[Any], Any]) -> None:
+    """An agent whose first tool result is larger than the provider takes, as this project's failure began."""
+    messages = conversation(prose(20_000, "notes"), pdf(0) * 4)
+    assert size_in_bytes(messages[-1]) > MAX_BYTES
+    ask(messages)
+
+
+def test_without_the_client_the_run_dies_of_its_newest_result() -> None:
+    with pytest.raises(Refused, match="total message size"):
+        newest_too_large(Provider())
+
+
+def test_with_the_client_a_newest_result_that_is_too_large_keeps_a_preview() -> None:
+    provider, kept = Provider(), Kept()
+    sent: list[Any] = []
+
+    def send(messages: Any) -> str:
+        sent.append(messages)
+        return provider(messages)
+
+    newest_too_large(lambda messages: Recovery(Policy(offload=kept)).call(send, messages))
+    assert len(provider.refusals) == 1
+    stub = json.loads(sent[1][-1]["content"])
+    assert stub["content_kind"] == "pdf"
+    assert kept.texts[stub["artifact_ref"]] == pdf(0) * 4
+    assert stub["preview"].startswith("%PDF-1.7")
+    assert sent[1][:-1] == sent[0][:-1]
+
+
+def test_with_the_window_known_a_newest_result_that_is_too_large_is_never_sent() -> None:
+    provider, kept = Provider(), Kept()
+    recovery = Recovery(Policy(offload=kept, window=MAX_TOKENS))
+    newest_too_large(lambda messages: recovery.call(provider, messages))
+    assert not provider.refusals
+    assert pdf(0) * 4 in kept.texts.values()
 
 
 def real_pdf(seed: int) -> bytes:
