@@ -58,6 +58,10 @@ class DocumentFacts:
     structure_info: str = _line("keys, columns or headings in one line", 1_000)
     page_verdict: str = _line("what a web page is instead of content: a key of PAGE_VERDICTS")
     leads_to: str = _line("the address that a web page without text sends a browser to", 2_000)
+    left_out_chars: int = _count(
+        "characters of a web page that are not in the text, such as navigation", 0
+    )
+    left_out: str = _line("the regions they stand in, with the characters of each", 300)
     hidden_removed: int = _count("hidden elements and invisible characters that were taken out", 0)
     extraction_truncated: bool = _flag("a limit or a crash cut the text")
     extraction_error: str = _line("why there is no text, or not all of it", 1_000)

@@ -4,6 +4,7 @@ from fetchstash.errors import Call
 from fetchstash.render._texts import OF_SEVERAL_CHARS, SENTENCE, SOURCE_CHARS, counted
 from fetchstash.render._view import FACTS_AT_MOST, Block, Host, View
 from fetchstash.stash import ArtifactMatches, Matches, Passages, grep_body, passages_body
+from fetchstash.store import Facts
 
 _CONTEXT_LINES = 20
 """Lines around the best passage that the next call reads."""
@@ -60,7 +61,7 @@ def _blocks(
         full = full or printed < artifact.shown
         room = max(room - host.measure(text), 0)
         shown += printed
-        head = (_opening(artifact, printed),)
+        head = (_opening(artifact, printed), *_left_out(host, artifact.left_out, artifact.facts))
         source_chars = OF_SEVERAL_CHARS if several else SOURCE_CHARS
         source = host.subject(artifact.facts).source
         fenced = host.fenced(text, source, head, sentence=not several, source_chars=source_chars)
@@ -68,6 +69,14 @@ def _blocks(
     if several and shown:
         blocks.insert(0, Block((SENTENCE,)))
     return blocks, shown
+
+
+def _left_out(host: Host, count: int, facts: Facts) -> tuple[str, ...]:
+    """Return the line on matches in the parts that a page's text leaves out, if there are any."""
+    if not count:
+        return ()
+    call = host.word(Call("slice", {"ref": facts.artifact_ref, "path": "left_out"}))
+    return (f"[{counted(count, 'line')} more in the parts left out of the text: {call}]",)
 
 
 def _opening(artifact: ArtifactMatches, shown: int) -> str:
@@ -90,8 +99,12 @@ def search(host: Host, found: Passages, max_chars: int | None = None) -> View:
     out_of = counted(found.searched, "artifact")
     if found.pending:
         out_of += f", {counted(found.pending, 'text')} not indexed yet: search again later"
+    left_out = [
+        line for ref, n in found.left_out.items() for line in _left_out(host, n, found.facts[ref])
+    ]
     if not count:
-        return View((Block((f"[No passage of {out_of} has a word of the query.]",)),))
+        none = f"[No passage of {out_of} has a word of the query.]"
+        return View((Block((none, *left_out)),))
     sources = list(dict.fromkeys(subject.source for subject in subjects.values()))
     source = sources[0] if len(sources) == 1 else f"{len(sources)} sources"
     best = found.passages[0]
@@ -104,7 +117,7 @@ def search(host: Host, found: Passages, max_chars: int | None = None) -> View:
         head = f"[passages 1 to {shown} of {count}, best first, out of {out_of}]"
         notice = f"[Showing {shown} of {count} passages. {host.higher_limit}]"
         tail = (around, notice) if shown < count else (around,)
-        return host.fenced(body, source, (head,), tail)
+        return host.fenced(body, source, (head, *left_out), tail)
 
     block = view(limit)
     if over := host.over(block.frame):

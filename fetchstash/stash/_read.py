@@ -31,9 +31,9 @@ def answered_by_handler(facts: Facts, path: str) -> bool:
     if facts.content_kind == "image":
         return path == "exif"
     if facts.content_kind == "html":
-        return path in ("links", "tables") and all(
-            heading.title.casefold() != path for heading in facts.outline
-        )
+        title = path.strip("# ").casefold()
+        own = path in ("page", "left_out", "links", "tables") or path.startswith("#")
+        return own and all(heading.title.casefold() != title for heading in facts.outline)
     return facts.content_kind in ("archive", "csv", "email")
 
 

@@ -1,9 +1,11 @@
 """Stash: fetch, keep, read back."""
 
+import re
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urldefrag
 
 import anyio
 import anyio.to_thread
@@ -33,7 +35,15 @@ from fetchstash.stash._values import (
     Picture,
     Slice,
 )
-from fetchstash.store import ArtifactStore, Facts, Finding, GrepQuery, Removed, TextReader
+from fetchstash.store import (
+    ArtifactStore,
+    Facts,
+    Finding,
+    GrepQuery,
+    Removed,
+    TextReader,
+    count_matches,
+)
 
 MAX_URLS = 10
 MAX_REFS = 10
@@ -77,7 +87,7 @@ class Stash:
         _check_one(url)
         limit = self._preview_limit(max_chars)
         facts, cache = await self.intake.url(url, refresh=refresh, progress=progress)
-        return await self._artifact(facts, focus, limit, cache)
+        return await self._artifact(facts, focus, limit, cache, fragment=urldefrag(url).fragment)
 
     async def fetch_many(
         self,
@@ -99,7 +109,9 @@ class Stash:
         async def fetch(position: int, url: str) -> None:
             try:
                 facts, cache = await self.intake.url(url, refresh=refresh, progress=None)
-                results[position] = await self._artifact(facts, focus, limit, cache)
+                results[position] = await self._artifact(
+                    facts, focus, limit, cache, fragment=urldefrag(url).fragment
+                )
             except FetchstashError as error:
                 results[position] = Failure(clean_line(mask_url(url)), error)
             if progress:
@@ -136,13 +148,21 @@ class Stash:
         return views.max_chars(max_chars, views.inline_threshold)
 
     async def _artifact(
-        self, facts: Facts, focus: str, limit: int, cache: CacheUse | None = None
+        self,
+        facts: Facts,
+        focus: str,
+        limit: int,
+        cache: CacheUse | None = None,
+        *,
+        fragment: str = "",
     ) -> Artifact:
         excerpt, image = Excerpt(), None
         if facts.extracted_chars is None:
             image = await self._image(facts)
         else:
             excerpt = await self._excerpt(facts, focus, limit)
+            if fragment and not focus.strip() and len(excerpt.text) != facts.extracted_chars:
+                excerpt = await self._at_fragment(excerpt, facts, fragment)
         return Artifact(facts, self.settings, excerpt, cache, image, stash=self)
 
     async def _image(self, facts: Facts) -> Picture | None:
@@ -174,6 +194,22 @@ class Stash:
                 ending = await reader.read_chars(max(reader.chars - limit, 0), reader.chars)
             unfocused = bool(focus.strip())
             return Excerpt(limit, text, reader.ranges.preview, ending, unfocused=unfocused)
+
+    async def _at_fragment(self, excerpt: Excerpt, facts: Facts, fragment: str) -> Excerpt:
+        """Return an excerpt of the section that a URL's fragment names, if there is one."""
+        if facts.content_kind != "html":
+            return excerpt
+        try:
+            part = await self._handler_part(facts, path=f"#{fragment}", unit="chars")
+        except FetchstashError:
+            return excerpt
+        if isinstance(part, handlers.Picture) or not part.text:
+            return excerpt
+        lines = part.text.count("\n")
+        title = part.text.partition("\n")[0].lstrip("# ")
+        starts = [heading.start for heading in facts.outline if heading.title == title]
+        around = (starts[0], starts[0] + lines) if starts else None
+        return replace(excerpt, preview=Preview(part.text, lines_shown=lines), lines=around)
 
     # --- reading back -----------------------------------------------------------------------------
 
@@ -267,7 +303,10 @@ class Stash:
                 found = await reader.grep(replace(query, offset=skip, max_matches=max(wanted, 1)))
             groups, shown = (found.groups, found.shown) if wanted else ((), 0)
             skipped = min(skip, found.total)
-            results.append(ArtifactMatches(facts, groups, skipped, found.total, found.stopped))
+            left_out = 0 if offset else await self._count_left_out(facts, query)
+            results.append(
+                ArtifactMatches(facts, groups, skipped, found.total, found.stopped, left_out)
+            )
             skip, wanted = max(skip - found.total, 0), max(wanted - shown, 0)
         matches = Matches(query, tuple(refs_or_urls), tuple(results))
         if matches.total and offset >= matches.total and not matches.stopped:
@@ -292,7 +331,13 @@ class Stash:
             if passage.artifact_ref not in known:
                 known[passage.artifact_ref] = await self.store.get(passage.artifact_ref)
         searched = searched or (await self.store.list(limit=1)).total
-        return Passages(found.passages, known, searched, found.pending)
+        any_word = GrepQuery("|".join(map(re.escape, query.split())), ignore_case=True)
+        left_out = {
+            ref: count
+            for ref in (known if refs_or_urls and query.strip() else ())
+            if (count := await self._count_left_out(known[ref], any_word))
+        }
+        return Passages(found.passages, known, searched, found.pending, left_out)
 
     def raw(self, ref_or_url: str) -> AbstractAsyncContextManager[Path]:
         """Give an artifact's own bytes as a file, valid while the context is open."""
@@ -348,6 +393,20 @@ class Stash:
         finally:
             with anyio.CancelScope(shield=True):
                 await reader.aclose()
+
+    async def _count_left_out(self, facts: Facts, query: GrepQuery) -> int:
+        """Return the number of matching lines that the text of a web page leaves out.
+
+        The handler reads them out of the page again: keeping them would be a third blob. Where it
+        cannot, the count is 0.
+        """
+        if not facts.left_out_chars:
+            return 0
+        with suppress(FetchstashError):
+            part = await self._handler_part(facts, path="left_out", unit="chars")
+            if not isinstance(part, handlers.Picture):
+                return await anyio.to_thread.run_sync(count_matches, part.text, query)
+        return 0
 
     async def _handler_part(
         self,

@@ -1,7 +1,7 @@
 """What a Stash returns: plain values with their next steps as data. render frames them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from fetchstash.errors import Call, FetchstashError
@@ -131,6 +131,7 @@ class ArtifactMatches:
     """The matches of one artifact: groups of neighbouring lines, from match ``skipped`` + 1 on.
 
     ``stopped`` says which limit ended the count ("": none); ``total`` is then "at least".
+    ``left_out`` counts the matches in the parts of a web page that the text leaves out.
     """
 
     facts: Facts
@@ -138,6 +139,7 @@ class ArtifactMatches:
     skipped: int
     total: int
     stopped: str = ""
+    left_out: int = 0
 
     @property
     def shown(self) -> int:
@@ -199,13 +201,15 @@ class Passages:
     """Ranked passages, best first, out of ``searched`` artifacts. Iterating gives each Passage.
 
     ``facts`` are those of the artifacts by reference. ``pending`` counts the texts that could not
-    be searched yet.
+    be searched yet. ``left_out`` counts the lines of web pages, by reference, that have a word of
+    the query and are left out of their texts.
     """
 
     passages: tuple[Passage, ...]
     facts: Mapping[str, Facts]
     searched: int
     pending: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def __iter__(self) -> Iterator[Passage]:
         return iter(self.passages)

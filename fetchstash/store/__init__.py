@@ -13,6 +13,7 @@ from fetchstash.store._contract import (
     SearchResult,
     StoreLimits,
 )
+from fetchstash.store._grep import count_matches
 from fetchstash.store._local import LocalStore
 from fetchstash.store._memory import MemoryContents, MemoryStore
 from fetchstash.store._open import check_store, open_store, repair_store, store_folder
@@ -46,6 +47,7 @@ __all__ = [
     "StrideIndex",
     "TextReader",
     "check_store",
+    "count_matches",
     "keep_store_facts",
     "open_store",
     "rank_texts",

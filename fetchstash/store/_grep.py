@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from fetchstash.errors import BadPattern
 from fetchstash.hygiene import clean_line
 from fetchstash.store._contract import GrepQuery, Line, Matches
+from fetchstash.store._source import BytesSource
+from fetchstash.store._stride import StrideIndex
 from fetchstash.store._text import StoredText
 from fetchstash.text import window
 
@@ -61,6 +63,13 @@ def grep(text: StoredText, query: GrepQuery, ref: str, cancelled: Callable[[], b
     scan = scan_text(text, query, cancelled)
     groups = tuple(_groups(text, scan, query.context))
     return Matches(ref, groups, query.offset + 1, len(scan.shown), scan.total, scan.stopped)
+
+
+def count_matches(text: str, query: GrepQuery) -> int:
+    """Return the number of lines of ``text`` that match. Raises BadPattern."""
+    data = text.encode("utf-8")
+    stored = StoredText(BytesSource(data), StrideIndex.of(data))
+    return scan_text(stored, query, lambda: False).total
 
 
 def compile_pattern(query: GrepQuery) -> Pattern:

@@ -1,6 +1,7 @@
 """A page's metadata, links and tables, pages without content, and hostile pages."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,71 @@ def test_links_and_tables_of_the_whole_page_are_parts(tmp_path: Path) -> None:
         part("pictures")
     with pytest.raises(BadArgument):
         HtmlHandler().part(PartRequest(source=source, path="links", render="image"))
+
+
+GUIDE = f"""<nav id=menu><a href=/b>Beta menu</a></nav>
+<main><h1 id=top>Guide</h1><p>{PROSE}</p>
+<h2><a name=open></a>Opening</h2><p>Turn the key.</p><h3>At night</h3><p>Use a lamp.</p>
+<h2 id="sch%C3%B6n">Closing</h2><p id=note>Turn it back.</p><p>{PROSE}</p><p>{PROSE}</p></main>
+<div class=comments><p>{PROSE} says a visitor.</p></div><footer>Imprint</footer>"""
+
+
+@pytest.fixture
+def guide(tmp_path: Path) -> Callable[[str], str]:
+    """Return a function that reads a part of a guide with navigation and comments."""
+    source = tmp_path / "guide.html"
+    source.write_text(GUIDE, "utf-8")
+
+    def read(path: str) -> str:
+        found = HtmlHandler().part(PartRequest(source=source, path=path))
+        return found.text
+
+    return read
+
+
+def test_the_whole_page_and_what_was_left_out_of_it_can_be_read(
+    tmp_path: Path, guide: Callable[[str], str]
+) -> None:
+    extracted, text = extract(tmp_path, GUIDE)
+    assert "Beta menu" not in text
+    page, left_out = guide("page"), guide("left_out")
+    assert "Beta menu" in page
+    assert "Turn the key." in page
+    assert "Beta menu" in left_out
+    assert "Imprint" in left_out
+    assert "Turn the key." not in left_out
+    facts = extracted.facts
+    assert facts.left_out_chars >= len("Beta menu") + len("Imprint")
+    assert "navigation 9" in facts.left_out
+    assert "footer 7" in facts.left_out
+
+
+def test_a_page_that_is_kept_whole_leaves_nothing_out(tmp_path: Path) -> None:
+    extracted, _ = extract(tmp_path, f"<main><p>{PROSE}</p></main>")
+    assert (extracted.facts.left_out_chars, extracted.facts.left_out) == (0, "")
+
+
+SECTIONS = {
+    "#open": "## Opening\n\nTurn the key.\n\n### At night\n\nUse a lamp.\n",
+    "#note": f"Turn it back.\n\n{PROSE.strip()}\n\n{PROSE.strip()}\n",
+    "#menu": "[Beta menu](/b)\n",
+}
+
+
+@pytest.mark.parametrize("fragment", SECTIONS)
+def test_a_fragment_names_the_section_that_begins_there(
+    guide: Callable[[str], str], fragment: str
+) -> None:
+    assert guide(fragment).startswith(SECTIONS[fragment])
+
+
+def test_a_fragment_is_taken_with_and_without_its_escapes(guide: Callable[[str], str]) -> None:
+    assert guide("#sch%C3%B6n").startswith("## Closing\n")
+
+
+def test_a_fragment_that_names_nothing_is_out_of_range(guide: Callable[[str], str]) -> None:
+    with pytest.raises(OutOfRange):
+        guide("#nowhere")
 
 
 def test_links_are_absolute_by_the_address_of_the_page(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from itertools import compress, islice, pairwise
+from itertools import islice, pairwise
 
 from fetchstash.handlers._html import _scorer
 from fetchstash.handlers._html._blocks import CODE, HEADING, TABLE, Block
@@ -18,15 +18,15 @@ MAX_GAP = 3
 """Blocks in a row that are kept if they stand between kept blocks of the same region."""
 
 
-def content(blocks: list[Block]) -> list[Block]:
-    """Return the blocks of the content in order; at least one if there are any blocks."""
+def content(blocks: list[Block]) -> list[bool]:
+    """Return which blocks are the content; at least one is if there are any blocks."""
     if len(blocks) > MAX_SCORED or sum(len(block.words) for block in blocks) < MIN_SCORED_CHARS:
-        return list(compress(blocks, by_rules(blocks, places(blocks))))
+        return by_rules(blocks, places(blocks))
     keep = likeliest(_scorer.log_odds(blocks), [len(block.words.split()) for block in blocks])
     if any(block.kind == CODE for block in blocks):
         _repair(blocks, keep)
     _take_title(blocks, keep)
-    return list(compress(blocks, keep))
+    return keep
 
 
 def likeliest(scores: Sequence[float], sizes: Sequence[float]) -> list[bool]:

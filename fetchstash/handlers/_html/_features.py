@@ -309,7 +309,7 @@ def _spans(blocks: list[Block]) -> dict[Element, _Span]:
             if above is not None:
                 depth = above.depth + 1
                 distances = [near + 1 if near < FAR else FAR for near in above.distances]
-            for group in _groups(new):
+            for group in groups(new):
                 distances[group] = 0
             above = spans[new] = _Span(number, number, depth, distances)
         while element is not None:
@@ -318,7 +318,7 @@ def _spans(blocks: list[Block]) -> dict[Element, _Span]:
     return spans
 
 
-def _groups(element: Element) -> tuple[int, ...]:
+def groups(element: Element) -> tuple[int, ...]:
     """Return the numbers of GROUPS that the element's names match."""
     get = element.attributes.get
     names = f"{element.tag} {get('role', '')} {get('class', '')} {get('id', '')}"

@@ -1,6 +1,7 @@
 """Read HTML pages as Markdown of their content."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import compress
 from pathlib import Path
 from urllib.parse import urljoin
 
@@ -21,6 +22,7 @@ from fetchstash.handlers._html import (
     _content,
     _markdown,
     _metadata,
+    _regions,
     _safety,
     _tree,
     _verdict,
@@ -29,6 +31,11 @@ from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._shared._part_text import part_text
 
 MAX_SOURCE_BYTES = 4 * _safety.MAX_SOURCE_CHARS
+PATHS = frozenset(("page", "left_out", "links", "tables"))
+_PATHS_IN_WORDS = (
+    'Take a heading of its outline, a fragment such as "#install", or "page", "left_out", "links" '
+    'or "tables".'
+)
 _TOO_MANY_TAGS = f"it has no text before its tag {_safety.MAX_TAGS:,}, and the rest is not read"
 
 
@@ -52,7 +59,9 @@ class HtmlHandler:
         page = _tree.parse(checked.source)
         metadata = _metadata.read(page)
         blocks = _blocks.cut(page)
-        content = _content.content(blocks)
+        keep = _content.content(blocks)
+        content = list(compress(blocks, keep))
+        left_out_chars, left_out = _regions.left_out(blocks, keep)
         extracted = Extracted(
             None,
             DocumentFacts(
@@ -63,6 +72,8 @@ class HtmlHandler:
                 structure_info=_facts(metadata),
                 extraction_truncated=checked.cut,
                 hidden_removed=page.hidden,
+                left_out_chars=left_out_chars,
+                left_out=left_out,
             ),
         )
         inline = Inline(_base(hints.url, page, metadata), len(checked.source) // 2)
@@ -78,33 +89,42 @@ class HtmlHandler:
         return extracted
 
     def part(self, request: PartRequest) -> PartText:
-        """Return the links or the tables of the whole page: the path is "links" or "tables".
+        """Return a part of the whole page, navigation and all.
 
-        Raises OutOfRange for any other path.
+        The path is "page", "left_out" (what is not in the text), "links", "tables" or the fragment
+        of a URL with its "#". Raises OutOfRange for any other path.
         """
         if request.render == "image":
             raise BadArgument("A web page is not rendered as an image.", 'Use render="text".')
-        if request.path not in {"links", "tables"}:
-            raise OutOfRange(
-                "The page has no such part.", 'Take a heading of its outline, "links" or "tables".'
-            )
+        if request.path not in PATHS and not request.path.startswith("#"):
+            raise OutOfRange("The page has no such part.", _PATHS_IN_WORDS)
         checked = _read(request.source, request.hints.charset)
         page = _tree.parse(checked.source)
         blocks = _blocks.cut(page)
-        inline = Inline(
-            _base(request.hints.url, page, _metadata.read(page)), len(checked.source) // 2
-        )
+        base = _base(request.hints.url, page, _metadata.read(page))
+        inline = Inline(base, len(checked.source) // 2)
         if request.path == "links":
-            text = "".join(
-                f"- {link}\n"
-                for link in dict.fromkeys(
-                    link for block in blocks for link in _links(block, inline)
-                )
-            )
+            links = dict.fromkeys(link for block in blocks for link in _links(block, inline))
+            text = "".join(f"- {link}\n" for link in links)
         else:
-            tables = [block for block in blocks if block.kind == _blocks.TABLE]
-            text = "".join(piece.text for piece in _markdown.parts(tables, inline))
+            chosen = _chosen(request.path, page, blocks)
+            text = "".join(piece.text for piece in _markdown.parts(chosen, inline))
         return part_text(text[: request.limits.max_chars], request)
+
+
+def _chosen(path: str, page: _tree.Page, blocks: list[_blocks.Block]) -> Sequence[_blocks.Block]:
+    """Return the blocks that a path names. Raises OutOfRange for a fragment that names nothing."""
+    if path == "page":
+        return blocks
+    if path == "tables":
+        return [block for block in blocks if block.kind == _blocks.TABLE]
+    keep = _content.content(blocks)
+    if path == "left_out":
+        return list(compress(blocks, (not kept for kept in keep)))
+    numbers = _regions.section(blocks, page.body, path[1:])
+    if numbers is None:
+        raise OutOfRange("The page has no section of that name.", _PATHS_IN_WORDS)
+    return [blocks[n] for n in numbers if keep[n]] or [blocks[n] for n in numbers]
 
 
 def _read(source: Path, charset: str) -> _safety.Checked:

@@ -1,0 +1,60 @@
+"""Web pages: what their text leaves out can be searched and read, and a fragment is shown."""
+
+import pytest
+
+from fetchstash.render import as_shown
+from fetchstash.stash import Stash
+from tests.loopback import Site
+
+pytestmark = pytest.mark.anyio
+
+WORDS = "The reservoir fills slowly in spring, and the wardens open the lower gate then. "
+PAGE = f"""<!doctype html><title>Gates</title><nav><a href=/s>Sluice menu</a></nav>
+<main><h1>Gates</h1><p>{WORDS * 200}</p><p>A sluice is a gate.</p>
+<h2 id=night>At night</h2><p>Use a lamp at the sluice.</p><p>{WORDS * 200}</p></main>
+<footer>Sluice imprint</footer>"""
+
+
+@pytest.fixture
+def url(site: Site) -> str:
+    return site.put("/gates", PAGE.encode(), "text/html")
+
+
+async def test_grep_counts_the_matches_in_the_parts_left_out(stash: Stash, url: str) -> None:
+    artifact = await stash.fetch(url)
+    matches = await artifact.grep("sluice", ignore_case=True)
+    assert (matches.total, matches.artifacts[0].left_out) == (2, 2)
+    assert "[2 lines more in the parts left out of the text: " in as_shown(matches)
+    assert "left_out" in as_shown(matches)
+
+
+async def test_search_counts_the_lines_left_out_that_have_a_word(stash: Stash, url: str) -> None:
+    artifact = await stash.fetch(url)
+    passages = await artifact.search("imprint terms")
+    assert passages.left_out == {artifact.ref: 1}
+    assert "[1 line more in the parts left out of the text: " in as_shown(passages)
+
+
+async def test_no_line_speaks_of_parts_left_out_that_do_not_match(stash: Stash, url: str) -> None:
+    artifact = await stash.fetch(url)
+    matches = await artifact.grep("lamp")
+    assert matches.artifacts[0].left_out == 0
+    assert "left out" not in as_shown(matches)
+
+
+async def test_the_whole_page_is_a_part(stash: Stash, url: str) -> None:
+    artifact = await stash.fetch(url)
+    assert "Sluice menu" in (await artifact.slice(path="page")).text
+    assert "Sluice menu" not in await artifact.text()
+
+
+async def test_a_fragment_shows_its_section(stash: Stash, url: str) -> None:
+    artifact = await stash.fetch(f"{url}#night")
+    assert artifact.preview.startswith("## At night\n\nUse a lamp")
+    again = await stash.fetch(url)
+    assert again.preview.startswith("# Gates")
+
+
+async def test_a_fragment_that_names_nothing_shows_the_beginning(stash: Stash, url: str) -> None:
+    artifact = await stash.fetch(f"{url}#nowhere")
+    assert artifact.preview.startswith("# Gates")
