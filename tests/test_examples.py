@@ -1,13 +1,15 @@
 """The examples run, and the hosts' configurations start the server that they name."""
 
+import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import threading
 import tomllib
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import pytest
 
 from fetchstash.cli._operating import serve
 from fetchstash.config import load
+from fetchstash.demo._pdf import make_pdf
 from tests.loopback import Site
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -25,11 +28,16 @@ BOOK = "".join(
 )
 
 
-def run(name: str, *arguments: str, **environment: str) -> str:
+def run(
+    name: str,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    python: str | Path = sys.executable,
+) -> str:
     folder = Path(sys.executable).parent
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
-    env = {**os.environ, "PATH": path, **environment}
-    command = [sys.executable, "-P", str(EXAMPLES / name), *arguments]
+    env = {**os.environ, "PATH": path, **(environment or {})}
+    command = [str(python), "-P", str(EXAMPLES / name), *arguments]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -56,17 +64,56 @@ def test_the_agents_client_finds_the_place_and_reads_around_it(
     assert "## Chapter 1234\n" in out
 
 
-def test_the_library_works_without_mcp(site: Site, tmp_path: Path) -> None:
+@pytest.fixture
+def environment(site: Site, tmp_path: Path) -> dict[str, str]:
+    return {
+        "FETCHSTASH_STORE_FOLDER": str(tmp_path / "store"),
+        "FETCHSTASH_FETCH_ALLOW_HOSTS": f"127.0.0.1:{site.port}",
+        "FETCHSTASH_FETCH_RESPECT_ROBOTS": "false",
+    }
+
+
+def test_a_program_prints_a_documents_text(site: Site, environment: dict[str, str]) -> None:
     url = site.put("/book.md", BOOK, "text/markdown")
-    out = run(
-        "library.py",
-        url,
-        "question 1234",
-        FETCHSTASH_STORE_FOLDER=str(tmp_path / "store"),
-        FETCHSTASH_FETCH_ALLOW_HOSTS=f"127.0.0.1:{site.port}",
-        FETCHSTASH_FETCH_RESPECT_ROBOTS="false",
-    )
-    assert "The answer to question 1234 is 3702." in out
+    assert run("library_text.py", url, environment=environment) == f"{BOOK}\n"
+
+
+def test_a_program_prints_the_lines_that_match(site: Site, environment: dict[str, str]) -> None:
+    url = site.put("/book.md", BOOK, "text/markdown")
+    out = run("library_grep.py", url, "question 1234 is", environment=environment)
+    assert out == "line 4935: The answer to question 1234 is 3702.\n"
+
+
+def test_a_program_prints_a_page_of_a_local_pdf(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    (tmp_path / "report.pdf").write_bytes(make_pdf(["Of rivers.", "Of hills."], title="A report"))
+    out = run("library_pdf.py", str(tmp_path / "report.pdf"), "2", environment=environment)
+    assert ": PDF, report.pdf, " in out
+    assert "Of hills." in out
+    assert "Of rivers." not in out
+
+
+def test_a_program_keeps_a_tools_long_result(environment: dict[str, str]) -> None:
+    out = run("library_results.py", environment=environment)
+    path = re.match(r"Results saved to (\S+) \(\d+ chars\)\n\nPreview:\n", out)
+    assert path
+    assert json.loads(Path(path[1]).read_text())[4_999] == {"id": 4_999, "square": 24_990_001}
+    assert len(out) < 6_000
+
+
+def test_no_program_of_the_library_is_longer_than_12_lines() -> None:
+    programs = [*EXAMPLES.glob("library_*.py"), *EXAMPLES.glob("tools_*.py")]
+    assert len(programs) == 8
+    for path in programs:
+        text = path.read_text(encoding="utf-8")
+        code = text.split("\n")[ast.parse(text).body[0].end_lineno :]
+        assert len([line for line in code if line]) <= 12
+
+
+def text_of(message: dict[str, Any]) -> str:
+    content: str | list[dict[str, str]] = message["content"]
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
 class FakeModel(BaseHTTPRequestHandler):
@@ -78,7 +125,7 @@ class FakeModel(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.seen.append(asked)
-        results = [message["content"] for message in asked["messages"] if message["role"] == "tool"]
+        results = [text_of(message) for message in asked["messages"] if message["role"] == "tool"]
         match len(results):
             case 0:
                 answer = self.calling("fetch_content", url=self.url, maxChars=1_000)
@@ -87,8 +134,19 @@ class FakeModel(BaseHTTPRequestHandler):
                     "artifact_grep", artifact_ref=self.url, pattern="question 777 is", context=0
                 )
             case _:
-                answer = {"role": "assistant", "content": f"It says: {results[-1].splitlines()[3]}"}
-        body = json.dumps({"choices": [{"message": answer}]}).encode()
+                answer = {
+                    "role": "assistant",
+                    "content": f"It says: {(re.search('^[0-9]+:.*', results[-1], re.MULTILINE) or results)[0]}",
+                }
+        choice = {"index": 0, "finish_reason": "stop", "message": answer}
+        completion = {
+            "id": "1",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "gpt-5",
+            "choices": [choice],
+        }
+        body = json.dumps(completion).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -127,6 +185,37 @@ def test_the_agents_loop_answers_out_of_a_long_document_in_a_small_context(
     assert "The answer to question 777 is 2331." in out
     assert len(FakeModel.seen) == 3
     assert len(json.dumps(FakeModel.seen[-1]["messages"])) < len(BOOK) / 20
+
+
+ADAPTERS = Path(
+    os.environ.get("FETCHSTASH_ADAPTERS_HOME", Path.home() / ".cache/fetchstash/adapters")
+)
+
+
+@pytest.mark.parametrize(
+    ("sdk", "name"),
+    [
+        ("pydantic_ai", "tools_pydantic_ai.py"),
+        ("pydantic_ai", "tools_pydantic_ai_mcp.py"),
+        ("langchain", "tools_langchain.py"),
+        ("langchain", "tools_langchain_mcp.py"),
+    ],
+)
+def test_an_agent_framework_answers_with_the_tools(
+    sdk: str, name: str, site: Site, environment: dict[str, str], model: str
+) -> None:
+    python = ADAPTERS / sdk / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"{sdk} is not installed in {ADAPTERS}: scripts/adapters does that")
+    FakeModel.url = site.put("/book.md", BOOK, "text/markdown")
+    environment |= {"OPENAI_BASE_URL": f"{model}/v1", "OPENAI_API_KEY": "none"}
+    if not name.endswith("_mcp.py"):  # fetchstash and its libraries, beside the SDK's own
+        libraries = [path for path in sys.path if path.endswith("site-packages")]
+        environment["PYTHONPATH"] = os.pathsep.join([str(EXAMPLES.parent), *libraries])
+    question = "What is the answer to question 777?"
+    out = run(name, question, environment=environment, python=python)
+    assert "The answer to question 777 is 2331." in out
+    assert len(FakeModel.seen) == 3
 
 
 @pytest.mark.parametrize("path", HOSTS, ids=lambda path: path.stem)

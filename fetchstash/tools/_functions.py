@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Literal, Optional
+from typing import Any, Literal, Optional
 
 from fetchstash.errors import FetchstashError
 from fetchstash.render import Host, error_line
@@ -41,11 +41,23 @@ def _function(stash: Stash, host: Host, tool: ToolSpec) -> ToolFunction:
     ]
     parameters.sort(key=lambda parameter: parameter.default is not parameter.empty)
     function.__name__ = function.__qualname__ = tool.name
-    function.__doc__ = tool.description
+    function.__doc__ = _docstring(tool)
     function.__annotations__ = {item.name: item.annotation for item in parameters} | {"return": str}
     # Frameworks read it to make their own schema of the arguments.
     function.__signature__ = inspect.Signature(parameters, return_annotation=str)  # type: ignore[attr-defined]
     return function
+
+
+def _docstring(tool: ToolSpec) -> str:
+    """Return the description of a tool and of its arguments, as frameworks parse docstrings."""
+    arguments = [
+        f"    {name}: {schema['description']}"
+        for name, schema in tool.properties.items()
+        if "description" in schema and name != "render"
+    ]
+    return "\n".join(
+        [tool.description, "", "Args:", *arguments] if arguments else [tool.description]
+    )
 
 
 def _parameter(name: str, schema: Schema, *, required: bool) -> inspect.Parameter:
@@ -53,6 +65,4 @@ def _parameter(name: str, schema: Schema, *, required: bool) -> inspect.Paramete
     default = inspect.Parameter.empty if required else schema.get("default")
     if default is None:
         kind = Optional[kind]  # noqa: UP045 - the type is computed
-    if description := schema.get("description"):
-        kind = Annotated[kind, description]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
