@@ -1,6 +1,6 @@
-"""Time the rewrite of a large history, in both units, and the import of the client.
+"""Time compaction and rewrite of a large history, and the import of the client.
 
-python bench/client_rewrite.py [--megabytes 1] [--times 40]
+python bench/client_rewrite.py [--megabytes 4.4] [--times 40]
 """
 
 import argparse
@@ -10,56 +10,57 @@ import sys
 import time
 from typing import Any
 
-from fetchstash.client import State, Target, rewrite
+from fetchstash.client import State, Target, compact, rewrite
+
+TEXT = "the request returned a list of files src/main.py 42 0x7f { } value: naïve"
+
+
+def exchange(call_id: str, result: str) -> list[Any]:
+    """Return a call and its result."""
+    call = {"id": call_id, "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call_id, "content": result},
+    ]
 
 
 def history(size: int) -> list[Any]:
     """Return a history of this many bytes: results of 2 to 60 KB of words and numbers."""
     draw = random.Random(8)
-    words = [
-        "the",
-        "request",
-        "returned",
-        "a",
-        "list",
-        "of",
-        "files",
-        "src/main.py",
-        "42",
-        "0x7f",
-        "{",
-        "}",
-        "value:",
-        "naïve",
-        "\n",
-    ]
     messages: list[Any] = [
         {"role": "system", "content": "Be good."},
         {"role": "user", "content": "The task."},
     ]
     made = 0
     while made < size:
-        result = " ".join(draw.choices(words, k=draw.randint(400, 12_000)))
-        call = {
-            "id": f"call_{made}",
-            "type": "function",
-            "function": {"name": "read", "arguments": "{}"},
-        }
-        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": f"call_{made}", "content": result})
+        result = " ".join(draw.choices([*TEXT.split(), "\n"], k=draw.randint(400, 12_000)))
+        messages += exchange(f"call_{made}", result)
         made += len(result)
     return messages
+
+
+def compactions(messages: list[Any], window: int) -> tuple[float, float]:
+    """Return the CPU milliseconds of the first compaction, and the most of the next ten requests'."""
+    state = State()
+    history, times = list(messages), list[float]()
+    for number in range(11):
+        started = time.process_time()
+        compact(history, "openai_chat", window, state, window=window)
+        times.append((time.process_time() - started) * 1000)
+        history += exchange(f"next_{number}", "The result of one more step. " * 40)
+    return times[0], max(times[1:])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--megabytes", type=float, default=1)
+    parser.add_argument("--megabytes", type=float, default=4.4)
     parser.add_argument("--times", type=int, default=40)
     options = parser.parse_args()
     messages = history(int(options.megabytes * 2**20))
-    rewrite(messages, "openai_chat", 1)  # loads the vocabulary
+    first, later = compactions(messages, 200_000)
+    print(f"compact first {first:.0f} ms, vocabulary included, later at most {later:.0f} ms CPU")
     targets = (
         Target(int(options.megabytes * 2**19), "bytes"),
         Target(int(options.megabytes * 2**17), "tokens"),

@@ -76,20 +76,22 @@ class Media:
         return f"({self.media_type or 'file'}{size})"
 
 
-def strip_media(value: Any, depth: int = 0) -> tuple[Any, int]:
+def strip_media(
+    value: Any, cost: Callable[[Media], int] | None = None, depth: int = 0
+) -> tuple[Any, int]:
     """Return ``value`` with a label in the place of each medium, and the tokens that these cost."""
     if isinstance(value, str | int | float | None) or depth > MAX_DEPTH:
         return value, 0
     media = media_of(value)
     if media:
-        return media.label, media_tokens(media)
+        return media.label, (cost or media_tokens)(media)
     tokens = 0
     if is_collection(value):
         items: list[Any] = []
         for item in value:
-            stripped, cost = strip_media(item, depth + 1)
+            stripped, item_tokens = strip_media(item, cost, depth + 1)
             items.append(stripped)
-            tokens += cost
+            tokens += item_tokens
         return items, tokens
     if not is_object(value):
         return value, 0
@@ -100,8 +102,8 @@ def strip_media(value: Any, depth: int = 0) -> tuple[Any, int]:
         if isinstance(inner, str) and _is_encrypted(key, value):
             tokens += len(inner) // ENCRYPTED_CHARS_PER_TOKEN
             continue
-        kept[key], cost = strip_media(inner, depth + 1)
-        tokens += cost
+        kept[key], inner_tokens = strip_media(inner, cost, depth + 1)
+        tokens += inner_tokens
     return kept, tokens
 
 

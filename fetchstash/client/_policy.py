@@ -68,7 +68,9 @@ class State:
     protected: set[ContentKey] = field(default_factory=set[ContentKey])
     merges: list[Merge] = field(default_factory=list[Merge])
     token_counts: dict[str, int] = field(default_factory=dict[str, int])
-    digests: dict[int, tuple[str, str]] = field(default_factory=dict[int, tuple[str, str]])
+    digests: dict[int, tuple[str | bytes, str]] = field(
+        default_factory=dict[int, tuple[str | bytes, str]]
+    )
     calls: Counter[str] = field(default_factory=Counter[str])
 
     def remembered(self, key: StubKey, make: Callable[[], Any]) -> tuple[Any, bool]:
@@ -79,6 +81,7 @@ class State:
         return self.memo[key], fresh
 
 
-def content_hash(text: str) -> str:
+def content_hash(content: str | bytes) -> str:
     """Return what stands for a content in all keys: 128 bits of BLAKE2b."""
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    return blake2b(data, digest_size=16).hexdigest()

@@ -1,12 +1,14 @@
 """How large a request is: in bytes as it goes over the wire, and in tokens, counted or estimated."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from fetchstash import tokens
 from fetchstash.client._formats import Format, Message, Part, as_json, parts
-from fetchstash.client._media import strip_media
+from fetchstash.client._media import Media, media_tokens, strip_media
 from fetchstash.client._policy import State, content_hash
+from fetchstash.client._shapes import is_list, is_object
 
 SizeUnit = Literal["tokens", "bytes"]
 
@@ -50,44 +52,42 @@ def json_tokens(value: Any) -> int:
     return text_tokens(plain if isinstance(plain, str) else as_json(plain)) + media
 
 
+@dataclass(frozen=True, slots=True)
+class _Container:
+    """An object or array: its long texts, and the tokens of its media, apart from the rest."""
+
+    value: Any
+    rest: str
+    texts: list[str]
+    media: int
+
+
 class Sizes:
     """The sizes of parts in tokens, remembered in the state of a conversation.
 
-    A string is known again by its identity, and an equal one by its hash. What was not asked for
-    since the last ``Sizes`` of the same state is forgotten.
+    A long string is known again by its identity, and an equal one by its hash, wherever it stands.
+    What was not asked for since the last ``Sizes`` of the same state is forgotten.
     """
 
     def __init__(self, state: State) -> None:
         self._counts = state.token_counts
-        self._before, self._digests = state.digests, dict[int, tuple[str, str]]()
-        self._texts: dict[int, tuple[Any, str]] = {}
-        self._containers: dict[int, tuple[Any, int]] = {}
+        self._before, self._digests = state.digests, dict[int, tuple[str | bytes, str]]()
+        self._containers: dict[int, _Container] = {}
         state.digests = self._digests
 
-    def text(self, part: Part) -> str:
-        """Return the text of a part. JSON of the same object is written once."""
-        if isinstance(part.value, str):
-            return part.value
-        entry = self._texts.get(id(part.value))
-        if entry is None:
-            entry = self._texts[id(part.value)] = (part.value, part.text)
-        return entry[1]
-
     def digest(self, part: Part) -> str:
-        """Return the hash of a part's text."""
-        return self._digest(self.text(part))
+        """Return the hash of a part's text. Of media only their type and size count."""
+        if isinstance(part.value, str):
+            return self._digest(part.value)
+        container = self._container(part)
+        return content_hash("\0".join([container.rest, *map(self._digest, container.texts)]))
 
     def tokens(self, part: Part) -> int:
         """Return the tokens of a part."""
-        # A model wrote the arguments of a call: base64 in them was charged as text.
-        if isinstance(part.value, str) or part.kind == "call":
-            return self.count(self.text(part))
-        entry = self._containers.get(id(part.value))
-        if entry is None:
-            plain, media = strip_media(part.value)
-            tokens = self.count(plain if isinstance(plain, str) else as_json(plain)) + media
-            entry = self._containers[id(part.value)] = (part.value, tokens)
-        return entry[1]
+        if isinstance(part.value, str):
+            return self.count(part.value)
+        container = self._container(part)
+        return self.count(container.rest) + sum(map(self.count, container.texts)) + container.media
 
     def count(self, text: str) -> int:
         """Return the tokens of a text."""
@@ -98,21 +98,54 @@ class Sizes:
             self._counts[key] = text_tokens(text)
         return self._counts[key]
 
+    def _container(self, part: Part) -> _Container:
+        container = self._containers.get(id(part.value))
+        if container is None:
+            # A model wrote the arguments of a call: base64 in them was charged as text.
+            plain, media = part.value, 0
+            if part.kind != "call":
+                plain, media = strip_media(plain, self._media_tokens)
+            texts: list[str] = []
+            rest = as_json(_without_long_texts(plain, texts))
+            container = _Container(part.value, rest, texts, media)
+            self._containers[id(part.value)] = container
+        return container
+
+    def _media_tokens(self, media: Media) -> int:
+        key = f"{media.provider} {media.media_type} {media.low_detail} {self._digest(media.data)}"
+        if key not in self._counts:
+            self._counts[key] = media_tokens(media)
+        return self._counts[key]
+
+    def _digest(self, content: str | bytes) -> str:
+        if len(content) < REMEMBERED_CHARS:
+            return content_hash(content)
+        # An entry holds its content, so that nothing else can have the same id.
+        entry = self._digests.get(id(content)) or self._before.get(id(content))
+        if entry is None or entry[0] is not content:
+            entry = (content, content_hash(content))
+        self._digests[id(content)] = entry
+        return entry[1]
+
     def total(self, messages: Sequence[Message], all_parts: Sequence[Part]) -> int:
         """Return the tokens of a request: all its parts, and what frames each message and call."""
         calls = sum(part.kind in {"call", "result"} for part in all_parts)
         framing = MESSAGE_TOKENS * len(messages) + CALL_TOKENS * calls
         return sum(map(self.tokens, all_parts)) + framing
 
-    def _digest(self, text: str) -> str:
-        if len(text) < REMEMBERED_CHARS:
-            return content_hash(text)
-        # An entry holds its text, so that no other string can have the same id.
-        entry = self._digests.get(id(text)) or self._before.get(id(text))
-        if entry is None or entry[0] is not text:
-            entry = (text, content_hash(text))
-        self._digests[id(text)] = entry
-        return entry[1]
+
+def _without_long_texts(value: Any, texts: list[str]) -> Any:
+    """Return plain data without its long texts, which are added to ``texts``."""
+    if isinstance(value, str):
+        if len(value) < REMEMBERED_CHARS:
+            return value
+        texts.append(value)
+        return ""
+    if is_object(value):
+        return {key: _without_long_texts(inner, texts) for key, inner in value.items()}
+    if is_list(value):
+        return [_without_long_texts(inner, texts) for inner in value]
+    return value
 
 
 def measure(

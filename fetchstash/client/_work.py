@@ -204,7 +204,7 @@ class Work:
             return False
         if self.unit == "bytes":
             return size_in_bytes(part.value) >= smallest * BYTES_PER_TOKEN
-        return len(self.sizes.text(part)) > smallest and self.sizes.tokens(part) >= smallest
+        return self.sizes.tokens(part) >= smallest
 
     def has_room_to_shrink(self, part: Part) -> bool:
         """Return whether a part has no stub yet, or only one with a preview."""

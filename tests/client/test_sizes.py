@@ -1,0 +1,76 @@
+"""Sizes: close to the exact count, and counted once."""
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from fetchstash import tokens
+from fetchstash.client import State, compact
+from fetchstash.client._formats import Format
+from fetchstash.client._sizes import json_tokens, measure, text_tokens
+from tests.client.conversations import FORMATS, Turn, render
+from tests.client.fakes import prose
+
+HISTORY = [
+    Turn("user", "the task"),
+    *(Turn("tools", "", (("read", f"{n}", prose(9_000, f"w{n}x")),)) for n in range(12)),
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        prose(60_000),
+        json.dumps([{"id": n, "name": f"item {n}", "tags": ["a", "b"]} for n in range(3_000)]),
+        prose(200_000) + "漢字かな交じり文。" * 20_000,
+        random.Random(1).randbytes(60_000).hex(),
+        "\n".join(
+            f"2026-11-22T04:{n % 60:02}:00Z INFO request {n} took {n % 997} ms"
+            for n in range(3_000)
+        ),
+    ],
+    ids=["prose", "json", "prose and Japanese", "hex", "log"],
+)
+def test_the_estimate_of_a_long_text_is_close_to_its_count(text: str) -> None:
+    assert text_tokens(text) == pytest.approx(tokens.count(text).tokens, rel=0.06)
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize("copied", [False, True], ids=["same objects", "equal copies"])
+def test_what_was_counted_is_not_counted_again(
+    fmt: Format, copied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[int] = []
+
+    def count(text: str) -> tokens.TokenCount:
+        counted.append(len(text))
+        return tokens.TokenCount(len(text) // 4, exact=True)
+
+    monkeypatch.setattr("fetchstash.client._sizes.tokens.count", count)
+    messages, state = render(HISTORY, fmt), State()
+    compact(messages, fmt, 10**6, state)
+    first = sum(counted)
+    counted.clear()
+    again: list[Any] = json.loads(json.dumps(messages)) if copied else messages
+    compact(again, fmt, 10**6, state)
+    assert first > 10_000
+    assert max(counted) < 300
+    assert sum(counted) < first / 4
+
+
+def test_a_state_forgets_the_texts_that_are_gone() -> None:
+    state = State()
+    measure(render(HISTORY, "openai_chat"), "openai_chat", "tokens", state)
+    held = len(state.digests)
+    measure(render(HISTORY[:3], "openai_chat"), "openai_chat", "tokens", state)
+    assert len(state.digests) < held / 2
+
+
+def test_plain_data_is_counted_with_its_media_by_their_rules() -> None:
+    assert json_tokens(None) == 0
+    tools = [{"name": "fetch", "description": prose(400)}]
+    assert json_tokens(tools) > 100
+    picture = {"type": "image", "source": {"type": "base64", "data": "A" * 90_000}}
+    assert 1_600 <= json_tokens([picture]) < 1_700
