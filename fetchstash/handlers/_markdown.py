@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
-from fetchstash.handlers._shared._markdown_marks import find_headings
+from fetchstash.handlers._shared._markdown_marks import MAX_HEADINGS, find_headings
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*\n")
 _FRONT_TITLE = re.compile(r"^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$", re.MULTILINE)
@@ -37,9 +37,16 @@ def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
         title = _FRONT_TITLE.search(front[0]) if front else None
         if title:
             extracted.learn(title=title[1])
-        headings, fence = find_headings(chunk, fence, front.end() if front else 0)
+        start = front.end() if front else 0
+        headings, fence = find_headings(chunk, fence, start, MAX_HEADINGS - sections)
         sections += len(headings)
         if not extracted.facts.title and headings:
             extracted.learn(title=headings[0].title)
         yield Part(chunk, headings=tuple(headings))
-    extracted.learn(structure_info=f"{sections:,} headings" if sections else "")
+    extracted.learn(structure_info=_summary(sections))
+
+
+def _summary(headings: int) -> str:
+    if not headings:
+        return ""
+    return f"{headings:,} headings{' or more' if headings == MAX_HEADINGS else ''}"

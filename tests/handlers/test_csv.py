@@ -176,3 +176,20 @@ async def test_a_row_is_found_by_its_line(tmp_path: Path) -> None:
     lines = found.text.read_text(encoding="utf-8").split("\n")
     assert lines[table.first_line + 77_777 - 2] == "77777,x"
     assert lines[table.first_line + 77_780 - 2] == '77780,"name⏎77780"'
+
+
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [
+        ('1,"x' + '"",""' * 100_000, 2),
+        ('1,"' + '""' * 300_000, 2),
+        ('1,"x"' + ',"x"' * 100_000 + ' and 5"', 4),
+        ('1,5" pipe', 4),
+    ],
+    ids=["open", "open, of quotes", "closed", "a mark of inches"],
+)
+def test_a_cell_that_a_line_leaves_open_goes_on_in_the_next(
+    read: Read, line: str, lines: int
+) -> None:
+    text = read(CsvHandler(), f'a,b\n{line}\n2,"y"\n3,4"\n'.encode())[1]
+    assert text.count("\n") == lines

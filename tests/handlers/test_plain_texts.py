@@ -247,3 +247,9 @@ def test_a_broken_character_makes_no_other_charset_of_utf_8(data: bytes, label: 
 
 def test_a_label_of_utf_8_is_not_believed_where_nothing_bears_it_out() -> None:
     assert decode("café naïve résumé".encode("latin-1"), "utf-8") == "café naïve résumé"
+
+
+def test_an_outline_ends_where_headings_are_too_many(save: Save) -> None:
+    found = MarkdownHandler().extract(save(b"# x\n" * 700_000), Hints(), ExtractLimits())
+    assert sum(len(part.headings) for part in found.parts or ()) == 10_000
+    assert found.facts.structure_info == "10,000 headings or more"

@@ -1,14 +1,16 @@
 """RTF: paragraphs, headings and tables; characters however they are coded."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted
+from fetchstash.handlers import Extracted, ExtractLimits, Hints
 from fetchstash.handlers._office._rtf import RtfHandler
 
 Read = Callable[..., tuple[Extracted, str]]
+Save = Callable[[bytes], Path]
 
 HEAD = rb"{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0\froman Times;}}{\colortbl;\red0\green0\blue0;}{\*\generator Word;}"
 
@@ -73,9 +75,9 @@ def test_hidden_text_is_left_out_and_counted(read: Read) -> None:
         (b"", "no RTF"),
         (b"plain", "no RTF"),
         (rtf(b""), "holds no text"),
-        (rb"{\rtf1" + b"{" * 2_000_000, "holds no text"),
+        (rb"{\rtf1" + b"{" * 1_000_000, "holds no text"),
     ],
-    ids=["empty", "text", "nothing", "two million groups"],
+    ids=["empty", "text", "nothing", "a million groups"],
 )
 def test_what_holds_no_text_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
@@ -107,3 +109,26 @@ def test_odd_control_words_do_no_harm(read: Read, body: bytes) -> None:
     _, text = read(RtfHandler(), rtf(b"before " + body))
     assert text.startswith("before")
     text.encode("utf-8")
+
+
+def test_a_title_of_many_words_takes_no_square_of_time(read: Read) -> None:
+    found, _ = read(RtfHandler(), rtf(rb"{\info{\title " + rb"x\tab " * 300_000 + rb"}}Text\par"))
+    assert found.facts.title.count("x") == 300_000
+
+
+def test_an_unknown_code_page_is_not_looked_up(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> None:
+        pytest.fail(f"looks for {name}")
+
+    text = b"".join(rb"\ansicpg%d " % number for number in range(900_000, 900_009))
+    monkeypatch.setattr("codecs.lookup", refuse)
+    assert read(RtfHandler(), rtf(text + rb"caf\'e9\par"))[1] == "café\n\n"
+
+
+def test_more_tokens_than_are_read_are_said(save: Save, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fetchstash.handlers._office._rtf._MAX_TOKENS", 1_000)
+    parts = RtfHandler().extract(save(rtf(rb"x\par " * 2_000)), Hints(), ExtractLimits()).parts
+    texts: list[str] = []
+    with pytest.raises(NoText, match="only its first 1,000 control words"):
+        texts.extend(part.text for part in parts or ())
+    assert "".join(texts).startswith("x\n\nx\n\n")

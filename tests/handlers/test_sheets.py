@@ -158,6 +158,28 @@ def test_cells_that_lie_too_far_apart_are_refused_by_name(
         assert read(SheetsHandler(), data)[1].count("\n") == 4
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        '<row r="4294967295"><c><v>1</v></c></row>',
+        "<row r='4294967295'><c><v>1</v></c></row>",
+        f"<row>{number('A4294967295', 1)}</row>",
+        f"<row>{number('a01048577', 1)}</row>",
+        f"<row>{number('ZZZZ1', 1)}</row>",
+        " " * 5_000_000 + f"<row>{number('A4294967295', 1)}</row>",
+    ],
+    ids=["row", "single quotes", "cell", "one too many", "column", "behind five megabytes"],
+)
+def test_a_cell_that_no_sheet_can_have_is_refused(read: Read, xlsx: Workbook, row: str) -> None:
+    with pytest.raises(NoText, match="behind the last of a sheet, XFD1048576"):
+        read(SheetsHandler(), xlsx({"S": row}))
+
+
+def test_the_last_cell_of_a_sheet_is_read(read: Read, xlsx: Workbook) -> None:
+    text = read(SheetsHandler(), xlsx({"S": f"<row>{number('XFD1048576', 1)}</row>"}))[1]
+    assert text == "## S (XFD1048576:XFD1048576)\n1\n\n"
+
+
 def test_an_opendocument_spreadsheet_is_read(read: Read, pack: Pack) -> None:
     spaces = " ".join(
         f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'

@@ -25,11 +25,13 @@ from fetchstash.text import PreviewLimits, clip
 # Stands for a line feed inside of a cell: a row stays one line, and the break stays visible.
 LINE_FEED = "⏎"
 # A quote that nothing closes would take the rest of the file for one cell.
-_MAX_ROW_LINES = 1_000
+_MAX_ROW_LINES, _MAX_ROW_CHARS = 1_000, 4_000_000
 _TYPE_ROWS = 1_000
 
-_QUOTED_CELL = re.compile(r'(^|[,;\t|:])"(?:[^"]|"")*"(?=[,;\t|:]|$)')
-_OPEN_CELL = re.compile(r'(?:^|[,;\t|:])"')
+_CELL_QUOTE = re.compile(r'(?:^|[,;\t|:])"')
+# The rest of a quoted cell, in which a quote is written twice (RFC 4180, section 2). The number of
+# repetitions is bounded because ``re`` keeps some hundred bytes for each.
+_QUOTED = re.compile(r'[^"]*(?:""[^"]*){0,1000}("(?!"))?')
 
 
 class CsvHandler:
@@ -88,7 +90,7 @@ def _joined(lines: list[str]) -> tuple[list[str], list[str]]:
         end = at + 1
         # Quotes come in pairs within a row (RFC 4180, section 2): an odd number leaves a cell open,
         # or was a mark of inches.
-        if lines[at].count('"') % 2 and _OPEN_CELL.search(_QUOTED_CELL.sub(r"\1", lines[at])):
+        if lines[at].count('"') % 2 and _ends_in_cell(lines[at]):
             last = next(
                 (
                     n
@@ -99,11 +101,25 @@ def _joined(lines: list[str]) -> tuple[list[str], list[str]]:
             )
             if last is not None:
                 end = last + 1
-            elif len(lines) - at < _MAX_ROW_LINES:
+            elif len(lines) - at < _MAX_ROW_LINES and sum(map(len, lines[at:])) < _MAX_ROW_CHARS:
                 return rows, lines[at:]
         rows.append(LINE_FEED.join(lines[at:end]))
         at = end
     return rows, []
+
+
+def _ends_in_cell(line: str) -> bool:
+    """Return whether a quoted cell is open at the end of ``line``, whatever parts its cells."""
+    at = 0
+    while opening := _CELL_QUOTE.search(line, at):
+        at = opening.end()
+        while (rest := _QUOTED.match(line, at)) and not rest[1]:
+            at = rest.end()
+            if at == len(line):
+                return True
+        assert rest is not None
+        at = rest.end()
+    return False
 
 
 def _chosen_columns(path: str, header: list[str], dialect: Dialect) -> list[int]:

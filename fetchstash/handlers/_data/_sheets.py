@@ -24,13 +24,16 @@ _ROWS_A_PART = 1_000
 # calamine holds the whole rectangle between the first and the last cell: two far cells would ask
 # for 17 billion.
 _MAX_CELLS = 5_000_000
-# Larger sheets are not scanned for that: their many cells are work in any case, and the worker has
-# its limits.
+# Rectangles of larger sheets are not measured: their many cells are work in any case, and the
+# worker has its limits.
 _SCANNED_BYTES = 4 * 1024 * 1024
 _MAX_MEMBERS = 20_000
 _SHEET_PART = re.compile(r"xl/worksheets/[^/]+\.xml")
-_CELL = re.compile(rb'<(?:\w+:)?c\b[^>]{0,200}?\br="([A-Z]{1,3})(\d{1,7})"')
+_CELL = re.compile(rb"""<(?:\w+:)?c\b[^>]{0,200}?\br=["']([A-Z]{1,3})(\d{1,7})["']""")
 _CELL_OVERLAP = 256
+# A row or a cell behind the last that a sheet can have (XFD1048576): calamine would count up to it.
+_BEYOND = re.compile(rb"""\sr\s*=\s*["'](?:[A-Za-z]{4}|[A-Za-z]{0,3}0*([1-9]\d{6,9}))""")
+_MAX_ROW = 1_048_576
 # A line feed within a cell, as in the tables of CSV files: a row stays on its line.
 _LINE_FEED = "⏎"
 _BREAK = re.compile(r"\r\n|\r|\n")
@@ -173,29 +176,36 @@ def _text(cell: Cell) -> str:
 
 
 def _refuse_far_cells(source: Path) -> None:
-    """Raise NoText for an XLSX sheet whose first and last cell span more than calamine can hold."""
+    """Raise NoText for an XLSX sheet that would cost calamine more than it holds."""
     with source.open("rb") as file:
         if file.read(4) != b"PK\x03\x04":
             return
     with Zip(source) as container:
         for entry in islice(container.entries(), _MAX_MEMBERS):
-            if _SHEET_PART.fullmatch(entry.name) and entry.size <= _SCANNED_BYTES:
-                cells = _spanned_cells(container, entry)
-                if cells > _MAX_CELLS:
-                    raise NoText(
-                        f"its cells lie too far apart: a sheet spans {cells:,} cells, and {_MAX_CELLS:,} are read",
-                        KEPT,
-                    )
+            if not _SHEET_PART.fullmatch(entry.name):
+                continue
+            cells = _spanned_cells(container, entry)
+            if cells > _MAX_CELLS:
+                raise NoText(
+                    f"its cells lie too far apart: a sheet spans {cells:,} cells, "
+                    f"and {_MAX_CELLS:,} are read",
+                    KEPT,
+                )
 
 
 def _spanned_cells(container: Zip, entry: Entry) -> int:
-    """Return the size of the rectangle around all cells that say where they stand (ECMA-376-1, section 18.3.1.4)."""
+    """Return the size of the rectangle around all cells that say where they stand, 0 for a large sheet.
+
+    (ECMA-376-1, section 18.3.1.4.) Raises NoText for a cell that no sheet has.
+    """
     columns: set[bytes] = set()
-    first_row, last_row = 1 << 31, 0
+    first_row, last_row = _MAX_ROW, 0
     kept = b""
-    for chunk in container.chunks(entry, _SCANNED_BYTES):
+    for chunk in container.chunks(entry):
         text = kept + chunk
-        for column, row in _CELL.findall(text):
+        if any(not row or int(row) > _MAX_ROW for row in _BEYOND.findall(text)):
+            raise NoText(f"it has a cell behind the last of a sheet, XFD{_MAX_ROW}", KEPT)
+        for column, row in _CELL.findall(text) if entry.size <= _SCANNED_BYTES else ():
             columns.add(column)
             number = int(row)
             first_row, last_row = min(first_row, number), max(last_row, number)

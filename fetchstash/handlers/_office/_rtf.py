@@ -1,10 +1,11 @@
 """RTF: the text of a document, without its styles (Rich Text Format specification 1.9.1)."""
 
-import codecs
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import ContentKind, Extracted, Part
@@ -15,11 +16,18 @@ from fetchstash.handlers._shared._streamed import Streamed
 _MEDIA_TYPES = {"application/rtf", "text/rtf"}
 _MAX_BYTES = 128 * 1024 * 1024
 _MAX_DEPTH = 1_000
+# Some seconds' work, and the text of thousands of pages.
+_MAX_TOKENS = 2_000_000
+_TOKENS_A_STEP = 1_000
+_CODE_PAGES = {
+    437, 720, 737, 775, 850, 852, 855, 857, 858, 860, 861, 862, 863, 864, 865, 866, 869, 874, 932, 936, 949, 950, 1250, 1251, 1252,
+    1253, 1254, 1255, 1256, 1257, 1258,
+}  # fmt: skip
 
 # A control word with its number, a control symbol, a brace, or a run of text (the specification's
 # "RTF Syntax").
 _TOKEN = re.compile(
-    rb"\\([a-z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-fA-F]{2})|\\([^a-z'])|([{}])|[\r\n]+|([^\\{}\r\n]+)"
+    rb"\\([a-z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-fA-F]{2})|\\([^a-z'])|([{}])|([^\\{}\r\n]+)"
 )
 # Groups that are no text of the document. A group that begins with \* is left out as well.
 _SKIPPED = {
@@ -54,9 +62,9 @@ class RtfHandler(Streamed):
         yield from prose.end()
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _State:
-    """What a group inherits from the one around it: whether it is left out or hidden, and how its characters are coded."""
+    """What a group inherits from the one around it: how its text is shown and coded."""
 
     skipped: bool = False
     hidden: bool = False
@@ -66,17 +74,33 @@ class _State:
 
 
 def read(raw: bytes, prose: Prose, found: Extracted) -> Iterator[Part]:
-    """Write RTF into ``prose``, its title and the number of its hidden runs into ``found``, and yield parts as they fill."""
+    """Write RTF into ``prose``, its title and hidden runs into ``found``; yield parts as they fill.
+
+    Raises NoText behind the text of the first ``_MAX_TOKENS`` tokens, if there are more.
+    """
     reader = _Reader(prose)
-    place = 0
-    while token := _TOKEN.search(raw, place):
-        place = token.end() + reader.take(token)
+    place = count = 0
+    while count < _MAX_TOKENS:
+        before = count
+        for token in islice(_TOKEN.finditer(raw, place), _TOKENS_A_STEP):
+            count += 1
+            place = token.end()
+            if data := reader.take(token):
+                place += data
+                break
         yield from prose.full()
+        if count == before:
+            break
     reader.end()
     found.learn(
-        title=found.facts.title or reader.title.strip(),
+        title=found.facts.title or "".join(reader.title).strip(),
         hidden_removed=found.facts.hidden_removed + reader.hidden,
     )
+    if count >= _MAX_TOKENS:
+        yield from prose.rest()
+        raise NoText(
+            f"only its first {_MAX_TOKENS:,} control words and runs of text are read", KEPT
+        )
 
 
 class _Reader:
@@ -84,7 +108,7 @@ class _Reader:
 
     def __init__(self, prose: Prose) -> None:
         self.prose = prose
-        self.title = ""
+        self.title: list[str] = []
         self.hidden = 0
         self._states = [_State()]
         self._too_deep = 0
@@ -125,7 +149,7 @@ class _Reader:
     def _word(self, word: str, number: int | None) -> int:
         state = self._states[-1]
         if self._is_optional or word in _SKIPPED:
-            state.skipped = True
+            self._change(skipped=True)
             self._is_optional = False
         elif word in _SIGNS:
             self._write(_SIGNS[word])
@@ -147,22 +171,25 @@ class _Reader:
                 self._write(chr(number % 65_536))
                 self._to_skip = state.fallback_chars
             case "uc":
-                state.fallback_chars = max(number or 0, 0)
+                self._change(fallback_chars=max(number or 0, 0))
             case "ansicpg":
-                state.charset = _codec(number)
+                self._change(charset=_codec(number))
             case "v":
-                state.hidden = number != 0
+                self._change(hidden=number != 0)
             case "title":
-                state.is_title = True
+                self._change(is_title=True)
             case "bin":
                 return max(number or 0, 0)
             case _:
                 pass
         return 0
 
+    def _change(self, **changes: Any) -> None:
+        self._states[-1] = replace(self._states[-1], **changes)
+
     def _open(self) -> None:
         if len(self._states) < _MAX_DEPTH:
-            self._states.append(replace(self._states[-1]))
+            self._states.append(self._states[-1])
         else:
             self._too_deep += 1
 
@@ -201,7 +228,7 @@ class _Reader:
     def _write(self, text: str) -> None:
         state = self._states[-1]
         if state.is_title:
-            self.title += text
+            self.title.append(text)
         elif state.hidden and not state.skipped:
             self.hidden += 1
         elif not state.skipped:
@@ -231,8 +258,7 @@ class _Reader:
 
 
 def _codec(codepage: int | None) -> str:
-    name = "utf-8" if codepage == 65_001 else f"cp{codepage}"
-    try:
-        return codecs.lookup(name).name
-    except LookupError:
-        return "cp1252"
+    """Return the codec of a code page; an unknown number is not looked up, which takes long."""
+    if codepage == 65_001:
+        return "utf-8"
+    return f"cp{codepage}" if codepage in _CODE_PAGES else "cp1252"

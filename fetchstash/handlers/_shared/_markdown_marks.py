@@ -13,12 +13,17 @@ _MARK = re.compile(
 )
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _LONG_FENCE = 16
+MAX_HEADINGS = 10_000
+"""More of them have only hostile documents, and an outline shows far fewer."""
 
 
-def find_headings(text: str, fence: str = "", start: int = 0) -> tuple[list[Heading], str]:
-    """Return the headings of ``text`` from ``start`` on, lines counted from 1, and the fence that is open at its end ("" if none).
+def find_headings(
+    text: str, fence: str = "", start: int = 0, most: int = MAX_HEADINGS
+) -> tuple[list[Heading], str]:
+    """Return the first ``most`` headings of ``text`` from ``start`` on, and the fence that is open at its end ("" if none).
 
-    ``fence`` is the one that is open at its beginning: what stands inside of code is no heading.
+    Lines count from 1. ``fence`` is the one that is open at the beginning: what stands inside of
+    code is no heading.
     """
     headings: list[Heading] = []
     line, counted = 1, 0
@@ -29,6 +34,8 @@ def find_headings(text: str, fence: str = "", start: int = 0) -> tuple[list[Head
             elif mark["fence"].startswith(fence) and not mark["info"].strip():
                 fence = ""
         elif not fence:
+            if len(headings) >= most:
+                break
             line += text.count("\n", counted, mark.start())
             counted = mark.start()
             title, level = (
