@@ -16,21 +16,21 @@ from fetchstash.client.adapters.google_genai import recovering
 PROVIDER = os.environ["PROVIDER_URL"]
 LARGE = "One line of a page that was fetched.\n" * 400
 
-client = genai.Client(api_key="none", http_options=genai.types.HttpOptions(base_url=PROVIDER))
-models = recovering(client, Recovery())
-answer = models.generate_content(
-    model="gemini-2.5-flash",
+options = genai.types.HttpOptions(base_url=PROVIDER)
+client = recovering(genai.Client(api_key="none", http_options=options), Recovery())
+answer = client.models.generate_content(
+    model="gemini-3-pro",
     contents=[
         {"role": "user", "parts": [{"text": "Sum up the page."}]},
-        {"role": "model", "parts": [{"function_call": {"name": "fetch", "args": {}}}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "fetch", "args": {}}}]},
         {
             "role": "user",
-            "parts": [{"function_response": {"name": "fetch", "response": {"result": LARGE}}}],
+            "parts": [{"functionResponse": {"name": "fetch", "response": {"result": LARGE}}}],
         },
-        {"role": "model", "parts": [{"function_call": {"name": "fetch", "args": {}}}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "fetch", "args": {}}}]},
         {
             "role": "user",
-            "parts": [{"function_response": {"name": "fetch", "response": {"result": "The end."}}}],
+            "parts": [{"functionResponse": {"name": "fetch", "response": {"result": "The end."}}}],
         },
         {"role": "user", "parts": [{"text": "Go on."}]},
     ],

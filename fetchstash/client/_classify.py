@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 from fetchstash.client import _rules
 from fetchstash.client._numbers import Numbers, read_numbers
-from fetchstash.client._rules import Outcome, Rule
+from fetchstash.client._rules import Kind, Outcome, Rule
 from fetchstash.client._signals import Signals, collect
+from fetchstash.client._truncation import cut_prompt, empty_answer, reported_input
 from fetchstash.client._wordings import EMPTY_400, SERVER_ERRORS, TRANSPORT, WORDINGS
 
 Action = Literal["rewrite", "shrink_bytes", "clamp_output", "none"]
@@ -37,7 +38,7 @@ class Verdict:
     error that decided, at most 200 characters; ``rule_id`` names the rule.
     """
 
-    kind: Outcome
+    kind: Kind
     limit: int | None = None
     requested_input: int | None = None
     requested_output: int | None = None
@@ -48,19 +49,40 @@ class Verdict:
     @property
     def overflow(self) -> bool:
         """Whether the request was too large."""
-        return self.kind != "not_overflow"
+        return self.kind in {"overflow_tokens", "overflow_bytes"}
 
 
-def classify(error_or_event: Any, provider: str | None = None) -> Verdict:
-    """Say whether this error, response body, stream event, finish reason or string means that the request was too large.
+def classify(
+    error_or_event: Any, provider: str | None = None, *, sent_tokens: int | None = None
+) -> Verdict:
+    """Return whether this error, body, stream event, finish reason or string reports a request that was too large.
 
-    ``provider`` (any spelling) settles what only one provider means. Never raises, whatever it is
-    given.
+    ``provider`` (any spelling) settles what only one provider means. With ``sent_tokens``, the
+    estimated size of the prompt, an answer that reports far fewer is a prompt that was truncated in
+    silence. Never raises.
     """
     try:
-        return _decide(collect(error_or_event), str(provider or "").lower())
+        return _truncated(error_or_event, sent_tokens) or _decide(
+            collect(error_or_event), str(provider or "").lower()
+        )
     except Exception:  # noqa: BLE001 - the promise: an error handler must not be the next error
         return Verdict("not_overflow", rule_id="unreadable")
+
+
+def _truncated(response: Any, sent_tokens: int | None) -> Verdict | None:
+    """Return the verdict of an answer to a prompt that did not fit, None for all else."""
+    if isinstance(response, str | BaseException):
+        return None
+    if empty_answer(response):
+        # Nothing was said, so that nothing is lost by a retry.
+        return Verdict("truncated_silently", action="rewrite", rule_id="empty-answer")
+    if sent_tokens is not None and cut_prompt(response, sent_tokens):
+        reported = reported_input(response)
+        evidence = f"{reported} prompt tokens reported, about {sent_tokens} sent"
+        return Verdict(
+            "truncated_silently", reported, sent_tokens, None, "none", evidence, "cut-prompt"
+        )
+    return None
 
 
 def _decide(signals: Signals, provider: str) -> Verdict:

@@ -21,7 +21,11 @@ class Policy:
 
     ``offload`` keeps what is replaced by a stub; without it a stub only says what was there.
     ``window`` is the model's context window in tokens: with it a request is compacted before it is
-    sent, without it only after the provider refused it.
+    sent. Without it the model's own profile counts, or the table of windows; a model that neither
+    knows is compacted only after the provider refused a request. ``max_output`` is the output in
+    tokens that is reserved in the window where the request does not say it. ``remaining_seconds``
+    returns how long the agent may still work: with little time left only what would not fit is
+    compacted.
     """
 
     overflow_fallback: bool = True
@@ -33,6 +37,8 @@ class Policy:
     churn_warning: int = 3
     offload: Offload | None = None
     window: int | None = None
+    max_output: int | None = None
+    remaining_seconds: Callable[[], float | None] | None = None
 
 
 StubKey = tuple[str, int, str]

@@ -8,10 +8,10 @@ loop.
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from inspect import isawaitable
+from functools import partial
 from typing import Any, Literal
 
+from fetchstash.client._attempts import Attempt, Outcome, Send, Steps, adrive, drive
 from fetchstash.client._classify import Verdict, classify
 from fetchstash.client._compact import compact, reapply
 from fetchstash.client._conversations import Conversations
@@ -22,52 +22,20 @@ from fetchstash.client._report import Report
 from fetchstash.client._request import NOTHING_KNOWN, RequestInfo
 from fetchstash.client._rewrite import Target, rewrite_for_retry
 from fetchstash.client._sizes import json_tokens, measure, size_in_bytes
-from fetchstash.client._streams import Peek, aclose, apeek, close, failure, peek
+from fetchstash.client._streaming import AsyncRecoveringStream, RecoveringStream
+from fetchstash.client._streams import aclose, close, failure, get
 from fetchstash.client._target import clamped_output, target_of
+from fetchstash.client._truncation import empty_answer, reported_input
 from fetchstash.client._windows import LearnedWindows, learned_windows, usable_window
 
 _log = logging.getLogger("fetchstash.client")
 
 Trigger = Literal["provider_error", "stream_event"]
-Send = Callable[..., Any]
-"""Sends messages and returns the response or stream. It takes the messages, and ``max_output=`` where the caller gave that."""
 
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """What to send. ``max_output`` is None unless the output has to be clamped, in tokens."""
-
-    messages: Sequence[Message]
-    max_output: int | None = None
-
-    def sent_by(self, send: Send) -> Any:
-        """Send it."""
-        return (
-            send(self.messages)
-            if self.max_output is None
-            else send(self.messages, max_output=self.max_output)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of an attempt: a response, or what went wrong; an event that says so comes with the response that it came in.
-
-    ``committed``: somebody has seen output of it already, so that it is too late for a retry.
-    """
-
-    response: Any = None
-    error: Exception | None = None
-    event: Any = None
-    committed: bool = False
-
-    @property
-    def problem(self) -> Any:
-        """What went wrong, None if nothing did."""
-        return self.event if self.error is None else self.error
-
-
-Steps = Generator[Attempt, Outcome, Outcome]
+KEPT_BY_PROVIDER = (
+    "The provider keeps the earlier conversation ({}), which cannot be shrunk from here: "
+    "send the messages themselves, or begin a new conversation with a summary."
+)
 
 
 class Recovery:
@@ -117,12 +85,12 @@ class Recovery:
         of it.
         """
 
-        def attempt(what: Attempt) -> Outcome:
+        def attempt(sent: Attempt) -> Outcome:
             try:
-                response = what.sent_by(send)
-            except Exception as error:  # noqa: BLE001 - told to the generator, which raises it if it is not to be cured
+                response = sent.sent_by(send)
+            except Exception as error:  # noqa: BLE001 - the steps raise it, unless they retry
                 return Outcome(error=error)
-            return Outcome(response, event=failure(response))
+            return _outcome(response)
 
         return drive(self.steps(messages, format, max_output, "provider_error", request), attempt)
 
@@ -137,12 +105,12 @@ class Recovery:
     ) -> Any:
         """Do as ``call`` does, where ``send`` is awaited."""
 
-        async def attempt(what: Attempt) -> Outcome:
+        async def attempt(sent: Attempt) -> Outcome:
             try:
-                response = await what.sent_by(send)
+                response = await sent.sent_by(send)
             except Exception as error:  # noqa: BLE001 - as in call
                 return Outcome(error=error)
-            return Outcome(response, event=failure(response))
+            return _outcome(response)
 
         return await adrive(
             self.steps(messages, format, max_output, "provider_error", request), attempt
@@ -159,13 +127,15 @@ class Recovery:
     ) -> Generator[Any]:
         """Yield what the stream of ``send(messages)`` yields, every event as it came and when it came.
 
-        Up to the first output it may be retried once, as in ``call``; what was read of the first
-        stream is then dropped. Nothing is sent before the first event is asked for, and a stream
-        that is abandoned is closed.
+        Until the answer itself begins the request may be retried once, as in ``call``; the events
+        of the retry then follow those that were passed on already, and begin with the provider's
+        own first event. Nothing is sent before the first event is asked for, and a stream that is
+        abandoned is closed.
         """
         opened = self.open(send, messages, format, max_output=max_output, request=request)
         try:
-            yield from opened.events()
+            for event in opened:  # noqa: UP028 - "yield from" would close the stream itself, and twice
+                yield event
         finally:
             close(opened.stream)
 
@@ -181,7 +151,7 @@ class Recovery:
         """Do as ``stream`` does, where ``send`` is awaited, or returns an asynchronous iterator itself."""
         opened = await self.aopen(send, messages, format, max_output=max_output, request=request)
         try:
-            async for event in opened.aevents():
+            async for event in opened:
                 yield event
         finally:
             await aclose(opened.stream)
@@ -194,50 +164,33 @@ class Recovery:
         *,
         max_output: int | None = None,
         request: RequestInfo = NOTHING_KNOWN,
-    ) -> Peek:
-        """Open a stream at once and return it peeked: for adapters, whose SDKs send before they are iterated."""
-        opened: list[Peek] = []
+        read: Callable[[Any], Any] | None = None,
+        held: bool = False,
+    ) -> RecoveringStream:
+        """Open a stream at once and return it: for adapters, whose SDKs send before they are iterated.
 
-        def attempt(what: Attempt) -> Outcome:
-            if opened:
-                close(opened.pop().stream)
-            try:
-                opened.append(peek(what.sent_by(send)))
-            except Exception as error:  # noqa: BLE001 - as in call
-                return Outcome(error=error)
-            return Outcome(opened[0], event=opened[0].failure)
-
-        peeked: Peek = drive(
-            self.steps(messages, format, max_output, "stream_event", request), attempt
-        )
-        return peeked
+        ``read`` gives what an event of the SDK says. ``held``: nothing is passed on before the
+        answer or its reasoning begins, for readers of the SDK that cannot begin again.
+        """
+        steps = self.steps(messages, format, max_output, "stream_event", request)
+        on_end = partial(self._check_prompt, format, request)
+        return RecoveringStream(steps, send, read, held=held, on_end=on_end).open()
 
     async def aopen(
         self,
-        send: Callable[..., Any],
+        send: Send,
         messages: Sequence[Message],
         format: Format = "openai_chat",
         *,
         max_output: int | None = None,
         request: RequestInfo = NOTHING_KNOWN,
-    ) -> Peek:
+        read: Callable[[Any], Any] | None = None,
+        held: bool = False,
+    ) -> AsyncRecoveringStream:
         """Do as ``open`` does, with an asynchronous stream."""
-        opened: list[Peek] = []
-
-        async def attempt(what: Attempt) -> Outcome:
-            if opened:
-                await aclose(opened.pop().stream)
-            try:
-                sent = what.sent_by(send)
-                opened.append(await apeek(await sent if isawaitable(sent) else sent))
-            except Exception as error:  # noqa: BLE001 - as in call
-                return Outcome(error=error)
-            return Outcome(opened[0], event=opened[0].failure)
-
-        peeked: Peek = await adrive(
-            self.steps(messages, format, max_output, "stream_event", request), attempt
-        )
-        return peeked
+        steps = self.steps(messages, format, max_output, "stream_event", request)
+        on_end = partial(self._check_prompt, format, request)
+        return await AsyncRecoveringStream(steps, send, read, held=held, on_end=on_end).open()
 
     def steps(
         self,
@@ -247,20 +200,24 @@ class Recovery:
         event_trigger: Trigger = "provider_error",
         request: RequestInfo = NOTHING_KNOWN,
     ) -> Steps:
-        """Say what to send, hear what came of it, and end with the outcome that is the caller's."""
+        """Yield what to send, take what came of it, and return the outcome that is the caller's."""
         state = self.state or self._conversations.state(messages)
         first = Attempt(self._prepared(messages, format, state, request))
         outcome = yield first
+        with suppress(KeyError):  # an unknown format: the rewrite reports it
+            self._check_prompt(format, request, outcome.response, first)
         if outcome.problem is None or outcome.committed:
             return outcome
         trigger: Trigger = "provider_error" if outcome.error is not None else event_trigger
         verdict = classify(outcome.problem, self.provider)
-        with suppress(KeyError):  # an unknown format: the rewrite tells of it
+        with suppress(KeyError):  # an unknown format: the rewrite reports it
             self._learn(verdict, first.messages, format, request)
         retry = self._retry(
             verdict, outcome.error, first.messages, format, state, max_output, trigger, request
         )
         if retry is None:
+            if outcome.error is not None and verdict.overflow and request.kept_by_provider:
+                _note(outcome.error, KEPT_BY_PROVIDER.format(request.kept_by_provider))
             return outcome
         attempt, report = retry
         outcome = yield attempt
@@ -268,6 +225,24 @@ class Recovery:
         if outcome.error is not None:
             _mark(outcome.error, report)
         return outcome
+
+    def _check_prompt(
+        self, format: Format, request: RequestInfo, response: Any, sent: Attempt
+    ) -> None:
+        """Report an answer to a prompt that did not fit, which the provider truncated in silence."""
+        response = get(response, "response") or response  # an event that ends a Responses stream
+        if reported_input(response) is None:
+            return
+        size = measure(sent.messages, format, "tokens") + json_tokens(request.fixed)
+        verdict = classify(response, self.provider, sent_tokens=size)
+        if verdict.kind == "truncated_silently":
+            attributes = {
+                "model": request.model,
+                "reported_tokens": reported_input(response),
+                "sent_tokens": size,
+                "overflow.rule_id": verdict.rule_id,
+            }
+            emit(self.on_event, "prompt.truncated", attributes)
 
     def _learned_windows(self, request: RequestInfo) -> LearnedWindows:
         """Return what this process learned of windows; without a model's name only this Recovery's own is of use."""
@@ -290,7 +265,8 @@ class Recovery:
 
     def _budget(self, request: RequestInfo, window: int) -> int:
         """Return the tokens that messages may have in the model's window."""
-        reserve = json_tokens(request.fixed) + min(request.output or 0, window // 4)
+        output = request.output or self.policy.max_output or 0
+        reserve = json_tokens(request.fixed) + min(output, window // 4)
         return max(window - reserve, window // 10)
 
     def _prepared(
@@ -308,8 +284,10 @@ class Recovery:
             if window is None:
                 return reapply(messages, format, state, self.policy, self.prefix)
             budget = self._budget(request, window)
+            remaining = self.policy.remaining_seconds
             options: dict[str, Any] = {
                 "window": window,
+                "remaining_seconds": remaining() if remaining else None,
                 "policy": self.policy,
                 "prefix": self.prefix,
                 "on_event": self.on_event,
@@ -336,7 +314,7 @@ class Recovery:
         request: RequestInfo,
     ) -> tuple[Attempt, Report] | None:
         """Return a smaller attempt and what made it so, None where there is none to make."""
-        if not verdict.overflow or not self.policy.overflow_fallback:
+        if verdict.action == "none" or not self.policy.overflow_fallback:
             return None
         try:
             clamped = clamped_output(verdict, max_output)
@@ -353,7 +331,7 @@ class Recovery:
                 error.__cause__ = failed
             return None
         self.report = report
-        if not report.smaller:
+        if not report.smaller or size_in_bytes(rewritten) >= size_in_bytes(messages):
             self._tell(trigger, verdict, "not_smaller")
             if error is not None:
                 _mark(error, report)
@@ -387,38 +365,21 @@ def overflow_report(error: BaseException) -> Report | None:
     return getattr(error, "overflow_report", None)
 
 
+def _outcome(response: Any) -> Outcome:
+    problem = failure(response)
+    if problem is None and empty_answer(response):
+        problem = response
+    return Outcome(response, event=problem)
+
+
 def _mark(error: Exception, report: Report) -> None:
     """Note on the provider's own error that sending the same again is no use, and why."""
+    _note(error, report.sentence())
     with suppress(Exception):  # an exception that is frozen takes neither
-        error.add_note(report.sentence())
         error.retryable = False  # type: ignore[attr-defined]
         error.overflow_report = report  # type: ignore[attr-defined]
 
 
-def drive(steps: Steps, attempt: Callable[[Attempt], Outcome]) -> Any:
-    """Carry out what ``steps`` says, and return or raise what it ends with."""
-    try:
-        what = next(steps)
-        while True:
-            what = steps.send(attempt(what))
-    except StopIteration as end:
-        outcome: Outcome = end.value
-    return _surfaced(outcome)
-
-
-async def adrive(steps: Steps, attempt: Callable[[Attempt], Awaitable[Outcome]]) -> Any:
-    """Do as ``drive`` does, where an attempt is awaited."""
-    try:
-        what = next(steps)
-        while True:
-            what = steps.send(await attempt(what))
-    except StopIteration as end:
-        outcome: Outcome = end.value
-    return _surfaced(outcome)
-
-
-def _surfaced(outcome: Outcome) -> Any:
-    """Give the caller what the provider gave: its error raised, its response returned."""
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome.response
+def _note(error: Exception, note: str) -> None:
+    with suppress(Exception):
+        error.add_note(note)

@@ -12,6 +12,8 @@ class RequestInfo:
     is the rest that fills the window and cannot shrink, as plain data: the system prompt and the
     tools. ``window`` is what the SDK or framework itself says of the model, in tokens. ``output``
     is the output that the request asks for, in tokens: most providers reserve it in the window.
+    ``kept_by_provider`` names what leads to earlier messages that the provider keeps and the
+    request does not have, such as ``previous_response_id``.
     """
 
     model: str = ""
@@ -19,6 +21,7 @@ class RequestInfo:
     fixed: Any = None
     window: int | None = None
     output: int | None = None
+    kept_by_provider: str = ""
 
 
 NOTHING_KNOWN = RequestInfo()

@@ -11,6 +11,8 @@ from functools import cache
 from typing import Literal
 
 Outcome = Literal["overflow_tokens", "overflow_bytes", "not_overflow"]
+Kind = Literal["overflow_tokens", "overflow_bytes", "truncated_silently", "not_overflow"]
+"""``truncated_silently``: an answer with status 200 to a prompt that did not fit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,27 +1,31 @@
-"""Streams: whether an event already is output, whether it is a failure, and the peek until the first of either.
+"""Streams: which events commit an answer, and which of them report a failure.
 
-Events are read as objects or as plain data, of all providers alike, and passed on as they came.
+Events are read as objects or as plain data, of all providers alike. Lifecycle events, reasoning and
+the events of the provider's own tools commit nothing: they are passed on at once, and a retry is
+still possible after them.
 """
 
-from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from fetchstash.client._shapes import is_list, is_mapping
+from fetchstash.client._shapes import is_collection, is_list, is_mapping
 
 _FAILED_TYPES = frozenset({"error", "response.failed", "response.incomplete"})
-_OUTPUT_FIELDS = (
-    "content",
-    "text",
-    "tool_calls",
-    "tool_call_chunks",
-    "function_call",
+_ANSWER_FIELDS = ("content", "text", "tool_calls", "tool_call_chunks", "function_call", "refusal", "audio")  # fmt: skip
+_REASONING_TYPES = frozenset({"reasoning", "thinking", "redacted_thinking", "reasoning_content"})
+# Items that a client carries out, or whose work at a third party cannot be undone.
+_ACTING_ITEMS = (
+    "function_call", "custom_tool_call", "mcp_call", "mcp_approval_request", "computer_call", "local_shell_call", "shell_call",
+    "apply_patch_call",
+)  # fmt: skip
+_GEMINI_ANSWERS = (
     "functionCall",
-    "refusal",
-    "reasoning_content",
-    "reasoning",
-    "audio",
+    "function_call",
+    "inlineData",
+    "inline_data",
+    "fileData",
+    "file_data",
 )
 
 
@@ -34,31 +38,50 @@ def get(thing: Any, name: str) -> Any:
     return None
 
 
-def is_output(event: Any) -> bool:
-    """Return whether this event carries the first piece of an answer: text, reasoning or a tool call that a user may have seen.
+def commits(event: Any) -> bool:
+    """Return whether this event carries the answer itself: text, a refusal, media, or a call that somebody carries out.
 
-    Chat Completions: a choice's delta with content or calls. Responses: an event whose type ends in
-    ``.delta``. Anthropic: a content_block_delta, or the start of a tool call, which may have no
-    arguments to follow. Gemini: a candidate with parts. LangChain: a message chunk with content or
-    calls. A bare string is text.
+    Chat Completions: a choice's delta with content or calls. Responses: a text or arguments delta,
+    or the start of a call. Anthropic: the start of a block, even of a thinking one: readers of the
+    SDK count blocks, and could not begin again. Gemini: a candidate with parts that are no thoughts. LangChain: a message chunk with content or calls.
     """
     if isinstance(event, str):
         return event != ""
     kind = get(event, "type")
-    if isinstance(kind, str) and (kind.endswith((".delta", "_delta")) and kind != "message_delta"):
+    if isinstance(kind, str) and kind.startswith("response."):
+        return _responses_commits(kind, event)
+    if kind in {"content_block_start", "content_block_delta"}:
         return True
-    if kind == "content_block_start" and "tool" in str(get(get(event, "content_block"), "type")):
+    if _has_answer(event) or _has_answer(get(event, "message")):
         return True
-    if _has_output(event) or _has_output(get(event, "message")):
-        return True
-    choices = get(event, "choices")
-    if is_list(choices) and any(
-        _has_output(get(c, "delta")) or _has_output(get(c, "message")) or get(c, "text")
-        for c in choices
+    if any(
+        _has_answer(get(choice, "delta"))
+        or _has_answer(get(choice, "message"))
+        or get(choice, "text")
+        for choice in _items(get(event, "choices"))
     ):
         return True
-    candidates = get(event, "candidates")
-    return is_list(candidates) and any(get(get(c, "content"), "parts") for c in candidates)
+    return any(
+        _gemini_commits(part)
+        for candidate in _items(get(event, "candidates"))
+        for part in _items(get(get(candidate, "content"), "parts"))
+    )
+
+
+def reasons(event: Any) -> bool:
+    """Return whether this event carries reasoning: not the answer, but a sign that the prompt was taken in."""
+    kind = str(get(event, "type"))
+    if "reasoning" in kind or get(get(event, "delta"), "type") == "thinking_delta":
+        return True
+    deltas = [get(choice, "delta") for choice in _items(get(event, "choices"))]
+    deltas += [get(choice, "message") for choice in _items(get(event, "choices"))]
+    if any(get(delta, "reasoning_content") or get(delta, "reasoning") for delta in deltas):
+        return True
+    return any(
+        get(part, "thought")
+        for candidate in _items(get(event, "candidates"))
+        for part in _items(get(get(candidate, "content"), "parts"))
+    )
 
 
 def failure(event: Any) -> Any:
@@ -69,90 +92,34 @@ def failure(event: Any) -> Any:
     without any content.
     """
     kind = get(event, "type")
-    response = get(event, "response")
     status = get(event, "status")
     if (
         kind in _FAILED_TYPES
         or get(event, "error")
-        or get(response, "error")
+        or get(get(event, "response"), "error")
         or (status == "failed" and get(event, "object") == "response")
     ):
         return event
-    if is_output(event):
+    if commits(event):
         return None
-    reasons = [get(event, "stop_reason"), get(get(event, "delta"), "stop_reason")]
-    choices = get(event, "choices")
-    reasons += [get(choice, "finish_reason") for choice in (choices if is_list(choices) else [])]
     # An ordinary end is no failure, and what is not a string is not a reason. Mistral says
     # model_length.
     return next(
         (
             reason
-            for reason in reasons
-            if isinstance(reason, str) and ("context" in reason or reason == "model_length")
+            for reason in finish_reasons(event)
+            if "context" in reason or reason == "model_length"
         ),
         None,
     )
 
 
-class Peek:
-    """A stream, read up to its first output or failure; ``failure`` is that event, None if there was none."""
-
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
-        self.failure: Any = None
-        self._read: deque[Any] = deque()
-        self._rest: Any = None
-
-    def take(self, event: Any) -> bool:
-        """Note an event; return whether that is enough."""
-        self._read.append(event)
-        self.failure = failure(event)
-        return self.failure is not None or is_output(event)
-
-    def events(self) -> Iterator[Any]:
-        """Yield what was read, then the rest as it comes. Nothing is kept of what was yielded."""
-        while self._read:
-            yield self._read.popleft()
-        yield from self._rest
-
-    async def aevents(self) -> AsyncIterator[Any]:
-        """Do as ``events`` does, with an asynchronous stream."""
-        while self._read:
-            yield self._read.popleft()
-        async for event in self._rest:
-            yield event
-
-    def goes_on(self, rest: Any) -> "Peek":
-        """Note where the rest comes from."""
-        self._rest = rest
-        return self
-
-
-def peek(stream: Any) -> Peek:
-    """Read a stream up to its first output or failure. What it raises before that is raised here, and the stream is closed."""
-    seen, events = Peek(stream), iter(stream)
-    try:
-        for event in events:
-            if seen.take(event):
-                break
-    except BaseException:
-        close(stream)
-        raise
-    return seen.goes_on(events)
-
-
-async def apeek(stream: Any) -> Peek:
-    """Do as ``peek`` does, with an asynchronous stream."""
-    seen, events = Peek(stream), aiter(stream)
-    try:
-        async for event in events:
-            if seen.take(event):
-                break
-    except BaseException:
-        await aclose(stream)
-        raise
-    return seen.goes_on(events)
+def finish_reasons(event: Any) -> list[str]:
+    """Return the reasons for which an answer ended, as the provider names them."""
+    named = [get(event, "stop_reason"), get(get(event, "delta"), "stop_reason")]
+    named += [get(choice, "finish_reason") for choice in _items(get(event, "choices"))]
+    named += [get(event, "done_reason")]  # Ollama's own API
+    return [reason for reason in named if isinstance(reason, str)]
 
 
 def close(stream: Any) -> None:
@@ -169,7 +136,33 @@ async def aclose(stream: Any) -> None:
             await closing
 
 
-def _has_output(thing: Any) -> bool:
+def _responses_commits(kind: str, event: Any) -> bool:
+    if kind == "response.output_item.added":
+        return get(get(event, "item"), "type") in _ACTING_ITEMS
+    if "partial_image" in kind or kind.startswith("response.mcp_call."):
+        return True
+    return kind.endswith(".delta") and not any(
+        word in kind for word in ("reasoning", "code_interpreter")
+    )
+
+
+def _gemini_commits(part: Any) -> bool:
+    if get(part, "thought"):
+        return False
+    return bool(get(part, "text")) or any(get(part, key) for key in _GEMINI_ANSWERS)
+
+
+def _has_answer(thing: Any) -> bool:
     if thing is None or isinstance(thing, str):
         return False
-    return any(bool(get(thing, name)) for name in _OUTPUT_FIELDS)
+    for name in _ANSWER_FIELDS:
+        value = get(thing, name)
+        if is_list(value) and name == "content":
+            value = [block for block in value if get(block, "type") not in _REASONING_TYPES]
+        if value and not callable(value):
+            return True
+    return False
+
+
+def _items(value: Any) -> Iterable[Any]:
+    return value if is_collection(value) else ()

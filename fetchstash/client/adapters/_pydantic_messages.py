@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 from pydantic_ai.messages import (
+    BaseToolCallPart,
+    BaseToolReturnPart,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -48,7 +50,7 @@ def _block(part: Any) -> dict[str, Any]:
                 "type": "tool_use",
                 "id": part.tool_call_id,
                 "name": part.tool_name,
-                "input": part.args_as_dict(),
+                "input": _arguments(part),
             }
         case ToolReturnPart():
             return {
@@ -62,6 +64,12 @@ def _block(part: Any) -> dict[str, Any]:
                 "tool_use_id": part.tool_call_id,
                 "content": part.model_response(),
             }
+        case BaseToolCallPart():  # a tool that the provider runs
+            identity = {"id": part.tool_call_id, "name": part.tool_name}
+            return {"type": "server_tool_use", **identity, "input": _arguments(part)}
+        case BaseToolReturnPart():
+            identity = {"type": "server_tool_result", "tool_use_id": part.tool_call_id}
+            return identity | {"content": part.model_response_str()}
         case ThinkingPart():
             return {"type": "thinking", "thinking": part.content}
         case TextPart():
@@ -70,6 +78,14 @@ def _block(part: Any) -> dict[str, Any]:
             return {"type": "text", "text": part.content}
         case _:
             return {"type": part.part_kind, "value": getattr(part, "content", "")}
+
+
+def _arguments(part: BaseToolCallPart) -> Any:
+    """Return the arguments of a call, as text where they are no JSON object."""
+    try:
+        return part.args_as_dict()
+    except (ValueError, AssertionError):
+        return part.args
 
 
 def _result(part: ToolReturnPart) -> Any:

@@ -1,127 +1,137 @@
-"""What adapters of SDKs with a create function share: the function wrapped, and its streams passed on as what they were."""
+"""What the adapters share: how a request is read, how a call recovers, and the options that every adapter takes."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, Self
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypedDict
 
 from fetchstash.client._formats import Format
+from fetchstash.client._policy import Policy
 from fetchstash.client._recovery import Recovery
-from fetchstash.client._shapes import is_list
-from fetchstash.client._streams import Peek
+from fetchstash.client._request import RequestInfo
+from fetchstash.client._shapes import a_string, is_list
+
+
+class Options(TypedDict, total=False):
+    """Fields of ``Policy`` that every adapter also takes by name."""
+
+    window: int | None
+    max_output: int | None
+    compaction_mode: Literal["tiered", "legacy"]
+    remaining_seconds: Callable[[], float | None] | None
+
+
+def configured(recovery: Recovery | None, options: Options) -> Recovery:
+    """Return ``recovery`` with these options, a new Recovery if there is none."""
+    if recovery is None:
+        return Recovery(Policy(**options))
+    if options:
+        recovery = copy(recovery)  # it shares the states of the conversations
+        recovery.policy = replace(recovery.policy, **options)
+    return recovery
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a create function is called: where its messages are, in which format, and which argument bounds the output."""
+    """The arguments of a create function: which hold its messages, in which format, and what else a Recovery has to know.
+
+    ``outputs`` bound the output, ``fixed`` fill the window and cannot shrink, ``kept`` lead to
+    messages that the provider keeps.
+    """
 
     messages: str
     format: Format
     outputs: tuple[str, ...] = ()
-    streams: Literal["by argument", "always"] = "by argument"
+    fixed: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
 
+    def output(self, arguments: Mapping[str, Any]) -> str:
+        """Return the argument that bounds the output of this call, "" if there is none."""
+        return next((name for name in self.outputs if isinstance(arguments.get(name), int)), "")
 
-class PeekedStream:
-    """An SDK's stream of which the first events were read already: it yields them first, and is the SDK's in everything else."""
-
-    def __init__(self, peeked: Peek) -> None:
-        self._peeked = peeked
-        self._events = peeked.events()
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        return next(self._events)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the SDK's stream."""
-        close = getattr(self._peeked.stream, "close", None)
-        if close:
-            close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._peeked.stream, name)
-
-
-class AsyncPeekedStream:
-    """The same, asynchronous."""
-
-    def __init__(self, peeked: Peek) -> None:
-        self._peeked = peeked
-        self._events = peeked.aevents()
-
-    def __aiter__(self) -> AsyncIterator[Any]:
-        return self
-
-    async def __anext__(self) -> Any:
-        return await anext(self._events)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close the SDK's stream."""
-        close = getattr(self._peeked.stream, "close", None) or getattr(
-            self._peeked.stream, "aclose", None
+    def request(
+        self, arguments: Mapping[str, Any], endpoint: str = "", window: int | None = None
+    ) -> RequestInfo:
+        """Return what these arguments say besides the messages."""
+        output = self.output(arguments)
+        return RequestInfo(
+            model=a_string(arguments.get("model")),
+            endpoint=endpoint,
+            fixed={name: arguments[name] for name in self.fixed if arguments.get(name)} or None,
+            window=window,
+            output=arguments[output] if output else None,
+            kept_by_provider=next((name for name in self.kept if arguments.get(name)), ""),
         )
-        if close:
-            await close()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._peeked.stream, name)
+    def sending(
+        self, create: Callable[[dict[str, Any]], Any], arguments: Mapping[str, Any]
+    ) -> tuple[Callable[..., Any], dict[str, Any]]:
+        """Return what sends this call with other messages, and ``max_output`` where the call bounds its output."""
+        output = self.output(arguments)
+
+        def send(messages: Any, *, max_output: int | None = None) -> Any:
+            changes: dict[str, Any] = {self.messages: messages}
+            if max_output is not None:
+                changes[output] = max_output
+            return create({**arguments, **changes})
+
+        return send, {"max_output": arguments[output]} if output else {}
 
 
-def recovering(create: Callable[..., Any], recovery: Recovery, shape: Shape) -> Callable[..., Any]:
-    """Return ``create`` with recovery. A call whose messages are no list (a bare string) has nothing to shrink, and passes."""
+def as_data(messages: Any) -> list[Any] | None:
+    """Return messages as a list of plain data, None where they are none (a bare string).
+
+    Objects of an SDK are dumped as the SDKs do it themselves: the fields that were set.
+    """
+    if messages is None or isinstance(messages, str | bytes | Mapping):
+        return None
+    if not isinstance(messages, Iterable):
+        return None
+    listed: list[Any] = [plain_data(message) for message in messages]
+    return listed
+
+
+def plain_data(value: Any) -> Any:
+    """Return a value with every object of an SDK in it as plain data."""
+    if isinstance(value, Mapping):
+        return {key: plain_data(inner) for key, inner in value.items()}
+    if is_list(value) or isinstance(value, tuple):
+        return [plain_data(inner) for inner in value]
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json", exclude_unset=True, by_alias=True) if callable(dump) else value
+
+
+Describe = Callable[[Mapping[str, Any]], RequestInfo]
+"""Returns what the arguments of a call say besides its messages."""
+
+
+def recovering(
+    create: Callable[..., Any], recovery: Recovery, shape: Shape, describe: Describe
+) -> Callable[..., Any]:
+    """Return ``create`` with recovery. A call whose messages are a bare string has nothing to shrink, and passes."""
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        messages = kwargs.get(shape.messages)
-        if not is_list(messages):
+        messages = as_data(kwargs.get(shape.messages))
+        if messages is None:
             return create(*args, **kwargs)
-        send, options = _send(create, args, kwargs, shape)
-        if shape.streams == "always" or kwargs.get("stream"):
-            return PeekedStream(recovery.open(send, messages, shape.format, **options))
-        return recovery.call(send, messages, shape.format, **options)
+        send, options = shape.sending(lambda arguments: create(*args, **arguments), kwargs)
+        run = recovery.open if kwargs.get("stream") else recovery.call
+        return run(send, messages, shape.format, **options, request=describe(kwargs))
 
     return wrapped
 
 
 def arecovering(
-    create: Callable[..., Awaitable[Any]], recovery: Recovery, shape: Shape
+    create: Callable[..., Awaitable[Any]], recovery: Recovery, shape: Shape, describe: Describe
 ) -> Callable[..., Awaitable[Any]]:
     """Do as ``recovering`` does, with an asynchronous function."""
 
     async def wrapped(*args: Any, **kwargs: Any) -> Any:
-        messages = kwargs.get(shape.messages)
-        if not is_list(messages):
+        messages = as_data(kwargs.get(shape.messages))
+        if messages is None:
             return await create(*args, **kwargs)
-        send, options = _send(create, args, kwargs, shape)
-        if shape.streams == "always" or kwargs.get("stream"):
-            return AsyncPeekedStream(await recovery.aopen(send, messages, shape.format, **options))
-        return await recovery.acall(send, messages, shape.format, **options)
+        send, options = shape.sending(lambda arguments: create(*args, **arguments), kwargs)
+        run: Any = recovery.aopen if kwargs.get("stream") else recovery.acall
+        return await run(send, messages, shape.format, **options, request=describe(kwargs))
 
     return wrapped
-
-
-def _send(
-    create: Callable[..., Any], args: Any, kwargs: dict[str, Any], shape: Shape
-) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """Return what sends this call with other messages, and the output that it asks for, where it does."""
-    output = next((name for name in shape.outputs if isinstance(kwargs.get(name), int)), "")
-
-    def send(messages: Any, *, max_output: int | None = None) -> Any:
-        changes: dict[str, Any] = {shape.messages: messages}
-        if max_output is not None:
-            changes[output] = max_output
-        return create(*args, **(kwargs | changes))
-
-    return send, {"max_output": kwargs[output]} if output else {}

@@ -3,28 +3,30 @@
     client = Anthropic(middleware=[recovery_middleware(Recovery())])
 
 The SDK runs its middleware for each HTTP attempt, and makes its typed errors afterwards. An
-overflow that was not cured is raised as that error by the middleware itself, for only so can it
-carry the report; every other answer is handed on. An error may also come as an event of a stream
-that began with status 200, so that streams are read up to their first output.
+overflow that was not cured is raised as that error by the middleware itself, because only so can it
+carry the report; every other answer is returned. An error may also come as an event of a stream
+that began with status 200, so that a stream is read event by event until a content block begins.
 """
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, Unpack
 
 import httpx2
 from anthropic import Middleware
 
 from fetchstash.client._recovery import Recovery, overflow_report
 from fetchstash.client._shapes import is_list, is_object
+from fetchstash.client.adapters._wrapped import Options, Shape, configured
 
-# The first event that is output or an error, in a stream of server-sent events (Anthropic API
-# reference, "Streaming messages"). A tool call is output from its start: it may have no arguments
-# to follow.
-_FIRST = re.compile(
-    rb"(?:^|\n)event: ?(content_block_delta|error|content_block_start(?=\r?\ndata:[^\n]*tool))\r?\ndata: ?([^\n]*)\n"
+MESSAGES = Shape(
+    "messages", "anthropic", ("max_tokens",), ("system", "tools", "mcp_servers"), ("container",)
 )
+
+# A server-sent event ends with a blank line (WHATWG HTML, section 9.2.6).
+_EVENT_END = re.compile(rb"\r?\n\r?\n")
+_DATA = re.compile(rb"^data: ?(.*?)\r?$", re.MULTILINE)
 
 
 class RecoveryMiddleware(Middleware):
@@ -34,73 +36,65 @@ class RecoveryMiddleware(Middleware):
         self.recovery = recovery
 
     def handle(self, request: Any, call_next: Any) -> Any:
-        """Do it for the synchronous client."""
-        body = request.json
+        """Return the answer of a synchronous client's request."""
         if not _has_messages(request):
             return call_next(request)
+        refused = _Refused()
 
-        refused: dict[Exception, Any] = {}
-
-        def send(messages: Any, **changes: Any) -> Any:
-            for answer in refused.values():
+        def send(body: dict[str, Any]) -> Any:
+            for answer in refused.answers.values():
                 answer.close()
-            response = call_next(_changed(request, messages, changes))
-            said = (
+            response = call_next(_changed(request, body))
+            if response.status_code >= 400:
                 response.read()
-                if response.status_code >= 400
-                else _peek(response)
-                if request.stream
-                else None
-            )
-            if said is None:
-                return response
-            error = _error_of(response, said)
-            refused[error] = response
-            raise error
+                raise refused.error(response)
+            return _Events(response) if _streams(request, response) else response
 
+        sent, options = _arguments(request, send)
         try:
-            return self.recovery.call(
-                send, body["messages"], "anthropic", max_output=body.get("max_tokens")
+            if not request.stream:
+                return self.recovery.call(sent, request.json["messages"], "anthropic", **options)
+            opened = self.recovery.open(
+                sent, request.json["messages"], "anthropic", read=_read, **options
             )
         except Exception as error:  # noqa: BLE001 - raised again, unless the SDK is to make its own of it
-            return _handed_on(error, refused)
+            return refused.returned(error)
+        return _with_body(opened)
 
     async def handle_async(self, request: Any, call_next: Any) -> Any:
-        """Do it for the asynchronous client."""
-        body = request.json
+        """Return the answer of an asynchronous client's request."""
         if not _has_messages(request):
             return await call_next(request)
+        refused = _Refused()
 
-        refused: dict[Exception, Any] = {}
-
-        async def send(messages: Any, **changes: Any) -> Any:
-            for answer in refused.values():
+        async def send(body: dict[str, Any]) -> Any:
+            for answer in refused.answers.values():
                 await answer.close()
-            response = await call_next(_changed(request, messages, changes))
-            said = (
+            response = await call_next(_changed(request, body))
+            if response.status_code >= 400:
                 await response.read()
-                if response.status_code >= 400
-                else await _apeek(response)
-                if request.stream
-                else None
-            )
-            if said is None:
-                return response
-            error = _error_of(response, said)
-            refused[error] = response
-            raise error
+                raise refused.error(response)
+            return _Events(response) if _streams(request, response) else response
 
+        sent, options = _arguments(request, send)
         try:
-            return await self.recovery.acall(
-                send, body["messages"], "anthropic", max_output=body.get("max_tokens")
+            if not request.stream:
+                return await self.recovery.acall(
+                    sent, request.json["messages"], "anthropic", **options
+                )
+            opened = await self.recovery.aopen(
+                sent, request.json["messages"], "anthropic", read=_read, **options
             )
         except Exception as error:  # noqa: BLE001 - as in handle
-            return _handed_on(error, refused)
+            return refused.returned(error)
+        return _with_body(opened)
 
 
-def recovery_middleware(recovery: Recovery) -> RecoveryMiddleware:
-    """Return a middleware for ``Anthropic`` and ``AsyncAnthropic``. Give a conversation a Recovery, and so a client, of its own."""
-    return RecoveryMiddleware(recovery)
+def recovery_middleware(
+    recovery: Recovery | None = None, **options: Unpack[Options]
+) -> RecoveryMiddleware:
+    """Return a middleware for ``Anthropic`` and ``AsyncAnthropic``."""
+    return RecoveryMiddleware(configured(recovery, options))
 
 
 def _has_messages(request: Any) -> bool:
@@ -109,93 +103,136 @@ def _has_messages(request: Any) -> bool:
     return is_object(body) and is_list(body.get("messages")) and "/count_tokens" not in request.url
 
 
-def _error_of(response: Any, said: bytes) -> Any:
-    """Return the error that the SDK makes of this answer, whose body or event ``said`` is."""
-    raw, client = response.http_response, response._client  # noqa: SLF001 - nothing public leads to what makes the SDK's own errors
-    if raw.status_code >= 400:
-        return client._make_status_error_from_response(raw)  # noqa: SLF001 - as above
-    text = said.decode("utf-8", "replace")
+def _streams(request: Any, response: Any) -> bool:
+    """Return whether the answer is a stream that can be read: not one that is compressed."""
+    return request.stream and not response.http_response.headers.get("content-encoding")
+
+
+def _arguments(
+    request: Any, send: Callable[[dict[str, Any]], Any]
+) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """Return what sends this request with other messages, and the options of Recovery for it."""
+    sent, options = MESSAGES.sending(send, request.json)
+    # A middleware is not told the address, but what decides a model's window is a beta feature.
+    endpoint = f"{request.url} {request.headers.get('anthropic-beta', '')}"
+    return sent, {**options, "request": MESSAGES.request(request.json, endpoint)}
+
+
+def _changed(request: Any, body: dict[str, Any]) -> Any:
+    return request if body == request.json else request.copy(body=body)
+
+
+class _Refused:
+    """The answers that refused a request, by the SDK's error that each became."""
+
+    def __init__(self) -> None:
+        self.answers: dict[Exception, Any] = {}
+
+    def error(self, response: Any) -> Exception:
+        """Return the error that the SDK makes of an answer."""
+        client = response._client  # noqa: SLF001 - nothing public leads to what makes the SDK's own errors
+        error: Exception = client._make_status_error_from_response(response.http_response)  # noqa: SLF001 - as above
+        self.answers[error] = response
+        return error
+
+    def returned(self, error: Any) -> Any:
+        """Return the answer behind ``error``, for the SDK to treat as ever; raise what carries a report or a cause."""
+        if error not in self.answers:
+            raise error
+        if overflow_report(error):
+            # The SDK obeys this header, whatever the status is.
+            error.response.headers["x-should-retry"] = "false"
+            raise error
+        if error.__cause__:
+            raise error
+        return self.answers[error]
+
+
+class _Event:
+    """One server-sent event as it came, and the answer that it is of."""
+
+    def __init__(self, raw: bytes, response: Any) -> None:
+        self.raw = raw
+        self.response = response
+
+
+def _read(event: _Event) -> Any:
+    """Return the data of an event. Raises the SDK's error for an event that reports one."""
+    data = b"\n".join(_DATA.findall(event.raw)).decode("utf-8", "replace")
     try:
-        body = json.loads(text)
+        said = json.loads(data)
     except ValueError:
-        body = text
-    return client._make_status_error(str(body), body=body, response=raw)  # noqa: SLF001 - as above
+        said = None
+    if is_object(said) and said.get("type") == "error":
+        client = event.response._client  # noqa: SLF001 - as in _Refused.error
+        response = event.response.http_response
+        raise client._make_status_error(str(said), body=said, response=response)  # noqa: SLF001 - as above
+    return said
 
 
-def _handed_on(error: Any, refused: dict[Exception, Any]) -> Any:
-    """Return the answer behind ``error``, for the SDK to treat as ever; raise what recovery has something to say about."""
-    if error not in refused:
-        raise error
-    if overflow_report(error):
-        error.response.headers["x-should-retry"] = (
-            "false"  # which the SDK obeys, whatever the status is
-        )
-        raise error
-    if error.__cause__:
-        raise error
-    return refused[error]
+class _Events:
+    """The events of a streamed answer, split where they end and otherwise as they came."""
 
+    def __init__(self, response: Any) -> None:
+        self.response = response
+        self._stream = response.http_response.stream
+        self._rest = b""
 
-def _changed(request: Any, messages: Any, changes: dict[str, Any]) -> Any:
-    body = request.json
-    if messages is body["messages"] and not changes:
-        return request
-    limits = {"max_tokens": changes["max_output"]} if changes else {}
-    return request.copy(body={**body, "messages": list(messages), **limits})
+    def __iter__(self) -> Iterator[_Event]:
+        for chunk in self._stream:
+            yield from self._split(chunk)
+        if self._rest:
+            yield _Event(self._rest, self.response)
 
-
-class _Replayed(httpx2.SyncByteStream, httpx2.AsyncByteStream):
-    """A body of which the first chunks were read already: it yields them first."""
-
-    def __init__(self, read: list[bytes], rest: Any, stream: Any) -> None:
-        self._read = read
-        self._rest = rest
-        self._stream = stream
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from self._read
-        yield from self._rest
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for chunk in self._read:
-            yield chunk
-        async for chunk in self._rest:
-            yield chunk
+    async def __aiter__(self) -> AsyncIterator[_Event]:
+        async for chunk in self._stream:
+            for event in self._split(chunk):
+                yield event
+        if self._rest:
+            yield _Event(self._rest, self.response)
 
     def close(self) -> None:
-        """Close the body."""
+        """Close the answer's body."""
         self._stream.close()
 
     async def aclose(self) -> None:
-        """Close the body."""
+        """Close the answer's body."""
         await self._stream.aclose()
 
-
-def _peek(response: Any) -> bytes | None:
-    """Read a stream up to its first output or error, put what was read back, and return the error."""
-    body = response.http_response
-    if body.headers.get("content-encoding"):
-        return None  # an encoded body cannot be looked into before it is decoded
-    first, read, rest = None, list[bytes](), iter(body.stream)
-    for chunk in rest:
-        read.append(chunk)
-        first = _FIRST.search(b"".join(read))
-        if first:
-            break
-    body.stream = _Replayed(read, rest, body.stream)
-    return first[2] if first and first[1] == b"error" else None
+    def _split(self, chunk: bytes) -> Iterator[_Event]:
+        self._rest += chunk
+        while end := _EVENT_END.search(self._rest):
+            yield _Event(self._rest[: end.end()], self.response)
+            self._rest = self._rest[end.end() :]
 
 
-async def _apeek(response: Any) -> bytes | None:
-    """Do as ``_peek`` does, with an asynchronous body."""
-    body = response.http_response
-    if body.headers.get("content-encoding"):
-        return None  # as in _peek
-    first, read, rest = None, list[bytes](), aiter(body.stream)
-    async for chunk in rest:
-        read.append(chunk)
-        first = _FIRST.search(b"".join(read))
-        if first:
-            break
-    body.stream = _Replayed(read, rest, body.stream)
-    return first[2] if first and first[1] == b"error" else None
+class _Body(httpx2.SyncByteStream, httpx2.AsyncByteStream):
+    """The body of an answer whose events may come to be those of its retry."""
+
+    def __init__(self, opened: Any) -> None:
+        self._opened = opened
+
+    def __iter__(self) -> Iterator[bytes]:
+        for event in self._opened:
+            yield event.raw
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for event in self._opened:
+            yield event.raw
+
+    def close(self) -> None:
+        """Close the answer that is being read."""
+        self._opened.stream.close()
+
+    async def aclose(self) -> None:
+        """Close the answer that is being read."""
+        await self._opened.stream.aclose()
+
+
+def _with_body(opened: Any) -> Any:
+    """Return the answer that was opened, with a body that recovers."""
+    if not isinstance(opened.stream, _Events):
+        return opened.stream  # a compressed stream
+    response = opened.stream.response
+    response.http_response.stream = _Body(opened)
+    return response

@@ -1,72 +1,138 @@
-"""The google-genai SDK: generate_content and generate_content_stream that recover from an overflow, sync and async.
+"""The google-genai SDK: generate_content and its stream that recover from an overflow, sync and async, chats and function calls too.
 
-models = recovering(genai.Client(), Recovery())
-models.generate_content(model=…, contents=[…])
+    client = recovering(genai.Client(), Recovery())
+    client.models.generate_content(model=…, contents=[…])
+    client.chats.create(model=…); client.aio.models.generate_content(…)
+
+What is replaced is the one function of the SDK's models that sends a request: the public ones call
+it once for each round of automatic function calling, each of which may overflow.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from copy import copy
+from typing import Any, Unpack
 
 from google import genai
 from google.genai import types
+from google.genai.chats import AsyncChats, Chats
+from google.genai.models import AsyncModels, Models
 
 from fetchstash.client._recovery import Recovery
-from fetchstash.client._shapes import is_list
-from fetchstash.client.adapters._wrapped import Shape, arecovering, recovering as _recovering
+from fetchstash.client._request import RequestInfo
+from fetchstash.client._shapes import a_string, is_list
+from fetchstash.client.adapters._wrapped import Options, Shape, configured
 
 CONTENTS = Shape("contents", "gemini")
-STREAM = Shape("contents", "gemini", streams="always")
 
 
-class RecoveringModels:
-    """``client.models`` with recovery; what it does not name is the SDK's."""
+class RecoveringClient:
+    """A ``genai.Client`` whose ``models`` and ``chats`` recover, and those of ``aio``; all else is the SDK's."""
 
-    def __init__(self, models: Any, recovery: Recovery) -> None:
-        self._models = models
-        self.generate_content = _as_data(_recovering(models.generate_content, recovery, CONTENTS))
-        self.generate_content_stream = _as_data(
-            _recovering(models.generate_content_stream, recovery, STREAM)
-        )
+    def __init__(self, client: genai.Client, recovery: Recovery) -> None:
+        self._client = client
+        self.models: Models = _models(client, recovery)
+        self.chats = Chats(modules=self.models)
+        self.aio = AsyncRecoveringClient(client, recovery)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._models, name)
+        return getattr(self._client, name)
 
 
-class AsyncRecoveringModels:
-    """``client.aio.models`` with recovery."""
+class AsyncRecoveringClient:
+    """What ``aio`` of such a client is."""
 
-    def __init__(self, models: Any, recovery: Recovery) -> None:
-        self._models = models
-        self.generate_content: Callable[..., Awaitable[Any]] = _as_data(
-            arecovering(models.generate_content, recovery, CONTENTS)
-        )
-        self.generate_content_stream: Callable[..., Awaitable[Any]] = _as_data(
-            arecovering(models.generate_content_stream, recovery, STREAM)
-        )
+    def __init__(self, client: genai.Client, recovery: Recovery) -> None:
+        self._client = client.aio
+        self.models: AsyncModels = _amodels(client, recovery)
+        self.chats = AsyncChats(modules=self.models)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._models, name)
+        return getattr(self._client, name)
 
 
-def recovering(client: genai.Client, recovery: Recovery) -> RecoveringModels:
-    """Return the models of ``client`` with recovery. Raises what the SDK raises."""
-    return RecoveringModels(client.models, recovery)
+def recovering(
+    client: genai.Client, recovery: Recovery | None = None, **options: Unpack[Options]
+) -> RecoveringClient:
+    """Return ``client`` with recovery. Raises what the SDK raises."""
+    return RecoveringClient(client, configured(recovery, options))
 
 
-def arecovering_models(client: genai.Client, recovery: Recovery) -> AsyncRecoveringModels:
-    """Return the asynchronous models of ``client`` with recovery."""
-    return AsyncRecoveringModels(client.aio.models, recovery)
+def _models(client: genai.Client, recovery: Recovery) -> Models:
+    made: Any = copy(client.models)
+    made._client = client  # noqa: SLF001 - a client that nothing refers to closes its connections
+    generate: Callable[..., Any] = made._generate_content  # noqa: SLF001 - the one place where all requests pass
+    stream: Callable[..., Any] = made._generate_content_stream  # noqa: SLF001 - as above
+
+    def generate_content(**kwargs: Any) -> Any:
+        contents = _as_data(kwargs["contents"])
+        if contents is None:
+            return generate(**kwargs)
+        send, _ = CONTENTS.sending(lambda arguments: generate(**arguments), kwargs)
+        return recovery.call(send, contents, CONTENTS.format, request=_described(made, kwargs))
+
+    def generate_content_stream(**kwargs: Any) -> Iterator[Any]:
+        contents = _as_data(kwargs["contents"])
+        if contents is None:
+            return stream(**kwargs)  # type: ignore[no-any-return]
+        send, _ = CONTENTS.sending(lambda arguments: stream(**arguments), kwargs)
+        return recovery.stream(send, contents, CONTENTS.format, request=_described(made, kwargs))
+
+    made._generate_content = generate_content  # noqa: SLF001 - as above
+    made._generate_content_stream = generate_content_stream  # noqa: SLF001 - as above
+    return made  # type: ignore[no-any-return]
 
 
-def _as_data(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``call``, taking Content objects for plain data: the SDK takes either."""
+def _amodels(client: genai.Client, recovery: Recovery) -> AsyncModels:
+    made: Any = copy(client.aio.models)
+    made._client = client  # noqa: SLF001 - as in _models
+    generate: Callable[..., Any] = made._generate_content  # noqa: SLF001 - as in _models
+    stream: Callable[..., Any] = made._generate_content_stream  # noqa: SLF001 - as above
 
-    def wrapped(*, contents: Any, **kwargs: Any) -> Any:
-        if is_list(contents):
-            contents = [
-                item.model_dump(exclude_none=True) if isinstance(item, types.Content) else item
-                for item in contents
-            ]
-        return call(contents=contents, **kwargs)
+    async def generate_content(**kwargs: Any) -> Any:
+        contents = _as_data(kwargs["contents"])
+        if contents is None:
+            return await generate(**kwargs)
+        send, _ = CONTENTS.sending(lambda arguments: generate(**arguments), kwargs)
+        request = _described(made, kwargs)
+        return await recovery.acall(send, contents, CONTENTS.format, request=request)
 
-    return wrapped
+    async def generate_content_stream(**kwargs: Any) -> AsyncIterator[Any]:
+        contents = _as_data(kwargs["contents"])
+        if contents is None:
+            return await stream(**kwargs)  # type: ignore[no-any-return]
+        send, _ = CONTENTS.sending(lambda arguments: stream(**arguments), kwargs)
+        request = _described(made, kwargs)
+        return await recovery.aopen(send, contents, CONTENTS.format, request=request)
+
+    made._generate_content = generate_content  # noqa: SLF001 - as above
+    made._generate_content_stream = generate_content_stream  # noqa: SLF001 - as above
+    return made  # type: ignore[no-any-return]
+
+
+def _described(models: Any, arguments: Mapping[str, Any]) -> RequestInfo:
+    config = _dumped(arguments.get("config")) or {}
+    options = getattr(models._api_client, "_http_options", None)  # noqa: SLF001 - nothing public has the address
+    output = config.get("max_output_tokens")
+    fixed = {key: config[key] for key in ("system_instruction", "tools") if config.get(key)}
+    return RequestInfo(
+        model=a_string(arguments.get("model")),
+        endpoint=a_string(getattr(options, "base_url", "")),
+        fixed=fixed or None,
+        output=output if isinstance(output, int) else None,
+        kept_by_provider="cached_content" if config.get("cached_content") else "",
+    )
+
+
+def _as_data(contents: Any) -> list[Any] | None:
+    """Return contents as plain data, which the SDK takes as well; None where one is no Content (a string, a file)."""
+    listed = list(contents) if isinstance(contents, list | tuple) else [contents]
+    dumped = [_dumped(content) for content in listed]
+    if all(isinstance(content, dict) and is_list(content.get("parts")) for content in dumped):
+        return dumped
+    return None
+
+
+def _dumped(value: Any) -> Any:
+    if isinstance(value, types.Content | types.GenerateContentConfig):
+        return value.model_dump(exclude_none=True)
+    return value

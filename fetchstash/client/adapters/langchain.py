@@ -3,26 +3,34 @@
     agent = create_agent(model, tools, middleware=[recovery_middleware(Recovery())])
 
 A middleware sees a model call as one answer, even while its tokens go out to who streams the agent.
-They go out through callbacks, and so a callback tells whether an overflow came before the first of
-them, or after it and too late.
+They go out through callbacks, and so a callback tells whether an overflow came before the answer
+began, or after it and too late.
 """
 
+import json
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Unpack
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tracers.context import register_configure_hook
 
-from fetchstash.client._recovery import Attempt, Outcome, Recovery, adrive, drive
-from fetchstash.client._streams import is_output
+from fetchstash.client._attempts import Attempt, Outcome, adrive, drive
+from fetchstash.client._recovery import Recovery
+from fetchstash.client._request import RequestInfo
+from fetchstash.client._shapes import a_string, an_object, is_list, is_object
+from fetchstash.client._streams import commits
+from fetchstash.client.adapters._wrapped import Options, configured
+
+_CALL_BLOCKS = frozenset({"function_call", "custom_tool_call", "tool_use", "tool_call"})
+"""Blocks of a message's content that repeat its calls, as OpenAI's Responses and Anthropic have them."""
 
 
 class _Watch(BaseCallbackHandler):
-    """Notes whether a model call has put out anything."""
+    """Notes whether a model call has put out a piece of its answer."""
 
     run_inline = True  # in the event loop: a thread of its own could note it too late
 
@@ -30,8 +38,8 @@ class _Watch(BaseCallbackHandler):
         self.output = False
 
     def on_llm_new_token(self, token: Any, *, chunk: Any = None, **_: Any) -> None:
-        """Note a token, or a piece of a tool call or of reasoning."""
-        self.output = self.output or bool(token) or is_output(chunk)
+        """Note a token, or a piece of a tool call."""
+        self.output = self.output or (bool(token) if chunk is None else commits(chunk))
 
 
 _watch: ContextVar[_Watch | None] = ContextVar("fetchstash_watch", default=None)
@@ -57,63 +65,89 @@ class RecoveryMiddleware(AgentMiddleware[Any, Any, Any]):
         self.recovery = recovery
 
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
-        """Do it for a synchronous run."""
+        """Return the answer of a model call in a synchronous run."""
         original = list(request.messages)
 
-        def attempt(what: Attempt) -> Outcome:
+        def attempt(sent: Attempt) -> Outcome:
+            messages = _messages(sent.messages, original)
             with _watched() as watch:
                 try:
-                    return Outcome(
-                        handler(request.override(messages=_messages(what.messages, original)))
-                    )
-                except Exception as error:  # noqa: BLE001 - told to the steps, which raise it if it is not to be cured
+                    return Outcome(handler(request.override(messages=messages)))
+                except Exception as error:  # noqa: BLE001 - the steps raise it, unless they retry
                     return Outcome(error=error, committed=watch.output)
 
-        return drive(self.recovery.steps(_data(original)), attempt)
+        return drive(self._steps(request, original), attempt)
 
     async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-        """Do it for an asynchronous run."""
+        """Return the answer of a model call in an asynchronous run."""
         original = list(request.messages)
 
-        async def attempt(what: Attempt) -> Outcome:
+        async def attempt(sent: Attempt) -> Outcome:
+            messages = _messages(sent.messages, original)
             with _watched() as watch:
                 try:
-                    return Outcome(
-                        await handler(request.override(messages=_messages(what.messages, original)))
-                    )
+                    return Outcome(await handler(request.override(messages=messages)))
                 except Exception as error:  # noqa: BLE001 - as in wrap_model_call
                     return Outcome(error=error, committed=watch.output)
 
-        return await adrive(self.recovery.steps(_data(original)), attempt)
+        return await adrive(self._steps(request, original), attempt)
+
+    def _steps(self, request: Any, original: Sequence[BaseMessage]) -> Any:
+        return self.recovery.steps(_data(original), request=_described(request))
 
 
-def recovery_middleware(recovery: Recovery) -> RecoveryMiddleware:
-    """Return the middleware. Give a conversation a Recovery of its own."""
-    return RecoveryMiddleware(recovery)
+def recovery_middleware(
+    recovery: Recovery | None = None, **options: Unpack[Options]
+) -> RecoveryMiddleware:
+    """Return the middleware."""
+    return RecoveryMiddleware(configured(recovery, options))
+
+
+def _described(request: Any) -> RequestInfo:
+    model, settings = request.model, an_object(request.model_settings)
+    system = getattr(request.system_message, "content", None)
+    window = an_object(getattr(model, "profile", None)).get("max_input_tokens")
+    output = settings.get("max_tokens") or getattr(model, "max_tokens", None)
+    tools = [_tool(tool) for tool in request.tools or ()]
+    return RequestInfo(
+        model=a_string(getattr(model, "model_name", "") or getattr(model, "model", "")),
+        endpoint=str(getattr(model, "openai_api_base", "") or ""),
+        fixed=[part for part in (system, tools) if part] or None,
+        window=window if isinstance(window, int) else None,
+        output=output if isinstance(output, int) else None,
+    )
+
+
+def _tool(tool: Any) -> Any:
+    if is_object(tool):
+        return tool
+    return [getattr(tool, name, None) for name in ("name", "description", "args")]
 
 
 def _data(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
     """Return messages as Chat Completions data; ``index`` leads back to the object, which keeps what the data does not say."""
-    return [{"index": index, **_one(message)} for index, message in enumerate(messages)]
+    return [{"index": index, **_as_data(message)} for index, message in enumerate(messages)]
 
 
-def _one(message: BaseMessage) -> dict[str, Any]:
+def _as_data(message: BaseMessage) -> dict[str, Any]:
     if isinstance(message, ToolMessage):
         return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.content}
-    if isinstance(message, AIMessage):
-        calls = [
-            {"id": call["id"], "function": {"name": call["name"], "arguments": call["args"]}}
-            for call in message.tool_calls
-        ]
-        return {
-            "role": "assistant",
-            "content": message.content,
-            **({"tool_calls": calls} if calls else {}),
-        }
-    return {
-        "role": "system" if isinstance(message, SystemMessage) else "user",
-        "content": message.content,
-    }
+    if not isinstance(message, AIMessage):
+        role = "system" if isinstance(message, SystemMessage) else "user"
+        return {"role": role, "content": message.content}
+    content: Any = message.content
+    if is_list(content):  # a call's block is the call, which is counted and shrunk once
+        content = [block for block in content if not _is_call(block)]
+    data: dict[str, Any] = {"role": "assistant", "content": content}
+    calls = [
+        {"id": call["id"], "function": {"name": call["name"], "arguments": call["args"]}}
+        for call in message.tool_calls
+    ]
+    return data | ({"tool_calls": calls} if calls else {})
+
+
+def _is_call(block: Any) -> bool:
+    return an_object(block).get("type") in _CALL_BLOCKS
 
 
 def _messages(sent: Sequence[dict[str, Any]], original: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -125,7 +159,7 @@ def _messages(sent: Sequence[dict[str, Any]], original: Sequence[BaseMessage]) -
 
 
 def _back(data: dict[str, Any], message: BaseMessage) -> BaseMessage:
-    before = _one(message)
+    before = _as_data(message)
     changes: dict[str, Any] = {}
     if data["content"] != before["content"]:
         changes["content"] = data["content"]
@@ -134,4 +168,26 @@ def _back(data: dict[str, Any], message: BaseMessage) -> BaseMessage:
         changes["tool_calls"] = [
             {**call, "args": args} for call, args in zip(message.tool_calls, arguments, strict=True)
         ]
-    return message.model_copy(update=changes) if changes else message
+    if not changes:
+        return message
+    if is_list(message.content) and isinstance(message, AIMessage):
+        changes["content"] = _content(message, data)
+    return message.model_copy(update=changes)
+
+
+def _content(message: AIMessage, data: dict[str, Any]) -> list[Any]:
+    """Return the blocks of an answer's content with the changes of ``data``: LangChain sends calls as the blocks say them."""
+    calls = {call["id"]: call["function"]["arguments"] for call in data.get("tool_calls", ())}
+    rest = iter(data["content"])
+    return [
+        _with_arguments(block, calls) if _is_call(block) else next(rest)
+        for block in message.content
+    ]
+
+
+def _with_arguments(block: Any, calls: dict[Any, Any]) -> Any:
+    arguments = calls.get(block.get("call_id") or block.get("id"))
+    key = next((key for key in ("arguments", "input", "args") if key in block), "")
+    if arguments is None or not key:
+        return block
+    return {**block, key: json.dumps(arguments) if isinstance(block[key], str) else arguments}

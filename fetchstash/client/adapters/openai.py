@@ -3,32 +3,126 @@
     client = recovering(OpenAI(), Recovery())
     client.chat.completions.create(model=…, messages=[…])
 
-The SDK has no hook that can send a changed request, so the two create functions of a copy of the
-client are replaced.
+Every request of the SDK goes through the client's ``post``, with a body that is plain data by then:
+``create``, ``parse`` and ``stream`` alike. A copy of the client has its ``post`` replaced.
 """
 
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar, Unpack
 
 from openai import AsyncOpenAI, OpenAI
 
 from fetchstash.client._recovery import Recovery
-from fetchstash.client.adapters._wrapped import Shape, arecovering, recovering as _recovering
+from fetchstash.client._shapes import an_object
+from fetchstash.client.adapters._wrapped import Options, Shape, as_data, configured
 
 Client = TypeVar("Client", OpenAI, AsyncOpenAI)
 
-CHAT = Shape("messages", "openai_chat", ("max_completion_tokens", "max_tokens"))
-RESPONSES = Shape("input", "openai_responses", ("max_output_tokens",))
+SHAPES = {
+    "/chat/completions": Shape(
+        "messages",
+        "openai_chat",
+        ("max_completion_tokens", "max_tokens"),
+        ("tools", "functions", "response_format"),
+    ),
+    "/responses": Shape(
+        "input",
+        "openai_responses",
+        ("max_output_tokens",),
+        ("instructions", "tools", "text", "prompt"),
+        ("previous_response_id", "conversation"),
+    ),
+}
+"""The requests that recover, by path."""
+
+_HELPER = "X-Stainless-Helper-Method"
 
 
-def recovering(client: Client, recovery: Recovery) -> Client:
-    """Return a copy of ``client`` (it shares the connections) whose ``chat.completions.create`` and ``responses.create`` recover.
+def recovering(
+    client: Client, recovery: Recovery | None = None, **options: Unpack[Options]
+) -> Client:
+    """Return a copy of ``client`` (it shares the connections) whose Chat Completions and Responses recover.
 
-    Give a conversation a Recovery of its own. Inputs are dicts, as the API has them. Raises what
-    the SDK raises.
+    What ``with_options`` and ``copy`` make of it recovers, too. Raises what the SDK raises.
     """
-    copy = client.copy()
-    wrap: Any = arecovering if isinstance(client, AsyncOpenAI) else _recovering
-    for resource, shape in ((copy.chat.completions, CHAT), (copy.responses, RESPONSES)):
-        # The resource is made once for a client and kept, so that a method set on it stays.
-        object.__setattr__(resource, "create", wrap(resource.create, recovery, shape))
-    return copy
+    return _recovering(client, configured(recovery, options))
+
+
+def _recovering(client: Client, recovery: Recovery) -> Client:
+    made = client.copy()
+    post = _apost(made, recovery) if isinstance(made, AsyncOpenAI) else _post(made, recovery)
+
+    def copy(**changes: Any) -> Any:
+        return _recovering(type(made).copy(made, **changes), recovery)
+
+    # Resources take the client's ``post`` when they are made, which is when they are first used.
+    for name, method in {"post": post, "copy": copy, "with_options": copy}.items():
+        setattr(made, name, method)
+    _mark_streams(made.responses)
+    return made
+
+
+def _mark_streams(responses: Any) -> None:
+    """Let ``responses.stream`` say in a header that it reads the stream, as ``chat.completions.stream`` does."""
+    stream = responses.stream
+
+    def marked(*args: Any, extra_headers: Mapping[str, str] | None = None, **kwargs: Any) -> Any:
+        headers = {_HELPER: "responses.stream", **(extra_headers or {})}
+        return stream(*args, extra_headers=headers, **kwargs)
+
+    responses.stream = marked
+
+
+def _post(client: Any, recovery: Recovery) -> Any:
+    post = client.post
+
+    def recovering_post(path: str, **kwargs: Any) -> Any:
+        plan = _plan(path, kwargs)
+        if plan is None:
+            return post(path, **kwargs)
+        shape, messages, held = plan
+        send, options = shape.sending(
+            lambda body: post(path, **kwargs | {"body": body}), kwargs["body"]
+        )
+        options["request"] = shape.request(kwargs["body"], str(client.base_url))
+        if kwargs.get("stream") and held is not None:
+            return recovery.open(send, messages, shape.format, held=held, **options)
+        return recovery.call(send, messages, shape.format, **options)
+
+    return recovering_post
+
+
+def _apost(client: Any, recovery: Recovery) -> Any:
+    post = client.post
+
+    async def recovering_post(path: str, **kwargs: Any) -> Any:
+        plan = _plan(path, kwargs)
+        if plan is None:
+            return await post(path, **kwargs)
+        shape, messages, held = plan
+        send, options = shape.sending(
+            lambda body: post(path, **kwargs | {"body": body}), kwargs["body"]
+        )
+        options["request"] = shape.request(kwargs["body"], str(client.base_url))
+        if kwargs.get("stream") and held is not None:
+            return await recovery.aopen(send, messages, shape.format, held=held, **options)
+        return await recovery.acall(send, messages, shape.format, **options)
+
+    return recovering_post
+
+
+def _plan(path: str, kwargs: dict[str, Any]) -> tuple[Shape, list[Any], bool | None] | None:
+    """Return how a request recovers, None where it does not: its shape, its messages, and whether its stream is held.
+
+    The SDK's own readers of streams cannot begin again, so that theirs are held; a raw response is
+    no stream yet (None).
+    """
+    shape, body = SHAPES.get(path), an_object(kwargs.get("body"))
+    messages = as_data(body.get(shape.messages)) if shape else None
+    if shape is None or messages is None:
+        return None
+    headers = an_object(an_object(kwargs.get("options")).get("headers"))
+    names = {str(name).lower() for name in headers}
+    if "x-stainless-raw-response" in names:
+        return shape, messages, None
+    return shape, messages, _HELPER.lower() in names

@@ -4,42 +4,58 @@ agent = Agent(model, capabilities=[RecoveryCapability(Recovery())])
 agent = Agent(model, capabilities=[ProcessHistory(HistoryCompactor().create_history_processor())])
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, cast
 
 from pydantic_ai import RetryModelRequest
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelResponse
 
-from fetchstash.client._recovery import Attempt, Outcome, Recovery, Steps
+from fetchstash.client._attempts import Attempt, Outcome, Steps
+from fetchstash.client._recovery import Recovery
+from fetchstash.client._request import RequestInfo
+from fetchstash.client._shapes import a_string, an_object
 from fetchstash.client.adapters._pydantic_messages import from_data, to_data
+from fetchstash.client.adapters._wrapped import Options, configured
 
 
 @dataclass
 class RecoveryCapability(AbstractCapability[Any]):
     """Sends a model request that was too large once more, smaller.
 
-    PydanticAI asks before each attempt what to send and tells what came of it, which is just what
-    ``Recovery.steps`` wants to know.
+    PydanticAI asks before each attempt what to send and tells what came of it, which is what
+    ``Recovery.steps`` takes. The other fields are those of ``Policy``.
     """
 
-    recovery: Recovery
+    recovery: Recovery | None = None
+    window: int | None = None
+    max_output: int | None = None
+    compaction_mode: Literal["tiered", "legacy"] | None = None
+    remaining_seconds: Callable[[], float | None] | None = None
     _steps: Steps | None = field(default=None, init=False, repr=False)
     _next: Attempt | None = field(default=None, init=False, repr=False)
     _original: list[ModelMessage] = field(
         default_factory=list[ModelMessage], init=False, repr=False
     )
 
+    def __post_init__(self) -> None:
+        names = ("window", "max_output", "compaction_mode", "remaining_seconds")
+        options = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        self._recovery = configured(self.recovery, cast("Options", options))
+
     async def for_run(self, ctx: Any) -> "RecoveryCapability":  # noqa: ARG002 - the SDK's signature
-        """Return an instance for one run, which has steps of its own and the conversation's Recovery."""
-        return RecoveryCapability(self.recovery)
+        """Return an instance for one run, which has steps of its own and the same Recovery."""
+        return RecoveryCapability(self._recovery)
 
     async def prepare_model_request(self, ctx: Any, request_context: Any) -> Any:  # noqa: ARG002 - the SDK's signature
         """Put what the next attempt sends."""
         if self._next is None:
             self._original = list(request_context.messages)
-            self._steps = self.recovery.steps(to_data(self._original), "anthropic")
+            self._steps = self._recovery.steps(
+                to_data(self._original), "anthropic", request=_described(request_context)
+            )
             self._next = next(self._steps)
         request_context.messages = from_data(self._next.messages, self._original)
         return request_context
@@ -68,7 +84,7 @@ class RecoveryCapability(AbstractCapability[Any]):
         request_context: Any,  # noqa: ARG002 - as above
         response: ModelResponse,
     ) -> ModelResponse:
-        """Tell what came of it."""
+        """Report the answer."""
         if self._steps is not None:
             with suppress(StopIteration):
                 self._steps.send(Outcome(response))
@@ -76,9 +92,28 @@ class RecoveryCapability(AbstractCapability[Any]):
         return response
 
     async def on_run_error(self, ctx: Any, *, error: BaseException) -> Any:  # noqa: ARG002 - the SDK's signature
-        """Tell of an answer that failed after its first output: no other hook hears of it."""
+        """Report an answer that failed after its first output: no other hook hears of it."""
         if self._steps is not None and isinstance(error, Exception):
             with suppress(StopIteration):
                 self._steps.send(Outcome(error=error, committed=True))
         self._steps = self._next = None
         raise error
+
+
+def _described(context: Any) -> RequestInfo:
+    model, parameters = context.model, context.model_request_parameters
+    settings = an_object(context.model_settings)
+    tools = [
+        [tool.name, tool.description, tool.parameters_json_schema]
+        for tool in getattr(parameters, "function_tools", ())
+    ]
+    instructions = [a_string(getattr(last, "instructions", "")) for last in context.messages[-1:]]
+    window = an_object(getattr(model, "profile", None)).get("context_window")
+    output = settings.get("max_tokens")
+    return RequestInfo(
+        model=a_string(getattr(model, "model_name", "")),
+        endpoint=a_string(getattr(model, "base_url", "")),
+        fixed=[part for part in (*instructions, tools) if part] or None,
+        window=window if isinstance(window, int) else None,
+        output=output if isinstance(output, int) else None,
+    )

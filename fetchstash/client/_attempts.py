@@ -1,0 +1,74 @@
+"""What is sent and what came of it: the two messages between a recovery's decisions and whoever carries them out."""
+
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fetchstash.client._formats import Message
+
+Send = Callable[..., Any]
+"""Sends messages and returns the response or stream. It takes the messages, and ``max_output=`` where the caller gave that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What to send. ``max_output`` is None unless the output has to be clamped, in tokens."""
+
+    messages: Sequence[Message]
+    max_output: int | None = None
+
+    def sent_by(self, send: Send) -> Any:
+        """Return what ``send`` returns for these messages."""
+        if self.max_output is None:
+            return send(self.messages)
+        return send(self.messages, max_output=self.max_output)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of an attempt: a response, or an error; an event that reports an error comes with its response.
+
+    ``committed``: output was passed on already, so that it is too late for a retry.
+    """
+
+    response: Any = None
+    error: Exception | None = None
+    event: Any = None
+    committed: bool = False
+
+    @property
+    def problem(self) -> Any:
+        """What went wrong, None if nothing did."""
+        return self.event if self.error is None else self.error
+
+
+Steps = Generator[Attempt, Outcome, Outcome]
+"""Yields what to send, takes what came of it, and returns the outcome that is the caller's."""
+
+
+def drive(steps: Steps, attempt: Callable[[Attempt], Outcome]) -> Any:
+    """Carry out ``steps``, and return the response or raise the error that they end with."""
+    try:
+        sent = next(steps)
+        while True:
+            sent = steps.send(attempt(sent))
+    except StopIteration as end:
+        outcome: Outcome = end.value
+    return _response(outcome)
+
+
+async def adrive(steps: Steps, attempt: Callable[[Attempt], Awaitable[Outcome]]) -> Any:
+    """Do as ``drive`` does, where an attempt is awaited."""
+    try:
+        sent = next(steps)
+        while True:
+            sent = steps.send(await attempt(sent))
+    except StopIteration as end:
+        outcome: Outcome = end.value
+    return _response(outcome)
+
+
+def _response(outcome: Outcome) -> Any:
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.response

@@ -1,0 +1,212 @@
+"""Streams that recover: every event is passed on when it arrives, and until the answer is committed a retry may take over.
+
+A retry is a new answer of the provider, and begins with the provider's own first event: OpenAI's
+``response.created`` or a chunk with a role and a new id, Anthropic's ``message_start``, LangChain's
+``on_chat_model_start``. What was passed on before that event (its lifecycle, and reasoning that was
+shown) belongs to the answer that failed.
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from inspect import isawaitable
+from typing import Any, Self
+
+from fetchstash.client._attempts import Attempt, Outcome, Send, Steps
+from fetchstash.client._streams import aclose, close, commits, failure, reasons
+from fetchstash.client._truncation import empty_answer
+
+
+class _Decisions:
+    """What the synchronous and the asynchronous stream decide alike.
+
+    ``read`` gives what an event of the SDK says, as an object or as plain data; it may raise the
+    SDK's own error for an event that reports one. ``held``: nothing is passed on before the answer
+    or its reasoning begins, for readers that cannot begin again.
+    """
+
+    def __init__(
+        self,
+        steps: Steps,
+        send: Send,
+        read: Callable[[Any], Any] | None = None,
+        *,
+        held: bool = False,
+        on_end: Callable[[Any, Attempt], None] | None = None,
+    ) -> None:
+        self.stream: Any = None
+        self._steps = steps
+        self._send = send
+        self._read = read or (lambda event: event)
+        self._settled = False
+        self._reasoned = False
+        self._held = held
+        self._waiting = deque[Any]()
+        self._last: Any = None
+        self._attempt = Attempt(())
+        self._on_end = on_end
+
+    def next_attempt(self, outcome: Outcome) -> Attempt | None:
+        """Report what came of an attempt; return the next, None if there is none."""
+        try:
+            attempt = self._steps.send(outcome)
+        except StopIteration:
+            self._settled = True
+            return None
+        self._reasoned = False
+        self._waiting.clear()
+        return attempt
+
+    def retry(self, event: Any) -> Attempt | None:
+        """Return the attempt that takes over after this event, None where the stream goes on."""
+        said = self._read(event)
+        problem = failure(said)
+        if problem is None and not self._reasoned and empty_answer(said):
+            problem = said
+        if problem is not None:
+            return self.next_attempt(Outcome(self.stream, event=problem))
+        self._reasoned = self._reasoned or reasons(said)
+        if commits(said) or (self._held and self._reasoned):
+            self.next_attempt(Outcome(self.stream))
+        return None
+
+    @property
+    def ready(self) -> bool:
+        """Whether an event can be passed on."""
+        return bool(self._waiting) and (self._settled or not self._held)
+
+    def end(self) -> None:
+        """Report that the stream ended, and what its last event says of the prompt."""
+        if not self._settled:
+            self.next_attempt(Outcome(self.stream))
+        if self._on_end:
+            self._on_end(self._last, self._attempt)
+
+
+class RecoveringStream(_Decisions):
+    """Yields the events of a stream, and those of its retry if there is one; in all else it is the SDK's stream.
+
+    ``open`` sends the first attempt.
+    """
+
+    def open(self) -> Self:
+        """Open the stream, and return it."""
+        self._open(next(self._steps))
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        while not self.ready:
+            try:
+                event = next(self._events)
+                retry = None if self._settled else self.retry(event)
+            except StopIteration:
+                self.end()
+                if self._waiting:
+                    break
+                raise
+            except Exception as error:
+                retry = None if self._settled else self.next_attempt(Outcome(error=error))
+                if retry is None:
+                    raise
+            if retry is None:
+                self._waiting.append(event)
+                self._last = event
+            else:
+                close(self.stream)
+                self._open(retry)
+        return self._waiting.popleft()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the SDK's stream."""
+        closing = getattr(self.stream, "close", None)
+        if closing:
+            closing()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def _open(self, attempt: Attempt) -> None:
+        while True:
+            self._attempt = attempt
+            try:
+                self.stream = attempt.sent_by(self._send)
+                self._events = iter(self.stream)
+            except Exception as error:
+                retry = self.next_attempt(Outcome(error=error))
+                if retry is None:
+                    raise
+                attempt = retry
+            else:
+                return
+
+
+class AsyncRecoveringStream(_Decisions):
+    """The same, asynchronous."""
+
+    async def open(self) -> Self:
+        """Open the stream, and return it."""
+        await self._open(next(self._steps))
+        return self
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        while not self.ready:
+            try:
+                event = await anext(self._events)
+                retry = None if self._settled else self.retry(event)
+            except StopAsyncIteration:
+                self.end()
+                if self._waiting:
+                    break
+                raise
+            except Exception as error:
+                retry = None if self._settled else self.next_attempt(Outcome(error=error))
+                if retry is None:
+                    raise
+            if retry is None:
+                self._waiting.append(event)
+                self._last = event
+            else:
+                await aclose(self.stream)
+                await self._open(retry)
+        return self._waiting.popleft()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the SDK's stream."""
+        closing = getattr(self.stream, "close", None) or getattr(self.stream, "aclose", None)
+        if closing:
+            await closing()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    async def _open(self, attempt: Attempt) -> None:
+        while True:
+            self._attempt = attempt
+            try:
+                sent = attempt.sent_by(self._send)
+                self.stream = await sent if isawaitable(sent) else sent
+                self._events = aiter(self.stream)
+            except Exception as error:
+                retry = self.next_attempt(Outcome(error=error))
+                if retry is None:
+                    raise
+                attempt = retry
+            else:
+                return

@@ -1,0 +1,54 @@
+"""Answers with status 200 to a prompt that did not fit: an empty answer, or a prompt that was cut in silence.
+
+LM Studio and Ollama cut a prompt that is longer than the window they loaded the model with, and so
+do some proxies (LM Studio documentation, "Context overflow policy"; Ollama, docs/faq.md, "How can I
+specify the context window size?"; ollama issue 14259). What tells of it are the counts in the answer.
+"""
+
+from typing import Any
+
+from fetchstash.client._streams import commits, finish_reasons, get, reasons
+
+SMALLEST_PROMPT_TOKENS = 2_000
+"""Below it an estimate of the prompt says too little."""
+
+CUT_SHARE = 0.5
+"""Reported prompt tokens below this share of the estimate are a prompt that was cut: estimates are not that wrong."""
+
+
+def empty_answer(response: Any) -> bool:
+    """Return whether an answer ended for its length before it began: no content, no reasoning, at most one token.
+
+    A model that spent its tokens on hidden reasoning reports these as completion tokens.
+    """
+    if not {"length", "max_tokens"}.intersection(finish_reasons(response)):
+        return False
+    written = _count(response, "completion_tokens", "output_tokens", "eval_count")
+    return written is not None and written <= 1 and not commits(response) and not reasons(response)
+
+
+def reported_input(response: Any) -> int | None:
+    """Return the prompt tokens that an answer reports, cached ones included; None if it reports none."""
+    counted = _count(response, "prompt_tokens", "input_tokens", "prompt_eval_count")
+    if counted is None:
+        return None
+    usage = get(response, "usage")  # Anthropic reports what came from its cache beside the rest
+    cached = [get(usage, f"cache_{name}_input_tokens") for name in ("read", "creation")]
+    return counted + sum(count for count in cached if isinstance(count, int))
+
+
+def cut_prompt(response: Any, sent: int) -> bool:
+    """Return whether an answer reports far fewer prompt tokens than the ``sent`` ones."""
+    reported = reported_input(response) or 0
+    return sent >= SMALLEST_PROMPT_TOKENS and 0 < reported < sent * CUT_SHARE
+
+
+def _count(response: Any, *names: str) -> int | None:
+    """Return the first of these counts that the usage of an answer, or the answer itself, has."""
+    usage = get(response, "usage")
+    for name in names:
+        for holder in (usage, response):
+            count = get(holder, name)
+            if isinstance(count, int) and not isinstance(count, bool):
+                return count
+    return None
