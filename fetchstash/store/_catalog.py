@@ -2,38 +2,47 @@
 
 SQLite 3.7.0 to 3.51.2 can corrupt a WAL that one process resets while another writes
 (https://sqlite.org/wal.html, the WAL-reset bug), and Python links such a version on many machines.
-So every write transaction runs under one lock of ours, and with it the checkpoint that SQLite makes
+So every write transaction runs under a lock of ours, and so does the checkpoint that SQLite makes
 after a commit when the log has grown. Readers need no lock.
+
+The index of the log is mapped memory. Where a write to it may end the process on a full disk, the
+catalogue has a rollback journal instead (https://sqlite.org/lockingv3.html).
 """
 
 import contextlib
-import os
 import sqlite3
 from collections.abc import Generator
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
+from fetchstash.errors import StoreError
 from fetchstash.store import _steps
-from fetchstash.store._disk import is_of_full_disk, locked, private_file
+from fetchstash.store._disk import is_disk_full, locked, private_file
+from fetchstash.store._filesystem import can_map_on_full_disk, free_unlinked_blocks, is_full
 from fetchstash.store._schema import STEPS, migrate, version
 
 CHECKPOINT_PAGES = 1000
 LOG_BYTES = 4 * 2**20
-RESERVE_BYTES = 512 * 2**10
+RESERVE_BYTES = 2 * 2**20
+
+_Identity = tuple[int, int]
 
 
 class Catalog:
-    """Connections to the catalogue, one for each thread that needs one at the moment."""
+    """Connections to the catalogue, one for each thread that needs one at the moment.
+
+    A connection whose file was moved or deleted is not used again.
+    """
 
     def __init__(self, path: Path, lock: Path) -> None:
         self._path = path
         self._lock = lock
         self._reserve = path.with_name("reserve")
         self._reserve_given_up = False
-        self._idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
+        self._idle: SimpleQueue[tuple[sqlite3.Connection, _Identity]] = SimpleQueue()
 
     def prepare(self) -> None:
-        """Make or migrate the file where that must be. Raises StoreError where it is a newer one, or somebody else's."""
+        """Make or migrate the file where needed. Raises StoreError for one of a newer version."""
         if self._path.exists() and self._path.stat().st_size:
             private_file(self._path)
             with self._connection() as db:
@@ -41,8 +50,13 @@ class Catalog:
                     return
         with locked(self._lock):
             private_file(self._path)
-            with self._connection() as db, transaction(db):
-                migrate(db)
+            with self._connection() as db:
+                journal = "WAL" if can_map_on_full_disk(self._path.parent) else "TRUNCATE"
+                with contextlib.suppress(sqlite3.OperationalError):  # others read it: not now
+                    db.execute(f"PRAGMA journal_mode = {journal}").fetchone()
+                with transaction(db):
+                    migrate(db)
+            self._drop_connections()  # they still have the journal that the file had before
             self._fill_reserve()
 
     @contextlib.contextmanager
@@ -57,21 +71,20 @@ class Catalog:
 
     @contextlib.contextmanager
     def locked(self, *, make_room: bool = False) -> Generator[sqlite3.Connection]:
-        """Hold the store's lock and lend a connection, for write transactions and for the files that go with them.
+        """Hold the store's lock and lend a connection for changes of rows and their files.
 
-        ``make_room``: what is done will free disk space, and may use the reserve for it.
+        ``make_room``: the change frees disk space, and may use the reserve for it. Raises
+        StoreError at the end if the catalogue was moved or deleted meanwhile.
         """
         with locked(self._lock):
             _steps.reached("locked")
-            with (
-                self._connection() as db,
-                self._reserve_open() if make_room else contextlib.nullcontext(),
-            ):
+            reserve = self._open_reserve() if make_room else contextlib.nullcontext()
+            with self._connection(check_after=True) as db, reserve:
                 yield db
 
     @contextlib.contextmanager
-    def _reserve_open(self) -> Generator[None]:
-        """Give up the reserve meanwhile: even to delete something SQLite must write, which a full disk would not let it."""
+    def _open_reserve(self) -> Generator[None]:
+        """Give up the reserve meanwhile: SQLite writes even to delete."""
         self._give_up_reserve()
         try:
             yield
@@ -81,7 +94,8 @@ class Catalog:
     def _give_up_reserve(self) -> None:
         self._reserve_given_up = True
         with contextlib.suppress(OSError):
-            os.truncate(self._reserve, 0)
+            self._reserve.unlink()  # not truncated: a full btrfs refuses that
+            free_unlinked_blocks(self._path.parent)
 
     def _fill_reserve(self) -> None:
         self._reserve_given_up = False
@@ -90,47 +104,76 @@ class Catalog:
             self._reserve.write_bytes(bytes(RESERVE_BYTES))
 
     def close(self) -> None:
-        """Close all connections. SQLite checkpoints when the last one closes, so this too needs the lock."""
-        with contextlib.ExitStack() as held:
-            with contextlib.suppress(
-                FileNotFoundError
-            ):  # somebody removed the folder: there is nothing left to guard
-                held.enter_context(locked(self._lock))
-            with contextlib.suppress(Empty):
-                while True:
-                    self._idle.get_nowait().close()
+        """Close all connections. SQLite checkpoints when the last one closes: that needs the lock."""
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(FileNotFoundError):  # the folder is gone: nothing to guard
+                stack.enter_context(locked(self._lock))
+            self._drop_connections()
         if self._reserve_given_up:
             self._fill_reserve()
 
+    def _drop_connections(self) -> None:
+        with contextlib.suppress(Empty):
+            while True:
+                self._idle.get_nowait()[0].close()
+
     @contextlib.contextmanager
-    def _connection(self) -> Generator[sqlite3.Connection]:
-        try:
-            db = self._idle.get_nowait()
-        except Empty:
-            db = self._connect()
+    def _connection(self, *, check_after: bool = False) -> Generator[sqlite3.Connection]:
+        identity = self._identity()
+        db = self._idle_connection(identity) or self._connect()
         try:
             yield db
+            if check_after:
+                self._check_identity(identity)
         except sqlite3.Error:
             db.close()  # whatever state it is in
             raise
         except BaseException:
-            self._idle.put(db)
+            self._idle.put((db, identity))
             raise
-        self._idle.put(db)
+        self._idle.put((db, identity))
+
+    def _identity(self) -> _Identity:
+        """Return what tells the file from another of the same name. Raises StoreError if missing."""
+        try:
+            status = self._path.stat()
+        except FileNotFoundError:
+            raise StoreError(
+                "The catalogue of the store is missing.",
+                "Run `fetchstash doctor --repair`: it makes a new one out of the stored files.",
+            ) from None
+        return status.st_dev, status.st_ino
+
+    def _check_identity(self, identity: _Identity) -> None:
+        if self._identity() != identity:
+            raise StoreError(
+                "The folder of the store was moved or deleted meanwhile.",
+                "Try again: it is opened anew.",
+            )
+
+    def _idle_connection(self, identity: _Identity) -> sqlite3.Connection | None:
+        with contextlib.suppress(Empty):
+            while True:
+                db, opened = self._idle.get_nowait()
+                if opened == identity:
+                    return db
+                db.close()
+        return None
 
     def _connect(self) -> sqlite3.Connection:
-        """Open the catalogue, on a full disk, too: SQLite must write even to read, into the memory that processes share."""
+        """Open the catalogue, on a full disk too: SQLite writes shared memory even to read."""
         try:
             return connect(self._path)
         except sqlite3.OperationalError as error:
-            if not is_of_full_disk(error):
+            # SQLite cannot open the catalogue where it cannot make the files of its log.
+            if not is_disk_full(error) and not is_full(self._path.parent):
                 raise
         self._give_up_reserve()
         return connect(self._path)
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the catalogue; a commit is on the disk when it returns."""
+    """Open the catalogue. A commit is on the disk when it returns."""
     # mode=rw: a catalogue that somebody removed is an error, not an empty one
     db = sqlite3.connect(
         f"{path.as_uri()}?mode=rw",
@@ -140,11 +183,14 @@ def connect(path: Path) -> sqlite3.Connection:
         check_same_thread=False,
     )
     try:
-        db.execute("PRAGMA journal_mode = WAL").fetchone()
-        db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}").fetchone()
-        # A log that is moved is written over, not made anew: fdatasync(2) is quicker where the file
-        # need not grow.
-        db.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}").fetchone()
+        (journal,) = db.execute("PRAGMA journal_mode").fetchone()
+        if journal == "wal":
+            db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}").fetchone()
+            # A log that is moved is overwritten, not made anew: fdatasync(2) is quicker where the
+            # file need not grow.
+            db.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}").fetchone()
+        else:
+            db.execute("PRAGMA journal_mode = TRUNCATE").fetchone()
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA fullfsync = ON")
     except BaseException:
@@ -154,12 +200,12 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def settle(db: sqlite3.Connection) -> None:
-    """Commit anything, so that a commit which a killed process left half done is in force or can never be.
+    """Commit anything, so that the commit of a killed process is in force or can never be.
 
-    Such a commit may lie whole in the log and not be announced in the log's index: nobody sees it,
-    until the next process that opens the catalogue alone reads the log anew. Whoever is about to
-    unlink files because no row names them has to overwrite it first
-    (https://sqlite.org/walformat.html, sections 2.2 and 4.4).
+    Such a commit may stand whole in the log and not in the log's index. Nobody sees it until the
+    next process that opens the catalogue alone reads the log again. So it must be overwritten
+    before files are unlinked because no row names them (https://sqlite.org/walformat.html,
+    sections 2.2 and 4.4).
     """
     with transaction(db):
         db.execute("INSERT OR REPLACE INTO setting VALUES ('settled', randomblob(8))")
@@ -167,7 +213,7 @@ def settle(db: sqlite3.Connection) -> None:
 
 @contextlib.contextmanager
 def transaction(db: sqlite3.Connection) -> Generator[None]:
-    """Commit at the end, or roll all of it back; for who holds the store's lock."""
+    """Commit at the end, or roll everything back. The caller holds the store's lock."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield

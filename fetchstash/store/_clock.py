@@ -1,26 +1,33 @@
-"""The clock on the wall, and whether it may be trusted to say that something is old."""
+"""The time by which artifacts expire. Pure.
 
-import time
+It is kept in the catalogue, so that a process whose clock is wrong cannot expire what others keep.
+"""
 
-JUMP_SECONDS = 3600
+from dataclasses import dataclass
 
-
-class Clock:
-    """Compares the wall clock with one that nobody sets, since this was made."""
-
-    def __init__(self) -> None:
-        self._began = time.time() - _steady()
-
-    def now(self) -> float:
-        """Return seconds since 1970, and not less because the clock was set back: what is stored now must not seem old later."""
-        return max(time.time(), self._began + _steady())
-
-    def oldest(self) -> float:
-        """Return the time until which artifacts may expire: now, or 1970 if the clock has jumped: then nothing is old."""
-        return 0.0 if abs(time.time() - _steady() - self._began) > JUMP_SECONDS else time.time()
+JUMP_SECONDS = 24 * 3600
+SECOND_LOOK_SECONDS = 3600
 
 
-def _steady() -> float:
-    """Return seconds since some moment, sleep of the machine included where the system can tell."""
-    boottime = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if boottime is None else time.clock_gettime(boottime)
+@dataclass(frozen=True, slots=True)
+class StoreClock:
+    """The latest time that is believed, and a later one that waits for a second look.
+
+    In seconds since 1970. ``now`` never goes back.
+    """
+
+    now: float = 0.0
+    pending: float | None = None
+
+    def look(self, wall: float) -> "StoreClock":
+        """Return the clock after somebody's wall clock was read.
+
+        A jump of more than a day is believed when a look at least an hour later confirms it. A look
+        that does not confirm it shows that the earlier clock was wrong.
+        """
+        if not self.now or wall <= self.now + JUMP_SECONDS:
+            return StoreClock(max(self.now, wall))
+        if self.pending is not None and wall >= self.pending + SECOND_LOOK_SECONDS:
+            return StoreClock(wall)
+        earliest = wall if self.pending is None else min(self.pending, wall)
+        return StoreClock(self.now, earliest)

@@ -1,4 +1,4 @@
-"""Private folders and files, locks between processes, and what a failing disk means in plain words."""
+"""Private folders and files, locks between processes, and clear errors for a failing disk."""
 
 import contextlib
 import errno
@@ -20,36 +20,35 @@ _BINARY = getattr(os, "O_BINARY", 0)  # Windows would turn line ends otherwise
 
 
 def private_folder(folder: Path) -> None:
-    """Make ``folder`` (0700) or take the one that is there, if it is a real folder of this user.
+    """Make ``folder`` (0700), or take the one that is there if it is a real folder of this user.
 
-    Raises StoreError for a folder of somebody else's and for what is no folder.
+    Raises StoreError for a folder of another user and for what is no folder.
     """
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700, parents=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode):
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
         raise StoreError(
             f"{folder} is not a folder.", "Move it away, or set store.folder to another place."
         )
-    _own(folder, found)
-    if sys.platform != "win32" and found.st_mode & 0o077:
+    _check_owner(folder, status)
+    if sys.platform != "win32" and status.st_mode & 0o077:
         folder.chmod(0o700)
 
 
 def private_file(path: Path) -> None:
-    """Make ``path`` an empty file (0600) unless it is there, and then it must be a file of this user."""
+    """Make ``path`` an empty file (0600), or take the one that is there if it is this user's."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW | _BINARY, 0o600))
-    found = path.lstat()
-    _own(path, found)
-    if sys.platform != "win32" and found.st_mode & 0o077:
+    status = path.lstat()
+    _check_owner(path, status)
+    if sys.platform != "win32" and status.st_mode & 0o077:
         path.chmod(0o600)
 
 
 def open_file(path: Path, *, write: bool = False) -> int:
-    """Open a regular file and return its descriptor; a symbolic link is refused, as no link is ever made here."""
-    fd = os.open(
-        path, (os.O_RDWR if write else os.O_RDONLY) | _NO_FOLLOW | _BINARY | _CLOSE_ON_EXEC
-    )
+    """Open a regular file and return its descriptor. Symbolic links are refused: we make none."""
+    mode = os.O_RDWR if write else os.O_RDONLY
+    fd = os.open(path, mode | _NO_FOLLOW | _BINARY | _CLOSE_ON_EXEC)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise StoreError(
@@ -60,7 +59,10 @@ def open_file(path: Path, *, write: bool = False) -> int:
 
 
 def sync_file(fd: int) -> None:
-    """Return when the file's bytes are on the disk. On macOS only F_FULLFSYNC promises that (fsync(2) there says so)."""
+    """Return when the file's bytes are on the disk.
+
+    On macOS only F_FULLFSYNC promises that (fsync(2) there says so).
+    """
     if sys.platform == "darwin":
         fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
     else:
@@ -68,7 +70,7 @@ def sync_file(fd: int) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Return when the folder's entries are on the disk. Windows has no such call and journals its folders."""
+    """Return when the folder's entries are on the disk. Windows has no such call."""
     if sys.platform == "win32":
         return
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -83,24 +85,40 @@ def locked(path: Path) -> Generator[None]:
     """Hold the lock of file ``path`` against every other thread and process. Raises Busy after 30 s.
 
     Each call opens the file anew, because a lock belongs to the open file: threads of one process
-    exclude each other, too.
+    exclude each other too. A lock on a file that was moved or deleted meanwhile excludes nobody, so
+    the file is opened again.
     """
-    fd = _open_lock(path)
+    while True:
+        fd = _open_lock(path)
+        try:
+            _wait_for_lock(fd)
+            if is_at(fd, path):
+                yield
+                return
+        finally:
+            os.close(fd)
+
+
+def refuse_disabled_locks(path: Path) -> None:
+    """Raise StoreError where two locks on the file ``path`` do not exclude each other."""
+    fds = [_open_lock(path), _open_lock(path)]
     try:
-        _wait_for_lock(fd)
-        yield
+        if _try_lock(fds[0]) and _try_lock(fds[1]):
+            raise StoreError(f"Locks do not work on the disk of {path.parent}.", _MOVE)
     finally:
-        os.close(fd)
+        for fd in fds:
+            os.close(fd)
 
 
 class Presence:
-    """Tells that somebody has the store open: a shared lock on a file in its folder, held until ``close``.
+    """A shared lock on a file, held until ``close``, that says: somebody uses this.
 
-    ``when_alone`` is called first if nobody else has it open, and nobody can open it meanwhile.
-    Windows has no shared locks of this kind: nobody is ever known to be alone there.
+    ``when_alone`` is called first if nobody else holds it, and nobody can take it meanwhile.
+    Windows has no shared locks of this kind: there nobody is ever known to be alone.
     """
 
-    def __init__(self, path: Path, when_alone: Callable[[], None]) -> None:
+    def __init__(self, path: Path, when_alone: Callable[[], None] = lambda: None) -> None:
+        self._path = path
         while True:
             private_folder(path.parent)
             try:
@@ -108,29 +126,59 @@ class Presence:
             except FileNotFoundError:
                 continue  # whoever left last removed the folder since
             try:
-                if self._enter(path, when_alone):
+                if self._enter(when_alone):
                     return
             except BaseException:
                 os.close(self._fd)
                 raise
             os.close(self._fd)  # whoever left last removed it since
 
-    def _enter(self, path: Path, when_alone: Callable[[], None]) -> bool:
-        """Take the lock, and return whether it still is the one of the file that others will find."""
+    def _enter(self, when_alone: Callable[[], None]) -> bool:
+        """Take the lock. Return whether its file is still the one that others will find."""
         if sys.platform == "win32":
             return True
-        if _try_lock(self._fd) and _is_at(self._fd, path):
+        if _try_lock(self._fd) and self.is_current():
             when_alone()
         _wait_for_lock(self._fd, shared=True)
-        return _is_at(self._fd, path)
+        return self.is_current()
+
+    def is_current(self) -> bool:
+        """Return whether the file is still where others find it."""
+        return is_at(self._fd, self._path)
 
     def alone(self) -> bool:
-        """Return whether nobody else has the store open. If so nobody can open it before ``close``; if not, close at once."""
+        """Return whether nobody else holds it. Then nobody can before ``close``; else close soon."""
         return sys.platform != "win32" and _try_lock(self._fd)
 
     def close(self) -> None:
-        """Let go."""
+        """Release the lock."""
         os.close(self._fd)
+
+    def remove(self) -> None:
+        """Remove the file if nobody else holds it, and release the lock."""
+        if self.alone() and self.is_current():
+            self._path.unlink()
+        self.close()
+
+
+@contextlib.contextmanager
+def claimed(path: Path) -> Generator[bool]:
+    """Say whether nobody holds a Presence on ``path``, and let nobody take it meanwhile.
+
+    Unknown on Windows: False.
+    """
+    if sys.platform == "win32":
+        yield False
+        return
+    try:
+        fd = os.open(path, os.O_RDWR | _NO_FOLLOW | _CLOSE_ON_EXEC)
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        yield _try_lock(fd) and is_at(fd, path)
+    finally:
+        os.close(fd)
 
 
 def _open_lock(path: Path) -> int:
@@ -138,7 +186,7 @@ def _open_lock(path: Path) -> int:
 
 
 def _wait_for_lock(fd: int, *, shared: bool = False) -> None:
-    """Take a lock, trying again and again: a thread that is blocked in flock(2) could not give up when a holder hangs."""
+    """Take a lock by trying: a thread blocked in flock(2) could not give up on a hung holder."""
     deadline = time.monotonic() + LOCK_WAIT_SECONDS
     while not _try_lock(fd, shared=shared):
         if time.monotonic() > deadline:
@@ -149,7 +197,7 @@ def _wait_for_lock(fd: int, *, shared: bool = False) -> None:
         time.sleep(random.uniform(0.0005, 0.002))  # noqa: S311 - spreads the waiters, guards nothing
 
 
-def _is_at(fd: int, path: Path) -> bool:
+def is_at(fd: int, path: Path) -> bool:
     """Return whether ``path`` still is the file that was opened."""
     try:
         return os.path.samestat(path.stat(), os.fstat(fd))
@@ -178,8 +226,8 @@ else:
         return True
 
 
-def _own(path: Path, found: os.stat_result) -> None:
-    if sys.platform != "win32" and found.st_uid != os.geteuid():
+def _check_owner(path: Path, status: os.stat_result) -> None:
+    if sys.platform != "win32" and status.st_uid != os.geteuid():
         raise StoreError(
             f"{path} belongs to another user.", "Set store.folder to a folder of your own."
         )
@@ -187,6 +235,7 @@ def _own(path: Path, found: os.stat_result) -> None:
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+_NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 @contextlib.contextmanager
@@ -195,17 +244,19 @@ def translate_errors() -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise _of_disk(error) from error
+        raise _disk_error(error) from error
     except sqlite3.Error as error:
-        raise _of_catalogue(error) from error
+        raise _catalogue_error(error) from error
 
 
-def _of_disk(error: OSError) -> FetchstashError:
+def _disk_error(error: OSError) -> FetchstashError:
     place = f" ({error.filename})" if error.filename else ""
     if error.errno in _FULL:
         return StoreError(f"The disk of the store is full{place}.", _MAKE_ROOM)
     if error.errno in _FORBIDDEN:
         return StoreError(f"The store may not be read or written{place}.", _ALLOW)
+    if error.errno in _NO_LOCKS:
+        return StoreError("Locks do not work on the disk of the store.", _MOVE)
     if error.errno == errno.ELOOP:
         return StoreError(f"There is a symbolic link where the store keeps a file{place}.", _DOCTOR)
     if error.errno == errno.ENOENT:
@@ -213,11 +264,11 @@ def _of_disk(error: OSError) -> FetchstashError:
     return StoreError(f"The disk of the store failed: {error.strerror or error}{place}.", _DOCTOR)
 
 
-def _of_catalogue(error: sqlite3.Error) -> FetchstashError:
+def _catalogue_error(error: sqlite3.Error) -> FetchstashError:
     name = getattr(error, "sqlite_errorname", "") or ""
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return Busy("The catalogue of the store is in use by another program.", "Try again.")
-    if is_of_full_disk(error):
+    if is_disk_full(error):
         return StoreError("The disk of the store is full.", _MAKE_ROOM)
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
         return StoreError("The catalogue of the store may not be read or written.", _ALLOW)
@@ -226,14 +277,15 @@ def _of_catalogue(error: sqlite3.Error) -> FetchstashError:
     return StoreError(f"The catalogue of the store failed: {error}.", _DOCTOR)
 
 
-def is_of_full_disk(error: sqlite3.Error) -> bool:
-    """Return whether SQLite found no room: for the log, the catalogue, or the memory that processes share."""
+def is_disk_full(error: sqlite3.Error) -> bool:
+    """Return whether SQLite found no room for the log, the catalogue or its shared memory."""
     name = getattr(error, "sqlite_errorname", "") or ""
     return name.startswith(("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE"))
 
 
 _MAKE_ROOM = "Make room, or lower store.max_total_bytes and run `fetchstash gc`."
 _ALLOW = "Give this user the rights to the folder, or set store.folder to another place."
+_MOVE = "Set store.folder to a local disk."
 _DOCTOR = (
     "Run `fetchstash doctor` to see what happened, and `fetchstash doctor --repair` to mend it."
 )

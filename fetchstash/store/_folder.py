@@ -1,34 +1,29 @@
-"""The store's folder, and everything that is done in it; all of it blocks, and is called from threads.
+"""Everything that is done in the folder of a store. All of it blocks and is called from threads.
 
-    catalog.db      what there is (_schema.py)          raw, text   the blobs (_blobs.py)
-    lock            held for every change               spool       files on their way in
-    in-use          held by whoever has it open         search.db   the words of large runs (_index.py)
-    reserve         given up to delete on a full disk
-
-put   Both files are hashed and synced; then, under the lock, renamed, their folders synced, the row
-inserted and committed. Only
-      then is the answer given.
-gc    Under the lock rows are deleted and committed, and then files unlinked. What a crash leaves
-between the two is a file
-      without a row, which the next gc finds by listing the folders. As both happen under one lock, no put can claim a file that
-      is about to be unlinked; and before files are taken for strays the log is settled (_catalog.py).
+put   Both files are hashed and synced. Then, under the lock, they are renamed, their folders are
+      synced, the row is inserted and committed, and the sidecar is written. Only then is the put
+      acknowledged.
+gc    Under the lock sidecars are removed, rows are deleted and committed, and then files unlinked.
+      A crash between the two leaves a file without a row, which the next gc finds by listing the
+      folders. As both happen under one lock, no put can claim a file that is about to be unlinked,
+      and before files are taken for orphans the log is settled (_catalog.py).
 """
 
 import contextlib
 import os
 import secrets
-import shutil
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from fetchstash.errors import ExpiredRef, NoText, StoreError, TooLarge, UnknownRef
 from fetchstash.ranges import Ranges
 from fetchstash.store import _rows as rows, _steps
-from fetchstash.store._blobs import KINDS, Blob, Blobs, Kind
-from fetchstash.store._catalog import Catalog, settle, transaction
-from fetchstash.store._clock import Clock
+from fetchstash.store._blobs import Blob, Kind
+from fetchstash.store._catalog import settle, transaction
 from fetchstash.store._contract import (
     DEFAULT_RUN,
     Facts,
@@ -37,74 +32,63 @@ from fetchstash.store._contract import (
     SearchResult,
     StoreLimits,
 )
-from fetchstash.store._disk import Presence, sync_folder
+from fetchstash.store._disk import claimed, translate_errors
+from fetchstash.store._filesystem import check_room
 from fetchstash.store._index import SearchIndex
+from fetchstash.store._place import Place
 from fetchstash.store._rank import rank_texts
-from fetchstash.store._retention import plan
+from fetchstash.store._retention import Candidate, Reason, plan
 from fetchstash.store._source import FileSource
 from fetchstash.store._stamp import keep_store_facts, stamp
 from fetchstash.store._stride import StrideIndex
 from fetchstash.store._text import StoredText
 
 INDEX_BYTES = 8 * 2**20
-"""A run with more text than that is searched by an index, any other by reading all of it, in well under a second."""
+"""A run with more text is searched by an index, any other by reading all of it."""
 
 KEPT_INDICES = 16
 """Each takes 16 bytes for every 64 KiB of its text."""
 
-_OWN_NAMES = (
-    "raw", "text", "spool", "search.db", "search-lock", "reserve",
-    "catalog.db", "catalog.db-journal", "catalog.db-shm", "catalog.db-wal", "lock", "in-use",
-)  # fmt: skip
-"""In the order in which they may be removed: whoever looks meanwhile sees no blobs without a catalogue."""
+EVICTIONS_PER_PUT = 64
+"""More artifacts do not go at one put, so that lowering a limit does not make it slow."""
+
+CLOCK_SECONDS = 60
+"""The clock in the catalogue is moved on in steps, so that not every change writes it."""
+
 _LOST = (ExpiredRef, UnknownRef, StoreError)
 
 
 class StoreFolder:
-    """One folder, seen from one run. Must not be used after a fork: SQLite's locks and connections do not survive one."""
+    """One folder, seen from one run. Must not be used after a fork, as SQLite must not."""
 
     def __init__(self, limits: StoreLimits) -> None:
         self._limits = limits
-        # Who names no run and wants nothing kept must not take away what others keep in the common
-        # one.
-        own_run = limits.ephemeral and limits.run == DEFAULT_RUN
-        self._run = f"ephemeral-{secrets.token_hex(8)}" if own_run else limits.run
+        # An unnamed ephemeral run gets a private name, so that it cannot delete shared artifacts.
+        private = limits.ephemeral and limits.run == DEFAULT_RUN
+        self._run = f"ephemeral-{secrets.token_hex(8)}" if private else limits.run
         self._process = os.getpid()
         self._closed = False
-        self._read: dict[
-            str, None
-        ] = {}  # references read since the last change, in order: their use is written down with the next
+        # References read since the last change, in order: their use is recorded with the next.
+        self._read: dict[str, None] = {}
         self._indices: dict[str, StrideIndex] = {}  # of the texts read last, by SHA-256
-        self._clock = Clock()
-        self._folder = limits.folder.resolve()
-        refuse_foreign(self._folder)
-        self._blobs = Blobs(self._folder)
-        self._catalog = Catalog(self._folder / "catalog.db", self._folder / "lock")
-        self._index = SearchIndex(self._folder)
-        self._presence = Presence(self._folder / "in-use", when_alone=self._begin)
-        try:
-            self._blobs.make_folders()
-            self._catalog.prepare()
-            sync_folder(self._folder)
-            self._blobs.sweep_spool(all_of_it=False)
-        except BaseException:
-            self._catalog.close()
-            self._presence.close()
-            raise
-
-    def _begin(self) -> None:
-        """Remove what is left in the spool by processes that have ended: nobody else has the store open."""
-        self._blobs.make_folders()
-        self._blobs.sweep_spool(all_of_it=True)
+        self._place = Place(limits.folder, self._run if limits.ephemeral else None)
+        self._blobs, self._catalog = self._place.blobs, self._place.catalog
+        self._index = SearchIndex(self._place.path)
+        self._remove_abandoned()
 
     @property
     def path(self) -> Path:
         """The folder itself."""
-        return self._folder
+        return self._place.path
 
     @property
     def spool(self) -> Path:
-        """The folder for files on their way in."""
+        """The folder for files on their way in. It is made anew if somebody removed it."""
+        if not self._blobs.spool.is_dir():
+            self.check_usable()
+            with translate_errors():
+                self.follow()
+                self._place.make_folders()
         return self._blobs.spool
 
     def check_usable(self) -> None:
@@ -117,37 +101,43 @@ class StoreFolder:
                 "Open a store in each process.",
             )
 
+    def follow(self) -> None:
+        """Open the folder anew if somebody moved or deleted it since."""
+        self._place.follow()
+
     def put(self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, url: str) -> Facts:
-        """Keep both files; what is left of them in the spool is removed, whatever happens."""
-        arriving: dict[Kind, Path] = {"raw": raw, "text": text} if text else {"raw": raw}
+        """Keep both files. What is left of them in the spool is removed, whatever happens."""
+        files: dict[Kind, Path] = {"raw": raw, "text": text} if text else {"raw": raw}
         try:
-            blobs = self._blobs.measure(arriving)
+            check_room(self._place.path)
+            blobs = self._blobs.measure(files)
+            self._check_size(blobs)
             _steps.reached("measured")
-            facts = self._stamped(facts, *blobs)
             with self._catalog.locked() as db:
                 try:
-                    self._blobs.publish(zip(arriving.values(), blobs, strict=True))
+                    self._blobs.publish(zip(files.values(), blobs, strict=True))
                     with transaction(db):
-                        self._note_reads(db)
+                        self._record_reads(db)
+                        now = self._believed_now(db)
+                        facts = self._stamped(facts, max(now, time.time()), *blobs)
                         rows.insert(db, self._run, facts, ranges, url, *blobs)
                 except BaseException:
-                    with contextlib.suppress(
-                        OSError, sqlite3.Error
-                    ):  # what cannot be removed now, gc will find
+                    # What cannot be removed now, gc will find.
+                    with contextlib.suppress(OSError, sqlite3.Error):
                         self._withdraw(db, blobs)
                     raise
-                with contextlib.suppress(
-                    OSError, sqlite3.Error
-                ):  # the artifact is safe; gc will tell what is wrong
-                    self._retain(db)
+                self._place.sidecars.write(rows.record(db, facts.artifact_ref))
+                # The artifact is safe: a failure here is gc's to report.
+                with contextlib.suppress(OSError, sqlite3.Error):
+                    self._retain(db, now)
         except BaseException:
-            self._blobs.discard(arriving.values())
+            self._blobs.discard(files.values())
             raise
         _steps.reached("put_done")
         return facts
 
     def get(self, ref_or_url: str) -> Facts:
-        """Return the facts of an artifact; under a URL only of one that is whole, so that a lost one is fetched again."""
+        """Return the facts of an artifact; under a URL only if it is whole."""
         with self._catalog.reading() as db:
             row = rows.find(db, ref_or_url, self._run)
             if row.ref != ref_or_url and not self._is_whole(db, row):
@@ -158,8 +148,8 @@ class StoreFolder:
     def list(self, limit: int, offset: int) -> Listing:
         """Return a page of the run's artifacts, newest first."""
         with self._catalog.reading() as db:
-            found = rows.newest(db, self._run, limit, offset)
-            return Listing(tuple(self._facts(row) for row in found), rows.count(db, self._run))
+            page = rows.newest(db, self._run, limit, offset)
+            return Listing(tuple(self._facts(row) for row in page), rows.count(db, self._run))
 
     def open_text(self, ref_or_url: str) -> tuple[str, FileSource, StrideIndex, Ranges]:
         """Open the text of an artifact: its reference, bytes, index and ranges."""
@@ -194,7 +184,7 @@ class StoreFolder:
 
     def take_back(self, path: Path) -> None:
         """Remove a file that was lent."""
-        if path.parent == self.spool:
+        if path.parent == self._blobs.spool:
             path.unlink(missing_ok=True)
 
     def search(
@@ -230,21 +220,29 @@ class StoreFolder:
             return None
 
     def touch(self, ref: str, facts: Facts | None) -> Facts:
-        """Make an artifact the one used last and keep it for a whole term from now; with ``facts``, replace the caller's own."""
-        with self._catalog.locked() as db, transaction(db):
-            self._note_reads(db)
-            row = rows.find(db, ref, self._run)
-            expires = self._clock.now() + self._limits.max_age_days * 86400
-            rows.use(db, row.ref)
-            rows.renew(db, row, keep_store_facts(facts or row.facts(), row.facts()), expires)
-            return self._facts(rows.find(db, row.ref, self._run))
+        """Keep an artifact for a whole term from now; ``facts`` replaces the caller's own."""
+        with self._catalog.locked() as db:
+            with transaction(db):
+                self._record_reads(db)
+                row = rows.find(db, ref, self._run)
+                now = max(self._believed_now(db), time.time())
+                expires = now + self._limits.max_age_days * 86400
+                rows.use(db, row.ref)
+                rows.renew(db, row, keep_store_facts(facts or row.facts(), row.facts()), expires)
+            return self._changed(db, row.ref)
 
     def pin(self, ref: str, *, pinned: bool) -> Facts:
         """Pin an artifact, or lift its pin."""
-        with self._catalog.locked() as db, transaction(db):
-            row = rows.find(db, ref, self._run)
-            rows.pin(db, row, pinned=pinned)
-            return self._facts(rows.find(db, row.ref, self._run))
+        with self._catalog.locked() as db:
+            with transaction(db):
+                row = rows.find(db, ref, self._run)
+                rows.pin(db, row, pinned=pinned)
+            return self._changed(db, row.ref)
+
+    def _changed(self, db: sqlite3.Connection, ref: str) -> Facts:
+        """Bring the sidecar of an artifact up to date, and return the facts."""
+        self._place.sidecars.write(rows.record(db, ref))
+        return self._facts(rows.find(db, ref, self._run))
 
     def delete(self, ref: str) -> None:
         """Forget an artifact."""
@@ -253,64 +251,106 @@ class StoreFolder:
             self._remove(db, [row.ref], expired=False)
 
     def gc(self, *, dry_run: bool) -> tuple[Removed, ...]:
-        """Apply retention, then remove files that no artifact names."""
+        """Apply retention in steps, then remove files that no artifact names."""
+        removed: list[Removed] = []
+        while True:
+            with self._catalog.locked(make_room=True) as db:
+                with transaction(db):
+                    self._record_reads(db)
+                    now = self._believed_now(db)
+                most = None if dry_run else EVICTIONS_PER_PUT
+                step = self._due(db, now, most)
+                removed += step
+                if not dry_run:
+                    self._remove(db, [item.artifact_ref for item in step], expired=True)
+            if dry_run or not step:
+                break
+        orphans = self._orphans(dry_run=dry_run)
+        _steps.reached("gc_done")
+        return (*removed, *orphans)
+
+    def _orphans(self, *, dry_run: bool) -> Iterable[Removed]:
+        """Remove the files that no artifact names; those of a lost row are left for repair."""
         with self._catalog.locked(make_room=True) as db:
-            with transaction(db):
-                self._note_reads(db)
             settle(db)
-            gone = self._due(db)
-            if not dry_run:
-                self._remove(db, [removed.artifact_ref for removed in gone], expired=True)
             known = rows.known(db)
-            orphans = [file for file in self._blobs.files() if file[:2] not in known]
+            lost = self._named_by_lost_rows(db)
+            orphans = [f for f in self._blobs.files() if f[:2] not in known and f[:2] not in lost]
             for kind, name, _ in orphans if not dry_run else ():
                 self._blobs.remove(kind, name)
         if not dry_run:
             self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
             self._blobs.sweep_spool(all_of_it=False)
-        _steps.reached("gc_done")
-        return (*gone, *(Removed(f"{kind}/{name}", size, "orphan") for kind, name, size in orphans))
+            self._remove_abandoned()
+        return (Removed(f"{kind}/{name}", size, "orphan") for kind, name, size in orphans)
+
+    def _named_by_lost_rows(self, db: sqlite3.Connection) -> set[tuple[Kind, str]]:
+        """Return the blobs of the artifacts that have a sidecar and no row (_sidecar.py)."""
+        sidecars = self._place.sidecars
+        lost: set[tuple[Kind, str]] = set()
+        for ref in set(sidecars.refs()).difference(rows.all_refs(db)):
+            record = sidecars.read(ref) or {}
+            lost |= {("raw", str(record.get("raw"))), ("text", str(record.get("text")))}
+        return lost
 
     def close(self) -> None:
-        """Close. An ephemeral store removes its run, and the folder if then nothing is in it and nobody else has it open."""
+        """Close. An ephemeral store removes its run, and the folder if it is then nobody's."""
         if self._closed:
             return
         self._closed = True
         try:
             try:
-                empty = self._leave()
+                unused = self._leave()
             finally:
                 self._catalog.close()
-            if empty:
-                self._remove_folder()
+            if unused:
+                self._place.remove()
         finally:
-            self._presence.close()
+            self._place.close()
 
     def _leave(self) -> bool:
-        """Write down what was read, and remove an ephemeral run; return whether the folder is nobody's then."""
-        if self._read:
-            with self._catalog.locked() as db, transaction(db):
-                self._note_reads(db)
-        if not self._limits.ephemeral:
-            return False
-        with self._catalog.locked() as db:
-            self._remove(db, rows.refs(db, self._run), expired=True)
+        """Record what was read and remove an ephemeral run. Return whether the folder is unused."""
+        with contextlib.suppress(FileNotFoundError):  # somebody removed the folder
+            if self._read:
+                # On a full disk the use is not recorded: that is no reason to fail.
+                full = contextlib.suppress(sqlite3.Error)
+                with full, self._catalog.locked() as db, transaction(db):
+                    self._record_reads(db)
+            if self._limits.ephemeral:
+                self._remove_run(self._run)
+                self._place.end_lease()
+                if self._place.alone():
+                    with self._catalog.reading() as db:
+                        return rows.is_empty(db)
+        return False
+
+    def _remove_abandoned(self) -> None:
+        """Remove the ephemeral runs whose process ended without doing so."""
+        for lease in self._place.leases():
+            with claimed(lease) as abandoned:
+                if abandoned:
+                    run = lease.read_text(encoding="utf-8", errors="replace")
+                    if run:
+                        self._remove_run(run)
+                    lease.unlink()
+
+    def _remove_run(self, run: str) -> None:
+        with self._catalog.locked(make_room=True) as db:
+            self._remove(db, rows.refs(db, run), expired=True)
             known = rows.known(db)
         self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
-        if not self._presence.alone():
-            return False
-        with self._catalog.reading() as db:
-            return rows.is_empty(db)
 
-    def _stamped(self, facts: Facts, raw: Blob, text: Blob | None = None) -> Facts:
-        """Fill in the store's own facts."""
-        if raw.size + (text.size if text else 0) > self._limits.max_total_bytes:
+    def _check_size(self, blobs: Iterable[Blob]) -> None:
+        if sum(blob.size for blob in blobs) > self._limits.max_total_bytes:
             raise TooLarge(
                 "The document is larger than all that the store may keep.",
                 "Raise store.max_total_bytes.",
             )
+
+    def _stamped(self, facts: Facts, now: float, raw: Blob, text: Blob | None = None) -> Facts:
+        """Fill in the store's own facts."""
         index, days = text.index if text else None, self._limits.max_age_days
-        facts = stamp(facts, raw.sha256, raw.size, index, now=self._clock.now(), max_age_days=days)
+        facts = stamp(facts, raw.sha256, raw.size, index, now=now, max_age_days=days)
         shown = text or raw
         return replace(facts, path=str(self._blobs.path(shown.kind, shown.sha256)))
 
@@ -319,9 +359,8 @@ class StoreFolder:
         try:
             settle(db)
         except sqlite3.OperationalError as error:
-            if (
-                error.sqlite_errorname != "SQLITE_FULL"
-            ):  # a full disk took no whole commit; anything else may have
+            # A full disk took no whole commit; anything else may have.
+            if error.sqlite_errorname != "SQLITE_FULL":
                 raise
         known = rows.known(db)
         for blob in blobs:
@@ -337,17 +376,17 @@ class StoreFolder:
             return self._blobs.open(blob)
         except FileNotFoundError:
             with self._catalog.reading() as db:
-                rows.find(db, ref, self._run)  # says so if gc took it since
+                rows.find(db, ref, self._run)  # raises if gc took it since
             raise StoreError(
                 f"The file of the artifact {ref} is missing.",
                 "Fetch its document again, or run `fetchstash doctor`.",
             ) from None
 
     def _is_whole(self, db: sqlite3.Connection, row: rows.Row) -> bool:
-        """Return whether an artifact's files are there, and not altered."""
-        names: dict[Kind, str] = (
-            {"raw": row.raw, "text": row.text} if row.text else {"raw": row.raw}
-        )
+        """Return whether an artifact's files are there and not altered."""
+        names: dict[Kind, str] = {"raw": row.raw}
+        if row.text:
+            names["text"] = row.text
         try:
             for kind, sha256 in names.items():
                 os.close(self._blobs.open(rows.blob(db, kind, sha256)))
@@ -356,7 +395,7 @@ class StoreFolder:
         return True
 
     def _text_index(self, db: sqlite3.Connection, sha256: str) -> StrideIndex:
-        """Return a text's index; some stay at hand, as that of a large text is large. It never changes, as the text never does."""
+        """Return the index of a text. Some stay in memory: they never change and may be large."""
         index = self._indices.get(sha256)
         if index is None:
             if len(self._indices) >= KEPT_INDICES:
@@ -364,58 +403,39 @@ class StoreFolder:
             index = self._indices[sha256] = rows.index(db, sha256)
         return index
 
-    def _note_reads(self, db: sqlite3.Connection) -> None:
-        """Write down what was read since the last change, so that it is not the next to go."""
+    def _record_reads(self, db: sqlite3.Connection) -> None:
+        """Record the use of what was read since the last change, so that it does not go next."""
         read, self._read = self._read, {}
         for ref in read:
             rows.use(db, ref)
 
-    def _retain(self, db: sqlite3.Connection) -> None:
-        """Apply retention after a put."""
-        if rows.is_due(db, self._run, self._limits, self._clock.oldest()):
-            self._remove(db, [removed.artifact_ref for removed in self._due(db)], expired=True)
+    def _believed_now(self, db: sqlite3.Connection) -> float:
+        """Look at the clock, and return the time by which artifacts expire."""
+        clock = rows.clock(db)
+        later = clock.look(time.time())
+        if later.pending != clock.pending or later.now > clock.now + CLOCK_SECONDS:
+            rows.set_clock(db, later)
+        return later.now
 
-    def _due(self, db: sqlite3.Connection) -> Sequence[Removed]:
-        """Return what retention removes: from this run, and what is too old in any other, since nobody may ever open that again."""
-        oldest = self._clock.oldest()
-        gone = plan(rows.candidates(db, self._run), self._limits, oldest)
-        gone.extend(
-            (candidate, "age") for candidate in rows.overdue(db, oldest, except_run=self._run)
+    def _retain(self, db: sqlite3.Connection, now: float) -> None:
+        """Apply retention after a put, to EVICTIONS_PER_PUT artifacts at most."""
+        due = self._due(db, now, EVICTIONS_PER_PUT)
+        if due:
+            self._remove(db, [removed.artifact_ref for removed in due], expired=True)
+
+    def _due(self, db: sqlite3.Connection, now: float, most: int | None) -> Sequence[Removed]:
+        """Return what retention removes, the first ``most`` of it."""
+        planned: Iterable[tuple[Candidate, Reason]] = plan(
+            rows.overdue(db, now), rows.least_used(db), rows.total(db), self._limits
         )
-        return [Removed(candidate.ref, candidate.bytes, reason) for candidate, reason in gone]
+        return [Removed(c.ref, c.bytes, reason) for c, reason in islice(planned, most)]
 
     def _remove(self, db: sqlite3.Connection, refs: Iterable[str], *, expired: bool) -> None:
-        """Forget artifacts, and then, still under the lock, unlink what no other artifact shares."""
+        """Forget artifacts, and then, still under the lock, unlink what no other shares."""
+        refs = list(refs)
+        self._place.sidecars.remove(refs)
         with transaction(db):
             unshared = [blob for ref in refs for blob in rows.forget(db, ref, expired=expired)]
         for kind, sha256 in unshared:
             self._blobs.remove(kind, sha256)
         _steps.reached("unlinked")
-
-    def _remove_folder(self) -> None:
-        """Remove the store, and the folder if nothing else is in it."""
-        for path in (self._folder / name for name in _OWN_NAMES):
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink(
-                    missing_ok=True
-                )  # at last the one that others wait for: they see that it is gone, and begin anew
-        with contextlib.suppress(OSError):
-            self._folder.rmdir()
-
-
-def refuse_foreign(folder: Path) -> None:
-    """Raise StoreError for a folder that holds something and is no store: gc would take it for strays."""
-    try:
-        foreign = [path.name for path in folder.iterdir() if path.name not in _OWN_NAMES]
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    foreign += [f"{kind}/{path.name}" for kind in KINDS for path in (folder / kind).glob("*")]
-    if (
-        foreign and not (folder / "catalog.db").exists()
-    ):  # asked for last, as another process may be making it
-        raise StoreError(
-            f"{folder} is no store and not empty: it holds {foreign[0]}.",
-            "Set store.folder to a folder of its own; if this was a store, `fetchstash doctor --repair` makes it one again.",
-        )

@@ -1,40 +1,33 @@
-"""What `fetchstash doctor` asks of the store: is it whole, is it private, is it on a disk that keeps what it promises."""
+"""What `fetchstash doctor` finds in a store: is it whole and private, and does its disk keep faith.
+
+Repair never deletes a sound file. It makes a lost row again out of its sidecar, and moves what it
+cannot place to the quarantine.
+"""
 
 import contextlib
 import os
 import sqlite3
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from fetchstash.errors import BadArgument, Busy, FetchstashError
+from fetchstash.errors import BadArgument, FetchstashError
 from fetchstash.store import _rows as rows
-from fetchstash.store._blobs import Blob, Blobs, Kind
+from fetchstash.store._blobs import Blobs, Kind
 from fetchstash.store._catalog import Catalog, settle, transaction
 from fetchstash.store._contract import Finding
 from fetchstash.store._disk import Presence, translate_errors
-from fetchstash.store._folder import refuse_foreign
+from fetchstash.store._filesystem import refuse_network
+from fetchstash.store._place import refuse_foreign
+from fetchstash.store._quarantine import Quarantine
+from fetchstash.store._rebuild import NOT_DAMAGE, rebuild
+from fetchstash.store._sidecar import Sidecars
 
-# Locks and shared memory, which SQLite's WAL needs (https://sqlite.org/wal.html), work on none of
-# these.
-NETWORK_FILE_SYSTEMS = {
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "9p",
-    "afs",
-    "ceph",
-    "fuse.sshfs",
-    "fuse.rclone",
-    "fuse.glusterfs",
-}
 WAL_RESET_BUG = ((3, 7, 0), (3, 51, 2))
-_REMOVES = "Fetch its document again; repair removes the artifact."
+_FETCH = "Fetch its document again; repair removes the artifact."
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +40,8 @@ class Ailment:
 
 def check_folder(folder: Path) -> tuple[Finding, ...]:
     """Examine the store in ``folder``, every file's hash included, and change nothing."""
-    return tuple(replace(a.finding, mendable=a.mend is not None) for a in examine(folder))
+    ailments = examine(folder)
+    return tuple(replace(a.finding, mendable=a.mend is not None) for a in ailments)
 
 
 def repair_folder(folder: Path) -> tuple[Finding, ...]:
@@ -71,7 +65,7 @@ def _mended(ailment: Ailment) -> Finding:
 
 
 def examine(folder: Path) -> Iterator[Ailment]:
-    """Go through everything that may be wrong. What is yielded may be mended before the next is asked for."""
+    """Go through everything that may be wrong. Each may be mended before the next is asked for."""
     yield from _sqlite()
     if not folder.exists():
         yield Ailment(
@@ -79,12 +73,12 @@ def examine(folder: Path) -> Iterator[Ailment]:
         )
         return
     folder = folder.resolve()
-    yield from _file_system(folder)
     try:
         with translate_errors():
-            if not (folder / "in-use").exists():  # never was a store
+            refuse_network(folder)
+            if not (folder / "in-use").exists():  # it never was a store
                 refuse_foreign(folder)
-            presence = Presence(folder / "in-use", when_alone=lambda: None)
+            presence = Presence(folder / "in-use")
     except FetchstashError as error:
         yield Ailment(Finding("fault", error.what, error.next_step))
         return
@@ -99,89 +93,60 @@ def examine(folder: Path) -> Iterator[Ailment]:
 def _sqlite() -> Iterator[Ailment]:
     first, last = WAL_RESET_BUG
     if first <= sqlite3.sqlite_version_info <= last:
-        yield Ailment(
-            Finding(
-                "note",
-                f"SQLite {sqlite3.sqlite_version} has the WAL-reset bug; the store's own lock keeps it from happening.",
-                "Let no other program write to catalog.db.",
-            )
+        what = (
+            f"SQLite {sqlite3.sqlite_version} has the WAL-reset bug; the store's own lock keeps it "
+            "from happening."
         )
+        yield Ailment(Finding("note", what, "Let no other program write to catalog.db."))
 
 
-def _file_system(folder: Path) -> Iterator[Ailment]:
-    kind = file_system(folder)
-    if kind in NETWORK_FILE_SYSTEMS:
-        what = f"The store is on a network file system ({kind}), where locks do not hold."
-        yield Ailment(Finding("fault", what, "Set store.folder to a local disk."))
-
-
-def file_system(folder: Path) -> str:
-    """Return the type of the file system on which ``folder`` is; "" where the system does not tell (proc(5), mountinfo)."""
-    best, kind = -1, ""
-    with contextlib.suppress(OSError):
-        for line in (
-            Path("/proc/self/mountinfo")
-            .read_text(encoding="utf-8", errors="surrogateescape")
-            .splitlines()
-        ):
-            left, _, right = line.partition(" - ")
-            mounted = Path(left.split(" ")[4].replace("\\040", " "))
-            if folder.is_relative_to(mounted) and len(mounted.parts) > best:
-                best, kind = len(mounted.parts), right.split(" ")[0]
-    return kind
-
-
-def _rights(path: Path, found: os.stat_result) -> Iterator[Ailment]:
-    """Tell of a file or folder that is not for this user, and this user alone."""
-    right = 0o700 if stat.S_ISDIR(found.st_mode) else 0o600
-    mend = partial(path.chmod, right)
-    if found.st_uid != os.geteuid():
-        yield Ailment(
-            Finding(
-                "fault", f"{path} belongs to another user.", "Give it to this user, or remove it."
-            )
-        )
-    elif stat.S_ISLNK(found.st_mode):
+def _rights(path: Path, status: os.stat_result) -> Iterator[Ailment]:
+    """Find a file or folder that is not for this user, and this user alone."""
+    mode = 0o700 if stat.S_ISDIR(status.st_mode) else 0o600
+    mend, step = partial(path.chmod, mode), f"chmod {mode:o} it."
+    if status.st_uid != os.geteuid():
+        what = f"{path} belongs to another user."
+        yield Ailment(Finding("fault", what, "Give it to this user, or remove it."))
+    elif stat.S_ISLNK(status.st_mode):
         return
-    elif found.st_mode & 0o077:
-        yield Ailment(
-            Finding("warning", f"Other users may get at {path}.", f"chmod {right:o} it."), mend
-        )
-    elif found.st_mode & right != right:
-        yield Ailment(
-            Finding(
-                "fault", f"Its own user may not read and write {path}.", f"chmod {right:o} it."
-            ),
-            mend,
-        )
+    elif status.st_mode & 0o077:
+        yield Ailment(Finding("warning", f"Other users may get at {path}.", step), mend)
+    elif status.st_mode & mode != mode:
+        what = f"Its own user may not read and write {path}."
+        yield Ailment(Finding("fault", what, step), mend)
 
 
 class _Store:
-    """The parts of a store that may be broken, each opened for itself."""
+    """The parts of a store that may be broken, each opened by itself."""
 
     def __init__(self, folder: Path, presence: Presence) -> None:
         self._folder = folder
         self._presence = presence
+        self._has_catalogue = False
         self._blobs = Blobs(folder)
-        self._catalog = self._open()
-
-    def _open(self) -> Catalog:
-        return Catalog(self._folder / "catalog.db", self._folder / "lock")
+        self._sidecars = Sidecars(folder)
+        self._quarantine = Quarantine(folder)
+        self._catalog = Catalog(folder / "catalog.db", folder / "lock")
 
     def examine(self) -> Iterator[Ailment]:
         self._blobs.make_folders()
-        yield from self._rights()
+        yield from self._all_rights()
         try:
             yield from self._catalogue()
+            if not self._has_catalogue:
+                return
+            yield from self._lost_rows()
             yield from self._artifacts()
-            yield from self._strays()
+            yield from self._orphans()
+            yield from self._missing_sidecars()
+            yield from self._quarantined()
         finally:
-            with contextlib.suppress(sqlite3.Error):
+            with contextlib.suppress(sqlite3.Error, FetchstashError):
                 self._catalog.close()
 
-    def _rights(self) -> Iterator[Ailment]:
+    def _all_rights(self) -> Iterator[Ailment]:
         for folder, names, files in os.walk(self._folder) if sys.platform != "win32" else ():
-            if Path(folder) == self._blobs.spool:  # what is on its way is made private by put
+            if Path(folder) == self._blobs.spool:  # put makes private what is on its way
                 names.clear()
                 continue
             for path in (Path(folder, name) for name in (*names, *files)):
@@ -189,49 +154,79 @@ class _Store:
                     yield from _rights(path, path.lstat())
 
     def _catalogue(self) -> Iterator[Ailment]:
+        step = "Repair makes a new one out of what can be read, and keeps the old in quarantine."
+        path = self._folder / "catalog.db"
+        if not path.exists() or not path.stat().st_size:
+            yield Ailment(Finding("fault", "The catalogue is missing.", step), self._rebuild)
+            return
         try:
             self._catalog.prepare()
             with self._catalog.reading() as db:
                 ((verdict,), *_) = db.execute("PRAGMA integrity_check(1)").fetchall()
+                rows.damaged(db)
         except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
+            name = getattr(error, "sqlite_errorname", "")
+            if name.startswith(NOT_DAMAGE):
                 raise
             verdict = str(error)
         if verdict != "ok":
             what = f"The catalogue is damaged: {verdict}."
-            yield Ailment(
-                Finding("fault", what, "Repair saves what can be read of it into a new one."),
-                self._rebuild,
-            )
+            yield Ailment(Finding("fault", what, step), self._rebuild)
+            return
+        self._has_catalogue = True
 
     def _rebuild(self) -> None:
-        """Put a new catalogue in the place of a damaged one, with every row that can still be read."""
-        if not self._presence.alone():
-            raise Busy("Another process has the store open.", "End it, and repair again.")
-        with contextlib.suppress(sqlite3.Error):
+        with contextlib.suppress(sqlite3.Error, FetchstashError):
             self._catalog.close()
-        path = self._folder / "catalog.db"
-        damaged = path.with_name("catalog.db.damaged")
-        path.replace(damaged)
-        for suffix in ("-wal", "-shm"):
-            with contextlib.suppress(FileNotFoundError):
-                path.with_name(path.name + suffix).replace(damaged.with_name(damaged.name + suffix))
-        self._catalog = self._open()
-        self._catalog.prepare()
-        with (
-            self._catalog.locked() as db,
-            contextlib.closing(sqlite3.connect(damaged)) as old,
-            transaction(db),
-        ):
-            for table in ("setting", "artifact", "blob", "expired"):
-                _salvage(old, db, table)
+        rebuild(self._folder, self._presence, self._sidecars, self._quarantine)
+        self._catalog = Catalog(self._folder / "catalog.db", self._folder / "lock")
+        self._has_catalogue = True
+
+    def _lost_rows(self) -> Iterator[Ailment]:
+        """Find the artifacts that have a sidecar and files but no row (_sidecar.py)."""
+        with self._catalog.locked() as db:
+            settle(db)
+            lost = set(self._sidecars.refs()).difference(rows.all_refs(db))
+        for ref in sorted(lost):
+            if self._is_whole(ref):
+                what = f"The catalogue lacks the artifact {ref}."
+                finding = Finding("fault", what, "Repair restores it.", ref)
+                yield Ailment(finding, partial(self._restore_or_remove, [ref]))
+
+    def _is_whole(self, ref: str) -> bool:
+        """Return whether the sidecar of an artifact can be read and names sound files."""
+        record = self._sidecars.read(ref)
+        if record is None:
+            return False
+        text = record.get("text")
+        if self._problem("raw", str(record.get("raw"))) in _LOST_BLOB:
+            return False
+        return text is None or self._problem("text", str(text)) not in _LOST_BLOB
+
+    def _restore(self, ref: str) -> bool:
+        """Make the row of an artifact again out of its sidecar, if that names sound files."""
+        record = self._sidecars.read(ref)
+        if record is None or not self._is_whole(ref):
+            return False
+        with self._catalog.locked() as db, contextlib.suppress(ValueError):
+            with transaction(db):
+                rows.restore(db, record)
+                names: dict[Kind, str | None] = {"raw": record["raw"], "text": record["text"]}
+                for kind, sha256 in names.items():
+                    if sha256:
+                        rows.insert_blob(db, self._blobs.inspect(kind, sha256))
+            return True
+        return False
 
     def _artifacts(self) -> Iterator[Ailment]:
         with self._catalog.reading() as db:
             damaged = rows.damaged(db)
         for ref in damaged:
             what = f"The catalogue's record of the artifact {ref} is damaged."
-            yield Ailment(Finding("fault", what, _REMOVES, ref), partial(self._forget, ref))
+            step = "Repair restores it." if self._is_whole(ref) else _FETCH
+            yield Ailment(
+                Finding("fault", what, step, ref), partial(self._restore_or_remove, [ref])
+            )
         with self._catalog.reading() as db:
             named = rows.known(db)
         for (kind, sha256), ref in named.items():
@@ -246,67 +241,86 @@ class _Store:
     def _problem(self, kind: Kind, sha256: str) -> str | None:
         """Return what is wrong with a blob that an artifact names, if anything is."""
         try:
-            found = self._blobs.inspect(kind, sha256)
-        except FileNotFoundError:
-            return "is missing"
+            blob = self._blobs.inspect(kind, sha256)
+        except (FileNotFoundError, ValueError):  # ValueError: no file has such a name
+            return MISSING
         except BadArgument:
-            return "was altered after it was stored"
-        if found.sha256 != sha256:
-            return "was altered after it was stored"
+            return ALTERED
+        if blob.sha256 != sha256:
+            return ALTERED
         with self._catalog.reading() as db:
-            return None if rows.is_recorded(db, found) else "has no record that is right"
+            return None if rows.is_recorded(db, blob) else UNRECORDED
 
     def _ailment(self, kind: Kind, sha256: str, ref: str, problem: str) -> Ailment:
         what = f"The file {kind}/{sha256} of the artifact {ref} {problem}."
-        if problem == "has no record that is right":
-            return Ailment(
-                Finding("fault", what, "Repair measures it anew.", ref),
-                partial(self._record, kind, sha256),
-            )
-        return Ailment(Finding("fault", what, _REMOVES, ref), partial(self._remove, kind, sha256))
+        if problem == UNRECORDED:
+            finding = Finding("fault", what, "Repair measures it anew.", ref)
+            return Ailment(finding, partial(self._record, kind, sha256))
+        return Ailment(Finding("fault", what, _FETCH, ref), partial(self._lose, kind, sha256))
 
     def _record(self, kind: Kind, sha256: str) -> None:
-        found: Blob = self._blobs.inspect(kind, sha256)
+        blob = self._blobs.inspect(kind, sha256)
         with self._catalog.locked() as db, transaction(db):
-            rows.insert_blob(db, found)
+            rows.insert_blob(db, blob)
 
-    def _remove(self, kind: Kind, sha256: str) -> None:
-        """Remove every artifact that names a lost blob, unless a put has brought the bytes back."""
-        with self._catalog.locked() as db:
-            if self._problem(kind, sha256) is not None:
-                self._forget_all(db, rows.naming(db, kind, sha256))
+    def _lose(self, kind: Kind, sha256: str) -> None:
+        """Remove every artifact that names a lost blob, unless a put has brought it back."""
+        with self._catalog.reading() as db:
+            refs = rows.naming(db, kind, sha256)
+        if self._problem(kind, sha256) in _LOST_BLOB:
+            self._restore_or_remove(refs)
 
-    def _forget(self, ref: str) -> None:
-        with self._catalog.locked() as db:
-            self._forget_all(db, [ref])
+    def _restore_or_remove(self, refs: Iterable[str]) -> None:
+        """Restore artifacts from their sidecars, or remove them and quarantine their files."""
+        for ref in refs:
+            if self._restore(ref):
+                continue
+            with self._catalog.locked() as db:
+                self._sidecars.remove([ref])
+                with transaction(db):
+                    unshared = rows.forget(db, ref, expired=True)
+                for kind, sha256 in unshared:
+                    self._quarantine.move(self._blobs.path(kind, sha256), f"of artifact {ref}")
 
-    def _forget_all(self, db: sqlite3.Connection, refs: list[str]) -> None:
-        with transaction(db):
-            unshared = [blob for ref in refs for blob in rows.forget(db, ref, expired=True)]
-        for kind, sha256 in unshared:
-            self._blobs.remove(kind, sha256)
-
-    def _strays(self) -> Iterator[Ailment]:
+    def _orphans(self) -> Iterator[Ailment]:
         with self._catalog.locked() as db:
             settle(db)
             known = rows.known(db)
-            strays = [file for file in self._blobs.files() if file[:2] not in known]
-        for kind, name, size in strays:
+            orphans = [file for file in self._blobs.files() if file[:2] not in known]
+        for kind, name, size in orphans:
             what = f"The file {kind}/{name} ({size} bytes) belongs to no artifact."
-            yield Ailment(
-                Finding("warning", what, "gc removes it, too."), partial(self._discard, kind, name)
-            )
+            finding = Finding("warning", what, "Repair moves it to the quarantine; gc removes it.")
+            yield Ailment(finding, partial(self._set_aside, kind, name))
 
-    def _discard(self, kind: Kind, name: str) -> None:
+    def _set_aside(self, kind: Kind, name: str) -> None:
         with self._catalog.locked() as db:
             settle(db)
             if (kind, name) not in rows.known(db):
-                self._blobs.remove(kind, name)
+                self._quarantine.move(self._blobs.path(kind, name), "belongs to no artifact")
+
+    def _missing_sidecars(self) -> Iterator[Ailment]:
+        with self._catalog.locked() as db:
+            missing = rows.all_refs(db).difference(self._sidecars.refs())
+        if missing:
+            what = f"{len(missing)} artifacts could not be restored if the catalogue were lost."
+            finding = Finding("note", what, "Repair writes down their facts beside it.")
+            yield Ailment(finding, partial(self._write_sidecars, missing))
+
+    def _write_sidecars(self, refs: Iterable[str]) -> None:
+        self._sidecars.make_folder()
+        with self._catalog.locked() as db:
+            self._sidecars.keep_key(rows.url_key(db))
+            for ref in rows.all_refs(db).intersection(refs):
+                self._sidecars.write(rows.record(db, ref))
+
+    def _quarantined(self) -> Iterator[Ailment]:
+        files, size = self._quarantine.count()
+        if files:
+            what = f"The quarantine holds {files} files of {size} bytes: {self._quarantine.folder}."
+            yield Ailment(Finding("note", what, "Read list.txt in it, then remove the folder."))
 
 
-def _salvage(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> None:
-    """Copy the rows of a table, until the first that cannot be read."""
-    with contextlib.suppress(sqlite3.DatabaseError):
-        for row in old.execute(f"SELECT * FROM {table}"):  # noqa: S608 - a name of ours
-            marks = ", ".join("?" * len(row))
-            new.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)  # noqa: S608 - a name of ours
+MISSING = "is missing"
+ALTERED = "was altered after it was stored"
+UNRECORDED = "has no record that is right"
+_LOST_BLOB = (MISSING, ALTERED)

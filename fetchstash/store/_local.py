@@ -71,9 +71,12 @@ class LocalStore:
     async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
         """Rank passages over these artifacts, or over the run where ``refs`` is empty."""
         self._folder.check_usable()
-        return await self._threads.scan(
-            lambda cancelled: self._folder.search(query, refs, max_results, cancelled)
-        )
+
+        def work(cancelled: Callable[[], bool]) -> SearchResult:
+            self._folder.follow()
+            return self._folder.search(query, refs, max_results, cancelled)
+
+        return await self._threads.scan(work)
 
     async def touch(self, ref: str, facts: Facts | None = None) -> Facts:
         """Mark as used now and keep for a whole term; ``facts`` replaces the caller's own facts."""
@@ -107,5 +110,11 @@ class LocalStore:
         await self._threads.run(self._folder.close)
 
     async def _run(self, work: Callable[[], T]) -> T:
+        """Run work in a thread, after opening the folder anew if it was moved or deleted."""
         self._folder.check_usable()
-        return await self._threads.run(work)
+
+        def followed() -> T:
+            self._folder.follow()
+            return work()
+
+        return await self._threads.run(followed)

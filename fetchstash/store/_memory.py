@@ -24,7 +24,7 @@ from fetchstash.store._contract import (
 )
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
-from fetchstash.store._retention import Candidate, plan
+from fetchstash.store._retention import Candidate, Total, plan
 from fetchstash.store._source import BytesSource
 from fetchstash.store._stamp import keep_store_facts, stamp
 from fetchstash.store._stride import StrideIndex
@@ -195,9 +195,10 @@ class MemoryStore:
             for n, a in enumerate(unpinned)
             if a.facts.expires_at
         ]
-        removed = [
-            Removed(c.ref, c.bytes, why) for c, why in plan(candidates, self._limits, time.time())
-        ]
+        now, total = time.time(), Total(len(candidates), sum(c.bytes for c in candidates))
+        overdue = [candidate for candidate in candidates if candidate.expires_at <= now]
+        planned = plan(overdue, candidates, total, self._limits)
+        removed = [Removed(candidate.ref, candidate.bytes, reason) for candidate, reason in planned]
         for item in removed if not dry_run else ():
             del self._contents.artifacts[item.artifact_ref]
             self._contents.expired.add(item.artifact_ref)

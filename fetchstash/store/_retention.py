@@ -1,6 +1,6 @@
 """Which artifacts go, and why. Pure: candidates and limits in, a plan out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +11,7 @@ Reason = Literal["age", "count", "bytes"]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An artifact that nobody pinned: its row, its size in bytes, and when it may go (seconds since 1970)."""
+    """An artifact that nobody pinned: its row, its size in bytes, and when it may go."""
 
     id: int
     ref: str
@@ -19,26 +19,36 @@ class Candidate:
     expires_at: float
 
 
-def plan(
-    candidates: Iterable[Candidate], limits: StoreLimits, now: float
-) -> list[tuple[Candidate, Reason]]:
-    """Return what goes: whatever is too old, then the least recently used until count, then until bytes are within the limits.
+@dataclass(frozen=True, slots=True)
+class Total:
+    """How many artifacts the store keeps, and their bytes. Pinned ones do not count."""
 
-    ``candidates`` are those of one run, least recently used first.
+    artifacts: int
+    bytes: int
+
+
+def plan(
+    overdue: Iterable[Candidate],
+    least_used: Iterable[Candidate],
+    total: Total,
+    limits: StoreLimits,
+) -> Iterator[tuple[Candidate, Reason]]:
+    """Go through what goes: first the overdue, then the least recently used until limits hold.
+
+    ``least_used`` are all candidates, least recently used first. No more is read of it than is
+    needed.
     """
-    gone: list[tuple[Candidate, Reason]] = []
-    kept: list[Candidate] = []
-    for candidate in candidates:
-        if candidate.expires_at <= now:
-            gone.append((candidate, "age"))
-        else:
-            kept.append(candidate)
-    surplus = max(len(kept) - limits.max_artifacts, 0)
-    gone.extend((candidate, "count") for candidate in kept[:surplus])
-    total = sum(candidate.bytes for candidate in kept[surplus:])
-    for candidate in kept[surplus:]:
-        if total <= limits.max_total_bytes:
-            break
-        total -= candidate.bytes
-        gone.append((candidate, "bytes"))
-    return gone
+    artifacts, size = total.artifacts, total.bytes
+    gone = set[int]()
+    for candidate in overdue:
+        gone.add(candidate.id)
+        artifacts, size = artifacts - 1, size - candidate.bytes
+        yield candidate, "age"
+    for candidate in least_used:
+        if artifacts <= limits.max_artifacts and size <= limits.max_total_bytes:
+            return
+        if candidate.id in gone:
+            continue
+        reason: Reason = "count" if artifacts > limits.max_artifacts else "bytes"
+        artifacts, size = artifacts - 1, size - candidate.bytes
+        yield candidate, reason

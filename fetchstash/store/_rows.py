@@ -13,8 +13,9 @@ from fetchstash.errors import ExpiredRef, StoreError, UnknownRef
 from fetchstash.hygiene import clean_line
 from fetchstash.ranges import Ranges
 from fetchstash.store._blobs import Blob, Kind
-from fetchstash.store._contract import REF_PREFIX, Facts, StoreLimits
-from fetchstash.store._retention import Candidate
+from fetchstash.store._clock import StoreClock
+from fetchstash.store._contract import REF_PREFIX, Facts
+from fetchstash.store._retention import Candidate, Total
 from fetchstash.store._stride import StrideIndex
 from fetchstash.text import clip
 
@@ -104,21 +105,28 @@ def insert(
     for blob in (raw, text):
         if blob:
             insert_blob(db, blob)
+    _insert(
+        db,
+        facts.artifact_ref,
+        run,
+        url_hash(db, url) if url else None,
+        raw.sha256,
+        text.sha256 if text else None,
+        raw.size + (text.size if text else 0),
+        0,
+        facts.created_at.timestamp(),
+        facts.expires_at.timestamp(),
+        _dump(facts.to_json()),
+        _dump(ranges.to_json()),
+    )
+
+
+def _insert(db: sqlite3.Connection, *values: object) -> None:
     db.execute(
-        "INSERT INTO artifact (ref, run, url_hash, raw, text, bytes, used, created_at, expires_at, facts, ranges)"
-        " VALUES (?, ?, ?, ?, ?, ?, (SELECT coalesce(max(used), 0) + 1 FROM artifact), ?, ?, ?, ?)",
-        (
-            facts.artifact_ref,
-            run,
-            url_hash(db, url) if url else None,
-            raw.sha256,
-            text.sha256 if text else None,
-            raw.size + (text.size if text else 0),
-            facts.created_at.timestamp(),
-            facts.expires_at.timestamp(),
-            _dump(facts.to_json()),
-            _dump(ranges.to_json()),
-        ),
+        "INSERT INTO artifact (ref, run, url_hash, raw, text, bytes, pinned, created_at,"
+        " expires_at, facts, ranges, used) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+        " (SELECT coalesce(max(used), 0) + 1 FROM artifact))",
+        values,
     )
 
 
@@ -196,20 +204,9 @@ def pin(db: sqlite3.Connection, row: Row, *, pinned: bool) -> None:
     db.execute("UPDATE artifact SET pinned = ? WHERE id = ?", (pinned, row.id))
 
 
-def is_due(db: sqlite3.Connection, run: str, limits: StoreLimits, oldest: float) -> bool:
-    """Return whether retention has anything to do."""
-    artifacts, size = db.execute(
-        "SELECT count(*), coalesce(sum(bytes), 0) FROM artifact WHERE run = ? AND pinned = 0",
-        (run,),
-    ).fetchone()
-    if artifacts > limits.max_artifacts or size > limits.max_total_bytes:
-        return True
-    return (
-        db.execute(
-            "SELECT 1 FROM artifact WHERE pinned = 0 AND expires_at <= ? LIMIT 1", (oldest,)
-        ).fetchone()
-        is not None
-    )
+def total(db: sqlite3.Connection) -> Total:
+    """Return what the store keeps, pinned artifacts left out."""
+    return Total(*db.execute("SELECT artifacts, bytes FROM total").fetchone())
 
 
 def is_empty(db: sqlite3.Connection) -> bool:
@@ -217,27 +214,43 @@ def is_empty(db: sqlite3.Connection) -> bool:
     return db.execute("SELECT 1 FROM artifact LIMIT 1").fetchone() is None
 
 
-def candidates(db: sqlite3.Connection, run: str) -> list[Candidate]:
-    """Return a run's artifacts that are not pinned, least recently used first."""
+def overdue(db: sqlite3.Connection, now: float) -> Iterator[Candidate]:
+    """Go through the artifacts that are too old, in any run."""
     rows = db.execute(
-        "SELECT id, ref, bytes, expires_at FROM artifact WHERE run = ? AND pinned = 0 ORDER BY used",
-        (run,),
+        "SELECT id, ref, bytes, expires_at FROM artifact WHERE pinned = 0 AND expires_at <= ?",
+        (now,),
     )
-    return [Candidate(*row) for row in rows]
+    return (Candidate(*row) for row in rows)
 
 
-def overdue(db: sqlite3.Connection, oldest: float, *, except_run: str) -> list[Candidate]:
-    """Return what is too old in the other runs."""
+def least_used(db: sqlite3.Connection) -> Iterator[Candidate]:
+    """Go through the artifacts of all runs that are not pinned, least recently used first."""
     rows = db.execute(
-        "SELECT id, ref, bytes, expires_at FROM artifact WHERE pinned = 0 AND expires_at <= ? AND run <> ? ORDER BY used",
-        (oldest, except_run),
+        "SELECT id, ref, bytes, expires_at FROM artifact WHERE pinned = 0 ORDER BY used"
     )
-    return [Candidate(*row) for row in rows]
+    return (Candidate(*row) for row in rows)
+
+
+def clock(db: sqlite3.Connection) -> StoreClock:
+    """Return the store's clock as the catalogue has it."""
+    row = db.execute("SELECT value FROM setting WHERE name = 'clock'").fetchone()
+    return StoreClock(*json.loads(row[0])) if row else StoreClock()
+
+
+def set_clock(db: sqlite3.Connection, clock: StoreClock) -> None:
+    """Keep the store's clock."""
+    value = json.dumps([clock.now, clock.pending])
+    db.execute("INSERT OR REPLACE INTO setting VALUES ('clock', ?)", (value,))
 
 
 def refs(db: sqlite3.Connection, run: str) -> list[str]:
     """Return the references of a run."""
     return [ref for (ref,) in db.execute("SELECT ref FROM artifact WHERE run = ?", (run,))]
+
+
+def all_refs(db: sqlite3.Connection) -> set[str]:
+    """Return the references of all runs."""
+    return {ref for (ref,) in db.execute("SELECT ref FROM artifact")}
 
 
 def texts(db: sqlite3.Connection, run: str) -> list[tuple[str, str, int]]:
@@ -276,14 +289,59 @@ def known(db: sqlite3.Connection) -> dict[tuple[Kind, str], str]:
 
 def damaged(db: sqlite3.Connection) -> list[str]:
     """Return the references of the artifacts whose facts or ranges cannot be read."""
-    found: list[str] = []
+    refs: list[str] = []
     for row in (Row(*values) for values in db.execute(_SELECT)):
         try:
             row.facts()
             ranges(db, row)
         except StoreError:
-            found.append(row.ref)
-    return found
+            refs.append(row.ref)
+    return refs
+
+
+_RECORD = (
+    "ref", "run", "url_hash", "raw", "text", "bytes", "pinned", "created_at", "expires_at",
+    "facts", "ranges",
+)  # fmt: skip
+
+
+def record(db: sqlite3.Connection, ref: str) -> dict[str, Any]:
+    """Return the row of an artifact as JSON data."""
+    select = f"SELECT {', '.join(_RECORD)} FROM artifact WHERE ref = ?"  # noqa: S608 - our names
+    data = dict(zip(_RECORD, db.execute(select, (ref,)).fetchone(), strict=True))
+    url_hash = data["url_hash"]
+    return {
+        **data,
+        "url_hash": url_hash.hex() if url_hash else None,
+        "facts": json.loads(data["facts"]),
+        "ranges": json.loads(data["ranges"]),
+    }
+
+
+def restore(db: sqlite3.Connection, data: dict[str, Any]) -> None:
+    """Insert the row of an artifact from its record. Raises ValueError for what is no record."""
+    try:
+        facts, ranges = Facts.from_json(data["facts"]), Ranges.from_json(data["ranges"])
+        url_hash = bytes.fromhex(data["url_hash"]) if data["url_hash"] else None
+        times = float(data["created_at"]), float(data["expires_at"])
+        names = str(data["ref"]), str(data["run"]), url_hash, str(data["raw"]), data["text"]
+        size, pinned = int(data["bytes"]), int(bool(data["pinned"]))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(str(error)) from error
+    db.execute("DELETE FROM artifact WHERE ref = ?", (data["ref"],))
+    written = _dump(facts.to_json()), _dump(ranges.to_json())
+    _insert(db, *names, size, pinned, *times, *written)
+
+
+def url_key(db: sqlite3.Connection) -> bytes:
+    """Return the key with which URLs are hashed."""
+    (key,) = db.execute("SELECT value FROM setting WHERE name = 'url_key'").fetchone()
+    return bytes(key)
+
+
+def set_url_key(db: sqlite3.Connection, key: bytes) -> None:
+    """Set the key with which URLs are hashed."""
+    db.execute("UPDATE setting SET value = ? WHERE name = 'url_key'", (key,))
 
 
 def naming(db: sqlite3.Connection, kind: Kind, sha256: str) -> list[str]:
@@ -298,8 +356,7 @@ def naming(db: sqlite3.Connection, kind: Kind, sha256: str) -> list[str]:
 
 def url_hash(db: sqlite3.Connection, url: str) -> bytes:
     """Return the hash by which an artifact is found under ``url``: keyed, because a URL may hold a secret that can be guessed."""
-    (key,) = db.execute("SELECT value FROM setting WHERE name = 'url_key'").fetchone()
-    return hmac.digest(key, url.encode("utf-8", "surrogatepass"), "sha256")
+    return hmac.digest(url_key(db), url.encode("utf-8", "surrogatepass"), "sha256")
 
 
 def _dump(data: dict[str, Any]) -> str:

@@ -49,7 +49,34 @@ def _third(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX artifact_run ON artifact (run)")
 
 
-STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first, _second, _third)
+def _fourth(db: sqlite3.Connection) -> None:
+    # Limits hold for the whole store. Its total is one row, kept by triggers, and the least
+    # recently used artifacts of all runs come first in one index.
+    db.execute("DROP INDEX artifact_retention")
+    db.execute("CREATE INDEX artifact_lru ON artifact (pinned, used, bytes, expires_at, ref)")
+    db.execute("CREATE TABLE total (artifacts INTEGER NOT NULL, bytes INTEGER NOT NULL)")
+    count_total(db)
+    db.execute("""
+        CREATE TRIGGER total_insert AFTER INSERT ON artifact WHEN new.pinned = 0 BEGIN
+            UPDATE total SET artifacts = artifacts + 1, bytes = bytes + new.bytes; END""")
+    db.execute("""
+        CREATE TRIGGER total_delete AFTER DELETE ON artifact WHEN old.pinned = 0 BEGIN
+            UPDATE total SET artifacts = artifacts - 1, bytes = bytes - old.bytes; END""")
+    db.execute("""
+        CREATE TRIGGER total_pin AFTER UPDATE OF pinned ON artifact BEGIN
+            UPDATE total SET artifacts = artifacts + old.pinned - new.pinned,
+                             bytes = bytes + (old.pinned - new.pinned) * new.bytes; END""")
+
+
+def count_total(db: sqlite3.Connection) -> None:
+    """Count the artifacts that are not pinned, and their bytes, anew."""
+    db.execute("DELETE FROM total")
+    db.execute("""
+        INSERT INTO total SELECT count(*), coalesce(sum(bytes), 0) FROM artifact
+        WHERE pinned = 0""")
+
+
+STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first, _second, _third, _fourth)
 
 
 def version(db: sqlite3.Connection) -> int:

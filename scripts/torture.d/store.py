@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -123,11 +123,14 @@ async def writer(folder: Path, seed: int) -> None:
 
 async def churner(folder: Path, seed: int) -> None:
     """Put, delete and collect, so that files come and go."""
-    store = await open_store(StoreLimits(folder, run="churned", max_artifacts=4))
+    store = await open_store(StoreLimits(folder, run="churned"))
     chance = dice(seed)
     while True:
-        refs = [(await put(store, *content(chance))).artifact_ref for _ in range(3)]
-        await store.delete(refs[-1])
+        for _ in range(3):
+            await put(store, *content(chance))
+        for facts in (await store.list(offset=4)).facts:
+            with suppress(UnknownRef):
+                await store.delete(facts.artifact_ref)
         await store.gc()
         say("churned")
 

@@ -225,6 +225,14 @@ async def test_bytes_are_bounded_and_the_newest_stays(open_: Open, put: Put) -> 
     assert [facts.artifact_ref for facts in (await store.list()).facts] == [refs[3], refs[2]]
 
 
+async def test_limits_hold_for_all_runs_together(open_: Open, put: Put) -> None:
+    for n in range(8):
+        store = await open_(run=f"run {n}", max_total_bytes=2500, max_artifacts=100)
+        await put(store, None, bytes([n]) * 1000)
+    kept = [(await (await open_(run=f"run {n}")).list()).total for n in range(8)]
+    assert kept == [0, 0, 0, 0, 0, 0, 1, 1]
+
+
 async def test_a_pin_keeps_it_outside_of_every_limit(open_: Open, put: Put) -> None:
     store = await open_(max_artifacts=2)
     pinned = await put(store, b"pinned")

@@ -3,10 +3,7 @@
 import errno
 import json
 import os
-import shutil
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -97,68 +94,6 @@ async def test_a_catalogue_without_room_refuses_the_put_and_keeps_the_rest(
     assert await text_of(full, kept.artifact_ref) == "kept"
     assert len(strays(limits.folder)) == 2
     await full.aclose()
-
-
-FULL_DISK = """
-import anyio, contextlib, os, sys
-from pathlib import Path
-from fetchstash.errors import StoreError
-from fetchstash.ranges import Ranges
-from fetchstash.store import Facts, StoreLimits, _catalog, open_store
-
-async def main():
-    _catalog.CHECKPOINT_PAGES = 10  # so that checkpoints, too, meet the full disk
-    store = await open_store(StoreLimits(Path(sys.argv[1]) / "store"))
-    refs = []
-    for n in range(100):
-        try:
-            (store.spool / "raw").write_bytes(os.urandom(60_000))
-            refs.append((await store.put(store.spool / "raw", None, Facts(), Ranges())).artifact_ref)
-        except OSError:
-            (store.spool / "raw").unlink()  # the fetch itself met the full disk
-        except StoreError as error:
-            print(error.what)
-    for ref in refs:
-        async with store.open_raw(ref):
-            pass
-    for _ in range(8):
-        await store.delete(refs.pop())
-    (store.spool / "raw").write_bytes(b"small")
-    refs.append((await store.put(store.spool / "raw", None, Facts(), Ranges())).artifact_ref)
-    assert (await store.list(limit=1000)).total == len(refs)
-    assert await store.gc() == ()
-    await store.aclose()
-    with contextlib.suppress(OSError), open(sys.argv[1] + "/junk", "wb", buffering=0) as junk:
-        while junk.write(bytes(1024)):
-            pass
-    store = await open_store(StoreLimits(Path(sys.argv[1]) / "store"))
-    await store.delete(refs.pop())
-    assert await store.gc() == ()
-    for ref in refs:
-        async with store.open_raw(ref):
-            pass
-    await store.aclose()
-    print(len(refs), "kept")
-
-anyio.run(main)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="mounts a small disk")
-async def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
-    if os.geteuid() != 0 or not shutil.which("unshare"):
-        pytest.skip("mounting a small disk needs root and unshare")
-    mount = 'mount -t tmpfs -o size=2m tmpfs "$1" || exit 77; exec "$2" -P -c "$3" "$1"'
-    done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", mount, "sh", tmp_path, sys.executable, FULL_DISK],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode == 77:
-        pytest.skip("no file system may be mounted here")
-    assert done.returncode == 0, done.stderr
-    assert "kept" in done.stdout
 
 
 async def test_a_store_without_rights_says_so(
@@ -347,13 +282,3 @@ async def test_a_damaged_catalogue_is_told(limits: StoreLimits, put: Put) -> Non
     (limits.folder / "catalog.db").write_bytes(b"this is no database" * 1000)
     with pytest.raises(StoreError, match=r"catalogue of the store is damaged.*doctor --repair"):
         await open_store(limits)
-
-
-async def test_a_catalogue_that_somebody_removed_is_told(
-    store: ArtifactStore, limits: StoreLimits, put: Put
-) -> None:
-    await put(store, b"text")
-    shutil.rmtree(limits.folder)
-    with pytest.raises((StoreError, FileNotFoundError)):
-        await put(store, b"more")
-    assert not limits.folder.exists()

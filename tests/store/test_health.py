@@ -2,9 +2,12 @@
 
 import contextlib
 import os
+import random
+import shutil
 import sqlite3
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,7 @@ from fetchstash.store import (
     Facts,
     Finding,
     StoreLimits,
-    _health,
+    _filesystem,
     check_store,
     open_store,
     repair_store,
@@ -110,6 +113,7 @@ async def test_stray_files_are_told_and_removed(
     assert stray.exists()
     await repair_store(limits)
     assert not stray.exists()
+    assert [path.read_bytes() for path in quarantined(limits)] == [b"123"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
@@ -187,21 +191,40 @@ async def test_a_wrong_record_of_a_file_is_measured_anew(
         ),
     ],
 )
-async def test_an_artifact_whose_record_is_damaged_is_told_and_removed_by_repair(
-    column: str, value: str, store: ArtifactStore, limits: StoreLimits, put: Put
+@pytest.mark.parametrize("sidecar", ["sound", "missing", "damaged"])
+async def test_an_artifact_whose_record_is_damaged_is_restored_or_else_removed(
+    sidecar: str, column: str, value: str, store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     lost, kept = await put(store, b"the text", b"the raw"), await put(store, b"kept", b"kept raw")
     with sqlite3.connect(limits.folder / "catalog.db") as db:
         db.execute(f"UPDATE artifact SET {column} = ? WHERE ref = ?", (value, lost.artifact_ref))
     db.close()
+    if sidecar == "missing":
+        (limits.folder / "facts" / lost.artifact_ref).unlink()
+    elif sidecar == "damaged":
+        (limits.folder / "facts" / lost.artifact_ref).write_bytes(b'{"ref": ')
     with pytest.raises(StoreError, match="is damaged"):
         await (store.get if column == "facts" else store.open_text)(lost.artifact_ref)
     assert [found.artifact_ref for found in wrong(await check_store(limits))] == [lost.artifact_ref]
     assert [found.mended for found in wrong(await repair_store(limits))] == [True]
     assert wrong(await check_store(limits)) == []
-    with pytest.raises(ExpiredRef):
-        await store.get(lost.artifact_ref)
+    if sidecar == "sound":
+        assert await store.get(lost.artifact_ref) == lost
+        assert await text_of(store, lost.artifact_ref) == "the text"
+    else:
+        with pytest.raises(ExpiredRef):
+            await store.get(lost.artifact_ref)
+        assert len(quarantined(limits)) == 2
     assert await text_of(store, kept.artifact_ref) == "kept"
+
+
+def quarantined(limits: StoreLimits) -> list[Path]:
+    """Return the files in quarantine, all of which the list names."""
+    files = [path for path in (limits.folder / "quarantine").glob("*") if path.name != "list.txt"]
+    if files:
+        listed = (limits.folder / "quarantine" / "list.txt").read_text()
+        assert all(path.name in listed for path in files)
+    return files
 
 
 def damage(catalogue: Path) -> None:
@@ -211,41 +234,125 @@ def damage(catalogue: Path) -> None:
         file.write(b"\xa5" * 4096)
 
 
-async def test_a_damaged_catalogue_is_rebuilt_with_what_can_be_read(
+async def fill(limits: StoreLimits, put: Put, count: int) -> list[Facts]:
+    """Put artifacts of every kind, and close the store."""
+    store = await open_store(limits)
+    kept = [
+        await put(
+            store,
+            b"text %d" % n if n % 3 else None,
+            b"raw %d" % n,
+            facts=Facts(title="x" * (n * 37 % 6000), source_url=f"https://example.org/{n}"),
+            url=f"https://example.org/{n}",
+        )
+        for n in range(count)
+    ]
+    kept[1] = await store.pin(kept[1].artifact_ref)
+    kept[2] = await store.touch(kept[2].artifact_ref, Facts(etag="2"))
+    await store.aclose()
+    return kept
+
+
+async def assert_all_kept(limits: StoreLimits, kept: list[Facts]) -> None:
+    """Check that references, URLs, facts and bytes are those that were put, in the same order."""
+    store = await open_store(limits)
+    assert await store.gc() == ()
+    listed = (await store.list(limit=10_000)).facts
+    assert [facts.artifact_ref for facts in listed] == [f.artifact_ref for f in reversed(kept)]
+    for n, facts in enumerate(kept):
+        assert await store.get(facts.artifact_ref) == facts
+        assert (await store.get(f"https://example.org/{n}")).artifact_ref == facts.artifact_ref
+        async with store.open_raw(facts.artifact_ref) as path:
+            assert path.read_bytes() == b"raw %d" % n
+        if facts.text_bytes is not None:
+            assert await text_of(store, facts.artifact_ref) == f"text {n}"
+    await store.aclose()
+
+
+async def test_every_page_of_the_catalogue_may_be_damaged_and_no_artifact_is_lost(
     limits: StoreLimits, put: Put
 ) -> None:
-    store = await open_store(limits)
-    refs = {
-        (await put(store, b"text %d" % n, facts=Facts(title="x" * 1000))).artifact_ref
-        for n in range(60)
-    }
-    await store.aclose()
-    damage(limits.folder / "catalog.db")
-    assert any("catalogue is damaged" in found.what for found in wrong(await check_store(limits)))
-    assert any(
-        "catalogue is damaged" in found.what and found.mended
-        for found in await repair_store(limits)
-    )
+    kept = await fill(limits, put, 16)
+    catalogue = limits.folder / "catalog.db"
+    whole = catalogue.read_bytes()
+    pages = range(0, len(whole), 4096)
+    assert len(pages) > 12
+    for number, page in enumerate(pages):
+        garbage = random.Random(number).randbytes(4096)
+        catalogue.write_bytes(whole[:page] + garbage + whole[page + 4096 :])
+        await repair_store(limits)
+        assert wrong(await check_store(limits)) == []
+        await assert_all_kept(limits, kept)
+
+
+@pytest.mark.parametrize("offset", range(0, 100, 4))
+async def test_every_field_of_the_header_may_be_damaged_and_no_artifact_is_lost(
+    offset: int, limits: StoreLimits, put: Put
+) -> None:
+    kept = await fill(limits, put, 12)
+    catalogue = limits.folder / "catalog.db"
+    whole = catalogue.read_bytes()
+    catalogue.write_bytes(whole[:offset] + b"\xa5\x5a\xff\x7f" + whole[offset + 4 :])
+    findings = wrong(await repair_store(limits))
+    if any("newer fetchstash" in found.what for found in findings):  # it says so, and waits
+        catalogue.write_bytes(whole)
+    await assert_all_kept(limits, kept)
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "no database", "cut"])
+async def test_a_catalogue_that_is_lost_is_made_anew_out_of_files_and_sidecars(
+    damage: str, limits: StoreLimits, put: Put
+) -> None:
+    kept = await fill(limits, put, 30)
+    catalogue = limits.folder / "catalog.db"
+    if damage == "missing":
+        catalogue.unlink()
+        with pytest.raises(StoreError, match="doctor --repair"):
+            await open_store(limits)
+    else:
+        damaged = {"empty": b"", "no database": b"no database" * 1000}
+        catalogue.write_bytes(damaged.get(damage, catalogue.read_bytes()[:10_000]))
+    before = sorted(path for path in limits.folder.rglob("*") if path.name != "in-use")
+    await check_store(limits)
+    assert sorted(path for path in limits.folder.rglob("*") if path.name != "in-use") == before
+    assert any(found.mended for found in wrong(await repair_store(limits)))
     assert wrong(await check_store(limits)) == []
-    again = await open_store(limits)
-    saved = {facts.artifact_ref for facts in (await again.list(limit=1000)).facts}
-    assert saved <= refs
-    for ref in saved:
-        assert (await text_of(again, ref)).startswith("text ")
-    assert (await again.get((await put(again, b"new")).artifact_ref)).text_bytes == 3
+    await assert_all_kept(limits, kept)
+
+
+async def test_a_log_that_is_damaged_loses_no_artifact(
+    store: ArtifactStore, limits: StoreLimits, put: Put, tmp_path: Path
+) -> None:
+    kept = [await put(store, b"text %d" % n) for n in range(20)]
+    killed = tmp_path / "killed"  # what a killed process leaves: rows that are in the log alone
+    shutil.copytree(limits.folder, killed)
+    (killed / "catalog.db-wal").write_bytes(random.Random(1).randbytes(100_000))
+    (killed / "catalog.db-shm").unlink()
+    damaged = replace(limits, folder=killed)
+    unaware = await open_store(damaged)
+    assert await unaware.gc() == ()
+    await unaware.aclose()
+    await repair_store(damaged)
+    again = await open_store(damaged)
+    for n, facts in enumerate(kept):
+        assert await text_of(again, facts.artifact_ref) == f"text {n}"
     await again.aclose()
 
 
-async def test_what_is_no_catalogue_at_all_is_set_aside(limits: StoreLimits, put: Put) -> None:
-    store = await open_store(limits)
-    lost = await put(store, b"text")
+async def test_a_store_of_a_version_without_sidecars_gets_them(
+    store: ArtifactStore, limits: StoreLimits, put: Put
+) -> None:
+    facts = await put(store, b"text", b"raw 0", url="https://example.org/0")
+    shutil.rmtree(limits.folder / "facts")
+    (limits.folder / "url-key").unlink()
     await store.aclose()
-    (limits.folder / "catalog.db").write_bytes(b"no database" * 1000)
+    (found,) = [f for f in await check_store(limits) if "could not be restored" in f.what]
+    assert (found.level, found.mendable) == ("note", True)
     await repair_store(limits)
-    assert (limits.folder / "catalog.db.damaged").read_bytes().startswith(b"no database")
+    (limits.folder / "catalog.db").unlink()
+    await repair_store(limits)
     again = await open_store(limits)
-    with pytest.raises(UnknownRef):
-        await again.get(lost.artifact_ref)
+    assert await again.get("https://example.org/0") == facts
     await again.aclose()
 
 
@@ -279,14 +386,15 @@ async def test_a_newer_store_is_a_finding(limits: StoreLimits) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-async def test_the_file_system_is_known_and_a_network_one_is_a_fault(
+async def test_a_network_file_system_is_refused_at_open_and_a_fault_for_doctor(
     limits: StoreLimits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert _health.file_system(Path("/proc")) == "proc"
+    assert _filesystem.file_system(Path("/proc")) == "proc"
     await (await open_store(limits)).aclose()
-    monkeypatch.setattr(
-        _health, "NETWORK_FILE_SYSTEMS", {_health.file_system(limits.folder.resolve())}
-    )
+    kind = _filesystem.file_system(limits.folder.resolve())
+    monkeypatch.setattr(_filesystem, "NETWORK", {kind})
+    with pytest.raises(StoreError, match="network file system"):
+        await open_store(limits)
     (found,) = wrong(await check_store(limits))
     assert (found.level, "network file system" in found.what) == ("fault", True)
 
@@ -311,17 +419,3 @@ async def test_a_folder_that_never_was_a_store_is_left_alone(limits: StoreLimits
     (found,) = wrong(await repair_store(limits))
     assert "is no store" in found.what
     assert list(limits.folder.rglob("*")) == [precious.parent, precious]
-
-
-async def test_a_store_whose_catalogue_is_gone_becomes_one_again(
-    limits: StoreLimits, put: Put
-) -> None:
-    store = await open_store(limits)
-    await put(store, b"text")
-    await store.aclose()
-    (limits.folder / "catalog.db").unlink()
-    assert all(found.mended for found in wrong(await repair_store(limits)))
-    again = await open_store(limits)
-    assert (await again.list()).total == 0
-    assert await again.gc() == ()
-    await again.aclose()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.store import StoreLimits
-from fetchstash.store._retention import Candidate, plan
+from fetchstash.store._retention import Candidate, Total, plan
 
 NOW = 1000.0
 
@@ -48,6 +48,6 @@ def test_plan(
         for n, (one, expiry) in enumerate(zip(sizes, expiries, strict=True))
     ]
     limits = StoreLimits(Path("unused"), max_artifacts=count, max_total_bytes=size)
-    assert [
-        f"{candidate.ref} {reason}" for candidate, reason in plan(candidates, limits, NOW)
-    ] == expected
+    overdue = [candidate for candidate in candidates if candidate.expires_at <= NOW]
+    planned = plan(overdue, candidates, Total(len(sizes), sum(sizes)), limits)
+    assert [f"{candidate.ref} {reason}" for candidate, reason in planned] == expected

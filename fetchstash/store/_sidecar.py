@@ -1,0 +1,75 @@
+"""Sidecars: each artifact's row as a small file, out of which a lost catalogue is made again.
+
+They are written without a sync of their own: the catalogue is the truth, and a sidecar is read only
+when the catalogue is damaged. It is written after the row is committed and removed before the row
+is deleted. So a sidecar without a row means that the row was lost.
+"""
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from fetchstash.store._contract import REF_PREFIX
+from fetchstash.store._disk import private_file, private_folder, sync_file
+
+_NAME = re.compile(REF_PREFIX + "[a-z2-7]{26}")
+
+
+class Sidecars:
+    """The folder ``facts`` of a store, and the key by which it hashes URLs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "facts"
+        self._key = folder / "url-key"
+
+    def make_folder(self) -> None:
+        """Make the folder if it is missing. Raises StoreError where something else is in the way."""
+        private_folder(self._folder)
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Write the record of an artifact. On failure it stays without one until the next repair."""
+        path = self._folder / record["ref"]
+        new = path.with_suffix(".new")
+        with contextlib.suppress(OSError):
+            fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(fd, "w", encoding="utf-8", errors="replace") as file:
+                json.dump(record, file, ensure_ascii=False)
+            new.replace(path)
+
+    def remove(self, refs: Iterable[str]) -> None:
+        """Remove the records of artifacts."""
+        for ref in refs:
+            with contextlib.suppress(OSError):
+                (self._folder / ref).unlink()
+
+    def read(self, ref: str) -> dict[str, Any] | None:
+        """Return the record of an artifact; None if there is none or it is damaged."""
+        try:
+            record = json.loads((self._folder / ref).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return None
+        return record if isinstance(record, dict) and record.get("ref") == ref else None
+
+    def refs(self) -> Iterator[str]:
+        """Go through the references that have a record."""
+        with contextlib.suppress(FileNotFoundError), os.scandir(self._folder) as entries:
+            yield from (entry.name for entry in entries if _NAME.fullmatch(entry.name))
+
+    def keep_key(self, key: bytes) -> None:
+        """Write the key to its file, unless it is there."""
+        if self.key() != key:
+            private_file(self._key)
+            with self._key.open("wb") as file:
+                file.write(key)
+                file.flush()
+                sync_file(file.fileno())
+
+    def key(self) -> bytes | None:
+        """Return the key; None if there is none."""
+        with contextlib.suppress(OSError):
+            return self._key.read_bytes() or None
+        return None

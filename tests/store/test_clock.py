@@ -1,0 +1,68 @@
+"""A clock that is wrong expires nothing; time that really passed does."""
+
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store
+from fetchstash.store._clock import StoreClock
+
+Put = Callable[..., Awaitable[Facts]]
+
+HOUR, DAY = 3600.0, 86400.0
+START = 1_800_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("looks", "believed"),
+    [
+        pytest.param([0, HOUR, DAY], DAY, id="time passes"),
+        pytest.param([0, -30 * DAY], 0, id="a clock that is behind"),
+        pytest.param([0, 30 * DAY], 0, id="one look at a jump"),
+        pytest.param([0, 30 * DAY, 30 * DAY + 60], 0, id="a second look too soon"),
+        pytest.param([0, 30 * DAY, 30 * DAY + HOUR], 30 * DAY + HOUR, id="a second look later"),
+        pytest.param([0, 30 * DAY, 60, 30 * DAY + HOUR], 60, id="a right clock in between"),
+        pytest.param([0, 30 * DAY, 9 * DAY, 9 * DAY + HOUR], 9 * DAY + HOUR, id="two wrong ones"),
+    ],
+)
+def test_a_jump_is_believed_at_a_second_look(looks: list[float], believed: float) -> None:
+    clock = StoreClock()
+    for look in looks:
+        clock = clock.look(START + look)
+    assert clock.now == START + believed
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("days", [30, 400, -400])
+async def test_a_process_whose_clock_is_wrong_expires_nothing(
+    days: int, limits: StoreLimits, put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await open_store(limits)
+    kept = await put(first, b"kept")
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + days * DAY)
+    wrong = await open_store(limits)
+    put_by_wrong = await put(wrong, b"put by a wrong clock")
+    assert await wrong.gc() == ()
+    monkeypatch.setattr(time, "time", lambda: now + 60)
+    assert await first.gc() == ()
+    listed = {facts.artifact_ref for facts in (await first.list()).facts}
+    assert listed == {kept.artifact_ref, put_by_wrong.artifact_ref}
+    for store in (first, wrong):
+        await store.aclose()
+
+
+@pytest.mark.anyio
+async def test_what_is_old_goes_at_the_second_look_after_a_long_pause(
+    store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = await put(store, b"old")
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 30 * DAY)
+    new = await put(store, b"new")
+    assert await store.gc() == ()
+    monkeypatch.setattr(time, "time", lambda: now + 30 * DAY + HOUR)
+    assert [removed.artifact_ref for removed in await store.gc()] == [old.artifact_ref]
+    assert [facts.artifact_ref for facts in (await store.list()).facts] == [new.artifact_ref]

@@ -1,0 +1,69 @@
+"""What an ephemeral run leaves when its process is killed goes when the store is next opened."""
+
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from fetchstash.errors import ExpiredRef
+from fetchstash.store import Facts, StoreLimits, open_store
+
+Put = Callable[..., Awaitable[Facts]]
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform == "win32", reason="no shared locks, so no leases"),
+]
+
+PROGRAM = """
+import anyio, sys
+from pathlib import Path
+from fetchstash.ranges import Ranges
+from fetchstash.store import Facts, StoreLimits, open_store
+
+async def main():
+    store = await open_store(StoreLimits(Path(sys.argv[1]), ephemeral=True))
+    (store.spool / "raw").write_bytes(b"brief")
+    facts = await store.put(store.spool / "raw", None, Facts(), Ranges())
+    print(facts.artifact_ref, flush=True)
+    await anyio.sleep_forever()
+
+anyio.run(main)
+"""
+
+
+async def test_the_run_of_a_killed_process_is_removed_and_that_of_a_living_one_stays(
+    limits: StoreLimits, put: Put
+) -> None:
+    kept = await put(await open_store(limits), b"kept")
+    command = [sys.executable, "-P", "-c", PROGRAM, str(limits.folder)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        killed, living = (
+            process.stdout.readline().strip() for process in running if process.stdout
+        )
+        running[0].kill()
+        running[0].wait(30)
+        store = await open_store(limits)
+        with pytest.raises(ExpiredRef):
+            await store.get(killed)
+        assert (await store.get(living)).size_bytes == 5
+        assert (await store.get(kept.artifact_ref)).text_bytes == 4
+        assert len(list((limits.folder / "leases").iterdir())) == 1
+        await store.aclose()
+    finally:
+        for process in running:
+            process.kill()
+            process.communicate()
+
+
+async def test_a_store_that_is_closed_leaves_no_lease(limits: StoreLimits, put: Put) -> None:
+    store = await open_store(limits)
+    brief = await open_store(replace(limits, run="brief", ephemeral=True))
+    await put(brief, b"brief")
+    assert len(list((limits.folder / "leases").iterdir())) == 1
+    await brief.aclose()
+    assert not list((limits.folder / "leases").iterdir())
+    await store.aclose()

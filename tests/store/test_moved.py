@@ -1,0 +1,121 @@
+"""Somebody moves or deletes the folder of an open store: nothing is acknowledged into nowhere."""
+
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from fetchstash.errors import StoreError, UnknownRef
+from fetchstash.store import ArtifactStore, Facts, StoreLimits, _disk, _steps, open_store
+
+Put = Callable[..., Awaitable[Facts]]
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["moved", "deleted"])
+def lose(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Path], object]:
+    """Move or delete a folder."""
+    if request.param == "moved":
+        return lambda folder: folder.rename(tmp_path / "elsewhere")
+    return shutil.rmtree
+
+
+async def text_of(store: ArtifactStore, ref: str) -> str:
+    reader = await store.open_text(ref)
+    try:
+        return await reader.read_chars(0, reader.chars)
+    finally:
+        await reader.aclose()
+
+
+async def test_a_store_whose_folder_is_gone_makes_it_anew(
+    store: ArtifactStore, limits: StoreLimits, put: Put, lose: Callable[[Path], object]
+) -> None:
+    before = await put(store, b"before")
+    lose(limits.folder)
+    after = await put(store, b"after")
+    assert await text_of(store, after.artifact_ref) == "after"
+    with pytest.raises(UnknownRef):
+        await store.get(before.artifact_ref)
+    assert await store.gc() == ()
+    assert (await store.list()).facts == (after,)
+
+
+async def test_two_stores_meet_in_the_folder_that_one_of_them_made_again(
+    store: ArtifactStore, limits: StoreLimits, put: Put, lose: Callable[[Path], object]
+) -> None:
+    await put(store, b"before")
+    lose(limits.folder)
+    other = await open_store(limits)
+    theirs = await put(other, b"theirs")
+    ours = await put(store, b"ours")
+    assert await other.gc() == ()
+    assert await text_of(other, ours.artifact_ref) == "ours"
+    assert await text_of(store, theirs.artifact_ref) == "theirs"
+    await other.aclose()
+
+
+async def test_a_catalogue_that_is_replaced_is_opened_anew(
+    store: ArtifactStore, limits: StoreLimits, put: Put, tmp_path: Path
+) -> None:
+    other = await open_store(StoreLimits(tmp_path / "other"))
+    await other.aclose()
+    await put(store, b"before")
+    for name in ("catalog.db-wal", "catalog.db-shm"):
+        (limits.folder / name).unlink()
+    (tmp_path / "other" / "catalog.db").replace(limits.folder / "catalog.db")
+    ours = await put(store, b"ours")
+    again = await open_store(limits)
+    assert await text_of(again, ours.artifact_ref) == "ours"
+    await again.aclose()
+
+
+@pytest.mark.parametrize("step", ["measured", "locked", "renamed", "folders_synced", "committed"])
+async def test_a_put_that_loses_its_folder_on_the_way_is_not_acknowledged(
+    step: str,
+    store: ArtifactStore,
+    limits: StoreLimits,
+    put: Put,
+    lose: Callable[[Path], object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def lose_it() -> None:
+        def reached(name: str) -> None:
+            if name == step:
+                monkeypatch.undo()
+                lose(limits.folder)
+
+        monkeypatch.setattr(_steps, "reached", reached)
+        await put(store, b"lost")
+
+    with pytest.raises(StoreError):
+        await lose_it()
+    facts = await put(store, b"and on")
+    assert await text_of(store, facts.artifact_ref) == "and on"
+
+
+async def test_the_spool_is_there_again_after_somebody_removed_it(
+    store: ArtifactStore, put: Put
+) -> None:
+    shutil.rmtree(store.spool)
+    assert store.spool.is_dir()
+    assert (await put(store, b"text")).text_bytes == 4
+
+
+async def test_a_lock_on_a_file_that_was_replaced_excludes_the_others(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    lock.write_bytes(b"")
+    with _disk.locked(lock):
+        lock.rename(tmp_path / "moved")
+        with _disk.locked(lock):
+            assert lock.exists()
+
+
+async def test_a_disk_without_locks_is_refused(
+    limits: StoreLimits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_disk, "_try_lock", lambda *_, **__: True)
+    with pytest.raises(StoreError, match="Locks do not work"):
+        await open_store(limits)
