@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from fetchstash.handlers import ExtractLimits, Hints, route_file
-from fetchstash.handlers._registry import find
+from fetchstash.handlers._registry import format_of, handler_of
 from fetchstash.handlers._worker._writer import TextWriter
 
 
@@ -82,9 +82,8 @@ def documents() -> dict[str, tuple[str, Callable[[str], object]]]:
 def extract(source: Path) -> None:
     """Do all that the worker does for one document, in this process."""
     decision = route_file(source, {}, source.name)
-    extracted = find(decision).extract(
-        source, Hints(media_type=decision.media_type), ExtractLimits()
-    )
+    hints = Hints(media_type=decision.media_type)
+    extracted = handler_of(format_of(decision)).extract(source, hints, ExtractLimits())
     fd = os.open(source.with_suffix(".text"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     writer = TextWriter(fd, lambda _: None, None)
     writer.write_all(extracted.parts or ())

@@ -21,7 +21,8 @@ from typing import Any
 from unittest.mock import patch
 
 from fetchstash.handlers import ExtractLimits, Hints
-from fetchstash.handlers._html import HtmlHandler, _scorer
+from fetchstash.handlers._html import _scorer
+from fetchstash.handlers._html._handler import HtmlHandler
 from fetchstash.handlers._worker._child import GC_THRESHOLDS
 
 DEFAULT_THRESHOLDS = gc.get_threshold()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fetchstash.handlers import detect_content_kind
-from fetchstash.handlers._routing._media_types import EXTENSIONS, kind_of
+from fetchstash.handlers._registry import built_in
 from fetchstash.handlers._routing._router import HEAD_BYTES
 
 TESTS = Path(__file__).parents[1] / "tests" / "handlers"
@@ -100,9 +100,9 @@ def libmagic_program() -> Callable[[Sample], str] | None:
 
     def look(sample: Sample) -> str:
         media_type: str = program.from_buffer(sample.head)
-        return kind_of(media_type) or (
-            "text" if media_type.startswith("text/") else "unknown_binary"
-        )
+        if named := built_in().by_label(media_type):
+            return named.kind
+        return "text" if media_type.startswith("text/") else "unknown_binary"
 
     return look
 
@@ -151,10 +151,10 @@ def tests(name: str) -> Any:
 def corpus(folder: Path) -> Iterable[Sample]:
     """Yield the files of a folder with a known extension, which the router does not see."""
     for path in sorted(folder.rglob("*")):
-        kind, _ = EXTENSIONS.get(path.suffix.lower().removeprefix("."), (None, ""))
-        if kind and path.is_file():
+        named = built_in().by_name(path.name)
+        if named and path.is_file():
             with path.open("rb") as file:
-                yield Sample(file.read(HEAD_BYTES), "", "https://example.org/file", kind)
+                yield Sample(file.read(HEAD_BYTES), "", "https://example.org/file", named.kind)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,10 @@ def _line(doc: str, max_chars: int = 200) -> Any:
     return field(default="", metadata={"fact": Fact(doc, "line", max_chars)})
 
 
+def _lines(doc: str) -> Any:
+    return field(default=(), metadata={"fact": Fact(doc, "lines", max_items=20)})
+
+
 def _count(doc: str, default: int | None = None) -> Any:
     return field(default=default, metadata={"fact": Fact(doc, "count")})
 
@@ -43,7 +47,14 @@ def _flag(doc: str) -> Any:
 class DocumentFacts:
     """What a handler learns of one document. What is not known is None or empty."""
 
+    content_kind: str = _line("the kind of its format (docs/handlers.md lists them)")
     media_type: str = _line("what it is; a handler may know a better name than the router")
+    word: str = _line("what it is called for people: PDF, HTML page, PNG image")
+    is_text: bool = _flag("the text is the document itself, kept whole")
+    paths: tuple[str, ...] = _lines("the paths that a part is read by, `*` standing for anything")
+    unit: str = _line("the unit that suits reading it in parts: lines or rows")
+    page_word: str = _line("what its pages are called: pages or slides")
+    pictures: bool = _flag("its pages, or all of it, can be rendered as a picture")
     title: str = _line("as the document says")
     language: str = _line("as the document says")
     author: str = _line("as the document says")

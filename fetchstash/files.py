@@ -20,7 +20,6 @@ from fetchstash import tokens
 from fetchstash.config import load
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers import (
-    TEXT_KINDS,
     ContentKind,
     Decision,
     Extraction,
@@ -30,6 +29,7 @@ from fetchstash.handlers import (
     Picture,
     WorkerPool,
     charset_of_file,
+    format_of,
     route_file,
 )
 from fetchstash.ranges import Preview
@@ -162,9 +162,7 @@ def read_within(
         decision = route_file(path, {}, path.name)
         modified = datetime.fromtimestamp(status.st_mtime, UTC)
         charset = (
-            charset_of_file(path, decision.charset)
-            if decision.kind in {*TEXT_KINDS, "html"}
-            else ""
+            charset_of_file(path, decision.charset) if format_of(decision).bytes_are_text else ""
         )
         metadata = FileMetadata(status.st_size, modified, decision.media_type, charset)
         file_type = _file_type(decision)

@@ -117,6 +117,7 @@ async def _worker(settings: "Settings") -> AsyncGenerator[Found]:
             binary.write_bytes(b"\xca\xfe\xd0\x0d" + bytes(range(256)))
             read = await pool.extract(text, route_file(text, {}, "a.txt"), Hints(), folder)
             named = await pool.extract(binary, route_file(binary, {}, "a"), Hints(), folder)
+            plugins = await pool.plugins()
     finally:
         await pool.aclose()
     limits = settings.extract
@@ -134,6 +135,15 @@ async def _worker(settings: "Settings") -> AsyncGenerator[Found]:
     else:
         held = f"{limits.wall_seconds:g} s for each document; this system does not limit its memory"
         yield Found("note", f"worker: it reads, held to {held}")
+    for plugin in plugins:
+        if plugin.failure:
+            hint = "Mend or remove it, or take it out of extract.plugins."
+            yield Found("warning", f"plugin {plugin.package}: {plugin.failure}", hint)
+        elif plugin.words:
+            yield Found("ok", f"plugin {plugin.package}: it reads {plugin.words}")
+        else:
+            hint = "Name it in extract.plugins to load its formats."
+            yield Found("note", f"plugin {plugin.package}: installed, and not enabled", hint)
     if find_spec("magic") is None:
         yield Found(
             "note",

@@ -148,6 +148,7 @@ _MEANINGS: Mapping[str, str] = {
     "extract.memory_mb": "Memory of a worker, in MiB",
     "extract.cpu_seconds": "CPU seconds of one extraction",
     "extract.wall_seconds": "Seconds of one extraction",
+    "extract.plugins": "Installed packages whose formats are loaded, in the worker alone",
     "context.max_tokens_per_file": "Most tokens of one preview or read_file",
     "context.max_total_output": "Most characters of one preview or read_file",
     "context.max_lines": "Lines of a text preview",

@@ -1,8 +1,9 @@
 """Bytes to text and facts. Knows formats; knows no network and no store."""
 
+from collections.abc import Mapping as _Mapping
+
 from fetchstash.handlers._charset import charset_of_file
 from fetchstash.handlers._contract import (
-    TEXT_KINDS,
     ContentKind,
     DecidedBy,
     Decision,
@@ -18,13 +19,12 @@ from fetchstash.handlers._contract import (
     Picture,
     Render,
 )
-from fetchstash.handlers._routing._media_types import TEXT_MEDIA_TYPES
+from fetchstash.handlers._format import Format, Head, Sniffed, family
+from fetchstash.handlers._registry import built_in as _built_in, describe, format_of, kind_word
 from fetchstash.handlers._routing._router import detect_content_kind, route_file
-from fetchstash.handlers._words import kind_word
 from fetchstash.handlers._worker._pool import WorkerPool
 
 __all__ = [
-    "TEXT_KINDS",
     "TEXT_MEDIA_TYPES",
     "ContentKind",
     "DecidedBy",
@@ -33,16 +33,37 @@ __all__ = [
     "Extracted",
     "Extraction",
     "Extractor",
+    "Format",
     "Handler",
+    "Head",
     "Hints",
     "Part",
     "PartRequest",
     "PartText",
     "Picture",
     "Render",
+    "Sniffed",
     "WorkerPool",
     "charset_of_file",
+    "describe",
     "detect_content_kind",
+    "family",
+    "format_of",
     "kind_word",
     "route_file",
 ]
+
+TEXT_MEDIA_TYPES: _Mapping[str, ContentKind]
+"""Media types whose bytes are text, and the kind of content that each names.
+
+Beyond the table: every other ``text/*`` is "text" (``text/x-*`` is "code"), and the structured
+suffixes of RFC 6839 and RFC 9512 decide the rest: ``+json`` is "json", ``+xml`` "xml", ``+yaml``
+"yaml", ``+json-seq`` (RFC 8091) "jsonl".
+"""
+
+
+def __getattr__(name: str) -> object:
+    # Read out of the declarations of formats, which are imported when they are needed.
+    if name == "TEXT_MEDIA_TYPES":
+        return _built_in().text_media_types()
+    raise AttributeError(name)

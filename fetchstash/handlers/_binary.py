@@ -6,11 +6,13 @@ without.
 
 import ctypes
 import os
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from fetchstash.facts import DocumentFacts
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints
+from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints
+from fetchstash.handlers._format import Format, family
 
 _OCTETS = "application/octet-stream"
 _HEAD_BYTES = 64 * 1024
@@ -20,10 +22,6 @@ class BinaryHandler:
     """The last in line: takes everything, and knows that there is no text."""
 
     name = "binary"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - it takes everything
-        """Return True."""
-        return True
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - no text, no limits
         """Return no text, and a media type where libmagic knows one that we do not."""
@@ -63,3 +61,64 @@ def _prepare_library() -> str | None:
     if library.exists():
         ctypes.CDLL(str(library))  # once loaded, Linux finds it by this name
     return str(folder / "magic.mgc")
+
+
+_BINARY = Format(
+    kind="unknown_binary",
+    word="binary",
+    handler=BinaryHandler,
+    media_types=(),
+)
+
+FORMATS = (
+    *family(
+        _BINARY,
+        ("binary", _OCTETS, ""),
+        ("binary", "application/vnd.apache.arrow.file", "", b"ARROW1\0"),
+        ("binary", "application/x-hdf5", "", b"\x89HDF\r\n\x1a\n"),
+        ("binary", "application/x-npy", "", b"\x93NUMPY"),
+        ("binary", "application/vnd.apache.avro", "", b"Obj\1"),
+        ("binary", "application/x-python-pickle", "", b"\x80\4\x95"),
+        ("ELF executable", "application/x-elf", "", b"\x7fELF"),
+        ("Windows executable", "application/vnd.microsoft.portable-executable", "", b"MZ"),
+        ("Java class", "application/java-vm", "", b"\xca\xfe\xba\xbe"),
+        ("binary", "application/x-bplist", "", b"bplist0"),
+        ("binary", "application/x-git-pack", "", b"PACK\0\0\0"),
+        ("binary", "application/x-gettext-translation", "", b"\xde\x12\x04\x95"),
+        ("binary", "application/x-lua-bytecode", "", b"\x1bLua"),
+        ("WebAssembly module", "application/wasm", "wasm", b"\0asm"),
+        ("binary", "application/vnd.android.dex", "", b"dex\n03"),
+        ("{} font", "font/otf", "otf", b"OTTO\0"),
+        ("{} font", "font/collection", "", b"ttcf\0"),
+        ("{} font", "font/ttf", "ttf", b"\0\1\0\0\0"),
+        ("{} font", "font/*", ""),
+    ),
+    *family(
+        replace(_BINARY, signed=True),
+        ("{} font", "font/woff", "woff", b"wOFF"),
+        ("{} font", "font/woff2", "woff2", b"wOF2"),
+    ),
+    replace(
+        _BINARY,
+        word="Mach-O executable",
+        media_types=("application/x-mach-binary",),
+        signatures=(
+            (0, b"\xcf\xfa\xed\xfe"),
+            (0, b"\xfe\xed\xfa\xcf"),
+            (0, b"\xce\xfa\xed\xfe"),
+            # For one processor or for two; as versions of Java such numbers never were.
+            (0, b"\xca\xfe\xba\xbe\0\0\0\1"),
+            (0, b"\xca\xfe\xba\xbe\0\0\0\2"),
+        ),
+    ),
+    replace(
+        _BINARY,
+        media_types=("application/vnd.tcpdump.pcap",),
+        signatures=((0, b"\xd4\xc3\xb2\xa1"), (0, b"\xa1\xb2\xc3\xd4")),
+    ),
+    replace(
+        _BINARY,
+        media_types=("application/x-mobipocket-ebook",),
+        signatures=((60, b"BOOKMOBI"),),
+    ),
+)

@@ -6,8 +6,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
-from fetchstash.handlers._languages import LANGUAGES, language_of_name, language_of_shebang
+from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._format import Format
+from fetchstash.handlers._languages import (
+    FILE_NAMES,
+    LANGUAGES,
+    language_of_name,
+    language_of_shebang,
+)
+from fetchstash.handlers._routing._structure import sniff_script
 from fetchstash.ranges import Heading
 
 _INDENT_OF_A_LEVEL = 4
@@ -76,10 +83,6 @@ class CodeHandler:
 
     name = "code"
 
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - any of them
-        """Return whether this is code."""
-        return kind == "code"
-
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
         """Return the text with its symbols; ``structure_info`` names the programming language."""
         extracted = Extracted(parts=None)
@@ -120,3 +123,54 @@ def find_symbols(text: str, language: str) -> list[Heading]:
             level = 1 + len(found[1].expandtabs(_INDENT_OF_A_LEVEL)) // _INDENT_OF_A_LEVEL
             symbols.append(Heading(" ".join(found[2].split()), level, "lines", number))
     return symbols
+
+
+_WORDS = {
+    "javascript": "JavaScript", "typescript": "TypeScript", "sql": "SQL", "php": "PHP", "css": "CSS",
+    "scss": "SCSS",
+}  # fmt: skip
+# What else than ``text/x-LANGUAGE`` a language is called.
+_MEDIA_TYPES = {
+    "css": "text/css",
+    "diff": "text/x-patch",
+    "graphql": "application/graphql",
+    "javascript": "text/javascript application/javascript application/x-javascript"
+    " text/ecmascript application/ecmascript",
+    "json5": "application/json5",
+    "perl": "application/x-perl",
+    "php": "application/x-httpd-php",
+    "python": "application/x-python-code",
+    "shell": "application/x-sh application/x-shellscript",
+    "sql": "application/sql",
+    "typescript": "application/typescript application/x-typescript",
+    "webassembly": "application/wasm-text",
+}
+
+
+def _format_of(language: str) -> Format:
+    word = "diff" if language == "diff" else f"{_WORDS.get(language, language.capitalize())} code"
+    return Format(
+        kind="code",
+        word=word,
+        handler=CodeHandler,
+        media_types=(
+            f"text/x-{language.replace(' ', '-')}",
+            *_MEDIA_TYPES.get(language, "").split(),
+        ),
+        extensions=tuple(end for end, named in LANGUAGES.items() if named == language),
+        file_names=tuple(name for name, named in FILE_NAMES.items() if named == language),
+        is_text=True,
+    )
+
+
+FORMATS = (
+    Format(
+        kind="code",
+        word="code",
+        handler=CodeHandler,
+        media_types=("text/x-*",),
+        sniff=sniff_script,
+        is_text=True,
+    ),
+    *map(_format_of, dict.fromkeys((*LANGUAGES.values(), *FILE_NAMES.values()))),
+)

@@ -16,11 +16,6 @@ ContentKind = Literal[
 DecidedBy = Literal["mime", "magic", "structure", "extension", "fallback"]
 Render = Literal["text", "image"]
 
-TEXT_KINDS: frozenset[ContentKind] = frozenset(
-    {"text", "code", "markdown", "json", "jsonl", "yaml", "xml", "csv"}
-)
-"""Kinds that are text already: their text is the document, and it is kept whole. Others stop at ``ExtractLimits.max_chars``."""
-
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -62,13 +57,18 @@ NO_HINTS = Hints()
 
 @dataclass(frozen=True, slots=True)
 class ExtractLimits:
-    """What one document may become, and what a worker may use for it: the settings extract.*, and context.* for previews."""
+    """What one document may become, and what a worker may use for it.
+
+    These are the settings extract.*, and context.* for previews. ``plugins`` are the packages whose
+    formats are loaded.
+    """
 
     max_chars: int = 20_000_000
     pdf_max_pages: int = 5_000
     memory_mb: int = 1_024
     cpu_seconds: float = 30
     wall_seconds: float = 60
+    plugins: tuple[str, ...] = ()
     preview: PreviewLimits = field(default_factory=PreviewLimits)
 
 
@@ -181,10 +181,6 @@ class Handler(Protocol):
 
     name: str
 
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
-        """Return whether this handler takes such a document. The first in the registry that does gets it."""
-        ...
-
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
         """Read ``source``."""
         ...
@@ -196,6 +192,7 @@ class Extraction(DocumentFacts):
 
     ``text`` is a file of UTF-8 that now belongs to the caller. ``chars``, ``lines`` and ``tokens``
     (o200k; ``tokens_exact``: counted, else estimated) are those of the cleaned text in it.
+    ``notes`` say which plugin read it, or why one did not.
     """
 
     text: Path | None
@@ -205,6 +202,7 @@ class Extraction(DocumentFacts):
     tokens: int = 0
     tokens_exact: bool = True
     ranges: Ranges = field(default_factory=Ranges)
+    notes: tuple[str, ...] = ()
 
 
 class Extractor(Protocol):

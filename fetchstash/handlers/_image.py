@@ -3,13 +3,13 @@
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._contract import (
-    ContentKind,
     Extracted,
     ExtractLimits,
     Hints,
@@ -18,6 +18,7 @@ from fetchstash.handlers._contract import (
     Picture,
 )
 from fetchstash.handlers._exif import exif_lines
+from fetchstash.handlers._format import Format, Head, Sniffed, family
 from fetchstash.handlers._media._mp4 import mp4
 from fetchstash.handlers._shared._part_text import part_text
 from fetchstash.handlers._shared._picture import bounded
@@ -60,10 +61,6 @@ class ImageHandler:
     """Reads raster images; an SVG is text and none of its business."""
 
     name = "image"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
-        """Return whether this is a raster image."""
-        return kind == "image" and media_type != "image/svg+xml"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the header says it all
         """Return size and facts; there is no text. Raises NoText for what is no image that can be read."""
@@ -156,3 +153,68 @@ def _facts(image: "Image.Image", exif: "Image.Exif") -> str:
         if value:
             facts.append(f"{label} {value}")
     return ", ".join(facts)
+
+
+# Sizes of the header behind the two letters, which are too short to believe alone.
+_BMP_HEADERS = {12, 40, 52, 56, 64, 108, 124}
+
+
+def _sniff_bmp(head: Head) -> Sniffed | None:
+    if head.is_text or not head.data.startswith(b"BM"):
+        return None
+    known = int.from_bytes(head.data[14:18], "little") in _BMP_HEADERS
+    return Sniffed("image/bmp", "signature BM") if known else None
+
+
+_IMAGE = Format(
+    kind="image",
+    word="{} image",
+    handler=ImageHandler,
+    media_types=(),
+    paths=("exif",),
+    pictures=True,
+)
+
+FORMATS = (
+    *family(
+        replace(_IMAGE, signed=True),
+        ("{} image", "image/png", "png", b"\x89PNG\r\n\x1a\n"),
+        ("{} image", "image/jpeg", "jpg jpeg", b"\xff\xd8\xff"),
+        ("{} image", "image/webp", "webp"),
+        ("{} image", "image/avif", "avif"),
+        ("{} image", "image/heic", "heic"),
+        ("icon", "image/x-icon", "ico", b"\0\0\1\0"),
+    ),
+    *family(replace(_IMAGE, signed=True, sniff=_sniff_bmp), ("{} image", "image/bmp", "bmp")),
+    *family(
+        replace(_IMAGE, signed=True, signatures=((0, b"GIF87a"), (0, b"GIF89a"))),
+        ("{} image", "image/gif", "gif"),
+    ),
+    *family(
+        replace(_IMAGE, signed=True, signatures=((0, b"II*\0"), (0, b"MM\0*"))),
+        ("{} image", "image/tiff", "tif tiff"),
+    ),
+    *family(
+        replace(_IMAGE, signatures=((0, b"P4\n"), (0, b"P5\n"), (0, b"P6\n"))),
+        ("image", "image/x-portable-anymap", ""),
+    ),
+    *family(
+        replace(
+            _IMAGE,
+            signatures=((0, b"\0\0\0\x0cJXL \r\n\x87\n"), (0, b"\xff\x0a")),
+        ),
+        ("{} image", "image/jxl", ""),
+    ),
+    *family(
+        _IMAGE,
+        ("image", "image/x-tga", "tga"),
+        ("Photoshop image", "image/vnd.adobe.photoshop", "", b"8BPS\0"),
+        ("DjVu image", "image/vnd.djvu", "", b"AT&TFORM"),
+        ("{} image", "image/jp2", "", b"\0\0\0\x0cjP  \r\n\x87\n"),
+        ("{} image", "image/qoi", "", b"qoif"),
+        ("image", "image/vnd.ms-dds", "", b"DDS "),
+        ("image", "image/x-exr", "", b"\x76\x2f\x31\x01"),
+        ("image", "image/x-xcf", "", b"gimp xcf"),
+        ("{} image", "image/*", ""),
+    ),
+)

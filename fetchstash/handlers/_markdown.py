@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._format import Format
+from fetchstash.handlers._routing._structure import sniff_markdown
 from fetchstash.handlers._shared._markdown_marks import MAX_HEADINGS, find_headings
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*\n")
@@ -17,10 +19,6 @@ class MarkdownHandler:
     """Markdown, as it is written."""
 
     name = "markdown"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - any of them
-        """Return whether this is Markdown."""
-        return kind == "markdown"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
         """Return the text with its headings."""
@@ -50,3 +48,16 @@ def _summary(headings: int) -> str:
     if not headings:
         return ""
     return f"{headings:,} headings{' or more' if headings == MAX_HEADINGS else ''}"
+
+
+FORMATS = (
+    Format(
+        kind="markdown",
+        word="Markdown",
+        handler=MarkdownHandler,
+        media_types=("text/markdown", "text/x-markdown", "text/x-web-markdown"),
+        extensions=("md", "markdown", "mdx"),
+        sniff=sniff_markdown,
+        is_text=True,
+    ),
+)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._format import Format
 from fetchstash.handlers._shared._prose import Prose
 from fetchstash.handlers._shared._reasons import FETCH_AGAIN, KEPT
 from fetchstash.text import clip_middle
@@ -22,10 +23,6 @@ class NotebookHandler:
     """Reads IPYNB files."""
 
     name = "notebook"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - the kind says it all
-        """Return whether this is a notebook."""
-        return kind == "notebook"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - JSON is UTF-8
         """Read ``source``. What cannot be read raises NoText when the parts are read."""
@@ -129,3 +126,15 @@ def _dicts(value: object) -> list[Json]:
         if isinstance(value, list)
         else []
     )
+
+
+FORMATS = (
+    Format(
+        kind="notebook",
+        word="notebook",
+        handler=NotebookHandler,
+        media_types=("application/x-ipynb+json",),
+        extensions=("ipynb",),
+        is_markup=True,  # sniffed with JSON
+    ),
+)

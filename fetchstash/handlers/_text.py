@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._format import Format, family
 
 # A line of a log begins with its time (ISO 8601, syslog, the Common Log Format) or carries a level.
 _LOG_LINE = re.compile(
@@ -20,10 +21,6 @@ class TextHandler:
     """Text without a structure of its own."""
 
     name = "text"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - any of them
-        """Return whether this is plain text."""
-        return kind == "text"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
         """Return the text as it is, decoded."""
@@ -45,3 +42,28 @@ def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
         extracted.learn(structure_info=f"{lines:,} lines, the longest of {longest:,} characters")
     if lines > _LOG_SAMPLE and sum(map(bool, map(_LOG_LINE.match, first))) * 2 > len(first):
         extracted.learn(structure_info=f"log of {lines:,} lines")
+
+
+_TEXT = Format(kind="text", word="text", handler=TextHandler, media_types=(), is_text=True)
+
+FORMATS = tuple(
+    family(
+        _TEXT,
+        ("text", "text/plain", "txt text log conf properties env"),
+        ("text", "text/x-rst", "rst"),
+        ("text", "text/asciidoc", "adoc"),
+        ("text", "text/org", "org"),
+        ("text", "text/x-bibtex", "bib"),
+        ("text", "text/vtt", "vtt"),
+        ("vCard", "text/vcard", "vcf"),
+        ("text", "application/x-tex", "tex"),
+        ("text", "application/x-subrip", "srt"),
+        ("text", "application/x-pem-file", "pem"),
+        ("text", "application/vnd.apple.mpegurl", "m3u8"),
+        ("text", "application/postscript", "ps eps"),
+        ("text", "application/hjson application/n-quads application/n-triples", ""),
+        ("text", "application/pgp-keys application/pgp-signature application/trig", ""),
+        ("calendar", "text/calendar", "ics"),
+        ("text", "text/*", ""),
+    )
+)

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fetchstash.handlers import kind_word
-from fetchstash.stash import CacheUse, decision_of, tokens_of
+from fetchstash.stash import CacheUse, described, tokens_of
 from fetchstash.store import Facts
 from fetchstash.tokens import TokenCount
 
@@ -47,6 +46,7 @@ def subject_of(
 
     Only a reader that shares our file system (``local``) is given a path.
     """
+    facts = described(facts)
     from_cache = _cache_notice(cache, refresh) if cache else ""
     shown = facts.to_json()
     del shown["outline"], shown["caching"]
@@ -55,7 +55,7 @@ def subject_of(
         shown["path"] = None
     return Subject(
         ref=facts.artifact_ref,
-        word=kind_word(decision_of(facts)),
+        word=facts.word,
         name=facts.name,
         source=facts.final_url or facts.source_url or facts.name,
         size_bytes=facts.size_bytes,
@@ -70,7 +70,7 @@ def subject_of(
         error=facts.extraction_error,
         incomplete=facts.incomplete,
         from_cache=from_cache,
-        picturable=facts.content_kind in ("image", "pdf"),
+        picturable=facts.pictures,
         facts=shown,
     )
 
@@ -85,19 +85,14 @@ def _cache_notice(cache: CacheUse, refresh: str) -> str:
 def _unit(facts: Facts) -> str:
     if facts.page_range:
         return "pages"
-    return "rows" if facts.rows and facts.content_kind == "csv" else "lines"
+    return facts.unit if facts.rows else "lines"
 
 
 def _dimension(facts: Facts) -> str:
     """Return the size of a document in its own terms: "pages 48", "1600×900 px"."""
-    if facts.content_kind == "office_doc" and facts.pages is not None:
-        return f"{'slides' if 'presentation' in facts.media_type else 'pages'} {facts.pages}"
+    if facts.pages is not None:
+        return f"{facts.page_word} {facts.pages}"
     if facts.width is not None and facts.height is not None:
         return f"{facts.width}×{facts.height} px"
-    counts = {
-        "pages": facts.pages,
-        "sheets": facts.sheets,
-        "members": facts.members,
-        "rows": facts.rows,
-    }
+    counts = {"sheets": facts.sheets, "members": facts.members, "rows": facts.rows}
     return next((f"{word} {count}" for word, count in counts.items() if count is not None), "")

@@ -6,7 +6,7 @@ Methods return values; ``render`` makes of them what a model or a person is show
 from fetchstash.stash._artifact import Artifact, StoredDocument
 from fetchstash.stash._bodies import grep_body, passages_body
 from fetchstash.stash._excerpt import Excerpt, Shown, shown_of
-from fetchstash.stash._facts import decision_of, tokens_of
+from fetchstash.stash._facts import described, tokens_of
 from fetchstash.stash._open import open_stash
 from fetchstash.stash._stash import Stash
 from fetchstash.stash._sync import SyncArtifact, SyncStash, open_stash_sync
@@ -39,7 +39,7 @@ __all__ = [
     "StoredDocument",
     "SyncArtifact",
     "SyncStash",
-    "decision_of",
+    "described",
     "grep_body",
     "open_stash",
     "open_stash_sync",

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import cast
 
-from fetchstash.handlers import ContentKind, DecidedBy, Decision, Extraction, Hints
+from fetchstash.handlers import ContentKind, DecidedBy, Decision, Extraction, Hints, describe
 from fetchstash.hygiene import clean_line
 from fetchstash.store import Facts
 from fetchstash.tokens import TokenCount
@@ -20,10 +20,11 @@ def with_extraction(
     router = [f"router: {decision.shadow}"] if decision.shadow else []
     document = extraction.document_facts()
     document["media_type"] = extraction.media_type or decision.media_type
+    if not extraction.word:  # the worker died before it could say what it read
+        document |= describe(decision.kind, document["media_type"])
     return replace(
         facts,
         **document,
-        content_kind=decision.kind,
         declared_type=clean_line(decision.declared_type),
         charset=clean_line(decision.charset),
         name=clean_line(name),
@@ -34,10 +35,19 @@ def with_extraction(
         text_tokens_exact=extraction.tokens_exact,
         page_range=(1, len(extraction.ranges.pages)) if extraction.ranges.pages else None,
         decided_by=decision.decided_by,
-        evidence=tuple(clean_line(item) for item in (*decision.evidence, *router)),
+        evidence=tuple(
+            clean_line(item) for item in (*decision.evidence, *router, *extraction.notes)
+        ),
         mismatch=decision.mismatch,
         is_oversized=has_text and extraction.chars > inline_threshold,
     )
+
+
+def described(facts: Facts) -> Facts:
+    """Return facts with what the format says of the document, where they were stored without."""
+    if facts.word:
+        return facts
+    return replace(facts, **describe(facts.content_kind, facts.media_type))
 
 
 def decision_of(facts: Facts) -> Decision:

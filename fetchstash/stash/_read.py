@@ -1,40 +1,32 @@
 """Build slices: of the stored text, of a part that a handler read, of raw bytes."""
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers import PartText
 from fetchstash.stash import _parts
+from fetchstash.stash._facts import described
 from fetchstash.stash._parts import Part
 from fetchstash.stash._values import Slice
 from fetchstash.store import Facts, TextReader
 
 _HEX_ROW = 16
 _HEX_LINE = len(f"{0:08x}  {'':<{3 * _HEX_ROW - 1}}  {'':<{_HEX_ROW}}\n")
-# How a path to a value begins, by what the text is: a JSON Pointer, a JSONPath, a path of elements.
-_VALUE_PATHS = {
-    "json": "/$",
-    "jsonl": "/$",
-    "yaml": "/$",
-    "application/toml": "/$",
-    "xml": "/",
-    "image/svg+xml": "/",
-}
 
 
 def answered_by_handler(facts: Facts, path: str) -> bool:
-    """Return whether the handler must find what ``path`` names: a value, a member, links."""
-    if not path:
-        return False
-    if begins := _VALUE_PATHS.get(facts.content_kind) or _VALUE_PATHS.get(facts.media_type):
-        return path[0] in begins
-    if facts.content_kind == "image":
-        return path == "exif"
-    if facts.content_kind == "html":
-        title = path.strip("# ").casefold()
-        own = path in ("page", "left_out", "links", "tables") or path.startswith("#")
-        return own and all(heading.title.casefold() != title for heading in facts.outline)
-    return facts.content_kind in ("archive", "csv", "email")
+    """Return whether the handler must find what ``path`` names: a value, a member, links.
+
+    A heading of that title goes first, but where all paths are the handler's: an attachment may be
+    called like the subject of its mail.
+    """
+    paths = described(facts).paths
+    if not path or "*" in paths:
+        return path != ""
+    title = path.strip("# ").casefold()
+    named = any(fnmatchcase(path, pattern) for pattern in paths)
+    return named and all(heading.title.casefold() != title for heading in facts.outline)
 
 
 async def from_offset(

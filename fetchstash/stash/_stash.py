@@ -14,14 +14,14 @@ from fetchstash import handlers
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, Call, FetchstashError, NoText
 from fetchstash.fetch import Progress, mask_url
-from fetchstash.handlers import TEXT_KINDS, Extractor, PartRequest, PartText, Render
+from fetchstash.handlers import Extractor, PartRequest, PartText, Render
 from fetchstash.hygiene import clean_line
 from fetchstash.ranges import Preview, Unit
 from fetchstash.stash import _read
 from fetchstash.stash._artifact import Artifact
 from fetchstash.stash._bodies import passages_body
 from fetchstash.stash._excerpt import Excerpt
-from fetchstash.stash._facts import decision_of, hints_of
+from fetchstash.stash._facts import decision_of, described, hints_of
 from fetchstash.stash._files import copy_in, copy_out, replacing
 from fetchstash.stash._intake import Intake
 from fetchstash.stash._parts import Part
@@ -167,7 +167,7 @@ class Stash:
 
     async def _image(self, facts: Facts) -> Picture | None:
         """Return an image as a picture; None if it cannot be shown as one."""
-        if facts.content_kind != "image" or facts.extraction_error:
+        if facts.extraction_error or not described(facts).pictures:
             return None
         try:
             return await self._picture(facts, None, "")
@@ -190,7 +190,7 @@ class Stash:
                 around = (max(first - FOCUS_LINES, 1), last + FOCUS_LINES)
                 return Excerpt(limit, text, preview, lines=around)
             ending = ""
-            if facts.content_kind in TEXT_KINDS and not reader.ranges.preview.text:
+            if described(facts).is_text and not reader.ranges.preview.text:
                 ending = await reader.read_chars(max(reader.chars - limit, 0), reader.chars)
             unfocused = bool(focus.strip())
             return Excerpt(limit, text, reader.ranges.preview, ending, unfocused=unfocused)
@@ -274,7 +274,7 @@ class Stash:
         if not isinstance(value, handlers.Picture):
             text = Call("slice", {"ref": facts.artifact_ref, "path": path or None})
             raise BadArgument("That part is no picture.", "Try {}.", text)
-        shown_page = None if facts.content_kind == "image" else page
+        shown_page = None if facts.pages is None else page
         return Picture(facts, value.data, value.media_type, value.width, value.height, shown_page)
 
     async def grep(

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from fetchstash.errors import Call, FetchstashError
-from fetchstash.handlers import kind_word
 from fetchstash.ranges import Unit
 from fetchstash.stash._bodies import grep_body, passages_body
-from fetchstash.stash._facts import decision_of
+from fetchstash.stash._facts import described
 from fetchstash.store import Facts, GrepQuery, Line, Passage
 from fetchstash.text import Measure, prefix_length, utf8_length
 
@@ -251,7 +250,7 @@ class Listing:
 
 def summary(facts: Facts) -> str:
     """Return an artifact in one line."""
-    words = [kind_word(decision_of(facts)), facts.name, f"{facts.size_bytes} bytes"]
+    words = [described(facts).word, facts.name, f"{facts.size_bytes} bytes"]
     if facts.extracted_chars is not None:
         words.append(f"{facts.extracted_chars} characters")
     return f"{facts.artifact_ref}: {', '.join(filter(None, words))}"

@@ -1,7 +1,7 @@
 """What tests of the room share.
 
-Handlers of a third party are installed for one test: a folder with a module and its entry points,
-as pip would leave it. Documents are made in code, written to a file and read by their handler.
+Plugins are installed for one test: a folder with a module and its entry points, as pip would leave
+it. Documents are made in code, written to a file and read by their handler.
 """
 
 import io
@@ -25,7 +25,7 @@ MISCHIEF = """
 import ctypes, os, signal, sys, time
 from fetchstash.errors import NoText
 from fetchstash.facts import DocumentFacts
-from fetchstash.handlers import Extracted, Part, Picture, PartText
+from fetchstash.handlers import Extracted, Format, Part, Picture, PartText
 from fetchstash.ranges import Heading
 
 
@@ -75,9 +75,6 @@ def do(what):
 class Mischief:
     name = "mischief"
 
-    def can_handle(self, kind, media_type):
-        return media_type == "application/x-mischief"
-
     def extract(self, source, hints, limits):
         when, _, what = source.read_text().partition(" ")
         if when == "now":
@@ -102,22 +99,46 @@ class Mischief:
         if request.render == "image":
             return Picture(b"\\x89PNG", "image/png", 3, 4)
         return PartText(request.path * 2, 2)
+
+
+FORMATS = (
+    Format(
+        kind="unknown_binary", word="mischief", handler=Mischief,
+        media_types=("application/x-mischief",),
+    ),
+)
 """
 
 
 @pytest.fixture
 def install_handler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Return a function that lets the worker find the entry point ``name = entry``, and its module if its source is given."""
+    """Return a function that gives the worker one more built-in module of formats."""
 
-    def install(name: str, entry: str, module: str = "") -> None:
-        info = tmp_path / "site" / f"{name}-1.0.dist-info"
+    def install(name: str, module: str) -> None:
+        site = tmp_path / "site"
+        site.mkdir(exist_ok=True)
+        (site / f"{name}.py").write_text(module)
+        (site / "sitecustomize.py").write_text(
+            f"from fetchstash.handlers import _registry\n_registry.MODULES += ({name!r},)\n"
+        )
+        monkeypatch.setenv("PYTHONPATH", str(site), prepend=os.pathsep)
+
+    return install
+
+
+@pytest.fixture
+def install_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Return a function that installs a package whose entry point is ``FORMATS`` of its module."""
+
+    def install(package: str, module: str) -> None:
+        site, name = tmp_path / "plugins", package.replace("-", "_")
+        info = site / f"{name}-1.0.dist-info"
         info.mkdir(parents=True)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[fetchstash.handlers]\n{name} = {entry}\n")
-        if module:
-            (info.parent / f"{entry.partition(':')[0]}.py").write_text(module)
-        if str(info.parent) not in os.environ.get("PYTHONPATH", ""):
-            monkeypatch.setenv("PYTHONPATH", str(info.parent), prepend=os.pathsep)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[fetchstash.formats]\n{name} = {name}:FORMATS\n")
+        (site / f"{name}.py").write_text(module)
+        if str(site) not in os.environ.get("PYTHONPATH", ""):
+            monkeypatch.setenv("PYTHONPATH", str(site), prepend=os.pathsep)
 
     return install
 

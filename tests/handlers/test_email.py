@@ -11,7 +11,7 @@ import pytest
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, PartText
-from fetchstash.handlers._email import EmailHandler
+from fetchstash.handlers._mail._eml import EmailHandler
 
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]

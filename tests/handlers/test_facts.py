@@ -21,21 +21,30 @@ EXAMPLES: dict[Shape, Any] = {
     "flag": True,
     "headings": (Heading("One", 1, "lines", 1),),
 }
-ALL = DocumentFacts(**{name: EXAMPLES[fact.shape] for name, fact in FACTS.items()})
+ALL = DocumentFacts(
+    **{name: EXAMPLES[fact.shape] for name, fact in FACTS.items()}
+    | {"content_kind": "unknown_binary"}
+)
 # Sets every fact that DocumentFacts has to an example.
 HANDLER = """
-from fetchstash.handlers import Extracted
+from fetchstash.handlers import Extracted, Format
 from tests.handlers.test_facts import ALL
 
 
 class Knowing:
     name = "knowing"
 
-    def can_handle(self, kind, media_type):
-        return media_type == "application/x-knowing"
-
     def extract(self, source, hints, limits):
         return Extracted(None, ALL)
+
+
+FORMATS = (
+    Format(
+        kind="unknown_binary", word="a line", handler=Knowing,
+        media_types=("application/x-knowing", "a line"), is_text=True, paths=("one", "two"),
+        unit="a line", page_word="a line", pictures=True,
+    ),
+)
 """
 
 
@@ -44,7 +53,7 @@ async def test_every_fact_of_a_handler_comes_through_the_worker(
     tmp_path: Path, install_handler: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-    install_handler("knowing", "knowing:Knowing", HANDLER)
+    install_handler("knowing", HANDLER)
     source = tmp_path / "document"
     source.touch()
     pool = WorkerPool(workers=1)

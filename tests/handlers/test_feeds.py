@@ -67,11 +67,6 @@ def test_each_entry_is_one_list_item(
     assert extracted.facts.structure_info == info
 
 
-def test_only_xml_of_these_media_types_is_taken() -> None:
-    assert FeedHandler().can_handle("xml", "application/rss+xml")
-    assert not FeedHandler().can_handle("xml", "application/xml")
-
-
 def test_a_document_type_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NoText, match="document type"):
         read(tmp_path, f'<!DOCTYPE rss [<!ENTITY a "b">]>{RSS[21:]}', "application/rss+xml")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.handlers import Extracted, ExtractLimits, Hints
-from fetchstash.handlers._html import HtmlHandler
+from fetchstash.handlers._html._handler import HtmlHandler
 
 URL = "https://example.org/guide/page.html"
 PROSE = (

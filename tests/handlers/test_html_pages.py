@@ -9,7 +9,7 @@ import pytest
 from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.facts import PAGE_VERDICTS
 from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest
-from fetchstash.handlers._html import HtmlHandler
+from fetchstash.handlers._html._handler import HtmlHandler
 from tests.handlers.hostile.pages import pages
 
 PROSE = (

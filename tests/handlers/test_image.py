@@ -138,12 +138,6 @@ def test_a_heic_picture_tells_its_size_undecoded(save: Save) -> None:
         picture_of(source)
 
 
-def test_a_svg_is_text_and_not_taken() -> None:
-    handler = ImageHandler()
-    assert handler.can_handle("image", "image/png")
-    assert not handler.can_handle("image", "image/svg+xml")
-
-
 @pytest.mark.parametrize(("edge", "size"), [(99, (99, 50)), (100, (100, 50)), (101, (100, 50))])
 def test_the_longer_edge_is_bounded(save: Save, edge: int, size: tuple[int, int]) -> None:
     _, image = picture_of(save(encode(Image.new("RGB", (100, 50)), "PNG")), max_image_edge_px=edge)

@@ -8,7 +8,7 @@ import pytest
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers import Extracted, PartRequest, PartText
-from fetchstash.handlers._msg import MsgHandler
+from fetchstash.handlers._mail._msg import MsgHandler
 from fetchstash.handlers._shared._compound import CompoundFile
 from tests.handlers.compounds import compound, wide
 

@@ -17,8 +17,8 @@ from fetchstash.handlers import (
     kind_word,
     route_file,
 )
+from fetchstash.handlers._registry import built_in
 from fetchstash.handlers._routing._containers import members_of_file
-from fetchstash.handlers._routing._media_types import kind_of
 from fetchstash.handlers._routing._text_test import text_test
 
 OOXML = "application/vnd.openxmlformats-officedocument."
@@ -341,6 +341,11 @@ def test_no_binary_passes_for_text(seed: int) -> None:
     for data in (noise, packed, floats, records):
         assert text_test(data) is None, data[:40]
         assert route(data, "text/plain", "/a.txt").kind not in {"text", "code"}
+
+
+def kind_of(media_type: str) -> str | None:
+    named = built_in().by_label(media_type)
+    return named.kind if named else None
 
 
 def test_every_text_media_type_names_its_kind() -> None:

@@ -55,7 +55,7 @@ class Bench:
 
 @pytest.fixture
 async def bench(tmp_path: Path, install_handler: Install, mischief: str) -> AsyncIterator[Bench]:
-    install_handler("mischief", "mischief:Mischief", mischief)
+    install_handler("mischief", mischief)
     work = tmp_path / "work"
     work.mkdir()
     bench = Bench(work, LIMITS)
@@ -349,24 +349,6 @@ async def test_a_closed_pool_starts_nothing(bench: Bench) -> None:
         await bench.run("whole")
 
 
-async def test_a_third_party_that_does_not_load_breaks_nobody(
-    bench: Bench, install_handler: Install
-) -> None:
-    install_handler("abroken", "broken_module:Handler", "raise SystemError('no')")
-    assert text_of(await bench.run("whole"))
-
-
-async def test_our_handlers_come_before_those_of_others(
-    bench: Bench, install_handler: Install, mischief: str
-) -> None:
-    greedy = mischief.replace('return media_type == "application/x-mischief"', "return True")
-    install_handler("agreedy", "greedy:Mischief", greedy)
-    source = bench.folder / "source"
-    source.write_text("whole")
-    found = await bench.pool.extract(source, decision("text", "text/plain"), Hints(), bench.folder)
-    assert found.handler == "text"
-
-
 async def test_a_hostile_folder_is_not_imported_from(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -376,20 +358,3 @@ async def test_a_hostile_folder_is_not_imported_from(
         (trap / f"{name}.py").write_text("import os; os._exit(9)")
     monkeypatch.chdir(trap)
     assert text_of(await bench.run("whole"))
-
-
-async def test_the_example_of_a_third_party_handler_works(
-    tmp_path: Path, install_handler: Install
-) -> None:
-    example = Path(__file__).parents[2] / "examples" / "npy_handler" / "fetchstash_npy.py"
-    install_handler("npy", "fetchstash_npy:NpyHandler", example.read_text())
-    header = b"{'descr': '<i2', 'fortran_order': False, 'shape': (3,), }".ljust(117) + b"\n"
-    source = tmp_path / "array.npy"
-    source.write_bytes(
-        b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header + b"\1\0\2\0\3\0"
-    )
-    pool = WorkerPool(LIMITS, workers=1)
-    found = await pool.extract(source, decision(media_type="application/x-npy"), Hints(), tmp_path)
-    await pool.aclose()
-    assert (found.handler, found.extraction_error) == ("npy", "")
-    assert text_of(found) == "array of 3 values of type i2\n1\n2\n3\n"

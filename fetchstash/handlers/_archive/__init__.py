@@ -1,1 +1,66 @@
-"""Archives: their members, and one of them."""
+"""Archives and compressed files: lists of members, each a document of its own."""
+
+from dataclasses import replace
+
+from fetchstash.handlers._format import Format, family
+
+_ARCHIVE = Format(
+    kind="archive",
+    word="archive",
+    handler="fetchstash.handlers._archive._handler:ArchiveHandler",
+    media_types=(),
+    signed=True,
+    paths=("*",),
+)
+
+
+def _zip(member: str) -> Format:
+    return replace(_ARCHIVE, zip_members=(member,))
+
+
+FORMATS = (
+    _ARCHIVE,
+    *family(
+        _ARCHIVE,
+        ("ZIP", "application/zip application/x-zip-compressed", "zip whl"),
+        ("gzip archive", "application/gzip application/x-gzip", "gz tgz", b"\x1f\x8b\x08"),
+        ("bzip2 archive", "application/x-bzip2", "bz2", b"BZh"),
+        ("xz archive", "application/x-xz", "xz", b"\xfd7zXZ\0"),
+        ("Zstandard archive", "application/zstd", "zst", b"\x28\xb5\x2f\xfd"),
+        ("7z archive", "application/x-7z-compressed", "7z", b"7z\xbc\xaf\x27\x1c"),
+        ("RAR", "application/vnd.rar application/x-rar-compressed", "rar", b"Rar!\x1a\x07"),
+        (
+            "Debian package",
+            "application/vnd.debian.binary-package",
+            "",
+            b"!<arch>\ndebian-binary",
+        ),
+        ("archive", "application/vnd.ms-cab-compressed", "", b"MSCF\0\0\0\0"),
+        ("archive", "application/x-archive", "", b"!<arch>\n"),
+        ("archive", "application/x-rpm", "", b"\xed\xab\xee\xdb"),
+        ("archive", "application/x-xar", "", b"xar!"),
+        ("archive", "application/x-lz4", "", b"\x04\x22\x4d\x18"),
+        ("archive", "application/x-lzip", "", b"LZIP\1"),
+        ("archive", "application/x-compress", "", b"\x1f\x9d"),
+    ),
+    replace(
+        _ARCHIVE,
+        word="TAR",
+        media_types=("application/x-tar",),
+        extensions=("tar",),
+        signatures=((257, b"ustar"),),
+    ),
+    replace(
+        _ARCHIVE,
+        media_types=("application/x-cpio",),
+        signatures=((0, b"070701"), (0, b"070707")),
+    ),
+    replace(
+        _ARCHIVE,
+        media_types=("application/x-iso9660-image",),
+        signatures=((32_769, b"CD001"),),
+    ),
+    *family(_zip("AndroidManifest.xml"), ("APK", "application/vnd.android.package-archive", "")),
+    *family(_zip("META-INF/MANIFEST.MF"), ("JAR", "application/java-archive", "jar")),
+    *family(_zip("doc.kml"), ("archive", "application/vnd.google-earth.kmz", "")),
+)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._archive._members import Member, members, opened
-from fetchstash.handlers._contract import ContentKind, Extracted, Part
+from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._shared._member import MemberParts
 from fetchstash.handlers._shared._streamed import Streamed
 
@@ -17,10 +17,6 @@ class ArchiveHandler(Streamed, MemberParts):
     """Reads zip and its kin (jar, whl, apk), tar (plain, gz, bz2, xz, zst), and single files that are compressed."""
 
     name = "archive"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - the bytes say which kind it is
-        """Return whether this is an archive."""
-        return kind == "archive"
 
     def read(self, source: Path, found: Extracted) -> Iterator[Part]:
         """Yield the list of members: a table of sizes and names, one member a row. Raises NoText for what cannot be read."""

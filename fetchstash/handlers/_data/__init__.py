@@ -1,1 +1,132 @@
-"""Structured data: JSON, YAML, XML, tables, databases."""
+"""Data: JSON, YAML, XML, tables, workbooks and databases."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from fetchstash.handlers._format import Format, family
+from fetchstash.handlers._routing._structure import sniff_csv, sniff_json, sniff_xml, sniff_yaml
+
+_HERE = "fetchstash.handlers._data."
+_VALUES = ("/*", "$*")  # a JSON Pointer (RFC 6901) or a JSONPath (RFC 9535)
+_OOXML = "application/vnd.openxmlformats-officedocument.spreadsheetml."
+_ODS = "application/vnd.oasis.opendocument.spreadsheet"
+_EXCEL = "application/vnd.ms-excel"
+_PACKAGE = "[Content_Types].xml"
+
+
+def _formats() -> Iterator[Format]:
+    json = Format(
+        kind="json",
+        word="JSON",
+        handler=_HERE + "_json:JsonHandler",
+        media_types=(),
+        is_text=True,
+        paths=_VALUES,
+    )
+    yield from family(
+        replace(json, sniff=sniff_json),
+        ("JSON", "application/json text/json text/x-json", "json har map"),
+    )
+    yield from family(
+        json,
+        ("JSON", "application/geo+json", "geojson"),
+        ("JSON", "application/manifest+json", "webmanifest"),
+        ("JSON", "application/ld+json", "jsonld"),
+        ("JSON", "*+json", ""),
+    )
+    yield from family(
+        replace(json, kind="jsonl", handler=_HERE + "_json:JsonLinesHandler"),
+        ("JSON Lines", "application/jsonl application/jsonlines application/x-jsonlines", "jsonl"),
+        ("JSON Lines", "application/x-ndjson application/ndjson", "ndjson"),
+        ("JSON Lines", "application/json-seq *+json-seq", ""),
+    )
+    yaml = replace(json, kind="yaml", handler=_HERE + "_yaml:YamlHandler")
+    yield from family(
+        replace(yaml, sniff=sniff_yaml),
+        ("YAML", "application/yaml application/x-yaml text/yaml text/x-yaml *+yaml", "yaml yml"),
+    )
+    yield from family(replace(yaml, kind="text"), ("TOML", "application/toml", "toml"))
+    yield from family(replace(yaml, kind="text", paths=()), ("text", "text/x-ini", "ini cfg"))
+    xml = Format(
+        kind="xml",
+        word="XML",
+        handler=_HERE + "_xml:XmlHandler",
+        media_types=(),
+        is_text=True,
+        paths=("/*",),
+    )
+    yield from family(
+        replace(xml, sniff=sniff_xml),
+        ("XML", "application/xml text/xml application/xml-dtd *+xml", "xml xsd xsl xslt plist"),
+    )
+    yield from family(
+        xml,
+        ("XML", "application/rdf+xml", "rdf"),
+        ("XML", "application/vnd.google-earth.kml+xml", "kml"),
+        ("XML", "application/gpx+xml", "gpx"),
+    )
+    yield from family(
+        replace(xml, kind="image", is_text=False, is_markup=True),
+        ("SVG image", "image/svg+xml", "svg"),
+    )
+    yield from family(
+        replace(xml, handler=_HERE + "_feeds:FeedHandler"),
+        ("RSS feed", "application/rss+xml", "rss"),
+        ("Atom feed", "application/atom+xml", "atom"),
+        # No type was ever registered for sitemaps (sitemaps.org); this is one of ours.
+        ("sitemap", "application/x-sitemap+xml", ""),
+    )
+    csv = Format(
+        kind="csv",
+        word="CSV",
+        handler=_HERE + "_csv:CsvHandler",
+        media_types=(),
+        is_text=True,
+        paths=("*",),
+        unit="rows",
+    )
+    yield from family(replace(csv, sniff=sniff_csv), ("CSV", "text/csv application/csv", "csv"))
+    yield from family(csv, ("TSV", "text/tab-separated-values", "tsv tab"))
+    sheets = Format(
+        kind="spreadsheet",
+        word="spreadsheet",
+        handler=_HERE + "_sheets:SheetsHandler",
+        media_types=(),
+        signed=True,
+    )
+    yield sheets
+    yield from family(
+        replace(sheets, zip_members=(_PACKAGE, "xl/workbook.bin")),
+        ("XLSB", f"{_EXCEL}.sheet.binary.macroenabled.12", "xlsb"),
+    )
+    yield from family(
+        replace(sheets, zip_members=(_PACKAGE, "xl/vbaProject.bin")),
+        ("XLSM", f"{_EXCEL}.sheet.macroenabled.12", ""),
+    )
+    yield from family(
+        replace(sheets, zip_members=(_PACKAGE, "xl/")),
+        ("XLSX", f"{_OOXML}sheet {_OOXML}template", "xlsx"),
+    )
+    yield from family(replace(sheets, ole_members=("Workbook", "Book")), ("XLS", _EXCEL, "xls"))
+    yield from family(sheets, ("ODS", f"{_ODS} {_ODS}*", "ods"))
+    yield from family(
+        replace(sheets, handler=_HERE + "_sqlite:SqliteHandler"),
+        (
+            "SQLite database",
+            "application/vnd.sqlite3 application/x-sqlite3",
+            "sqlite sqlite3 db",
+            b"SQLite format 3\0",
+        ),
+    )
+    yield from family(
+        replace(sheets, handler=_HERE + "_parquet:ParquetHandler"),
+        (
+            "Parquet file",
+            "application/vnd.apache.parquet application/x-parquet",
+            "parquet",
+            b"PAR1",
+        ),
+    )
+
+
+FORMATS = tuple(_formats())

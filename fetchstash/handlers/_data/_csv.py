@@ -9,7 +9,6 @@ from pathlib import Path
 from fetchstash.errors import OutOfRange
 from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import (
-    ContentKind,
     Extracted,
     ExtractLimits,
     Hints,
@@ -38,10 +37,6 @@ class CsvHandler:
     """A table whose cells are parted by commas, tabs, semicolons or the like."""
 
     name = "csv"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - any of them
-        """Return whether this is a table of text."""
-        return kind == "csv"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
         """Return the rows as they are written, one a line."""

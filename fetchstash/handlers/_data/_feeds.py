@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from html import unescape
 from pathlib import Path
 
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._data._xml import XmlHandler
 from fetchstash.handlers._shared._xml_events import attribute, walk
 
@@ -32,10 +32,6 @@ class FeedHandler(XmlHandler):
     """Reads what is a list of addresses in XML; a path names its elements, as in any XML."""
 
     name = "feed"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
-        """Return whether this is a feed or a sitemap."""
-        return kind == "xml" and media_type in _MEDIA_TYPES
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - all entries are kept
         """Return one list item for each entry, under the feed's own title."""

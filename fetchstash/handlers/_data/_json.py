@@ -7,7 +7,7 @@ from typing import Any
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._charset import decode, read_text
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._data import _json_shape, _json_values
 from fetchstash.handlers._data._json_layout import find_keys, has_long_lines, lay_out
 from fetchstash.handlers._shared._part_text import TextParts
@@ -26,10 +26,6 @@ class JsonHandler(TextParts):
     """One JSON document."""
 
     name = "json"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - any of them
-        """Return whether this is JSON."""
-        return kind == "json"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
         """Return the document on lines of its values; where it has none but short lines already, as it is."""
@@ -111,10 +107,6 @@ class JsonLinesHandler(TextParts):
     """JSON Lines: a record a line already, kept as it is but for empty lines."""
 
     name = "jsonl"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - any of them
-        """Return whether this is JSON Lines."""
-        return kind == "jsonl"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
         """Return the records, one a line, with the shape of the first thousand."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from fetchstash.errors import NoText
 from fetchstash.facts import DocumentFacts
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._data._thrift import CompactReader, Struct
 from fetchstash.handlers._shared._reasons import FETCH_AGAIN, KEPT
 from fetchstash.text import clip
@@ -56,10 +56,6 @@ class ParquetHandler:
     """Reads the footer of Parquet files."""
 
     name = "parquet"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
-        """Return whether this is a Parquet file."""
-        return kind == "spreadsheet" and media_type in _MEDIA_TYPES
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the footer says it all
         """Return the facts of the file and a row for each column. Raises NoText for a file that is damaged or encrypted."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._office._odf import OdfHandler
 from fetchstash.handlers._shared._reasons import EMPTY_FILE, FETCH_AGAIN, KEPT
 from fetchstash.handlers._shared._table_preview import TableEnds, table_preview
@@ -45,10 +45,6 @@ class SheetsHandler:
     """Reads spreadsheets: values as they were last calculated, dates as ISO 8601; rows without a value are left out."""
 
     name = "sheets"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - the kind says it all
-        """Return whether this is a spreadsheet."""
-        return kind == "spreadsheet"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the file says it all
         """Read ``source``. What cannot be read raises NoText when the parts are read."""

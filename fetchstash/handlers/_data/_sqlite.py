@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._contract import ContentKind, Extracted, Part
+from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._shared._reasons import FETCH_AGAIN, KEPT
 from fetchstash.handlers._shared._streamed import Streamed
 from fetchstash.ranges import Heading
@@ -37,10 +37,6 @@ class SqliteHandler(Streamed):
     """Reads databases of SQLite 3."""
 
     name = "sqlite"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
-        """Return whether this is an SQLite database."""
-        return kind == "spreadsheet" and media_type in _MEDIA_TYPES
 
     def read(self, source: Path, found: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText for what cannot be read."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._data._xml_values import find
 from fetchstash.handlers._shared._part_text import TextParts
 from fetchstash.ranges import Heading
@@ -34,10 +34,6 @@ class XmlHandler(TextParts):
     """Any XML that no other handler knows better."""
 
     name = "xml"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
-        """Return whether this is XML (SVG is: its text is read, nothing is rendered)."""
-        return kind == "xml" or media_type == "image/svg+xml"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
         """Return the text; ``structure_info`` says root, depth and elements, the outline what stands under the root."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._charset import decode, read_text
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._data import _json_values
 from fetchstash.handlers._data._yaml_values import read_toml, read_yaml
 from fetchstash.handlers._shared._part_text import TextParts
@@ -37,10 +37,6 @@ class YamlHandler(TextParts):
     """YAML, TOML or INI, as it is written."""
 
     name = "yaml"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
-        """Return whether this is one of them."""
-        return kind == "yaml" or media_type in _SECTIONED
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
         """Return the text with its keys or sections."""

@@ -1,5 +1,20 @@
-"""HTML: pages, feeds and sitemaps."""
+"""HTML: web pages."""
 
-from fetchstash.handlers._html._handler import HtmlHandler
+from fetchstash.handlers._format import Format, family
+from fetchstash.handlers._routing._structure import sniff_html
 
-__all__ = ["HtmlHandler"]
+FORMATS = tuple(
+    family(
+        Format(
+            kind="html",
+            word="HTML page",
+            handler="fetchstash.handlers._html._handler:HtmlHandler",
+            media_types=(),
+            sniff=sniff_html,
+            is_markup=True,
+            paths=("page", "left_out", "links", "tables", "#*"),
+        ),
+        ("HTML page", "text/html", "html htm"),
+        ("HTML page", "application/xhtml+xml", "xhtml"),
+    )
+)

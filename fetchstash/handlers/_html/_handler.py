@@ -9,7 +9,6 @@ from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import (
-    ContentKind,
     Extracted,
     ExtractLimits,
     Hints,
@@ -43,10 +42,6 @@ class HtmlHandler:
     """Reads HTML and XHTML pages."""
 
     name = "html"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - the protocol's signature
-        """Return whether this is HTML."""
-        return kind == "html"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
         """Return the content of a page as Markdown; its headings become the outline."""

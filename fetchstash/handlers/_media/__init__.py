@@ -1,1 +1,102 @@
-"""Audio and video: what their containers say."""
+"""Sound and film: what their containers say; no stream is decoded."""
+
+from dataclasses import replace
+
+from fetchstash.handlers._format import Format, Head, Sniffed, family
+from fetchstash.handlers._routing._signatures import printable
+
+_RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
+
+# ISO base media files (ISO/IEC 14496-12, section 4.3) by how their major brand begins.
+_BRANDS = (
+    (b"avif", "image/avif"), (b"avis", "image/avif"), (b"hei", "image/heic"), (b"hev", "image/heic"),
+    (b"mif1", "image/heic"), (b"M4A", "audio/mp4"), (b"M4B", "audio/mp4"),
+    (b"qt", "video/quicktime"), (b"3g", "video/3gpp"), (b"", "video/mp4"),
+)  # fmt: skip
+# Sync words of streams without a header.
+_MPEG_AUDIO = (b"\xff\xfb", b"\xff\xf3", b"\xff\xf2", b"\xff\xfa")
+_ADTS = (b"\xff\xf1", b"\xff\xf9")
+_TRANSPORT_PACKET = 188
+
+
+def sniff(head: Head) -> Sniffed | None:
+    """Recognise a container by its type field, or a bare stream by its frames."""
+    if head.is_text:
+        return None
+    data = head.data
+    if data.startswith(b"FORM") and data[8:12] in {b"AIFF", b"AIFC"}:
+        return Sniffed("audio/aiff", "signature FORM AIFF")
+    if data.startswith(b"RIFF") and data[8:12] in _RIFF:
+        return Sniffed(_RIFF[data[8:12]], f"signature RIFF {printable(data[8:12])}")
+    if data[4:8] == b"ftyp":
+        media_type = next(found for brand, found in _BRANDS if data.startswith(brand, 8))
+        return Sniffed(media_type, f"signature ftyp {printable(data[8:12])}")
+    if data.startswith(b"OggS"):
+        if b"\x80theora" in data[:512]:
+            return Sniffed("video/ogg", "signature OggS, theora")
+        return Sniffed("audio/ogg", "signature OggS")
+    if data.startswith(b"\x1a\x45\xdf\xa3"):
+        webm = b"webm" in data[:64]
+        return Sniffed("video/webm" if webm else "video/x-matroska", "signature EBML")
+    return _frames(data)
+
+
+def _frames(data: bytes) -> Sniffed | None:
+    if data.startswith(_MPEG_AUDIO):
+        return Sniffed("audio/mpeg", "sync of MPEG audio")
+    if data.startswith(_ADTS):
+        return Sniffed("audio/aac", "sync of ADTS")
+    packets = data[: 2 * _TRANSPORT_PACKET + 1 : _TRANSPORT_PACKET]
+    if packets == b"\x47" * 3 and not data.startswith(b"GIF8"):
+        return Sniffed("video/mp2t", "sync of an MPEG transport stream")
+    return None
+
+
+_AUDIO = Format(
+    kind="audio",
+    word="{} audio",
+    handler="fetchstash.handlers._media._handler:MediaHandler",
+    media_types=(),
+)
+_VIDEO = replace(_AUDIO, kind="video", word="{} video")
+
+FORMATS = (
+    *family(replace(_AUDIO, sniff=sniff), ("MP3 audio", "audio/mpeg", "mp3", b"ID3")),
+    *family(
+        _AUDIO,
+        ("M4A audio", "audio/mp4", "m4a"),
+        ("WAV audio", "audio/x-wav", ""),
+        ("MIDI audio", "audio/midi", "", b"MThd\0\0\0\6"),
+        ("{} audio", "audio/basic", "", b".snd\0\0\0"),
+        ("{} audio", "audio/amr", "", b"#!AMR"),
+        ("{} audio", "audio/aac", "aac"),
+        ("{} audio", "audio/*", ""),
+    ),
+    *family(
+        replace(_AUDIO, signed=True),
+        ("{} audio", "audio/wav", "wav"),
+        ("{} audio", "audio/flac", "flac", b"fLaC"),
+        ("{} audio", "audio/ogg", "ogg opus"),
+        ("audio", "application/ogg", ""),
+    ),
+    *family(
+        _VIDEO,
+        ("QuickTime video", "video/quicktime", "mov"),
+        ("AVI video", "video/x-msvideo", "avi"),
+        ("{} video", "video/x-ms-asf", "", b"\x30\x26\xb2\x75\x8e\x66\xcf\x11"),
+        ("{} video", "video/x-flv", "", b"FLV\1"),
+        ("{} video", "video/*", ""),
+    ),
+    replace(
+        _VIDEO,
+        media_types=("video/mpeg",),
+        extensions=("mpg", "mpeg"),
+        signatures=((0, b"\0\0\1\xba"), (0, b"\0\0\1\xb3")),
+    ),
+    *family(
+        replace(_VIDEO, signed=True),
+        ("{} video", "video/mp4", "mp4 m4v"),
+        ("{} video", "video/webm", "webm"),
+        ("Matroska video", "video/x-matroska", "mkv"),
+    ),
+)

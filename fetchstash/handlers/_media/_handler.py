@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fetchstash.facts import DocumentFacts
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints
+from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints
 from fetchstash.handlers._media._facts import Media
 from fetchstash.handlers._media._matroska import matroska
 from fetchstash.handlers._media._mp4 import mp4
@@ -27,10 +27,6 @@ class MediaHandler:
     """Reads facts of sounds and films: duration, size, codecs, tags. There is no text."""
 
     name = "media"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - the bytes say it
-        """Return whether this is a sound or a film."""
-        return kind in {"audio", "video"}
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the bytes say it all
         """Return facts; a container that is not known here, or broken, has none."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fetchstash.handlers._contract import ContentKind, Extracted, Part
+from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office._docx_styles import Numbering, Styles
 from fetchstash.handlers._office._ooxml import Package, Relation
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
@@ -27,10 +27,6 @@ class DocxHandler(Streamed):
     """Reads Word documents and templates of 2007 and later."""
 
     name = "docx"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
-        """Return whether this is a Word document."""
-        return kind == "office_doc" and media_type.startswith(_MEDIA_TYPES)
 
     def read(self, source: Path, found: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText for what cannot be read."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._contract import ContentKind, Extracted, Part
+from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._shared._reasons import KEPT
 from fetchstash.handlers._shared._streamed import Streamed
 from fetchstash.handlers._shared._xml_events import attribute, walk
@@ -27,10 +27,6 @@ class EpubHandler(Streamed):
     """Reads books that carry no rights management."""
 
     name = "epub"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
-        """Return whether this is an EPUB."""
-        return kind == "office_doc" and media_type == _MEDIA_TYPE
 
     def read(self, source: Path, found: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText for what cannot be read."""

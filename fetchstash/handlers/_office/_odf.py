@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._contract import ContentKind, Extracted, Part
+from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office._slides import Slides
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
 from fetchstash.handlers._shared._reasons import ENCRYPTED, KEPT, NO_DOCUMENT
@@ -29,10 +29,6 @@ class OdfHandler(Streamed):
     """Reads text documents, presentations and drawings of LibreOffice and others."""
 
     name = "odf"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
-        """Return whether this is an OpenDocument text, presentation or drawing."""
-        return kind == "office_doc" and media_type.startswith(_MEDIA_TYPE)
 
     def read(self, source: Path, found: Extracted) -> Iterator[Part]:
         """Yield the parts of an OpenDocument file of any kind. Raises NoText for what cannot be read."""

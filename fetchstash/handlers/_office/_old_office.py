@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._contract import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._office import _doc, _ppt
 from fetchstash.handlers._office._ole_properties import describe
 from fetchstash.handlers._shared._compound import CompoundFile
@@ -19,10 +19,6 @@ class OldOfficeHandler:
     """Reads documents and presentations of Office 97 to 2003."""
 
     name = "old_office"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
-        """Return whether this is a compound file of Office."""
-        return (kind == "office_doc" and media_type in _OLD) or media_type == _OTHER
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the streams say it
         """Read ``source``; a container of something else has no text. Raises NoText for what cannot be read."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from fetchstash.handlers._contract import ContentKind, Extracted, Part
+from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office._ooxml import Package, Relation
 from fetchstash.handlers._office._slides import Slides
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
@@ -28,10 +28,6 @@ class PptxHandler(Streamed):
     """Reads presentations of PowerPoint 2007 and later."""
 
     name = "pptx"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
-        """Return whether this is a presentation."""
-        return kind == "office_doc" and media_type.startswith(_MEDIA_TYPES)
 
     def read(self, source: Path, found: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText for what cannot be read."""

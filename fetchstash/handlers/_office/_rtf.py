@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._contract import ContentKind, Extracted, Part
+from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._shared._prose import Prose
 from fetchstash.handlers._shared._reasons import KEPT
 from fetchstash.handlers._shared._streamed import Streamed
@@ -45,10 +45,6 @@ class RtfHandler(Streamed):
     """Reads RTF documents: paragraphs, tables and headings by their outline level."""
 
     name = "rtf"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
-        """Return whether this is RTF."""
-        return kind == "office_doc" and media_type in _MEDIA_TYPES
 
     def read(self, source: Path, found: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText for what cannot be read."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers._contract import (
-    ContentKind,
     Extracted,
     ExtractLimits,
     Hints,
@@ -58,10 +57,6 @@ class PdfHandler:
     """Reads PDF files. Each page's text begins with a line ``[Page 12]``, so that a hit of grep can be placed."""
 
     name = "pdf"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:  # noqa: ARG002 - the kind says it all
-        """Return whether this is a PDF."""
-        return kind == "pdf"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - a PDF says itself what it is
         """Read ``source``. What cannot be read raises NoText when the parts are read."""

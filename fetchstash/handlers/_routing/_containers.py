@@ -10,8 +10,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fetchstash.handlers._contract import ContentKind
-from fetchstash.handlers._routing._signatures import Signature
+from fetchstash.handlers._format import Sniffed
+from fetchstash.handlers._formats import Formats
 
 ZIP_MAGICS = (b"PK\3\4", b"PK\5\6", b"PK\7\x08PK\3\4")
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -19,38 +19,10 @@ OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 MAX_MEMBERS = 2_000  # looked at; what a container is shows among its first
 MAX_DIRECTORY_BYTES = 2**20
 _END_REACH = 22 + 65_535  # the end record and the longest comment
-_OFFICE = "application/vnd.openxmlformats-officedocument."
+OLE_STORAGE = "application/x-ole-storage"
 
-# The first of these that a member begins with says what an Office Open XML package is (ECMA-376,
-# part 2).
-_OFFICE_PARTS: tuple[tuple[str, ContentKind, str], ...] = (
-    ("word/vbaProject.bin", "office_doc", "application/vnd.ms-word.document.macroenabled.12"),
-    (
-        "ppt/vbaProject.bin",
-        "office_doc",
-        "application/vnd.ms-powerpoint.presentation.macroenabled.12",
-    ),
-    ("xl/workbook.bin", "spreadsheet", "application/vnd.ms-excel.sheet.binary.macroenabled.12"),
-    ("xl/vbaProject.bin", "spreadsheet", "application/vnd.ms-excel.sheet.macroenabled.12"),
-    ("word/", "office_doc", f"{_OFFICE}wordprocessingml.document"),
-    ("ppt/", "office_doc", f"{_OFFICE}presentationml.presentation"),
-    ("xl/", "spreadsheet", f"{_OFFICE}spreadsheetml.sheet"),
-)
-
-_ZIP_MEMBERS: tuple[tuple[str, str], ...] = (
-    ("AndroidManifest.xml", "application/vnd.android.package-archive"),
-    ("META-INF/MANIFEST.MF", "application/java-archive"),
-    ("doc.kml", "application/vnd.google-earth.kmz"),
-)
-
-_OLE_MEMBERS: tuple[tuple[str, ContentKind, str], ...] = (
-    ("WordDocument", "office_doc", "application/msword"),
-    ("PowerPoint Document", "office_doc", "application/vnd.ms-powerpoint"),
-    ("Workbook", "spreadsheet", "application/vnd.ms-excel"),
-    ("Book", "spreadsheet", "application/vnd.ms-excel"),
-    ("__properties_version1.0", "email", "application/vnd.ms-outlook"),
-    ("__nameid_version1.0", "email", "application/vnd.ms-outlook"),
-)
+# A name in an OLE directory: printable UTF-16 with a NUL behind.
+_OLE_NAME = re.compile(rb"(?:[\x20-\x7e]\0){3,31}(?=\0\0)")
 
 # Types of EPUB (OCF, section 4.3) and OpenDocument (part 2, section 3.3): the first member, stored
 # as it is, holds the media type.
@@ -67,7 +39,7 @@ def is_container(head: bytes) -> bool:
 def members_in_head(head: bytes) -> tuple[str, ...]:
     """Return the names of members that the first bytes of a container show."""
     if head.startswith(OLE_MAGIC):
-        return tuple(name for name, _, _ in _OLE_MEMBERS if name.encode("utf-16-le") in head)
+        return tuple(name.decode("utf-16-le") for name in _OLE_NAME.findall(head))
     return tuple(_local_names(head))
 
 
@@ -93,43 +65,33 @@ def members_of_file(path: Path) -> tuple[str, ...]:
         return tuple(_central_names(file.read(min(length, MAX_DIRECTORY_BYTES))))
 
 
-def identify(head: bytes, members: Sequence[str]) -> Signature:
+def identify(head: bytes, members: Sequence[str], formats: Formats) -> Sniffed:
     """Return what a container is by the names of its members."""
     if head.startswith(OLE_MAGIC):
-        for name, kind, media_type in _OLE_MEMBERS:
+        for name, media_type in formats.ole_members:
             if name in members:
-                return Signature(kind, media_type, f"OLE member {name}")
-        return Signature("unknown_binary", "application/x-ole-storage", "signature of OLE")
+                return Sniffed(media_type, f"OLE member {name}")
+        return Sniffed(OLE_STORAGE, "signature of OLE")
     return (
-        _by_mimetype(head)
-        or _by_names(members)
-        or Signature("archive", "application/zip", "signature PK")
+        _by_mimetype(head, formats)
+        or _by_names(members, formats)
+        or Sniffed("application/zip", "signature PK")
     )
 
 
-def _by_mimetype(head: bytes) -> Signature | None:
-    found = _MIMETYPE.match(head[:256])
-    media_type = found[1].decode("ascii") if found else ""
-    if media_type == "application/epub+zip":
-        return Signature("office_doc", media_type, "ZIP member mimetype")
-    if media_type.startswith("application/vnd.oasis.opendocument."):
-        return Signature(
-            "spreadsheet" if ".spreadsheet" in media_type else "office_doc",
-            media_type,
-            "ZIP member mimetype",
-        )
-    return None
+def _by_mimetype(head: bytes, formats: Formats) -> Sniffed | None:
+    member = _MIMETYPE.match(head[:256])
+    media_type = member[1].decode("ascii") if member else ""
+    if not formats.by_media_type(media_type):
+        return None
+    return Sniffed(media_type, "ZIP member mimetype")
 
 
-def _by_names(members: Sequence[str]) -> Signature | None:
-    if "[Content_Types].xml" in members:
-        for prefix, kind, media_type in _OFFICE_PARTS:
-            found = next((m for m in members if m.startswith(prefix)), None)
-            if found:
-                return Signature(kind, media_type, f"ZIP member {found[:60]}")
-    for name, media_type in _ZIP_MEMBERS:
-        if name in members:
-            return Signature("archive", media_type, f"ZIP member {name}")
+def _by_names(members: Sequence[str], formats: Formats) -> Sniffed | None:
+    for required, media_type in formats.zip_members:
+        matches = [next((m for m in members if m.startswith(name)), "") for name in required]
+        if all(matches):
+            return Sniffed(media_type, f"ZIP member {matches[-1][:60]}")
     return None
 
 

@@ -18,17 +18,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from fetchstash.handlers._contract import TEXT_KINDS, ContentKind, DecidedBy, Decision
-from fetchstash.handlers._languages import language_of_name
+from fetchstash.handlers._contract import ContentKind, DecidedBy, Decision
+from fetchstash.handlers._format import Format, Head, Sniffed
+from fetchstash.handlers._formats import GENERIC_MEDIA_TYPES, Formats
+from fetchstash.handlers._registry import built_in
 from fetchstash.handlers._routing import _containers
-from fetchstash.handlers._routing._media_types import (
-    EXTENSIONS,
-    GENERIC_MEDIA_TYPES,
-    SIGNED_MEDIA_TYPES,
-    kind_of,
-)
-from fetchstash.handlers._routing._signatures import Signature, find_signature
-from fetchstash.handlers._routing._structure import Structure, find_structure, looks_like
+from fetchstash.handlers._routing._signatures import find_signature
+from fetchstash.handlers._routing._structure import looks_like
 from fetchstash.handlers._routing._text_test import TextTest, decode_head, text_test
 
 HEAD_BYTES = 64 * 1024
@@ -36,13 +32,13 @@ HEAD_BYTES = 64 * 1024
 TEXT_REACH = 4_096
 
 OCTETS = "application/octet-stream"
-_READ_AS_TEXT: frozenset[ContentKind] = frozenset({*TEXT_KINDS, "html", "notebook", "email"})
 # Kinds that are written in one syntax, and the names that say no more than that syntax.
 _JSON_FAMILY: frozenset[ContentKind] = frozenset({"json", "jsonl", "notebook"})
 _XML_FAMILY: frozenset[ContentKind] = frozenset({"xml", "image"})
 _FAMILIES: dict[ContentKind, frozenset[ContentKind]] = {
-    "json": _JSON_FAMILY, "jsonl": _JSON_FAMILY, "notebook": _JSON_FAMILY, "xml": _XML_FAMILY, "image": _XML_FAMILY,
-}  # fmt: skip
+    **dict.fromkeys(_JSON_FAMILY, _JSON_FAMILY),
+    **dict.fromkeys(_XML_FAMILY, _XML_FAMILY),
+}
 _FAMILY_NAMES = frozenset(
     {"application/json", "text/json", "text/x-json", "application/xml", "text/xml"}
 )
@@ -52,30 +48,24 @@ _WIDE_LABELS = GENERIC_MEDIA_TYPES - {"text/plain"} | {
     "application/zip",
     "application/x-zip-compressed",
 }
-_OLE_TYPES = {
-    "application/msword",
-    "application/vnd.ms-excel",
-    "application/vnd.ms-powerpoint",
-    "application/vnd.ms-outlook",
-}
 
 
 @dataclass(frozen=True, slots=True)
-class _Label:
-    """What is claimed: the declared media type, its charset, and what kind of content it names (None: nothing specific)."""
+class _Claim:
+    """What a label or a name says, and the format that it means (None: nothing specific)."""
 
     media_type: str
-    charset: str
-    kind: ContentKind | None
+    format: Format | None
+    evidence: str
 
+    @property
+    def kind(self) -> ContentKind | None:
+        return self.format.kind if self.format else None
 
-@dataclass(frozen=True, slots=True)
-class _Name:
-    """What the end of the URL's path stands for (None: nothing known)."""
-
-    extension: str
-    kind: ContentKind | None
-    media_type: str
+    @property
+    def is_text(self) -> bool:
+        """Whether it claims a format whose bytes are text."""
+        return self.format is not None and self.format.bytes_are_text
 
 
 def detect_content_kind(
@@ -86,6 +76,7 @@ def detect_content_kind(
     members: Sequence[str] | None = None,
     complete: bool = False,
     shadow: bool = False,
+    formats: Formats | None = None,
 ) -> Decision:
     """Decide what a document is.
 
@@ -93,219 +84,181 @@ def detect_content_kind(
     its body (64 KiB decide best), ``url`` the address or name that it came under. ``members`` are
     the names in a container where they are known, ``complete`` says that the body ends with
     ``first_bytes``. ``shadow`` lets the declared type alone decide, and notes the router's own
-    decision.
+    decision. ``formats`` are those that it may be of: by default the built-in ones.
     """
-    label = _label(headers)
-    decision = _decide(label, first_bytes, _name(url), members=members, complete=complete)
-    return _as_declared(label, decision, first_bytes) if shadow else decision
+    formats = formats or built_in()
+    label, charset = _label(headers, formats)
+    routing = _Routing(label, _name(url, formats), charset, formats)
+    decision = routing.decide(first_bytes, members, complete=complete)
+    return routing.as_declared(decision, first_bytes) if shadow else decision
 
 
 def route_file(
-    path: Path, headers: Mapping[str, str], url: str, *, shadow: bool = False
+    path: Path,
+    headers: Mapping[str, str],
+    url: str,
+    *,
+    shadow: bool = False,
+    formats: Formats | None = None,
 ) -> Decision:
-    """Decide what the file ``path`` is; containers are asked for their members. Blocking: some reads of a few KiB."""
+    """Decide what the file ``path`` is. Blocking: some reads of a few KiB."""
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
         complete = not file.read(1)
     members = _containers.members_of_file(path) if _containers.is_container(head) else None
     return detect_content_kind(
-        headers, head, url, members=members, complete=complete, shadow=shadow
+        headers, head, url, members=members, complete=complete, shadow=shadow, formats=formats
     )
 
 
-def _decide(
-    label: _Label, head: bytes, name: _Name, *, members: Sequence[str] | None, complete: bool
-) -> Decision:
-    if not head:
-        return _empty(label, name)
-    text = text_test(head[:TEXT_REACH])
-    signature = find_signature(head, is_text=text is not None)
-    if _containers.is_container(head):
-        signature = _containers.identify(head, members or _containers.members_in_head(head))
-    if signature:
-        return _by_signature(label, name, signature)
-    text = text and text_test(head)
-    if text is None:
-        return _by_name_of_binary(label, name)
-    decoded = decode_head(head[: 4 * TEXT_REACH], text.charset)
-    return _by_text(
-        label,
-        name,
-        text,
-        decoded,
-        find_structure(decoded, complete=complete and len(head) <= 4 * TEXT_REACH),
-    )
+@dataclass(frozen=True, slots=True)
+class _Routing:
+    """One decision: what is claimed of a document, and the formats that it may be of."""
 
+    label: _Claim
+    name: _Claim
+    charset: str
+    formats: Formats
 
-def _by_signature(label: _Label, name: _Name, signature: Signature) -> Decision:
-    kind, media_type, evidence = signature.kind, signature.media_type, [signature.evidence]
-    if media_type == "application/x-ole-storage":
-        # Its streams are out of sight; the label or the name say which of the old office formats it
-        # is.
-        claim = label if label.media_type in _OLE_TYPES else name
-        if claim.kind and claim.media_type in _OLE_TYPES:
-            kind, media_type = claim.kind, claim.media_type
-            evidence.append(f"called {media_type}")
-    agrees = label.kind == kind and (kind != "unknown_binary" or label.media_type == media_type)
-    contradicted = not agrees and label.media_type not in _WIDE_LABELS
-    return _decision(
-        label, kind, media_type, "mime" if agrees else "magic", evidence, mismatch=contradicted
-    )
+    def decide(self, data: bytes, members: Sequence[str] | None, *, complete: bool) -> Decision:
+        if not data:
+            return self._by_claims(["empty"])
+        text = text_test(data[:TEXT_REACH])
+        signature = find_signature(Head(data, is_text=text is not None), self.formats)
+        if _containers.is_container(data):
+            members = members or _containers.members_in_head(data)
+            signature = _containers.identify(data, members, self.formats)
+        if signature:
+            return self._by_signature(signature)
+        text = text and text_test(data)
+        if text is None:
+            return self._by_claims_of_binary()
+        decoded = decode_head(data[: 4 * TEXT_REACH], text.charset)
+        whole = complete and len(data) <= 4 * TEXT_REACH and len(decoded) <= TEXT_REACH
+        head = Head(data, is_text=True, text=decoded[:TEXT_REACH], whole=whole)
+        return self._by_text(text, decoded, self._structure(head))
 
-
-def _by_name_of_binary(label: _Label, name: _Name) -> Decision:
-    """Decide on bytes that are neither text nor signed: only a format without a signature can be what label or name say."""
-    evidence = ["not text", "no known signature"]
-    if (
-        label.kind
-        and label.media_type not in SIGNED_MEDIA_TYPES
-        and label.kind not in _READ_AS_TEXT
-    ):
-        return _decision(
-            label, label.kind, label.media_type, "mime", [*evidence, f"label {label.media_type}"]
+    def as_declared(self, decision: Decision, head: bytes) -> Decision:
+        """Let the declared type alone decide, but that binary is never decoded as text."""
+        shadow = f"{decision.kind} ({decision.media_type}, {decision.decided_by})"
+        is_text = not head or (decision.decided_by != "magic" and text_test(head) is not None)
+        kind: ContentKind = self.label.kind or ("text" if is_text else "unknown_binary")
+        if self.label.is_text and not is_text:
+            kind = "unknown_binary"
+        return replace(
+            decision,
+            kind=kind,
+            media_type=self.label.media_type or OCTETS,
+            decided_by="mime" if kind == self.label.kind else "fallback",
+            evidence=("declared type",),
+            shadow=shadow,
         )
-    if name.kind and name.media_type not in SIGNED_MEDIA_TYPES and name.kind not in _READ_AS_TEXT:
-        return _decision(
-            label,
-            name.kind,
-            name.media_type,
-            "extension",
-            [*evidence, f"extension .{name.extension}"],
+
+    def _structure(self, head: Head) -> Sniffed | None:
+        sniffed = (sniff(head) for sniff in self.formats.text_sniffers)
+        return next(filter(None, sniffed), None)
+
+    def _by_signature(self, signature: Sniffed) -> Decision:
+        kind, media_type = self.formats.kind(signature.media_type), signature.media_type
+        evidence = [signature.evidence]
+        if media_type == _containers.OLE_STORAGE:
+            # Its streams are out of sight; label or name say which of the formats it is.
+            claims = (c for c in (self.label, self.name) if c.format and c.format.ole_members)
+            if claim := next(claims, None):
+                kind, media_type = claim.kind or kind, claim.media_type
+                evidence.append(f"called {media_type}")
+        label = self.label
+        agrees = label.kind == kind
+        contradicted = not agrees and label.media_type not in _WIDE_LABELS
+        by: DecidedBy = "mime" if agrees else "magic"
+        return self._decision(kind, media_type, by, evidence, mismatch=contradicted)
+
+    def _by_claims(self, evidence: list[str]) -> Decision:
+        """Decide on no bytes at all: nothing contradicts what they are called."""
+        if self.label.kind:
+            return self._decision(self.label.kind, self.label.media_type, "mime", evidence)
+        if self.name.kind:
+            evidence = [*evidence, self.name.evidence]
+            return self._decision(self.name.kind, self.name.media_type, "extension", evidence)
+        return self._decision("text", "text/plain", "fallback", evidence)
+
+    def _by_claims_of_binary(self) -> Decision:
+        """Decide on bytes that are neither text nor signed.
+
+        Only a format without a signature can be what label or name say.
+        """
+        evidence = ["not text", "no known signature"]
+        claims: tuple[tuple[_Claim, DecidedBy], ...] = (
+            (self.label, "mime"),
+            (self.name, "extension"),
         )
-    claims_more = label.kind is not None or label.media_type == "text/plain"
-    media_type = (
-        OCTETS if claims_more or label.media_type in GENERIC_MEDIA_TYPES else label.media_type
-    )
-    return _decision(
-        label, "unknown_binary", media_type, "fallback", evidence, mismatch=claims_more
-    )
-
-
-def _by_text(
-    label: _Label, name: _Name, text: TextTest, head: str, structure: Structure | None
-) -> Decision:
-    evidence = [text.evidence, *([structure.evidence] if structure else [])]
-    if structure and structure.full:
-        return _by_structure(label, name, structure, evidence)
-    if label.kind and _claims_text(label) and looks_like(label.kind, head):
-        return _decision(
-            label, label.kind, label.media_type, "mime", [*evidence, f"label {label.media_type}"]
+        for claim, by in claims:
+            if claim.kind and not claim.is_text and not (claim.format and claim.format.signed):
+                evidence.append(claim.evidence)
+                return self._decision(claim.kind, claim.media_type, by, evidence)
+        label = self.label
+        claims_more = label.kind is not None or label.media_type == "text/plain"
+        unnamed = claims_more or label.media_type in GENERIC_MEDIA_TYPES
+        media_type = OCTETS if unnamed else label.media_type
+        return self._decision(
+            "unknown_binary", media_type, "fallback", evidence, mismatch=claims_more
         )
-    mismatch = label.kind is not None
-    if (
-        name.kind
-        and _claims_text(name)
-        and name.media_type != "text/plain"
-        and looks_like(name.kind, head)
-    ):
-        return _decision(
-            label,
-            name.kind,
-            name.media_type,
-            "extension",
-            [*evidence, f"extension .{name.extension}"],
-            mismatch=mismatch,
-        )
-    if structure:
-        return _decision(
-            label, structure.kind, structure.media_type, "structure", evidence, mismatch=mismatch
-        )
-    return _decision(
-        label,
-        "text",
-        "text/plain",
-        "mime" if label.media_type == "text/plain" else "structure",
-        evidence,
-        mismatch=mismatch,
-    )
 
+    def _by_text(self, text: TextTest, head: str, structure: Sniffed | None) -> Decision:
+        evidence = [text.evidence, *([structure.evidence] if structure else [])]
+        if structure and structure.full:
+            return self._by_structure(structure, evidence)
+        label, name = self.label, self.name
+        if label.kind and label.is_text and looks_like(label.kind, head):
+            evidence.append(label.evidence)
+            return self._decision(label.kind, label.media_type, "mime", evidence)
+        mismatch = label.kind is not None
+        named = name.is_text and name.media_type != "text/plain"
+        if name.kind and named and looks_like(name.kind, head):
+            evidence.append(name.evidence)
+            return self._decision(
+                name.kind, name.media_type, "extension", evidence, mismatch=mismatch
+            )
+        if structure:
+            kind = self.formats.kind(structure.media_type)
+            return self._decision(
+                kind, structure.media_type, "structure", evidence, mismatch=mismatch
+            )
+        by: DecidedBy = "mime" if label.media_type == "text/plain" else "structure"
+        return self._decision("text", "text/plain", by, evidence, mismatch=mismatch)
 
-def _by_structure(
-    label: _Label, name: _Name, structure: Structure, evidence: Sequence[str]
-) -> Decision:
-    """Decide by a full structure, unless a label or a name of the same family says more than that it is JSON or XML."""
-    family = _FAMILIES.get(structure.kind, {structure.kind})
-    plain = structure.media_type in _FAMILY_NAMES
-    if (
-        label.kind
-        and _claims_text(label)
-        and label.kind in family
-        and (plain or label.media_type not in _FAMILY_NAMES)
-    ):
-        return _decision(
-            label, label.kind, label.media_type, "mime", [*evidence, f"label {label.media_type}"]
-        )
-    agrees = label.kind in family and _claims_text(label)
-    by: DecidedBy = "mime" if agrees else "structure"
-    mismatch = label.kind is not None and not agrees
-    if (
-        plain
-        and name.kind
-        and _claims_text(name)
-        and name.kind in family
-        and name.media_type not in _FAMILY_NAMES
-    ):
-        return _decision(
-            label,
-            name.kind,
-            name.media_type,
-            by,
-            [*evidence, f"extension .{name.extension}"],
-            mismatch=mismatch,
-        )
-    return _decision(label, structure.kind, structure.media_type, by, evidence, mismatch=mismatch)
+    def _by_structure(self, structure: Sniffed, evidence: list[str]) -> Decision:
+        """Decide by a full structure.
 
+        A label or a name of the same family may say more than that it is JSON or XML.
+        """
+        label, name = self.label, self.name
+        kind = self.formats.kind(structure.media_type)
+        family = _FAMILIES.get(kind, {kind})
+        plain = structure.media_type in _FAMILY_NAMES
+        agrees = label.is_text and label.kind in family
+        if label.kind and agrees and (plain or label.media_type not in _FAMILY_NAMES):
+            evidence.append(label.evidence)
+            return self._decision(label.kind, label.media_type, "mime", evidence)
+        by: DecidedBy = "mime" if agrees else "structure"
+        mismatch = label.kind is not None and not agrees
+        says_more = name.is_text and name.kind in family and name.media_type not in _FAMILY_NAMES
+        if plain and name.kind and says_more:
+            evidence.append(name.evidence)
+            return self._decision(name.kind, name.media_type, by, evidence, mismatch=mismatch)
+        return self._decision(kind, structure.media_type, by, evidence, mismatch=mismatch)
 
-def _claims_text(claim: _Label | _Name) -> bool:
-    """Return whether a label or a name stands for a kind that is read as text; of images only SVG is."""
-    return claim.kind in _READ_AS_TEXT or claim.media_type == "image/svg+xml"
-
-
-def _empty(label: _Label, name: _Name) -> Decision:
-    """Decide on no bytes at all: nothing contradicts what they are called."""
-    if label.kind:
-        return _decision(label, label.kind, label.media_type, "mime", ["empty"])
-    if name.kind:
-        return _decision(
-            label,
-            name.kind,
-            name.media_type,
-            "extension",
-            ["empty", f"extension .{name.extension}"],
-        )
-    return _decision(label, "text", "text/plain", "fallback", ["empty"])
-
-
-def _as_declared(label: _Label, decision: Decision, head: bytes) -> Decision:
-    """Let the declared type alone decide, but that binary is never decoded as text."""
-    shadow = f"{decision.kind} ({decision.media_type}, {decision.decided_by})"
-    is_text = not head or (decision.decided_by != "magic" and text_test(head) is not None)
-    kind: ContentKind = label.kind or ("text" if is_text else "unknown_binary")
-    if kind in _READ_AS_TEXT and not is_text:
-        kind = "unknown_binary"
-    by: DecidedBy = "mime" if kind == label.kind else "fallback"
-    return replace(
-        decision,
-        kind=kind,
-        media_type=label.media_type or OCTETS,
-        decided_by=by,
-        evidence=("declared type",),
-        shadow=shadow,
-    )
-
-
-def _decision(
-    label: _Label,
-    kind: ContentKind,
-    media_type: str,
-    by: DecidedBy,
-    evidence: Sequence[str],
-    *,
-    mismatch: bool = False,
-) -> Decision:
-    return Decision(
-        kind, media_type, label.media_type, by, tuple(evidence), mismatch, label.charset
-    )
+    def _decision(
+        self,
+        kind: ContentKind,
+        media_type: str,
+        by: DecidedBy,
+        evidence: Sequence[str],
+        *,
+        mismatch: bool = False,
+    ) -> Decision:
+        declared = self.label.media_type
+        return Decision(kind, media_type, declared, by, tuple(evidence), mismatch, self.charset)
 
 
 # token "/" token (RFC 9110, section 8.3.1), and the one parameter that matters here.
@@ -313,22 +266,22 @@ _MEDIA_TYPE = re.compile(r"\s*([\w.+*-]{1,100}/[\w.+*-]{1,100})\s*(?:;|,|$)")
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([\w.:+-]{1,40})", re.IGNORECASE)
 
 
-def _label(headers: Mapping[str, str]) -> _Label:
+def _label(headers: Mapping[str, str], formats: Formats) -> tuple[_Claim, str]:
+    """Return the declared media type and its charset."""
     value = next((v for k, v in headers.items() if k.lower() == "content-type"), "")
-    found, charset = _MEDIA_TYPE.match(value), _CHARSET.search(value)
-    media_type = found[1].lower() if found else ""
-    return _Label(media_type, charset[1].lower() if charset else "", kind_of(media_type))
+    declared, charset = _MEDIA_TYPE.match(value), _CHARSET.search(value)
+    media_type = declared[1].lower() if declared else ""
+    claim = _Claim(media_type, formats.by_label(media_type), f"label {media_type}")
+    return claim, charset[1].lower() if charset else ""
 
 
-def _name(url: str) -> _Name:
+def _name(url: str, formats: Formats) -> _Claim:
+    """Return what the end of the URL's path stands for."""
     try:
         path = urlsplit(url).path
     except ValueError:
         path = ""
     file_name = unquote(path.rpartition("/")[2])
-    extension = file_name.rpartition(".")[2].lower() if "." in file_name else ""
-    language = language_of_name(file_name)
-    if language:
-        return _Name(extension or file_name, "code", f"text/x-{language.replace(' ', '-')}")
-    kind, media_type = EXTENSIONS.get(extension, (None, ""))
-    return _Name(extension, kind, media_type)
+    extension = file_name.rpartition(".")[2].lower() if "." in file_name else file_name
+    named = formats.by_name(file_name)
+    return _Claim(named.media_types[0] if named else "", named, f"extension .{extension}")

@@ -6,39 +6,12 @@ opens a brace is none of these. Pure functions.
 
 import json
 import re
-from dataclasses import dataclass
 
 from fetchstash.handlers._contract import ContentKind
+from fetchstash.handlers._format import Head, Sniffed
 from fetchstash.handlers._languages import language_of_shebang
 
-REACH = 4_096
-
-
-@dataclass(frozen=True, slots=True)
-class Structure:
-    """What the text is built like. ``full``: so plainly that it outweighs a label of another family."""
-
-    kind: ContentKind
-    media_type: str
-    evidence: str
-    full: bool = True
-
-
-def find_structure(head: str, *, complete: bool) -> Structure | None:
-    """Return what the beginning of a text shows, None if nothing. ``complete``: it is the whole text."""
-    whole = complete and len(head) <= REACH
-    head = head[:REACH]
-    if "<" in head[:256] and (found := _html(head) or _xml(head)):
-        return found
-    return (
-        _json(head, whole=whole)
-        or _mail(head)
-        or _script(head)
-        or _yaml(head)
-        or _markdown(head)
-        or _csv(head, whole=whole)
-    )
-
+_MARKUP_REACH = 256
 
 # WHATWG MIME Sniffing, section 7.1: the tags that open an HTML document, after white space and
 # comments. There is one way to match a comment: ``.*?-->`` could go on beyond its end, and the number
@@ -55,11 +28,14 @@ _HTML_TAG = re.compile(
 )
 
 
-def _html(head: str) -> Structure | None:
-    if _HTML_FULL.match(head):
-        return Structure("html", "text/html", "HTML document")
-    if _HTML_TAG.match(head):
-        return Structure("html", "text/html", "begins with an HTML tag", full=False)
+def sniff_html(head: Head) -> Sniffed | None:
+    """Recognise HTML by the tag that it begins with."""
+    if "<" not in head.text[:_MARKUP_REACH]:
+        return None
+    if _HTML_FULL.match(head.text):
+        return Sniffed("text/html", "HTML document")
+    if _HTML_TAG.match(head.text):
+        return Sniffed("text/html", "begins with an HTML tag", full=False)
     return None
 
 
@@ -69,35 +45,38 @@ _XML_PROLOG = re.compile(
 )
 _XML_ROOT = re.compile(r"<([A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)([^<>]*)/?>?")
 
-_ROOTS: dict[str, tuple[ContentKind, str]] = {
-    "html": ("html", "application/xhtml+xml"),
-    "svg": ("image", "image/svg+xml"),
-    "rss": ("xml", "application/rss+xml"),
-    "feed": ("xml", "application/atom+xml"),
-    "RDF": ("xml", "application/rdf+xml"),
+_ROOTS = {
+    "html": "application/xhtml+xml",
+    "svg": "image/svg+xml",
+    "rss": "application/rss+xml",
+    "feed": "application/atom+xml",
+    "RDF": "application/rdf+xml",
     # No type was ever registered for sitemaps (sitemaps.org); this one names them inside
     # fetchstash.
-    "urlset": ("xml", "application/x-sitemap+xml"),
-    "sitemapindex": ("xml", "application/x-sitemap+xml"),
-    "kml": ("xml", "application/vnd.google-earth.kml+xml"),
-    "gpx": ("xml", "application/gpx+xml"),
-    "OpenSearchDescription": ("xml", "application/opensearchdescription+xml"),
+    "urlset": "application/x-sitemap+xml",
+    "sitemapindex": "application/x-sitemap+xml",
+    "kml": "application/vnd.google-earth.kml+xml",
+    "gpx": "application/gpx+xml",
+    "OpenSearchDescription": "application/opensearchdescription+xml",
 }
 
 
-def _xml(head: str) -> Structure | None:
-    prolog = _XML_PROLOG.match(head)
-    root = _XML_ROOT.match(head, prolog.end() if prolog else 0)
-    declared = bool(re.match(r"\s*<\?xml\s", head))
+def sniff_xml(head: Head) -> Sniffed | None:
+    """Recognise XML by its declaration or a namespace, and what it is by its root."""
+    if "<" not in head.text[:_MARKUP_REACH]:
+        return None
+    prolog = _XML_PROLOG.match(head.text)
+    root = _XML_ROOT.match(head.text, prolog.end() if prolog else 0)
+    declared = bool(re.match(r"\s*<\?xml\s", head.text))
     if not root:
-        return Structure("xml", "application/xml", "XML declaration") if declared else None
+        return Sniffed("application/xml", "XML declaration") if declared else None
     name, attributes = root[2], root[3]
-    kind, media_type = _ROOTS.get(name, ("xml", "application/xml"))
+    media_type = _ROOTS.get(name, "application/xml")
     if name == "feed" and "w3.org/2005/Atom" not in attributes:
-        kind, media_type = "xml", "application/xml"
+        media_type = "application/xml"
     if not declared and "xmlns" not in attributes and media_type == "application/xml":
         return None  # a tag in angle brackets: a template, a log line, a mail address
-    return Structure(kind, media_type, f"XML, root {name[:40]}")
+    return Sniffed(media_type, f"XML, root {name[:40]}")
 
 
 # Strings are stepped over whole, the last one up to the end where that cuts it.
@@ -110,17 +89,18 @@ _JSON_TAIL = re.compile(
 _JSON = json.JSONDecoder(parse_int=float)  # as floats: integers of many digits are refused
 
 
-def _json(head: str, *, whole: bool) -> Structure | None:
-    text = head.lstrip("\ufeff \t\r\n")
+def sniff_json(head: Head) -> Sniffed | None:
+    """Recognise JSON, one value or several in lines; one that is cut must go on as it begins."""
+    text = head.text.lstrip("\ufeff \t\r\n")
     if text[:1] not in {"{", "["}:
         return None
     end, closers, cut = _json_extent(text)
     if end:
         if not _is_json(text[:end]):
             return None
-        return _json_lines(text, whole=whole) if text[end:].strip() else _json_named(text)
+        return _json_lines(text, whole=head.whole) if text[end:].strip() else _json_named(text)
     if (
-        whole
+        head.whole
         or not closers
         or not _JSON_TAIL.match(text[cut:])
         or not _is_json(text[:cut] + closers)
@@ -159,21 +139,19 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _json_named(text: str) -> Structure:
+def _json_named(text: str) -> Sniffed:
     """Tell the documents that are written in JSON by their first names."""
     if text[0] == "{":
         if re.match(r'\{\s*"(?:cells|metadata|nbformat)"', text) and '"cell_type"' in text:
-            return Structure(
-                "notebook", "application/x-ipynb+json", "JSON with cells of a notebook"
-            )
+            return Sniffed("application/x-ipynb+json", "JSON with cells of a notebook")
         if re.match(r'\{\s*"type"\s*:\s*"(?:FeatureCollection|Feature)"', text):
-            return Structure("json", "application/geo+json", "JSON of GeoJSON")
+            return Sniffed("application/geo+json", "JSON of GeoJSON")
         if re.match(r'\{\s*"@context"', text):
-            return Structure("json", "application/ld+json", "JSON of JSON-LD")
-    return Structure("json", "application/json", "JSON")
+            return Sniffed("application/ld+json", "JSON of JSON-LD")
+    return Sniffed("application/json", "JSON")
 
 
-def _json_lines(text: str, *, whole: bool) -> Structure | None:
+def _json_lines(text: str, *, whole: bool) -> Sniffed | None:
     lines = [line for line in text.split("\n") if line.strip()]
     if not whole:
         lines.pop()
@@ -181,7 +159,7 @@ def _json_lines(text: str, *, whole: bool) -> Structure | None:
         line.lstrip()[:1] in {"{", "["} and _is_json(line) for line in lines
     ):
         return None
-    return Structure("jsonl", "application/jsonl", "JSON, one value a line")
+    return Sniffed("application/jsonl", "JSON, one value a line")
 
 
 _MAIL_HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]*):[ \t]|[ \t]+\S")
@@ -191,11 +169,11 @@ _MAIL_NAMES = frozenset({
 })  # fmt: skip
 
 
-def _mail(head: str) -> Structure | None:
-    """Tell a message (RFC 5322) by its header: From, and at least two more of the usual fields, before the first empty line."""
-    mbox = re.match(r"From \S+ .*\d{4}\r?\n", head)
+def sniff_mail(head: Head) -> Sniffed | None:
+    """Recognise a message (RFC 5322) by its header: From, and two more of the usual fields."""
+    mbox = re.match(r"From \S+ .*\d{4}\r?\n", head.text)
     fields: set[str] = set()
-    for line in head[mbox.end() if mbox else 0 :].splitlines():
+    for line in head.text[mbox.end() if mbox else 0 :].splitlines():
         header = _MAIL_HEADER.match(line)
         if not header:
             break
@@ -203,54 +181,60 @@ def _mail(head: str) -> Structure | None:
     if "from" not in fields or len(fields & _MAIL_NAMES) < 3:
         return None
     return (
-        Structure("email", "application/mbox", "mbox")
+        Sniffed("application/mbox", "mbox")
         if mbox
-        else Structure("email", "message/rfc822", "header of a mail message")
+        else Sniffed("message/rfc822", "header of a mail message")
     )
 
 
-def _script(head: str) -> Structure | None:
-    language = language_of_shebang(head.split("\n", 1)[0])
+def sniff_script(head: Head) -> Sniffed | None:
+    """Recognise scripts by their first line, and diffs."""
+    text = head.text
+    language = language_of_shebang(text.split("\n", 1)[0])
     if language:
-        return Structure("code", f"text/x-{language}", f"#! line of {language}")
-    if re.match(r"\s*<\?php\s", head):
-        return Structure("code", "text/x-php", "<?php")
-    if re.match(r"(?:diff --git |--- \S.*\n\+\+\+ \S.*\n@@ )", head):
-        return Structure("code", "text/x-diff", "diff")
+        return Sniffed(f"text/x-{language}", f"#! line of {language}")
+    if re.match(r"\s*<\?php\s", text):
+        return Sniffed("text/x-php", "<?php")
+    if re.match(r"(?:diff --git |--- \S.*\n\+\+\+ \S.*\n@@ )", text):
+        return Sniffed("text/x-diff", "diff")
     return None
 
 
-def _yaml(head: str) -> Structure | None:
-    if head.startswith("%YAML "):
-        return Structure("yaml", "application/yaml", "%YAML")
-    front = re.match(r"---[ \t]*\r?\n(?:#.*\n|[ \t]*\r?\n)*[\w\"'-]+:(?:\s|$)", head)
+def sniff_yaml(head: Head) -> Sniffed | None:
+    """Recognise YAML by its directive or its first document; front matter belongs to Markdown."""
+    text = head.text
+    if text.startswith("%YAML "):
+        return Sniffed("application/yaml", "%YAML")
+    front = re.match(r"---[ \t]*\r?\n(?:#.*\n|[ \t]*\r?\n)*[\w\"'-]+:(?:\s|$)", text)
     if not front:
         return None
-    if re.search(r"^---[ \t]*\r?\n\s*[^\s\w-]{0,9}[#<>!*\[A-Z]", head[front.end() :], re.MULTILINE):
-        return Structure("markdown", "text/markdown", "front matter", full=False)
-    return Structure("yaml", "application/yaml", "begins as YAML", full=False)
+    if re.search(r"^---[ \t]*\r?\n\s*[^\s\w-]{0,9}[#<>!*\[A-Z]", text[front.end() :], re.MULTILINE):
+        return Sniffed("text/markdown", "front matter", full=False)
+    return Sniffed("application/yaml", "begins as YAML", full=False)
 
 
-def _markdown(head: str) -> Structure | None:
-    """Tell Markdown by two kinds of its marks: a comment in a script may look like a heading, but nothing else there is a link."""
+def sniff_markdown(head: Head) -> Sniffed | None:
+    """Recognise Markdown by a heading and two more of its marks.
+
+    A comment in a script may look like a heading, but nothing else there is a link.
+    """
+    text = head.text
     marks = [
-        bool(re.search(r"^#{1,6} \S", head, re.MULTILINE)),
-        bool(re.search(r"^##{1,5} \S", head, re.MULTILINE)),
-        bool(re.search(r"^(?:```|~~~)[\w+-]*\s*$", head, re.MULTILINE)),
-        bool(re.search(r"\[[^\[\]\n]+\]\((?:https?://|[./#])[^)\s]*\)", head)),
-        bool(re.search(r"^\|?[ \t]*:?-{3,}:?[ \t]*\|", head, re.MULTILINE)),
+        bool(re.search(r"^#{1,6} \S", text, re.MULTILINE)),
+        bool(re.search(r"^##{1,5} \S", text, re.MULTILINE)),
+        bool(re.search(r"^(?:```|~~~)[\w+-]*\s*$", text, re.MULTILINE)),
+        bool(re.search(r"\[[^\[\]\n]+\]\((?:https?://|[./#])[^)\s]*\)", text)),
+        bool(re.search(r"^\|?[ \t]*:?-{3,}:?[ \t]*\|", text, re.MULTILINE)),
     ]
     if marks[0] and sum(marks) >= 3:
-        return Structure(
-            "markdown", "text/markdown", "headings and other marks of Markdown", full=False
-        )
+        return Sniffed("text/markdown", "headings and other marks of Markdown", full=False)
     return None
 
 
-def _csv(head: str, *, whole: bool) -> Structure | None:
-    """Tell tables by lines that all have the same number of cells, at least three in at least four lines (RFC 4180)."""
-    lines = [re.sub(r'"[^"]*(?:""[^"]*)*"(?!")', "", line) for line in head.splitlines()]
-    if not whole and lines:
+def sniff_csv(head: Head) -> Sniffed | None:
+    """Recognise tables (RFC 4180): at least four lines of three cells, all of the same number."""
+    lines = [re.sub(r'"[^"]*(?:""[^"]*)*"(?!")', "", line) for line in head.text.splitlines()]
+    if not head.whole and lines:
         lines.pop()
     lines = [line for line in lines if line.strip()]
     if len(lines) < 4:
@@ -266,9 +250,7 @@ def _csv(head: str, *, whole: bool) -> Structure | None:
             and all(line.count(delimiter) == cells for line in lines)
             and not any(line[0] in " \t" for line in lines)
         ):
-            return Structure(
-                "csv", media_type, f"{len(lines)} lines of {cells + 1} cells", full=False
-            )
+            return Sniffed(media_type, f"{len(lines)} lines of {cells + 1} cells", full=False)
     return None
 
 

@@ -65,7 +65,7 @@ def read_member(pieces: Iterable[bytes], name: str, request: PartRequest) -> Par
         with member.open("wb") as file:
             file.writelines(pieces)
         decision = _router.route_file(member, {}, name)
-        handler = _registry.find(decision)
+        handler = _registry.handler_of(_registry.format_of(decision))
         hints = Hints(name=name, media_type=decision.media_type)
         if request.path or request.render == "image":
             return _registry.read_part(handler, replace(request, source=member, hints=hints))

@@ -10,12 +10,12 @@ import codecs
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from fetchstash import errors
 from fetchstash.errors import FetchstashError, Internal
 from fetchstash.facts import DocumentFacts
-from fetchstash.handlers._contract import Extraction, PartText, Picture
+from fetchstash.handlers._contract import ContentKind, Extraction, PartText, Picture
 from fetchstash.handlers._worker._checks import count, headings, line, member, string, text
 from fetchstash.handlers._worker._facts import read_facts
 from fetchstash.handlers._worker._frames import (
@@ -38,11 +38,25 @@ PART_ERRORS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class PluginReport:
+    """An installed or enabled package: the words of its formats, or why it was not loaded.
+
+    Both are "" for one that is installed and not enabled.
+    """
+
+    package: str
+    words: str
+    failure: str
+
+
 @dataclass(slots=True)
 class Pieces:
     """What a job reports while it runs, added up: its handler, and where the pages, tables and headings of the text stand."""
 
     handler: str = ""
+    plugin: str = ""
+    loaded: bool = False
     bytes: int = 0
     chars: int = 0
     pages: list[int] = field(default_factory=list[int])
@@ -51,6 +65,12 @@ class Pieces:
 
     def add(self, frame: dict[str, Any]) -> None:
         """Add one report. Raises ProtocolError."""
+        if "loaded" in frame:
+            self.loaded = True
+            return
+        if "plugin" in frame:
+            self.plugin = line(frame, "plugin")
+            return
         if "handler" in frame:
             self.handler = line(frame, "handler")
             return
@@ -127,6 +147,8 @@ def measure(path: Path, pieces: Pieces) -> Measured:
 def extraction(text: Path, done: dict[str, Any], pieces: Pieces, measured: Measured) -> Extraction:
     """Make the answer out of the facts that the worker sent last and what was seen of its text. Raises ProtocolError."""
     facts = read_facts(done, DocumentFacts)
+    if facts["content_kind"] not in get_args(ContentKind):
+        raise ProtocolError
     facts["outline"] = (*facts["outline"], *pieces.outline)[:MAX_HEADINGS]
     return Extraction(
         text=text if done.get("has_text") is True else None,
@@ -135,6 +157,7 @@ def extraction(text: Path, done: dict[str, Any], pieces: Pieces, measured: Measu
         lines=measured.lines,
         tokens=count(done, "tokens") if "tokens" in done else measured.chars // 4,
         tokens_exact=done.get("tokens_exact") is True,
+        notes=(f"read by plugin {pieces.plugin}",) if pieces.plugin else (),
         ranges=Ranges(tuple(pieces.pages), tuple(pieces.tables), _preview(member(done, "preview"))),
         **facts,
     )
@@ -171,6 +194,23 @@ def part(found: dict[str, Any]) -> PartText | Picture:
     except binascii.Error as error:
         raise ProtocolError from error
     return Picture(data, line(found, "media_type"), count(found, "width"), count(found, "height"))
+
+
+def plugins(found: dict[str, Any]) -> list[PluginReport]:
+    """Read the answer about plugins. Raises ProtocolError."""
+    match found.get("plugins"):
+        case list(rows):  # pyright: ignore[reportUnknownVariableType]
+            return [PluginReport(*_row(row)) for row in rows]  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            raise ProtocolError
+
+
+def _row(row: Any) -> tuple[str, str, str]:
+    match row:
+        case [str(package), str(words), str(failed)]:
+            return clean_line(package), clean_line(words), clean_line(failed)
+        case _:
+            raise ProtocolError
 
 
 def failure(frame: dict[str, Any]) -> FetchstashError:

@@ -17,17 +17,16 @@ from typing import Any
 from fetchstash.errors import FetchstashError, NoText
 from fetchstash.handlers import _registry
 from fetchstash.handlers._contract import (
-    TEXT_KINDS,
     Decision,
     Extracted,
     ExtractLimits,
-    Handler,
     Hints,
     PartRequest,
+    PartText,
     Picture,
 )
 from fetchstash.handlers._shared._reasons import KEPT
-from fetchstash.handlers._worker import _frames
+from fetchstash.handlers._worker import _frames, _plugins
 from fetchstash.handlers._worker._facts import facts_json
 from fetchstash.handlers._worker._frames import (
     MAX_LINE,
@@ -77,22 +76,50 @@ def run(job: dict[str, Any], send: Send) -> bool:
     try:
         decision, hints, limits = _read_job(job)
         with job_limits(limits.memory_mb, limits.cpu_seconds, limits.wall_seconds):
-            handler = _registry.find(decision)
-            send({"handler": handler.name})
+            if job["do"] == "plugins":
+                listed = [list(map(_cleaned, row)) for row in _plugins.report(limits.plugins)]
+                send({"found": {"plugins": listed}, "sound": True})
+                return True
+            for name in limits.plugins:
+                _plugins.load(name)
+            send({"loaded": True})
+            source = Path(job["source"])
             if job["do"] == "extract":
-                max_chars = None if decision.kind in TEXT_KINDS else limits.max_chars
-                return extract(
-                    handler.extract(Path(job["source"]), hints, limits),
-                    Path(job["text"]),
-                    max_chars,
-                    send,
-                )
-            send({"found": part(handler, job, hints, limits), "sound": True})
+                choice = _plugins.choose(decision, hints, source, limits.plugins)
+                return read(choice, source, hints, limits, send, Path(job["text"]))
+            choice = _plugins.choose(decision, hints, None, limits.plugins)
+            request = PartRequest(**job["request"], source=source, hints=hints, limits=limits)
+            send({"found": part(choice, request), "sound": True})
     except BaseException as error:  # noqa: BLE001 - pyo3's PanicException is no Exception, and a handler may call sys.exit
+        if isinstance(error, _plugins.PluginError):
+            send({"plugin": error.package})
         code, what, next_step = _reason(error)
         send({"failed": [code, what, next_step], "sound": _is_sound(error)})
         return _is_sound(error)
     return True
+
+
+def read(
+    choice: _plugins.Choice,
+    source: Path,
+    hints: Hints,
+    limits: ExtractLimits,
+    send: Send,
+    text: Path,
+) -> bool:
+    """Extract a document with the format that was chosen for it, as ``extract`` does."""
+    declared, decision = choice.format, choice.decision
+    send({"plugin": choice.package})
+    handler = _registry.handler_of(declared)
+    send({"handler": handler.name})
+    hints = replace(hints, media_type=decision.media_type)
+    extracted = handler.extract(source, hints, limits)
+    media_type = extracted.facts.media_type or decision.media_type
+    if choice.package:
+        extracted.learn(media_type=media_type, **declared.facts(media_type))
+    else:
+        extracted.learn(**_registry.describe(declared.kind, media_type))
+    return extract(extracted, text, None if declared.is_text else limits.max_chars, send)
 
 
 def extract(extracted: Extracted, text: Path, max_chars: int | None, send: Send) -> bool:
@@ -100,13 +127,13 @@ def extract(extracted: Extracted, text: Path, max_chars: int | None, send: Send)
     if extracted.parts is None:
         send({"done": _facts(extracted), "sound": True})
         return True
-    sound = True
+    sound, raised = True, False
     fd = os.open(text, os.O_WRONLY | getattr(os, "O_BINARY", 0))
     writer = TextWriter(fd, send, max_chars)
     try:
         writer.write_all(extracted.parts)
     except BaseException as error:  # noqa: BLE001 - as above; what was read before stays, and so do the facts learned on the way
-        sound = _is_sound(error)
+        sound, raised = _is_sound(error), True
         extracted.learn(extraction_truncated=writer.chars > 0, extraction_error=_reason(error)[1])
     finally:
         os.close(fd)
@@ -121,21 +148,14 @@ def extract(extracted: Extracted, text: Path, max_chars: int | None, send: Send)
     if sound:
         counted = writer.counter.result()
         done |= {"tokens": counted.tokens, "tokens_exact": counted.exact}
-    send(
-        {
-            "done": done | {"has_text": bool(writer.chars or not extracted.facts.extraction_error)},
-            "sound": sound,
-        }
-    )
+    has_text = bool(writer.chars or not extracted.facts.extraction_error)
+    send({"done": done | {"has_text": has_text, "raised": raised}, "sound": sound})
     return sound
 
 
-def part(
-    handler: Handler, job: dict[str, Any], hints: Hints, limits: ExtractLimits
-) -> dict[str, Any]:
+def part(choice: _plugins.Choice, request: PartRequest) -> dict[str, Any]:
     """Return the part that was asked for, as it is sent. Raises what the handler raises."""
-    request = PartRequest(**job["request"], source=Path(job["source"]), hints=hints, limits=limits)
-    found = _registry.read_part(handler, request)
+    found = _part(choice, request)
     if isinstance(found, Picture):
         return {
             "picture": base64.b64encode(found.data).decode("ascii"),
@@ -147,10 +167,27 @@ def part(
     return {"text": clean(found.text[:MAX_PART_TEXT]).text, "total": found.total, "cut": cut}
 
 
+def _part(choice: _plugins.Choice, request: PartRequest) -> PartText | Picture:
+    try:
+        return _registry.read_part(_registry.handler_of(choice.format), request)
+    except FetchstashError:
+        raise
+    except Exception:
+        if not choice.package:
+            raise
+    # A plugin failed: the built-in format answers, if there is one.
+    built_in = _registry.format_of(choice.decision)
+    return _registry.read_part(_registry.handler_of(built_in), request)
+
+
 def _read_job(job: dict[str, Any]) -> tuple[Decision, Hints, ExtractLimits]:
     decision = Decision(**(job["decision"] | {"evidence": tuple(job["decision"]["evidence"])}))
     limits = ExtractLimits(
-        **(job["limits"] | {"preview": PreviewLimits(**job["limits"]["preview"])})
+        **job["limits"]
+        | {
+            "preview": PreviewLimits(**job["limits"]["preview"]),
+            "plugins": tuple(job["limits"]["plugins"]),
+        }
     )
     hints = Hints(**job["hints"])
     return (
@@ -175,6 +212,10 @@ def _preview(preview: Preview) -> dict[str, Any]:
     )
 
 
+def _cleaned(line: str) -> str:
+    return clip(clean_line(line), MAX_LINE)
+
+
 def _reason(error: BaseException) -> tuple[str, str, str]:
     """Return code, what and next step of a failure: our own words as they are, of others only what kind it is."""
     if isinstance(error, FetchstashError):
@@ -185,6 +226,8 @@ def _reason(error: BaseException) -> tuple[str, str, str]:
         )
     if isinstance(error, MemoryError):
         what = "it needs more memory than extract.memory_mb allows"
+    elif isinstance(error, _plugins.PluginError):
+        what = str(error)
     elif isinstance(error, RecursionError):
         what = "it is nested too deeply"
     elif isinstance(error, ModuleNotFoundError):

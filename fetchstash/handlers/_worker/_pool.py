@@ -5,12 +5,13 @@ import contextlib
 import os
 import tempfile
 from collections.abc import AsyncGenerator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fetchstash.errors import Busy, FetchstashError, Internal, TooLarge
 from fetchstash.handlers._contract import (
+    NO_HINTS,
     Decision,
     Extraction,
     ExtractLimits,
@@ -28,6 +29,17 @@ WORKERS = 2
 IDLE_SECONDS = 60
 # How long a job may wait for a free worker, in jobs that take all their time.
 WAIT_JOBS = 3
+
+
+NO_DECISION = Decision("unknown_binary", "", "", "fallback", (), mismatch=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """An extraction, and which plugin failed at it and why ("" if none)."""
+
+    extraction: Extraction
+    plugin_failure: str = ""
 
 
 class WorkerPool:
@@ -55,19 +67,24 @@ class WorkerPool:
     async def extract(
         self, source: Path, decision: Decision, hints: Hints, folder: Path
     ) -> Extraction:
-        """Read ``source``; the text goes to a new 0600 file in ``folder``. Raises Busy or Internal (see Extractor)."""
-        text = _new_file(folder)
-        kept = False
-        try:
-            extraction = await self._extract(source, decision, hints, text)
-            kept = extraction.text is not None
-            return extraction
-        finally:
-            if not kept:
-                with contextlib.suppress(
-                    OSError
-                ):  # Windows keeps a file that a dying worker has open
-                    text.unlink()
+        """Read ``source`` (see Extractor). Where a plugin fails a built-in format takes over."""
+        attempt = await self._extract(source, decision, hints, folder, self._limits)
+        if not attempt.plugin_failure:
+            return attempt.extraction
+        without = replace(self._limits, plugins=())
+        extraction = (await self._extract(source, decision, hints, folder, without)).extraction
+        note = f"plugin {attempt.plugin_failure}"
+        if extraction.text is None and not extraction.extraction_error:
+            extraction = replace(extraction, extraction_error=note)
+        return replace(extraction, notes=(f"{note}; a built-in format took over",))
+
+    async def plugins(self) -> list[answers.PluginReport]:
+        """Return what is known of the packages that bring formats. Raises Busy or Internal."""
+        job = {"do": "plugins", "source": "", "limits": asdict(self._limits)}
+        about = self._job("plugins", Path(), NO_DECISION, NO_HINTS) | job
+        async with self._worker() as worker:
+            last = await worker.job(about, self._limits.wall_seconds, _no_report)
+            return answers.plugins(member(last, "found"))
 
     async def part(self, decision: Decision, request: PartRequest) -> PartText | Picture:
         """Read one part of a document (see Extractor)."""
@@ -99,31 +116,60 @@ class WorkerPool:
         await asyncio.gather(*(worker.gone() for worker in self._all))
 
     async def _extract(
-        self, source: Path, decision: Decision, hints: Hints, text: Path
-    ) -> Extraction:
+        self, source: Path, decision: Decision, hints: Hints, folder: Path, limits: ExtractLimits
+    ) -> "_Attempt":
+        text = _new_file(folder)
+        kept = False
+        pieces = answers.Pieces()
         try:
-            return await self._extract_in_worker(source, decision, hints, text)
-        except ProtocolError:
-            return Extraction(None, "", extraction_error="its reader sent what is no answer")
+            try:
+                extraction, failure = await self._extract_in_worker(
+                    source, decision, hints, text, limits, pieces
+                )
+            except ProtocolError:
+                failure = "its reader sent what is no answer"
+                extraction = Extraction(None, "", extraction_error=failure)
+            if failure and limits.plugins and not pieces.loaded:
+                # None of them is tried again: each document would wait for it.
+                self._limits = replace(self._limits, plugins=())
+                return _Attempt(extraction, f"{', '.join(limits.plugins)}: {failure}")
+            if failure and limits.plugins and (pieces.plugin or not pieces.handler):
+                return _Attempt(
+                    extraction, f"{pieces.plugin or ', '.join(limits.plugins)}: {failure}"
+                )
+            kept = extraction.text is not None
+            return _Attempt(extraction)
+        finally:
+            if not kept:
+                with contextlib.suppress(OSError):  # Windows keeps what a dying worker has open
+                    text.unlink()
 
     async def _extract_in_worker(
-        self, source: Path, decision: Decision, hints: Hints, text: Path
-    ) -> Extraction:
-        job = self._job("extract", source, decision, hints) | {"text": str(text)}
-        pieces = answers.Pieces()
+        self,
+        source: Path,
+        decision: Decision,
+        hints: Hints,
+        text: Path,
+        limits: ExtractLimits,
+        pieces: answers.Pieces,
+    ) -> tuple[Extraction, str]:
+        """Return the extraction, and why the handler failed if it did."""
+        job = self._job("extract", source, decision, hints)
+        job |= {"text": str(text), "limits": asdict(limits)}
         async with self._worker() as worker:
             try:
-                last = await worker.job(job, self._limits.wall_seconds, pieces.add)
+                last = await worker.job(job, limits.wall_seconds, pieces.add)
                 if "done" not in last:
-                    return Extraction(
-                        None, pieces.handler, extraction_error=answers.failure(last).what
-                    )
+                    error = answers.failure(last).what
+                    return Extraction(None, pieces.handler, extraction_error=error), error
                 measured = await asyncio.to_thread(answers.measure, text, pieces)
-                return answers.extraction(text, member(last, "done"), pieces, measured)
+                done = member(last, "done")
+                extraction = answers.extraction(text, done, pieces, measured)
+                return extraction, extraction.extraction_error if done.get("raised") else ""
             except WorkerDied as error:
                 await worker.gone()  # until then it may still write
                 measured = await asyncio.to_thread(answers.measure, text, pieces)
-                return answers.remains(text, pieces, measured, str(error))
+                return answers.remains(text, pieces, measured, str(error)), str(error)
 
     def _job(self, do: str, source: Path, decision: Decision, hints: Hints) -> dict[str, Any]:
         return {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fetchstash.errors import NoText, OutOfRange
 from fetchstash.handlers._charset import decode
-from fetchstash.handlers._contract import ContentKind, Extracted, Part
+from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office import _rtf
 from fetchstash.handlers._office._compressed_rtf import decompress
 from fetchstash.handlers._shared._compound import CompoundFile
@@ -39,10 +39,6 @@ class MsgHandler(Streamed, MemberParts):
     """Reads messages that Outlook saved."""
 
     name = "msg"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
-        """Return whether this is an Outlook message."""
-        return kind == "email" and media_type == _MEDIA_TYPE
 
     def read(self, source: Path, found: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText for what cannot be read."""

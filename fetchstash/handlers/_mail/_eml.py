@@ -12,7 +12,7 @@ from typing import cast
 
 from fetchstash.errors import NoText, OutOfRange
 from fetchstash.handlers._charset import decode
-from fetchstash.handlers._contract import ContentKind, Extracted, Part
+from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._shared._member import MemberParts
 from fetchstash.handlers._shared._prose import Prose
 from fetchstash.handlers._shared._reasons import EMPTY_FILE, FETCH_AGAIN, KEPT
@@ -30,10 +30,6 @@ class EmailHandler(Streamed, MemberParts):
     """Reads messages as they are sent and kept: one message a file."""
 
     name = "email"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
-        """Return whether this is a message in Internet format."""
-        return kind == "email" and media_type != "application/vnd.ms-outlook"
 
     def read(self, source: Path, found: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText for what cannot be read."""

@@ -1,0 +1,155 @@
+"""Formats of other packages: loaded in the worker alone, and only if the operator named them.
+
+A package declares Formats by the entry points ``fetchstash.formats``. Whatever goes wrong in one
+has its package's name on it, so that the built-in formats can take over.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, get_args
+
+from fetchstash.handlers._contract import ContentKind, Decision, Hints
+from fetchstash.handlers._format import Format, Head, Sniffed
+from fetchstash.handlers._formats import Formats, words
+from fetchstash.handlers._registry import built_in, format_of
+from fetchstash.handlers._routing._router import route_file
+from fetchstash.hygiene import clean_line
+from fetchstash.text import clip
+
+GROUP = "fetchstash.formats"
+MAX_WORD, MAX_PATHS, MAX_REASON = 40, 20, 200
+
+
+class PluginError(Exception):
+    """A plugin failed while documents were routed. The message is the reason, for people."""
+
+    def __init__(self, package: str, reason: str) -> None:
+        super().__init__(reason)
+        self.package = package
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """What a package brings: its formats, or why it could not be loaded."""
+
+    package: str
+    formats: tuple[Format, ...] = ()
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The format that reads a document, and the package that brings it ("" for ours)."""
+
+    format: Format
+    decision: Decision
+    package: str = ""
+
+
+def choose(decision: Decision, hints: Hints, source: Path | None, names: tuple[str, ...]) -> Choice:
+    """Return the format for a document. Raises PluginError if a plugin's sniffer fails.
+
+    With plugins the file is routed again, among their formats too; without ``source`` the decision
+    stands as it is.
+    """
+    formats, packages = _with_plugins(names)
+    if packages and source and not decision.shadow:
+        label = {"content-type": decision.declared_type}
+        again = route_file(source, label, hints.name or hints.url, formats=formats)
+    else:
+        again = decision
+    best = formats.candidates(again.kind, again.media_type)[0]
+    if best in packages:
+        return Choice(best, again, packages[best])
+    return Choice(format_of(decision), decision)
+
+
+def report(names: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+    """Yield package, the words of its formats ("" if not enabled), and why it failed ("")."""
+    enabled = {_normal(name): name for name in names}
+    for package in sorted({*enabled, *_installed()}):
+        if package in enabled:
+            plugin = load(package)
+            yield package, words(plugin.formats), plugin.failure
+        else:
+            yield package, "", ""
+
+
+@cache
+def load(package: str) -> Plugin:
+    """Load what a package declares. What goes wrong is in ``failure``."""
+    declared = _installed().get(_normal(package))
+    if not declared:
+        return Plugin(package, failure=f"no installed package of this name has {GROUP}")
+    try:
+        formats = tuple(f for entry in declared for f in _formats_of(entry.load()))
+        for one in formats:
+            check(one)
+    except Exception as error:  # noqa: BLE001 - somebody else's package must not break ours
+        reason = clip(clean_line(f"{type(error).__name__}: {error}"), MAX_REASON)
+        return Plugin(package, failure=reason)
+    guarded = (replace(f, sniff=_guarded(f.sniff, package)) if f.sniff else f for f in formats)
+    return Plugin(package, tuple(guarded))
+
+
+def check(declared: Any) -> None:
+    """Raise TypeError or ValueError for what is no Format that could be used."""
+    if not isinstance(declared, Format):
+        raise TypeError(f"{type(declared).__name__} is no Format")
+    if declared.kind not in get_args(ContentKind):
+        raise ValueError(f"{declared.kind!r} is no kind of content")
+    if not isinstance(declared.word, str) or not 0 < len(declared.word) <= MAX_WORD:
+        raise ValueError("word is no name")
+    if not declared.media_types or len(declared.paths) > MAX_PATHS:
+        raise ValueError("there is no media type, or there are too many paths")
+    for name in ("media_types", "extensions", "file_names", "paths", "zip_members", "ole_members"):
+        values = getattr(declared, name)
+        if not isinstance(values, tuple) or not all(isinstance(v, str) for v in values):
+            raise TypeError(f"{name} is no tuple of strings")
+    for at, magic in declared.signatures:
+        if not isinstance(at, int) or not isinstance(magic, bytes):
+            raise TypeError("signatures are no pairs of offset and bytes")
+    if not isinstance(declared.handler, str) and not callable(declared.handler):
+        raise TypeError("handler is no class")
+
+
+@cache
+def _with_plugins(names: tuple[str, ...]) -> tuple[Formats, Mapping[Format, str]]:
+    plugins = [load(name) for name in names]
+    packages = {f: plugin.package for plugin in plugins for f in plugin.formats}
+    return (Formats([*built_in().all, *packages]) if packages else built_in()), packages
+
+
+def _installed() -> dict[str, list[EntryPoint]]:
+    packages: dict[str, list[EntryPoint]] = {}
+    for entry in entry_points(group=GROUP):
+        if entry.dist:
+            packages.setdefault(_normal(entry.dist.name), []).append(entry)
+    return packages
+
+
+def _formats_of(declared: Any) -> tuple[Any, ...]:
+    return tuple(declared) if isinstance(declared, (tuple, list)) else (declared,)
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()  # PEP 503
+
+
+def _guarded(
+    sniff: Callable[[Head], Sniffed | None], package: str
+) -> Callable[[Head], Sniffed | None]:
+    def guarded(head: Head) -> Sniffed | None:
+        try:
+            sniffed = sniff(head)
+        except Exception as error:
+            raise PluginError(package, f"its sniffer failed ({type(error).__name__})") from error
+        if sniffed is not None and not isinstance(sniffed, Sniffed):
+            raise PluginError(package, "its sniffer returned what is no Sniffed")
+        return sniffed
+
+    return guarded
