@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fetchstash.errors import NoText
 from fetchstash.facts import DocumentFacts
-from fetchstash.handlers import ContentKind, Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers import Extracted, ExtractLimits, Format, Hints, Part
 
 FIRST_VALUES = 100
 FORMATS = {
@@ -32,10 +32,6 @@ class NpyHandler:
     """Arrays of numbers, as NumPy saves them."""
 
     name = "npy"
-
-    def can_handle(self, kind: ContentKind, media_type: str) -> bool:
-        """Return whether this is an array: the router knows the signature, though fetchstash has no handler for it."""
-        return kind == "unknown_binary" and media_type == "application/x-npy"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the file says it all
         """Return shape and type as facts, and the first values as text."""
@@ -62,3 +58,17 @@ class NpyHandler:
             [Part(text)],
             DocumentFacts(title=f"array {shape}", structure_info=f"{shape} values of type {code}"),
         )
+
+
+FORMATS = (
+    Format(
+        kind="unknown_binary",
+        word="NumPy array",
+        handler=NpyHandler,
+        media_types=("application/x-npy",),
+        extensions=("npy",),
+        signatures=((0, b"\x93NUMPY"),),
+        signed=True,
+        priority=1,  # fetchstash knows the signature, and reads nothing of it
+    ),
+)
