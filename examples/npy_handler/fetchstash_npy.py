@@ -14,7 +14,7 @@ from fetchstash.facts import DocumentFacts
 from fetchstash.handlers import Extracted, ExtractLimits, Format, Hints, Part
 
 FIRST_VALUES = 100
-FORMATS = {
+CODES = {
     "f4": "f",
     "f8": "d",
     "i1": "b",
@@ -41,14 +41,14 @@ class NpyHandler:
             header = file.read(int.from_bytes(file.read(size), "little"))
             described = ast.literal_eval(header.decode("latin-1"))
             order, code = described["descr"][0], described["descr"][1:]
-            if code not in FORMATS:
+            if code not in CODES:
                 raise NoText(
                     f"it holds values of type {code}, which are no numbers", "Its bytes are kept."
                 )
             width = int(code[1:])
             data = file.read(FIRST_VALUES * width)
         values = struct.unpack(
-            f"{'>' if order == '>' else '<'}{len(data) // width}{FORMATS[code]}", data
+            f"{'>' if order == '>' else '<'}{len(data) // width}{CODES[code]}", data
         )
         shape = " × ".join(map(str, described["shape"]))
         text = f"array of {shape} values of type {code}\n" + "".join(
