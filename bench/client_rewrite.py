@@ -40,7 +40,7 @@ def history(size: int) -> list[Any]:
 
 
 def compactions(messages: list[Any], window: int) -> tuple[float, float]:
-    """Return the CPU milliseconds of the first compaction, and the most of the next ten requests'."""
+    """Return the CPU milliseconds of the first compaction, and the most of ten later ones."""
     state = State()
     history, times = list(messages), list[float]()
     for number in range(11):

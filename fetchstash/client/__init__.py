@@ -1,4 +1,4 @@
-"""The agent's side: overflow, rewrite, retry, compaction. Knows no server, and imports no third-party module.
+"""The agent's side: overflow, rewrite, retry, compaction. Imports no third-party module.
 
     classify    is this error, event or finish reason an overflow, and of what
     rewrite     make a refused request small enough, with the fewest stubs

@@ -1,13 +1,13 @@
-"""What a tool result tells of the artifact behind it, or of the bytes that it is."""
+"""What a tool result states of the artifact behind it, or of the bytes that it is."""
 
 import re
 from dataclasses import dataclass
 
 HEAD_CHARS = 4_000
-"""How much of a result is looked at: facts stand at its head."""
+"""How much of a result is read: facts stand at its head."""
 
 HEAVY_KINDS = frozenset({"pdf", "office_doc", "unknown_binary"})
-"""Contents of which a stub loses least: the text can be read again, piece by piece, from the artifact."""
+"""Contents of which a stub loses least: their text can be read again from the artifact."""
 
 _REF = re.compile(r"\bart_[a-z2-7]{26}\b")
 _KIND = re.compile(r'"content_kind"\s*:\s*"([a-z_]{2,20})"')
@@ -19,7 +19,8 @@ _URL = re.compile(r'"(?:source_url|final_url|url)"\s*:\s*"([^"\s\\]{1,200})"')
 _FENCE = re.compile(r'<untrusted-[0-9a-f]+ source="([^"\s]{1,200})"')
 _FACTS_LINE = re.compile(r"\[Fetched ([\w ]{1,20}?) (?:artifact|page|image): [^\n]{1,300}?\]")
 _KIND_OF_WORD = {
-    "PDF": "pdf", "DOCX": "office_doc", "PPTX": "office_doc", "ODT": "office_doc", "ODP": "office_doc", "EPUB": "office_doc",
+    "PDF": "pdf", "DOCX": "office_doc", "PPTX": "office_doc", "ODT": "office_doc",
+    "ODP": "office_doc", "EPUB": "office_doc",
     "XLSX": "spreadsheet", "HTML": "html",
 }  # fmt: skip
 _KIND_OF_TYPE = {"application/pdf": "pdf", "application/octet-stream": "unknown_binary"}
@@ -36,7 +37,7 @@ _NO_TEXT = re.compile("[\ufffd\x00-\x08\x0e-\x1a\x1c-\x1f\x80-\x9f]")
 
 @dataclass(frozen=True, slots=True)
 class ArtifactFacts:
-    """What is known of the content of a result; "" and None where it does not tell. ``line`` is its facts line."""
+    """Facts of a result's content; "" and None where it states none; ``line`` is its facts line."""
 
     artifact_ref: str = ""
     content_kind: str = ""
@@ -47,21 +48,20 @@ class ArtifactFacts:
 
 
 def facts_of(result: str) -> ArtifactFacts:
-    """Read the facts of a tool result: fetchstash's own texts, its structured facts, or plain bytes in a text."""
+    """Read the facts of a tool result: fetchstash's own texts, structured facts, or plain bytes."""
     head = result[:HEAD_CHARS]
     fence = _FENCE.search(head)
     # What stands inside the fence was fetched, and may pretend to be facts.
-    told = head[: fence.start()] if fence else head
+    outside = head[: fence.start()] if fence else head
     kind, media_type, size, url, line = (
-        p.search(told) for p in (_KIND, _MEDIA_TYPE, _SIZE, _URL, _FACTS_LINE)
+        pattern.search(outside) for pattern in (_KIND, _MEDIA_TYPE, _SIZE, _URL, _FACTS_LINE)
     )
-    refs = set(_REF.findall(told))  # a list of several artifacts is none of them
+    refs = set(_REF.findall(outside))  # a list of several artifacts is none of them
     media = media_type[1] if media_type else ""
+    by_word = _KIND_OF_WORD.get(line[1].split()[0], "") if line else ""
     return ArtifactFacts(
         artifact_ref=refs.pop() if len(refs) == 1 else "",
-        content_kind=kind[1]
-        if kind
-        else (_KIND_OF_WORD.get(line[1].split()[0], "") if line else "") or _by_bytes(head, media),
+        content_kind=kind[1] if kind else by_word or _by_bytes(head, media),
         media_type=media,
         size_bytes=int(size[1]) if size else None,
         source_url=url[1] if url else fence[1] if fence else "",

@@ -45,7 +45,7 @@ def critical_messages(all_parts: Sequence[Part], pairing: Pairing, recent: int) 
 
 
 def latest_answer(all_parts: Sequence[Part]) -> int | None:
-    """Return the number of the latest message in which the assistant answered and called no tool."""
+    """Return the number of the latest message in which the assistant answers and calls no tool."""
     return next(iter(_answers(all_parts)[-1:]), None)
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from fetchstash.client._events import OnEvent, emit, tell_of_prompt
+from fetchstash.client._events import OnEvent, emit, emit_prompt
 from fetchstash.client._formats import Format, Message, user_text
 from fetchstash.client._merge import message_hash
 from fetchstash.client._policy import Policy, State
@@ -21,7 +21,7 @@ from fetchstash.client._results import stub_latest, stub_oversized, stub_unavoid
 from fetchstash.client._work import Work
 
 LANDING = 0.45
-"""Where a compaction comes down to, as a share of the budget: low enough that the next one is far away."""
+"""Where a compaction comes down to, as a share of the budget: the next one is then far away."""
 
 SHORT_ON_TIME_SECONDS = 10
 """With less time left than this only what must be done is done."""
@@ -100,7 +100,7 @@ def reapply(
 
 
 def bounded_prompt(prompt: str, budget: int, state: State, policy: Policy) -> tuple[str, int]:
-    """Return the prompt of an extractor in ``budget`` tokens, as far as stubs go, and how many there are.
+    """Return an extractor's prompt within ``budget`` tokens, as far as stubs go, and their number.
 
     What a request protects (the task, the latest exchange) is only quoted in it, and is bounded
     like everything else.
@@ -160,11 +160,12 @@ def _finish(
     quoted = [part for part in work.all_parts if part.background]
     if quoted:
         now = "\n\n".join(str(work.changes.get(part.place, part.text)) for part in quoted)
-        tell_of_prompt(on_event, now, sum(part.place in work.changes for part in quoted))
+        emit_prompt(on_event, now, sum(part.place in work.changes for part in quoted))
     calls, bound = attributes["compactor_calls"], work.policy.churn_warning
     if calls > bound:
         _log.warning(
-            "%d compactor calls in one iteration, where %d are usual: something makes the agent compact again",
+            "%d compactor calls in one iteration, where %d are usual: "
+            "something makes the agent compact again",
             calls,
             bound,
         )
@@ -173,7 +174,7 @@ def _finish(
 
 
 def _calls_in_iteration(work: Work) -> int:
-    """Count this call. An iteration is one history: the agent has gone on as soon as the history is another."""
+    """Count this call. An iteration is one history: it ends as soon as the history changes."""
     last = message_hash(work.messages[-1]) if work.messages else ""
     iteration = f"{len(work.messages) + work.merged_messages}:{last}"
     if iteration not in work.state.calls:

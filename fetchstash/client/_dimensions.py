@@ -15,7 +15,7 @@ _OBJECT_STREAM = re.compile(rb"/Type\s*/ObjStm\b.{0,400}?stream\r?\n", re.DOTALL
 
 
 def picture_size(data: bytes) -> tuple[int, int] | None:
-    """Return width and height of a PNG, GIF, JPEG or WebP; None for anything else, and for an empty one."""
+    """Return width and height of a PNG, GIF, JPEG or WebP; None for all else, and if one is 0."""
     size = None
     if data[:8] == b"\x89PNG\r\n\x1a\n":  # PNG, 5.2 and 11.2.2
         size = _big(data[16:20]), _big(data[20:24])
@@ -61,7 +61,7 @@ def _little(data: bytes) -> int:
 
 
 def pdf_pages(data: bytes) -> int:
-    """Return about how many pages a PDF has, at least 1; of what is no PDF, how many its size is worth."""
+    """Return about how many pages a PDF has, at least 1. Other data counts by its size."""
     if not data.startswith(b"%PDF-"):
         return min(max(len(data) // BYTES_PER_PAGE, 1), MAX_PAGES)
     pages = len(_PAGE.findall(data))
@@ -73,7 +73,7 @@ def pdf_pages(data: bytes) -> int:
 
 
 def _object_streams(data: bytes) -> bytes:
-    """Return the inflated object streams of a PDF, in which its pages may stand (ISO 32000-2, 7.5.7)."""
+    """Return a PDF's object streams, inflated: pages may stand in them (ISO 32000-2, 7.5.7)."""
     inflated = bytearray()
     for stream in _OBJECT_STREAM.finditer(data):
         room = MAX_INFLATED - len(inflated)

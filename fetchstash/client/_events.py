@@ -1,4 +1,4 @@
-"""Every decision tells what it was: to telemetry, and to whoever asked to be told. Never content."""
+"""Events of the client's decisions, for telemetry and for an observer. They never hold content."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -8,19 +8,19 @@ from fetchstash import telemetry
 from fetchstash.client._sizes import text_tokens
 
 OnEvent = Callable[[str, dict[str, Any]], None]
-"""Called with an event's name and its attributes: compression, compaction, tool.result.oversized_excluded and others."""
+"""Called with an event's name (compression, compaction and others) and its attributes."""
 
 
 def emit(on_event: OnEvent | None, name: str, attributes: dict[str, Any]) -> None:
-    """Tell of a decision. An observer that fails changes nothing: the agent's request matters more."""
+    """Report a decision. An observer that fails changes nothing: the agent's request goes first."""
     telemetry.event(name, **attributes)
     if on_event:
         with suppress(Exception):
             on_event(name, attributes)
 
 
-def tell_of_prompt(on_event: OnEvent | None, prompt: str, compacted_fields: int) -> None:
-    """Tell of the prompt of a memory extractor: how long it is, and how many contents in it were made smaller."""
+def emit_prompt(on_event: OnEvent | None, prompt: str, compacted_fields: int) -> None:
+    """Report the prompt of a memory extractor: its length, and how many contents were shortened."""
     figures = {
         "extractor_prompt_chars": len(prompt),
         "extractor_prompt_est_tokens": text_tokens(prompt),

@@ -1,4 +1,4 @@
-"""The four message formats, read as one: where in a request texts, calls, results and reasoning stand, and how one is replaced.
+"""The four message formats, read as one: where texts, calls, results and reasoning stand.
 
 Messages are plain JSON data, as each provider documents them; nothing here keeps a reference into
 them or changes them. What a format has that is not named here (images, server-side tools, encrypted
@@ -40,7 +40,9 @@ Format = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
 
 
 def parts(messages: Sequence[Message], format: Format) -> list[Part]:
-    """Return all parts of ``messages`` in order. A message of no known shape is one opaque part, and an extractor's prompt several.
+    """Return all parts of ``messages`` in order.
+
+    A message of no known shape is one opaque part, and an extractor's prompt is several.
 
     Raises KeyError for an unknown format.
     """
@@ -58,7 +60,10 @@ def parts(messages: Sequence[Message], format: Format) -> list[Part]:
 
 
 def replace_values(messages: Sequence[Message], changes: Mapping[Place, Any]) -> list[Message]:
-    """Return ``messages`` with the values at these places replaced. What is not on the way to a change is shared, not copied."""
+    """Return ``messages`` with the values at these places replaced.
+
+    What is not on the way to a change is shared, not copied.
+    """
     replaced = list(messages)
     for (number, path), value in changes.items():
         replaced[number] = _replaced(replaced[number], path, value)
@@ -75,7 +80,7 @@ def user_text(text: str, format: Format) -> Message:
 
 
 def _pieces(part: Part) -> Iterator[Part]:
-    """Yield a part itself, or what the prompt of an extractor is made of: its task, which is left alone, and what it quotes."""
+    """Yield a part itself, or the task of an extractor's prompt and then what it quotes."""
     if part.kind != "text" or part.role != "user" or not is_extraction(part.text):
         yield part
         return
@@ -102,7 +107,7 @@ def _replaced(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
 
 
 def _openai_chat(number: int, message: dict[str, Any]) -> Iterator[Part]:
-    """Read a message of the Chat Completions API (OpenAI API reference, "Create chat completion", messages)."""
+    """Read a message of Chat Completions (OpenAI API reference, "Create chat completion")."""
     role: Role = CHAT_ROLES.get(a_string(message.get("role")), "user")
     if role == "tool":
         # The deprecated function role has no call id: its name stands for it, as in the call.
@@ -145,7 +150,7 @@ def _openai_chat(number: int, message: dict[str, Any]) -> Iterator[Part]:
 
 
 def _anthropic(number: int, message: dict[str, Any]) -> Iterator[Part]:
-    """Read a message of the Messages API (Anthropic API reference, "Messages", messages.content)."""
+    """Read a message of the Messages API (Anthropic API reference, "Messages")."""
     role: Role = CHAT_ROLES.get(a_string(message.get("role")), "user")
     content = message.get("content")
     if isinstance(content, str) and content:
@@ -174,14 +179,14 @@ def _anthropic(number: int, message: dict[str, Any]) -> Iterator[Part]:
 
 
 def _server_call(number: int, index: int, block: dict[str, Any]) -> Part:
-    """Read a call of a tool that the provider runs, or that it calls over MCP; only the latter has free arguments."""
+    """Read a call of a tool that the provider runs. Only one over MCP has free arguments."""
     shape: Shape = "" if block.get("type") == "mcp_tool_use" else "fixed"
     identity = a_string(block.get("id")), a_string(block.get("name"))
     place = (number, ("content", index, "input"))
     return Part(place, "call", "assistant", block.get("input", {}), *identity, shape=shape)
 
 
-# Where the texts of these results are; a result of another kind, or an encrypted one, stays as it is.
+# Where the texts of these results are. Other results, and encrypted ones, stay as they are.
 _SERVER_TEXTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "mcp_tool_result": (("content",),),
     "code_execution_tool_result": (("content", "stdout"), ("content", "stderr")),
@@ -192,7 +197,7 @@ _SERVER_TEXTS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 
 def _server_result(number: int, index: int, block: dict[str, Any]) -> Part:
-    """Read the result of such a call: the longest of its texts, or all of it as one that is never changed."""
+    """Read a result of a tool that the provider runs: its longest text, or all of it, unchanged."""
     call_id = a_string(block.get("tool_use_id"))
     texts: list[tuple[Any, tuple[str, ...]]] = []
     for path in _SERVER_TEXTS.get(a_string(block.get("type")), ()):
@@ -230,7 +235,7 @@ _PROVIDERS_CALLS = frozenset({"toolCall", "tool_call", "executableCode", "execut
 
 
 def _gemini(number: int, message: dict[str, Any]) -> Iterator[Part]:
-    """Read a Content of the Gemini API (Gemini API reference, "Content" and "Part"); both spellings of its keys are in use."""
+    """Read a Content of the Gemini API (API reference); its keys have two spellings."""
     role: Role = _GEMINI_ROLES.get(a_string(message.get("role")), "user")
     for index, part in objects(message.get("parts")):
         place = ("parts", index)

@@ -1,4 +1,4 @@
-"""HistoryCompactor: a long conversation is summed up, by the caller's summariser or by stubs alone."""
+"""HistoryCompactor: a long conversation is summed up, by a summariser or by stubs alone."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field

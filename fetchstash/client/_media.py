@@ -1,4 +1,4 @@
-"""Pictures, documents, audio and video inside messages: what each provider documents that they cost.
+"""Pictures, documents, audio and video in messages: what each provider documents they cost.
 
 Base64 is never charged as text. A block is recognised by its shape, so one table serves the four
 formats, the blocks of LangChain and MCP, and the objects of PydanticAI. Where a provider documents
@@ -56,7 +56,7 @@ _DATA_URL = re.compile(r"data:([\w.+/-]{0,100})(?:;[^,;]{0,100}){0,3},")
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """One picture, document, recording or film. ``data`` is base64 or bytes, "" if it is elsewhere."""
+    """One picture, document, recording or film. ``data`` is base64 or bytes, "" if not at hand."""
 
     provider: Provider
     media_type: str
@@ -195,7 +195,7 @@ def _anthropic_media(kind: str, block: dict[str, Any]) -> Media | None:
 
 
 def _neutral_media(kind: str, block: dict[str, Any]) -> Media | None:
-    """Read the blocks of LangChain (base64, url, file_id) and of MCP (data), which name no provider."""
+    """Read blocks that name no provider: LangChain's (base64, url, file_id) and MCP's (data)."""
     media_type = a_string(block.get("mime_type") or block.get("mimeType"))
     data = a_string(block.get("base64") or block.get("data") or block.get("blob"))
     elsewhere = any(key in block for key in ("url", "file_id", "uri"))
@@ -313,7 +313,7 @@ def _seconds(media: Media, kind: str) -> float:
 
 
 def _decoded(data: str | bytes, chars: int) -> bytes:
-    """Return the first bytes of base64 of ``chars`` characters; b"" if it is none. Bytes stay as they are."""
+    """Return the bytes of the first ``chars`` of base64, b"" if it is none; bytes as they are."""
     if isinstance(data, bytes):
         return data
     text = data[: chars - chars % 4].replace("-", "+").replace("_", "/")

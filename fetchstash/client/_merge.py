@@ -1,4 +1,4 @@
-"""The last stage: the oldest messages become one, which says what they were about and where they are kept."""
+"""The last stage: the oldest messages become one, which says what they were about."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from fetchstash.client._policy import Merge, Offload, content_hash
 from fetchstash.client._stubs import first_sentence
 
 QUOTED = 6
-"""How many of the user's sentences a merged text quotes at the most, the latest ones, and how many tools it names."""
+"""How many of the user's latest sentences a merged text quotes, and how many tools it names."""
 
 
 def message_hash(message: Message) -> str:
@@ -16,24 +16,29 @@ def message_hash(message: Message) -> str:
     return content_hash(as_json(message))
 
 
-def merge_of(messages: Sequence[Message], found: Sequence[Part], offload: Offload | None) -> Merge:
-    """Return the merge of ``messages``, whose parts are ``found``."""
+def merge_of(
+    messages: Sequence[Message], all_parts: Sequence[Part], offload: Offload | None
+) -> Merge:
+    """Return the merge of ``messages``, whose parts are ``all_parts``."""
     # As plain text and not as JSON, whose escapes would hide what somebody greps for.
     whole = "\n\n".join(
-        f"[{part.role} {part.kind} {part.name}]\n{plain(part.value)}" for part in found
+        f"[{part.role} {part.kind} {part.name}]\n{plain(part.value)}" for part in all_parts
     )
     ref = offload.keep(whole, "earlier messages") if offload else ""
     return Merge(
-        tuple(message_hash(message) for message in messages), merged_text(len(messages), found, ref)
+        tuple(message_hash(message) for message in messages),
+        merged_text(len(messages), all_parts, ref),
     )
 
 
-def merged_text(count: int, found: Sequence[Part], ref: str) -> str:
-    """Return what stands for ``count`` messages, whose parts are ``found`` and which are kept as ``ref`` ("": they are not)."""
-    said = [part for part in found if not part.background]
-    tools = Counter(part.name or "a tool" for part in said if part.kind == "call")
-    users = [
-        first_sentence(part.text) for part in said if part.kind == "text" and part.role == "user"
+def merged_text(count: int, all_parts: Sequence[Part], ref: str) -> str:
+    """Return what stands for ``count`` messages, kept as ``ref`` ("": they are not kept)."""
+    quotable = [part for part in all_parts if not part.background]
+    tools = Counter(part.name or "a tool" for part in quotable if part.kind == "call")
+    sentences = [
+        first_sentence(part.text)
+        for part in quotable
+        if part.kind == "text" and part.role == "user"
     ]
     lines = [
         f"(Earlier part of this conversation: {count} messages{f', kept as {ref}' if ref else ''}."
@@ -44,7 +49,7 @@ def merged_text(count: int, found: Sequence[Part], ref: str) -> str:
             + ", ".join(f"{name} {times}x" for name, times in tools.most_common(QUOTED))
             + "."
         )
-    quoted = [sentence for sentence in users if sentence][-QUOTED:]
+    quoted = [sentence for sentence in sentences if sentence][-QUOTED:]
     if quoted:
         lines.append("The user said, among other things:\n- " + "\n- ".join(quoted))
     return "\n".join(lines) + ")"

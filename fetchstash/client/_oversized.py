@@ -1,4 +1,4 @@
-"""Tool results that alone would take too much of the context window: replaced before they are sent."""
+"""Tool results that alone would take too much of the context window: replaced by a stub."""
 
 import json
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ def oversized_stub(
     policy: Policy,
     on_event: OnEvent | None = None,
 ) -> dict[str, Any]:
-    """Return the stub of a result of ``size`` tokens that is too large for a window of ``window`` tokens."""
+    """Return the stub of a result of ``size`` tokens, too large for a ``window`` in tokens."""
     text = plain(result)
     facts = facts_of(text)
     ref = facts.artifact_ref or (policy.offload.keep(text, call.name) if policy.offload else "")
@@ -112,13 +112,13 @@ def structure_info(result: Any) -> str:
 
 
 def _names(data: Mapping[Any, Any]) -> str:
-    """Return the first keys that are names: short and printable. Others would be content, or worse."""
+    """Return the first keys that are names, short and printable. Others would be content."""
     names = [str(name) for name in islice(data, MAX_NAMES)]
     return ", ".join(name for name in names if len(name) <= MAX_NAME_CHARS and name.isprintable())
 
 
 def _clean(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments of which each is short, and all are: printable, and no document among them."""
+    """Return short, printable arguments, none of them a document."""
     shown: dict[str, Any] = {}
     room = MAX_ARGUMENTS_CHARS
     for name, value in args.items():

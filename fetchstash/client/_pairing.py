@@ -1,4 +1,4 @@
-"""Calls and their results: which belong together, which stand alone, and the exchanges that may only move as a whole."""
+"""Calls and their results: pairs, what stands alone, and exchanges that move as a whole."""
 
 from collections import defaultdict, deque
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """What ``pair`` found. ``lone_calls`` were never answered, ``lone_results`` answer no call before them."""
+    """Pairs; calls that were never answered; results that answer no call before them."""
 
     pairs: tuple[Pair, ...]
     lone_calls: tuple[Part, ...]
@@ -37,7 +37,7 @@ class Unit:
     exchange: bool
 
 
-def pair(found: Sequence[Part]) -> Pairing:
+def pair(all_parts: Sequence[Part]) -> Pairing:
     """Pair calls with results, in order.
 
     Ids repeat in real transcripts: a call that is made again under its id was given up before.
@@ -48,7 +48,7 @@ def pair(found: Sequence[Part]) -> Pairing:
     pairs: list[Pair] = []
     lone_calls: list[Part] = []
     lone_results: list[Part] = []
-    for part in found:
+    for part in all_parts:
         if part.background:
             continue
         queue = waiting[part.call_id or f"name:{part.name}"]
@@ -69,7 +69,7 @@ def pair(found: Sequence[Part]) -> Pairing:
 
 
 def orphans(messages: Sequence[Message], format: Format) -> list[str]:
-    """Return one sentence for each call without a result and each result without a call; empty where all are paired.
+    """Return a sentence for each call without a result and each result without a call.
 
     Every provider refuses a request with either. Calls of the last message are no orphans: their
     results are still to come.
@@ -88,7 +88,7 @@ def orphans(messages: Sequence[Message], format: Format) -> list[str]:
     return calls + results
 
 
-def units(count: int, found: Sequence[Part], pairing: Pairing) -> list[Unit]:
+def units(count: int, all_parts: Sequence[Part], pairing: Pairing) -> list[Unit]:
     """Cut ``count`` messages into units, in order and without gaps.
 
     Reasoning that is an item of its own (OpenAI's Responses) is bound to all that the model said
@@ -96,26 +96,26 @@ def units(count: int, found: Sequence[Part], pairing: Pairing) -> list[Unit]:
     """
     reach = list(range(1, count + 1))
     exchanges: set[int] = set()
-    for one in pairing.pairs:
-        first, last = sorted((one.call.message, one.result.message))
+    for answered in pairing.pairs:
+        first, last = sorted((answered.call.message, answered.result.message))
         reach[first] = max(reach[first], last + 1)
         exchanges.add(first)
-    said = {part.message for part in found if part.role == "assistant"}
-    for part in found:
+    spoken = {part.message for part in all_parts if part.role == "assistant"}
+    for part in all_parts:
         if part.kind == "reasoning" and part.place[1] == ():
             end = part.message + 1
-            while end in said:
+            while end in spoken:
                 end += 1
             reach[part.message] = end
-    cut: list[Unit] = []
+    all_units: list[Unit] = []
     start = 0
     while start < count:
         end, at = reach[start], start
         while at < end:
             end = max(end, reach[at])
             at += 1
-        cut.append(
+        all_units.append(
             Unit(start, end, exchange=any(number in exchanges for number in range(start, end)))
         )
         start = end
-    return cut
+    return all_units

@@ -16,12 +16,15 @@ Shape = Literal["", "fixed", "shell", "logs", "texts", "function_response"]
 what stands there now, for the provider takes nothing else. The others are lists or objects that the
 provider defines; ``as_value`` in ``_stubs.py`` makes them."""
 Place = tuple[int, tuple[str | int, ...]]
-"""The number of a message, and the keys and indexes that lead to a value inside it; an index into a text is that of a section."""
+"""The number of a message, and the keys and indexes that lead to a value inside it.
+
+An index into a text is that of a section.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One piece of a message. ``value`` stands at ``place``: a text, a call's arguments, a result's content.
+    """One piece of a message, with the value at ``place``: text, arguments, a result's content.
 
     ``call_id`` is "" where the format gave none (Gemini does not have to). ``background``: it is
     only quoted, in the prompt of a memory extractor, so that a call of this kind has no result to
@@ -89,7 +92,7 @@ def _block_text(block: Any) -> str:
 def content_parts(
     number: int, message: dict[str, Any], role: Role, key: str = "content"
 ) -> Iterator[Part]:
-    """Yield the texts of a ``content`` that is a string or a list of typed blocks; other blocks are opaque."""
+    """Yield the texts of ``content``, a string or a list of blocks; other blocks are opaque."""
     content = message.get(key)
     if isinstance(content, str) and content:
         yield Part((number, (key,)), "text", role, content)

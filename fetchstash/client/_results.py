@@ -45,7 +45,7 @@ def stub_unavoidable(work: Work, goal: int) -> None:
 
 
 def stub_latest(work: Work, goal: int) -> None:
-    """Replace results of the latest exchange by stubs with a preview, largest first, until ``goal``.
+    """Give results of the latest exchange a preview instead, largest first, until ``goal``.
 
     As few as possible go, and these share the room that is left.
     """
@@ -86,7 +86,7 @@ def _preview(work: Work, part: Part, room: int) -> dict[str, Any]:
 
 
 def _shares(sizes: Sequence[int], excess: int) -> tuple[int, int]:
-    """Return how many of ``sizes``, which fall, must be replaced, and what each may have then, in tokens."""
+    """Return how many of the falling ``sizes`` to replace, and the tokens that each may have."""
     for count in range(1, len(sizes) + 1):
         share = (sum(sizes[:count]) - excess) // count
         if share >= RESULT_TARGET:

@@ -1,4 +1,4 @@
-"""The reactive rewrite: after a provider refused a request, make it small enough with the fewest stubs."""
+"""The rewrite of a request that a provider refused: small enough, with the fewest stubs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,9 +37,9 @@ def rewrite(
     Each stub stands where the content stood. Stubs of this conversation come back first. Then
     results of PDF, office and binary contents go, then other large results, then large arguments of
     calls, each oldest first; at last results of the latest exchange keep a preview, and first where
-    they alone are too large. The first ``prefix`` messages, the system prompt, the first task, the last user turn and the calls of the
-    latest exchange stay byte for byte. Returns new messages (what was not changed is shared) and
-    the report, which says if nothing could be shrunk enough.
+    they alone are too large. The first ``prefix`` messages, the system prompt, the first task, the
+    last user turn and the calls of the latest exchange stay byte for byte. Returns new messages
+    (what was not changed is shared) and the report, which says if nothing could be shrunk enough.
     """
     return _rewritten(messages, format, target, policy, state, prefix, merges=False)
 
@@ -52,7 +52,7 @@ def rewrite_for_retry(
     state: State,
     prefix: int,
 ) -> tuple[list[Message], Report]:
-    """Do as ``rewrite`` does; before the latest exchange, older texts go and the oldest messages become one."""
+    """Do as ``rewrite`` does; before the latest exchange older texts and messages go, too."""
     return _rewritten(messages, format, target, policy, state, prefix, merges=True)
 
 

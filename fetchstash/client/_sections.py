@@ -48,7 +48,7 @@ def is_extraction(text: str) -> bool:
 
 
 def sections(text: str) -> Iterator[Section]:
-    """Yield the sections of a prompt, in order. Those that are empty count too, so that replacing one moves no other."""
+    """Yield the sections of a prompt in order, empty ones too: their numbers must not change."""
     headings = list(_HEADING.finditer(text))
     starts = [*(heading.start() for heading in headings), len(text)]
     for heading, end in zip(headings, starts[1:], strict=True):

@@ -1,4 +1,4 @@
-"""How large a request is: in bytes as it goes over the wire, and in tokens, counted or estimated."""
+"""How large a request is: in bytes as it is sent, and in tokens, counted or estimated."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is said in the place of a content that left the context: short, whole sentences and facts, and no mark of a cut."""
+"""What stands for a content that left the context: short sentences and facts, no mark of a cut."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from fetchstash.client._policy import Offload
 from fetchstash.client._shapes import is_list, is_object
 
 RESULT_TARGET, ARGUMENTS_TARGET, HISTORY_TARGET = 200, 120, 160
-"""Tokens that a stub may have, for a tool result, for the arguments of a call, for an older text."""
+"""Tokens that a stub may have: of a tool result, of a call's arguments, of an older text."""
 
 LONG_VALUE_CHARS = 200
 """A string in arguments that is longer is a document, not a parameter."""
@@ -20,7 +20,7 @@ LONG_OBJECT_CHARS = 2_000
 """An object in arguments that is still longer without such strings is one, too."""
 
 WORTH = 0.8
-"""A stub of more than this share of its content is no gain: what it saves is less than a prompt cache that it makes cold."""
+"""A stub with more than this share of its content is no gain: a prompt cache goes cold for it."""
 
 MOST_PREVIEW_TOKENS = 4_000
 """A preview is no longer, whatever room there is: what is kept can be read piece by piece."""
@@ -33,7 +33,7 @@ _SENTENCE = re.compile(r"[^\n]{8,240}?(?:[.!?](?=\s|$)|(?=\n|$))")
 
 
 def result_stub(text: str, tool: str, offload: Offload | None) -> dict[str, Any]:
-    """Return the overflow stub of a tool result: a short summary, the key facts, and ``overflow_fallback``."""
+    """Return the overflow stub of a result: a summary, key facts, and ``overflow_fallback``."""
     facts = facts_of(text)
     ref = facts.artifact_ref or (offload.keep(text, tool or "result") if offload else "")
     stub: dict[str, Any] = {
@@ -52,7 +52,7 @@ def result_stub(text: str, tool: str, offload: Offload | None) -> dict[str, Any]
 def preview_stub(
     text: str, tool: str, offload: Offload | None, room: int, size: Callable[[Any], int]
 ) -> dict[str, Any]:
-    """Return the stub of a result with as much of its beginning as fits ``room``, as ``size`` counts."""
+    """Return the stub of a result with as much of its beginning as fits ``room`` by ``size``."""
     stub = result_stub(text, tool, offload)
     left = room - size(stub)
     chars = len(text)
@@ -68,7 +68,7 @@ def preview_stub(
 
 
 def _beginning(text: str, chars: int) -> str:
-    """Return the first characters of a text, whole lines where that costs little, with its fence closed."""
+    """Return the first characters, whole lines where that costs little, and close the fence."""
     shown = text[:chars]
     line_end = shown.rfind("\n") + 1
     shown = shown[:line_end] if line_end * 5 > chars * 4 else shown
@@ -79,7 +79,9 @@ def _beginning(text: str, chars: int) -> str:
 
 
 def arguments_stub(part: Part, offload: Offload | None) -> dict[str, Any] | None:
-    """Return a call's arguments with every long text in them replaced by its size and where it is kept; None if there is none.
+    """Return a call's arguments with each long text replaced by its size and reference.
+
+    None if there is no long text.
 
     Parameters stay as they are.
     """
@@ -101,11 +103,12 @@ def history_stub(text: str, role: str, offload: Offload | None) -> str:
     ref = offload.keep(text, f"{role} message") if offload else ""
     began = first_sentence(text)
     kept = f", kept as {ref}" if ref else ""
-    return f"(Earlier {role} message of {len(text)} characters{kept}.{f' It began: {began}' if began else ''})"
+    begun = f" It began: {began}" if began else ""
+    return f"(Earlier {role} message of {len(text)} characters{kept}.{begun})"
 
 
 def as_value(part: Part, stub: Mapping[str, Any] | str) -> Any:
-    """Return a stub as the provider takes it at the part's place: an object for an object, else a string, or its own shape."""
+    """Return a stub as the provider takes it: an object for an object, a string, or a shape."""
     if isinstance(stub, str):
         return stub
     text = as_json(stub)
@@ -138,7 +141,7 @@ def _summary(text: str, tool: str, line: str, ref: str) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """Return the first sentence or line, if it is short enough to stand whole and is text at all."""
+    """Return the first sentence or line, if it is short and printable; else ""."""
     found = _SENTENCE.match(text.lstrip()[:400])
     sentence = " ".join(found[0].split()) if found else ""
     return sentence if sentence.isprintable() and "\ufffd" not in sentence else ""

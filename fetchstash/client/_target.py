@@ -17,7 +17,7 @@ DOUBT = 1.15
 
 
 def target_of(verdict: Verdict, before: int, fixed: int | None = None) -> Target:
-    """Return the size to aim at for messages that measure ``before`` here, in the unit of the verdict.
+    """Return the size to aim at, in the verdict's unit, for messages that measure ``before`` here.
 
     ``fixed`` is the size of the rest of the request, which does not shrink; None if it is not
     known. The stated excess is subtracted, in our measure: the provider's count of the request

@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 from fetchstash.client._shapes import is_collection, is_mapping
 
 LARGE_CHARS, LARGE_VALUES = 200_000, 50_000
-"""A history with more text, or more values, is worked on in a thread; a smaller one takes less time than a thread."""
+"""A history with more text or more values is compacted in a thread."""
 
 Result = TypeVar("Result")
 
 
 def is_large(value: Any) -> bool:
-    """Return whether a history holds more than ``LARGE_CHARS`` of text. Looks no further than that."""
+    """Return whether a history holds more than ``LARGE_CHARS`` of text, and look no further."""
     chars, values, waiting = 0, 0, [value]
     while waiting and chars <= LARGE_CHARS and values <= LARGE_VALUES:
         current = waiting.pop()
@@ -28,7 +28,7 @@ def is_large(value: Any) -> bool:
 
 
 async def off_loop(function: Callable[..., Result], *args: Any, large: bool) -> Result:
-    """Return ``function(*args)``, called in a thread if ``large`` and the event loop is asyncio's."""
+    """Return ``function(*args)``, called in a thread if ``large`` and the loop is asyncio's."""
     if large and _in_asyncio():
         return await asyncio.to_thread(function, *args)
     return function(*args)

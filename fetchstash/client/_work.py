@@ -1,4 +1,4 @@
-"""What compact and rewrite share: a conversation that is made smaller by stubs and merges, one decision at a time."""
+"""What compact and rewrite share: a conversation that stubs and merges make smaller."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -50,7 +50,7 @@ PREVIEW = "preview:"
 
 @dataclass(slots=True)
 class Work:
-    """A conversation with the merges and stubs that are decided so far, and its size in ``unit``."""
+    """A conversation with the merges and stubs decided so far, and its size in ``unit``."""
 
     messages: Sequence[Message]
     format: Format
@@ -138,7 +138,7 @@ class Work:
         self.reused = self._put_stubs()
 
     def _merges_in_force(self) -> list[tuple[int, int, Merge]]:
-        """Return where merges stand, in order, but none that would swallow what is protected now."""
+        """Return where merges stand, in order, without any that holds a protected message."""
         if not self.state.merges:
             return []
         hashes = [message_hash(message) for message in self.messages]
@@ -151,7 +151,7 @@ class Work:
         return allowed
 
     def _put_stubs(self) -> int:
-        """Put the stubs in force, and return how many. In a protected message one holds if it was made there."""
+        """Put the stubs in force, and return how many. In a protected message only its own hold."""
         self.changes.clear()
         if not self.state.stubs:
             return 0
@@ -285,7 +285,7 @@ class Work:
     # Critical messages
 
     def stub_critical(self, goal: int) -> None:
-        """Let critical messages go one by one, oldest first, until ``goal``; never the latest answer."""
+        """Stub critical messages one by one, oldest first, until ``goal``; never the answer."""
         for number in sorted(self.critical - self.kept - self.merged):
             if self.size <= goal:
                 return

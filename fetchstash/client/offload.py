@@ -25,7 +25,7 @@ class StoreOffload:
         self._store: Any = None
 
     def __enter__(self) -> Self:
-        from anyio.from_thread import start_blocking_portal  # noqa: PLC0415 - third-party, and only for whoever wants a store
+        from anyio.from_thread import start_blocking_portal  # noqa: PLC0415 - third-party
 
         from fetchstash.store import StoreLimits, open_store  # noqa: PLC0415 - as above
 
@@ -44,7 +44,10 @@ class StoreOffload:
         self._portals.__exit__(kind, error, trace)
 
     def keep(self, text: str, name: str) -> str:
-        """Keep ``text`` as an artifact and return its reference. Raises StoreError, Busy or TooLarge."""
+        """Keep ``text`` as an artifact and return its reference.
+
+        Raises StoreError, Busy or TooLarge.
+        """
         ref: str = self._portal.call(self._put, text, name)
         return ref
 

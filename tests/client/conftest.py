@@ -1,4 +1,4 @@
-"""What the tests of the client share stands in modules beside them; with importlib's import mode they must be found by name."""
+"""Makes the modules that the client's tests share importable by name, in importlib's mode."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Random conversations in all four formats, for property tests: what a provider would take, whatever it is about."""
+"""Random conversations in all four formats, for property tests, as a provider would take them."""
 
 import json
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ FORMATS = ("openai_chat", "openai_responses", "anthropic", "gemini")
 
 @dataclass(frozen=True)
 class Turn:
-    """What happens next: the user says something, the model does, or it calls tools and gets their results."""
+    """One step: the user or the model says something, or the model calls tools."""
 
     kind: str
     text: str
@@ -44,7 +44,10 @@ turns: st.SearchStrategy[list[Turn]] = st.lists(_turn, max_size=14).map(
 
 
 def render(history: list[Turn], fmt: str, *, repeat_ids: bool = False) -> list[Any]:
-    """Write this history in a format. ``repeat_ids``: each exchange uses the same call ids again, as real transcripts do."""
+    """Write this history in a format.
+
+    ``repeat_ids``: each exchange uses the same call ids again, as real transcripts do.
+    """
     messages: list[Any] = (
         [{"role": "system", "content": "Be good."}] if fmt.startswith("openai") else []
     )

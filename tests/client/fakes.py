@@ -25,7 +25,7 @@ class Overflow(Exception):
 
 
 def conversation(*results: str, name: str = "fetch_content", ask: str = "the task") -> list[Any]:
-    """Return a Chat Completions history in which each of these results answers a call of its own."""
+    """Return a Chat Completions history in which each result answers a call of its own."""
     messages: list[Any] = [
         {"role": "system", "content": "Be good."},
         {"role": "user", "content": ask},

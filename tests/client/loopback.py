@@ -1,4 +1,4 @@
-"""A provider on loopback that speaks as the real ones do: their paths, bodies, errors and streams."""
+"""A provider on loopback with the paths, bodies, errors and streams of the real ones."""
 
 import json
 import threading
@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-OVERFLOW = "This model's maximum context length is 2000 tokens. However, your messages resulted in 6000 tokens."
+OVERFLOW = (
+    "This model's maximum context length is 2000 tokens. "
+    "However, your messages resulted in 6000 tokens."
+)
 TOO_LONG = "prompt is too long: 6000 tokens > 2000 maximum"
 GEMINI_TOO_LONG = (
     "The input token count (6000) exceeds the maximum number of tokens allowed (2000)."
@@ -14,7 +17,9 @@ GEMINI_TOO_LONG = (
 
 
 class Loopback:
-    """Answers each request with the next of ``script``: overflow, good, other (an error), late (an overflow after output), early
+    """Answers each request with the next word of ``script``.
+
+    overflow, good, other (an error), late (an overflow after output), early
     (Anthropic alone: an overflow as an event of a stream, before any output), overloaded (Anthropic
     alone: 529).
 
@@ -63,7 +68,7 @@ def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(sent)
 
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - base class
             pass
 
     return Handler
@@ -78,7 +83,7 @@ def _answer(path: str, word: str, streams: bool) -> tuple[int, Any]:
 
 
 def _sse(*events: Any, named: bool = False) -> list[str]:
-    """Write server-sent events (WHATWG HTML, section 9.2), with their names where the API has them."""
+    """Write server-sent events (WHATWG HTML, section 9.2), with names where the API has them."""
     names = ["event: " + event["type"] + "\n" if named else "" for event in events]
     data = [event if isinstance(event, str) else json.dumps(event) for event in events]
     return [f"{name}data: {one}\n\n" for name, one in zip(names, data, strict=True)]

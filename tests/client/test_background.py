@@ -1,4 +1,4 @@
-"""Prompts of a background memory extractor: known by their mark, bounded by the same stages as the conversation that they quote."""
+"""Prompts of a memory extractor: known by their mark, bounded by the stages of a conversation."""
 
 import json
 from typing import Any

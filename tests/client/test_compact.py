@@ -19,7 +19,7 @@ def tokens(messages: Any) -> int:
 
 
 def working(*texts: str) -> list[Any]:
-    """A task, then for each text an exchange whose result it is and a sentence of the assistant's about it."""
+    """Return a task, and for each text an exchange whose result it is."""
     messages = conversation()
     for number, text in enumerate(texts):
         messages += conversation(text)[2:]

@@ -1,4 +1,4 @@
-"""Events: each that is documented is told, with the attributes that are documented, and none tells content."""
+"""Events: each documented one is emitted with its documented attributes, and none has content."""
 
 import re
 from collections import defaultdict
@@ -32,7 +32,7 @@ def documented() -> dict[str, set[str]]:
 
 @pytest.fixture(scope="module")
 def told() -> list[tuple[str, dict[str, Any]]]:
-    """Everything that happens, told: a retry, a churn of compactions with stages and skips, a stub, and prompts."""
+    """Emit everything: a retry, a churn of compactions with stages and skips, stubs and prompts."""
     events: list[tuple[str, dict[str, Any]]] = []
 
     def tell(name: str, attributes: dict[str, Any]) -> None:

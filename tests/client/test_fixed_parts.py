@@ -1,4 +1,4 @@
-"""System prompt, tools and output are part of a request: it is never refused twice, and never at all if the window is known."""
+"""System prompt, tools and output count: none is refused twice, and none if the window is known."""
 
 import itertools
 import json
@@ -21,7 +21,7 @@ class Refused(Exception):
 
 @dataclass
 class Provider:
-    """Counts all of a request in its own tokens, ``scale`` of them for one of ours, and refuses what is over its window."""
+    """Refuses what is over its window. One of our tokens is ``scale`` of its own."""
 
     fixed: str
     scale: float = 1.0
@@ -44,7 +44,7 @@ class Provider:
 
 
 def run(provider: Provider, recovery: Recovery, request: RequestInfo, steps: int = 40) -> None:
-    """An agent whose tool returns 200 to 2,500 tokens at each step; and that is now and then steered."""
+    """Run an agent whose tool returns 200 to 2,500 tokens at each step, and that is steered."""
     messages = conversation()
     for number in range(steps):
         exchange = conversation(prose(500 + number * 1_337 % 5_000, f"w{number}x"))[2:]

@@ -15,7 +15,10 @@ def test_all_is_what_there_is() -> None:
 
 def test_no_third_party_module_is_imported_by_any_part_of_the_client() -> None:
     use = "from fetchstash.client import *; classify('prompt is too long');"
-    tell = "import sys; {} print(*{{name.split('.')[0] for name in sys.modules}} - set(sys.stdlib_module_names))"
+    tell = (
+        "import sys; {} print(*{{name.split('.')[0] for name in sys.modules}}"
+        " - set(sys.stdlib_module_names))"
+    )
     run, bare = (_run(tell.format(what)) for what in (use, "import fetchstash;"))
     # What the interpreter itself brings in (a .pth of the environment) is not the client's doing.
     assert set(run.split()) <= set(bare.split())

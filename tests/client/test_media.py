@@ -1,4 +1,4 @@
-"""Media cost what their providers document, in every shape in which a message can carry them; base64 is never text."""
+"""Media cost what their providers document, wherever a message carries them; base64 is no text."""
 
 import base64
 import random

@@ -71,7 +71,8 @@ def test_a_stub_tells_what_it_stands_for_and_where_it_is_kept() -> None:
         on_event=lambda name, told: events.append((name, told)),
     )
     assert set(stub) == {
-        "status", "toolCallId", "toolName", "warning", "reason", "toolInfo", "recommendation", "artifact_ref",
+        "status", "toolCallId", "toolName", "warning", "reason", "toolInfo", "recommendation",
+        "artifact_ref",
     }  # fmt: skip
     assert stub["toolInfo"]["structureInfo"] == "object of 2 keys, among them rows, total"
     assert json.loads(kept.texts[stub["artifact_ref"]]) == result
@@ -94,7 +95,7 @@ ODD_RESULTS: list[Any] = [
     "result", ODD_RESULTS, ids=lambda result: f"{type(result).__name__} {str(result)[:20]}"
 )
 def test_a_result_of_any_shape_becomes_a_stub_that_is_short_and_clean(result: Any) -> None:
-    stub = stub_oversized(result, ToolCall("1", "f", {1: 2}), 2_000)  # type: ignore[dict-item] # as a careless agent has it
+    stub = stub_oversized(result, ToolCall("1", "f", {1: 2}), 2_000)  # type: ignore[dict-item] # careless
     told = json.dumps(stub, ensure_ascii=False)
     assert told.isprintable()
     assert len(told) < 1_000

@@ -1,4 +1,4 @@
-"""HistoryCompactor with PydanticAI's messages: the same kind in and out. scripts/adapters runs this with the SDK."""
+"""HistoryCompactor with PydanticAI's messages. scripts/adapters runs this with the SDK."""
 
 import importlib
 import importlib.util

@@ -1,4 +1,4 @@
-"""The failure that this project was made for: a run that fetches PDFs as decoded bytes until the provider refuses to go on."""
+"""The failure that began this project: a run fetches PDFs as text until the provider refuses."""
 
 import json
 import random
@@ -29,7 +29,7 @@ def pdf(seed: int) -> str:
 
 
 class Provider:
-    """Refuses more than 4 MB, and then more than 262,144 tokens, of which it counts one for eight characters."""
+    """Refuses more than 4 MB, and more than 262,144 tokens, one of them for eight characters."""
 
     def __init__(self) -> None:
         self.refusals: list[str] = []
@@ -41,7 +41,8 @@ class Provider:
             self.refuse(f"Invalid request: total message size {size} exceeds limit {MAX_BYTES}")
         if tokens > MAX_TOKENS:
             self.refuse(
-                f"Invalid request: Your request exceeded model token limit: {MAX_TOKENS} (requested: {tokens})"
+                f"Invalid request: Your request exceeded model token limit: {MAX_TOKENS} "
+                f"(requested: {tokens})"
             )
         return "Go on."
 
@@ -88,7 +89,7 @@ def test_with_oversized_results_stubbed_the_run_never_gets_there() -> None:
 
 
 def newest_too_large(ask: Callable[[Any], Any]) -> None:
-    """An agent whose first tool result is larger than the provider takes, as this project's failure began."""
+    """Run an agent whose newest tool result is larger than the provider takes."""
     messages = conversation(prose(20_000, "notes"), pdf(0) * 4)
     assert size_in_bytes(messages[-1]) > MAX_BYTES
     ask(messages)
