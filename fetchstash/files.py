@@ -33,7 +33,7 @@ from fetchstash.handlers import (
     route_file,
 )
 from fetchstash.ranges import Preview
-from fetchstash.text import PreviewLimits, TruncationInfo, head_and_tail
+from fetchstash.text import PreviewLimits, TruncationInfo, head_and_tail, largest
 
 __all__ = [
     "BinaryContent",
@@ -109,9 +109,10 @@ class FileMetadata:
 
 @dataclass(frozen=True, slots=True)
 class FileExtractionResult:
-    """What ``read_file`` found. ``content`` is None where there is nothing to show, and then ``error_message`` says why.
+    """What ``read_file`` read. ``content`` is None where nothing can be shown: see the message.
 
-    ``truncation_info`` is None where the content is whole.
+    ``truncation_info`` is None where the content is whole. ``next_offset`` is the character to
+    read on from, 0 where the content is no prefix of the text, None at its end.
     """
 
     content: str | BinaryContent | None
@@ -120,61 +121,88 @@ class FileExtractionResult:
     file_type: FileType = FileType.BINARY
     truncation_info: TruncationInfo | None = None
     metadata: FileMetadata | None = None
+    next_offset: int | None = None
 
 
-def read_file(path: str | Path, max_tokens: int | None = None) -> FileExtractionResult:
-    """Read a file as what it really is, within ``max_tokens`` (context.max_tokens_per_file if None) and the limits of previews.
+def read_file(
+    path: str | Path,
+    max_tokens: int | None = None,
+    *,
+    offset: int | None = None,
+    max_lines: int | None = None,
+) -> FileExtractionResult:
+    """Read a file as what it really is, within the limits of previews. Never raises.
 
-    What fits comes whole. Of what does not, structured data come as their shape, tables as first
-    and last rows, and other text as first and last lines, under a line that says how much is shown.
-    Never raises.
+    A text that fits comes whole. Of a longer one come its shape (structured data), first and last
+    rows (tables) or first and last lines, under a line that says how much is shown. With
+    ``offset`` it is read from that character on instead, as far as it fits, in whole lines; pass
+    on ``next_offset`` to read it all. ``max_tokens`` and ``max_lines`` replace
+    context.max_tokens_per_file and context.max_lines.
     """
     try:
         limits = load(environment=os.environ).extract
     except FetchstashError as error:
-        return FileExtractionResult(None, success=False, error_message=error.what)
-    preview = (
-        limits.preview
-        if max_tokens is None
-        else replace(limits.preview, max_tokens_per_file=max_tokens)
-    )
-    return read_within(Path(path), replace(limits, preview=preview))
+        return _failure(error.what)
+    asked = {"max_tokens_per_file": max_tokens, "max_lines": max_lines}
+    changes = {name: value for name, value in asked.items() if value is not None}
+    preview = replace(limits.preview, **changes)
+    return read_within(Path(path), replace(limits, preview=preview), offset=offset)
 
 
-def read_file_as_string(path: str | Path, max_tokens: int | None = None) -> str:
-    """Return what ``read_file`` finds as text; on failure ``[Error reading PATH: MESSAGE]``."""
-    result = read_file(path, max_tokens)
-    if isinstance(result.content, BinaryContent):
-        return f"[{path}: {result.content.mime_type}, {len(result.content.data)} bytes]"
-    return (
-        f"[Error reading {path}: {result.error_message}]"
-        if result.content is None
-        else result.content
-    )
+def read_file_as_string(
+    path: str | Path,
+    max_tokens: int | None = None,
+    *,
+    offset: int | None = None,
+    max_lines: int | None = None,
+) -> str:
+    """Return what ``read_file`` reads as text; on failure ``[Error reading PATH: MESSAGE]``.
+
+    Where there is more, the last line names the offset to read on from.
+    """
+    result = read_file(path, max_tokens, offset=offset, max_lines=max_lines)
+    content = result.content
+    if isinstance(content, BinaryContent):
+        return f"[{path}: {content.mime_type}, {len(content.data)} bytes]"
+    if content is None:
+        return f"[Error reading {path}: {result.error_message}]"
+    if result.next_offset is None:
+        return content
+    line_end = "" if content.endswith("\n") else "\n"
+    return f"{content}{line_end}[Read on with offset={result.next_offset}.]"
 
 
 def read_within(
-    path: Path, limits: ExtractLimits, ends: tuple[int, int] | None = None
+    path: Path,
+    limits: ExtractLimits,
+    ends: tuple[int, int] | None = None,
+    *,
+    offset: int | None = None,
 ) -> FileExtractionResult:
-    """Do as ``read_file`` does, within other limits. ``ends``: so many first and last lines are shown of a longer text."""
+    """Read as ``read_file`` does, within other limits.
+
+    ``ends``: how many first and last lines are shown of a longer text.
+    """
     try:
         status = _status(path)
         decision = route_file(path, {}, path.name)
         modified = datetime.fromtimestamp(status.st_mtime, UTC)
-        charset = (
-            charset_of_file(path, decision.charset) if format_of(decision).bytes_are_text else ""
-        )
+        is_text = format_of(decision).bytes_are_text
+        charset = charset_of_file(path, decision.charset) if is_text else ""
         metadata = FileMetadata(status.st_size, modified, decision.media_type, charset)
-        file_type = _file_type(decision)
         if decision.kind in {"image", "audio", "video", "unknown_binary"}:
-            return _binary(path, decision, file_type, metadata, limits)
-        return _run(lambda: _text(path, decision, file_type, metadata, limits, ends))
+            result = _binary(path, decision, metadata, limits)
+        else:
+            result = _run(lambda: _text(path, decision, limits, ends, offset))
+        return replace(result, file_type=_file_type(decision), metadata=metadata)
     except FetchstashError as error:
-        return FileExtractionResult(None, success=False, error_message=error.what)
+        return _failure(error.what)
     except OSError as error:
-        return FileExtractionResult(
-            None, success=False, error_message=error.strerror or "it cannot be read"
-        )
+        return _failure(error.strerror or "it cannot be read")
+
+
+def _failure(message: str) -> FileExtractionResult:
+    return FileExtractionResult(None, success=False, error_message=message)
 
 
 def _status(path: Path) -> os.stat_result:
@@ -195,25 +223,19 @@ def _file_type(decision: Decision) -> FileType:
 
 
 def _binary(
-    path: Path,
-    decision: Decision,
-    file_type: FileType,
-    metadata: FileMetadata,
-    limits: ExtractLimits,
+    path: Path, decision: Decision, metadata: FileMetadata, limits: ExtractLimits
 ) -> FileExtractionResult:
-    """Return a picture made small enough by the worker, a small sound as it is, and of anything else only what it is."""
+    """Return a picture within its bounds or a small sound; of anything else only what it is."""
     content: BinaryContent | None = None
     if decision.kind == "image":
         picture = _run(lambda: _picture(path, decision, limits))
         content = BinaryContent(picture.data, picture.media_type) if picture else None
     elif decision.kind == "audio" and metadata.size_bytes <= limits.preview.max_image_size_bytes:
         content = BinaryContent(path.read_bytes(), decision.media_type)
-    error = (
-        ""
-        if content
-        else f"it is {decision.media_type} of {metadata.size_bytes} bytes, which is no text"
-    )
-    return FileExtractionResult(content, content is not None, error, file_type, None, metadata)
+    if content is None:
+        size = metadata.size_bytes
+        return _failure(f"it is {decision.media_type} of {size} bytes, which is no text")
+    return FileExtractionResult(content, success=True)
 
 
 async def _picture(path: Path, decision: Decision, limits: ExtractLimits) -> Picture | None:
@@ -228,35 +250,57 @@ async def _picture(path: Path, decision: Decision, limits: ExtractLimits) -> Pic
 async def _text(
     path: Path,
     decision: Decision,
-    file_type: FileType,
-    metadata: FileMetadata,
     limits: ExtractLimits,
     ends: tuple[int, int] | None,
+    offset: int | None,
 ) -> FileExtractionResult:
-    body = _Room(limits.preview)
-    pool = WorkerPool(
-        replace(limits, preview=replace(limits.preview, structured_tokens=body.tokens)), workers=1
-    )
+    structured_tokens = _Room(limits.preview).tokens
+    preview = replace(limits.preview, structured_tokens=structured_tokens)
+    pool = WorkerPool(replace(limits, preview=preview), workers=1)
+    hints = Hints(name=path.name, charset=decision.charset)
     try:
         with tempfile.TemporaryDirectory(prefix="fetchstash-") as folder:
-            extraction = await pool.extract(
-                path, decision, Hints(name=path.name, charset=decision.charset), Path(folder)
-            )
+            extraction = await pool.extract(path, decision, hints, Path(folder))
             if extraction.text is None:
-                message = extraction.extraction_error or "there is no text in it"
-                return FileExtractionResult(
-                    None,
-                    success=False,
-                    error_message=message,
-                    file_type=file_type,
-                    metadata=metadata,
-                )
+                return _failure(extraction.extraction_error or "there is no text in it")
             text = extraction.text.read_text(encoding="utf-8")
     finally:
         await pool.aclose()
-    content, truncation = shown_of(text, extraction, limits.preview, ends)
+    if offset is not None:
+        return _from_offset(text, extraction, limits.preview, offset)
+    content, info = shown_of(text, extraction, limits.preview, ends)
+    next_offset = None if info is None else 0
     return FileExtractionResult(
-        content, success=True, file_type=file_type, truncation_info=truncation, metadata=metadata
+        content, success=True, truncation_info=info, next_offset=next_offset
+    )
+
+
+def _from_offset(
+    text: str, extraction: Extraction, limits: PreviewLimits, offset: int
+) -> FileExtractionResult:
+    """Return the text from ``offset`` on: whole lines, or a piece of the first if it is longer."""
+    if offset < 0 or (offset >= len(text) and offset):
+        return _failure(f"it has {len(text)} characters, and the offset is {offset}")
+    rest = text[offset : offset + limits.max_total_output]
+    lines = rest.split("\n", limits.max_lines)
+    room = rest.removesuffix(lines[-1]) if len(lines) > limits.max_lines else rest
+    fits = largest(
+        len(room), lambda length: tokens.count(room[:length]).tokens <= limits.max_tokens_per_file
+    )
+    end = offset + fits
+    if end < len(text):
+        end = text.rfind("\n", offset, end) + 1 or end
+    content = text[offset:end]
+    info = TruncationInfo.of(
+        Preview(lines_shown=content.removesuffix("\n").count("\n") + 1),
+        text.removesuffix("\n").count("\n") + 1,
+        tokens.count(content),
+        tokens.TokenCount(extraction.tokens, extraction.tokens_exact),
+        total_output_limit_reached=fits == limits.max_total_output,
+    )
+    next_offset = end if end < len(text) else None
+    return FileExtractionResult(
+        content, success=True, truncation_info=info, next_offset=next_offset
     )
 
 

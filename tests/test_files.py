@@ -135,3 +135,41 @@ def test_the_encoding_of_a_text_is_among_its_facts(
     metadata = read_file(written(tmp_path, name, content)).metadata
     assert metadata is not None
     assert metadata.encoding == encoding
+
+
+def test_following_the_offsets_reads_a_file_exactly_once(tmp_path: Path) -> None:
+    text = "".join(f"line {number} of a long text\n" for number in range(1_000)) + "x" * 9_000
+    path = written(tmp_path, "a.txt", text)
+    first = read_file(path)
+    assert first.next_offset == 0
+    pieces: list[str] = []
+    offset: int | None = 0
+    while offset is not None:
+        result = read_file(path, max_tokens=2_000, offset=offset)
+        assert isinstance(result.content, str)
+        assert result.truncation_info is not None
+        assert result.truncation_info.tokens_shown <= 2_000
+        assert result.content.count("\n") <= 200
+        pieces.append(result.content)
+        offset = result.next_offset
+    assert "".join(pieces) == text
+
+
+def test_more_than_200_lines_are_read_where_they_are_asked_for(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.txt", "line\n" * 900)
+    assert read_file(path).truncation_info is not None
+    whole = read_file(path, max_lines=900)
+    assert whole.content == "line\n" * 900
+    assert (whole.truncation_info, whole.next_offset) == (None, None)
+    part = read_file(path, offset=5, max_lines=300)
+    assert part.content == "line\n" * 300
+    assert part.next_offset == 5 + 1_500
+
+
+def test_a_string_that_is_not_all_ends_with_the_offset_to_read_on_from(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.txt", "line\n" * 900)
+    assert read_file_as_string(path).endswith("line\n[Read on with offset=0.]")
+    assert read_file_as_string(path, offset=0).endswith("line\n[Read on with offset=1000.]")
+    assert read_file_as_string(path, offset=4_495) == "line\n"
+    beyond = f"[Error reading {path}: it has 4500 characters, and the offset is 4500]"
+    assert read_file_as_string(path, offset=4_500) == beyond

@@ -1,8 +1,11 @@
-"""What leaves the context goes into fetchstash's own store, where the server's tools find it."""
+"""Keep what leaves the context in fetchstash's own store, where the server's tools find it."""
 
+import atexit
 import os
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any, Self
 
@@ -10,28 +13,21 @@ from typing import Any, Self
 class StoreOffload:
     """An Offload into the artifact store in ``folder``, for runs of the same name as the server's.
 
-        with StoreOffload(folder) as offload:
-            recovery = Recovery(Policy(offload=offload))
+        recovery = Recovery(Policy(offload=StoreOffload(folder)))
 
-    The store is asynchronous and a rewrite is not: an event loop of its own runs in a thread as
-    long as the ``with`` block.
+    The store is asynchronous and a rewrite is not, so an event loop runs in a thread of its own,
+    from the first ``keep`` on. ``close``, the end of a ``with`` block or of the program ends it.
     """
 
-    def __init__(self, folder: Path, run: str = "default") -> None:
-        self._folder = folder
+    def __init__(self, folder: str | Path, run: str = "default") -> None:
+        self._folder = Path(folder)
         self._run = run
-        self._portals: Any = None
+        self._lock = Lock()
+        self._opened = ExitStack()
         self._portal: Any = None
         self._store: Any = None
 
     def __enter__(self) -> Self:
-        from anyio.from_thread import start_blocking_portal  # noqa: PLC0415 - third-party
-
-        from fetchstash.store import StoreLimits, open_store  # noqa: PLC0415 - as above
-
-        self._portals = start_blocking_portal()
-        self._portal = self._portals.__enter__()
-        self._store = self._portal.call(open_store, StoreLimits(folder=self._folder, run=self._run))
         return self
 
     def __exit__(
@@ -40,16 +36,34 @@ class StoreOffload:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._portal.call(self._store.aclose)
-        self._portals.__exit__(kind, error, trace)
+        self.close()
 
     def keep(self, text: str, name: str) -> str:
-        """Keep ``text`` as an artifact and return its reference.
-
-        Raises StoreError, Busy or TooLarge.
-        """
-        ref: str = self._portal.call(self._put, text, name)
+        """Keep ``text`` and return its reference. Raises StoreError, Busy or TooLarge."""
+        with self._lock:
+            portal = self._portal or self._open()
+        ref: str = portal.call(self._put, text, name)
         return ref
+
+    def close(self) -> None:
+        """Close the store. A later ``keep`` opens it again."""
+        with self._lock:
+            self._portal = None
+            self._opened.close()
+        atexit.unregister(self.close)
+
+    def _open(self) -> Any:
+        from anyio.from_thread import start_blocking_portal  # noqa: PLC0415 - third-party
+
+        from fetchstash.store import StoreLimits, open_store  # noqa: PLC0415 - as above
+
+        with ExitStack() as opened:
+            portal = opened.enter_context(start_blocking_portal())
+            self._store = portal.call(open_store, StoreLimits(folder=self._folder, run=self._run))
+            opened.callback(portal.call, self._store.aclose)
+            self._portal, self._opened = portal, opened.pop_all()
+        atexit.register(self.close)
+        return portal
 
     async def _put(self, text: str, name: str) -> str:
         from anyio import to_thread  # noqa: PLC0415 - as above
