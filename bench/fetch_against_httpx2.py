@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from statistics import median
 from threading import Thread
@@ -44,15 +45,29 @@ def serve(megabytes: int) -> None:
         Thread(target=respond, args=(server.accept()[0],), daemon=True).start()
 
 
-async def timed(fetch: Callable[[], Awaitable[object]]) -> float:
-    """Return how many seconds one call takes."""
-    began = time.perf_counter()
+async def timed(fetch: Callable[[], Awaitable[object]]) -> tuple[float, float]:
+    """Return how many seconds one call takes, and how many of them are CPU of this process."""
+    began, cpu = time.perf_counter(), time.process_time()
     await fetch()
-    return time.perf_counter() - began
+    return time.perf_counter() - began, time.process_time() - cpu
+
+
+async def paired(
+    ours: Callable[[], Awaitable[object]], theirs: Callable[[], Awaitable[object]], rounds: int
+) -> list[tuple[tuple[float, float], tuple[float, float]]]:
+    """Time both in each round, the first one in turn, so that both meet the same load."""
+    pairs: list[tuple[tuple[float, float], tuple[float, float]]] = []
+    for number in range(rounds):
+        if number % 2:
+            second = await timed(theirs)
+            pairs.append((await timed(ours), second))
+        else:
+            pairs.append((await timed(ours), await timed(theirs)))
+    return pairs
 
 
 async def compare(port: int, megabytes: int, connections: int, rounds: int) -> None:
-    """Measure both, turn and turn about, and print medians and ratios."""
+    """Measure both in pairs, and print medians and the median ratio of the pairs."""
     small, large = f"http://127.0.0.1:{port}/small", f"http://127.0.0.1:{port}/large"
     limits = FetchLimits(
         allow_hosts=("127.0.0.1",),
@@ -79,32 +94,25 @@ async def compare(port: int, megabytes: int, connections: int, rounds: int) -> N
 
             await guarded(small)
             await bare(small)
-            times: dict[str, list[float]] = {"guarded": [], "bare": [], "bare to a file": []}
-            for _ in range(connections):
-                times["guarded"].append(await timed(lambda: guarded(small)))
-                times["bare"].append(await timed(lambda: bare(small)))
-            p50 = {who: median(found) * 1000 for who, found in times.items() if found}
+            pairs = await paired(lambda: guarded(small), lambda: bare(small), connections)
+            ours, theirs = (median(pair[side][0] for pair in pairs) * 1000 for side in (0, 1))
             print(
-                f"new connection, p50 of {connections}: guarded {p50['guarded']:.2f} ms, "
-                f"bare {p50['bare']:.2f} ms, added {p50['guarded'] - p50['bare']:+.2f} ms (at "
-                "most +5)"
+                f"new connection, p50 of {connections} pairs: guarded {ours:.2f} ms, "
+                f"bare {theirs:.2f} ms, added {ours - theirs:+.2f} ms (at most +5)"
             )
-
-            times = {who: [] for who in times}
-            for _ in range(rounds):
-                times["guarded"].append(await timed(lambda: guarded(large)))
-                times["bare"].append(await timed(lambda: bare(large)))
-                times["bare to a file"].append(await timed(lambda: bare(large, to_file=True)))
-            rate = {who: megabytes / median(found) for who, found in times.items()}
-            print(
-                f"{megabytes} MB body, median of {rounds}: "
-                + ", ".join(f"{who} {found:.0f} MB/s" for who, found in rate.items())
-            )
-            print(
-                f"throughput against bare: {rate['guarded'] / rate['bare']:.2f} (at least 0.8)",
-                end="",
-            )
-            print(f", against bare to a file: {rate['guarded'] / rate['bare to a file']:.2f}")
+            for to_file, bound in ((True, " (at least 0.8)"), (False, "")):
+                pairs = await paired(
+                    lambda: guarded(large), partial(bare, large, to_file=to_file), rounds
+                )
+                what = "bare to a file" if to_file else "bare"
+                rates = [megabytes / median(pair[side][0] for pair in pairs) for side in (0, 1)]
+                ratio = median(second[0] / first[0] for first, second in pairs)
+                cpu = [median(pair[side][1] for pair in pairs) for side in (0, 1)]
+                print(
+                    f"{megabytes} MB, {rounds} pairs: guarded {rates[0]:.0f} MB/s, {what} "
+                    f"{rates[1]:.0f} MB/s, median ratio {ratio:.2f}{bound}; "
+                    f"CPU {cpu[0]:.2f} s and {cpu[1]:.2f} s"
+                )
     await fetcher.aclose()
 
 

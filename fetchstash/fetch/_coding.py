@@ -29,7 +29,9 @@ class BrokenCoding(Exception):
 
 
 class Decoder(Protocol):
-    """Decodes one coding."""
+    """Decodes one coding. ``has_large_window``: it may hold many MiB between two calls."""
+
+    has_large_window: bool
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Yield ``data`` decoded in pieces of 0 to 96 KiB. Raises BrokenCoding."""
@@ -101,6 +103,8 @@ def _inflate(member: _Inflater, data: bytes, coding: str) -> Iterator[bytes]:
 class _Gzip:
     """All members of a gzip body (RFC 1952, section 2.2). Ignores trailing garbage, as gzip."""
 
+    has_large_window = False
+
     def __init__(self) -> None:
         self._member: _Inflater | None = None
         self._members = 0
@@ -140,6 +144,8 @@ class _Gzip:
 class _Deflate:
     """The zlib format (RFC 1950), and bare deflate (RFC 1951), which some servers send as well."""
 
+    has_large_window = False
+
     def __init__(self) -> None:
         self._head = b""
         self._stream: _Inflater | None = None
@@ -163,6 +169,8 @@ class _Deflate:
 
 class _Brotli:
     """Brotli (RFC 7932); its window is 16 MiB at the most."""
+
+    has_large_window = True
 
     def __init__(self) -> None:
         import brotli  # noqa: PLC0415 -- most bodies need one decoder or none
@@ -195,6 +203,8 @@ class _Brotli:
 
 class _Zstd:
     """All frames of a zstd stream (RFC 8878, RFC 9659)."""
+
+    has_large_window = True
 
     def __init__(self) -> None:
         if sys.version_info >= (3, 14):

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,7 +14,7 @@ import anyio
 import anyio.to_thread
 
 from fetchstash.errors import FetchFailed, FetchstashError, HttpError, Refused
-from fetchstash.fetch._body import BodyReader, read_beginning
+from fetchstash.fetch._body import BodyReader, Workers, read_beginning
 from fetchstash.fetch._cache import conditions
 from fetchstash.fetch._coding import ACCEPT_ENCODING, BrokenCoding, codings, decoders
 from fetchstash.fetch._contract import Cached, Fetched, Fetcher, FetchLimits, Progress
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _ACCEPT = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, */*;q=0.8"
-_DECODING_AT_ONCE = 16  # a decoder holds up to 16 MiB of window, and two may be chained
-_WRITING_AT_ONCE = 4
 _ERROR_BODY_BYTES = 16 * 1024
 _ERROR_BODY_SECONDS = 5
 _ANY_LENGTH = 2**20  # of a URL that was fetched before
@@ -60,8 +57,7 @@ class HttpFetcher:
         self._interfaces = Interfaces()
         self._client: Client | None = None
         self._connecting = anyio.Lock()
-        self._decoding = anyio.CapacityLimiter(_DECODING_AT_ONCE)
-        self._threads = anyio.CapacityLimiter(_WRITING_AT_ONCE)
+        self._workers = Workers()
 
     async def fetch(
         self,
@@ -137,7 +133,7 @@ class HttpFetcher:
         async with self._connecting:
             if self._client is None:
                 self._client = await anyio.to_thread.run_sync(
-                    self._new_client, limiter=self._threads
+                    self._new_client, limiter=self._workers.threads
                 )
             return self._client
 
@@ -213,13 +209,7 @@ class HttpFetcher:
         spool = Spool(folder, stages, self._limits.max_decoded_bytes)
         try:
             await self._in_thread(spool.open)
-            reader = BodyReader(
-                exchange,
-                spool,
-                self._limits,
-                self._threads,
-                self._decoding if stages else nullcontext(),
-            )
+            reader = BodyReader(exchange, spool, self._limits, self._workers)
             await reader.read(deadline, progress)
             incomplete = reader.incomplete or (_UNKNOWN_CODING if applied is None else "")
             incomplete = await self._in_thread(partial(_finish, spool, incomplete))
@@ -258,7 +248,7 @@ class HttpFetcher:
         )
 
     async def _in_thread(self, call: Callable[[], _T]) -> _T:
-        return await anyio.to_thread.run_sync(call, limiter=self._threads)
+        return await anyio.to_thread.run_sync(call, limiter=self._workers.threads)
 
 
 def _version() -> str:

@@ -15,6 +15,7 @@ from fetchstash.fetch._coding import Decoder
 # Real text compresses to a hundredth at best; zeros to a thousandth and less.
 _MAX_GROWTH = 250
 _GROWTH_UNASKED = 32 * 2**20
+_PIECES_AT_FIRST = 16
 _PIECES_A_CALL = 64  # of 64 KiB: a call takes some 10 ms, so that a fetch can be cancelled
 
 
@@ -37,6 +38,11 @@ class Spool:
         self._file: FileIO | None = None
         self._lock = Lock()
         self._discarded = False
+
+    @property
+    def needs_window(self) -> bool:
+        """Say whether a decoder holds much memory between two batches."""
+        return any(stage.has_large_window for stage in self._stages)
 
     @property
     def sha256(self) -> str:
@@ -66,16 +72,16 @@ class Spool:
         with self._lock:
             self._taken += sum(map(len, batch))
             self._pending = self._decoded(batch)
-        return self.go_on()
+        return self.go_on(_PIECES_AT_FIRST)
 
-    def go_on(self) -> bool:
-        """Write at most 4 MiB more, and say whether there is more.
+    def go_on(self, pieces: int = _PIECES_A_CALL) -> bool:
+        """Write some 4 MiB more, and say whether there is more.
 
         Raises TooLarge above the limit, BrokenCoding if the bytes cannot be decoded, StoreError if
         the disk is full.
         """
         with self._lock:
-            for _ in range(_PIECES_A_CALL):
+            for _ in range(pieces):
                 piece = next(self._pending, None)
                 if piece is None or self._file is None:
                     return False

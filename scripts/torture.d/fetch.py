@@ -107,7 +107,8 @@ def bombs(report: Report, many: int) -> None:
         report.line(f"bomb, {coding}", result, good=good)
     for coding in ("gzip", "br", "gzip+gzip"):
         result = measured(port, f"/bomb/{coding}", many)
-        report.line(f"{many} bombs at once, {coding}", result, good=result["extra_mb"] <= 700)
+        good = result["extra_mb"] <= 700 and result["stall_ms"] <= 500
+        report.line(f"{many} bombs at once, {coding}", result, good=good)
     stop()
 
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import gzip
+import hashlib
 import threading
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from fetchstash.errors import FetchFailed, StoreError, TimedOut, TooLarge
 from fetchstash.fetch import FetchLimits
 from tests.fetch.sending import Make, sends
+from tests.fetch.test_coding import CODED
 from tests.loopback import Site
 
 pytestmark = pytest.mark.anyio
@@ -180,6 +183,50 @@ async def test_an_empty_body_is_said_to_be_empty(
     fetched = await fetcher().fetch(url, tmp_path)
     assert fetched.size_bytes == 0
     assert fetched.incomplete == f"the server answered {status.decode()} and sent no content"
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
+async def test_slow_bodies_that_are_encoded_keep_no_other_waiting(
+    coding: str, site: Site, fetcher: Make, tmp_path: Path
+) -> None:
+    begun, release = threading.Semaphore(0), threading.Event()
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\n\r\n".encode()
+    body = CODED[coding][1](b"here " * 100_000)
+
+    def script(handler: BaseHTTPRequestHandler) -> None:
+        handler.connection.sendall(head + body[:-4])
+        begun.release()
+        release.wait(30)
+        handler.close_connection = True
+
+    good = site.put("/good", body, headers={"Content-Encoding": coding})
+    http = fetcher(per_host_concurrency=100)
+
+    async def hang(url: str) -> None:
+        with suppress(FetchFailed):
+            await http.fetch(url, tmp_path)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(20):
+            tasks.start_soon(hang, site.put(f"/{number}", script=script))
+        for _ in range(20):
+            await anyio.to_thread.run_sync(begun.acquire)
+        with anyio.fail_after(15):
+            fetched = await http.fetch(good, tmp_path)
+        release.set()
+    assert fetched.size_bytes == 500_000
+
+
+async def test_what_is_received_while_a_batch_is_written_arrives_in_order(
+    site: Site, fetcher: Make, tmp_path: Path
+) -> None:
+    body = b"".join(b"%07d\n" % number for number in range(500_000))
+    url = site.put("/large", gzip.compress(body), headers={"Content-Encoding": "gzip"})
+    for address in (url, site.put("/plain", body)):
+        fetched = await fetcher().fetch(address, tmp_path)
+        assert fetched.path is not None
+        assert fetched.path.read_bytes() == body
+        assert fetched.sha256 == hashlib.sha256(body).hexdigest()
 
 
 async def test_cancelling_closes_the_socket_at_once_and_leaves_no_file(
