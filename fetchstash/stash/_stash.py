@@ -427,6 +427,7 @@ class Stash:
                 end=end,
                 render=render,
                 hints=hints_of(facts),
+                scratch=self.store.spool,
             )
             return await self.extractor.part(decision_of(facts), request)
 

@@ -6,8 +6,17 @@ from pathlib import Path
 import pytest
 
 from fetchstash.demo._pdf import make_pdf
-from fetchstash.handlers import Extraction, ExtractLimits, Hints, WorkerPool, route_file
-from tests.handlers.hostile.documents import archives, documents, pdfs, pictures
+from fetchstash.errors import TooLarge
+from fetchstash.handlers import (
+    Extraction,
+    ExtractLimits,
+    Hints,
+    PartRequest,
+    PartText,
+    WorkerPool,
+    route_file,
+)
+from tests.handlers.hostile.documents import archives, documents, packed, pdfs, pictures
 
 pytestmark = pytest.mark.anyio
 
@@ -50,3 +59,25 @@ def _complaint(extraction: Extraction) -> str:
     if extraction.handler == "":
         return "no handler"
     return ""
+
+
+async def test_a_member_is_unpacked_in_the_scratch_folder_and_leaves_with_its_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, scratch, system = tmp_path / "archive.zip", tmp_path / "scratch", tmp_path / "system"
+    scratch.mkdir()
+    system.mkdir()
+    monkeypatch.setenv("TMPDIR", str(system))
+    slow = b"[" + b'[],{"a":[]},' * 4_000_000 + b"1]"
+    source.write_bytes(packed({"slow.json": slow, "a.txt": "x\n"}))
+    pool = WorkerPool(ExtractLimits(wall_seconds=0.5), workers=1)
+    decision = route_file(source, {}, "")
+    try:
+        with pytest.raises(TooLarge):
+            await pool.part(decision, PartRequest(source=source, path="slow.json", scratch=scratch))
+        assert [*scratch.iterdir(), *system.iterdir()] == []
+        request = PartRequest(source=source, path="a.txt", scratch=scratch)
+        assert await pool.part(decision, request) == PartText("x\n", 1)
+        assert [*scratch.iterdir(), *system.iterdir()] == []
+    finally:
+        await pool.aclose()

@@ -18,11 +18,13 @@ from fetchstash.handlers._contract import (
 )
 from fetchstash.handlers._shared._part_text import part_text
 from fetchstash.handlers._shared._reasons import KEPT
+from fetchstash.text import clip
 
 WITHIN = "!/"
 """Stands between the name of a member and that of a member of it, as in the URLs of Java archives."""
 
 MAX_NESTING = 2
+_SHOWN_NAME = 60
 
 
 class MemberParts(ABC):
@@ -39,6 +41,11 @@ class MemberParts(ABC):
         name, within = split_path(request.path)
         with self.open_member(request.source, name) as pieces:
             return read_member(pieces, name, replace(request, path=within))
+
+
+def shown_name(name: str) -> str:
+    """Return the name of a member as an error shows it: quoted, with at most 60 characters."""
+    return repr(clip(name, _SHOWN_NAME))
 
 
 def split_path(path: str) -> tuple[str, str]:
@@ -60,7 +67,7 @@ def read_member(pieces: Iterable[bytes], name: str, request: PartRequest) -> Par
     from fetchstash.handlers import _registry  # noqa: PLC0415 - it may be of any format, also of the caller's
     from fetchstash.handlers._routing import _router  # noqa: PLC0415 - it may be of any format, also of the caller's
 
-    with tempfile.TemporaryDirectory(prefix="fetchstash-") as folder:
+    with tempfile.TemporaryDirectory(prefix="member-", dir=request.scratch) as folder:
         member = Path(folder) / "member"
         with member.open("wb") as file:
             file.writelines(pieces)
@@ -71,7 +78,7 @@ def read_member(pieces: Iterable[bytes], name: str, request: PartRequest) -> Par
             return _registry.read_part(handler, replace(request, source=member, hints=hints))
         extracted = handler.extract(member, hints, request.limits)
         if extracted.parts is None:
-            raise NoText(f"{name} has no text: it is {decision.media_type}.", KEPT)
+            raise NoText(f"{shown_name(name)} has no text: it is {decision.media_type}.", KEPT)
         return part_text(_text(extracted, request.limits), request)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import shutil
 import tempfile
 from collections.abc import AsyncGenerator
 from dataclasses import asdict, dataclass, replace
@@ -91,7 +92,10 @@ class WorkerPool:
         named = {
             name: getattr(request, name) for name in ("path", "unit", "start", "end", "render")
         }
-        job = self._job("part", request.source, decision, request.hints) | {"request": named}
+        # Made and removed out here: what a worker that is killed has unpacked must not stay.
+        scratch = tempfile.mkdtemp(prefix="part-", dir=request.scratch)
+        job = self._job("part", request.source, decision, request.hints)
+        job |= {"request": named, "scratch": scratch}
         try:
             async with self._worker() as worker:
                 last = await worker.job(job, self._limits.wall_seconds, _no_report)
@@ -99,12 +103,15 @@ class WorkerPool:
                     raise answers.failure(last)
                 return answers.part(member(last, "found"))
         except WorkerDied as error:
+            await worker.gone()  # until then it may still write
             raise TooLarge(
                 f"That part could not be read: {error}.",
                 "Ask for a smaller part, or read its text.",
             ) from error
         except ProtocolError as error:
             raise Internal("A worker sent what is no answer.", "Try again.") from error
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
 
     async def aclose(self) -> None:
         """End all workers."""
