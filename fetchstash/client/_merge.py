@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from fetchstash.client._formats import Message, Part, as_json, plain
+from fetchstash.client._keep import keep
 from fetchstash.client._policy import Merge, Offload, content_hash
 from fetchstash.client._stubs import first_sentence
 
@@ -24,15 +25,15 @@ def merge_of(
     whole = "\n\n".join(
         f"[{part.role} {part.kind} {part.name}]\n{plain(part.value)}" for part in all_parts
     )
-    ref = offload.keep(whole, "earlier messages") if offload else ""
+    kept = keep(offload, whole, "earlier messages")
     return Merge(
         tuple(message_hash(message) for message in messages),
-        merged_text(len(messages), all_parts, ref),
+        merged_text(len(messages), all_parts, kept.clause),
     )
 
 
-def merged_text(count: int, all_parts: Sequence[Part], ref: str) -> str:
-    """Return what stands for ``count`` messages, kept as ``ref`` ("": they are not kept)."""
+def merged_text(count: int, all_parts: Sequence[Part], kept: str = "") -> str:
+    """Return what stands for ``count`` messages; ``kept`` says where they are kept."""
     quotable = [part for part in all_parts if not part.background]
     tools = Counter(part.name or "a tool" for part in quotable if part.kind == "call")
     sentences = [
@@ -40,9 +41,7 @@ def merged_text(count: int, all_parts: Sequence[Part], ref: str) -> str:
         for part in quotable
         if part.kind == "text" and part.role == "user"
     ]
-    lines = [
-        f"(Earlier part of this conversation: {count} messages{f', kept as {ref}' if ref else ''}."
-    ]
+    lines = [f"(Earlier part of this conversation: {count} messages{kept}."]
     if tools:
         lines.append(
             "Tools were called: "

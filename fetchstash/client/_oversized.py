@@ -9,6 +9,7 @@ from typing import Any
 from fetchstash.client._artifacts import facts_of
 from fetchstash.client._events import OnEvent, emit
 from fetchstash.client._formats import as_json, plain
+from fetchstash.client._keep import Kept, keep
 from fetchstash.client._policy import Policy
 from fetchstash.client._shapes import is_list, is_object
 from fetchstash.client._sizes import json_tokens
@@ -65,7 +66,8 @@ def oversized_stub(
     """Return the stub of a result of ``size`` tokens, too large for a ``window`` in tokens."""
     text = plain(result)
     facts = facts_of(text)
-    ref = facts.artifact_ref or (policy.offload.keep(text, call.name) if policy.offload else "")
+    kept = Kept(facts.artifact_ref) if facts.artifact_ref else keep(policy.offload, text, call.name)
+    ref = kept.ref
     emit(
         on_event,
         "tool.result.oversized_excluded",
@@ -83,13 +85,16 @@ def oversized_stub(
             "toolArgs": _clean(call.args),
             "structureInfo": structure_info(result),
         },
-        "recommendation": (
-            f'Read what is needed of it: artifact_grep or artifact_slice, artifact_ref="{ref}".'
-            if ref
-            else "Call the tool again for less: a smaller range, a filter, or fewer items."
-        ),
+        "recommendation": _recommendation(kept),
         "artifact_ref": ref,
     }
+
+
+def _recommendation(kept: Kept) -> str:
+    if kept.ref:
+        return f'Read what is needed of it: artifact_grep or artifact_slice, artifact_ref="{kept.ref}".'
+    lost = "It could not be kept, so that it is gone. " if kept.lost else ""
+    return f"{lost}Call the tool again for less: a smaller range, a filter, or fewer items."
 
 
 def structure_info(result: Any) -> str:

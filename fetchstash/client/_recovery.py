@@ -8,6 +8,7 @@ loop.
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from fetchstash.client._compact import compact, reapply
 from fetchstash.client._conversations import Conversations
 from fetchstash.client._events import OnEvent, emit
 from fetchstash.client._formats import Format, Message
+from fetchstash.client._keep import ObservedOffload
 from fetchstash.client._policy import Policy, State
 from fetchstash.client._report import Report
 from fetchstash.client._request import NOTHING_KNOWN, RequestInfo
@@ -60,6 +62,9 @@ class Recovery:
         state: State | None = None,
     ) -> None:
         self.policy = policy or Policy()
+        if self.policy.offload is not None:
+            offload = ObservedOffload(self.policy.offload, on_event)
+            self.policy = replace(self.policy, offload=offload)
         self.on_event = on_event
         self.prefix = prefix
         self.provider = provider

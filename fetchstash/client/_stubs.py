@@ -7,6 +7,7 @@ from typing import Any
 
 from fetchstash.client._artifacts import facts_of
 from fetchstash.client._formats import Part, as_json
+from fetchstash.client._keep import Kept, keep
 from fetchstash.client._policy import Offload
 from fetchstash.client._shapes import is_list, is_object
 
@@ -35,10 +36,10 @@ _SENTENCE = re.compile(r"[^\n]{8,240}?(?:[.!?](?=\s|$)|(?=\n|$))")
 def result_stub(text: str, tool: str, offload: Offload | None) -> dict[str, Any]:
     """Return the overflow stub of a result: a summary, key facts, and ``overflow_fallback``."""
     facts = facts_of(text)
-    ref = facts.artifact_ref or (offload.keep(text, tool or "result") if offload else "")
+    kept = Kept(facts.artifact_ref) if facts.artifact_ref else keep(offload, text, tool or "result")
     stub: dict[str, Any] = {
-        "summary": _summary(text, tool, facts.line, ref),
-        "artifact_ref": ref,
+        "summary": _summary(text, tool, facts.line, kept),
+        "artifact_ref": kept.ref,
         "content_kind": facts.content_kind or "text",
         "media_type": facts.media_type,
         "size_bytes": facts.size_bytes
@@ -93,18 +94,17 @@ def arguments_stub(part: Part, offload: Offload | None) -> dict[str, Any] | None
             value = {"arguments": value}
     if _shortened(value, "") == value:
         return None
-    ref = offload.keep(part.text, f"arguments of {part.name}") if offload else ""
-    shortened = _shortened(value, f", kept as {ref}" if ref else "")
+    kept = keep(offload, part.text, f"arguments of {part.name}")
+    shortened = _shortened(value, kept.clause)
     return shortened if is_object(shortened) else {"arguments": shortened}
 
 
 def history_stub(text: str, role: str, offload: Offload | None) -> str:
     """Return one sentence for an older text, and the first sentence that it said."""
-    ref = offload.keep(text, f"{role} message") if offload else ""
+    kept = keep(offload, text, f"{role} message")
     began = first_sentence(text)
-    kept = f", kept as {ref}" if ref else ""
     begun = f" It began: {began}" if began else ""
-    return f"(Earlier {role} message of {len(text)} characters{kept}.{begun})"
+    return f"(Earlier {role} message of {len(text)} characters{kept.clause}.{begun})"
 
 
 def as_value(part: Part, stub: Mapping[str, Any] | str) -> Any:
@@ -126,17 +126,17 @@ def as_value(part: Part, stub: Mapping[str, Any] | str) -> Any:
             return dict(stub) if is_object(part.value) else text
 
 
-def _summary(text: str, tool: str, line: str, ref: str) -> str:
+def _summary(text: str, tool: str, line: str, kept: Kept) -> str:
     what = (
         line
         or f"Result of {tool or 'a tool'}: {len(text)} characters, {text.count(chr(10)) + 1} lines."
     )
     began = "" if line else first_sentence(text)
-    how = (
-        f" Read it with artifact_slice or artifact_grep, artifact_ref={ref}."
-        if ref
-        else " Call the tool again if it is needed."
-    )
+    how = " Call the tool again if it is needed."
+    if kept.ref:
+        how = f" Read it with artifact_slice or artifact_grep, artifact_ref={kept.ref}."
+    elif kept.lost:
+        how = f" It could not be kept, so that it is gone.{how}"
     return f"{what}{f' It began: {began}' if began else ''} It was left out to save context.{how}"
 
 

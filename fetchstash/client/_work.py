@@ -323,7 +323,7 @@ class Work:
                 added = [part for number in range(unit.start, end) for part in inside[number]]
                 merged += added
                 size += sum(map(self.size_of, added))
-            gain = size - REF_TOKENS - self.value_size(merged_text(end - start, merged, ""))
+            gain = size - REF_TOKENS - self.value_size(merged_text(end - start, merged))
             if end - start > 1 and gain > 0 and excess > 0:
                 runs.append((start, end, merged))
                 excess -= gain

@@ -17,7 +17,14 @@ from typing import Any
 
 import pytest
 
-from fetchstash.client import CompactionConfig, HistoryCompactor, Policy, Recovery, overflow_report
+from fetchstash.client import (
+    CompactionConfig,
+    HistoryCompactor,
+    Policy,
+    Recovery,
+    _recovery,
+    overflow_report,
+)
 from fetchstash.client._windows import learned_windows
 from tests.client import loopback
 from tests.client.conversations import Turn, render
@@ -544,13 +551,15 @@ async def test_anthropics_own_retries_are_left_for_every_other_error(run: Any) -
 
 
 @needs("anthropic")
-async def test_failure_of_the_rewrite_is_the_cause_of_anthropics_error() -> None:
-    class Broken:
-        def keep(self, text: str, name: str) -> str:  # noqa: ARG002 - the protocol names them
-            raise OSError("disk full")
+async def test_failure_of_the_rewrite_is_the_cause_of_anthropics_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise OSError("out of memory")
 
+    monkeypatch.setattr(_recovery, "rewrite_for_retry", broken)
     with Loopback("overflow") as provider, pytest.raises(Exception, match="too long") as caught:
-        await _anthropic(provider.url, HISTORY, Recovery(Policy(offload=Broken())))
+        await _anthropic(provider.url, HISTORY, Recovery())
     assert isinstance(caught.value.__cause__, OSError)
     assert len(provider.bodies) == 1
 

@@ -50,6 +50,17 @@ def told() -> list[tuple[str, dict[str, Any]]]:
     Recovery(policy, tell, provider="anthropic").call(
         send, conversation(prose(9_000, CANARY), "short", name="fetch")
     )
+
+    class Broken:
+        def keep(self, text: str, name: str) -> str:  # noqa: ARG002 - the protocol names them
+            raise OSError(CANARY)
+
+    answers[:] = [Overflow(), {"ok": 1, "usage": {"prompt_tokens": 1}}]
+    Recovery(Policy(offload=Broken()), tell).call(
+        send, conversation(prose(90_000, CANARY), "short", name="fetch")
+    )
+    answers[:] = [{"ok": 1, "usage": {"prompt_tokens": 1}}]
+    Recovery(on_event=tell).call(send, conversation(prose(90_000, CANARY), "short"))
     history = [
         *working(*[prose(4_000, f"{CANARY}{n}") for n in range(4)]),
         said("user", prose(2_000, CANARY)),

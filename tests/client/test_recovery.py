@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.client import Policy, Recovery, overflow_report
+from fetchstash.client import Policy, Recovery, _recovery, overflow_report
 from fetchstash.client._formats import as_json
 from tests.client.fakes import Kept, Overflow, conversation, prose
 
@@ -30,6 +30,7 @@ class Provider:
 
     def __call__(self, messages: Any, **options: Any) -> Any:
         self.sizes.append(len(as_json(messages)))
+        self.messages = messages
         self.options = options
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
@@ -187,19 +188,34 @@ async def test_with_nothing_to_shrink_there_is_one_request(run: Run, good: Any) 
 
 @pytest.mark.anyio
 @every
-async def test_failure_of_the_rewrite_raises_the_providers_error_from_it(
-    run: Run, good: Any
-) -> None:
+async def test_an_offload_that_fails_is_reported_and_ends_no_recovery(run: Run, good: Any) -> None:
     class Broken:
         def keep(self, text: str, name: str) -> str:  # noqa: ARG002 - the protocol names them
             raise OSError("disk full")
 
+    provider, events = Provider(Overflow(), good), list[tuple[str, Any]]()
+    recovery = Recovery(Policy(offload=Broken()), lambda *event: events.append(event))
+    assert await run(recovery, provider, HISTORY) == good
+    assert len(provider.sizes) == 2
+    assert "gone from the context and not kept" in str(provider.messages)
+    failures = [attributes for name, attributes in events if name == "offload.failed"]
+    assert {failure["error"] for failure in failures} == {"OSError"}
+    assert events[-1][1]["compression.outcome"] == "success"
+
+
+@pytest.mark.anyio
+@every
+async def test_failure_of_the_rewrite_raises_the_providers_error_from_it(
+    run: Run, good: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise OSError("out of memory")
+
+    monkeypatch.setattr(_recovery, "rewrite_for_retry", broken)
     provider, events = Provider(Overflow(), good), list[Any]()
     with pytest.raises(Overflow) as caught:
         await run(
-            Recovery(Policy(offload=Broken()), lambda _, attributes: events.append(attributes)),
-            provider,
-            HISTORY,
+            Recovery(on_event=lambda _, attributes: events.append(attributes)), provider, HISTORY
         )
     assert isinstance(caught.value.__cause__, OSError)
     assert len(provider.sizes) == 1
@@ -433,13 +449,15 @@ def test_with_a_window_a_request_is_compacted_before_it_is_sent() -> None:
 
 @pytest.mark.anyio
 @every
-async def test_a_request_that_cannot_be_compacted_is_sent_as_it_is(run: Run, good: Any) -> None:
-    class Broken:
-        def keep(self, text: str, name: str) -> str:  # noqa: ARG002 - the protocol names them
-            raise OSError("disk full")
+async def test_a_request_that_cannot_be_compacted_is_sent_as_it_is(
+    run: Run, good: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise OSError("out of memory")
 
+    monkeypatch.setattr(_recovery, "compact", broken)
     provider = Provider(good)
-    assert await run(Recovery(Policy(window=4_000, offload=Broken())), provider, HISTORY) == good
+    assert await run(Recovery(Policy(window=4_000)), provider, HISTORY) == good
     assert provider.sizes == [len(as_json(HISTORY))]
 
 
