@@ -99,6 +99,16 @@ def locked(path: Path) -> Generator[None]:
             os.close(fd)
 
 
+@contextlib.contextmanager
+def locked_now(path: Path) -> Generator[bool]:
+    """Hold the lock of file ``path`` if nobody else does, and say whether that is so."""
+    fd = _open_lock(path)
+    try:
+        yield _try_lock(fd) and is_at(fd, path)
+    finally:
+        os.close(fd)
+
+
 def refuse_disabled_locks(path: Path) -> None:
     """Raise StoreError where two locks on the file ``path`` do not exclude each other."""
     fds = [_open_lock(path), _open_lock(path)]

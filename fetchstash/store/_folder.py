@@ -49,12 +49,13 @@ INDEX_BYTES = 8 * 2**20
 KEPT_INDICES = 16
 """Each takes 16 bytes for every 64 KiB of its text."""
 
-EVICTIONS_PER_PUT = 64
+EVICTIONS_PER_PUT = 32
 """More artifacts do not go at one put, so that lowering a limit does not make it slow."""
 
 CLOCK_SECONDS = 60
 """The clock in the catalogue is moved on in steps, so that not every change writes it."""
 
+_TOO_BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_INTERRUPT")
 _LOST = (ExpiredRef, UnknownRef, StoreError)
 
 
@@ -153,6 +154,11 @@ class StoreFolder:
 
     def open_text(self, ref_or_url: str) -> tuple[str, FileSource, StrideIndex, Ranges]:
         """Open the text of an artifact: its reference, bytes, index and ranges."""
+        opened = self._open_text(ref_or_url)
+        self._read[opened[0]] = None
+        return opened
+
+    def _open_text(self, ref_or_url: str) -> tuple[str, FileSource, StrideIndex, Ranges]:
         with self._catalog.reading() as db:
             row = rows.find(db, ref_or_url, self._run)
             if row.text is None:
@@ -160,9 +166,7 @@ class StoreFolder:
                 raise NoText(what, "Read its facts with artifact_info.")
             blob = rows.blob(db, "text", row.text)
             index, ranges = self._text_index(db, row.text), rows.ranges(db, row)
-        fd = self._open(blob, row.ref)
-        self._read[row.ref] = None
-        return row.ref, FileSource(fd), index, ranges
+        return row.ref, FileSource(self._open(blob, row.ref)), index, ranges
 
     def lend_raw(self, ref_or_url: str) -> Path:
         """Return a file with the raw bytes of an artifact, to be handed to ``take_back``.
@@ -196,12 +200,15 @@ class StoreFolder:
         with self._catalog.reading() as db:
             texts = rows.texts(db, self._run)
         if sum(size for _, _, size in texts) > INDEX_BYTES:
-            by_hash = {sha256: ref for ref, sha256, _ in reversed(texts)}
+            newest: dict[str, str] = {}
+            for ref, sha256, _ in texts:
+                newest.setdefault(sha256, ref)
+            opened = self._stored_text
             try:
-                return SearchResult(
-                    tuple(self._index.search(query, by_hash, self._stored_text, max_results))
-                )
-            except sqlite3.Error:  # no FTS5 here, or a damaged index: it is only a shortcut
+                return self._index.search(query, newest, opened, max_results, cancelled)
+            except sqlite3.Error as error:  # no FTS5 here, or a damaged index
+                if error.sqlite_errorname in _TOO_BUSY:
+                    return SearchResult((), len(newest))
                 self._index.drop()
             except _LOST:
                 pass
@@ -209,7 +216,8 @@ class StoreFolder:
         return rank_texts(query, refs, self._text_if_kept, max_results, cancelled)
 
     def _stored_text(self, ref: str) -> StoredText:
-        _, source, index, _ = self.open_text(ref)
+        """Open a text for a search, which is no use of its artifact."""
+        _, source, index, _ = self._open_text(ref)
         return StoredText(source, index)
 
     def _text_if_kept(self, ref: str) -> StoredText | None:
@@ -298,6 +306,7 @@ class StoreFolder:
         if self._closed:
             return
         self._closed = True
+        self._index.close()
         try:
             try:
                 unused = self._leave()

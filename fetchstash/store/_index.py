@@ -1,28 +1,46 @@
-"""The search index: words of passages in search.db, for runs whose texts are too many to be read for each question.
+"""The search index: words of passages in search.db, for runs with too much text to read each time.
 
-It is disposable. It is built when it is first needed, holds no text (a contentless FTS5 table,
-https://sqlite.org/fts5.html), and gc drops it when it is about texts that are gone. One lock is
-held for every use of it, so that no other process has it open meanwhile. Passages and words are
-those of `_rank`; FTS5's own BM25 has the same constants.
+It is disposable. It is built in short steps, each under the index's lock: by searches, which answer
+within a bounded time from what is indexed, and by a thread that goes on until everything is. It
+holds no text (a contentless FTS5 table, https://sqlite.org/fts5.html), and gc drops it when it is
+about texts that are gone. Passages and words are those of `_rank`; FTS5's own BM25 has the same
+constants.
 """
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Generator, Mapping
 from pathlib import Path
+from threading import Event, Thread
 
-from fetchstash.store._contract import Passage
-from fetchstash.store._disk import locked, private_file
-from fetchstash.store._rank import MAX_TERMS, passages, words
+from fetchstash.errors import FetchstashError
+from fetchstash.store._contract import Passage, SearchResult
+from fetchstash.store._disk import locked, locked_now, private_file
+from fetchstash.store._rank import MAX_TERMS, deadline, passages, words
 from fetchstash.store._text import StoredText
 
+BUILD_SECONDS = 1.0
+"""What a search spends on indexing, out of the time that it has."""
+
+STEP_SECONDS = 0.1
+"""So long the index is locked at a time, and so long the thread rests between two steps."""
+
 _SCHEMA = """
-    CREATE TABLE text (id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE);
+    CREATE TABLE text (
+        id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, size INTEGER NOT NULL,
+        indexed INTEGER NOT NULL, next_line INTEGER NOT NULL);
     CREATE TABLE passage (
-        id INTEGER PRIMARY KEY, text INTEGER NOT NULL, first_line INTEGER, last_line INTEGER, start INTEGER, size INTEGER);
-    CREATE VIRTUAL TABLE said USING fts5 (words, content = '', tokenize = 'ascii');
+        id INTEGER PRIMARY KEY, text INTEGER NOT NULL, first_line INTEGER, last_line INTEGER,
+        start INTEGER, size INTEGER);
+    CREATE VIRTUAL TABLE words_of USING fts5 (words, content = '', tokenize = 'ascii');
 """
-"""The tokenizer parts words at ASCII characters that are no letter or digit: at the spaces between the words that it is given."""
+"""``indexed`` bytes of a text are done. The tokenizer splits at the spaces between our words."""
+
+Texts = Mapping[str, str]
+"""SHA-256 of a text to the reference of an artifact that has it, the most wanted first."""
+
+OpenText = Callable[[str], StoredText]
 
 
 class SearchIndex:
@@ -31,91 +49,184 @@ class SearchIndex:
     def __init__(self, folder: Path) -> None:
         self._path = folder / "search.db"
         self._lock = folder / "search-lock"
+        self._stopped = Event()
+        self._builder: Thread | None = None
 
     def search(
         self,
         query: str,
-        texts: Mapping[str, str],
-        open_text: Callable[[str], StoredText],
+        texts: Texts,
+        open_text: OpenText,
         limit: int,
-    ) -> list[Passage]:
-        """Return the best passages of ``texts`` (SHA-256 to reference), best first. Raises sqlite3.Error if it is no good."""
+        cancelled: Callable[[], bool],
+    ) -> SearchResult:
+        """Rank the passages of ``texts`` that are indexed. Raises sqlite3.Error for a damaged index.
+
+        The result says how many texts are not. They are indexed after the search, by a thread.
+        """
         terms = list(dict.fromkeys(words(query)))[:MAX_TERMS]
         if not terms:
-            return []
-        with locked(self._lock), contextlib.closing(self._open()) as db:
-            known = self._known(db)
-            for sha256, ref in texts.items():
-                if sha256 not in known:
-                    with contextlib.closing(open_text(ref)) as text:
-                        _add(db, sha256, text)
-            found = _best(db, terms, texts, limit)
-        result: list[Passage] = []
-        for sha256, first_line, last_line, start, size, score in found:
+            return SearchResult(())
+        expired = deadline(cancelled)
+        missing = self._missing(texts)
+        self._build(missing, texts, open_text, _earlier(expired, BUILD_SECONDS))
+        hits = self._best(terms, texts, limit, expired)
+        if missing and not (self._builder and self._builder.is_alive()):
+            work = lambda: self._build_all(missing, texts, open_text)  # noqa: E731
+            self._builder = Thread(target=work, name="fetchstash-index", daemon=True)
+            self._builder.start()
+        found: list[Passage] = []
+        for sha256, first_line, last_line, start, size, score in hits:
             with contextlib.closing(open_text(texts[sha256])) as text:
-                said = text.span(start, start + size).rstrip("\n")
-            result.append(Passage(texts[sha256], first_line, last_line, said, score))
-        return result
+                shown = text.span(start, start + size).rstrip("\n")
+            found.append(Passage(texts[sha256], first_line, last_line, shown, score))
+        return SearchResult(tuple(found), len(missing))
 
     def forget(self, live: Collection[str]) -> None:
-        """Drop the index if it is about any text that is not among those that are ``live``: it knows their words."""
+        """Drop the index if it is about a text that is not ``live``: it knows its words."""
         if not self._path.exists():
             return
         with locked(self._lock):
             try:
                 with contextlib.closing(self._open()) as db:
-                    stale = not self._known(db).issubset(live)
+                    known = {sha256 for (sha256,) in db.execute("SELECT sha256 FROM text")}
+                    stale = not known.issubset(live)
             except sqlite3.Error:
                 stale = True
             if stale:
                 self._path.unlink(missing_ok=True)
 
     def drop(self) -> None:
-        """Remove the index; the next search builds it again."""
+        """Remove the index. The next search begins a new one."""
         with locked(self._lock):
             self._path.unlink(missing_ok=True)
 
+    def close(self) -> None:
+        """Stop building."""
+        self._stopped.set()
+        if self._builder:
+            self._builder.join()
+
+    def _missing(self, texts: Texts) -> list[str]:
+        """Return the texts that are not indexed to their end, the most wanted last."""
+        whole = set[str]()
+        if self._path.exists():
+            with contextlib.closing(self._open()) as db:
+                done = db.execute("SELECT sha256 FROM text WHERE indexed = size")
+                whole = {sha256 for (sha256,) in done}
+        return [sha256 for sha256 in reversed(list(texts)) if sha256 not in whole]
+
+    def _build(
+        self,
+        missing: list[str],
+        texts: Texts,
+        open_text: OpenText,
+        expired: Callable[[], bool],
+    ) -> None:
+        """Index texts and take them off ``missing``, unless another process is doing it."""
+        while missing and not expired():
+            with locked_now(self._lock) as is_ours:
+                if not is_ours:
+                    return
+                self._step(missing, texts, open_text, _earlier(expired, STEP_SECONDS))
+
+    def _build_all(self, missing: list[str], texts: Texts, open_text: OpenText) -> None:
+        """Index all texts, with rests, until ``close``."""
+        with contextlib.suppress(sqlite3.Error, OSError, FetchstashError):
+            while missing and not self._stopped.wait(STEP_SECONDS):
+                stop = _earlier(self._stopped.is_set, STEP_SECONDS)
+                self._build(missing, texts, open_text, stop)
+
+    def _step(
+        self,
+        missing: list[str],
+        texts: Texts,
+        open_text: OpenText,
+        expired: Callable[[], bool],
+    ) -> None:
+        with contextlib.closing(self._open()) as db, _commit(db):
+            while missing:
+                sha256 = missing.pop()
+                try:
+                    text = open_text(texts[sha256])
+                except FetchstashError:  # gc took it meanwhile, or it was altered
+                    continue
+                with contextlib.closing(text):
+                    if not _add(db, sha256, text, expired):
+                        missing.append(sha256)
+                if expired():
+                    return
+
+    def _best(
+        self, terms: list[str], texts: Texts, limit: int, expired: Callable[[], bool]
+    ) -> list[tuple[str, int, int, int, int, float]]:
+        """Return the best passages: SHA-256, first and last line, first byte, size and score."""
+        if not self._path.exists():
+            return []
+        with contextlib.closing(self._open()) as db:
+            db.execute("CREATE TEMP TABLE wanted (sha256 TEXT PRIMARY KEY)")
+            with _commit(db):
+                db.executemany("INSERT INTO wanted VALUES (?)", ((sha256,) for sha256 in texts))
+            db.set_progress_handler(expired, 10_000)
+            return db.execute(
+                "SELECT text.sha256, first_line, last_line, start, passage.size,"
+                " -bm25(words_of) AS score FROM words_of"
+                " JOIN passage ON passage.id = words_of.rowid"
+                " JOIN text ON text.id = passage.text JOIN wanted USING (sha256)"
+                " WHERE words_of MATCH ? ORDER BY score DESC, passage.id LIMIT ?",
+                (" OR ".join(f'"{term}"' for term in terms), limit),
+            ).fetchall()
+
     def _open(self) -> sqlite3.Connection:
         private_file(self._path)
-        db = sqlite3.connect(self._path, isolation_level=None)
+        db = sqlite3.connect(self._path, isolation_level=None, timeout=1)
         try:
             # Nothing in it must survive a crash: a journal in memory and no fsync. What is damaged
             # is built again.
             db.execute("PRAGMA journal_mode = MEMORY").fetchone()
             db.execute("PRAGMA synchronous = OFF")
             if not db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-                db.executescript(_SCHEMA)
+                db.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
         except BaseException:
             db.close()
             raise
         return db
 
-    def _known(self, db: sqlite3.Connection) -> set[str]:
-        return {sha256 for (sha256,) in db.execute("SELECT sha256 FROM text")}
+
+def _earlier(expired: Callable[[], bool], seconds: float) -> Callable[[], bool]:
+    """Return a function that says whether ``seconds`` have passed since, or ``expired`` says so."""
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() > end or expired()
 
 
-def _add(db: sqlite3.Connection, sha256: str, text: StoredText) -> None:
-    db.execute("BEGIN")
-    number = db.execute("INSERT INTO text (sha256) VALUES (?)", (sha256,)).lastrowid
-    for piece in passages(text):
+@contextlib.contextmanager
+def _commit(db: sqlite3.Connection) -> Generator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    yield
+    db.execute("COMMIT")
+
+
+def _add(
+    db: sqlite3.Connection, sha256: str, text: StoredText, expired: Callable[[], bool]
+) -> bool:
+    """Index a text from where it was left, and return whether it is indexed to its end."""
+    db.execute("INSERT OR IGNORE INTO text VALUES (NULL, ?, ?, 0, 1)", (sha256, text.index.size))
+    number, indexed, line = db.execute(
+        "SELECT id, indexed, next_line FROM text WHERE sha256 = ?", (sha256,)
+    ).fetchone()
+    for piece in passages(text, indexed, line):
         place = (number, piece.first_line, piece.last_line, piece.start, len(piece.data))
         row = db.execute(
             "INSERT INTO passage (text, first_line, last_line, start, size) VALUES (?, ?, ?, ?, ?)",
             place,
         ).lastrowid
-        said = " ".join(words(piece.data.decode("utf-8", "replace")))
-        db.execute("INSERT INTO said (rowid, words) VALUES (?, ?)", (row, said))
-    db.execute("COMMIT")
-
-
-def _best(
-    db: sqlite3.Connection, terms: list[str], texts: Mapping[str, str], limit: int
-) -> list[tuple[str, int, int, int, int, float]]:
-    db.execute("CREATE TEMP TABLE asked (sha256 TEXT PRIMARY KEY)")
-    db.executemany("INSERT INTO asked VALUES (?)", ((sha256,) for sha256 in texts))
-    return db.execute(
-        "SELECT text.sha256, first_line, last_line, start, size, -bm25(said) AS score FROM said"
-        " JOIN passage ON passage.id = said.rowid JOIN text ON text.id = passage.text JOIN asked USING (sha256)"
-        " WHERE said MATCH ? ORDER BY score DESC, passage.id LIMIT ?",
-        (" OR ".join(f'"{term}"' for term in terms), limit),
-    ).fetchall()
+        terms = " ".join(words(piece.data.decode("utf-8", "replace")))
+        db.execute("INSERT INTO words_of (rowid, words) VALUES (?, ?)", (row, terms))
+        if expired():
+            indexed = piece.start + len(piece.data)
+            line = piece.last_line + piece.data.endswith(b"\n")
+            break
+    else:
+        indexed = text.index.size
+    db.execute("UPDATE text SET indexed = ?, next_line = ? WHERE id = ?", (indexed, line, number))
+    return indexed == text.index.size

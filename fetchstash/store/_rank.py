@@ -74,11 +74,14 @@ class Piece:
     data: bytes
 
 
-def passages(text: StoredText) -> Iterator[Piece]:
-    """Cut a text into passages: at headings and between paragraphs where it can, in the middle of a line where it must."""
+def passages(text: StoredText, start: int = 0, line: int = 1) -> Iterator[Piece]:
+    """Cut a text into passages: at headings and paragraphs, inside a line only if it is long.
+
+    ``start`` is the byte at which a passage begins, ``line`` its line.
+    """
     gathered: list[Piece] = []
     size = 0
-    for fragment in _fragments(text):
+    for fragment in _fragments(text, start, line):
         blank = fragment.data.isspace()
         full = size + len(fragment.data) > PASSAGE_BYTES
         if gathered and (
@@ -103,9 +106,9 @@ def _joined(fragments: list[Piece]) -> Piece:
     )
 
 
-def _fragments(text: StoredText) -> Iterator[Piece]:
+def _fragments(text: StoredText, start: int, line: int) -> Iterator[Piece]:
     """Go through the lines of a text; a line longer than a passage comes in several pieces."""
-    data, base, line = b"", 0, 1
+    data, base = b"", start
     while (read := base + len(data)) < text.index.size:
         data += text.read(read, read + READ)
         ended = base + len(data) >= text.index.size

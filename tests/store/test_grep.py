@@ -2,13 +2,16 @@
 
 import random
 import re
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from fetchstash.errors import BadPattern
-from fetchstash.store import GrepQuery, Line, Matches, TextReader, _grep
+from fetchstash.store import ArtifactStore, GrepQuery, Line, Matches, TextReader, _grep
 
 OpenText = Callable[[bytes], Awaitable[TextReader]]
 
@@ -179,6 +182,64 @@ async def test_a_count_that_time_stopped_says_so(
     monkeypatch.setattr(_grep, "MAX_SECONDS", 0)
     matches = await (await open_text(b"a\n" * 10)).grep(GrepQuery("a"))
     assert matches.stopped == "after 0 s"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("pattern", [r"\pL{1,200}é$", ".{0,900}" * 30, r"(?i)(\pL{1,9}\pN){30}"])
+async def test_a_pattern_whose_program_is_too_large_is_refused(
+    pattern: str, open_text: OpenText
+) -> None:
+    reader = await open_text("é".encode() * 100_000)
+    with pytest.raises(BadPattern, match=r"too (large|big)"):
+        await reader.grep(GrepQuery(pattern))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("pattern", ["x{9}$", r"((x{1,30}){1,30})y", r"\pL{1,9}é$"])
+@pytest.mark.parametrize("text", [b"x" * 4_000_000, b"xx\n" * 1_000_000], ids=["line", "lines"])
+async def test_re2_never_gets_more_than_a_piece_at_a_time(
+    text: bytes, pattern: str, open_text: OpenText, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    longest = 0
+    compile_pattern = _grep.compile_pattern
+
+    def watched(query: GrepQuery) -> _grep.Pattern:
+        pattern = compile_pattern(query)
+
+        def search(data: bytes, start: int, stop: int) -> tuple[int, int] | None:
+            nonlocal longest
+            longest = max(longest, stop - start)
+            return pattern.search(data, start, stop)
+
+        return _grep.Pattern(search, pattern.piece)
+
+    monkeypatch.setattr(_grep, "compile_pattern", watched)
+    await (await open_text(text)).grep(GrepQuery(pattern))
+    assert 0 < longest <= 64 * 2**10
+
+
+@pytest.mark.anyio
+async def test_greps_that_are_cancelled_stop_and_hold_nobody_up(
+    store: ArtifactStore, open_text: OpenText, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, released = threading.Semaphore(0), threading.Event()
+
+    def search(_data: bytes, start: int, _stop: int) -> tuple[int, int]:
+        running.release()
+        released.wait(60)
+        return start, start
+
+    monkeypatch.setattr(_grep, "compile_pattern", lambda _: _grep.Pattern(search, 1000))
+    reader = await open_text(b"x\n" * 1000)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(8):
+            tasks.start_soon(reader.grep, GrepQuery("x"))
+        await anyio.to_thread.run_sync(running.acquire)
+        assert (await store.list()).total == 1
+        tasks.cancel_scope.cancel()
+    released.set()
+    monkeypatch.undo()
+    assert (await reader.grep(GrepQuery("x"))).total == 1000
 
 
 @pytest.mark.anyio

@@ -3,11 +3,22 @@
 import random
 import sqlite3
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import pytest
 
-from fetchstash.store import ArtifactStore, Facts, StoreLimits, _folder, open_store
+from fetchstash.store import (
+    ArtifactStore,
+    Facts,
+    SearchResult,
+    StoreLimits,
+    _disk,
+    _folder,
+    _index,
+    open_store,
+)
 
 Put = Callable[..., Awaitable[Facts]]
 
@@ -25,6 +36,14 @@ def document(needle: str, seed: int) -> bytes:
     lines = [" ".join(chance.choices(common, k=12)) for _ in range(200)]
     lines.insert(chance.randrange(200), needle)
     return "\n\n".join(lines).encode()
+
+
+async def search_when_indexed(store: ArtifactStore, query: str, limit: int) -> SearchResult:
+    """Search until every text is indexed."""
+    with anyio.fail_after(60):
+        while (result := await store.search(query, (), limit)).pending:
+            pass
+    return result
 
 
 async def fill(store: ArtifactStore, put: Put) -> list[Facts]:
@@ -66,6 +85,50 @@ async def test_index_and_reading_agree(
     assert [(p.artifact_ref, p.first_line, p.text) for (p,) in indexed] == [
         (p.artifact_ref, p.first_line, p.text) for (p,) in read
     ]
+
+
+async def test_a_text_that_is_indexed_in_many_steps_is_found_as_in_one(
+    store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_index, "STEP_SECONDS", 0)
+    await fill(store, put)
+    indexed = await search_when_indexed(store, "topic3 needle", 1)
+    monkeypatch.setattr(_folder, "INDEX_BYTES", 10**12)
+    ((expected,), (found,)) = (
+        (await store.search("topic3 needle", (), 1)).passages,
+        indexed.passages,
+    )
+    assert replace(found, score=0) == replace(expected, score=0)
+
+
+async def test_a_search_answers_from_what_is_indexed_and_counts_what_is_not(
+    store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = await fill(store, put)
+    monkeypatch.setattr(_index, "BUILD_SECONDS", -1)
+    assert await store.search("topic3", (), 1) == SearchResult((), pending=6)
+    result = await search_when_indexed(store, "topic3", 1)  # a thread went on
+    assert [passage.artifact_ref for passage in result.passages] == [kept[3].artifact_ref]
+
+
+async def test_a_search_does_not_wait_for_another_that_builds_the_index(
+    store: ArtifactStore, limits: StoreLimits, put: Put
+) -> None:
+    await fill(store, put)
+    with _disk.locked(limits.folder / "search-lock"):
+        assert (await store.search("topic3", (), 1)).pending == 6
+    assert (await search_when_indexed(store, "topic3", 1)).passages
+
+
+async def test_a_search_is_no_use_of_the_artifacts_it_reads(limits: StoreLimits, put: Put) -> None:
+    store = await open_store(replace(limits, max_artifacts=6))
+    kept = await fill(store, put)
+    await store.get(kept[0].artifact_ref)
+    await search_when_indexed(store, "needle", 6)
+    await put(store, b"one more")
+    listed = {facts.artifact_ref for facts in (await store.list()).facts}
+    assert {facts.artifact_ref for facts in kept} - listed == {kept[1].artifact_ref}
+    await store.aclose()
 
 
 @pytest.mark.parametrize("query", ["", "?!", "absent"])
