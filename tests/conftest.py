@@ -1,8 +1,9 @@
 """What every test shares: the event loop, and a site on loopback."""
 
+import os
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -89,3 +90,23 @@ def site() -> Generator[Site]:
     server.shutdown()
     server.server_close()
     thread.join(5)
+
+
+@pytest.fixture
+def install_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Return a function that installs a package, as pip would leave it, for the workers to find.
+
+    Its entry point is ``FORMATS`` of the module whose source is given.
+    """
+
+    def install(package: str, module: str) -> None:
+        site, name = tmp_path / "plugins", package.replace("-", "_")
+        info = site / f"{name}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[fetchstash.formats]\n{name} = {name}:FORMATS\n")
+        (site / f"{name}.py").write_text(module)
+        if str(site) not in os.environ.get("PYTHONPATH", ""):
+            monkeypatch.setenv("PYTHONPATH", str(site), prepend=os.pathsep)
+
+    return install

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping as _Mapping
 
-from fetchstash.handlers._charset import charset_of_file
+from fetchstash.handlers._charset import charset_of_file, read_text
 from fetchstash.handlers._contract import (
     ContentKind,
     DecidedBy,
@@ -22,6 +22,8 @@ from fetchstash.handlers._contract import (
 from fetchstash.handlers._format import Format, Head, Sniffed, family
 from fetchstash.handlers._registry import built_in as _built_in, describe, format_of, kind_word
 from fetchstash.handlers._routing._router import detect_content_kind, route_file
+from fetchstash.handlers._shared._list_preview import list_preview
+from fetchstash.handlers._shared._part_text import TextParts, part_text
 from fetchstash.handlers._worker._pool import WorkerPool
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "Picture",
     "Render",
     "Sniffed",
+    "TextParts",
     "WorkerPool",
     "charset_of_file",
     "describe",
@@ -50,6 +53,9 @@ __all__ = [
     "family",
     "format_of",
     "kind_word",
+    "list_preview",
+    "part_text",
+    "read_text",
     "route_file",
 ]
 

@@ -33,6 +33,7 @@ MODULES = (
     "fetchstash.handlers._notebook",
     "fetchstash.handlers._code",
     "fetchstash.handlers._markdown",
+    "fetchstash.handlers._ics",
     "fetchstash.handlers._media",
     "fetchstash.handlers._archive",
 )

@@ -63,7 +63,6 @@ FORMATS = tuple(
         ("text", "application/postscript", "ps eps"),
         ("text", "application/hjson application/n-quads application/n-triples", ""),
         ("text", "application/pgp-keys application/pgp-signature application/trig", ""),
-        ("calendar", "text/calendar", "ics"),
         ("text", "text/*", ""),
     )
 )

@@ -1,7 +1,6 @@
 """What tests of the room share.
 
-Plugins are installed for one test: a folder with a module and its entry points, as pip would leave
-it. Documents are made in code, written to a file and read by their handler.
+Documents are made in code, written to a file and read by their handler.
 """
 
 import io
@@ -122,23 +121,6 @@ def install_handler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
             f"from fetchstash.handlers import _registry\n_registry.MODULES += ({name!r},)\n"
         )
         monkeypatch.setenv("PYTHONPATH", str(site), prepend=os.pathsep)
-
-    return install
-
-
-@pytest.fixture
-def install_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Return a function that installs a package whose entry point is ``FORMATS`` of its module."""
-
-    def install(package: str, module: str) -> None:
-        site, name = tmp_path / "plugins", package.replace("-", "_")
-        info = site / f"{name}-1.0.dist-info"
-        info.mkdir(parents=True)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[fetchstash.formats]\n{name} = {name}:FORMATS\n")
-        (site / f"{name}.py").write_text(module)
-        if str(site) not in os.environ.get("PYTHONPATH", ""):
-            monkeypatch.setenv("PYTHONPATH", str(site), prepend=os.pathsep)
 
     return install
 

@@ -6,19 +6,29 @@ from typing import Any, TypeVar
 
 from fetchstash.facts import DocumentFacts, Fact, Shape
 from fetchstash.handlers._worker._checks import count, flag, headings, line, lines
+from fetchstash.handlers._worker._frames import ProtocolError
 from fetchstash.handlers._worker._writer import headings_json
 from fetchstash.hygiene import clean_line
 from fetchstash.text import clip
+
+MAX_COUNT = 10**12
+"""Of pages, rows, members: more than any document has."""
 
 T = TypeVar("T", bound=DocumentFacts)
 
 _READERS: dict[Shape, Callable[[dict[str, Any], str, Fact], Any]] = {
     "line": lambda data, name, fact: line(data, name, fact.max_chars),
     "lines": lambda data, name, fact: lines(data, name, fact.max_items, fact.max_chars),
-    "count": lambda data, name, _: None if data.get(name) is None else count(data, name),
+    "count": lambda data, name, _: None if data.get(name) is None else _count(data, name),
     "flag": lambda data, name, _: flag(data, name),
     "headings": lambda data, name, fact: tuple(headings(data, name, fact.max_items)),
 }
+
+
+def _count(data: dict[str, Any], name: str) -> int:
+    if (value := count(data, name)) > MAX_COUNT:
+        raise ProtocolError
+    return value
 
 
 def facts_json(facts: DocumentFacts) -> dict[str, Any]:

@@ -114,6 +114,7 @@ class Worker:
 
     def kill(self) -> None:
         """End the process at once; it is gone when ``gone`` returns."""
+        self.sound = False  # until it is gone it looks alive, and must get no other job
         if self.alive:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()

@@ -1,0 +1,172 @@
+"""Calendars (iCalendar, RFC 5545): kept as they are; their entries are the outline and the parts."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fetchstash.errors import OutOfRange
+from fetchstash.handlers._charset import read_text
+from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._format import Format, Head, Sniffed
+from fetchstash.handlers._shared._list_preview import list_preview
+from fetchstash.handlers._shared._part_text import TextParts
+from fetchstash.ranges import Heading
+from fetchstash.text import clip
+
+_ENTRIES = {"VEVENT": "event", "VTODO": "to-do", "VJOURNAL": "note", "VFREEBUSY": "free/busy"}
+_MAX_OUTLINE = 2_000
+_MAX_LINE = 100_000
+_MAX_TITLE = 100
+_MAX_DEPTH = 10
+# Name, parameters, of which a quoted one may hold a colon, and value (section 3.1).
+_PROPERTY = re.compile(
+    r"([A-Za-z0-9-]{1,60})((?:;[^:;\"]*(?:\"[^\"]*\"[^:;\"]*)*)*):(.*)", re.DOTALL
+)
+_TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?$")
+_ZONE = re.compile(r";TZID=\"?([^\";]{1,60})", re.IGNORECASE)
+_ESCAPED = re.compile(r"\\([\\;,nN])")
+
+
+@dataclass(slots=True)
+class _Entry:
+    """An event, a to-do, a note: where it begins, and its properties as readable lines.
+
+    ``values`` are the first of each property; of what stands in an alarm only the lines are kept.
+    """
+
+    kind: str
+    line: int
+    values: dict[str, str] = field(default_factory=dict[str, str])
+    lines: list[str] = field(default_factory=list[str])
+
+    @property
+    def title(self) -> str:
+        title = self.values.get("SUMMARY") or self.values.get("UID") or "(no title)"
+        return clip(" ".join(title.split()), _MAX_TITLE)
+
+    def row(self) -> str:
+        """Return date, title and place on one line."""
+        when = self.values.get("DTSTART") or self.values.get("DUE") or "(no date)"
+        place = clip(" ".join(self.values.get("LOCATION", "").split()), _MAX_TITLE)
+        return " · ".join(filter(None, (when, self.title, place)))
+
+
+class IcsHandler(TextParts):
+    """Reads calendars."""
+
+    name = "ics"
+
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
+        """Return the text as it is; its entries become the outline and the preview."""
+        extracted = Extracted(parts=None)
+        extracted.parts = _parts(source, hints, limits, extracted)
+        return extracted
+
+    def find(self, source: Path, path: str, hints: Hints) -> str:
+        """Return the entry that ``/NUMBER`` or ``/UID`` names, unfolded and without escapes."""
+        name, count = path.removeprefix("/"), 0
+        for count, entry in enumerate(_entries(_lines(read_text(source, hints.charset))), 1):
+            if name in (str(count), entry.values.get("UID")):
+                return "".join(f"{line}\n" for line in entry.lines)
+        raise OutOfRange(
+            f"There is no entry {clip(path, 80)!r}: the calendar has {count:,}.",
+            f'Use "/1" to "/{count}", or "/" and a UID.' if count else "Leave the path out.",
+        )
+
+
+def _parts(
+    source: Path, hints: Hints, limits: ExtractLimits, extracted: Extracted
+) -> Iterator[Part]:
+    for chunk in read_text(source, hints.charset):
+        yield Part(chunk)
+    outline: list[Heading] = []
+    rows: list[str] = []
+    counts: dict[str, int] = {}
+    for entry in _entries(_lines(read_text(source, hints.charset))):
+        kind = _ENTRIES[entry.kind]
+        counts[kind] = counts.get(kind, 0) + 1
+        if len(outline) < _MAX_OUTLINE:
+            outline.append(Heading(entry.title, 1, "lines", entry.line))
+            rows.append(entry.row())
+    info = ", ".join(f"{count:,} {kind}{'s' * (count > 1)}" for kind, count in counts.items())
+    extracted.learn(outline=tuple(outline), structure_info=info)
+    extracted.preview = list_preview(rows, sum(counts.values()), limits.preview)
+
+
+def _lines(chunks: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yield unfolded lines (section 3.1) with the number of their first, each up to a bound."""
+    start, pieces, size = 0, list[str](), 0
+    number = 0
+    for chunk in chunks:
+        for line in chunk.removesuffix("\n").split("\n"):
+            number += 1
+            if line[:1] in (" ", "\t") and pieces:
+                piece = line[1 : 1 + max(_MAX_LINE - size, 0)]
+                pieces.append(piece)
+            else:
+                if pieces:
+                    yield start, "".join(pieces)
+                piece = line[:_MAX_LINE]
+                start, pieces, size = number, [piece], 0
+            size += len(piece)
+    if pieces:
+        yield start, "".join(pieces)
+
+
+def _entries(lines: Iterable[tuple[int, str]]) -> Iterator[_Entry]:
+    """Yield the entries of a calendar, also the last that the end of the file cuts."""
+    entry: _Entry | None = None
+    depth = 0
+    for number, line in lines:
+        match = _PROPERTY.match(line)
+        if not match:
+            continue
+        name, parameters, value = match[1].upper(), match[2], match[3].strip()
+        if name == "BEGIN" and entry is None:
+            if value.upper() in _ENTRIES:
+                entry, depth = _Entry(value.upper(), number), 0
+        elif entry is None:
+            continue
+        elif name == "END" and depth == 0:
+            yield entry
+            entry = None
+        else:
+            text = _readable(parameters, value)
+            depth -= name == "END"
+            indent = "  " * min(depth, _MAX_DEPTH)
+            entry.lines.append(f"{indent}{name}{parameters}: {text}".replace("\n", f"\n{indent}  "))
+            depth += name == "BEGIN"
+            if depth == 0 and name != "END":
+                entry.values.setdefault(name, text)
+    if entry:
+        yield entry
+
+
+def _readable(parameters: str, value: str) -> str:
+    """Return a date as people write it, and text without its escapes (section 3.3.11)."""
+    if time := _TIME.match(value):
+        year, month, day, hour, minute, utc = time.groups()
+        zone = _ZONE.search(parameters)
+        words = (f"{hour}:{minute}" if hour else "", "UTC" if utc else zone[1] if zone else "")
+        return " ".join(filter(None, (f"{year}-{month}-{day}", *words)))
+    return _ESCAPED.sub(lambda m: "\n" if m[1] in "nN" else m[1], value)
+
+
+def _sniff(head: Head) -> Sniffed | None:
+    begins = head.text.lstrip("\ufeff \t\r\n")[:15].upper() == "BEGIN:VCALENDAR"
+    return Sniffed("text/calendar", "begins as a calendar") if begins else None
+
+
+FORMATS = (
+    Format(
+        kind="text",
+        word="calendar",
+        handler=IcsHandler,
+        media_types=("text/calendar",),
+        extensions=("ics",),
+        sniff=_sniff,
+        is_text=True,
+        paths=("/*",),
+    ),
+)
