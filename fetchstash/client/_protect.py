@@ -22,7 +22,9 @@ def untouchable(
         part.message for part in all_parts if part.role == "system" and part.message < first_spoken
     )
     users = user_messages(all_parts)
-    kept.update(users[:1] + users[-1:])
+    # A picture may be the last turn, or the first: a screenshot is no steering.
+    words = user_messages([part for part in all_parts if part.kind == "text"])
+    kept.update(users[:1] + users[-1:] + words[:1] + words[-1:])
     latest = next((unit for unit in reversed(all_units) if unit.exchange), None)
     if latest:
         kept.update(range(latest.start, latest.end))

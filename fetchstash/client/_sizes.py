@@ -89,6 +89,10 @@ class Sizes:
         container = self._container(part)
         return self.count(container.rest) + sum(map(self.count, container.texts)) + container.media
 
+    def has_media(self, part: Part) -> bool:
+        """Return whether there is a picture, a document or the like in a part."""
+        return not isinstance(part.value, str) and self._container(part).media > 0
+
     def count(self, text: str) -> int:
         """Return the tokens of a text."""
         if len(text) < REMEMBERED_CHARS:

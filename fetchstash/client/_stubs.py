@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fetchstash.client._artifacts import facts_of
-from fetchstash.client._formats import Part, as_json
+from fetchstash.client._formats import Part, as_json, plain
 from fetchstash.client._keep import Kept, keep
+from fetchstash.client._media import strip_media
 from fetchstash.client._policy import Offload
-from fetchstash.client._shapes import is_list, is_object
+from fetchstash.client._shapes import an_object, is_list, is_object
 
 RESULT_TARGET, ARGUMENTS_TARGET, HISTORY_TARGET = 200, 120, 160
 """Tokens that a stub may have: of a tool result, of a call's arguments, of an older text."""
@@ -107,10 +108,27 @@ def history_stub(text: str, role: str, offload: Offload | None) -> str:
     return f"(Earlier {role} message of {len(text)} characters{kept.clause}.{begun})"
 
 
+def media_stub(value: Any) -> str | None:
+    """Return the text of a block with a label for each medium in it; None if there is none."""
+    content = an_object(value).get("value", value)  # PydanticAI's prompt: texts and media
+    _, tokens = strip_media(content)
+    return f"{plain(content)} (It was left out to save context.)" if tokens else None
+
+
+def _text_block(text: str, block: Any) -> dict[str, Any]:
+    """Return a block of text for the message that ``block`` stands in."""
+    kind = an_object(block).get("type")
+    if kind is None:  # Gemini's parts have no type
+        return {"text": text}
+    named = "input_text" if str(kind).startswith("input_") else "text"
+    kept = {key: block[key] for key in ("cache_control",) if key in block}
+    return {"type": named, "text": text, **kept}
+
+
 def as_value(part: Part, stub: Mapping[str, Any] | str) -> Any:
     """Return a stub as the provider takes it: an object for an object, a string, or a shape."""
     if isinstance(stub, str):
-        return stub
+        return _text_block(stub, part.value) if part.kind == "opaque" else stub
     text = as_json(stub)
     match part.shape:
         case "shell":

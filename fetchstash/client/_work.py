@@ -32,10 +32,11 @@ from fetchstash.client._stubs import (
     arguments_stub,
     as_value,
     history_stub,
+    media_stub,
     result_stub,
 )
 
-SMALLEST_TOKENS = {"call": 75, "result": 150, "text": 150}
+SMALLEST_TOKENS = {"call": 75, "result": 150, "text": 150, "opaque": 150}
 """A content that is smaller costs less than the stub that would stand for it, or hardly more."""
 
 REF_TOKENS = 40
@@ -168,8 +169,10 @@ class Work:
         return len(self.changes)
 
     def _is_protected(self, part: Part) -> bool:
-        # Of critical messages only texts are critical, and the list of what is to do.
-        return part.message in self.kept or (part.kind == "text" and part.message in self.critical)
+        # Of critical messages only what is said is critical, and the list of what is to do.
+        return part.message in self.kept or (
+            part.kind in {"text", "opaque"} and part.message in self.critical
+        )
 
     def _content_key(self, part: Part) -> ContentKey:
         return f"{part.kind}:{part.call_id}", self.sizes.digest(part)
@@ -195,16 +198,24 @@ class Work:
         return free
 
     def free_texts(self) -> list[Part]:
-        """Return the older texts that may be replaced, the user's last: all else is about them."""
-        return sorted(self.free_parts("text"), key=lambda part: part.role == "user")
+        """Return the older texts and media that may be replaced, oldest first.
+
+        What the user said comes last: all else is about it.
+        """
+        free = self.free_parts("text") + self.free_parts("opaque")
+        return sorted(free, key=lambda part: (part.role == "user", part.message))
 
     def is_large(self, part: Part, smallest: int) -> bool:
         """Return whether a part may be replaced at all, and has at least ``smallest`` tokens."""
-        if part.shape == "fixed":
+        if part.shape == "fixed" or (part.kind == "opaque" and not self._is_media(part)):
             return False
         if self.unit == "bytes":
             return size_in_bytes(part.value) >= smallest * BYTES_PER_TOKEN
         return self.sizes.tokens(part) >= smallest
+
+    def _is_media(self, part: Part) -> bool:
+        """Return whether a part is a block of the user's with a picture, a document or the like."""
+        return part.role == "user" and part.place[1] != () and self.sizes.has_media(part)
 
     def has_room_to_shrink(self, part: Part) -> bool:
         """Return whether a part has no stub yet, or only one with a preview."""
@@ -234,7 +245,7 @@ class Work:
 
     def stub_key(self, part: Part) -> tuple[int, str]:
         """Return the target in tokens and the label of the ordinary stub of a part."""
-        if part.kind == "text":
+        if part.kind in {"text", "opaque"}:
             return HISTORY_TARGET, f"history:{part.role}"
         if part.kind == "result":
             return RESULT_TARGET, f"result:{self.name_of(part)}"
@@ -250,6 +261,8 @@ class Work:
         offload = self.policy.offload
         if part.kind == "text":
             return history_stub(part.text, part.role, offload)
+        if part.kind == "opaque":
+            return media_stub(part.value)
         if part.kind == "result":
             return result_stub(plain(part.value), self.name_of(part), offload)
         return arguments_stub(part, offload)
@@ -291,7 +304,7 @@ class Work:
                 return
             if number == self._answer or number < self.prefix:
                 continue
-            for stage, kind in ((1, "call"), (2, "result"), (3, "text")):
+            for stage, kind in ((1, "call"), (2, "result"), (3, "opaque"), (3, "text")):
                 inside = [
                     part
                     for part in self.all_parts

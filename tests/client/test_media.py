@@ -77,7 +77,7 @@ BLOCKS: dict[str, tuple[Any, int]] = {
         },
         12 * 1_515,
     ),
-    "responses image": ({"type": "input_image", "image_url": URL, "detail": "low"}, 85),
+    "responses image": ({"type": "input_image", "image_url": URL, "detail": "auto"}, 1_536),
     "responses file": (
         {
             "type": "input_file",
@@ -264,3 +264,29 @@ def test_a_stub_of_a_result_with_a_picture_keeps_its_text_and_no_base64() -> Non
     assert whole.startswith("What is seen.")
     assert "(image/png, 200029 bytes)" in whole
     assert PICTURE[:100] not in str(sent)
+
+
+@pytest.mark.parametrize(
+    ("name", "fmt", "block"),
+    [
+        ("chat image", "openai_chat", {"type": "text"}),
+        ("chat file", "openai_chat", {"type": "text"}),
+        ("responses image", "openai_responses", {"type": "input_text"}),
+        ("responses file", "openai_responses", {"type": "input_text"}),
+        ("anthropic document", "anthropic", {"type": "text"}),
+        ("gemini document", "gemini", {}),
+    ],
+)
+def test_an_older_picture_or_document_of_the_users_becomes_a_block_of_text(
+    name: str, fmt: Format, block: dict[str, str]
+) -> None:
+    shown = BLOCKS[name][0]
+    key = "parts" if fmt == "gemini" else "content"
+    said = [{"text": "Look."}] if fmt == "gemini" else "Look."
+    messages = [{"role": "user", key: [shown] if n == 1 else said} for n in range(9)]
+    sent, report = compact(messages, fmt, 100, State())
+    (stub,) = sent[1][key]
+    assert report.smaller
+    assert stub.pop("text").startswith(("(image/png, 2", "(application/pdf, "))
+    assert stub == block
+    assert compact([messages[1]], fmt, 100, State())[0] == [messages[1]]
