@@ -3,6 +3,8 @@
 import re
 from urllib.parse import unquote_plus
 
+from fetchstash.fetch._opaque import mask_segments
+
 _MASK = "***"
 _MAX_DEPTH = 2  # URLs inside URLs are parsed to this depth; deeper ones are masked whole
 # Names of parameters that carry a credential: those of OAuth 2.0 (RFC 6749, RFC 6750), of the
@@ -41,6 +43,7 @@ _SECRET_SHAPE = re.compile(
 )
 # A long run of mixed letters and digits without words is most likely a key.
 _OPAQUE = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[A-Za-z0-9+/_=-]{32,}\Z")
+_SCHEME_AND_HOST = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[/\\]{2,}[^/\\?#]*")
 _PATH_PARAMETER = re.compile(r";[^/;?#]*")  # RFC 3986, section 3.3
 _PASSWORD = re.compile(r"\A([A-Za-z][A-Za-z0-9+.\-]*:[/\\]{2,})[^/\\?#:]*:[^/\\?#]*@")
 _USERINFO = re.compile(r"\A([A-Za-z][A-Za-z0-9+.\-]*:[/\\]{2,})[^/\\?#]*@")
@@ -60,12 +63,15 @@ def _mask(url: str, depth: int) -> str:
     head, hash_mark, fragment = url.partition("#")
     path, query_mark, query = head.partition("?")
     path = _PATH_PARAMETER.sub(lambda match: f";{_mask_pair(match[0][1:], depth)}", path)
-    masked = _SECRET_SHAPE.sub(_MASK, path) + query_mark + _mask_pairs(query, depth)
-    return (
-        masked
-        + hash_mark
-        + (_mask_pairs(fragment, depth) if "=" in fragment else _SECRET_SHAPE.sub(_MASK, fragment))
-    )
+    masked = _mask_path(path) + query_mark + _mask_pairs(query, depth) + hash_mark
+    return masked + (_mask_pairs(fragment, depth) if "=" in fragment else _mask_path(fragment))
+
+
+def _mask_path(path: str) -> str:
+    """Mask the keys in a path, with or without scheme and host, which are left as they are."""
+    host = _SCHEME_AND_HOST.match(path)
+    begin = host.end() if host else 0
+    return path[:begin] + mask_segments(_SECRET_SHAPE.sub(_MASK, path[begin:]), _MASK)
 
 
 def _mask_pairs(query: str, depth: int) -> str:
