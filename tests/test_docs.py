@@ -8,10 +8,12 @@ from pathlib import Path
 import click
 import pytest
 
+import fetchstash
 from fetchstash import errors
 from fetchstash.cli._main import commands
 from fetchstash.config import KEYS, load
 from fetchstash.errors import FetchstashError
+from fetchstash.stash import Artifact, Stash
 from fetchstash.store import Facts
 from fetchstash.tools import tool_specs
 
@@ -77,6 +79,19 @@ def test_every_fact_is_told() -> None:
     ]  # how long a copy stays fresh is our own affair
 
 
+def test_every_name_of_the_library_is_told() -> None:
+    text = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
+    errors_of_ours = {name for name in fetchstash.__all__ if hasattr(errors, name)}
+    methods = {
+        name
+        for owner in (Stash, Artifact)
+        for name, item in vars(owner).items()
+        if not name.startswith("_") and (callable(item) or isinstance(item, property))
+    }
+    names = (set(fetchstash.__all__) - errors_of_ours - {"Settings"}) | methods
+    assert {name for name in names if not re.search(rf"\b{name}\b", text)} == set()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_no_page_names_what_is_not_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
@@ -92,6 +107,6 @@ def test_no_page_names_what_is_not_there(page: Path) -> None:
     for name in re.findall(r"`fetchstash ([a-z]+)", text):
         assert name in commands.commands
     for tool in re.findall(r"\b((?:artifact|fetch|get|stash)_[a-z_]+)\(", text):
-        assert tool in TOOLS or tool == "stash_oversized"
+        assert tool in TOOLS or hasattr(Stash, tool) or tool == "stash_oversized"
     for link in re.findall(r"\]\((?!http)([^)#]+)", text):
         assert (page.parent / link).exists(), link

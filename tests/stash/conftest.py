@@ -16,19 +16,27 @@ Put = Callable[..., Awaitable[str]]
 OpenStash = Callable[..., Any]
 
 
+@pytest.fixture(params=["folder", "memory"])
+def store_settings(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    """Return the settings of a store; each test runs on both."""
+    if request.param == "memory":
+        return {"store.url": "memory:"}
+    return {"store.folder": str(tmp_path / "store")}
+
+
 @pytest.fixture
-def open_stash(site: Site, tmp_path: Path) -> OpenStash:
-    """Return a function that opens a Stash which may fetch from the test's site. Arguments are settings."""
+def open_stash(site: Site, store_settings: dict[str, str]) -> OpenStash:
+    """Return a function that opens a Stash on the test's site. Arguments are settings."""
 
     @asynccontextmanager
     async def opened(**settings: Any) -> AsyncGenerator[Stash]:
-        given = {
+        values = {
             "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
             "fetch.respect_robots": False,
-            "store.folder": str(tmp_path / "store"),
+            **store_settings,
             **{name.replace("__", "."): value for name, value in settings.items()},
         }
-        async with open_with(given) as stash:
+        async with open_with(values) as stash:
             yield stash
 
     return opened
