@@ -1,7 +1,6 @@
 """A fact of a document is one field of DocumentFacts: all else is derived from it."""
 
 import json
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +81,3 @@ def test_a_manifest_without_a_fact_that_is_new_is_read() -> None:
 def test_a_fact_of_the_document_stands_in_the_documentation_with_its_sentence(name: str) -> None:
     line = f"| `{name}` | {FACTS[name].doc} |"
     assert line in DOCS.read_text(encoding="utf-8").splitlines()
-
-
-@pytest.mark.parametrize("field", [f.name for f in fields(Facts) if f.name not in FACTS])
-def test_a_fact_of_the_artifact_stands_in_the_documentation(field: str) -> None:
-    if field != "caching":  # kept for revalidation, never shown
-        assert f"`{field}`" in DOCS.read_text(encoding="utf-8")

@@ -1,5 +1,6 @@
 """The registry: every format has a handler, and every kind of content a format."""
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,12 @@ def test_a_document_is_read_by_the_handler_of_its_media_type_and_kind(
 ) -> None:
     decision = Decision(kind, media_type, "", "mime", (), mismatch=False)
     assert handler_of(format_of(decision)).name == name
+
+
+def test_the_table_of_formats_is_what_the_declarations_say() -> None:
+    page = runpy.run_path(str(DOCS.parents[1] / "scripts" / "formats_page.py"))["page"]
+    text = DOCS.read_text(encoding="utf-8")
+    assert page(text) == text, "run scripts/formats_page.py"
 
 
 def test_the_exported_names_are_those_that_are_visible() -> None:
