@@ -14,7 +14,7 @@ from fetchstash.client._numbers import Numbers, read_numbers
 from fetchstash.client._rules import Kind, Outcome, Rule
 from fetchstash.client._signals import Signals, collect
 from fetchstash.client._truncation import cut_prompt, empty_answer, reported_input
-from fetchstash.client._wordings import EMPTY_400, SERVER_ERRORS, TRANSPORT, WORDINGS
+from fetchstash.client._wordings import EMPTY_400, FIRST, SERVER_ERRORS, WORDINGS
 
 Action = Literal["rewrite", "shrink_bytes", "clamp_output", "none"]
 
@@ -90,12 +90,13 @@ def _decide(signals: Signals, provider: str) -> Verdict:
     text = _NO_SIZE.sub("0", text)
     status = signals.statuses[0] if signals.statuses else None
     if any(code >= 500 for code in signals.statuses):
-        return _by_rules(SERVER_ERRORS, text, signals) or Verdict(
+        said = "\n".join([text, *signals.codes])
+        return _by_rules(SERVER_ERRORS, said, signals) or Verdict(
             "not_overflow", rule_id="status-5xx", evidence=str(status)
         )
     codes = sorted(signals.codes.union(_CODE_WORD.findall(text)))
     return (
-        _by_rules(TRANSPORT, text, signals)
+        _by_rules(FIRST, text, signals)
         or _vetoed(signals, text)
         or _by_code(codes, text, provider)
         or _by_rules(WORDINGS, text, signals)

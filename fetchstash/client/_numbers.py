@@ -41,7 +41,7 @@ _LIMITS = _patterns(
     r"max(?:imum)? (?:allowed )?(?:prompt length|model length|input length|input tokens?|input characters|request body size|content length|"
     r"number of (?:input )?tokens(?: allowed)?|payload size|body size|size|length|tokens)\b(?! \d+ exceeded)[^\d\n]{0,40}{N}",
     r"(?:n_ctx|window limit|configured limit|token limit|model limit|size limit|input limit)\b(?! exceeded by)[^\d\n]{0,30}{N}",
-    r"max_(?!(?:completion_|new_|output_)?tokens)\w{1,30}\W{1,4}{N}",
+    r"max_(?!(?:completion_|new_|output_|total_)?tokens)\w{1,30}\W{1,4}{N}",
     r"{N}[- ](?:tokens? )?(?:context|limit|maximum|window)",
     r"longer than (?:the )?(?:maximum|model'?s?)[^\d\n]{0,60}{N}",
     r"(?:must|should) (?:be|have|contain) (?:less than|at most|up to|fewer than) {N}",
@@ -65,6 +65,7 @@ _INPUTS = _patterns(
     r"given: {N} `?inputs",
     r"(?:messages|prompt|input) (?:resulted in|contains?|has|is)(?: at least)? {N}(?: input)? tokens",
     r"{N} input tokens",
+    r"max_total_tokens \({N}",
     r"request (?:has|contains) {N}",
     r"{N} (?:tokens? )?>",
     r"(?:prompt is too long|input is too long|input too long|prompt too long):? {N}",
@@ -87,6 +88,12 @@ _OUTPUTS = _patterns(
     r"requested {N} output tokens",
     r"max_(?:completion_|new_|output_)?tokens['\"`]?(?: is too large:)? \(?{N}",
 )
+# What a request is made of, where each part is stated: together they are the input.
+_INPUT_PARTS = _patterns(
+    r"{N} (?:in|of) (?:the |your )?(?:messages|prompt|functions|tools|text input|tool input|tool definitions|images?)\b",
+    r"\b(?:input|prefix|prompt|query|system|tool|image) (?:tokens|length) \({N}\)",
+    r"\b(?:prefix|current) {N}(?= \+| exceeds)",
+)
 _TOTAL = _patterns(r"requested (?:about |a total of )?{N} tokens")
 _BY = _patterns(r"exceeded by {N} tokens")
 # Numbers that are no sizes: "(2013)" is MiniMax's code, "code: 336007" Baidu's, and a status may
@@ -100,6 +107,11 @@ def read_numbers(text: str) -> Numbers:
     text = _CODES.sub("", text)
     limit, wanted, output = _first(_LIMITS, text), _first(_INPUTS, text), _first(_OUTPUTS, text)
     total, excess = _first(_TOTAL, text), _first(_BY, text)
+    parts = [
+        _number(part[1], part[2]) for pattern in _INPUT_PARTS for part in pattern.finditer(text)
+    ]
+    if len(parts) > 1:
+        wanted = sum(parts)
     if limit and excess and wanted is None:
         return Numbers(limit, limit + excess, output)
     if output is not None and total is not None and wanted in {None, total}:

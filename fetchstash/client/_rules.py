@@ -61,6 +61,7 @@ CODES: dict[str, tuple[Outcome, str]] = {
     "contextoverflowerror": ("overflow_tokens", "langchain_core.exceptions"),
     "contextwindowoverflowexception": ("overflow_tokens", "strands.types.exceptions"),
     "contextwindowexceeded": ("overflow_tokens", "pydantic_ai.exceptions"),
+    "base_resp:1039": ("overflow_tokens", "MiniMax API reference, error codes"),
     "request_too_large": ("overflow_bytes", "Anthropic API reference, errors: 413, 32 MB"),
     "requestentitytoolarge": ("overflow_bytes", "Azure API Management"),
     "payload_too_large": ("overflow_bytes", "compatible gateways"),

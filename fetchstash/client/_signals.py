@@ -53,6 +53,8 @@ _CODE_KEYS = frozenset(
         "errortype",
     }
 )
+# Sizes that llama.cpp states beside its words.
+_SIZE_KEYS = frozenset({"n_prompt_tokens", "n_ctx"})
 # A status that is only told in words: "413 status code", "HTTP 400:", "API error (413)", "Error:
 # 400 - ", "status_code=429".
 _STATUS_IN_TEXT = re.compile(
@@ -112,6 +114,8 @@ class _Collector:
             self.words(bytes(value[:MAX_TEXT_CHARS]).decode("utf-8", "replace"), key, depth)
         elif id(value) not in self.seen:
             self.seen.add(id(value))
+            if key == "base_resp" and is_mapping(value):  # MiniMax's status beside that of HTTP
+                self.codes.add(f"base_resp:{value.get('status_code')}")
             for name, inner in _inside(value):
                 self.visit(inner, name, depth + 1)
             if isinstance(value, BaseException):
@@ -122,6 +126,8 @@ class _Collector:
             self.statuses.append(int(value))
         elif key.lower() in _CODE_KEYS:
             self.codes.add(str(int(value)))
+        elif key in _SIZE_KEYS:
+            self.texts.append(f"{key}: {int(value)}")
 
     def words(self, value: str, key: str, depth: int) -> None:
         value = value.strip()

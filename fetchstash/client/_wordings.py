@@ -36,6 +36,12 @@ _STATED_TOKENS = r"\d tokens\b"
 
 SERVER_ERRORS = (
     Rule(
+        "llama-cpp-context-size", "overflow_tokens",
+        r"exceed_context_size_error|request (?:\(\d+ tokens\) )?exceeds the available context size",
+        "llama.cpp before its pull request 16486, and ik_llama.cpp before 2420: sent as 500",
+        "the request exceeds the available context size. try increasing the context size or enable context shift",
+    ),
+    Rule(
         "llama-cpp-context-shift", "overflow_tokens", r"^(?:.*\s)?context size has been exceeded",
         "llama.cpp, tools/server: sent as a server error when the slot is full and context shift is off",
         "Context size has been exceeded.",
@@ -47,13 +53,18 @@ SERVER_ERRORS = (
 )  # fmt: skip
 """The few servers that report an overflow as a 5xx: each needs its own rule."""
 
-TRANSPORT = (
+FIRST = (
+    Rule(
+        "name-too-long", "not_overflow", rf"invalid '(?!{_CONTENT})[^'\n]{{1,80}}': string too long",
+        "OpenAI string_above_max_length, which LiteLLM raises as ContextWindowExceededError (its issues 4735 and 17343)",
+        "Invalid 'tools[1].function.description': string too long. Expected a string with maximum length 1024, but got a string with length 1103 instead.",
+    ),
     Rule(
         "grpc-message", "overflow_bytes", r"(?:sent|received) message larger than max|message larger than max \(",
         "gRPC: RESOURCE_EXHAUSTED, which google-api-core makes a 429 of", "429 Received message larger than max (5242880 vs. 4194304)",
     ),
 )  # fmt: skip
-"""Read before statuses and codes: a transport has the same for a message that is too large as for a quota."""
+"""Read before statuses and codes: a transport has one code for a large message and for a quota, a library one class for many refusals."""
 
 WORDINGS = (
     # Of waiting and of money: both count tokens, too.
@@ -84,6 +95,12 @@ WORDINGS = (
         rf"(?:{_OVER}|(?:must|should|cannot|can't|may)(?: not)? (?:be )?(?:exceed|<|≤|at most|less|fewer|smaller|within|under|up to|larger|greater|more)|<=)",
         "Anthropic, TGI, Together, Cloudflare",
         "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8192. Given: 6204 `inputs` tokens and 2047 `max_new_tokens`",
+    ),
+    Rule(
+        "total-over-window", "overflow_tokens",
+        r"max_total_tokens\b[^\n]{0,20}\b(?:must|should|cannot|exceed)|\(prompt and prediction\) (?:cannot|must not|may not) exceed",
+        "SiliconFlow 20015 (deer-flow issue 376); Cohere's Generate API (cohere-ai/sandbox-topically issue 4)",
+        "max_total_tokens (172191) must be less than or equal to max_seq_len (131072)",
     ),
     Rule(
         "negative-room", "overflow_tokens", r"max_(?:completion_|new_|output_)?tokens must be at least 1, got -\d",
@@ -161,15 +178,15 @@ WORDINGS = (
     Rule(
         "other-parameter", "not_overflow",
         rf"invalid (?:property name in )?'(?!{_CONTENT})[^']{{1,80}}'|array too long|array_above_max|json schema|input_schema|\bschema\b|"
-        r"image dimensions?|pdf pages|pages may be|string length of all values|file ?name|\btemperature\b|\btop_[pk]\b|base64|audio|video|logprobs",
-        "OpenAI string_above_max_length and array_above_max_length, Anthropic images, Bedrock documents",
+        r"\bencoder cache\b|image dimensions?|pdf pages|pages may be|string length of all values|file ?name|\btemperature\b|\btop_[pk]\b|base64|audio|video|logprobs",
+        "OpenAI string_above_max_length and array_above_max_length, Anthropic images, Bedrock documents, vLLM's encoder cache (issue 34040)",
         "Invalid 'tools[3].name': string too long. Expected a string with maximum length 64, but got a string with length 71 instead.",
     ),
     Rule(
         "malformed-history", "not_overflow",
-        r"tool_use`? ids|tool_use_id|tool_call_id|tool_calls' must|tool[ _](?:call|output|result)s? .{0,40}(?:not found|orphan|missing|must)|"
+        r"number of toolresult blocks|tool_use`? ids|tool_use_id|tool_call_id|tool_calls' must|tool[ _](?:call|output|result)s? .{0,40}(?:not found|orphan|missing|must)|"
         r"no tool output found|orphan|thinking`? .{0,60}(?:modified|blocks)|non-empty content|extraneous key|malformed(?!.{0,40}expected maxlength)|parse template|prompt ?template",
-        "Anthropic, OpenAI, Moonshot, Bedrock: histories that other clients broke",
+        "Anthropic, OpenAI, Moonshot, Bedrock (pydantic-ai issue 2327): histories that other clients broke",
         "No tool output found for function call call_Zyy2Z9PgYUZUZ01B7iKppSkS.",
     ),
     Rule(
@@ -240,6 +257,10 @@ WORDINGS = (
         "DashScope, SiliconFlow, watsonx, TGI, OCI", "Range of input length should be [1, 258048]",
     ),
     Rule(
+        "cannot-truncate", "overflow_tokens", r"cannot truncate to\b",
+        "Gemini, when even its own truncation leaves too much", "Cannot truncate to fit the model's limit",
+    ),
+    Rule(
         "reduce-the-length", "overflow_tokens",
         r"(?:reduce|shorten|decrease|trim|truncate|shrink)\b.{0,30}\b(?:length|size|number|amount)?\b.{0,20}\b(?:prompt|messages|input|context|conversation|history|tokens)|"
         r"(?:provide|use|try|send) an? shorter (?:input|prompt|message|context)|"
@@ -268,7 +289,7 @@ WORDINGS = (
     ),
     Rule(
         "numbers-over", "overflow_tokens",
-        r"\b(?:tokens?|context|n_prompt|n_ctx|prompt)\b.{0,30}\d[\d,]*\)? ?(?:tokens? )?(?:>|>=) .{0,24}\d|\d[\d,]* ?tokens? ?(?:>|exceeds?|is (?:more|greater|larger|over)).{0,20}\d",
+        r"\b(?:tokens?|n_tokens|context|n_prompt|n_ctx|prompt)\b.{0,30}\d[\d,]*\)? ?(?:tokens? )?(?:>|>=) .{0,24}\d|\d[\d,]* ?tokens? ?(?:>|exceeds?|is (?:more|greater|larger|over)).{0,20}\d",
         "Anthropic and its proxies", "208310 tokens > 200000 maximum",
     ),
     Rule(

@@ -10,10 +10,10 @@ from hypothesis import given, strategies as st
 
 from fetchstash.client import Verdict, classify
 from fetchstash.client._rules import CODE_WORDINGS, Rule
-from fetchstash.client._wordings import EMPTY_400, SERVER_ERRORS, TRANSPORT, WORDINGS as RULES
+from fetchstash.client._wordings import EMPTY_400, FIRST, SERVER_ERRORS, WORDINGS as RULES
 
 TOKENS, BYTES, NOT = "overflow_tokens", "overflow_bytes", "not_overflow"
-ALL_RULES = (*SERVER_ERRORS, *TRANSPORT, *CODE_WORDINGS, *RULES, EMPTY_400)
+ALL_RULES = (*SERVER_ERRORS, *FIRST, *CODE_WORDINGS, *RULES, EMPTY_400)
 
 WORDINGS = [
     (TOKENS, "The input token count exceeds the maximum number of tokens allowed 1048576."),
