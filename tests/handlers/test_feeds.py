@@ -7,6 +7,7 @@ import pytest
 from fetchstash.errors import NoText
 from fetchstash.handlers import Extracted, ExtractLimits, Hints
 from fetchstash.handlers._data._feeds import FeedHandler
+from fetchstash.handlers._shared._xml_repair import XmlRepair
 
 RSS = """<?xml version="1.0"?><rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>Gate news</title>
 <link>https://example.org/</link><description>What the wardens do.</description><language>en</language>
@@ -67,6 +68,59 @@ def test_each_entry_is_one_list_item(
     assert extracted.facts.structure_info == info
 
 
-def test_a_document_type_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(NoText, match="document type"):
+def test_entities_of_its_own_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(NoText, match="it declares entities"):
         read(tmp_path, f'<!DOCTYPE rss [<!ENTITY a "b">]>{RSS[21:]}', "application/rss+xml")
+
+
+BROKEN = {
+    "a bare ampersand": ("Gate & key", "Gate &amp; key"),
+    "one in an address": ('<a href="/?a=1&b=2">', '<a href="/?a=1&amp;b=2">'),
+    "a name of HTML": ("Gate&nbsp;&amp;&hellip;", "Gate\xa0&amp;…"),
+    "a name of HTML for a mark of XML": ("a &LT; b", "a &lt; b"),
+    "a name that nobody knows": ("Gate &keeper; key", "Gate &amp;keeper; key"),
+    "a control character": ("Gate \x0bkey", "Gate key"),
+    "a control character by number": ("Gate &#11;key&#x0;", "Gate key"),
+}
+RIGHT = "<!-- a & b --><![CDATA[c & d&nbsp;]]> &#8364;&#x20AC;&lt;&amp;<a b='&quot;&apos;&gt;'/>"
+
+
+@pytest.mark.parametrize(("broken", "repaired"), BROKEN.values(), ids=BROKEN.keys())
+def test_broken_xml_is_repaired_wherever_it_is_cut_into_chunks(broken: str, repaired: str) -> None:
+    for at in range(len(broken)):
+        assert "".join(XmlRepair()([broken[:at], broken[at:]])) == repaired
+
+
+def test_what_is_right_in_xml_stays_as_it_is() -> None:
+    for at in range(len(RIGHT)):
+        repair = XmlRepair()
+        assert "".join(repair([RIGHT[:at], RIGHT[at:]])) == RIGHT
+        assert repair.summary() == ""
+
+
+def test_a_feed_that_is_slightly_broken_is_read_and_says_so(tmp_path: Path) -> None:
+    xml = RSS.replace("Closed", "Closed & locked&nbsp;\x0b").replace(
+        "</channel>", "<item><title>Later</title></item></channel>"
+    )
+    extracted, text = read(tmp_path, xml, "application/rss+xml")
+    assert text.endswith("- Closed & locked\n- Later\n")
+    assert extracted.facts.structure_info == "RSS feed of 3 entries; repaired in 3 places"
+
+
+def test_a_feed_that_breaks_off_keeps_the_entries_before_that(tmp_path: Path) -> None:
+    source = tmp_path / "feed.xml"
+    source.write_text(RSS.replace("Closed</title>", "Closed</b>"), "utf-8")
+    extracted = FeedHandler().extract(
+        source, Hints(media_type="application/rss+xml"), ExtractLimits()
+    )
+    parts: list[str] = []
+    with pytest.raises(NoText, match="its XML is damaged at line 5"):
+        parts.extend(part.text for part in extracted.parts or ())
+    assert "Gate & key" in "".join(parts)
+    assert extracted.facts.structure_info == "RSS feed of 1 entry"
+
+
+def test_a_document_type_without_entities_of_its_own_is_no_danger(tmp_path: Path) -> None:
+    dtd = '<!DOCTYPE rss PUBLIC "-//Netscape//DTD RSS 0.91//EN" "http://localhost/rss-0.91.dtd">'
+    xml = RSS.replace("<rss", f"{dtd}<rss", 1)
+    assert read(tmp_path, xml, "application/rss+xml")[1].count("\n- ") == 2

@@ -188,12 +188,12 @@ def test_xml_of_short_lines_is_kept_as_it_is(read: Read) -> None:
     [
         pytest.param(
             '<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><l>&b;</l>',
-            "document type declaration",
+            "declares entities",
             id="entities",
         ),
         pytest.param(
             '<!DOCTYPE l SYSTEM "file:///etc/passwd"><l/>',
-            "document type declaration",
+            "root l, depth 1",
             id="an external subset",
         ),
         pytest.param("<a>" * 100_000, "nested more than 1,000 deep", id="depth"),
@@ -201,7 +201,7 @@ def test_xml_of_short_lines_is_kept_as_it_is(read: Read) -> None:
         pytest.param("<a " + "x='1' " * 100_000 + "/>", "not well-formed", id="attributes"),
     ],
 )
-def test_hostile_xml_is_text_and_says_why_it_was_not_counted(
+def test_hostile_xml_is_text_and_says_how_far_it_was_counted(
     read: Read, source: str, reason: str
 ) -> None:
     found, text = read(XmlHandler(), source.encode())

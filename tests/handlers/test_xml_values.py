@@ -71,10 +71,10 @@ def test_a_feed_has_paths_of_elements_too(save: Save) -> None:
         (CATALOGUE, "//book[", BadArgument, "no path to elements"),
         (CATALOGUE, "//book[@id=", BadArgument, "no path to elements"),
         (b"<a><b></a>", "/a", NoText, "damaged at line 1"),
-        (b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "/a", NoText, "declares a document type"),
+        (b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "/a", NoText, "declares entities"),
         (b"<a>" * 2_000 + b"</a>" * 2_000, "//a", NoText, "nested deeper than 1,000"),
     ],
-    ids=["no element", "no attribute", "no path", "cut path", "damaged", "document type", "deep"],
+    ids=["no element", "no attribute", "no path", "cut path", "damaged", "entities", "deep"],
 )
 def test_what_is_not_there_is_said_in_one_line(
     save: Save, data: bytes, path: str, error: type[FetchstashError], words: str

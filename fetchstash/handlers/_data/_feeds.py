@@ -5,16 +5,19 @@ from collections.abc import Iterator, Mapping
 from html import unescape
 from pathlib import Path
 
+from fetchstash.errors import NoText
+from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._data._xml import XmlHandler
+from fetchstash.handlers._shared._words import counted
 from fetchstash.handlers._shared._xml_events import attribute, walk
+from fetchstash.handlers._shared._xml_repair import XmlRepair
 
 _MEDIA_TYPES = {
     "application/rss+xml": "RSS feed",
     "application/atom+xml": "Atom feed",
     "application/x-sitemap+xml": "sitemap",
 }
-_CHUNK_BYTES = 64 * 1024
 _SUMMARY_CHARS = 500
 
 # Elements by their part in an entry: RSS 2.0, RFC 4287 (Atom), RSS 1.0 with Dublin Core,
@@ -36,30 +39,39 @@ class FeedHandler(XmlHandler):
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - all entries are kept
         """Return one list item for each entry, under the feed's own title."""
         extracted = Extracted(None)
-        extracted.parts = _parts(source, _MEDIA_TYPES.get(hints.media_type, "feed"), extracted)
+        extracted.parts = _parts(source, hints, extracted)
         return extracted
 
 
-def _parts(source: Path, what: str, extracted: Extracted) -> Iterator[Part]:
-    reader = _Reader()
+def _parts(source: Path, hints: Hints, extracted: Extracted) -> Iterator[Part]:
+    """Yield the entries, up to the place where the XML is damaged beyond repair."""
+    reader, repair = _Reader(), XmlRepair()
+    chunks = (chunk.encode() for chunk in repair(read_text(source, hints.charset)))
     entries = 0
-    with source.open("rb") as file:
-        for _ in walk(iter(lambda: file.read(_CHUNK_BYTES), b""), reader):
-            if reader.entries:
-                if not entries:
-                    extracted.learn(
-                        title=reader.feed.get("title", ""), language=reader.feed.get("language", "")
-                    )
-                    yield from _head(reader.feed)
-                entries += len(reader.entries)
-                yield Part("".join(map(_item, reader.entries)))
-                reader.entries = []
-    extracted.learn(
-        structure_info=f"{what} of {entries:,} {'entry' if entries == 1 else 'entries'}"
-    )
+
+    def ready() -> Iterator[Part]:
+        nonlocal entries
+        if reader.entries and not entries:
+            yield from _head(reader.feed, extracted)
+        if reader.entries:
+            entries += len(reader.entries)
+            yield Part("".join(map(_item, reader.entries)))
+            reader.entries = []
+
+    try:
+        for _ in walk(chunks, reader, encoding="utf-8"):
+            yield from ready()
+    except NoText:
+        yield from ready()
+        raise
+    finally:
+        kind = _MEDIA_TYPES.get(hints.media_type, "feed")
+        size = f"{kind} of {counted(entries, 'entry', 'entries')}"
+        extracted.learn(structure_info="; ".join(filter(None, (size, repair.summary()))))
 
 
-def _head(feed: Mapping[str, str]) -> Iterator[Part]:
+def _head(feed: Mapping[str, str], extracted: Extracted) -> Iterator[Part]:
+    extracted.learn(title=feed.get("title", ""), language=feed.get("language", ""))
     title = " — ".join(filter(None, (feed.get("title", ""), feed.get("summary", ""))))
     if title:
         yield Part(f"{title}\n\n")

@@ -1,6 +1,6 @@
 """XML: kept as written, but that no line is longer than it must be; its elements counted by a streaming parser.
 
-Nothing is resolved: a document type declaration ends the counting, so that entities cannot multiply
+Nothing is resolved: a declaration of entities ends the counting, so that they cannot multiply
 (a billion laughs), and no other file is ever opened. The text of such a document is there all the
 same.
 """
@@ -15,6 +15,7 @@ from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._data._xml_values import find
 from fetchstash.handlers._shared._part_text import TextParts
+from fetchstash.handlers._shared._xml_repair import XmlRepair
 from fetchstash.ranges import Heading
 from fetchstash.text import clip
 
@@ -52,6 +53,7 @@ def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
         text = _lines(chunk)
         elements.feed(text)
         yield Part(text)
+    elements.end()
     extracted.learn(structure_info=elements.summary(), outline=tuple(elements.children))
 
 
@@ -77,6 +79,7 @@ class _Elements:
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._parser.StartDoctypeDeclHandler = self._doctype
+        self._repair = XmlRepair()
         self._counts: Counter[str] = Counter()
         self._root = ""
         self._depth = self._deepest = 0
@@ -85,6 +88,13 @@ class _Elements:
 
     def feed(self, text: str) -> None:
         """Count what is in the next piece of the text, unless there was a reason to stop."""
+        self._parse(self._repair.feed(text))
+
+    def end(self) -> None:
+        """Count what is in the end of the text."""
+        self._parse(self._repair.end())
+
+    def _parse(self, text: str) -> None:
         if self._ended:
             return
         try:
@@ -99,14 +109,9 @@ class _Elements:
         common = ", ".join(
             f"{clip(name, 60)} {count:,}" for name, count in self._counts.most_common(_SHOWN_NAMES)
         )
-        told = (
-            [
-                f"root {clip(self._root, 60)}, depth {self._deepest:,}, {self._counts.total():,} elements: {common}"
-            ]
-            if self._root
-            else []
-        )
-        return "; ".join([*told, *([self._ended] if self._ended else [])])
+        size = f"root {clip(self._root, 60)}, depth {self._deepest:,}, {self._counts.total():,} elements"
+        described = f"{size}: {common}" if self._root else ""
+        return "; ".join(filter(None, (described, self._ended, self._repair.summary())))
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._root = self._root or name
@@ -125,5 +130,8 @@ class _Elements:
     def _end(self, _name: str) -> None:
         self._depth -= 1
 
-    def _doctype(self, *_: object) -> None:
-        raise _Stop("not counted further, because it has a document type declaration")
+    def _doctype(
+        self, _name: str, _system: str | None, _public: str | None, has_subset: bool
+    ) -> None:
+        if has_subset:
+            raise _Stop("not counted further, because it declares entities")

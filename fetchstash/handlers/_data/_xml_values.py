@@ -12,6 +12,7 @@ from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._shared._reasons import READ_LINES
 from fetchstash.handlers._shared._xml_events import walk
+from fetchstash.handlers._shared._xml_repair import XmlRepair
 
 # An element takes some ten times the bytes that it is written in.
 _MAX_BYTES = 32 * 2**20
@@ -64,9 +65,8 @@ def _tree(source: Path, charset: str) -> ET.Element:
             READ_LINES,
         )
     reader = _Reader()
-    for _ in walk(
-        (chunk.encode() for chunk in read_text(source, charset)), reader, encoding="utf-8"
-    ):
+    chunks = (chunk.encode() for chunk in XmlRepair()(read_text(source, charset)))
+    for _ in walk(chunks, reader, encoding="utf-8"):
         pass
     document = ET.Element("document")
     document.append(reader.builder.close())

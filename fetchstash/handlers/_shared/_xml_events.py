@@ -1,4 +1,4 @@
-"""XML as a stream of events, by expat. Document types are refused, so that no entity can expand (XML 1.0, section 2.8)."""
+"""XML as a stream of events, by expat. Declarations of entities are refused, so that none can expand (XML 1.0, section 2.8)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
@@ -33,7 +33,7 @@ def walk(
 
     ``encoding`` is that of the chunks, by default the one that the document declares.
 
-    Raises NoText for damaged XML, a document type declaration, nesting deeper than 1,000 and a tag
+    Raises NoText for damaged XML, declarations in the document, nesting deeper than 1,000 and a tag
     larger than a mebibyte.
     """
     parser = expat.ParserCreate(encoding)
@@ -56,7 +56,7 @@ def walk(
     parser.StartElementHandler = start
     parser.EndElementHandler = end
     parser.CharacterDataHandler = reader.text
-    parser.StartDoctypeDeclHandler = _refuse_doctype
+    parser.StartDoctypeDeclHandler = _refuse_entities
     try:
         for chunk in chunks:
             parser.Parse(chunk, False)
@@ -99,7 +99,8 @@ class FirstTexts:
             self.found.setdefault(self._open[-1], data.strip())
 
 
-def _refuse_doctype(*_: object) -> None:
-    raise NoText(
-        "it declares a document type, which is not read: entities could expand without end", KEPT
-    )
+def _refuse_entities(
+    _name: str, _system: str | None, _public: str | None, has_subset: bool
+) -> None:
+    if has_subset:
+        raise NoText("it declares entities, which could expand without end", KEPT)

@@ -1,0 +1,100 @@
+"""XML that is slightly broken, made well-formed: bare ampersands, names of HTML entities, control characters.
+
+Feeds are full of them, and a parser must stop at the first (XML 1.0, sections 2.2, 2.4 and 4.1).
+What cannot be known to be meant (a tag that nothing closes) stays as it is.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from html.entities import html5
+
+from fetchstash.handlers._shared._words import counted
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+# Comments and CDATA sections hold ampersands that are right.
+_MARKUP = re.compile(
+    r"<!\[CDATA\[|<!--|&(?!(?:amp|lt|gt|quot|apos);)(?:#(\d{1,8}|[xX][0-9a-fA-F]{1,8});|([A-Za-z]\w{1,31});)?"
+)
+_ENDS = {"<![CDATA[": "]]>", "<!--": "-->"}
+# A chunk may end within a reference or a mark; more than this is neither.
+_KEPT_BACK = 40
+_START_OF_MARKUP = re.compile(r"[&<\]-][^;<>]*\Z")
+
+
+class XmlRepair:
+    """Repairs the chunks of one document, and counts the repairs."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._awaited = ""
+        self._kept = ""
+
+    def __call__(self, chunks: Iterable[str]) -> Iterator[str]:
+        """Yield the chunks of a document, repaired."""
+        for chunk in chunks:
+            yield self.feed(chunk)
+        yield self.end()
+
+    def feed(self, chunk: str) -> str:
+        """Return the next chunk, repaired, but for its last characters, where it may cut a mark."""
+        text = self._kept + chunk
+        start = _START_OF_MARKUP.search(text, max(len(text) - _KEPT_BACK, 0))
+        end = start.start() if start else len(text)
+        self._kept = text[end:]
+        return self._repair(text[:end])
+
+    def end(self) -> str:
+        """Return what was kept back."""
+        return self._repair(self._kept)
+
+    def summary(self) -> str:
+        """Return what was repaired in a few words, "" if nothing was."""
+        return f"repaired in {counted(self.count, 'place')}" if self.count else ""
+
+    def _repair(self, text: str) -> str:
+        text, controls = _CONTROL.subn("", text)
+        self.count += controls
+        pieces: list[str] = []
+        at = 0
+        while at < len(text):
+            if self._awaited:
+                found = text.find(self._awaited, at)
+                end = found + len(self._awaited) if found >= 0 else len(text)
+                self._awaited = "" if found >= 0 else self._awaited
+            else:
+                mark = _MARKUP.search(text, at)
+                end = mark.end() if mark else len(text)
+                if mark and mark[0] in _ENDS:
+                    self._awaited = _ENDS[mark[0]]
+                elif mark and (mended := _mended(mark)) != mark[0]:
+                    self.count += 1
+                    pieces += (text[at : mark.start()], mended)
+                    at = end
+                    continue
+            pieces.append(text[at:end])
+            at = end
+        return "".join(pieces)
+
+
+def _mended(reference: re.Match[str]) -> str:
+    """Return what stands for a reference that XML does not know, and any other as it is."""
+    number, name = reference[1], reference[2]
+    if number:
+        code = int(number[1:], 16) if number[0] in "xX" else int(number)
+        return reference[0] if _is_character(code) else ""
+    meant = html5.get(f"{name};", "") if name else ""
+    return _escaped(meant) if meant else f"&amp;{reference[0][1:]}"
+
+
+def _is_character(code: int) -> bool:
+    """Return whether XML may hold this character (XML 1.0, section 2.2)."""
+    return (
+        code in (9, 10, 13)
+        or 0x20 <= code < 0xD800
+        or 0xE000 <= code < 0xFFFE
+        or 2**16 <= code < 0x110000
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;")
