@@ -15,21 +15,33 @@ from tests.loopback import Site
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
 
 
+both_stores = pytest.mark.parametrize("store_settings", ["folder", "memory"], indirect=True)
+"""Runs a test on a store in a folder and on one in memory."""
+
+
 @pytest.fixture
-def connect(site: Site, tmp_path: Path) -> Connect:
-    """Return a function that opens a client of a server which may fetch from the test's site. Arguments are settings."""
+def store_settings(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    """Return the settings of the store: a folder, unless ``both_stores`` says otherwise."""
+    if getattr(request, "param", "folder") == "memory":
+        return {"store.url": "memory:"}
+    return {"store.folder": str(tmp_path / "store")}
+
+
+@pytest.fixture
+def connect(site: Site, store_settings: dict[str, str]) -> Connect:
+    """Return a function that opens a client of a server. Arguments are settings."""
 
     @asynccontextmanager
     async def open_client(
         *, mode: str = "auto", local: bool = True, **settings: Any
     ) -> AsyncGenerator[Client]:
-        given = {
+        values = {
             "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
             "fetch.respect_robots": False,
-            "store.folder": str(tmp_path / "store"),
+            **store_settings,
             **{name.replace("__", "."): value for name, value in settings.items()},
         }
-        async with Client(build_server(LazyStash(load(given), local=local)), mode=mode) as client:
+        async with Client(build_server(LazyStash(load(values), local=local)), mode=mode) as client:
             yield client
 
     return open_client

@@ -16,7 +16,7 @@ from fetchstash.config import load
 from fetchstash.demo._pdf import make_pdf
 from fetchstash.tools import tool_specs
 from tests.loopback import Site
-from tests.server.conftest import Connect
+from tests.server.conftest import Connect, both_stores
 
 pytestmark = pytest.mark.anyio
 ERAS = ["legacy", "2026-07-28"]
@@ -97,6 +97,7 @@ def long_text(chars: int) -> str:
     return lines[:chars]
 
 
+@both_stores
 async def test_reading_on_is_bounded_exact_and_complete(connect: Connect, site: Site) -> None:
     text = long_text(250_000)
     async with connect() as client:
@@ -225,6 +226,7 @@ async def test_results_are_text_alone_and_structured_content_comes_on_request(
         assert all(tool.output_schema for tool in (await client.list_tools()).tools)
 
 
+@both_stores
 async def test_the_facts_travel_in_meta_without_the_outline(connect: Connect, site: Site) -> None:
     async with connect() as client:
         result = await client.call_tool(
@@ -383,6 +385,7 @@ async def test_a_body_that_breaks_off_is_kept_and_said_to_be_incomplete(
         assert "[Incomplete: " in text
 
 
+@both_stores
 async def test_ten_urls_stay_within_one_budget_and_one_that_fails_spoils_none(
     connect: Connect, site: Site
 ) -> None:
@@ -406,6 +409,7 @@ async def test_ten_urls_stay_within_one_budget_and_one_that_fails_spoils_none(
             assert "fox" in await call(client, "get_search_content", artifact_ref=url)
 
 
+@both_stores
 async def test_focus_shows_the_passages_that_match(connect: Connect, site: Site) -> None:
     words = "".join(
         f"Paragraph {n} speaks of nothing in particular, at some length.\n" for n in range(2_000)
@@ -428,6 +432,7 @@ async def test_focus_shows_the_passages_that_match(connect: Connect, site: Site)
         assert re.search(r"-- art_[a-z2-7]{26}, lines? 12\d\d", found)
 
 
+@both_stores
 async def test_json_csv_and_pages_can_be_pointed_into(connect: Connect, site: Site) -> None:
     records = [{"id": n, "name": f"item {n}"} for n in range(2_000)]
     table = "id,name\n" + "".join(f"{n},item {n}\n" for n in range(1, 3_001))
@@ -464,6 +469,7 @@ async def test_json_csv_and_pages_can_be_pointed_into(connect: Connect, site: Si
         assert "The number of this page is 217." not in page
 
 
+@both_stores
 async def test_links_of_a_whole_page_and_columns_of_a_table_come_by_path(
     connect: Connect, site: Site
 ) -> None:
@@ -491,6 +497,7 @@ async def test_a_text_that_is_called_html_keeps_its_lines(connect: Connect, site
         assert "first line\nsecond line" in text
 
 
+@both_stores
 async def test_a_page_can_be_seen_as_a_picture(connect: Connect, site: Site) -> None:
     async with connect() as client:
         ref = ref_in(
@@ -529,6 +536,7 @@ async def test_over_http_no_path_is_given(connect: Connect, site: Site, tmp_path
         assert facts_of(result)[0]["path"] is None
 
 
+@both_stores
 async def test_the_resource_template_gives_the_text_and_completes_references(
     connect: Connect, site: Site
 ) -> None:
