@@ -18,6 +18,11 @@ CALL = ToolCall("call_1", "fetch", {"url": "https://a.example/", "body": "x" * 5
 @pytest.mark.parametrize(
     ("model", "window"),
     [
+        ("claude-sonnet-4-6", 1_000_000),
+        ("claude-sonnet-4-5-20250929", 200_000),
+        ("claude-opus-4-20250514", 200_000),
+        ("gpt-5.4", 1_050_000),
+        ("mistral/mistral-large-latest", 262_144),
         ("gpt-4o-2024-08-06", 128_000),
         ("gpt-4", 8_192),
         ("gpt-4-0613", 8_192),
