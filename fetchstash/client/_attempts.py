@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fetchstash.client._formats import Message
+from fetchstash.client._threads import off_loop
 
 Send = Callable[..., Any]
 """Sends messages and returns the response or stream. It takes the messages, and ``max_output=`` where the caller gave that."""
@@ -46,26 +47,37 @@ Steps = Generator[Attempt, Outcome, Outcome]
 """Yields what to send, takes what came of it, and returns the outcome that is the caller's."""
 
 
+def step(steps: Steps, outcome: Outcome | None = None) -> Attempt | Outcome:
+    """Return what to send next, or the outcome that ``steps`` end with."""
+    try:
+        return next(steps) if outcome is None else steps.send(outcome)
+    except StopIteration as end:
+        final: Outcome = end.value
+        return final
+
+
+async def astep(steps: Steps, outcome: Outcome | None = None, *, large: bool) -> Attempt | Outcome:
+    """Do as ``step`` does; what is made smaller for a ``large`` history is made so in a thread."""
+    shrinks = outcome is None or outcome.problem is not None
+    return await off_loop(step, steps, outcome, large=large and shrinks)
+
+
 def drive(steps: Steps, attempt: Callable[[Attempt], Outcome]) -> Any:
     """Carry out ``steps``, and return the response or raise the error that they end with."""
-    try:
-        sent = next(steps)
-        while True:
-            sent = steps.send(attempt(sent))
-    except StopIteration as end:
-        outcome: Outcome = end.value
-    return _response(outcome)
+    following = step(steps)
+    while isinstance(following, Attempt):
+        following = step(steps, attempt(following))
+    return _response(following)
 
 
-async def adrive(steps: Steps, attempt: Callable[[Attempt], Awaitable[Outcome]]) -> Any:
-    """Do as ``drive`` does, where an attempt is awaited."""
-    try:
-        sent = next(steps)
-        while True:
-            sent = steps.send(await attempt(sent))
-    except StopIteration as end:
-        outcome: Outcome = end.value
-    return _response(outcome)
+async def adrive(
+    steps: Steps, attempt: Callable[[Attempt], Awaitable[Outcome]], *, large: bool
+) -> Any:
+    """Do as ``drive`` does, where an attempt is awaited. The history may be ``large``."""
+    following = await astep(steps, large=large)
+    while isinstance(following, Attempt):
+        following = await astep(steps, await attempt(following), large=large)
+    return _response(following)
 
 
 def _response(outcome: Outcome) -> Any:

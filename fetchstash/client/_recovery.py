@@ -27,6 +27,7 @@ from fetchstash.client._sizes import json_tokens, measure, size_in_bytes
 from fetchstash.client._streaming import AsyncRecoveringStream, RecoveringStream
 from fetchstash.client._streams import aclose, close, failure, get
 from fetchstash.client._target import clamped_output, target_of
+from fetchstash.client._threads import is_large
 from fetchstash.client._truncation import empty_answer, reported_input
 from fetchstash.client._windows import LearnedWindows, learned_windows, usable_window
 
@@ -118,7 +119,9 @@ class Recovery:
             return _outcome(response)
 
         return await adrive(
-            self.steps(messages, format, max_output, "provider_error", request), attempt
+            self.steps(messages, format, max_output, "provider_error", request),
+            attempt,
+            large=is_large(messages),
         )
 
     def stream(
@@ -178,7 +181,7 @@ class Recovery:
         answer or its reasoning begins, for readers of the SDK that cannot begin again.
         """
         steps = self.steps(messages, format, max_output, "stream_event", request)
-        on_end = partial(self._check_prompt, format, request)
+        on_end = partial(self._check_prompt, self._state(messages), format, request)
         return RecoveringStream(steps, send, read, held=held, on_end=on_end).open()
 
     async def aopen(
@@ -194,8 +197,9 @@ class Recovery:
     ) -> AsyncRecoveringStream:
         """Do as ``open`` does, with an asynchronous stream."""
         steps = self.steps(messages, format, max_output, "stream_event", request)
-        on_end = partial(self._check_prompt, format, request)
-        return await AsyncRecoveringStream(steps, send, read, held=held, on_end=on_end).open()
+        on_end = partial(self._check_prompt, self._state(messages), format, request)
+        stream = AsyncRecoveringStream(steps, send, read, held=held, on_end=on_end)
+        return await stream.open(large=is_large(messages))
 
     def steps(
         self,
@@ -206,17 +210,17 @@ class Recovery:
         request: RequestInfo = NOTHING_KNOWN,
     ) -> Steps:
         """Yield what to send, take what came of it, and return the outcome that is the caller's."""
-        state = self.state or self._conversations.state(messages)
+        state = self._state(messages)
         first = Attempt(self._prepared(messages, format, state, request))
         outcome = yield first
         with suppress(KeyError):  # an unknown format: the rewrite reports it
-            self._check_prompt(format, request, outcome.response, first)
+            self._check_prompt(state, format, request, outcome.response, first)
         if outcome.problem is None or outcome.committed:
             return outcome
         trigger: Trigger = "provider_error" if outcome.error is not None else event_trigger
         verdict = classify(outcome.problem, self.provider)
         with suppress(KeyError):  # an unknown format: the rewrite reports it
-            self._learn(verdict, first.messages, format, request)
+            self._learn(verdict, first.messages, format, state, request)
         retry = self._retry(
             verdict, outcome.error, first.messages, format, state, max_output, trigger, request
         )
@@ -231,14 +235,17 @@ class Recovery:
             _mark(outcome.error, report)
         return outcome
 
+    def _state(self, messages: Sequence[Message]) -> State:
+        return self.state or self._conversations.state(messages)
+
     def _check_prompt(
-        self, format: Format, request: RequestInfo, response: Any, sent: Attempt
+        self, state: State, format: Format, request: RequestInfo, response: Any, sent: Attempt
     ) -> None:
         """Report an answer to a prompt that did not fit, which the provider truncated in silence."""
         response = get(response, "response") or response  # an event that ends a Responses stream
         if reported_input(response) is None:
             return
-        size = measure(sent.messages, format, "tokens") + json_tokens(request.fixed)
+        size = measure(sent.messages, format, "tokens", state) + json_tokens(request.fixed)
         verdict = classify(response, self.provider, sent_tokens=size)
         if verdict.kind == "truncated_silently":
             attributes = {
@@ -254,12 +261,17 @@ class Recovery:
         return learned_windows if request.model or request.endpoint else self._learned
 
     def _learn(
-        self, verdict: Verdict, messages: Sequence[Message], format: Format, request: RequestInfo
+        self,
+        verdict: Verdict,
+        messages: Sequence[Message],
+        format: Format,
+        state: State,
+        request: RequestInfo,
     ) -> None:
         """Remember the window that a refusal states, and how the provider's count relates to ours."""
         if verdict.kind != "overflow_tokens" or not verdict.limit:
             return
-        counted = measure(messages, format, "tokens") + json_tokens(request.fixed)
+        counted = measure(messages, format, "tokens", state) + json_tokens(request.fixed)
         learned = self._learned_windows(request)
         learned.learn(request, verdict.limit, verdict.requested_input, counted)
 
@@ -303,9 +315,7 @@ class Recovery:
                 "The request is sent as it is, for its compaction failed: %s", type(failed).__name__
             )
             return messages
-        if report.smaller:
-            return compacted
-        return reapply(messages, format, state, self.policy, self.prefix)
+        return compacted if report.smaller else messages
 
     def _retry(
         self,
@@ -326,7 +336,7 @@ class Recovery:
             if clamped is not None and max_output is not None:
                 self.report = Report("tokens", max_output, clamped, clamped)
                 return Attempt(messages, clamped), self.report
-            target = self._target(verdict, messages, format, request)
+            target = self._target(verdict, messages, format, state, request)
             rewritten, report = rewrite_for_retry(
                 messages, format, target, self.policy, state, self.prefix
             )
@@ -344,14 +354,19 @@ class Recovery:
         return Attempt(rewritten), report
 
     def _target(
-        self, verdict: Verdict, messages: Sequence[Message], format: Format, request: RequestInfo
+        self,
+        verdict: Verdict,
+        messages: Sequence[Message],
+        format: Format,
+        state: State,
+        request: RequestInfo,
     ) -> Target:
         """Return the size that these messages, which were refused, have to come down to."""
         if verdict.kind == "overflow_bytes":
             fixed = None if request.fixed is None else size_in_bytes(request.fixed)
             return target_of(verdict, measure(messages, format, "bytes"), fixed)
         fixed = None if request.fixed is None else json_tokens(request.fixed)
-        return target_of(verdict, measure(messages, format, "tokens"), fixed)
+        return target_of(verdict, measure(messages, format, "tokens", state), fixed)
 
     def _tell(self, trigger: Trigger, verdict: Verdict, outcome: str) -> None:
         attributes = {

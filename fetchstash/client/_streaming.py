@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from inspect import isawaitable
 from typing import Any, Self
 
-from fetchstash.client._attempts import Attempt, Outcome, Send, Steps
+from fetchstash.client._attempts import Attempt, Outcome, Send, Steps, astep, step
 from fetchstash.client._streams import aclose, close, commits, failure, reasons
 from fetchstash.client._truncation import empty_answer
 
@@ -45,29 +45,30 @@ class _Decisions:
         self._attempt = Attempt(())
         self._on_end = on_end
 
-    def next_attempt(self, outcome: Outcome) -> Attempt | None:
-        """Report what came of an attempt; return the next, None if there is none."""
-        try:
-            attempt = self._steps.send(outcome)
-        except StopIteration:
-            self._settled = True
-            return None
-        self._reasoned = False
-        self._waiting.clear()
-        return attempt
-
-    def retry(self, event: Any) -> Attempt | None:
-        """Return the attempt that takes over after this event, None where the stream goes on."""
+    def outcome_of(self, event: Any) -> Outcome | None:
+        """Return what this event decides, None as long as a retry may still take over."""
         said = self._read(event)
         problem = failure(said)
         if problem is None and not self._reasoned and empty_answer(said):
             problem = said
         if problem is not None:
-            return self.next_attempt(Outcome(self.stream, event=problem))
+            return Outcome(self.stream, event=problem)
         self._reasoned = self._reasoned or reasons(said)
         if commits(said) or (self._held and self._reasoned):
-            self.next_attempt(Outcome(self.stream))
+            return Outcome(self.stream)
         return None
+
+    def next_attempt(self, outcome: Outcome | None) -> Attempt | None:
+        """Report what came of an attempt; return the next, None if there is none."""
+        return None if outcome is None else self._follow(step(self._steps, outcome))
+
+    def _follow(self, following: Attempt | Outcome) -> Attempt | None:
+        if not isinstance(following, Attempt):
+            self._settled = True
+            return None
+        self._reasoned = False
+        self._waiting.clear()
+        return following
 
     @property
     def ready(self) -> bool:
@@ -90,7 +91,9 @@ class RecoveringStream(_Decisions):
 
     def open(self) -> Self:
         """Open the stream, and return it."""
-        self._open(next(self._steps))
+        first = step(self._steps)
+        assert isinstance(first, Attempt)
+        self._open(first)
         return self
 
     def __iter__(self) -> Iterator[Any]:
@@ -100,7 +103,7 @@ class RecoveringStream(_Decisions):
         while not self.ready:
             try:
                 event = next(self._events)
-                retry = None if self._settled else self.retry(event)
+                retry = None if self._settled else self.next_attempt(self.outcome_of(event))
             except StopIteration:
                 self.end()
                 if self._waiting:
@@ -149,12 +152,20 @@ class RecoveringStream(_Decisions):
 
 
 class AsyncRecoveringStream(_Decisions):
-    """The same, asynchronous."""
+    """The same, asynchronous. What is made smaller for a large history is made so in a thread."""
 
-    async def open(self) -> Self:
+    async def open(self, *, large: bool) -> Self:
         """Open the stream, and return it."""
-        await self._open(next(self._steps))
+        self._large = large
+        first = await astep(self._steps, large=large)
+        assert isinstance(first, Attempt)
+        await self._open(first)
         return self
+
+    async def _anext_attempt(self, outcome: Outcome | None) -> Attempt | None:
+        if outcome is None:
+            return None
+        return self._follow(await astep(self._steps, outcome, large=self._large))
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self
@@ -163,14 +174,14 @@ class AsyncRecoveringStream(_Decisions):
         while not self.ready:
             try:
                 event = await anext(self._events)
-                retry = None if self._settled else self.retry(event)
+                retry = None if self._settled else await self._anext_attempt(self.outcome_of(event))
             except StopAsyncIteration:
                 self.end()
                 if self._waiting:
                     break
                 raise
             except Exception as error:
-                retry = None if self._settled else self.next_attempt(Outcome(error=error))
+                retry = None if self._settled else await self._anext_attempt(Outcome(error=error))
                 if retry is None:
                     raise
             if retry is None:
@@ -204,7 +215,7 @@ class AsyncRecoveringStream(_Decisions):
                 self.stream = await sent if isawaitable(sent) else sent
                 self._events = aiter(self.stream)
             except Exception as error:
-                retry = self.next_attempt(Outcome(error=error))
+                retry = await self._anext_attempt(Outcome(error=error))
                 if retry is None:
                     raise
                 attempt = retry

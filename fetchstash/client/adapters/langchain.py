@@ -23,6 +23,7 @@ from fetchstash.client._recovery import Recovery
 from fetchstash.client._request import RequestInfo
 from fetchstash.client._shapes import a_string, an_object, is_list, is_object
 from fetchstash.client._streams import commits
+from fetchstash.client._threads import is_large
 from fetchstash.client.adapters._wrapped import Options, configured
 
 _CALL_BLOCKS = frozenset({"function_call", "custom_tool_call", "tool_use", "tool_call"})
@@ -90,7 +91,8 @@ class RecoveryMiddleware(AgentMiddleware[Any, Any, Any]):
                 except Exception as error:  # noqa: BLE001 - as in wrap_model_call
                     return Outcome(error=error, committed=watch.output)
 
-        return await adrive(self._steps(request, original), attempt)
+        large = is_large([message.content for message in original])
+        return await adrive(self._steps(request, original), attempt, large=large)
 
     def _steps(self, request: Any, original: Sequence[BaseMessage]) -> Any:
         return self.recovery.steps(_data(original), request=_described(request))

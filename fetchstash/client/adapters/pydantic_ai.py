@@ -13,10 +13,11 @@ from pydantic_ai import RetryModelRequest
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelResponse
 
-from fetchstash.client._attempts import Attempt, Outcome, Steps
+from fetchstash.client._attempts import Attempt, Outcome, Steps, astep
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._request import RequestInfo
 from fetchstash.client._shapes import a_string, an_object
+from fetchstash.client._threads import is_large
 from fetchstash.client.adapters._pydantic_messages import from_data, to_data
 from fetchstash.client.adapters._wrapped import Options, configured
 
@@ -36,6 +37,7 @@ class RecoveryCapability(AbstractCapability[Any]):
     remaining_seconds: Callable[[], float | None] | None = None
     _steps: Steps | None = field(default=None, init=False, repr=False)
     _next: Attempt | None = field(default=None, init=False, repr=False)
+    _large: bool = field(default=False, init=False, repr=False)
     _original: list[ModelMessage] = field(
         default_factory=list[ModelMessage], init=False, repr=False
     )
@@ -53,10 +55,14 @@ class RecoveryCapability(AbstractCapability[Any]):
         """Put what the next attempt sends."""
         if self._next is None:
             self._original = list(request_context.messages)
+            data = to_data(self._original)
+            self._large = is_large(data)
             self._steps = self._recovery.steps(
-                to_data(self._original), "anthropic", request=_described(request_context)
+                data, "anthropic", request=_described(request_context)
             )
-            self._next = next(self._steps)
+            first = await astep(self._steps, large=self._large)
+            assert isinstance(first, Attempt)
+            self._next = first
         request_context.messages = from_data(self._next.messages, self._original)
         return request_context
 
@@ -70,12 +76,12 @@ class RecoveryCapability(AbstractCapability[Any]):
         """Ask for another attempt, or raise the model's error."""
         if self._steps is None:
             raise error
-        try:
-            self._next = self._steps.send(Outcome(error=error))
-        except StopIteration:
-            self._steps = self._next = None
-            raise error from error.__cause__
-        raise RetryModelRequest from error
+        following = await astep(self._steps, Outcome(error=error), large=self._large)
+        if isinstance(following, Attempt):
+            self._next = following
+            raise RetryModelRequest from error
+        self._steps = self._next = None
+        raise error from error.__cause__
 
     async def after_model_request(
         self,

@@ -1,0 +1,104 @@
+"""The event loop stays free: what is done to a large history is done in a thread."""
+
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from fetchstash.client import CompactionConfig, HistoryCompactor, Policy, Recovery
+from fetchstash.client._threads import is_large
+from tests.client.fakes import Overflow, conversation, prose
+
+SMALL, LARGE = [prose(9_000)] * 3, [prose(60_000, f"w{n}") for n in range(5)]
+
+
+class Threads:
+    """An offload, and an observer, that note in which threads they are called."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def keep(self, text: str, name: str) -> str:  # noqa: ARG002 - the protocol names them
+        self.names.add(threading.current_thread().name)
+        return "art_" + "a" * 26
+
+    @property
+    def elsewhere(self) -> bool:
+        return self.names != {threading.current_thread().name}
+
+
+async def answer(_messages: Any) -> str:
+    return "ok"
+
+
+async def stream(_messages: Any) -> AsyncIterator[str]:
+    async def events() -> AsyncIterator[str]:
+        yield "ok"
+
+    return events()
+
+
+class Refusing:
+    """Refuses the first request."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+
+    async def __call__(self, _messages: Any) -> str:
+        self.requests += 1
+        if self.requests == 1:
+            raise Overflow
+        return "ok"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("results", "elsewhere"), [(SMALL, False), (LARGE, True)])
+async def test_a_large_history_is_compacted_in_a_thread(
+    results: list[str], elsewhere: bool
+) -> None:
+    threads = Threads()
+    recovery = Recovery(Policy(window=3_000, offload=threads))
+    assert await recovery.acall(answer, conversation(*results)) == "ok"
+    assert [event async for event in recovery.astream(stream, conversation(*results[:-1]))] == [
+        "ok"
+    ]
+    assert threads.elsewhere is elsewhere
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("results", "elsewhere"), [(SMALL, False), (LARGE, True)])
+async def test_a_large_request_is_rewritten_in_a_thread(
+    results: list[str], elsewhere: bool
+) -> None:
+    threads = Threads()
+    assert await Recovery(Policy(offload=threads)).acall(Refusing(), conversation(*results)) == "ok"
+    assert threads.elsewhere is elsewhere
+
+
+@pytest.mark.anyio
+async def test_a_history_compactor_works_in_a_thread_too() -> None:
+    threads = Threads()
+    config = CompactionConfig(max_tokens=3_000, target_tokens=2_000)
+    compactor = HistoryCompactor(config, policy=Policy(offload=threads))
+    await compactor.compact(conversation(*LARGE))
+    assert threads.elsewhere
+
+
+def test_where_the_event_loop_is_not_asyncios_the_work_is_done_at_once() -> None:
+    threads = Threads()
+    recovery = Recovery(Policy(window=3_000, offload=threads))
+    running = recovery.acall(answer, conversation(*LARGE))
+    with pytest.raises(StopIteration) as end:
+        running.send(None)
+    assert end.value.value == "ok"
+    assert not threads.elsewhere
+
+
+def test_a_history_is_large_by_its_text_or_by_its_values() -> None:
+    assert not is_large(conversation(prose(9_000)))
+    assert is_large([{"content": [{"text": prose(120_000)}] * 2}])
+    assert is_large([[0] * 60_000])
+    endless: list[Any] = []
+    endless.append(endless)
+    assert is_large(endless)
