@@ -39,12 +39,12 @@ async def open_stash(
         if fetcher is None:
             fetcher = open_fetcher(settings.fetch)
             opened.push_async_callback(_close, fetcher)
-        if extractor is None:
-            extractor = WorkerPool(settings.extract)
-            opened.push_async_callback(_close, extractor)
         if store is None:
             store = await open_store(settings.store)
             opened.push_async_callback(_close, store)
+        if extractor is None:
+            extractor = WorkerPool(settings.extract, folder=store.spool)
+            opened.push_async_callback(_close, extractor)
         intake = Intake(settings, fetcher, extractor, store)
         try:
             yield Stash(settings, store, extractor, intake)

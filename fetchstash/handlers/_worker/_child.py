@@ -9,6 +9,7 @@ import base64
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from fetchstash.handlers._contract import (
 )
 from fetchstash.handlers._shared._reasons import KEPT
 from fetchstash.handlers._worker import _frames, _plugins
+from fetchstash.handlers._worker._confine import confine
 from fetchstash.handlers._worker._facts import facts_json
 from fetchstash.handlers._worker._frames import (
     MAX_LINE,
@@ -57,6 +59,8 @@ def main() -> None:
         signal.SIGINT, signal.SIG_IGN
     )  # Ctrl-C is for the server, which then closes the pipe
     limit_process()
+    room, *readable = map(Path, sys.argv[1:])
+    missing = confine(room, readable)
     gc.set_threshold(*GC_THRESHOLDS)
 
     def send(frame: dict[str, Any]) -> None:
@@ -64,7 +68,7 @@ def main() -> None:
         while view:
             view = view[answers.write(view) :]
 
-    send({"ready": os.getpid()})
+    send({"ready": os.getpid(), "missing": missing})
     while (job := _frames.read(requests)) is not None:
         if not run(job, send):
             return

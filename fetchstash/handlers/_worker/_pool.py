@@ -25,6 +25,7 @@ from fetchstash.handlers._worker import _answers as answers
 from fetchstash.handlers._worker._checks import member
 from fetchstash.handlers._worker._frames import ProtocolError
 from fetchstash.handlers._worker._process import Worker, WorkerDied
+from fetchstash.handlers._worker._room import Room
 
 WORKERS = 2
 IDLE_SECONDS = 60
@@ -56,8 +57,10 @@ class WorkerPool:
         *,
         workers: int = WORKERS,
         idle_seconds: float = IDLE_SECONDS,
+        folder: Path | None = None,
     ) -> None:
         self._limits = limits or ExtractLimits()
+        self._folder = folder
         self._idle_seconds = idle_seconds
         self._free = asyncio.Semaphore(workers)
         self._idle: list[Worker] = []
@@ -83,7 +86,7 @@ class WorkerPool:
         """Return what is known of the packages that bring formats. Raises Busy or Internal."""
         job = {"do": "plugins", "source": "", "limits": asdict(self._limits)}
         about = self._job("plugins", Path(), NO_DECISION, NO_HINTS) | job
-        async with self._worker() as worker:
+        async with self._worker(None) as worker:
             last = await worker.job(about, self._limits.wall_seconds, _no_report)
             return answers.plugins(member(last, "found"))
 
@@ -97,7 +100,7 @@ class WorkerPool:
         job = self._job("part", request.source, decision, request.hints)
         job |= {"request": named, "scratch": scratch}
         try:
-            async with self._worker() as worker:
+            async with self._worker(request.source) as worker:
                 last = await worker.job(job, self._limits.wall_seconds, _no_report)
                 if "found" not in last:
                     raise answers.failure(last)
@@ -121,6 +124,8 @@ class WorkerPool:
         for worker in self._all:
             worker.kill()
         await asyncio.gather(*(worker.gone() for worker in self._all))
+        for worker in self._all:
+            worker.end()  # a worker that was still ending may have written a file
 
     async def _extract(
         self, source: Path, decision: Decision, hints: Hints, folder: Path, limits: ExtractLimits
@@ -163,7 +168,7 @@ class WorkerPool:
         """Return the extraction, and why the handler failed if it did."""
         job = self._job("extract", source, decision, hints)
         job |= {"text": str(text), "limits": asdict(limits)}
-        async with self._worker() as worker:
+        async with self._worker(source) as worker:
             try:
                 last = await worker.job(job, limits.wall_seconds, pieces.add)
                 if "done" not in last:
@@ -188,8 +193,11 @@ class WorkerPool:
         }
 
     @contextlib.asynccontextmanager
-    async def _worker(self) -> AsyncGenerator[Worker]:
-        """Lend a worker for one job, after waiting at most as long as WAIT_JOBS jobs may take. It is killed on any exception."""
+    async def _worker(self, source: Path | None) -> AsyncGenerator[Worker]:
+        """Lend a worker that can read ``source``; wait at most as long as WAIT_JOBS jobs may take.
+
+        It is killed on any exception.
+        """
         try:
             async with asyncio.timeout(WAIT_JOBS * self._limits.wall_seconds):
                 await self._free.acquire()
@@ -198,7 +206,7 @@ class WorkerPool:
                 "All workers are busy with other documents.", "Try again in a minute."
             ) from None
         try:
-            worker = self._take_idle() or await self._start()
+            worker = self._take_idle(source) or await self._start(source)
             try:
                 yield worker
             except FetchstashError:
@@ -211,34 +219,39 @@ class WorkerPool:
         finally:
             self._free.release()
 
-    def _take_idle(self) -> Worker | None:
+    def _take_idle(self, source: Path | None) -> Worker | None:
+        """Return an idle worker that can read ``source``, and end one that cannot in its place."""
         while self._idle:
             worker = self._idle.pop()
-            if worker.alive:
+            if worker.alive and (source is None or worker.room.lend(source)):
                 return worker
+            worker.end()
         return None
 
-    async def _start(self) -> Worker:
+    async def _start(self, source: Path | None) -> Worker:
         if self._closed:
             raise Internal("The workers have ended.", "Start the program again.")
-        worker = await Worker.start()
+        room = Room(self._folder)
+        if source is not None and not room.lend(source):  # on another file system, or another user's
+            room.readable = (source,)
+        worker = await Worker.start(room)
         self._all = {w for w in self._all if w.alive} | {worker}
         if self._closed:  # in the meantime
-            worker.kill()
+            worker.end()
         return worker
 
     def _give_back(self, worker: Worker) -> None:
         if worker.fit and not self._closed:
             self._idle.append(worker)
         else:
-            worker.kill()
+            worker.end()
         if self._timer:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._end_idle)
 
     def _end_idle(self) -> None:
         while self._idle:
-            self._idle.pop().kill()
+            self._idle.pop().end()
 
 
 def _no_report(_frame: dict[str, Any]) -> None:

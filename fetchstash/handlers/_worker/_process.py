@@ -1,4 +1,4 @@
-"""One worker process, seen from the server: started, given jobs, and killed when it exceeds its time or breaks the protocol."""
+"""One worker process as the server sees it: started, given jobs, killed if it breaks a limit."""
 
 import asyncio
 import contextlib
@@ -12,6 +12,9 @@ from typing import Any
 
 from fetchstash.errors import Internal
 from fetchstash.handlers._worker import _frames
+from fetchstash.handlers._worker._macos import confined_command
+from fetchstash.handlers._worker._room import Room
+from fetchstash.hygiene import clean_line
 
 COMMAND = (sys.executable, "-P", "-m", "fetchstash.handlers._worker._child")
 START_SECONDS = 30
@@ -21,8 +24,8 @@ EXIT_GRACE_SECONDS = 1
 
 # All that a worker needs to find its libraries. The rest may hold keys, and stays with the server.
 ENVIRONMENT = (
-    "PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMP",
-    "TMPDIR",
+    "PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
+    "SYSTEMROOT", "TEMP", "TMP", "TMPDIR",
 )  # fmt: skip
 
 # A host without a console would see one open for each worker on Windows.
@@ -32,7 +35,7 @@ OnReport = Callable[[dict[str, Any]], None]
 
 
 class WorkerDied(Exception):
-    """The process ended, or was ended, before its job was done. The message is the reason, for people."""
+    """The process ended before its job was done. The message is the reason, for people."""
 
 
 class Worker:
@@ -41,57 +44,67 @@ class Worker:
     ``sound`` is what its last frame said: that nothing is in doubt after the job.
     """
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Process, room: Room) -> None:
         self._process = process
         self.pid = process.pid
+        self.room = room
         self.jobs = 0
         self.sound = True
+        self.unconfined: list[str] = []
 
     @classmethod
-    async def start(cls) -> "Worker":
-        """Start a process and wait until it is ready. Raises Internal."""
+    async def start(cls, room: Room) -> "Worker":
+        """Start a process that is confined to ``room``, and wait until it is ready.
+
+        Raises Internal. The worker removes the room.
+        """
         environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+        command = (*confined_command(room), *COMMAND, str(room.path), *map(str, room.readable))
         try:
             process = await asyncio.create_subprocess_exec(
-                *COMMAND,
+                *command,
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=DEVNULL,
                 env=environment,
                 creationflags=NO_WINDOW,
             )
-        except OSError as error:
-            raise Internal(
-                "A worker process could not be started.", "Free memory or processes, and try again."
-            ) from error
-        worker = cls(process)
+        except BaseException as error:
+            room.remove()
+            if not isinstance(error, OSError):
+                raise
+            next_step = "Free memory or processes, and try again."
+            raise Internal("A worker process could not be started.", next_step) from error
+        worker = cls(process, room)
         try:
             async with asyncio.timeout(START_SECONDS):
-                await worker._receive()
+                ready = await worker._receive()
+            worker.unconfined = [clean_line(str(line)[:200]) for line in ready.get("missing", ())]
         except (_frames.ProtocolError, EOFError, TimeoutError) as error:
-            worker.kill()
-            raise Internal(
-                "A worker process did not start.", f"Run `{' '.join(COMMAND)}` to see why."
-            ) from error
+            worker.end()
+            next_step = f"Run `{' '.join(command)}` to see why."
+            raise Internal("A worker process did not start.", next_step) from error
         except BaseException:
-            worker.kill()
+            worker.end()
             raise
         return worker
 
     async def job(
         self, request: dict[str, Any], wall_seconds: float, on_report: OnReport
     ) -> dict[str, Any]:
-        """Send ``request``, call ``on_report`` for each report on the way, and return the last frame.
+        """Send ``request``, call ``on_report`` for each report, and return the last frame.
 
-        Raises WorkerDied, and what ``on_report`` raises. After any exception, a cancellation too,
-        the process is dead.
+        The files that the request names as source and text are lent to the worker's room. Raises
+        WorkerDied, and what ``on_report`` raises. After any exception, also a cancellation, the
+        process is dead.
         """
         self.jobs += 1
         self.sound = False  # until it says otherwise
         try:
             try:
                 async with asyncio.timeout(wall_seconds):
-                    return await self._talk(request, on_report)
+                    with self.room.lent(request) as inside:
+                        return await self._talk(inside, on_report)
             except TimeoutError:
                 raise WorkerDied(f"it took longer than {wall_seconds:g} seconds") from None
             except _frames.ProtocolError:
@@ -109,15 +122,20 @@ class Worker:
 
     @property
     def fit(self) -> bool:
-        """Whether it may take another job: it said so itself, and what its libraries leak has not had long to add up."""
+        """Whether it may take another job: its last one ended well, and leaks are still small."""
         return self.alive and self.sound and self.jobs < MAX_JOBS
 
     def kill(self) -> None:
-        """End the process at once; it is gone when ``gone`` returns."""
+        """End the process at once; it is gone when ``gone`` returns. Its files stay."""
         self.sound = False  # until it is gone it looks alive, and must get no other job
         if self.alive:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
+
+    def end(self) -> None:
+        """End the process at once and remove its room."""
+        self.kill()
+        self.room.remove()
 
     async def gone(self) -> None:
         """Wait until the process has ended."""

@@ -1,0 +1,71 @@
+"""Confine this worker: whatever its libraries do, it reads its job and nothing of anybody else.
+
+It may read Python, its packages and the system's libraries, and what is in its room: the folder
+that the server made for it, with the job's document in ``in`` and room for files in ``out``. It
+cannot reach the network, start programs, or touch another process. What the system lacks is left
+out and reported, and `fetchstash doctor` prints it.
+"""
+
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[2]
+
+# Shared libraries and data that libraries read. Nothing here is a user's.
+_SYSTEM = (
+    "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share", "/etc/ld.so.cache",
+    "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/fonts", "/etc/localtime", "/etc/mime.types",
+    "/dev/urandom", "/dev/random", "/dev/zero", "/sys/devices/system/cpu",
+)  # fmt: skip
+
+
+def confine(room: Path, readable: Sequence[Path]) -> list[str]:
+    """Confine this process to ``room`` and the files ``readable``; return what could not be done.
+
+    Each entry is a sentence without its full stop.
+    """
+    sys.dont_write_bytecode = True
+    tempfile.tempdir = str(room / "out")
+    if sys.platform == "win32":
+        from fetchstash.handlers._worker import _windows  # noqa: PLC0415 - Windows alone has it
+
+        return _windows.restrict()
+    if sys.platform != "linux":
+        return []  # macOS: the server started this process in a sandbox (_process)
+    return _confine_on_linux(room, readable)
+
+
+def _confine_on_linux(room: Path, readable: Sequence[Path]) -> list[str]:
+    from fetchstash.handlers._worker import _landlock, _seccomp  # noqa: PLC0415 - Linux alone
+
+    missing: list[str] = []
+    try:
+        rules = [(path, _landlock.READ) for path in (*python_folders(), *readable, room / "in")]
+        rules += [(Path("/dev/null"), _landlock.CHANGE), (room / "out", _landlock.CHANGE)]
+        _landlock.restrict(rules)
+    except OSError as error:
+        missing.append(f"a reader may read any file of this user: no Landlock ({error.strerror})")
+    try:
+        _seccomp.restrict()
+    except OSError as error:
+        missing.append(f"a reader may use the network: no seccomp ({error.strerror})")
+    return missing
+
+
+def python_folders() -> Iterator[Path]:
+    """Yield the folders that Python and its packages are imported from, and the system's own."""
+    yield from map(Path, _SYSTEM)
+    yield PACKAGE
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    yield from (Path(sysconfig.get_path(name)) for name in names)
+    yield from (Path(prefix) / "lib" for prefix in (sys.prefix, sys.base_prefix))
+    # A checkout that is installed in place has its root on the path, with more than packages in it.
+    private = (PACKAGE.parent, Path("~").expanduser())
+    for entry in map(Path, sys.path):
+        folder = entry.resolve()
+        in_site = folder.name in ("site-packages", "dist-packages")
+        if in_site or not any(path.is_relative_to(folder) for path in private):
+            yield folder

@@ -1,0 +1,181 @@
+"""seccomp: a process gives up the system calls that reach the network or other processes.
+
+The filter is a classic BPF program (seccomp(2)). It refuses with EPERM what a reader of documents
+never needs; a new process fails the same way, so that a library's abort still ends as SIGABRT.
+"""
+
+import ctypes
+import errno
+import os
+import platform
+import struct
+from ctypes import byref, c_char_p, c_ushort
+
+from fetchstash.handlers._worker._landlock import libc
+
+_PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _MODE_FILTER = 38, 22, 2
+_CLONE_THREAD = 0x10000
+_X32_CALL = 0x40000000
+
+# BPF instructions: load a word, jump if equal, if at least, if any bit is set, return.
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
+# Offsets in struct seccomp_data; both architectures are little-endian.
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+
+_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+
+# Numbers on x86_64 and on aarch64; None where the call is missing.
+_REFUSED: dict[str, tuple[int | None, int | None]] = {
+    # network
+    "socket": (41, 198),
+    "socketpair": (53, 199),
+    "connect": (42, 203),
+    "bind": (49, 200),
+    "listen": (50, 201),
+    "accept": (43, 202),
+    "accept4": (288, 242),
+    # programs and other processes
+    "fork": (57, None),
+    "vfork": (58, None),
+    "execve": (59, 221),
+    "execveat": (322, 281),
+    "tkill": (200, 130),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "pidfd_send_signal": (424, 424),
+    "pidfd_open": (434, 434),
+    "pidfd_getfd": (438, 438),
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440),
+    "kcmp": (312, 272),
+    "setpriority": (141, 140),
+    "ioprio_set": (251, 30),
+    "migrate_pages": (256, 238),
+    "shmget": (29, 194),
+    "shmat": (30, 196),
+    "semget": (64, 190),
+    "msgget": (68, 186),
+    "mq_open": (240, 180),
+    # attributes of files, which Landlock does not cover
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, None),
+    "fchown": (93, 55),
+    "lchown": (94, None),
+    "fchownat": (260, 54),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "truncate": (76, 45),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "utimensat": (280, 88),
+    # the kernel itself
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsmount": (432, 432),
+    "mount_setattr": (442, 442),
+    "open_by_handle_at": (304, 265),
+    "name_to_handle_at": (303, 264),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "fanotify_init": (300, 262),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "personality": (135, 92),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "reboot": (169, 142),
+    "swapon": (167, 224),
+    "acct": (163, 89),
+}
+_CLONE, _CLONE3 = (56, 220), (435, 435)
+# Calls whose first argument is a process: allowed for this one alone, which prlimit64 may call 0.
+# For kill(2) 0 is the process group, and so the server.
+_ON_A_PROCESS = {"kill": (62, 129), "tgkill": (234, 131)}
+_PRLIMIT = (302, 261)
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", c_ushort), ("instructions", c_char_p))
+
+
+def restrict() -> None:
+    """Give up the network and other processes for good. Raises OSError where the kernel refuses.
+
+    Must run before the process has threads: a filter holds for the thread that sets it.
+    """
+    if platform.machine() not in _ARCHITECTURES:
+        raise OSError(errno.ENOSYS, f"no filter for {platform.machine()}")
+    code = _filter(os.getpid())
+    program = _Program(len(code) // 8, code)
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
+        _PR_SET_SECCOMP, _MODE_FILTER, byref(program), 0, 0
+    ):
+        raise OSError(ctypes.get_errno(), "the kernel refuses a seccomp filter")
+
+
+def _filter(process: int) -> bytes:
+    """Return the BPF program of this architecture, for the process of this id."""
+    machine = platform.machine()
+    column = list(_ARCHITECTURES).index(machine)
+    refuse = [(_RETURN, 0, 0, _REFUSE | errno.EPERM)]
+    code = [
+        (_LOAD, 0, 0, _ARCHITECTURE),
+        (_EQUAL, 1, 0, _ARCHITECTURES[machine]),
+        *refuse,
+        (_LOAD, 0, 0, _NUMBER),
+        (_AT_LEAST, 0, 1, _X32_CALL),
+        *refuse,
+        # glibc falls back to clone, whose flags a filter can read.
+        (_EQUAL, 0, 1, _CLONE3[column]),
+        (_RETURN, 0, 0, _REFUSE | errno.ENOSYS),
+        (_EQUAL, 0, 3, _CLONE[column]),
+        (_LOAD, 0, 0, _FIRST_ARGUMENT),
+        (_ANY_BIT, 1, 0, _CLONE_THREAD),
+        *refuse,
+        (_LOAD, 0, 0, _NUMBER),
+    ]
+    # After clone's branch the number is loaded again: for a thread no number below matches.
+    calls = [(numbers[column], process) for numbers in _ON_A_PROCESS.values()]
+    for number, other_name in (*calls, (_PRLIMIT[column], 0)):
+        code += [
+            (_EQUAL, 0, 5, number),
+            (_LOAD, 0, 0, _FIRST_ARGUMENT),
+            (_EQUAL, 2, 0, process),
+            (_EQUAL, 1, 0, other_name),
+            *refuse,
+            (_RETURN, 0, 0, _ALLOW),
+        ]
+    refused = (numbers[column] for numbers in _REFUSED.values())
+    code += [
+        instruction
+        for number in refused
+        if number is not None
+        for instruction in ((_EQUAL, 0, 1, number), *refuse)
+    ]
+    code.append((_RETURN, 0, 0, _ALLOW))
+    return b"".join(struct.pack("<HBBI", *instruction) for instruction in code)

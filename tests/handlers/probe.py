@@ -1,0 +1,180 @@
+"""What a worker that was broken into would try: each attempt reaches something, or is refused.
+
+The module is also the handler of the documents that order the attempts, so it imports nothing of
+the tests.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import socket
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+
+def read_file(path: str) -> None:
+    Path(path).read_bytes()
+
+
+def write_file(path: str) -> None:
+    with Path(path).open("ab") as file:
+        file.write(b"x")
+
+
+def truncate(path: str) -> None:
+    os.truncate(path, 0)
+
+
+def chmod(path: str) -> None:
+    Path(path).chmod(0o777)
+
+
+def make_file(folder: str) -> None:
+    Path(folder, "made by a worker").write_text("x")
+
+
+def list_folder(path: str) -> None:
+    os.listdir(path)  # noqa: PTH208 - the call itself
+
+
+def link_out(path: str) -> None:
+    """Make a second name of another's file in the worker's own folder."""
+    os.link(path, Path(_own_folder(), "linked"))
+
+
+def symbolic_link(path: str) -> None:
+    Path(_own_folder(), "symbolic").symlink_to(path)
+
+
+def write_source(_: str) -> None:
+    """Write into the document itself, which shares its file with the store's blob."""
+    with Path(_own_folder()).parent.joinpath("in", "document").open("ab") as file:
+        file.write(b"x")
+
+
+def tcp(port: str) -> None:
+    socket.create_connection(("127.0.0.1", int(port)), 2).close()
+
+
+def udp(port: str) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.sendto(b"x", ("127.0.0.1", int(port)))
+
+
+def unix(path: str) -> None:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(path)
+
+
+def abstract(name: str) -> None:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(f"\0{name}")
+
+
+def listen(_: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)):
+        pass
+
+
+def run_program(_: str) -> None:
+    subprocess.run(["/bin/true"], check=True)
+
+
+def replace_itself(path: str) -> None:
+    """Start a program in place of this one; where that works nothing comes back."""
+    os.execv(path, [path])
+
+
+def fork(_: str) -> None:
+    pid = os.fork()
+    if not pid:
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
+def signal(process: str) -> None:
+    os.kill(int(process), 0)
+
+
+def signal_group(_: str) -> None:
+    os.kill(0, 0)
+
+
+def read_memory(process: str) -> None:
+    buffer = ctypes.create_string_buffer(8)
+    libc = ctypes.CDLL(None, use_errno=True)
+    address = ctypes.c_void_p(ctypes.addressof(buffer))
+
+    class Vector(ctypes.Structure):
+        _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+    mine, other = Vector(address, 8), Vector(address, 8)
+    if libc.process_vm_readv(int(process), ctypes.byref(mine), 1, ctypes.byref(other), 1, 0) < 0:
+        code = ctypes.get_errno()
+        if code == 14:  # EFAULT: allowed, and only the address is wrong
+            return
+        raise OSError(code, os.strerror(code))
+
+
+def trace(process: str) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.ptrace(16, int(process), None, None) < 0:
+        raise OSError(ctypes.get_errno(), "ptrace")
+    libc.ptrace(17, int(process), None, None)
+
+
+def limit_other(process: str) -> None:
+    resource.prlimit(int(process), resource.RLIMIT_NOFILE)
+
+
+def keyring(_: str) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(250, 0, -3, 0, 0, 0) < 0:
+        raise OSError(ctypes.get_errno(), "keyctl")
+
+
+ATTEMPTS: Mapping[str, Callable[[str], None]] = {
+    attempt.__name__: attempt
+    for attempt in (
+        read_file, write_file, truncate, chmod, make_file, list_folder, link_out, symbolic_link, write_source,
+        tcp, udp, unix, abstract, listen, run_program, fork, signal, signal_group, read_memory, trace,
+        limit_other,
+    )
+}  # fmt: skip
+
+
+def _own_folder() -> str:
+    import tempfile
+
+    return tempfile.gettempdir()
+
+
+def attempt(orders: list[tuple[str, str]]) -> list[str]:
+    """Return a line for each attempt: its name, its target, and ``reached`` or ``refused``."""
+    lines: list[str] = []
+    for name, target in orders:
+        try:
+            ATTEMPTS[name](target)
+        except OSError as error:
+            lines.append(f"{name} {target}: refused ({error.strerror})")
+        else:
+            lines.append(f"{name} {target}: reached")
+    return lines
+
+
+def environment_of(process: int) -> str:
+    return str(Path("/proc", str(process), "environ"))
+
+
+def orders_in(source: Path) -> list[tuple[str, str]]:
+    data: Any = json.loads(source.read_text())
+    return [(str(name), str(target)) for name, target in data]
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.stdout.write("\n".join(attempt(orders_in(Path(sys.argv[1])))))
