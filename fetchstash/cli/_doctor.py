@@ -118,6 +118,7 @@ async def _worker(settings: "Settings") -> AsyncGenerator[Found]:
             read = await pool.extract(text, route_file(text, {}, "a.txt"), Hints(), folder)
             named = await pool.extract(binary, route_file(binary, {}, "a"), Hints(), folder)
             plugins = await pool.plugins()
+            unconfined = pool.unconfined
     finally:
         await pool.aclose()
     limits = settings.extract
@@ -135,6 +136,10 @@ async def _worker(settings: "Settings") -> AsyncGenerator[Found]:
     else:
         held = f"{limits.wall_seconds:g} s for each document; this system does not limit its memory"
         yield Found("note", f"worker: it reads, held to {held}")
+    if not unconfined:
+        yield Found("ok", "worker: confined to its document")
+    for lack in unconfined:
+        yield Found("warning", f"worker: {lack}.", "Run fetchstash in a container.")
     for plugin in plugins:
         if plugin.failure:
             hint = "Mend or remove it, or take it out of extract.plugins."

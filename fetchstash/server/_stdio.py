@@ -1,5 +1,6 @@
 """Serving over stdin and stdout: the host starts us, and nothing but JSON-RPC goes to stdout."""
 
+import ctypes
 import logging
 import os
 import signal
@@ -11,12 +12,15 @@ from mcp.server.stdio import stdio_server
 from fetchstash.config import Settings
 from fetchstash.server._server import LazyStash, build_server
 
+_PR_SET_DUMPABLE = 4
+
 _log = logging.getLogger("fetchstash.server")
 
 
 async def serve_stdio(settings: Settings) -> None:
     """Serve until the host closes our stdin or ends us; then close the store, and clean it up where it is ephemeral."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    hide_memory()
     stash = LazyStash(settings)
     server = build_server(stash)
     try:
@@ -28,6 +32,15 @@ async def serve_stdio(settings: Settings) -> None:
             tasks.cancel_scope.cancel()
     except* BrokenPipeError:
         _log.info("The host has closed our stdout: nobody is left to answer.")
+
+
+def hide_memory() -> None:
+    """Keep other processes of this user from tracing this one (PR_SET_DUMPABLE, prctl(2)).
+
+    On Linux alone; then /proc hides its environment, its memory and its descriptors, too.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 async def _end_on_signal(stash: LazyStash) -> None:

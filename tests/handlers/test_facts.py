@@ -26,8 +26,12 @@ ALL = DocumentFacts(
 )
 # Sets every fact that DocumentFacts has to an example.
 HANDLER = """
+from fetchstash.facts import FACTS, DocumentFacts
 from fetchstash.handlers import Extracted, Format
-from tests.handlers.test_facts import ALL
+from fetchstash.ranges import Heading
+
+EXAMPLES = EXAMPLES_OF_THE_TEST
+ALL = DocumentFacts(**{name: EXAMPLES[fact.shape] for name, fact in FACTS.items()})
 
 
 class Knowing:
@@ -44,14 +48,13 @@ FORMATS = (
         unit="a line", page_word="a line", pictures=True,
     ),
 )
-"""
+""".replace("EXAMPLES_OF_THE_TEST", repr(EXAMPLES))
 
 
 @pytest.mark.anyio
 async def test_every_fact_of_a_handler_comes_through_the_worker(
-    tmp_path: Path, install_handler: Install, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, install_handler: Install
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     install_handler("knowing", HANDLER)
     source = tmp_path / "document"
     source.touch()

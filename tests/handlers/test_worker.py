@@ -314,7 +314,7 @@ async def test_a_worker_whose_server_was_killed_ends_itself(bench: Bench) -> Non
     server = (
         "import asyncio, sys; from pathlib import Path; from fetchstash.handlers import *\n"
         "d = Decision('unknown_binary', 'application/x-mischief', '', 'magic', (), False)\n"
-        "pool = WorkerPool(ExtractLimits(wall_seconds=0.5))\n"
+        "pool = WorkerPool(ExtractLimits(wall_seconds=5), folder=Path())\n"
         "asyncio.run(pool.extract(Path('source'), d, Hints(), Path()))\n"
     )
     # The worker says who it is, and waits; the server is killed meanwhile.
@@ -325,10 +325,13 @@ async def test_a_worker_whose_server_was_killed_ends_itself(bench: Bench) -> Non
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-c", server, cwd=bench.folder
     )
-    assert await process.wait() == -9
-    (text,) = (path for path in bench.folder.iterdir() if path.name != "source")
-    worker = int(text.read_text())
     deadline = time.monotonic() + 20
+    while not (written := "".join(path.read_text() for path in bench.folder.glob("text-*"))):
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+    process.kill()
+    assert await process.wait() == -9
+    worker = int(written)
     while _runs(worker):
         assert time.monotonic() < deadline
         await asyncio.sleep(0.05)

@@ -230,3 +230,14 @@ async def test_it_answers_at_once_while_a_big_page_is_converted(
                 await anyio.sleep(0.01)
     assert len(waits) > 10
     assert median(waits) < 0.1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="prctl is Linux's")
+def test_other_processes_cannot_trace_the_server() -> None:
+    program = (
+        "import ctypes; from fetchstash.server._stdio import hide_memory; hide_memory();"
+        "print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"  # PR_GET_DUMPABLE
+    )
+    command = [sys.executable, "-P", "-c", program]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "0"

@@ -116,6 +116,11 @@ class WorkerPool:
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
+    @property
+    def unconfined(self) -> list[str]:
+        """What this system lacks to confine the workers that were started, as sentences."""
+        return sorted({lack for worker in self._all for lack in worker.unconfined})
+
     async def aclose(self) -> None:
         """End all workers."""
         self._closed = True
@@ -232,7 +237,9 @@ class WorkerPool:
         if self._closed:
             raise Internal("The workers have ended.", "Start the program again.")
         room = Room(self._folder)
-        if source is not None and not room.lend(source):  # on another file system, or another user's
+        if source is not None and not room.lend(
+            source
+        ):  # on another file system, or another user's
             room.readable = (source,)
         worker = await Worker.start(room)
         self._all = {w for w in self._all if w.alive} | {worker}
