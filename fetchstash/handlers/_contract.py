@@ -149,9 +149,7 @@ class PartRequest:
 
     ``path`` names a value, a member, a page's links ("" is the whole). ``start`` to ``end`` count
     ``unit`` inside it: lines, pages and rows from 1 with both ends included, characters and bytes
-    from 0 with the end excluded. ``scratch`` is a folder for what must be unpacked to be read (None:
-    the system's); the worker is given an empty one in it, which its caller removes. The worker
-    fills in ``limits``.
+    from 0 with the end excluded. The worker fills in ``limits``.
     """
 
     source: Path
@@ -162,7 +160,6 @@ class PartRequest:
     render: Render = "text"
     hints: Hints = NO_HINTS
     limits: ExtractLimits = field(default_factory=ExtractLimits)
-    scratch: Path | None = None
 
 
 class Handler(Protocol):

@@ -427,7 +427,6 @@ class Stash:
                 end=end,
                 render=render,
                 hints=hints_of(facts),
-                scratch=self.store.spool,
             )
             return await self.extractor.part(decision_of(facts), request)
 

@@ -61,23 +61,23 @@ def _complaint(extraction: Extraction) -> str:
     return ""
 
 
-async def test_a_member_is_unpacked_in_the_scratch_folder_and_leaves_with_its_worker(
+async def test_a_member_is_unpacked_in_the_worker_s_own_folder_and_leaves_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, scratch, system = tmp_path / "archive.zip", tmp_path / "scratch", tmp_path / "system"
-    scratch.mkdir()
+    source, spool, system = tmp_path / "archive.zip", tmp_path / "spool", tmp_path / "system"
+    spool.mkdir()
     system.mkdir()
     monkeypatch.setenv("TMPDIR", str(system))
     slow = b"[" + b'[],{"a":[]},' * 4_000_000 + b"1]"
     source.write_bytes(packed({"slow.json": slow, "a.txt": "x\n"}))
-    pool = WorkerPool(ExtractLimits(wall_seconds=0.5), workers=1)
+    pool = WorkerPool(ExtractLimits(wall_seconds=0.5), workers=1, folder=spool)
     decision = route_file(source, {}, "")
     try:
         with pytest.raises(TooLarge):
-            await pool.part(decision, PartRequest(source=source, path="slow.json", scratch=scratch))
-        assert [*scratch.iterdir(), *system.iterdir()] == []
-        request = PartRequest(source=source, path="a.txt", scratch=scratch)
+            await pool.part(decision, PartRequest(source=source, path="slow.json"))
+        assert [*spool.iterdir(), *system.iterdir()] == []
+        request = PartRequest(source=source, path="a.txt")
         assert await pool.part(decision, request) == PartText("x\n", 1)
-        assert [*scratch.iterdir(), *system.iterdir()] == []
+        assert [*spool.glob("*/out/*"), *system.iterdir()] == []
     finally:
         await pool.aclose()

@@ -67,7 +67,7 @@ def read_member(pieces: Iterable[bytes], name: str, request: PartRequest) -> Par
     from fetchstash.handlers import _registry  # noqa: PLC0415 - it may be of any format, also of the caller's
     from fetchstash.handlers._routing import _router  # noqa: PLC0415 - it may be of any format, also of the caller's
 
-    with tempfile.TemporaryDirectory(prefix="member-", dir=request.scratch) as folder:
+    with tempfile.TemporaryDirectory(prefix="member-") as folder:
         member = Path(folder) / "member"
         with member.open("wb") as file:
             file.writelines(pieces)

@@ -92,10 +92,7 @@ def run(job: dict[str, Any], send: Send) -> bool:
                 choice = _plugins.choose(decision, hints, source, limits.plugins)
                 return read(choice, source, hints, limits, send, Path(job["text"]))
             choice = _plugins.choose(decision, hints, None, limits.plugins)
-            scratch = Path(job["scratch"])
-            request = PartRequest(
-                **job["request"], source=source, hints=hints, limits=limits, scratch=scratch
-            )
+            request = PartRequest(**job["request"], source=source, hints=hints, limits=limits)
             send({"found": part(choice, request), "sound": True})
     except BaseException as error:  # noqa: BLE001 - pyo3's PanicException is no Exception, and a handler may call sys.exit
         if isinstance(error, _plugins.PluginError):

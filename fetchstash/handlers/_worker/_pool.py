@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import shutil
 import tempfile
 from collections.abc import AsyncGenerator
 from dataclasses import asdict, dataclass, replace
@@ -95,10 +94,7 @@ class WorkerPool:
         named = {
             name: getattr(request, name) for name in ("path", "unit", "start", "end", "render")
         }
-        # Made and removed out here: what a worker that is killed has unpacked must not stay.
-        scratch = tempfile.mkdtemp(prefix="part-", dir=request.scratch)
-        job = self._job("part", request.source, decision, request.hints)
-        job |= {"request": named, "scratch": scratch}
+        job = self._job("part", request.source, decision, request.hints) | {"request": named}
         try:
             async with self._worker(request.source) as worker:
                 last = await worker.job(job, self._limits.wall_seconds, _no_report)
@@ -106,15 +102,11 @@ class WorkerPool:
                     raise answers.failure(last)
                 return answers.part(member(last, "found"))
         except WorkerDied as error:
-            await worker.gone()  # until then it may still write
-            raise TooLarge(
-                f"That part could not be read: {error}.",
-                "Ask for a smaller part, or read its text.",
-            ) from error
+            await worker.gone()
+            next_step = "Ask for a smaller part, or read its text."
+            raise TooLarge(f"That part could not be read: {error}.", next_step) from error
         except ProtocolError as error:
             raise Internal("A worker sent what is no answer.", "Try again.") from error
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
 
     @property
     def unconfined(self) -> list[str]:
@@ -129,8 +121,6 @@ class WorkerPool:
         for worker in self._all:
             worker.kill()
         await asyncio.gather(*(worker.gone() for worker in self._all))
-        for worker in self._all:
-            worker.end()  # a worker that was still ending may have written a file
 
     async def _extract(
         self, source: Path, decision: Decision, hints: Hints, folder: Path, limits: ExtractLimits

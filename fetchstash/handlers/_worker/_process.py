@@ -138,8 +138,9 @@ class Worker:
         self.room.remove()
 
     async def gone(self) -> None:
-        """Wait until the process has ended."""
+        """Wait until the process has ended, and remove what it wrote on its way."""
         await self._process.wait()
+        self.room.remove()
 
     async def _talk(self, request: dict[str, Any], on_report: OnReport) -> dict[str, Any]:
         assert self._process.stdin is not None
