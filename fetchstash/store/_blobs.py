@@ -2,10 +2,8 @@
 
 import contextlib
 import hashlib
-import math
 import os
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -174,13 +172,12 @@ class Blobs:
                     if not entry.is_dir(follow_symlinks=False):
                         yield kind, entry.name, entry.stat(follow_symlinks=False).st_size
 
-    def sweep_spool(self, *, all_of_it: bool) -> None:
-        """Remove what has lain in the spool for a day, or all of it, where nobody can be using it."""
-        long_ago = math.inf if all_of_it else time.time() - SPOOL_SECONDS
+    def sweep_spool(self, now: float) -> None:
+        """Remove what has lain in the spool for a day at ``now``, in seconds since 1970."""
         for folder, names, files in os.walk(self.spool, topdown=False):
             for path in (Path(folder, name) for name in (*files, *names)):
                 with contextlib.suppress(OSError):  # gone meanwhile, or a folder that is not empty
-                    if path.lstat().st_mtime < long_ago:
+                    if path.lstat().st_mtime < now - SPOOL_SECONDS:
                         path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
 
 

@@ -25,7 +25,13 @@ CHECKPOINT_PAGES = 1000
 LOG_BYTES = 4 * 2**20
 RESERVE_BYTES = 2 * 2**20
 
-_Identity = tuple[int, int]
+Identity = tuple[int, int]
+
+
+class Connection(sqlite3.Connection):
+    """A connection, and which file it is to."""
+
+    identity: Identity = (0, 0)
 
 
 class Catalog:
@@ -39,7 +45,7 @@ class Catalog:
         self._lock = lock
         self._reserve = path.with_name("reserve")
         self._reserve_given_up = False
-        self._idle: SimpleQueue[tuple[sqlite3.Connection, _Identity]] = SimpleQueue()
+        self._idle: SimpleQueue[Connection] = SimpleQueue()
 
     def prepare(self) -> None:
         """Make or migrate the file where needed. Raises StoreError for one of a newer version."""
@@ -60,7 +66,7 @@ class Catalog:
             self._fill_reserve()
 
     @contextlib.contextmanager
-    def reading(self) -> Generator[sqlite3.Connection]:
+    def reading(self) -> Generator[Connection]:
         """Lend a connection to read one consistent state with."""
         with self._connection() as db:
             db.execute("BEGIN")
@@ -70,7 +76,7 @@ class Catalog:
                 db.execute("ROLLBACK")
 
     @contextlib.contextmanager
-    def locked(self, *, make_room: bool = False) -> Generator[sqlite3.Connection]:
+    def locked(self, *, make_room: bool = False) -> Generator[Connection]:
         """Hold the store's lock and lend a connection for changes of rows and their files.
 
         ``make_room``: the change frees disk space, and may use the reserve for it. Raises
@@ -115,25 +121,37 @@ class Catalog:
     def _drop_connections(self) -> None:
         with contextlib.suppress(Empty):
             while True:
-                self._idle.get_nowait()[0].close()
+                self._idle.get_nowait().close()
 
     @contextlib.contextmanager
-    def _connection(self, *, check_after: bool = False) -> Generator[sqlite3.Connection]:
+    def _connection(self, *, check_after: bool = False) -> Generator[Connection]:
         identity = self._identity()
         db = self._idle_connection(identity) or self._connect()
+        db.identity = identity
         try:
             yield db
             if check_after:
-                self._check_identity(identity)
+                self.check_current(db)
         except sqlite3.Error:
             db.close()  # whatever state it is in
             raise
         except BaseException:
-            self._idle.put((db, identity))
+            self._idle.put(db)
             raise
-        self._idle.put((db, identity))
+        self._idle.put(db)
 
-    def _identity(self) -> _Identity:
+    def check_current(self, db: Connection) -> None:
+        """Raise StoreError if the catalogue of a connection was moved or deleted.
+
+        Asked before files are unlinked: by then the folder may be another's.
+        """
+        if self._identity() != db.identity:
+            raise StoreError(
+                "The folder of the store was moved or deleted meanwhile.",
+                "Try again: it is opened anew.",
+            )
+
+    def _identity(self) -> Identity:
         """Return what tells the file from another of the same name. Raises StoreError if missing."""
         try:
             status = self._path.stat()
@@ -144,23 +162,16 @@ class Catalog:
             ) from None
         return status.st_dev, status.st_ino
 
-    def _check_identity(self, identity: _Identity) -> None:
-        if self._identity() != identity:
-            raise StoreError(
-                "The folder of the store was moved or deleted meanwhile.",
-                "Try again: it is opened anew.",
-            )
-
-    def _idle_connection(self, identity: _Identity) -> sqlite3.Connection | None:
+    def _idle_connection(self, identity: Identity) -> Connection | None:
         with contextlib.suppress(Empty):
             while True:
-                db, opened = self._idle.get_nowait()
-                if opened == identity:
+                db = self._idle.get_nowait()
+                if db.identity == identity:
                     return db
                 db.close()
         return None
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> Connection:
         """Open the catalogue, on a full disk too: SQLite writes shared memory even to read."""
         try:
             return connect(self._path)
@@ -172,7 +183,7 @@ class Catalog:
         return connect(self._path)
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def connect(path: Path) -> Connection:
     """Open the catalogue. A commit is on the disk when it returns."""
     # mode=rw: a catalogue that somebody removed is an error, not an empty one
     db = sqlite3.connect(
@@ -181,6 +192,7 @@ def connect(path: Path) -> sqlite3.Connection:
         timeout=5,
         isolation_level=None,
         check_same_thread=False,
+        factory=Connection,
     )
     try:
         (journal,) = db.execute("PRAGMA journal_mode").fetchone()

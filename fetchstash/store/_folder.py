@@ -23,7 +23,7 @@ from fetchstash.errors import ExpiredRef, NoText, StoreError, TooLarge, UnknownR
 from fetchstash.ranges import Ranges
 from fetchstash.store import _rows as rows, _steps
 from fetchstash.store._blobs import Blob, Kind
-from fetchstash.store._catalog import settle, transaction
+from fetchstash.store._catalog import Connection, settle, transaction
 from fetchstash.store._contract import (
     DEFAULT_RUN,
     Facts,
@@ -124,9 +124,10 @@ class StoreFolder:
                         rows.insert(db, self._run, facts, ranges, url, *blobs)
                 except BaseException:
                     # What cannot be removed now, gc will find.
-                    with contextlib.suppress(OSError, sqlite3.Error):
+                    with contextlib.suppress(OSError, sqlite3.Error, StoreError):
                         self._withdraw(db, blobs)
                     raise
+                self._catalog.check_current(db)
                 self._place.sidecars.write(rows.record(db, facts.artifact_ref))
                 # The artifact is safe: a failure here is gc's to report.
                 with contextlib.suppress(OSError, sqlite3.Error):
@@ -247,7 +248,7 @@ class StoreFolder:
                 rows.pin(db, row, pinned=pinned)
             return self._changed(db, row.ref)
 
-    def _changed(self, db: sqlite3.Connection, ref: str) -> Facts:
+    def _changed(self, db: Connection, ref: str) -> Facts:
         """Bring the sidecar of an artifact up to date, and return the facts."""
         self._place.sidecars.write(rows.record(db, ref))
         return self._facts(rows.find(db, ref, self._run))
@@ -273,26 +274,27 @@ class StoreFolder:
                     self._remove(db, [item.artifact_ref for item in step], expired=True)
             if dry_run or not step:
                 break
-        orphans = self._orphans(dry_run=dry_run)
+        orphans = self._orphans(now, dry_run=dry_run)
         _steps.reached("gc_done")
         return (*removed, *orphans)
 
-    def _orphans(self, *, dry_run: bool) -> Iterable[Removed]:
+    def _orphans(self, now: float, *, dry_run: bool) -> Iterable[Removed]:
         """Remove the files that no artifact names; those of a lost row are left for repair."""
         with self._catalog.locked(make_room=True) as db:
             settle(db)
             known = rows.known(db)
             lost = self._named_by_lost_rows(db)
             orphans = [f for f in self._blobs.files() if f[:2] not in known and f[:2] not in lost]
+            self._catalog.check_current(db)
             for kind, name, _ in orphans if not dry_run else ():
                 self._blobs.remove(kind, name)
         if not dry_run:
             self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
-            self._blobs.sweep_spool(all_of_it=False)
+            self._blobs.sweep_spool(now)
             self._remove_abandoned()
         return (Removed(f"{kind}/{name}", size, "orphan") for kind, name, size in orphans)
 
-    def _named_by_lost_rows(self, db: sqlite3.Connection) -> set[tuple[Kind, str]]:
+    def _named_by_lost_rows(self, db: Connection) -> set[tuple[Kind, str]]:
         """Return the blobs of the artifacts that have a sidecar and no row (_sidecar.py)."""
         sidecars = self._place.sidecars
         lost: set[tuple[Kind, str]] = set()
@@ -363,7 +365,7 @@ class StoreFolder:
         shown = text or raw
         return replace(facts, path=str(self._blobs.path(shown.kind, shown.sha256)))
 
-    def _withdraw(self, db: sqlite3.Connection, blobs: Iterable[Blob]) -> None:
+    def _withdraw(self, db: Connection, blobs: Iterable[Blob]) -> None:
         """Unlink what a failed put has renamed, unless an artifact names it."""
         try:
             settle(db)
@@ -372,6 +374,7 @@ class StoreFolder:
             if error.sqlite_errorname != "SQLITE_FULL":
                 raise
         known = rows.known(db)
+        self._catalog.check_current(db)
         for blob in blobs:
             if (blob.kind, blob.sha256) not in known:
                 self._blobs.remove(blob.kind, blob.sha256)
@@ -391,7 +394,7 @@ class StoreFolder:
                 "Fetch its document again, or run `fetchstash doctor`.",
             ) from None
 
-    def _is_whole(self, db: sqlite3.Connection, row: rows.Row) -> bool:
+    def _is_whole(self, db: Connection, row: rows.Row) -> bool:
         """Return whether an artifact's files are there and not altered."""
         names: dict[Kind, str] = {"raw": row.raw}
         if row.text:
@@ -403,7 +406,7 @@ class StoreFolder:
             return False
         return True
 
-    def _text_index(self, db: sqlite3.Connection, sha256: str) -> StrideIndex:
+    def _text_index(self, db: Connection, sha256: str) -> StrideIndex:
         """Return the index of a text. Some stay in memory: they never change and may be large."""
         index = self._indices.get(sha256)
         if index is None:
@@ -412,13 +415,13 @@ class StoreFolder:
             index = self._indices[sha256] = rows.index(db, sha256)
         return index
 
-    def _record_reads(self, db: sqlite3.Connection) -> None:
+    def _record_reads(self, db: Connection) -> None:
         """Record the use of what was read since the last change, so that it does not go next."""
         read, self._read = self._read, {}
         for ref in read:
             rows.use(db, ref)
 
-    def _believed_now(self, db: sqlite3.Connection) -> float:
+    def _believed_now(self, db: Connection) -> float:
         """Look at the clock, and return the time by which artifacts expire."""
         clock = rows.clock(db)
         later = clock.look(time.time())
@@ -426,25 +429,26 @@ class StoreFolder:
             rows.set_clock(db, later)
         return later.now
 
-    def _retain(self, db: sqlite3.Connection, now: float) -> None:
+    def _retain(self, db: Connection, now: float) -> None:
         """Apply retention after a put, to EVICTIONS_PER_PUT artifacts at most."""
         due = self._due(db, now, EVICTIONS_PER_PUT)
         if due:
             self._remove(db, [removed.artifact_ref for removed in due], expired=True)
 
-    def _due(self, db: sqlite3.Connection, now: float, most: int | None) -> Sequence[Removed]:
+    def _due(self, db: Connection, now: float, most: int | None) -> Sequence[Removed]:
         """Return what retention removes, the first ``most`` of it."""
         planned: Iterable[tuple[Candidate, Reason]] = plan(
             rows.overdue(db, now), rows.least_used(db), rows.total(db), self._limits
         )
         return [Removed(c.ref, c.bytes, reason) for c, reason in islice(planned, most)]
 
-    def _remove(self, db: sqlite3.Connection, refs: Iterable[str], *, expired: bool) -> None:
+    def _remove(self, db: Connection, refs: Iterable[str], *, expired: bool) -> None:
         """Forget artifacts, and then, still under the lock, unlink what no other shares."""
         refs = list(refs)
         self._place.sidecars.remove(refs)
         with transaction(db):
             unshared = [blob for ref in refs for blob in rows.forget(db, ref, expired=expired)]
+        self._catalog.check_current(db)
         for kind, sha256 in unshared:
             self._blobs.remove(kind, sha256)
         _steps.reached("unlinked")

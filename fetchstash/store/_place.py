@@ -10,6 +10,7 @@ reserve         given up to delete on a full     search.db    the words of large
 
 import contextlib
 import hashlib
+import math
 import shutil
 from pathlib import Path
 from threading import Lock
@@ -67,8 +68,9 @@ class Place:
             self.catalog.prepare()
             with self.catalog.reading() as db:
                 self.sidecars.keep_key(rows.url_key(db))
+                now = rows.clock(db).now
             sync_folder(self.path)
-            self.blobs.sweep_spool(all_of_it=False)
+            self.blobs.sweep_spool(now)
             self._take_lease()
         except BaseException:
             self.catalog.close()
@@ -79,7 +81,7 @@ class Place:
     def _begin(self) -> None:
         """Empty the spool: nobody else has the store open, so its files were left behind."""
         self.blobs.make_folders()
-        self.blobs.sweep_spool(all_of_it=True)
+        self.blobs.sweep_spool(math.inf)
 
     def make_folders(self) -> None:
         """Make the folders that are missing. Raises StoreError where something is in the way."""

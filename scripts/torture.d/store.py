@@ -1,19 +1,23 @@
-"""Kill -9 what writes, reads and cleans a store, at random and at each step of put and gc, and see that nothing is lost.
+"""Kill -9 what writes, reads and cleans a store, and see that nothing acknowledged is lost.
 
     python scripts/torture.d/store.py [--kills 1000] [--seed 1] [--plant]
 
 Two writers put artifacts into one run and report each that was acknowledged. A third process puts,
-deletes and collects in another run the same bytes, so that files are shared. A reader reads
-whatever is there. After each round every acknowledged artifact must be whole, nothing half-written
-may be seen, and gc must leave no file that no artifact names. --plant puts in a bug that must be
-found: gc unlinks after it has let go of the lock. Exit code: 0 if all is well.
+deletes and collects the same bytes in another run, so that files are shared. A reader reads
+whatever is there. They are killed at random and at each step of put and gc. In other rounds the
+folder is moved away while they run, the clock of one process is 30 days ahead, and the disk is
+full (a small tmpfs, which takes root). After each round every acknowledged artifact must be whole,
+nothing half-written may be seen, and gc must leave no file that no artifact names. --plant puts in
+a bug that must be found: gc unlinks after it has released the lock. Exit code: 0 if all is well.
 """
 
 import argparse
 import hashlib
 import json
+import os
 import random
 import secrets
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -121,6 +125,32 @@ async def writer(folder: Path, seed: int) -> None:
         )
 
 
+async def patient_writer(folder: Path, seed: int) -> None:
+    """Put artifacts, and go on when the folder was moved or the disk is full."""
+    store = await open_store(StoreLimits(folder, run="kept"))
+    chance = dice(seed)
+    while True:
+        raw, text = content(chance)
+        try:
+            facts = await put(store, raw, text)
+        except (StoreError, FileNotFoundError) as error:  # the latter: the spool went meanwhile
+            say("refused", str(error))
+        except OSError as error:  # the spool, which a fetch fills, met the full disk
+            say("refused", str(error))
+            for path in store.spool.iterdir():
+                path.unlink(missing_ok=True)
+        else:
+            hashes = (hashlib.sha256(data).hexdigest() for data in (raw, text))
+            say("ack", facts.artifact_ref, *hashes)
+
+
+async def early(folder: Path, seed: int) -> None:
+    """Put, delete and collect with a clock that is 30 days ahead."""
+    right_time = time.time
+    time.time = lambda: right_time() + 30 * 86400
+    await churner(folder, seed)
+
+
 async def churner(folder: Path, seed: int) -> None:
     """Put, delete and collect, so that files come and go."""
     store = await open_store(StoreLimits(folder, run="churned"))
@@ -193,6 +223,8 @@ async def putter(folder: Path, raw: str, text: str) -> None:
 
 CHILDREN: dict[str, Any] = {
     "writer": writer,
+    "patient_writer": patient_writer,
+    "early": early,
     "churner": churner,
     "reader": reader,
     "deleter": deleter,
@@ -345,6 +377,62 @@ def barrier_round(folder: Path, chance: random.Random, tally: Tally, role: str, 
     bystander.kill(tally, "bystander")
 
 
+def clock_round(folder: Path, chance: random.Random, tally: Tally) -> None:
+    """Let a process whose clock is 30 days ahead put and collect beside others."""
+    roles = ("writer", "churner", "early")
+    children = [Child(folder, role, str(chance.randrange(2**32))) for role in roles]
+    for _ in range(2):
+        for child in children:
+            take_in(child.wait_for(), tally)
+    for child in children:
+        child.kill(tally, "clock ahead")
+
+
+def full_round(folder: Path, chance: random.Random, tally: Tally) -> None:
+    """Write until the disk is full, and kill the writers there."""
+    roles = ("patient_writer", "patient_writer")
+    children = [Child(folder, role, str(chance.randrange(2**32))) for role in roles]
+    for child in children:
+        while (said := child.line()) and said[0] != "refused":
+            take_in(said, tally)
+    time.sleep(chance.uniform(0, 0.1))  # the moment of the kill is what is drawn here
+    for child in children:
+        child.kill(tally, "full disk")
+
+
+def moved_round(folder: Path, chance: random.Random, tally: Tally) -> None:
+    """Move the folder away again and again while writers go on, and look into all of the folders."""
+    before = set(tally.acknowledged)
+    roles = ("patient_writer", "patient_writer")
+    children = [Child(folder, role, str(chance.randrange(2**32))) for role in roles]
+    folders = [folder]
+    for number in range(4):
+        for child in children:
+            take_in(child.wait_for("ack"), tally)
+        time.sleep(chance.uniform(0, 0.05))  # the moment of the move is what is drawn here
+        folders.append(folder.with_name(f"moved-{number}"))
+        folder.rename(folders[-1])
+    for child in children:
+        take_in(child.wait_for("ack"), tally)
+        child.kill(tally, "folder moved")
+    fresh = {ref: hashes for ref, hashes in tally.acknowledged.items() if ref not in before}
+    for place in folders:
+        held = anyio.run(held_by, place, list(fresh))
+        anyio.run(verify, place, {ref: fresh.pop(ref) for ref in held}, tally)
+    tally.faults.extend(f"lost: {ref}: it is in no folder" for ref in fresh)
+
+
+async def held_by(folder: Path, refs: list[str]) -> list[str]:
+    """Return which of the artifacts a folder has."""
+    store = await open_store(StoreLimits(folder, run="kept"))
+    held: list[str] = []
+    for ref in refs:
+        with suppress(UnknownRef):
+            held.append((await store.get(ref)).artifact_ref)
+    await store.aclose()
+    return held
+
+
 def directed_commit(folder: Path, tally: Tally) -> None:
     """Kill a put inside its commit, when SQLite has written the log and not yet told the others, and collect then.
 
@@ -400,10 +488,24 @@ def directed_unlink(folder: Path, tally: Tally, *, plant: bool) -> None:
         child.end()
 
 
-@contextmanager
-def checked(tally: Tally) -> Generator[Path]:
-    """Lend a folder, and verify what became of it."""
+def on_a_full_disk(kills: int, seed: int, tally: Tally) -> None:
+    """Play the rounds of the full disk on a tmpfs of 24 MiB, in a mount namespace of their own."""
+    if os.name != "posix" or os.geteuid() != 0 or not shutil.which("unshare"):
+        print("SKIPPED full disk: it takes root and unshare")
+        return
     with tempfile.TemporaryDirectory() as folder:
+        mount = 'mount -t tmpfs -o size=24m tmpfs "$1" && shift && exec "$@"'
+        command = [sys.executable, "-P", __file__, "--kills", str(kills), "--seed", str(seed)]
+        shell = ["unshare", "-m", "sh", "-c", mount, "sh", folder]
+        done = subprocess.run([*shell, *command, "--disk", folder], check=False)
+    if done.returncode:
+        tally.faults.append("full disk: see above")
+
+
+@contextmanager
+def checked(tally: Tally, disk: str | None = None) -> Generator[Path]:
+    """Lend a folder, and verify what became of it."""
+    with tempfile.TemporaryDirectory(dir=disk) as folder:
         before = set(tally.acknowledged)
         try:
             yield Path(folder) / "store"
@@ -416,6 +518,25 @@ def checked(tally: Tally) -> Generator[Path]:
         anyio.run(verify, Path(folder) / "store", fresh, tally)
 
 
+def rounds(kills: int, chance: random.Random, tally: Tally, *, plant: bool) -> None:
+    """Play rounds until so many processes are killed."""
+    with checked(tally) as folder:
+        directed_unlink(folder, tally, plant=plant)
+        directed_commit(folder, tally)
+    barriers = [("writer", step) for step in PUT_STEPS]
+    barriers += [("churner", step) for step in (*GC_STEPS, *PUT_STEPS)]
+    while tally.kills.total() < kills and not plant:
+        with checked(tally) as folder:
+            random_round(folder, chance, tally)
+            random_round(folder, chance, tally)
+            barrier_round(folder, chance, tally, *barriers[0])
+            barrier_round(folder, chance, tally, *barriers[1])
+            clock_round(folder, chance, tally)
+        with tempfile.TemporaryDirectory() as parent:
+            moved_round(Path(parent) / "store", chance, tally)
+        barriers = barriers[2:] + barriers[:2]
+
+
 def main() -> int:
     """Play a child's part, or all of it; return the exit code."""
     parser = argparse.ArgumentParser(
@@ -424,7 +545,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--plant", action="store_true")
-    for hidden in ("--folder", "--hold", "--role"):
+    for hidden in ("--folder", "--hold", "--role", "--disk"):
         parser.add_argument(hidden, default="", help=argparse.SUPPRESS)
     parser.add_argument("--announce", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("arguments", nargs="*", help=argparse.SUPPRESS)
@@ -442,21 +563,16 @@ def main() -> int:
         return 0
 
     tally = Tally()
-    chance = dice(args.seed)
     began = time.monotonic()
-    with checked(tally) as folder:
-        directed_unlink(folder, tally, plant=args.plant)
-        directed_commit(folder, tally)
-    barriers = [("writer", step) for step in PUT_STEPS] + [
-        ("churner", step) for step in (*GC_STEPS, *PUT_STEPS)
-    ]
-    while tally.kills.total() < args.kills and not args.plant:
-        with checked(tally) as folder:
-            random_round(folder, chance, tally)
-            random_round(folder, chance, tally)
-            barrier_round(folder, chance, tally, *barriers[0])
-            barrier_round(folder, chance, tally, *barriers[1])
-        barriers = barriers[2:] + barriers[:2]
+    if args.disk:
+        chance = dice(args.seed)
+        while tally.kills.total() < args.kills:
+            with checked(tally, args.disk) as folder:
+                full_round(folder, chance, tally)
+    else:
+        rounds(args.kills, dice(args.seed), tally, plant=args.plant)
+        if not args.plant:
+            on_a_full_disk(max(args.kills // 50, 4), args.seed, tally)
     print(
         f"{tally.kills.total()} kills in {time.monotonic() - began:.0f} s, "
         f"{len(tally.acknowledged)} artifacts acknowledged"

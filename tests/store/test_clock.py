@@ -45,7 +45,9 @@ async def test_a_process_whose_clock_is_wrong_expires_nothing(
     monkeypatch.setattr(time, "time", lambda: now + days * DAY)
     wrong = await open_store(limits)
     put_by_wrong = await put(wrong, b"put by a wrong clock")
+    (first.spool / "on its way").write_bytes(b"half a body")
     assert await wrong.gc() == ()
+    assert (first.spool / "on its way").exists()
     monkeypatch.setattr(time, "time", lambda: now + 60)
     assert await first.gc() == ()
     listed = {facts.artifact_ref for facts in (await first.list()).facts}
