@@ -11,6 +11,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from fetchstash.cli._words import as_command
+from fetchstash.errors import worded
+
 if TYPE_CHECKING:
     from fetchstash.config import Settings
 
@@ -101,7 +104,8 @@ async def _store(settings: "Settings", *, repair: bool) -> AsyncGenerator[Found]
             yield Found("ok", f"store: mended: {finding.what}")
         else:
             hint = " `fetchstash doctor --repair` mends that." if finding.mendable else ""
-            yield Found(finding.level, f"store: {finding.what}", f"{finding.next_step}{hint}")
+            step = worded(finding.next_step, finding.calls, as_command)
+            yield Found(finding.level, f"store: {finding.what}", f"{step}{hint}")
 
 
 async def _worker(settings: "Settings") -> AsyncGenerator[Found]:

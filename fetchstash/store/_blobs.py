@@ -13,6 +13,7 @@ from typing import Literal, TypeVar
 
 from fetchstash.errors import BadArgument, StoreError
 from fetchstash.store import _steps
+from fetchstash.store._advice import REPAIR
 from fetchstash.store._disk import open_file, private_folder, sync_file, sync_folder
 from fetchstash.store._stride import STRIDE, StrideBuilder, StrideIndex
 
@@ -140,7 +141,8 @@ class Blobs:
         os.close(fd)
         raise StoreError(
             f"The file {path} was altered after it was stored.",
-            "Fetch the document again, or run `fetchstash doctor --repair` to remove what is damaged.",
+            "Fetch the document again, or {}.",
+            REPAIR,
         )
 
     def digest(self, path: Path) -> str:

@@ -17,6 +17,7 @@ from queue import Empty, SimpleQueue
 
 from fetchstash.errors import StoreError
 from fetchstash.store import _steps
+from fetchstash.store._advice import REPAIR
 from fetchstash.store._disk import is_disk_full, locked, private_file
 from fetchstash.store._filesystem import can_map_on_full_disk, free_unlinked_blocks, is_full
 from fetchstash.store._schema import STEPS, migrate, version
@@ -158,7 +159,8 @@ class Catalog:
         except FileNotFoundError:
             raise StoreError(
                 "The catalogue of the store is missing.",
-                "Run `fetchstash doctor --repair`: it makes a new one out of the stored files.",
+                "{}: that makes a new one out of the stored files.",
+                REPAIR,
             ) from None
         return status.st_dev, status.st_ino
 

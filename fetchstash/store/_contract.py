@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from fetchstash.errors import Call
 from fetchstash.facts import FACTS, DocumentFacts
 from fetchstash.ranges import Heading
 
@@ -193,3 +194,4 @@ class Finding:
     artifact_ref: str = ""
     mendable: bool = False
     mended: bool = False
+    calls: tuple[Call, ...] = ()

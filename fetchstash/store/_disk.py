@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 from fetchstash.errors import Busy, FetchstashError, StoreError
+from fetchstash.store._advice import OTHER_FOLDER, REPAIR
 
 LOCK_WAIT_SECONDS = 30
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -28,9 +29,7 @@ def private_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):
-        raise StoreError(
-            f"{folder} is not a folder.", "Move it away, or set store.folder to another place."
-        )
+        raise StoreError(f"{folder} is not a folder.", "Move it away, or {}.", OTHER_FOLDER)
     _check_owner(folder, status)
     if sys.platform != "win32" and status.st_mode & 0o077:
         folder.chmod(0o700)
@@ -51,10 +50,7 @@ def open_file(path: Path, *, write: bool = False) -> int:
     fd = os.open(path, mode | _NO_FOLLOW | _BINARY | _CLOSE_ON_EXEC)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise StoreError(
-            f"{path} is not a regular file.",
-            "Run `fetchstash doctor` to see what happened to the store.",
-        )
+        raise StoreError(f"{path} is not a regular file.", "{}.", REPAIR)
     return fd
 
 
@@ -114,7 +110,8 @@ def refuse_disabled_locks(path: Path) -> None:
     fds = [_open_lock(path), _open_lock(path)]
     try:
         if _try_lock(fds[0]) and _try_lock(fds[1]):
-            raise StoreError(f"Locks do not work on the disk of {path.parent}.", _MOVE)
+            what = f"Locks do not work on the disk of {path.parent}."
+            raise StoreError(what, "{}.", OTHER_FOLDER)
     finally:
         for fd in fds:
             os.close(fd)
@@ -238,9 +235,7 @@ else:
 
 def _check_owner(path: Path, status: os.stat_result) -> None:
     if sys.platform != "win32" and status.st_uid != os.geteuid():
-        raise StoreError(
-            f"{path} belongs to another user.", "Set store.folder to a folder of your own."
-        )
+        raise StoreError(f"{path} belongs to another user.", "{}.", OTHER_FOLDER)
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
@@ -262,16 +257,18 @@ def translate_errors() -> Generator[None]:
 def _disk_error(error: OSError) -> FetchstashError:
     place = f" ({error.filename})" if error.filename else ""
     if error.errno in _FULL:
-        return StoreError(f"The disk of the store is full{place}.", _MAKE_ROOM)
+        return StoreError(f"The disk of the store is full{place}.", *_MAKE_ROOM)
     if error.errno in _FORBIDDEN:
-        return StoreError(f"The store may not be read or written{place}.", _ALLOW)
+        return StoreError(f"The store may not be read or written{place}.", *_ALLOW)
     if error.errno in _NO_LOCKS:
-        return StoreError("Locks do not work on the disk of the store.", _MOVE)
+        return StoreError("Locks do not work on the disk of the store.", *_MOVE)
     if error.errno == errno.ELOOP:
-        return StoreError(f"There is a symbolic link where the store keeps a file{place}.", _DOCTOR)
+        return StoreError(
+            f"There is a symbolic link where the store keeps a file{place}.", *_REPAIR
+        )
     if error.errno == errno.ENOENT:
-        return StoreError(f"A file of the store is missing{place}.", _DOCTOR)
-    return StoreError(f"The disk of the store failed: {error.strerror or error}{place}.", _DOCTOR)
+        return StoreError(f"A file of the store is missing{place}.", *_REPAIR)
+    return StoreError(f"The disk of the store failed: {error.strerror or error}{place}.", *_REPAIR)
 
 
 def _catalogue_error(error: sqlite3.Error) -> FetchstashError:
@@ -279,12 +276,12 @@ def _catalogue_error(error: sqlite3.Error) -> FetchstashError:
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return Busy("The catalogue of the store is in use by another program.", "Try again.")
     if is_disk_full(error):
-        return StoreError("The disk of the store is full.", _MAKE_ROOM)
+        return StoreError("The disk of the store is full.", *_MAKE_ROOM)
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
-        return StoreError("The catalogue of the store may not be read or written.", _ALLOW)
+        return StoreError("The catalogue of the store may not be read or written.", *_ALLOW)
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-        return StoreError("The catalogue of the store is damaged.", _DOCTOR)
-    return StoreError(f"The catalogue of the store failed: {error}.", _DOCTOR)
+        return StoreError("The catalogue of the store is damaged.", *_REPAIR)
+    return StoreError(f"The catalogue of the store failed: {error}.", *_REPAIR)
 
 
 def is_disk_full(error: sqlite3.Error) -> bool:
@@ -293,9 +290,7 @@ def is_disk_full(error: sqlite3.Error) -> bool:
     return name.startswith(("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE"))
 
 
-_MAKE_ROOM = "Make room, or lower store.max_total_bytes and run `fetchstash gc`."
-_ALLOW = "Give this user the rights to the folder, or set store.folder to another place."
-_MOVE = "Set store.folder to a local disk."
-_DOCTOR = (
-    "Run `fetchstash doctor` to see what happened, and `fetchstash doctor --repair` to mend it."
-)
+_MAKE_ROOM = ("Make room on it.",)
+_ALLOW = ("Give this user the rights to the folder, or {}.", OTHER_FOLDER)
+_MOVE = ("{}.", OTHER_FOLDER)
+_REPAIR = ("{}.", REPAIR)

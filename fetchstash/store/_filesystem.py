@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from fetchstash.errors import StoreError
+from fetchstash.store._advice import OTHER_FOLDER
 
 # Locks and shared memory, which SQLite's WAL needs (https://sqlite.org/wal.html), fail on these.
 NETWORK = frozenset({
@@ -38,7 +39,8 @@ def refuse_network(folder: Path) -> None:
     if kind in NETWORK:
         raise StoreError(
             f"The store is on a network file system ({kind}), where locks do not hold.",
-            "Set store.folder to a local disk.",
+            "{}.",
+            OTHER_FOLDER,
         )
 
 
@@ -75,5 +77,5 @@ def check_room(folder: Path) -> None:
     if is_full(folder):
         raise StoreError(
             f"The disk of the store is full: less than {MIN_FREE_BYTES // 2**20} MiB are free.",
-            "Make room, or lower store.max_total_bytes and run `fetchstash gc`.",
+            "Make room on it.",
         )

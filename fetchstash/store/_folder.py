@@ -19,9 +19,10 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from fetchstash.errors import ExpiredRef, NoText, StoreError, TooLarge, UnknownRef
+from fetchstash.errors import Call, ExpiredRef, NoText, StoreError, TooLarge, UnknownRef
 from fetchstash.ranges import Ranges
 from fetchstash.store import _rows as rows, _steps
+from fetchstash.store._advice import larger_than_the_store
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog import Connection, settle, transaction
 from fetchstash.store._contract import (
@@ -164,7 +165,7 @@ class StoreFolder:
             row = rows.find(db, ref_or_url, self._run)
             if row.text is None:
                 what = f"The artifact {row.ref} has no text: it is {row.facts().media_type}."
-                raise NoText(what, "Read its facts with artifact_info.")
+                raise NoText(what, "Read its facts with {}.", Call("info", {"ref": row.ref}))
             blob = rows.blob(db, "text", row.text)
             index, ranges = self._text_index(db, row.text), rows.ranges(db, row)
         return row.ref, FileSource(self._open(blob, row.ref)), index, ranges
@@ -352,11 +353,9 @@ class StoreFolder:
         self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
 
     def _check_size(self, blobs: Iterable[Blob]) -> None:
-        if sum(blob.size for blob in blobs) > self._limits.max_total_bytes:
-            raise TooLarge(
-                "The document is larger than all that the store may keep.",
-                "Raise store.max_total_bytes.",
-            )
+        size = sum(blob.size for blob in blobs)
+        if size > self._limits.max_total_bytes:
+            raise TooLarge(*larger_than_the_store(size))
 
     def _stamped(self, facts: Facts, now: float, raw: Blob, text: Blob | None = None) -> Facts:
         """Fill in the store's own facts."""
@@ -391,7 +390,7 @@ class StoreFolder:
                 rows.find(db, ref, self._run)  # raises if gc took it since
             raise StoreError(
                 f"The file of the artifact {ref} is missing.",
-                "Fetch its document again, or run `fetchstash doctor`.",
+                "Fetch its document again.",
             ) from None
 
     def _is_whole(self, db: Connection, row: rows.Row) -> bool:

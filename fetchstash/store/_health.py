@@ -60,6 +60,7 @@ def _mended(ailment: Ailment) -> Finding:
             ailment.finding,
             mendable=True,
             next_step=f"It could not be mended: {error.what} {error.next_step}",
+            calls=error.calls,
         )
     return replace(ailment.finding, mendable=True, mended=True)
 
@@ -80,14 +81,14 @@ def examine(folder: Path) -> Iterator[Ailment]:
                 refuse_foreign(folder)
             presence = Presence(folder / "in-use")
     except FetchstashError as error:
-        yield Ailment(Finding("fault", error.what, error.next_step))
+        yield Ailment(Finding("fault", error.what, error.next_step, calls=error.calls))
         return
     with contextlib.closing(presence):
         try:
             with translate_errors():
                 yield from _Store(folder, presence).examine()
         except FetchstashError as error:
-            yield Ailment(Finding("fault", error.what, error.next_step))
+            yield Ailment(Finding("fault", error.what, error.next_step, calls=error.calls))
 
 
 def _sqlite() -> Iterator[Ailment]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from fetchstash.errors import BadArgument, ExpiredRef, NoText, TooLarge, UnknownRef
+from fetchstash.errors import BadArgument, Call, ExpiredRef, NoText, TooLarge, UnknownRef
 from fetchstash.ranges import Ranges
+from fetchstash.store._advice import larger_than_the_store
 from fetchstash.store._contract import (
     REF_PREFIX,
     Facts,
@@ -102,7 +103,7 @@ class MemoryStore:
         ref = artifact.facts.artifact_ref
         if artifact.text is None or artifact.index is None:
             what = f"The artifact {ref} has no text: it is {artifact.facts.media_type}."
-            raise NoText(what, "Read its facts with artifact_info.")
+            raise NoText(what, "Read its facts with {}.", Call("info", {"ref": ref}))
         source = BytesSource(artifact.text)
         return TextReader(ref, source, artifact.index, artifact.ranges, self._threads)
 
@@ -177,11 +178,9 @@ class MemoryStore:
                     "Write files into the folder `spool` of the store, then put them.",
                 )
         try:
-            if sum(path.stat().st_size for path in files) > self._limits.max_total_bytes:
-                raise TooLarge(
-                    "The document is larger than all that the store may keep.",
-                    "Raise store.max_total_bytes.",
-                )
+            size = sum(path.stat().st_size for path in files)
+            if size > self._limits.max_total_bytes:
+                raise TooLarge(*larger_than_the_store(size))
             return raw.read_bytes(), text.read_bytes() if text else None
         finally:
             for path in files:

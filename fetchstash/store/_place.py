@@ -17,6 +17,7 @@ from threading import Lock
 
 from fetchstash.errors import StoreError
 from fetchstash.store import _rows as rows
+from fetchstash.store._advice import OTHER_FOLDER, REPAIR
 from fetchstash.store._blobs import KINDS, Blobs
 from fetchstash.store._catalog import Catalog
 from fetchstash.store._disk import (
@@ -145,6 +146,7 @@ def refuse_foreign(folder: Path) -> None:
     if foreign and not (folder / "catalog.db").exists():
         raise StoreError(
             f"{folder} is no store and not empty: it holds {foreign[0]}.",
-            "Set store.folder to a folder of its own; if this was a store, "
-            "`fetchstash doctor --repair` makes it one again.",
+            "{}. If this was a store, {}.",
+            OTHER_FOLDER,
+            REPAIR,
         )

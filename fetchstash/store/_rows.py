@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from fetchstash.errors import ExpiredRef, StoreError, UnknownRef
+from fetchstash.errors import Call, ExpiredRef, StoreError, UnknownRef
 from fetchstash.hygiene import clean_line
 from fetchstash.ranges import Ranges
+from fetchstash.store._advice import REPAIR
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._clock import StoreClock
 from fetchstash.store._contract import REF_PREFIX, Facts
@@ -73,7 +74,8 @@ def find(db: sqlite3.Connection, ref_or_url: str, run: str) -> Row:
     shown = clip(clean_line(ref_or_url), 40)
     raise UnknownRef(
         f"There is no artifact {shown}.",
-        "Check the reference, or list what there is with artifact_info.",
+        "Check the reference, or list what there is with {}.",
+        Call("list"),
     )
 
 
@@ -150,9 +152,7 @@ def blob(db: sqlite3.Connection, kind: Kind, sha256: str) -> Blob:
         "SELECT size, modified_ns FROM blob WHERE kind = ? AND sha256 = ?", (kind, sha256)
     ).fetchone()
     if not found:
-        raise StoreError(
-            "The catalogue lacks the record of a file.", "Run `fetchstash doctor --repair`."
-        )
+        raise StoreError("The catalogue lacks the record of a file.", "{}.", REPAIR)
     return Blob(kind, sha256, *found)
 
 
@@ -164,9 +164,7 @@ def index(db: sqlite3.Connection, sha256: str) -> StrideIndex:
     try:
         return StrideIndex.unpack(*found)
     except (TypeError, ValueError) as error:
-        raise StoreError(
-            "The catalogue's record of a text is damaged.", "Run `fetchstash doctor --repair`."
-        ) from error
+        raise StoreError("The catalogue's record of a text is damaged.", "{}.", REPAIR) from error
 
 
 def is_recorded(db: sqlite3.Connection, blob: Blob) -> bool:
@@ -371,5 +369,6 @@ def _read(data: str, read: Callable[[dict[str, Any]], T], ref: str) -> T:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StoreError(
             f"The catalogue's record of the artifact {ref} is damaged.",
-            "Fetch its document again; `fetchstash doctor --repair` removes the artifact.",
+            "Fetch its document again, or {}.",
+            REPAIR,
         ) from error

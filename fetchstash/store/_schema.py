@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable
 
 from fetchstash.errors import StoreError
+from fetchstash.store._advice import OTHER_FOLDER
 
 
 def _first(db: sqlite3.Connection) -> None:
@@ -90,7 +91,8 @@ def migrate(db: sqlite3.Connection) -> None:
     if taken > len(STEPS):
         raise StoreError(
             f"The store was written by a newer fetchstash (schema {taken}, this one knows {len(STEPS)}).",
-            "Upgrade fetchstash, or set store.folder to another place.",
+            "Upgrade fetchstash, or {}.",
+            OTHER_FOLDER,
         )
     for number, step in enumerate(STEPS[taken:], start=taken + 1):
         step(db)

@@ -1,6 +1,7 @@
 """A text and its index: any part costs one look-up in the index and the blocks that hold it."""
 
 from fetchstash.errors import OutOfRange, StoreError
+from fetchstash.store._advice import REPAIR
 from fetchstash.store._source import ByteSource
 from fetchstash.store._stride import CONTINUATION_BYTES, STRIDE, StrideIndex
 
@@ -126,5 +127,6 @@ def _count(data: bytes) -> int:
 def _altered() -> StoreError:
     return StoreError(
         "The stored text was altered after it was stored.",
-        "Fetch the document again, or run `fetchstash doctor --repair` to remove what is damaged.",
+        "Fetch the document again, or {}.",
+        REPAIR,
     )

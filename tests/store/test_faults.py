@@ -280,5 +280,5 @@ async def test_a_damaged_catalogue_is_told(limits: StoreLimits, put: Put) -> Non
     await put(store, b"text")
     await store.aclose()
     (limits.folder / "catalog.db").write_bytes(b"this is no database" * 1000)
-    with pytest.raises(StoreError, match=r"catalogue of the store is damaged.*doctor --repair"):
+    with pytest.raises(StoreError, match=r"catalogue of the store is damaged.*repair"):
         await open_store(limits)

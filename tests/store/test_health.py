@@ -307,7 +307,7 @@ async def test_a_catalogue_that_is_lost_is_made_anew_out_of_files_and_sidecars(
     catalogue = limits.folder / "catalog.db"
     if damage == "missing":
         catalogue.unlink()
-        with pytest.raises(StoreError, match="doctor --repair"):
+        with pytest.raises(StoreError, match="repair"):
             await open_store(limits)
     else:
         damaged = {"empty": b"", "no database": b"no database" * 1000}

@@ -18,15 +18,16 @@ pytestmark = [
 ]
 
 PROGRAM = """
-import anyio, sys
+import anyio, os, sys
 from pathlib import Path
 from fetchstash.ranges import Ranges
 from fetchstash.store import Facts, StoreLimits, open_store
 
 async def main():
     store = await open_store(StoreLimits(Path(sys.argv[1]), ephemeral=True))
-    (store.spool / "raw").write_bytes(b"brief")
-    facts = await store.put(store.spool / "raw", None, Facts(), Ranges())
+    path = store.spool / f"raw-{os.getpid()}"
+    path.write_bytes(b"brief")
+    facts = await store.put(path, None, Facts(), Ranges())
     print(facts.artifact_ref, flush=True)
     await anyio.sleep_forever()
 
