@@ -22,7 +22,7 @@ setting. Each face words it in its own terms: the server as a tool call, the com
 line, the library as a method call.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -68,6 +68,14 @@ def worded(sentence: str, calls: Sequence[Call], word: Wording = as_method) -> s
     filled = first + "".join(word(call) + text for call, text in zip(calls, rest, strict=False))
     clause = calls[0].action in ("setting", "repair")
     return filled[:1].upper() + filled[1:] if clause and not first else filled
+
+
+def did_you_mean(wrong: str, known: Iterable[str]) -> str:
+    """Return a question with the known name that is near ``wrong``, or "" if none is."""
+    import difflib  # noqa: PLC0415 - for mistakes alone
+
+    near = difflib.get_close_matches(wrong[:100], list(known), n=1)
+    return f"Did you mean {near[0]}?" if near else ""
 
 
 class FetchstashError(Exception):

@@ -7,7 +7,15 @@ import pytest
 
 from fetchstash import errors
 from fetchstash.cli._words import as_command
-from fetchstash.errors import BadArgument, Call, FetchstashError, OutOfRange, Refused, StoreError
+from fetchstash.errors import (
+    BadArgument,
+    Call,
+    FetchstashError,
+    OutOfRange,
+    Refused,
+    StoreError,
+    did_you_mean,
+)
 from fetchstash.render import as_tool, error_line
 
 PAGES = Call("slice", {"ref": "art_a", "path": None, "unit": "pages", "start": 3, "end": 4})
@@ -139,3 +147,15 @@ def test_codes_are_unique_and_the_head_of_the_module_lists_every_one() -> None:
     for item in classes:
         assert f"    {item.__name__} " in (errors.__doc__ or "")
         assert f" {item.code} " in (errors.__doc__ or "")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "question"),
+    [
+        ("max_chars", "Did you mean maxChars?"),
+        ("temperature", ""),
+        ("x" * 10_000_000, ""),
+    ],
+)
+def test_a_question_names_what_is_near_and_nothing_else(wrong: str, question: str) -> None:
+    assert did_you_mean(wrong, ["maxChars", "focus", "url"]) == question

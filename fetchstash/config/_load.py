@@ -1,6 +1,5 @@
 """Read the settings from arguments, environment, file and profile, with the origin of each."""
 
-import difflib
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -16,7 +15,7 @@ from fetchstash.config._keys import (
     Key,
     TelemetryLimits,
 )
-from fetchstash.errors import BadArgument
+from fetchstash.errors import BadArgument, did_you_mean
 from fetchstash.fetch import FetchLimits
 from fetchstash.handlers import ExtractLimits
 from fetchstash.store import StoreLimits, store_folder
@@ -74,7 +73,7 @@ def load(
     for origin, layer in layers:
         for path, raw in layer.items():
             if path not in KEYS:
-                raise BadArgument(f"There is no setting {path!r} ({origin}).", _nearest(path, KEYS))
+                raise BadArgument(f"There is no setting {path!r} ({origin}).", _advice(path, KEYS))
             if path not in chosen and not _is_overridden(path, origin, chosen):
                 chosen[path] = (_convert(KEYS[path], raw, origin), origin)
     profile = chosen.get("views.profile", ("default", ""))[0]
@@ -152,7 +151,7 @@ def _environment_layers(environment: Mapping[str, str]) -> Iterable[tuple[str, M
         key = by_variable.get(name)
         if key is None:
             what = f"The environment variable {name} is no setting."
-            raise BadArgument(what, _nearest(name, by_variable))
+            raise BadArgument(what, _advice(name, by_variable))
         items = [item.strip() for item in value.split(",") if item.strip()]
         yield f"environment variable {name}", {key.path: items if key.kind is tuple else value}
 
@@ -188,7 +187,7 @@ def _of_file(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
         if section not in sections or not isinstance(values, dict):
             raise BadArgument(
                 f"The settings file {path} has an unknown section {section!r}.",
-                _nearest(section, sections),
+                _advice(section, sections),
             )
         table = cast("Mapping[str, Any]", values)
         layer |= {f"{section}.{name}": value for name, value in table.items()}
@@ -218,7 +217,7 @@ def _truncations(data: Mapping[str, Any], origin: str) -> dict[str, Truncation]:
         for name, value in cast("Mapping[str, Any]", values).items():
             if name not in names:
                 what = f"There is no setting '{setting}.{name}' ({origin})."
-                raise BadArgument(what, _nearest(name, names))
+                raise BadArgument(what, _advice(name, names))
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 what = f"{setting}.{name} is {value!r} ({origin})."
                 raise BadArgument(what, "It must be a whole number, at least 0.")
@@ -226,9 +225,8 @@ def _truncations(data: Mapping[str, Any], origin: str) -> dict[str, Truncation]:
     return profiles
 
 
-def _nearest(wrong: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0)
-    return f"Did you mean {close[0]}?"
+def _advice(wrong: str, known: Iterable[str]) -> str:
+    return did_you_mean(wrong, known) or "Check its name in docs/configuration.md."
 
 
 _BOOLEANS = {
@@ -261,8 +259,8 @@ def _convert(key: Key, raw: Any, origin: str) -> Any:
         if not _within(key, value):
             raise BadArgument(what, f"It must be {_expected(key)}.")
         if key.choices and value not in key.choices:
-            nearest = _nearest(str(value), key.choices)
-            raise BadArgument(what, f"It must be {_expected(key)}. {nearest}")
+            question = did_you_mean(str(value), key.choices)
+            raise BadArgument(what, f"It must be {_expected(key)}. {question}".strip())
     return values if key.kind is tuple else values[0]
 
 

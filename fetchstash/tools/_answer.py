@@ -1,10 +1,9 @@
 """From a tool's arguments to what a model is shown."""
 
-import difflib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from fetchstash.errors import BadArgument
+from fetchstash.errors import BadArgument, did_you_mean
 from fetchstash.fetch import Progress
 from fetchstash.render import Host, Value, View, view_of
 from fetchstash.stash import Stash
@@ -31,8 +30,8 @@ async def answer(
 def tool_named(name: str, tools: Mapping[str, ToolSpec]) -> ToolSpec:
     """Return a tool by its name. Raises BadArgument for an unknown one, and names the nearest."""
     if name not in tools:
-        nearest = difflib.get_close_matches(name, list(tools), n=1, cutoff=0)[0]
-        raise BadArgument(f"There is no tool {clip(name, 60)!r}.", f"Did you mean {nearest}?")
+        advice = did_you_mean(name, tools) or f"There are {', '.join(tools)}."
+        raise BadArgument(f"There is no tool {clip(name, 60)!r}.", advice)
     return tools[name]
 
 

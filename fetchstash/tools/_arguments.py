@@ -1,10 +1,9 @@
 """Check arguments from a model against a tool's schema; name the first fault in one line."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from fetchstash.errors import BadArgument
+from fetchstash.errors import BadArgument, did_you_mean
 from fetchstash.text import clip
 from fetchstash.tools._specs import Schema, ToolSpec
 
@@ -25,10 +24,9 @@ def checked(tool: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
     present = {name: value for name, value in arguments.items() if value is not None}
     for name in present:
         if name not in tool.properties:
-            nearest = difflib.get_close_matches(name, list(tool.properties), n=1, cutoff=0)[0]
-            raise BadArgument(
-                f"{tool.name} has no argument {clip(name, 60)!r}.", f"Did you mean {nearest}?"
-            )
+            all_names = f"It has {', '.join(tool.properties)}."
+            advice = did_you_mean(name, tool.properties) or all_names
+            raise BadArgument(f"{tool.name} has no argument {clip(name, 60)!r}.", advice)
     for name in tool.required:
         if name not in present:
             raise BadArgument(f"{tool.name} needs {name}.", f"Give {name}.")
