@@ -18,7 +18,7 @@ HEADERS = ("gzip", "deflate", "br", "zstd", "gzip, br", "zstd, gzip")
 MOST_BYTES = 32 * 2**20
 
 
-def one(data: bytes) -> None:
+def check(data: bytes) -> None:
     """Decode some bytes in pieces of some size."""
     provider = atheris.FuzzedDataProvider(data)
     header = HEADERS[provider.ConsumeIntInRange(0, len(HEADERS) - 1)]
@@ -41,5 +41,5 @@ def one(data: bytes) -> None:
         pass
 
 
-atheris.Setup(sys.argv, one)
+atheris.Setup(sys.argv, check)
 atheris.Fuzz()

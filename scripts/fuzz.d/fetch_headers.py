@@ -26,7 +26,7 @@ TARGET = parse("https://example.org/", 100)
 NAMES = ("age", "cache-control", "date", "expires", "last-modified", "vary", "pragma")
 
 
-def one(data: bytes) -> None:
+def check(data: bytes) -> None:
     """Read one value as each header in turn."""
     provider = atheris.FuzzedDataProvider(data)
     value = provider.ConsumeUnicodeNoSurrogates(200)
@@ -52,5 +52,5 @@ def one(data: bytes) -> None:
     text.encode()
 
 
-atheris.Setup(sys.argv, one)
+atheris.Setup(sys.argv, check)
 atheris.Fuzz()

@@ -30,7 +30,7 @@ BEGINNINGS = [
 ]
 
 
-def one(data: bytes) -> None:
+def check(data: bytes) -> None:
     """Read one text as a URL and as a redirect."""
     provider = atheris.FuzzedDataProvider(data)
     text = provider.PickValueInList(BEGINNINGS) + provider.ConsumeUnicode(400)
@@ -46,5 +46,5 @@ def one(data: bytes) -> None:
         assert parse(target.text, MAX_CHARS * 12) == target
 
 
-atheris.Setup(sys.argv, one)
+atheris.Setup(sys.argv, check)
 atheris.Fuzz()

@@ -21,7 +21,7 @@ from tests.fetch.lab import is_safe, leaks, run_lab, why_no_lab
 TEN_GIB = 10 * 2**30
 ENDLESS = (
     *("/silent", "/slow-header", "/slow-body", "/endless-body", "/endless-1xx", "/huge-header"),
-    *("/one-byte-chunks", "/lying-length", "/lying-length-long"),
+    *("/one-byte-chunks", "/lying-length", "/lying-length-long", "/blank-header"),
 )
 DEADLINE = 2.0
 

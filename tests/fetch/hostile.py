@@ -81,6 +81,7 @@ def answers(path: str, size: int) -> Iterator[tuple[bytes, float]]:
         "/endless-body": (ok + b"\r\n", bytes(64 * 1024), 0.0),
         "/endless-1xx": (b"", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", 0.0),
         "/huge-header": (ok, b"X-Long: " + b"a" * 4_000 + b"\r\n", 0.0),
+        "/blank-header": (ok + b"A:" + b" \t" * 30_000 + b"\0\r\n\r\n", b"", 0.2),
         "/one-byte-chunks": (
             ok + b"Transfer-Encoding: chunked\r\n\r\n",
             b"1\r\na\r\n" * 5_000,
