@@ -20,7 +20,6 @@ from fetchstash import tokens
 from fetchstash.config import load
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers import (
-    ContentKind,
     Decision,
     Extraction,
     ExtractLimits,
@@ -30,6 +29,7 @@ from fetchstash.handlers import (
     WorkerPool,
     charset_of_file,
     format_of,
+    kind_of_name,
     route_file,
 )
 from fetchstash.ranges import Preview
@@ -52,41 +52,34 @@ LINE_TOKENS, LINE_CHARS = 60, 160
 
 
 class FileType(Enum):
-    """What a file is, for ``store_result`` and in results: the kind of its content and the usual extension."""
+    """What a file is: the extension of such files, and those of what else it stands for."""
 
-    CODE = ("code", ".py")
-    TEXT = ("text", ".txt")
-    MARKDOWN = ("markdown", ".md")
-    JSON = ("json", ".json")
-    YAML = ("yaml", ".yaml")
-    XML = ("xml", ".xml")
-    CSV = ("csv", ".csv")
-    XLSX = ("spreadsheet", ".xlsx")
-    PDF = ("pdf", ".pdf")
-    DOCX = ("office_doc", ".docx")
-    PPTX = ("office_doc", ".pptx")
-    IMAGE = ("image", ".png")
-    AUDIO = ("audio", ".mp3")
-    ARCHIVE = ("archive", ".zip")
-    BINARY = ("unknown_binary", ".bin")
+    CODE = (".py",)
+    TEXT = (".txt", ".eml")
+    MARKDOWN = (".md",)
+    JSON = (".json", ".jsonl", ".ipynb")
+    YAML = (".yaml",)
+    XML = (".xml", ".html")
+    CSV = (".csv",)
+    XLSX = (".xlsx",)
+    PDF = (".pdf",)
+    DOCX = (".docx",)
+    PPTX = (".pptx",)
+    IMAGE = (".png",)
+    AUDIO = (".mp3",)
+    ARCHIVE = (".zip",)
+    BINARY = (".bin", ".mp4")
 
     @property
     def content_kind(self) -> str:
         """The kind of content, as artifacts have it."""
-        return self.value[0]
+        return kind_of_name(self.extension)
 
     @property
     def extension(self) -> str:
         """The extension of a file of this type, with its dot."""
-        return self.value[1]
-
-
-_TYPE_OF_KIND: dict[ContentKind, FileType] = {
-    "text": FileType.TEXT, "code": FileType.CODE, "markdown": FileType.MARKDOWN, "html": FileType.XML, "json": FileType.JSON,
-    "jsonl": FileType.JSON, "yaml": FileType.YAML, "xml": FileType.XML, "csv": FileType.CSV, "spreadsheet": FileType.XLSX,
-    "pdf": FileType.PDF, "office_doc": FileType.DOCX, "email": FileType.TEXT, "notebook": FileType.JSON, "image": FileType.IMAGE,
-    "audio": FileType.AUDIO, "video": FileType.BINARY, "archive": FileType.ARCHIVE, "unknown_binary": FileType.BINARY,
-}  # fmt: skip
+        extension: str = self.value[0]
+        return extension
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +183,7 @@ def read_within(
         is_text = format_of(decision).bytes_are_text
         charset = charset_of_file(path, decision.charset) if is_text else ""
         metadata = FileMetadata(status.st_size, modified, decision.media_type, charset)
-        if decision.kind in {"image", "audio", "video", "unknown_binary"}:
-            result = _binary(path, decision, metadata, limits)
-        else:
-            result = _run(lambda: _text(path, decision, limits, ends, offset))
+        result = _run(lambda: _text(path, decision, limits, ends, offset))
         return replace(result, file_type=_file_type(decision), metadata=metadata)
     except FetchstashError as error:
         return _failure(error.what)
@@ -217,34 +207,25 @@ def _status(path: Path) -> os.stat_result:
 
 
 def _file_type(decision: Decision) -> FileType:
-    if decision.kind == "office_doc" and "presentation" in decision.media_type:
+    if format_of(decision).page_word == "slides":
         return FileType.PPTX
-    return _TYPE_OF_KIND[decision.kind]
+    kinds = ((kind_of_name(end), file_type) for file_type in FileType for end in file_type.value)
+    return next(file_type for kind, file_type in kinds if kind == decision.kind)
 
 
-def _binary(
-    path: Path, decision: Decision, metadata: FileMetadata, limits: ExtractLimits
+async def _without_text(
+    path: Path, decision: Decision, limits: ExtractLimits, pool: WorkerPool
 ) -> FileExtractionResult:
     """Return a picture within its bounds or a small sound; of anything else only what it is."""
-    content: BinaryContent | None = None
-    if decision.kind == "image":
-        picture = _run(lambda: _picture(path, decision, limits))
-        content = BinaryContent(picture.data, picture.media_type) if picture else None
-    elif decision.kind == "audio" and metadata.size_bytes <= limits.preview.max_image_size_bytes:
-        content = BinaryContent(path.read_bytes(), decision.media_type)
-    if content is None:
-        size = metadata.size_bytes
-        return _failure(f"it is {decision.media_type} of {size} bytes, which is no text")
-    return FileExtractionResult(content, success=True)
-
-
-async def _picture(path: Path, decision: Decision, limits: ExtractLimits) -> Picture | None:
-    pool = WorkerPool(limits, workers=1)
-    try:
+    size = (await asyncio.to_thread(path.stat)).st_size
+    if format_of(decision).pictures:
         part = await pool.part(decision, PartRequest(source=path, render="image"))
-        return part if isinstance(part, Picture) else None
-    finally:
-        await pool.aclose()
+        if isinstance(part, Picture):
+            return FileExtractionResult(BinaryContent(part.data, part.media_type), success=True)
+    if decision.media_type.startswith("audio/") and size <= limits.preview.max_image_size_bytes:
+        sound = await asyncio.to_thread(path.read_bytes)
+        return FileExtractionResult(BinaryContent(sound, decision.media_type), success=True)
+    return _failure(f"it is {decision.media_type} of {size} bytes, which is no text")
 
 
 async def _text(
@@ -261,8 +242,10 @@ async def _text(
     try:
         with tempfile.TemporaryDirectory(prefix="fetchstash-") as folder:
             extraction = await pool.extract(path, decision, hints, Path(folder))
+            if extraction.extraction_error and extraction.text is None:
+                return _failure(extraction.extraction_error)
             if extraction.text is None:
-                return _failure(extraction.extraction_error or "there is no text in it")
+                return await _without_text(path, decision, limits, pool)
             text = extraction.text.read_text(encoding="utf-8")
     finally:
         await pool.aclose()

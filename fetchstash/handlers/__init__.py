@@ -20,7 +20,13 @@ from fetchstash.handlers._contract import (
     Render,
 )
 from fetchstash.handlers._format import Format, Head, Sniffed, family
-from fetchstash.handlers._registry import built_in as _built_in, describe, format_of, kind_word
+from fetchstash.handlers._registry import (
+    built_in as _built_in,
+    describe,
+    format_of,
+    kind_of_name,
+    kind_word,
+)
 from fetchstash.handlers._routing._router import detect_content_kind, route_file
 from fetchstash.handlers._shared._list_preview import list_preview
 from fetchstash.handlers._shared._part_text import TextParts, part_text
@@ -52,6 +58,7 @@ __all__ = [
     "detect_content_kind",
     "family",
     "format_of",
+    "kind_of_name",
     "kind_word",
     "list_preview",
     "part_text",

@@ -82,7 +82,8 @@ class Formats:
     def candidates(self, kind: ContentKind, media_type: str) -> tuple[Format, ...]:
         """Return the formats that may read such a document, best first; the kind's own is last."""
         named = [f for f in self.by_media_type(media_type) if f.kind == kind]
-        return tuple(dict.fromkeys([*named, next(f for f in self.all if f.kind == kind)]))
+        own = next(f for f in self.all if f.kind == kind)
+        return tuple(dict.fromkeys([*named, own]))
 
 
 def load_handler(declared: Format) -> Handler:

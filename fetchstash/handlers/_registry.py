@@ -64,10 +64,19 @@ def kind_word(decision: Decision) -> str:
     return format_of(decision).name(decision.media_type)
 
 
+def kind_of_name(file_name: str) -> ContentKind:
+    """Return the kind of content that a file name stands for."""
+    named = built_in().by_name(file_name)
+    return named.kind if named else "unknown_binary"
+
+
 def describe(kind: str, media_type: str) -> dict[str, Any]:
-    """Return the facts that the built-in format of such a document declares."""
-    declared = built_in().candidates(cast("ContentKind", kind), media_type)[0]
-    return declared.facts(media_type)
+    """Return the facts that the built-in format of such a document declares.
+
+    A ``kind`` of "" is that of the media type.
+    """
+    known = cast("ContentKind", kind) if kind else built_in().kind(media_type)
+    return built_in().candidates(known, media_type)[0].facts(media_type)
 
 
 def read_part(handler: Handler, request: PartRequest) -> PartText | Picture:

@@ -197,7 +197,7 @@ class Stash:
 
     async def _at_fragment(self, excerpt: Excerpt, facts: Facts, fragment: str) -> Excerpt:
         """Return an excerpt of the section that a URL's fragment names, if there is one."""
-        if facts.content_kind != "html":
+        if "#*" not in described(facts).paths:
             return excerpt
         try:
             part = await self._handler_part(facts, path=f"#{fragment}", unit="chars")

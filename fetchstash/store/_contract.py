@@ -44,7 +44,6 @@ class Facts(DocumentFacts):
 
     artifact_ref: str = ""
     path: str | None = None
-    content_kind: str = "unknown_binary"
     media_type: str = "application/octet-stream"
     declared_type: str = ""
     charset: str = ""
