@@ -125,12 +125,77 @@ FRAGMENTS = {
         '<h2>Marks<a class="headerlink" href="#marks">¶</a></h2>',
         "## Marks",
     ),
-    "formulas come as TeX": (
+    "a formula comes as its TeX (MathML Core, annotation)": (
         (
-            "<p>So <math><mi>x</mi>"
-            '<annotation encoding="application/x-tex">x^2</annotation></math>.</p>'
+            "<p>So <math><semantics><mi>x</mi>"
+            '<annotation encoding="application/x-tex">x^2</annotation></semantics></math>.</p>'
         ),
         "So $x^2$.",
+    ),
+    "a formula comes as its alttext (LaTeXML)": (
+        '<p>So <math alttext="x_{1}^{2}"><mi>x</mi></math>.</p>',
+        "So $x_{1}^{2}$.",
+    ),
+    "a formula without TeX is written": (
+        (
+            "<p><math><msup><mi>x</mi><mn>2</mn></msup><mo>=</mo><mfrac><mrow><mi>a</mi><mo>−</mo>"
+            "<mi>b</mi></mrow><msqrt><mi>c</mi></msqrt></mfrac><mi>sin</mi><mi>y</mi></math></p>"
+        ),
+        "$x^2 = \\frac{a-b}{\\sqrt{c}}\\sin y$",
+    ),
+    "sums, matrices and accents are written": (
+        (
+            "<p><math><munderover><mo>∑</mo><mi>i</mi><mi>n</mi></munderover><mover><mi>x</mi>"
+            "<mo>¯</mo></mover><mtable><mtr><mtd><mn>1</mn></mtd><mtd><mn>2</mn></mtd></mtr>"
+            "<mtr><mtd><mn>3</mn></mtd><mtd><mn>4</mn></mtd></mtr></mtable></math></p>"
+        ),
+        "$∑_i^n\\overline{x}\\begin{matrix} 1 & 2 \\\\ 3 & 4 \\end{matrix}$",
+    ),
+    "KaTeX stands there twice and comes once": (
+        (
+            '<p>So <span class="katex"><span class="katex-mathml"><math><semantics><mi>x</mi>'
+            '<annotation encoding="application/x-tex">\\hat x</annotation></semantics></math></span>'
+            '<span class="katex-html" aria-hidden="true">x ^ and more of the same</span></span>.</p>'
+        ),
+        "So $\\hat x$.",
+    ),
+    "MathJax 2 has its TeX in a script": (
+        (
+            '<p>So <span class="MathJax_Preview">x2</span><span class="MathJax" id=m>x 2</span>'
+            '<script type="math/tex" id=m1>x^2</script>.</p>'
+        ),
+        "So $x^2$.",
+    ),
+    "MathJax 3 has its MathML inside": (
+        (
+            "<p>So <mjx-container><mjx-math>x2</mjx-math><mjx-assistive-mml><math><msup><mi>x</mi>"
+            "<mn>2</mn></msup></math></mjx-assistive-mml></mjx-container>.</p>"
+        ),
+        "So $x^2$.",
+    ),
+    "a formula of Wikipedia is that of its picture": (
+        (
+            '<p>So <span class="mwe-math-element"><span class="mwe-math-mathml-inline" '
+            'style="display: none;"><math><mi>x</mi></math></span><img src="/math/render/svg/1" '
+            'class="mwe-math-fallback-image-inline" alt="{\\displaystyle x^{2}}"></span>.</p>'
+        ),
+        "So $x^{2}$.",
+    ),
+    "TeX that a script would write stands between dollars": (
+        "<script src=mathjax.js></script><p>So \\(a_1 &lt; b\\) and \\[ c^2 \\].</p>",
+        "So $a_1 < b$ and $c^2$.",
+    ),
+    "superscripts and subscripts keep their place": (
+        "<p>10<sup>−3</sup> m<sup>2</sup> of CO<sub>2</sub>, T<sub>max</sub>, the 1<sup>st</sup></p>",
+        "10^{−3} m^2 of CO_2, T_{max}, the 1st",
+    ),
+    "a note's number is a link": (
+        '<p>It opens<sup><a href="#n1">[1]</a></sup>.</p>',
+        "It opens[[1]](#n1).",
+    ),
+    "deleted and inserted text is marked": (
+        "<p>Open at <del>eight</del> <ins>nine</ins>, <s>daily</s>.</p>",
+        "Open at ~~eight~~ <ins>nine</ins>, ~~daily~~.",
     ),
 }
 

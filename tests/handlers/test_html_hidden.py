@@ -111,6 +111,13 @@ HIDDEN = {
     "under a background, by a style sheet": (
         f"<style>.a{{background:#eee}}.xq7{{position:relative;z-index:-5}}</style><div class=a><p class=xq7>{SECRET}</p></div>"
     ),
+    "prose as the source of a formula": (
+        f'<p><math><mi>x</mi><annotation encoding="application/x-tex">{SECRET}</annotation></math></p>'
+    ),
+    "prose as a formula's alttext": f'<p><math alttext="{SECRET}"><mi>x</mi></math></p>',
+    "prose as the alternative text of a formula's picture": f'<p><img class="latex" alt="{SECRET}"></p>',
+    "prose for MathJax": f'<p><script type="math/tex">{SECRET}</script></p>',
+    "a hidden formula": f'<p><math style="display:none"><mtext>{SECRET}</mtext></math></p>',
     "inside of what is hidden": f'<div style="display:none"><div style="display:block"><p>{SECRET}</p></div></div>',
 }
 

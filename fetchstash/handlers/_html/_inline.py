@@ -10,6 +10,10 @@ from fetchstash.handlers._shared._markdown_marks import fence_for
 
 _CODE = frozenset(("code", "tt", "kbd", "samp"))
 _STRONG = frozenset(("strong", "b"))
+_STRUCK = frozenset(("del", "s", "strike"))
+_ORDINALS = names("st nd rd th er re e ème ième eme o a os as º ª")
+MAX_SCRIPT_CHARS = 30
+"""Characters of a superscript or subscript that is marked; a longer one is a note."""
 _NOT_SHOWN = frozenset(("button", "noscript"))
 # The text of a link that copies the address of a heading.
 _PERMALINK = re.compile(r"[\W_]*$|^(?:permalink|link|anchor|edit|\[?edit\]?)$", re.IGNORECASE)
@@ -103,6 +107,10 @@ class Inline:
                 continue
             elif tag in {"sup", "sub"}:
                 self._write_script(node, out, emphasis)
+            elif tag in _STRUCK:
+                self._write_marked(node, out, "~~")
+            elif tag == "ins":
+                self._write_inserted(node, out, emphasis)
             elif tag not in _NOT_SHOWN:
                 if tag in BLOCKS:
                     out.append(" ")
@@ -143,16 +151,21 @@ class Inline:
         text = self.text(node.children, breaks=" ", emphasis=False)
         out.append(_keep_spaces(node, f"{mark}{text}{mark}") if text and mark not in text else text)
 
+    def _write_inserted(self, node: Element, out: list[str], emphasis: bool) -> None:
+        """Write inserted text; Markdown has no mark for it, but takes HTML (CommonMark, 6.6)."""
+        text = self.text(node.children, breaks=" ", emphasis=emphasis)
+        out.append(_keep_spaces(node, f"<ins>{text}</ins>") if text else "")
+
     def _write_script(self, node: Element, out: list[str], emphasis: bool) -> None:
+        """Write ``x^2``, ``10^{-3}``, ``CO_2``; references and endings of ordinals as they are."""
         text = node.text()
-        if (
-            node.tag == "sup"
-            and text.isalnum()
-            and len(text) < 4
-            and not any(inner.tag == "a" for inner in node.descendants())
-        ):
-            out.append("^")
-        self._write(node.children, out, emphasis)
+        is_reference = any(inner.tag == "a" for inner in node.descendants())
+        is_mark = is_reference or text.lower() in _ORDINALS or not text.strip("*†‡§®™©()[] ")
+        if is_mark or len(text) > MAX_SCRIPT_CHARS or not "".join(out).strip():
+            self._write(node.children, out, emphasis)
+            return
+        mark = "^" if node.tag == "sup" else "_"
+        out.append(f"{mark}{text}" if text.isalnum() and len(text) == 1 else f"{mark}{{{text}}}")
 
 
 def _keep_spaces(node: Element, text: str) -> str:

@@ -1,10 +1,18 @@
 """Parse a page: lexbor reads the HTML, and one walk copies what a reader may see."""
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fetchstash.handlers._html._css import media
 from fetchstash.handlers._html._element import BLOCKS, Element
+from fetchstash.handlers._html._formulas import (
+    formula,
+    marked,
+    picture,
+    rendered,
+    with_dollars,
+)
 from fetchstash.handlers._html._hidden import (
     MIN_ARIA_HIDDEN_WORDS,
     HiddenBy,
@@ -34,6 +42,7 @@ _NEVER_READ = names(
     "script style template svg iframe object embed applet noembed noframes canvas audio video map "
     "datalist select input textarea progress meter frameset frame link meta base title head"
 )
+_FORMULA_SCRIPT = re.compile(r"mathjax|katex", re.IGNORECASE)
 _TEXT, _COMMENT = 2, 4  # lexbor's tag ids
 
 
@@ -42,7 +51,7 @@ class Page:
     """A parsed page.
 
     ``hidden`` counts the elements with text that nobody would see; ``body`` has none of them.
-    ``without_scripts`` are the noscript elements in ``body``. ``inline_scripts`` are at most
+    ``has_tex``: a script writes TeX in the text as formulas. ``without_scripts`` are the noscript elements in ``body``. ``inline_scripts`` are at most
     MAX_SCRIPT_CHARS of them.
     """
 
@@ -54,6 +63,7 @@ class Page:
     links: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     json_ld: list[str] = field(default_factory=list[str])
     frames: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+    has_tex: bool = False
     scripts: int = 0
     inline_scripts: str = ""
     asks_password: bool = False
@@ -119,6 +129,9 @@ def _add_to_head(node: "LexborNode", page: Page) -> None:
             page.links.append(attributes)
         case "script":
             page.scripts += 1
+            page.has_tex = (
+                page.has_tex or _FORMULA_SCRIPT.search(attributes.get("src", "")) is not None
+            )
             if attributes.get("type", "").lower() == "application/ld+json":
                 page.json_ld.append(node.text(deep=True))
             elif "src" not in attributes and len(page.inline_scripts) < MAX_SCRIPT_CHARS:
@@ -158,6 +171,8 @@ class _Copy:
         # React streams parts of a page in hidden elements (S:0). A script moves them to where
         # their templates (B:0, P:0) stand.
         self._streamed = {(node.id or "")[2:]: node for node in body.css('div[hidden][id^="S:"]')}
+        self._has_tex = page.has_tex
+        self._has_sources = body.css_first('script[type^="math/tex"]') is not None
         self._placed: set[str] = set()
         self._emptied: set[Element] = set()
 
@@ -183,7 +198,9 @@ class _Copy:
                         pending.append((node.next, parent, paints))
                         node = streamed.child
                         continue
-                    if tag not in _NEVER_READ:
+                    if tag == "script":
+                        self._add_tex(node, parent)
+                    elif tag not in _NEVER_READ:
                         copied = self._element(tag, node, parent, paints)
                         if copied is not None:
                             pending.append((node.next, parent, paints))
@@ -202,7 +219,13 @@ class _Copy:
             self._page.hidden += parent not in self._emptied
             self._emptied.add(parent)
         else:
-            parent.children.append(text)
+            is_code = parent.tag in {"code", "pre", "tt"}
+            parent.children.append(with_dollars(text) if self._has_tex and not is_code else text)
+
+    def _add_tex(self, script: "LexborNode", parent: Element) -> None:
+        """Add the formula that a script element holds for MathJax."""
+        if (script.attributes.get("type") or "").startswith("math/tex"):
+            parent.children.append(marked(script.text(deep=True)))
 
     def _element(
         self, tag: str, node: "LexborNode", parent: Element, around: Paint
@@ -211,8 +234,13 @@ class _Copy:
         element = Element(tag, _attributes(node), parent)
         if tag == "noscript":
             self._page.without_scripts.append(element)
-        if tag == "math":
-            parent.children.append(_formula(node))
+        found = rendered(
+            tag, element.attributes.get("class", ""), node, has_sources=self._has_sources
+        )
+        if tag == "img":
+            found = picture(element.attributes) or None
+        if found is not None:
+            parent.children.append(found)
             return None
         style = style_of(element, self._sheet, node.mem_id)
         cause = hidden_by(element, style, around)
@@ -222,7 +250,12 @@ class _Copy:
                 cause = HiddenBy.STYLE
         if cause is not None and not self._is_shown_by_script(element, node, cause):
             if element.attributes.get("id", "") not in self._placed:
-                self._page.hidden += bool(node.text(deep=True, strip=True))
+                # The MathML of a formula whose picture is seen is no hidden text.
+                is_formula = node.css_first("math") is not None
+                self._page.hidden += not is_formula and bool(node.text(deep=True, strip=True))
+            return None
+        if tag == "math":
+            parent.children.append(formula(node))
             return None
         painted = paint(element, style, around, complete=self._sheet.complete)
         # Visibility is inherited; a child may take it back.
@@ -261,9 +294,3 @@ def _mark_holders(element: Element) -> None:
     while holder is not None and not holder.holds_blocks:
         holder.holds_blocks = True
         holder = holder.parent
-
-
-def _formula(node: "LexborNode") -> str:
-    """Return a formula as the TeX in its annotation (MathML Core), else as its characters."""
-    source = node.css_first('annotation[encoding="application/x-tex"]')
-    return f"${source.text(deep=True).strip()}$" if source is not None else node.text(deep=True)

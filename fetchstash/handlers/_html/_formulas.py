@@ -1,0 +1,184 @@
+"""Write the formulas of a page as LaTeX between dollar signs, once each.
+
+The sources are MathML with its annotations, KaTeX, MathJax and the pictures of Wikipedia. All but
+the MathML itself is text that a reader does not see, so that it must look like a formula.
+"""
+
+import re
+from typing import TYPE_CHECKING
+
+from fetchstash.handlers._html._names import names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from selectolax.lexbor import LexborNode
+
+MAX_TEX_CHARS = 5_000
+MAX_DEPTH = 40
+MAX_NODES = 5_000
+MAX_PROSE_WORDS = 4
+"""Words in a row; TeX with more of them is prose."""
+
+_TEX = ("tex", "latex")
+_COMMAND = re.compile(r"\\[a-zA-Z]+")
+_PROSE = re.compile(rf"(?:\b[^\W\d_]{{2,}}\b[\s,.:;]+){{{MAX_PROSE_WORDS}}}[^\W\d_]{{2,}}")
+_STYLED = re.compile(r"\{\\(?:display|text)style\s*(.*)\}", re.DOTALL)
+_COMMENT = re.compile(r"(?<!\\)%[^\n]*\n")
+_DELIMITED = re.compile(r"\\\(((?:[^\\$]|\\[^()])*)\\\)|\\\[((?:[^\\$]|\\[^\[\]])*)\\\]")
+_PICTURE = re.compile(r"(?:^|[\s_-])(?:latex|tex|mathjax|math|equation)(?:$|[\s_-])", re.IGNORECASE)
+_RENDERED = re.compile(r"(?:^|\s)MathJax(?:_(?:Display|SVG|CHTML|SVG_Display))?(?:\s|$)")
+_FUNCTIONS = names(
+    "arccos arcsin arctan arg cos cosh cot det dim exp gcd hom inf ker lg lim ln log max min mod Pr "
+    "sec sin sinh sup tan tanh"
+)
+_OPERATORS = {"\u2212": "-", "\u2061": "", "\u2062": "", "\u2063": "", "\u2064": ""}
+_ACCENTS = {
+    "\u00af": "overline", "\u203e": "overline", "^": "hat", "\u02c6": "hat", "~": "tilde",
+    "\u02dc": "tilde", "\u2192": "vec", "\u20d7": "vec", "\u02d9": "dot", ".": "dot",
+    "\u00a8": "ddot",
+}  # fmt: skip
+_BIG = frozenset("\u2211\u220f\u222b\u222e\u22c3\u22c2\u2210")  # sum, product, integrals, ...
+
+
+def marked(tex: str) -> str:
+    """Return TeX between dollar signs on one line, "" if it does not look like a formula."""
+    tex = _COMMENT.sub(" ", tex.strip())
+    if match := _STYLED.fullmatch(tex):
+        tex = match[1]
+    tex = " ".join(tex.split())
+    if not tex or len(tex) > MAX_TEX_CHARS or _PROSE.search(_COMMAND.sub(" ", tex)):
+        return ""
+    return f"${tex}$"
+
+
+def with_dollars(text: str) -> str:
+    r"""Return text whose formulas in \(…\) and \[…\] stand between dollar signs."""
+    if "\\(" not in text and "\\[" not in text:
+        return text
+    return _DELIMITED.sub(lambda match: marked(match[1] or match[2] or "") or match[0], text)
+
+
+def picture(attributes: dict[str, str]) -> str:
+    """Return the formula that an image shows, "" for any other image."""
+    names_ = f"{attributes.get('class', '')} {attributes.get('id', '')}"
+    source = attributes.get("src", "")
+    is_formula = _PICTURE.search(names_) or "/math/render/" in source or "latex" in source
+    return marked(attributes.get("alt", "")) if is_formula else ""
+
+
+def rendered(tag: str, classes: str, node: "LexborNode", *, has_sources: bool) -> str | None:
+    """Return the formula of an element that KaTeX or MathJax made, None for any other element.
+
+    ``has_sources``: the page holds the TeX in scripts, which are read instead.
+    """
+    if tag == "mjx-container" or _RENDERED.search(classes):
+        math = node.css_first("math")
+        return "" if has_sources else formula(math) if math is not None else None
+    if "katex" in classes.split():
+        math = node.css_first("math")
+        return formula(math) if math is not None else None
+    return "" if "MathJax_Preview" in classes else None
+
+
+def formula(math: "LexborNode") -> str:
+    """Return a math element as LaTeX, by its annotation, its alttext or itself."""
+    for note in math.css("annotation"):
+        encoding = (note.attributes.get("encoding") or "").lower()
+        if encoding.removeprefix("application/x-") in _TEX and (tex := marked(note.text())):
+            return tex
+    if tex := marked((math.attributes.get("alttext") or "").replace("\u2061", "")):
+        return tex
+    tex = " ".join(_Writer().write(math, 0).split())
+    return f"${tex}$" if tex else ""
+
+
+class _Writer:
+    """Writes presentation MathML (MathML Core) as LaTeX."""
+
+    def __init__(self) -> None:
+        self._nodes = 0
+
+    def write(self, node: "LexborNode", depth: int) -> str:
+        """Return one element; beyond the limits only its text."""
+        self._nodes += 1
+        tag = node.tag or ""
+        if depth > MAX_DEPTH or self._nodes > MAX_NODES:
+            return node.text(deep=True)
+        if tag in {"annotation", "annotation-xml", "mphantom"}:
+            return ""
+        if tag in _TOKENS:
+            return _TOKENS[tag](node.text(deep=True).strip())
+        parts = [self.write(child, depth + 1) for child in node.iter()]
+        if tag in _LAYOUTS and len(parts) == _LAYOUTS[tag][0]:
+            return _LAYOUTS[tag][1](*parts)
+        match tag:
+            case "msqrt":
+                return f"\\sqrt{{{''.join(parts)}}}"
+            case "mtable":
+                rows = " \\\\ ".join(parts)
+                return f"\\begin{{matrix}} {rows} \\end{{matrix}}"
+            case "mtr":
+                return " & ".join(parts)
+            case "mspace":
+                return " "
+            case "mfenced":
+                opened = node.attributes.get("open") or "("
+                closed = node.attributes.get("close") or ")"
+                return f"{opened}{', '.join(parts)}{closed}"
+            case _:
+                return "".join(parts)
+
+
+def _identifier(text: str) -> str:
+    if len(text) < 2:
+        return text
+    return f"\\{text} " if text in _FUNCTIONS else f"\\mathrm{{{text}}}"
+
+
+def _operator(text: str) -> str:
+    return (
+        f" {text} " if text in {"=", "<", ">", "\u2264", "\u2265"} else _OPERATORS.get(text, text)
+    )
+
+
+def _text(text: str) -> str:
+    return f"\\text{{{text}}}" if text else ""
+
+
+def _group(text: str) -> str:
+    return text if len(text) == 1 else f"{{{text}}}"
+
+
+def _base(text: str) -> str:
+    return text if len(text) == 1 or text.startswith("\\") or text.isalnum() else f"{{{text}}}"
+
+
+def _over(base: str, mark: str) -> str:
+    if mark in _ACCENTS:
+        return f"\\{_ACCENTS[mark]}{{{base}}}"
+    return f"{base}^{_group(mark)}" if base in _BIG else f"\\overset{{{mark}}}{{{base}}}"
+
+
+def _under(base: str, mark: str) -> str:
+    is_big = base in _BIG or base.startswith("\\")
+    return f"{base.strip()}_{_group(mark)}" if is_big else f"\\underset{{{mark}}}{{{base}}}"
+
+
+_TOKENS: "dict[str, Callable[[str], str]]" = {
+    "mi": _identifier,
+    "mn": str,
+    "mo": _operator,
+    "ms": _text,
+    "mtext": _text,
+}
+_LAYOUTS: "dict[str, tuple[int, Callable[..., str]]]" = {
+    "mfrac": (2, lambda top, bottom: f"\\frac{{{top}}}{{{bottom}}}"),
+    "msup": (2, lambda base, up: f"{_base(base)}^{_group(up)}"),
+    "msub": (2, lambda base, down: f"{_base(base)}_{_group(down)}"),
+    "msubsup": (3, lambda base, down, up: f"{_base(base)}_{_group(down)}^{_group(up)}"),
+    "mroot": (2, lambda base, index: f"\\sqrt[{index}]{{{base}}}"),
+    "mover": (2, _over),
+    "munder": (2, _under),
+    "munderover": (3, lambda base, down, up: f"{base.strip()}_{_group(down)}^{_group(up)}"),
+}
