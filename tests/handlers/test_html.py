@@ -197,6 +197,73 @@ FRAGMENTS = {
         "<p>Open at <del>eight</del> <ins>nine</ins>, <s>daily</s>.</p>",
         "Open at ~~eight~~ <ins>nine</ins>, ~~daily~~.",
     ),
+    "a value that spans rows is repeated in them": (
+        (
+            "<table><tr><th>River<th>Gate<th>Mark<tr><td rowspan=2>Lea<td>Low<td>4"
+            "<tr><td>High<td>5<tr><td>Aire<td>Top<td>6</table>"
+        ),
+        (
+            "| River | Gate | Mark |\n| --- | --- | --- |\n| Lea | Low | 4 |\n| Lea | High | 5 |\n"
+            "| Aire | Top | 6 |"
+        ),
+    ),
+    "a value that spans columns leaves the others empty": (
+        (
+            "<table><tr><th colspan=2>Gates<th>Mark<tr><td>Low<td rowspan=2 colspan=2>none"
+            "<tr><td>High</table>"
+        ),
+        "| Gates |  | Mark |\n| --- | --- | --- |\n| Low | none |  |\n| High | none |  |",
+    ),
+    "cells keep their lists and code on the row's line": (
+        (
+            "<table><thead><tr><th>Gate<th>Use</thead><tr><td>Low<td><ul><li>a<li>b</ul>"
+            "<pre>open()\nshut()</pre></table>"
+        ),
+        "| Gate | Use |\n| --- | --- |\n| Low | • a • b `open()`<br>`shut()` |",
+    ),
+    "a table in a cell stays in its row": (
+        (
+            "<table><tr><th>Gate<th>Marks<tr><td>Low<td><table><tr><td>1<td>2</table>"
+            "<tr><td>High<td>3</table>"
+        ),
+        "| Gate | Marks |\n| --- | --- |\n| Low | 1 2 |\n| High | 3 |",
+    ),
+    "a heading inside of a table of data parts it": (
+        (
+            "<table><tr><td colspan=2><h2>Public gates</h2><tr><td>void<td>open()<tr><td>int"
+            "<td>mark()<tr><td colspan=2><h2>Private</h2><tr><td>bool<td>shut()</table>"
+        ),
+        (
+            "## Public gates\n\n| void | open() |\n| --- | --- |\n| int | mark() |\n\n## Private\n\n"
+            "| bool | shut() |\n| --- | --- |"
+        ),
+    ),
+    "code that is shown as a table is code": (
+        (
+            '<table class="highlight"><tr><td data-line-number=1></td><td class="blob-code">def a():'
+            '</td></tr><tr><td data-line-number=2></td><td class="blob-code">    return 1</td></tr>'
+            "</table>"
+        ),
+        "```\ndef a():\n    return 1\n```",
+    ),
+    "a column of line numbers is no code": (
+        (
+            '<table class="highlighttable"><tr><td class="linenos"><div><pre>1\n2</pre></div></td>'
+            '<td class="code"><pre>open()\nshut()</pre></td></tr></table>'
+        ),
+        "```\nopen()\nshut()\n```",
+    ),
+    "a formula that is set as a table is a line": (
+        (
+            '<table class="ltx_equation ltx_eqn_table"><tr class="ltx_eqn_row"><td></td><td>'
+            '<math alttext="a=b"></math></td><td></td><td><span>(1)</span></td></tr></table>'
+        ),
+        "$a=b$ (1)",
+    ),
+    "the link to edit a section is no heading": (
+        '<h2>Low gate<span class="mw-editsection">[<a href=/e>edit</a>]</span></h2>',
+        "## Low gate",
+    ),
 }
 
 
@@ -213,6 +280,13 @@ def test_content_is_kept_and_chrome_is_dropped(read: Read) -> None:
     assert "Imprint" not in text
     assert extracted.facts.title == "Gate works"
     assert extracted.facts.language == "en"
+
+
+def test_a_table_with_heads_inside_of_the_content_is_kept(read: Read) -> None:
+    facts = "".join(f"<tr><th>Fact {n}</th><td>{n}</td></tr>" for n in range(5))
+    box = f'<div class="sidebar related-links"><table class="sidebar related">{facts}</table></div>'
+    _, text = read(article(f"{box}{f'<p>{PROSE}</p>' * 9}"))
+    assert "| Fact 4 | 4 |" in text
 
 
 def test_the_outline_gives_the_lines_of_the_headings_in_each_part(

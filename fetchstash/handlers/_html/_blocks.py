@@ -3,7 +3,13 @@
 from dataclasses import dataclass
 
 from fetchstash.handlers._html._element import BLOCKS, HEADINGS, Element, Node
-from fetchstash.handlers._html._tables import is_data_table
+from fetchstash.handlers._html._tables import (
+    code_lines,
+    heading_in,
+    is_data_table,
+    is_equation,
+    row_elements,
+)
 from fetchstash.handlers._html._tree import Page
 
 PARAGRAPH, HEADING, CODE, TABLE = "paragraph", "heading", "code", "table"
@@ -67,11 +73,17 @@ def _add_element(
     element: Element, containers: tuple[Element, ...], link: str, out: list[Block]
 ) -> None:
     tag = element.tag
-    kind = _whole_kind(element)
-    if kind:
-        if words := element.text():
+    if tag == "table" and (is_data_table(element) or code_lines(element) is not None):
+        _add_table(element, containers, link, out)
+    elif tag in HEADINGS or tag == "pre":
+        words = element.text()
+        if words and not (tag == "pre" and _is_line_numbers(element)):
+            kind = HEADING if tag in HEADINGS else CODE
             nodes: list[Node] = element.children if kind == HEADING else [element]
             out.append(Block(kind, nodes, element, containers, words, link, HEADINGS.get(tag, 0)))
+    elif tag == "table" and is_equation(element):
+        for row in row_elements(element):
+            _add_paragraph(list(row.elements()), row, containers, link, out)
     elif tag not in _NOT_READ:
         if tag in _ITEMS:
             containers = (*containers, element)
@@ -80,13 +92,45 @@ def _add_element(
         _cut(element, containers, link, out)
 
 
-def _whole_kind(element: Element) -> str:
-    """Return the kind of an element that is one block as a whole, "" for any other."""
-    if element.tag in HEADINGS:
-        return HEADING
-    if element.tag == "pre":
-        return CODE
-    return TABLE if element.tag == "table" and is_data_table(element) else ""
+def _add_table(
+    table: Element, containers: tuple[Element, ...], link: str, out: list[Block]
+) -> None:
+    """Add a table of data or code; a row that is a heading parts it in two."""
+    if code_lines(table) is not None:
+        out.append(Block(CODE, [table], table, containers, table.text(), link))
+        return
+    part = Element("table", table.attributes, table.parent)
+    part.children += [child for child in table.elements() if child.tag == "caption"]
+    headings = 0
+    for row in row_elements(table):
+        heading = heading_in(row)
+        if heading is None:
+            part.children.append(row)
+            continue
+        headings += 1
+        _add_whole_table(part, containers, link, out)
+        part = Element("table", table.attributes, table.parent)
+        _add_element(heading, containers, link, out)
+    _add_whole_table(part if headings else table, containers, link, out)
+
+
+def _add_whole_table(
+    table: Element, containers: tuple[Element, ...], link: str, out: list[Block]
+) -> None:
+    if words := table.text():
+        out.append(Block(TABLE, [table], table, containers, words, link))
+
+
+def _is_line_numbers(pre: Element) -> bool:
+    """Return whether a ``pre`` numbers the lines of the code in the next cell."""
+    cell = pre.parent
+    while cell is not None and cell.tag == "div":
+        cell = cell.parent
+    if cell is None or cell.tag != "td" or cell.parent is None:
+        return False
+    return len(list(cell.parent.elements())) > 1 and all(
+        word.isdecimal() for word in pre.text().split()
+    )
 
 
 def _add_paragraph(

@@ -6,6 +6,7 @@ from urllib.parse import urljoin
 
 from fetchstash.handlers._html._element import BLOCKS, Element, Node
 from fetchstash.handlers._html._names import names
+from fetchstash.handlers._html._tables import code_lines
 from fetchstash.handlers._shared._markdown_marks import fence_for
 
 _CODE = frozenset(("code", "tt", "kbd", "samp"))
@@ -105,6 +106,9 @@ class Inline:
                 self._write_marked(node, out, "*")
             elif tag == "img":
                 continue
+            elif tag == "pre":
+                lines = "".join(node.texts()).strip("\n").split("\n")
+                out.append("<br>".join(f"`{line.rstrip()}`" for line in lines if line.strip()))
             elif tag in {"sup", "sub"}:
                 self._write_script(node, out, emphasis)
             elif tag in _STRUCK:
@@ -113,7 +117,7 @@ class Inline:
                 self._write_inserted(node, out, emphasis)
             elif tag not in _NOT_SHOWN:
                 if tag in BLOCKS:
-                    out.append(" ")
+                    out.append(" • " if tag == "li" else " ")
                 self._write(node.children, out, emphasis)
                 if tag in BLOCKS:
                     out.append(" ")
@@ -180,9 +184,15 @@ def _escape(address: str) -> str:
 
 
 def code_block(pre: Element) -> str:
-    """Return a fenced block with the text of ``pre``, without line numbers and buttons."""
+    """Return a fenced block with the text of ``pre``, without line numbers and buttons.
+
+    It may be a table that shows one line of code in each row.
+    """
     lines: list[str] = []
-    _write_verbatim(pre, lines)
+    if pre.tag == "table":
+        lines.append("\n".join(code_lines(pre) or ()))
+    else:
+        _write_verbatim(pre, lines)
     text = (
         "".join(lines)
         .replace("\r\n", "\n")

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from fetchstash.handlers._contract import Part
 from fetchstash.handlers._html._blocks import CODE, HEADING, PARAGRAPH, TABLE, Block
 from fetchstash.handlers._html._element import Element
+from fetchstash.handlers._html._grid import table_lines
 from fetchstash.handlers._html._inline import Inline, code_block
-from fetchstash.handlers._html._tables import caption, rows
 from fetchstash.ranges import Heading
 
 PART_CHARS = 65_536
@@ -15,8 +15,6 @@ _PERMALINK_SIGNS = " #\u00b6\u00a7\U0001f517"  # pilcrow, section sign, link sym
 _LINK_TO_ITSELF = re.compile(r"\[([^\[\]]*)\]\(#[^()]*\)")
 MAX_INDENT = 8
 """Levels of indentation; deeper blocks stand at the last level."""
-MAX_COLSPAN = 8
-"""Columns that one cell may span: more cost output and say nothing."""
 
 
 def parts(blocks: Iterable[Block], inline: Inline) -> Iterator[Part]:
@@ -48,7 +46,7 @@ def _lines(block: Block, inline: Inline) -> Iterator[str]:
     if block.kind == CODE:
         yield from code_block(block.parent).split("\n")
     elif block.kind == TABLE:
-        yield from _table(block.parent, inline)
+        yield from table_lines(block.parent, inline)
     elif block.kind == HEADING:
         text = inline.text(block.nodes, breaks=" ", emphasis=False)
         text = _LINK_TO_ITSELF.sub(r"\1", text) or block.words
@@ -59,22 +57,6 @@ def _lines(block: Block, inline: Inline) -> Iterator[str]:
         if block.link and "](" not in text and "\n" not in text:
             text = inline.link(text, block.link)
         yield from text.split("\n")
-
-
-def _table(table: Element, inline: Inline) -> Iterator[str]:
-    title = caption(table)
-    if title is not None and (text := inline.text(title.children, breaks=" ")):
-        yield text
-    for number, cells in enumerate(rows(table)):
-        texts: list[str] = []
-        for cell in cells:
-            texts.append(inline.text(cell.children, breaks=" ").replace("|", "\\|"))
-            span = cell.attributes.get("colspan", "")
-            if span.isdecimal() and len(span) < 4:
-                texts += [""] * (min(int(span), MAX_COLSPAN) - 1)
-        yield f"| {' | '.join(texts)} |"
-        if number == 0:
-            yield f"|{' --- |' * len(texts)}"
 
 
 class _Marks:

@@ -232,6 +232,8 @@ class _Copy:
     ) -> tuple[Element, Paint] | None:
         """Return the copy of an element without its children, None if it is left out."""
         element = Element(tag, _attributes(node), parent)
+        if "editsection" in element.attributes.get("class", ""):  # "[edit]" in MediaWiki
+            return None
         if tag == "noscript":
             self._page.without_scripts.append(element)
         found = rendered(
