@@ -284,7 +284,7 @@ def test_content_is_kept_and_chrome_is_dropped(read: Read) -> None:
 
 def test_a_table_with_heads_inside_of_the_content_is_kept(read: Read) -> None:
     facts = "".join(f"<tr><th>Fact {n}</th><td>{n}</td></tr>" for n in range(5))
-    box = f'<div class="sidebar related-links"><table class="sidebar related">{facts}</table></div>'
+    box = f'<div class="module-header"><table class="caption">{facts}</table></div>'
     _, text = read(article(f"{box}{f'<p>{PROSE}</p>' * 9}"))
     assert "| Fact 4 | 4 |" in text
 
