@@ -118,10 +118,10 @@ def find_symbols(text: str, language: str) -> list[Heading]:
     pattern = re.compile(_PATTERNS[language], re.IGNORECASE if language == "sql" else 0)
     symbols: list[Heading] = []
     for number, line in enumerate(text.split("\n"), 1):
-        found = pattern.match(line[:_MAX_LINE])
-        if found and not _NO_SYMBOLS.match(found[2]):
-            level = 1 + len(found[1].expandtabs(_INDENT_OF_A_LEVEL)) // _INDENT_OF_A_LEVEL
-            symbols.append(Heading(" ".join(found[2].split()), level, "lines", number))
+        definition = pattern.match(line[:_MAX_LINE])
+        if definition and not _NO_SYMBOLS.match(definition[2]):
+            level = 1 + len(definition[1].expandtabs(_INDENT_OF_A_LEVEL)) // _INDENT_OF_A_LEVEL
+            symbols.append(Heading(" ".join(definition[2].split()), level, "lines", number))
     return symbols
 
 

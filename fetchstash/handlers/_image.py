@@ -47,7 +47,7 @@ _AVIF_BRANDS = {b"avif", b"avis"}
 _LOSSY = {"JPEG", "WEBP", "AVIF", "JPEG2000"}
 # Exif 2.32, section 4.6.4 (0th IFD) and 4.6.5 (Exif IFD). The GPS IFD is left alone.
 _ORIENTATION, _EXIF_IFD = 0x0112, 0x8769
-_TOLD_TAGS = {
+_SHOWN_TAGS = {
     "taken": (0x9003, 0x0132),
     "camera": (0x0110,),
     "software": (0x0131,),
@@ -148,7 +148,7 @@ def _facts(image: "Image.Image", exif: "Image.Exif") -> str:
     frames = getattr(image, "n_frames", 1)
     facts = [str(image.format), image.mode, *([f"{frames} frames"] if frames > 1 else [])]
     tags = {**exif, **exif.get_ifd(_EXIF_IFD)}
-    for label, numbers in _TOLD_TAGS.items():
+    for label, numbers in _SHOWN_TAGS.items():
         value = next((str(tags[number]).strip("\0 ") for number in numbers if number in tags), "")
         if value:
             facts.append(f"{label} {value}")

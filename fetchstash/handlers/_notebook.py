@@ -26,12 +26,12 @@ class NotebookHandler:
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - JSON is UTF-8
         """Read ``source``. What cannot be read raises NoText when the parts are read."""
-        found = Extracted(parts=None)
-        found.parts = _read(source, found)
-        return found
+        extracted = Extracted(parts=None)
+        extracted.parts = _read(source, extracted)
+        return extracted
 
 
-def _read(source: Path, found: Extracted) -> Iterator[Part]:
+def _read(source: Path, extracted: Extracted) -> Iterator[Part]:
     notebook = _load(source)
     cells = _cells(notebook)
     language = _language(notebook)
@@ -53,9 +53,9 @@ def _read(source: Path, found: Extracted) -> Iterator[Part]:
         yield from prose.full()
     code_cells = sum(cell.get("cell_type") == "code" for cell in cells)
     within = f" in {language}" if language else ""
-    found.learn(structure_info=f"{len(cells):,} cells, {code_cells:,} of them code{within}")
+    extracted.learn(structure_info=f"{len(cells):,} cells, {code_cells:,} of them code{within}")
     title = _dict(notebook.get("metadata")).get("title")
-    found.learn(title=title if isinstance(title, str) else "")
+    extracted.learn(title=title if isinstance(title, str) else "")
     yield from prose.end()
 
 

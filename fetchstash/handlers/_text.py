@@ -34,10 +34,10 @@ def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
     lines = longest = 0
     for chunk in chunks:
         yield Part(chunk)
-        found = chunk.splitlines()
-        first += found[: _LOG_SAMPLE - len(first)]
-        lines += len(found)
-        longest = max(longest, max(map(len, found), default=0))
+        chunk_lines = chunk.splitlines()
+        first += chunk_lines[: _LOG_SAMPLE - len(first)]
+        lines += len(chunk_lines)
+        longest = max(longest, max(map(len, chunk_lines), default=0))
     if longest > _LONG_LINE:
         extracted.learn(structure_info=f"{lines:,} lines, the longest of {longest:,} characters")
     if lines > _LOG_SAMPLE and sum(map(bool, map(_LOG_LINE.match, first))) * 2 > len(first):

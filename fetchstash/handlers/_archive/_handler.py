@@ -18,7 +18,7 @@ class ArchiveHandler(Streamed, MemberParts):
 
     name = "archive"
 
-    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
         """Yield the list of members: a table of sizes and names, one member a row. Raises NoText for what cannot be read."""
         count = size = 0
         lines: list[str] = []
@@ -36,7 +36,7 @@ class ArchiveHandler(Streamed, MemberParts):
                 yield _rows(lines)
             raise
         finally:
-            found.learn(
+            extracted.learn(
                 members=count,
                 rows=count,
                 columns=2,
@@ -56,5 +56,5 @@ def _rows(lines: list[str]) -> Part:
 
 def _line(member: Member) -> str:
     name = " ".join(member.name.split())
-    why = f" ({member.refused})" if member.refused and not member.name.endswith("/") else ""
-    return f"{'?' if member.size is None else member.size}\t{name}{why}\n"
+    refusal = f" ({member.refused})" if member.refused and not member.name.endswith("/") else ""
+    return f"{'?' if member.size is None else member.size}\t{name}{refusal}\n"

@@ -89,12 +89,12 @@ def _zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
             raise NoText("its members overlap, as in a zip bomb: none of them is read", KEPT)
         for entry in container.entries():
             yield (
-                Member(entry.name, entry.size, _why_not(entry)),
+                Member(entry.name, entry.size, _refusal(entry)),
                 container.chunks(entry, MAX_MEMBER),
             )
 
 
-def _why_not(entry: Entry) -> str:
+def _refusal(entry: Entry) -> str:
     if is_unsafe(entry.name):
         return OUTSIDE
     if entry.is_link:
@@ -108,10 +108,10 @@ def _seven_zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]
     for member in _seven_zip.members(source):
         name = member.name + "/" * member.is_folder
         content = _seven_zip.content(source, member.stream, MAX_UNPACKED)
-        yield Member(name, member.size, _why_not_in_seven_zip(member)), _bounded(content)
+        yield Member(name, member.size, _refusal_in_seven_zip(member)), _bounded(content)
 
 
-def _why_not_in_seven_zip(member: _seven_zip.SevenZipMember) -> str:
+def _refusal_in_seven_zip(member: _seven_zip.SevenZipMember) -> str:
     if is_unsafe(member.name):
         return OUTSIDE
     if member.is_link:
@@ -141,7 +141,7 @@ def _tar_members(stream: "_Capped", size: int | None) -> Iterator[tuple[Member, 
                 raise NoText(DAMAGED_ARCHIVE, FETCH_AGAIN)
             content = archive.extractfile(info) if info.isfile() else None
             yield (
-                Member(info.name + "/" * info.isdir(), info.size, _why_not_in_tar(info)),
+                Member(info.name + "/" * info.isdir(), info.size, _refusal_in_tar(info)),
                 _pieces(content or io.BytesIO()),
             )
             if not info.offset_data <= archive.offset <= end:
@@ -149,7 +149,7 @@ def _tar_members(stream: "_Capped", size: int | None) -> Iterator[tuple[Member, 
     stream.peek(1)  # a stream that is cut short behind the last member shows it
 
 
-def _why_not_in_tar(info: tarfile.TarInfo) -> str:
+def _refusal_in_tar(info: tarfile.TarInfo) -> str:
     if is_unsafe(info.name):
         return OUTSIDE
     if info.issym() or info.islnk():

@@ -102,16 +102,16 @@ def members(source: Path) -> list[SevenZipMember]:
         raise NoText(DAMAGED_ARCHIVE, FETCH_AGAIN) from None
 
 
-def content(source: Path, stream: Stream | None, most: int) -> Iterator[bytes]:
+def content(source: Path, stream: Stream | None, limit: int) -> Iterator[bytes]:
     """Yield the content of a member in pieces; what stands before it in its block is unpacked and passed over.
 
-    Raises NoText where more than ``most`` bytes must be unpacked, and, at the end, for content that
+    Raises NoText where more than ``limit`` bytes must be unpacked, and, at the end, for content that
     its checksum does not fit.
     """
     if stream is None:
         return
-    if stream.offset + stream.size > most:
-        raise NoText(f"more than {most:,} bytes must be unpacked to read the member", KEPT)
+    if stream.offset + stream.size > limit:
+        raise NoText(f"more than {limit:,} bytes must be unpacked to read the member", KEPT)
     crc = 0
     with source.open("rb") as file:
         for piece in _pieces(file, stream):
@@ -195,7 +195,7 @@ class _Reader:
 
     def words(self, defined: Sequence[bool]) -> list[int | None]:
         """Read a number of 32 bits for each value that is there."""
-        return [struct.unpack("<L", self.take(4))[0] if there else None for there in defined]
+        return [struct.unpack("<L", self.take(4))[0] if is_set else None for is_set in defined]
 
     def checksums(self, count: int) -> list[int | None]:
         return self.words(self.defined(count))
@@ -216,8 +216,8 @@ def _directory(file: BinaryIO) -> list[SevenZipMember]:
 
 def _packed_header(file: BinaryIO, header: Stream) -> bytes:
     """Return a header that was packed as a whole."""
-    if why := unread(header.block.coders):
-        raise NoText(f"its directory is not read: {why}", KEPT)
+    if reason := unread(header.block.coders):
+        raise NoText(f"its directory is not read: {reason}", KEPT)
     if header.size > _MAX_HEADER:
         raise IndexError
     return b"".join(_pieces(file, header))
@@ -244,8 +244,8 @@ def _members(reader: _Reader) -> list[SevenZipMember]:
                 elif kind == Tag.NAMES and data.byte() == 0:
                     names = data.rest().decode("utf-16-le", "replace").split("\0")[:-1]
                 elif kind == Tag.ATTRIBUTES:
-                    there = data.defined(count)
-                    attributes = data.words(there) if data.byte() == 0 else attributes
+                    is_set = data.defined(count)
+                    attributes = data.words(is_set) if data.byte() == 0 else attributes
         else:
             raise IndexError
     # Streams stand in the order of the files that have one; what has none is an empty file or a
@@ -364,8 +364,8 @@ def _sub_streams(reader: _Reader, blocks: Sequence[Block]) -> list[Stream]:
         tag = reader.number()
     sizes: list[list[int]] = []
     for block in blocks:
-        own = [reader.number() for _ in range(block.streams - 1)] if tag == Tag.SIZE else []
-        sizes.append([*own, max(block.size - sum(own), 0)] if block.streams else [])
+        stated = [reader.number() for _ in range(block.streams - 1)] if tag == Tag.SIZE else []
+        sizes.append([*stated, max(block.size - sum(stated), 0)] if block.streams else [])
     if tag == Tag.SIZE:
         tag = reader.number()
     unknown = [block for block in blocks if block.streams != 1 or block.crc is None]
@@ -381,6 +381,6 @@ def _sub_streams(reader: _Reader, blocks: Sequence[Block]) -> list[Stream]:
             size,
             block.crc if block.streams == 1 and block.crc is not None else next(checksums, None),
         )
-        for block, own in zip(blocks, sizes, strict=True)
-        for offset, size in zip(accumulate(own, initial=0), own, strict=False)
+        for block, block_sizes in zip(blocks, sizes, strict=True)
+        for offset, size in zip(accumulate(block_sizes, initial=0), block_sizes, strict=False)
     ]

@@ -97,9 +97,9 @@ def _lzma2(properties: bytes, size: int, pieces: Iterator[bytes]) -> Iterator[by
     )
 
 
-def _dictionary(wanted: int, size: int) -> int:
+def _dictionary(stated: int, size: int) -> int:
     """Return how large a dictionary must be: nothing can lie further back than what was unpacked."""
-    return max(min(wanted, size + _AHEAD), _SMALLEST_DICTIONARY)
+    return max(min(stated, size + _AHEAD), _SMALLEST_DICTIONARY)
 
 
 def _decompressor(*filters: dict[str, int]) -> _Engine:

@@ -40,7 +40,7 @@ class Unpacker(Protocol):
         ...
 
     def decompress(self, data: bytes, max_length: int = -1, /) -> bytes:
-        """Return at most ``max_length`` bytes of what ``data`` and the data before it hold."""
+        """Return at limit ``max_length`` bytes of what ``data`` and the data before it hold."""
         ...
 
 
@@ -78,14 +78,14 @@ def unpacked(file: IO[bytes], head: bytes, size: int) -> Iterator[bytes] | None:
 
 
 def _streams(
-    file: IO[bytes], magic: tuple[bytes, ...], unpacker: Callable[[], Unpacker], most: int
+    file: IO[bytes], magic: tuple[bytes, ...], unpacker: Callable[[], Unpacker], limit: int
 ) -> Iterator[bytes]:
     data = file.read(STEP)
     count = 0
     while data.startswith(magic):  # anything else behind a stream is padding, or is not read
         count += 1
-        if count > most:
-            raise NoText(f"it is more than {most:,} compressed streams in one file", KEPT)
+        if count > limit:
+            raise NoText(f"it is more than {limit:,} compressed streams in one file", KEPT)
         stream = unpacker()
         while not stream.eof:
             if stream.needs_input and not data and not (data := file.read(STEP)):

@@ -93,8 +93,8 @@ def column_types(rows: Sequence[Sequence[str]], columns: int) -> list[str]:
     """Return the narrowest type that fits all cells of each column."""
     types: list[str] = []
     for column in range(columns):
-        found = {cell_type(row[column]) for row in rows if column < len(row)} - {"empty"}
-        if found == {"integer", "number"}:
-            found = {"number"}
-        types.append(found.pop() if len(found) == 1 else "text" if found else "empty")
+        kinds = {cell_type(row[column]) for row in rows if column < len(row)} - {"empty"}
+        if kinds == {"integer", "number"}:
+            kinds = {"number"}
+        types.append(kinds.pop() if len(kinds) == 1 else "text" if kinds else "empty")
     return types

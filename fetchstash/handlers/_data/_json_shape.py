@@ -148,11 +148,11 @@ def preview(value: Any, limits: PreviewLimits, *, records: int | None = None) ->
 
 def _sample(value: Any, size: int, limits: PreviewLimits, records: int | None) -> str:
     """Return valid JSON of the beginning of ``value``: larger with ``size``, at most as deep, long and wide as ``limits`` allow."""
-    found = _cut(value, size, limits.max_nesting_depth, limits)
+    sample = _cut(value, size, limits.max_nesting_depth, limits)
     if records is not None and len(value) < records:
         shown = min(size, limits.max_array_items)
-        found = [*found[:shown], f"… {records - shown:,} more"]
-    return "".join(lay_out(write(found))).rstrip("\n")
+        sample = [*sample[:shown], f"… {records - shown:,} more"]
+    return "".join(lay_out(write(sample))).rstrip("\n")
 
 
 def _cut(value: Any, size: int, depth: int, limits: PreviewLimits) -> Any:

@@ -124,17 +124,17 @@ def _by_path(value: Any, path: str) -> Any:
 
     try:
         query = JSONPathEnvironment(strict=True).compile(path)
-        found: list[Any] = query.findall(value)
+        values: list[Any] = query.findall(value)
     except JSONPathError as error:
         raise BadArgument(
             f"{path} is no JSONPath of RFC 9535: {str(error).splitlines()[0]}.",
             "Correct it, or give a JSON pointer such as /items/0/name.",
         ) from error
-    if not found:
+    if not values:
         raise OutOfRange(
             f"There is nothing at {path}.", "Take a path that is there, or read the whole."
         )
-    return found[0] if isinstance(query, JSONPath) and query.singular_query() else found
+    return values[0] if isinstance(query, JSONPath) and query.singular_query() else values
 
 
 def on_lines(value: Any) -> str:

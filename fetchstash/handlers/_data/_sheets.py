@@ -48,12 +48,12 @@ class SheetsHandler:
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the file says it all
         """Read ``source``. What cannot be read raises NoText when the parts are read."""
-        found = Extracted(parts=None)
-        found.parts = _read(source, limits.preview, found)
-        return found
+        extracted = Extracted(parts=None)
+        extracted.parts = _read(source, limits.preview, extracted)
+        return extracted
 
 
-def _read(source: Path, limits: PreviewLimits, found: Extracted) -> Iterator[Part]:
+def _read(source: Path, limits: PreviewLimits, extracted: Extracted) -> Iterator[Part]:
     from python_calamine import CalamineError, SheetVisibleEnum  # noqa: PLC0415 - an extra
 
     try:
@@ -62,12 +62,12 @@ def _read(source: Path, limits: PreviewLimits, found: Extracted) -> Iterator[Par
         if not _is_opendocument(source):
             raise NoText("the spreadsheet is damaged, cut short or encrypted", KEPT) from None
         yield from OdfHandler().read(
-            source, found
+            source, extracted
         )  # calamine takes no white space between cells; its tables are Markdown then
         return
     try:
         sheets = workbook.sheets_metadata
-        found.learn(sheets=len(sheets))
+        extracted.learn(sheets=len(sheets))
         tables: list[TableEnds] = []
         for number, sheet in enumerate(sheets):
             state = "" if sheet.visible == SheetVisibleEnum.Visible else ", hidden"
@@ -79,12 +79,12 @@ def _read(source: Path, limits: PreviewLimits, found: Extracted) -> Iterator[Par
     if not tables:
         raise NoText("the spreadsheet holds no value", KEPT)
     if len(tables) == 1:
-        found.learn(rows=tables[0].rows, columns=tables[0].columns)
+        extracted.learn(rows=tables[0].rows, columns=tables[0].columns)
     headers = (
         f"{table.title.removeprefix('## ')}: {', '.join(_cells(table.header))}" for table in tables
     )
-    found.learn(structure_info="; ".join(headers))
-    found.preview = table_preview(tables, limits)
+    extracted.learn(structure_info="; ".join(headers))
+    extracted.preview = table_preview(tables, limits)
 
 
 def _open(source: Path) -> "CalamineWorkbook":

@@ -38,13 +38,13 @@ class SqliteHandler(Streamed):
 
     name = "sqlite"
 
-    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText for what cannot be read."""
         try:
             with closing(_open(source)) as database:
                 items = _items(database)
-                tables = [item for item in items if not item.why_unread]
-                found.learn(sheets=len(tables))
+                tables = [item for item in items if not item.unread_reason]
+                extracted.learn(sheets=len(tables))
                 if not items:
                     raise NoText("the database has no tables", KEPT)
                 counts: list[str] = []
@@ -52,7 +52,7 @@ class SqliteHandler(Streamed):
                     yield from _read_item(database, item, counts)
         except _BROKEN:
             raise NoText("the database is damaged or cut short", FETCH_AGAIN) from None
-        found.learn(structure_info=", ".join(counts))
+        extracted.learn(structure_info=", ".join(counts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class _Item:
     definition: str
 
     @property
-    def why_unread(self) -> str:
+    def unread_reason(self) -> str:
         """Why its rows are not read: what runs a program of the file's own, or of an extension."""
         if self.kind == "view":
             return "view"
@@ -94,7 +94,7 @@ def _items(database: sqlite3.Connection) -> list[_Item]:
         (_MAX_DEFINITION, _MAX_TABLES),
     )
     items = [_Item(str(kind), str(name), str(definition or "")) for kind, name, definition in rows]
-    virtual = tuple(f"{item.name}_" for item in items if item.why_unread == "virtual table")
+    virtual = tuple(f"{item.name}_" for item in items if item.unread_reason == "virtual table")
     return [item for item in items if not item.name.startswith(virtual)] if virtual else items
 
 
@@ -102,19 +102,19 @@ def _read_item(database: sqlite3.Connection, item: _Item, counts: list[str]) -> 
     """Yield one table: its title, its definition, its columns and its first rows."""
     title = " ".join(item.name.split())
     heading = Heading(title, 1, "lines", 1)
-    why = item.why_unread
+    reason = item.unread_reason
     columns: list[str] = []
     rows: list[str] = []
     count = ""
     try:
-        if not why:
+        if not reason:
             columns, rows, count = _rows(database, item.name)
     except _BROKEN:  # damaged, too slow, or computed by a function that is not here
-        why = "its rows cannot be read"
-    counts.append(f"{title} ({why or count})")
+        reason = "its rows cannot be read"
+    counts.append(f"{title} ({reason or count})")
     more = f", the first {len(rows):,} of them here" if len(rows) == _MAX_ROWS else ""
     yield Part(
-        f"## {title} ({why or count}{more})\n{item.definition.strip()}\n\n", headings=(heading,)
+        f"## {title} ({reason or count}{more})\n{item.definition.strip()}\n\n", headings=(heading,)
     )
     if columns:
         yield Part("\t".join(columns) + "\n", table=title, columns=len(columns))

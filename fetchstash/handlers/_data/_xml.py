@@ -44,7 +44,7 @@ class XmlHandler(TextParts):
 
     def find(self, source: Path, path: str, hints: Hints) -> str:
         """Return the elements, attributes or texts at ``path``, one after the other. Raises OutOfRange, BadArgument or NoText."""
-        return "".join(f"{_lines(found)}\n" for found in find(source, path, hints.charset))
+        return "".join(f"{_lines(part)}\n" for part in find(source, path, hints.charset))
 
 
 def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
@@ -63,8 +63,8 @@ def _lines(text: str) -> str:
     return _BETWEEN_TAGS.sub(_with_line_end, text) if has_long_line else text
 
 
-def _with_line_end(found: re.Match[str]) -> str:
-    return ">\n" if found[0][0] == ">" else found[0]
+def _with_line_end(match: re.Match[str]) -> str:
+    return ">\n" if match[0][0] == ">" else match[0]
 
 
 class _Stop(Exception):

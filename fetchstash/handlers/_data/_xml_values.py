@@ -42,12 +42,12 @@ def find(source: Path, path: str, charset: str) -> Iterator[str]:
             f"{path} is no path to elements.",
             "Write it as in /catalog/book[2]/title or //book/@id.",
         ) from error
-    found = [element for element in elements if name is None or name in element.attrib]
-    if not found:
+    matches = [element for element in elements if name is None or name in element.attrib]
+    if not matches:
         raise OutOfRange(
             f"There is nothing at {path}.", "Take a path that is there, or read the whole."
         )
-    for element in found:
+    for element in matches:
         if name:
             yield element.attrib[name]
         elif suffix:

@@ -75,11 +75,11 @@ def _parts(
 
 def find_sections(text: str) -> list[Heading]:
     """Return the tables or sections of ``text``, deeper by the dots in their names, lines counted from 1."""
-    found = (
+    marks = (
         (number, _SECTION.match(line[:300])) for number, line in enumerate(text.split("\n"), 1)
     )
     return [
-        Heading(mark[2], 1 + mark[2].count("."), "lines", number) for number, mark in found if mark
+        Heading(mark[2], 1 + mark[2].count("."), "lines", number) for number, mark in marks if mark
     ]
 
 

@@ -31,10 +31,10 @@ class EmailHandler(Streamed, MemberParts):
 
     name = "email"
 
-    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText for what cannot be read."""
         message = _parse(source)
-        found.learn(
+        extracted.learn(
             title=_header(message, "Subject"),
             author=_header(message, "From"),
             published=_date(message),
@@ -47,10 +47,12 @@ class EmailHandler(Streamed, MemberParts):
                 "\n".join(f"{name}: {value}" for name in _SHOWN if (value := _header(mail, name)))
             )
             for part in _bodies(mail):
-                found.learn(hidden_removed=found.facts.hidden_removed + _write_body(part, prose))
+                extracted.learn(
+                    hidden_removed=extracted.facts.hidden_removed + _write_body(part, prose)
+                )
                 yield from prose.full()
         attachments = list(_attachments(message))
-        found.learn(members=len(attachments))
+        extracted.learn(members=len(attachments))
         if attachments:
             prose.heading("Attachments", 2)
             for name, part in attachments:
@@ -137,10 +139,10 @@ def _attachments(message: email.message.Message) -> Iterator[tuple[str, email.me
                 or f"{part.get_content_type().replace('/', '.')}"
             )
             number = 1
-            while (own := name if number == 1 else f"{number} {name}") in taken:
+            while (unique := name if number == 1 else f"{number} {name}") in taken:
                 number += 1
-            taken.add(own)
-            yield own, part
+            taken.add(unique)
+            yield unique, part
 
 
 def _write_body(part: email.message.Message, prose: Prose) -> int:
@@ -151,10 +153,10 @@ def _write_body(part: email.message.Message, prose: Prose) -> int:
         return 0
     from fetchstash.handlers._html._whole import whole  # noqa: PLC0415 - brings the HTML parser
 
-    shown = whole(text)
-    for piece in shown.parts:
+    page = whole(text)
+    for piece in page.parts:
         prose.markdown(piece.text)
-    return shown.hidden
+    return page.hidden
 
 
 def _payload(part: email.message.Message) -> bytes:

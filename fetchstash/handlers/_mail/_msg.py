@@ -40,7 +40,7 @@ class MsgHandler(Streamed, MemberParts):
 
     name = "msg"
 
-    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText for what cannot be read."""
         message = _open(source)
         title, sender = _text(message, _SUBJECT), _text(message, _SENDER)
@@ -48,7 +48,7 @@ class MsgHandler(Streamed, MemberParts):
         both = sender and address and sender != address
         author = f"{sender} <{address}>" if both else sender or address
         date = _submitted(message.read("__properties_version1.0"))
-        found.learn(title=title, author=author, published=date[:10])
+        extracted.learn(title=title, author=author, published=date[:10])
         prose = Prose()
         prose.heading(title or "(no subject)", 1)
         headers = {
@@ -58,9 +58,9 @@ class MsgHandler(Streamed, MemberParts):
             "Date": date,
         }
         prose.paragraph("\n".join(f"{name}: {value}" for name, value in headers.items() if value))
-        yield from _write_body(message, prose, found)
+        yield from _write_body(message, prose, extracted)
         attachments = list(_attachments(message))
-        found.learn(members=len(attachments))
+        extracted.learn(members=len(attachments))
         if attachments:
             prose.heading("Attachments", 2)
             for name, storage in attachments:
@@ -99,19 +99,19 @@ def _text(message: CompoundFile, tag: str, storage: str = "") -> str:
     return decode(message.read(*path, f"__substg1.0_{tag}001E")).rstrip("\0")
 
 
-def _write_body(message: CompoundFile, prose: Prose, found: Extracted) -> Iterator[Part]:
+def _write_body(message: CompoundFile, prose: Prose, extracted: Extracted) -> Iterator[Part]:
     """Write the body as text, else as HTML, else as RTF: Outlook keeps one of them, or several of the same content."""
     if (body := _text(message, _BODY)).strip():
         prose.paragraph(body.replace("\r\n", "\n"))
     elif markup := decode(message.read(f"__substg1.0_{_HTML}0102")) or _text(message, _HTML):
         from fetchstash.handlers._html._whole import whole  # noqa: PLC0415 - brings the HTML parser
 
-        shown = whole(markup)
-        for piece in shown.parts:
+        page = whole(markup)
+        for piece in page.parts:
             prose.markdown(piece.text)
-        found.learn(hidden_removed=shown.hidden)
+        extracted.learn(hidden_removed=page.hidden)
     elif packed := message.read(f"__substg1.0_{_RTF}0102"):
-        yield from _rtf.read(decompress(packed), prose, found)
+        yield from _rtf.read(decompress(packed), prose, extracted)
 
 
 def _attachments(message: CompoundFile) -> Iterator[tuple[str, str]]:
@@ -125,9 +125,9 @@ def _attachments(message: CompoundFile) -> Iterator[tuple[str, str]]:
             (text for tag in _FILE_NAMES if (text := _text(message, tag, storage))),
             f"attachment {place}",
         )
-        own = f"{place} {name}" if name in taken else name
-        taken.add(own)
-        yield own, storage
+        unique = f"{place} {name}" if name in taken else name
+        taken.add(unique)
+        yield unique, storage
 
 
 def _submitted(properties: bytes) -> str:

@@ -29,7 +29,7 @@ def sniff(head: Head) -> Sniffed | None:
     if data.startswith(b"RIFF") and data[8:12] in _RIFF:
         return Sniffed(_RIFF[data[8:12]], f"signature RIFF {printable(data[8:12])}")
     if data[4:8] == b"ftyp":
-        media_type = next(found for brand, found in _BRANDS if data.startswith(brand, 8))
+        media_type = next(media for brand, media in _BRANDS if data.startswith(brand, 8))
         return Sniffed(media_type, f"signature ftyp {printable(data[8:12])}")
     if data.startswith(b"OggS"):
         if b"\x80theora" in data[:512]:

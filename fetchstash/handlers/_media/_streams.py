@@ -117,10 +117,10 @@ def mp3(file: BinaryIO, size: int) -> Media:
             bitrate, media.sample_rate, media.channels, samples = frame
             media.seconds = (size - start - at) * 8 / (bitrate * 1000)
             for mark in (b"Xing", b"Info"):
-                found = head.find(mark, at, at + 64)
-                if found >= 0 and len(head) >= found + 12 and head[found + 7] & 1:
+                mark_at = head.find(mark, at, at + 64)
+                if mark_at >= 0 and len(head) >= mark_at + 12 and head[mark_at + 7] & 1:
                     media.seconds = (
-                        struct.unpack_from(">L", head, found + 8)[0] * samples / media.sample_rate
+                        struct.unpack_from(">L", head, mark_at + 8)[0] * samples / media.sample_rate
                     )
             break
     return media

@@ -81,8 +81,8 @@ class _Looks:
         return self.entries[index] if index >= 0 else (0, {})
 
 
-def read(file: CompoundFile, found: Extracted) -> Iterator[Part]:
-    """Yield the parts of a document, and count the hidden runs into ``found``. Raises NoText for one that cannot be read."""
+def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
+    """Yield the parts of a document, and count the hidden runs into ``extracted``. Raises NoText for one that cannot be read."""
     stream = file.read("WordDocument")
     try:
         magic, version, flags = struct.unpack_from("<HH6xH", stream)
@@ -98,7 +98,7 @@ def read(file: CompoundFile, found: Extracted) -> Iterator[Part]:
     except (struct.error, IndexError):
         raise NoText("the document is damaged or cut short", KEPT) from None
     text, hidden = _text(stream, pieces, runs)
-    found.learn(hidden_removed=hidden)
+    extracted.learn(hidden_removed=hidden)
     writer = _Writer()
     start = 0
     for label, length in zip(_TEXTS, lengths, strict=True):
@@ -185,15 +185,15 @@ def _run_looks(page: bytes, place: int) -> dict[int, int]:
 
 def _properties(data: bytes) -> dict[int, int]:
     """Return the properties of one or two bytes, by number."""
-    found: dict[int, int] = {}
+    properties: dict[int, int] = {}
     place = 0
     while place + 3 <= len(data):
         (number,) = struct.unpack_from("<H", data, place)
         size = _SIZES.get(number >> 13) or data[place + 2] + 1
         if size <= 2:
-            found[number] = int.from_bytes(data[place + 2 : place + 2 + size], "little")
+            properties[number] = int.from_bytes(data[place + 2 : place + 2 + size], "little")
         place += 2 + size
-    return found
+    return properties
 
 
 def _text(stream: bytes, pieces: Sequence[_Piece], runs: _Looks) -> tuple[str, int]:
@@ -317,7 +317,7 @@ class _Writer:
             elif piece == "\x15" and self._fields:
                 link = _LINK.match(self._fields.pop().code)
                 pieces.append(f"]({link[1]})" if link else "")
-            elif not self._fields or all(one.has_result for one in self._fields):
+            elif not self._fields or all(field.has_result for field in self._fields):
                 pieces.append(piece)
             else:
                 self._fields[-1].code += piece

@@ -28,11 +28,11 @@ class DocxHandler(Streamed):
 
     name = "docx"
 
-    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText for what cannot be read."""
         with Zip(source) as container:
             package = Package(container)
-            package.describe(found)
+            package.describe(extracted)
             main = package.main_part("word/document.xml")
             styles, numbering = Styles(), Numbering()
             relations = package.relations(main)
@@ -45,7 +45,7 @@ class DocxHandler(Streamed):
             for part, label in [(main, ""), *_side_parts(relations.values())]:
                 reader = _Reader(prose, styles, numbering, package.relations(part), label)
                 yield from read_prose(package.chunks(part), reader, prose)
-                found.learn(hidden_removed=found.facts.hidden_removed + reader.hidden)
+                extracted.learn(hidden_removed=extracted.facts.hidden_removed + reader.hidden)
             yield from prose.end()
 
 

@@ -43,8 +43,8 @@ class Styles:
             return
         value = attribute(attributes, "val")
         if name == "name":
-            found = _HEADING.fullmatch(value)
-            level = int(found[1]) if found else _TITLES.get(value.lower(), 0)
+            heading = _HEADING.fullmatch(value)
+            level = int(heading[1]) if heading else _TITLES.get(value.lower(), 0)
             if level:
                 self._levels[self._style] = level
         elif name == "basedOn":

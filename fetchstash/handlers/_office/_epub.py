@@ -28,7 +28,7 @@ class EpubHandler(Streamed):
 
     name = "epub"
 
-    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText for what cannot be read."""
         from fetchstash.handlers._html._whole import whole  # noqa: PLC0415 - brings the HTML parser
 
@@ -36,7 +36,7 @@ class EpubHandler(Streamed):
             entries = {entry.name: entry for entry in islice(container.entries(), _MAX_MEMBERS)}
             _refuse_locked(container, entries)
             package = _package(container, entries)
-            found.learn(
+            extracted.learn(
                 title=package.metadata.get("title", ""),
                 author=package.metadata.get("creator", ""),
                 language=package.metadata.get("language", ""),
@@ -48,7 +48,7 @@ class EpubHandler(Streamed):
                     continue
                 markup = container.read(entries[name], _MAX_CHAPTER).decode("utf-8", "replace")
                 chapter = whole(markup)
-                found.learn(hidden_removed=found.facts.hidden_removed + chapter.hidden)
+                extracted.learn(hidden_removed=extracted.facts.hidden_removed + chapter.hidden)
                 empty = empty and not chapter.parts
                 yield from chapter.parts
                 if chapter.parts:

@@ -30,7 +30,7 @@ class OdfHandler(Streamed):
 
     name = "odf"
 
-    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
         """Yield the parts of an OpenDocument file of any kind. Raises NoText for what cannot be read."""
         with Zip(source) as container:
             entries = container.find(["content.xml", "meta.xml", "META-INF/manifest.xml"])
@@ -44,17 +44,17 @@ class OdfHandler(Streamed):
                 meta = FirstTexts()
                 for _ in walk(container.chunks(entries["meta.xml"], _MAX_SMALL_MEMBER), meta):
                     pass
-                found.learn(
-                    title=meta.found.get("title", ""),
-                    author=meta.found.get("initial-creator") or meta.found.get("creator", ""),
-                    published=meta.found.get("creation-date", "")[:10],
-                    language=meta.found.get("language", ""),
+                extracted.learn(
+                    title=meta.texts.get("title", ""),
+                    author=meta.texts.get("initial-creator") or meta.texts.get("creator", ""),
+                    published=meta.texts.get("creation-date", "")[:10],
+                    language=meta.texts.get("language", ""),
                 )
             prose = Prose()
             reader = _Reader(prose)
             yield from read_prose(container.chunks(entries["content.xml"]), reader, prose)
             if reader.slides.count:
-                found.learn(pages=reader.slides.count, structure_info=reader.slides.summary())
+                extracted.learn(pages=reader.slides.count, structure_info=reader.slides.summary())
             yield from prose.end()
 
 

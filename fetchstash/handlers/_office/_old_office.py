@@ -26,15 +26,15 @@ class OldOfficeHandler:
             container = CompoundFile(file.read(_MAX_BYTES))
         if ("EncryptedPackage",) in container.streams:  # [MS-OFFCRYPTO], section 2.3.4.4
             raise NoText(ENCRYPTED, KEPT)
-        found = Extracted(parts=None)
-        found.parts = _parts(container, found)
-        return found
+        extracted = Extracted(parts=None)
+        extracted.parts = _parts(container, extracted)
+        return extracted
 
 
-def _parts(container: CompoundFile, found: Extracted) -> Iterator[Part] | None:
-    describe(container, found)
+def _parts(container: CompoundFile, extracted: Extracted) -> Iterator[Part] | None:
+    describe(container, extracted)
     if ("WordDocument",) in container.streams:
-        return _doc.read(container, found)
+        return _doc.read(container, extracted)
     if ("PowerPoint Document",) in container.streams:
-        return _ppt.read(container, found)
+        return _ppt.read(container, extracted)
     return None

@@ -11,10 +11,10 @@ _I2, _STRING, _WIDE_STRING, _TIME = 0x02, 0x1E, 0x1F, 0x40
 _MAX_PROPERTIES = 1_000
 
 
-def describe(file: CompoundFile, found: Extracted) -> None:
-    """Write what the file says of itself into ``found``; what is damaged is as if it were not there."""
+def describe(file: CompoundFile, extracted: Extracted) -> None:
+    """Write what the file says of itself into ``extracted``; what is damaged is as if it were not there."""
     properties = _properties(file.read("\x05SummaryInformation"))
-    found.learn(
+    extracted.learn(
         title=str(properties.get(_TITLE, "")),
         author=str(properties.get(_AUTHOR, "")),
         published=str(properties.get(_CREATED, "")),
@@ -23,7 +23,7 @@ def describe(file: CompoundFile, found: Extracted) -> None:
 
 def _properties(data: bytes) -> dict[int, str | int]:
     """Return the values of the first property set, times as dates."""
-    found: dict[int, str | int] = {_CODEPAGE: 1252}
+    properties: dict[int, str | int] = {_CODEPAGE: 1252}
     try:
         (start,) = struct.unpack_from("<L", data, 44)
         (count,) = struct.unpack_from("<L", data, start + 4)
@@ -32,10 +32,10 @@ def _properties(data: bytes) -> dict[int, str | int]:
             for n in range(min(count, _MAX_PROPERTIES))
         )
         for number in sorted(places.keys() & {_CODEPAGE, _TITLE, _AUTHOR, _CREATED}):
-            found[number] = _value(data, start + places[number], f"cp{found[_CODEPAGE]}")
+            properties[number] = _value(data, start + places[number], f"cp{properties[_CODEPAGE]}")
     except (struct.error, OverflowError):
         pass
-    return found
+    return properties
 
 
 def _value(data: bytes, place: int, charset: str) -> str | int:

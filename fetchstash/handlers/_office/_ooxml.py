@@ -47,7 +47,7 @@ class Package:
         folder, base = posixpath.split(part)
         reader = _Relations(folder)
         self.read_small(posixpath.join(folder, "_rels", f"{base}.rels"), reader)
-        return reader.found
+        return reader.relations
 
     def main_part(self, usual: str) -> str:
         """Return the name of the part that holds the document; ``usual`` is where it stands in nearly all of them."""
@@ -69,22 +69,22 @@ class Package:
         except NoText:
             return
 
-    def describe(self, found: Extracted) -> None:
-        """Write title, author, date and language of the core properties into ``found`` (ECMA-376-2, section 8)."""
+    def describe(self, extracted: Extracted) -> None:
+        """Write title, author, date and language of the core properties into ``extracted`` (ECMA-376-2, section 8)."""
         properties = FirstTexts()
         self.read_small("docProps/core.xml", properties)
-        found.learn(
-            title=properties.found.get("title", ""),
-            author=properties.found.get("creator", ""),
-            published=properties.found.get("created", "")[:10],
-            language=properties.found.get("language", ""),
+        extracted.learn(
+            title=properties.texts.get("title", ""),
+            author=properties.texts.get("creator", ""),
+            published=properties.texts.get("created", "")[:10],
+            language=properties.texts.get("language", ""),
         )
 
 
 class _Relations:
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self.found: dict[str, Relation] = {}
+        self.relations: dict[str, Relation] = {}
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name != "Relationship":
@@ -94,7 +94,7 @@ class _Relations:
         if not external:
             target = posixpath.normpath(posixpath.join("/", self._folder, target)).lstrip("/")
         kind = attribute(attributes, "Type").rpartition("/")[2]
-        self.found[attribute(attributes, "Id")] = Relation(kind, target, external)
+        self.relations[attribute(attributes, "Id")] = Relation(kind, target, external)
 
     def end(self, name: str) -> None:
         pass

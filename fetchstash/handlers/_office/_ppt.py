@@ -60,7 +60,7 @@ class _Shown:
     pictures: int
 
 
-def read(file: CompoundFile, found: Extracted) -> Iterator[Part]:
+def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
     """Yield a page for each slide. Raises NoText for a presentation that cannot be read."""
     user = file.read("Current User")
     if len(user) >= 16 and struct.unpack_from("<L", user, 12)[0] == _ENCRYPTED_TOKEN:
@@ -74,7 +74,9 @@ def read(file: CompoundFile, found: Extracted) -> Iterator[Part]:
             if record.kind == _LIST
         }
         slides = list(stream.listed(lists[_SLIDES])) if _SLIDES in lists else []
-        notes = {one.number: one for one in stream.listed(lists[_NOTES])} if _NOTES in lists else {}
+        notes = (
+            {note.number: note for note in stream.listed(lists[_NOTES])} if _NOTES in lists else {}
+        )
     except (struct.error, KeyError):
         raise NoText("the presentation is damaged or cut short", KEPT) from None
     prose = Prose()
@@ -90,7 +92,7 @@ def read(file: CompoundFile, found: Extracted) -> Iterator[Part]:
         if beside:
             _write_notes(stream.shown(objects.get(beside.reference, -1), beside.texts), prose)
         yield from prose.full()
-    found.learn(pages=pages.count, structure_info=pages.summary())
+    extracted.learn(pages=pages.count, structure_info=pages.summary())
     yield from prose.end()
 
 

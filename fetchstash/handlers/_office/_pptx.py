@@ -29,19 +29,19 @@ class PptxHandler(Streamed):
 
     name = "pptx"
 
-    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText for what cannot be read."""
         with Zip(source) as container:
             package = Package(container)
-            package.describe(found)
-            if found.facts.title in _NO_TITLES:
-                found.learn(title="")
+            package.describe(extracted)
+            if extracted.facts.title in _NO_TITLES:
+                extracted.learn(title="")
             prose = Prose()
             slides = Slides(prose)
             for slide in _slides(package):
                 slides.begin()
                 yield from _read_slide(package, slide, slides, prose)
-            found.learn(pages=slides.count, structure_info=slides.summary())
+            extracted.learn(pages=slides.count, structure_info=slides.summary())
             yield from prose.end()
 
 
@@ -52,7 +52,7 @@ def _slides(package: Package) -> list[str]:
     order = _SlideIds()
     package.read_small(main, order)
     return list(
-        dict.fromkeys(relations[number].target for number in order.found if number in relations)
+        dict.fromkeys(relations[number].target for number in order.ids if number in relations)
     )
 
 
@@ -66,7 +66,7 @@ def _read_slide(package: Package, slide: str, slides: Slides, prose: Prose) -> I
         if relation.kind == "chart":
             chart = _Chart()
             package.read_small(relation.target, chart)
-            prose.paragraph(f"Chart: {', '.join(chart.found)}" if chart.found else "")
+            prose.paragraph(f"Chart: {', '.join(chart.texts)}" if chart.texts else "")
         elif relation.kind == "diagramData":
             yield from read_prose(package.chunks(relation.target), _Reader(prose, {}), prose)
         elif relation.kind == "notesSlide":
@@ -79,11 +79,11 @@ class _SlideIds:
     """Keeps the relationship ids of ``sldIdLst`` in order."""
 
     def __init__(self) -> None:
-        self.found: list[str] = []
+        self.ids: list[str] = []
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "sldId":
-            self.found.append(
+            self.ids.append(
                 next((value for key, value in attributes.items() if key.endswith(":id")), "")
             )
 
@@ -98,7 +98,7 @@ class _Chart:
     """Keeps titles, names and values of a chart, as they were when it was last drawn."""
 
     def __init__(self) -> None:
-        self.found: list[str] = []
+        self.texts: list[str] = []
         self._in_text = False
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:  # noqa: ARG002 - the text is what counts
@@ -108,8 +108,8 @@ class _Chart:
         self._in_text = False
 
     def text(self, data: str) -> None:
-        if self._in_text and len(self.found) < _MAX_CHART_VALUES:
-            self.found.append(data)
+        if self._in_text and len(self.texts) < _MAX_CHART_VALUES:
+            self.texts.append(data)
 
 
 class _Reader:

@@ -46,15 +46,15 @@ class RtfHandler(Streamed):
 
     name = "rtf"
 
-    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText for what cannot be read."""
         with source.open("rb") as file:
             raw = file.read(_MAX_BYTES)
         if not raw.lstrip().startswith(b"{\\rtf"):
             raise NoText("the file is no RTF", KEPT)
         prose = Prose()
-        yield from read(raw, prose, found)
-        found.learn(extraction_truncated=len(raw) == _MAX_BYTES)
+        yield from read(raw, prose, extracted)
+        extracted.learn(extraction_truncated=len(raw) == _MAX_BYTES)
         yield from prose.end()
 
 
@@ -69,8 +69,8 @@ class _State:
     fallback_chars: int = 1
 
 
-def read(raw: bytes, prose: Prose, found: Extracted) -> Iterator[Part]:
-    """Write RTF into ``prose``, its title and hidden runs into ``found``; yield parts as they fill.
+def read(raw: bytes, prose: Prose, extracted: Extracted) -> Iterator[Part]:
+    """Write RTF into ``prose``, its title and hidden runs into ``extracted``; yield parts as they fill.
 
     Raises NoText behind the text of the first ``_MAX_TOKENS`` tokens, if there are more.
     """
@@ -88,9 +88,9 @@ def read(raw: bytes, prose: Prose, found: Extracted) -> Iterator[Part]:
         if count == before:
             break
     reader.end()
-    found.learn(
-        title=found.facts.title or "".join(reader.title).strip(),
-        hidden_removed=found.facts.hidden_removed + reader.hidden,
+    extracted.learn(
+        title=extracted.facts.title or "".join(reader.title).strip(),
+        hidden_removed=extracted.facts.hidden_removed + reader.hidden,
     )
     if count >= _MAX_TOKENS:
         yield from prose.rest()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from fetchstash.handlers._shared._prose import Prose
+from fetchstash.handlers._shared._words import counted
 
 _MAX_DESCRIPTIONS = 20
 
@@ -35,16 +36,14 @@ class Slides:
         self.open()
         self.pictures += pictures
         if pictures:
-            told = "; ".join(" ".join(one.split()) for one in descriptions[:_MAX_DESCRIPTIONS])
+            described = "; ".join(
+                " ".join(text.split()) for text in descriptions[:_MAX_DESCRIPTIONS]
+            )
             self._prose.paragraph(
-                f"({pictures} {'picture' if pictures == 1 else 'pictures'}{f': {told}' if told else ''})"
+                f"({counted(pictures, 'picture')}{f': {described}' if described else ''})"
             )
 
     def summary(self) -> str:
         """Return the number of slides and pictures in a few words."""
-        slides = f"{self.count:,} {'slide' if self.count == 1 else 'slides'}"
-        return (
-            f"{slides}, {self.pictures:,} {'picture' if self.pictures == 1 else 'pictures'}"
-            if self.pictures
-            else slides
-        )
+        slides = counted(self.count, "slide")
+        return f"{slides}, {counted(self.pictures, 'picture')}" if self.pictures else slides

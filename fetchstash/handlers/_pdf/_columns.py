@@ -121,4 +121,4 @@ def _fills(column: Sequence[Box]) -> bool:
 def _alternates(runs: Sequence[Box], gutter: float, left: int, right: int) -> bool:
     """Return whether the page goes from one side to the other at most of its lines; else it is in order already."""
     sides = [run[0] >= gutter for run in runs if run[2] <= gutter or run[0] >= gutter]
-    return sum(one != other for one, other in pairwise(sides)) >= min(left, right) / 2
+    return sum(side != following for side, following in pairwise(sides)) >= min(left, right) / 2

@@ -60,9 +60,9 @@ class PdfHandler:
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - a PDF says itself what it is
         """Read ``source``. What cannot be read raises NoText when the parts are read."""
-        found = Extracted(parts=None)
-        found.parts = _read(source, limits, found)
-        return found
+        extracted = Extracted(parts=None)
+        extracted.parts = _read(source, limits, extracted)
+        return extracted
 
     def part(self, request: PartRequest) -> PartText | Picture:
         """Return page ``start`` (from 1) as a picture: one, whatever ``end`` is."""
@@ -83,32 +83,32 @@ class PdfHandler:
                 return _picture(page, request.limits)
 
 
-def _read(source: Path, limits: ExtractLimits, found: Extracted) -> Iterator[Part]:
+def _read(source: Path, limits: ExtractLimits, extracted: Extracted) -> Iterator[Part]:
     from pypdfium2 import PdfiumError  # noqa: PLC0415 - a heavy import
 
     fallback = _Pypdf(source)
     try:
         document = _open(source)
     except PdfiumError:
-        yield from _read_damaged(source, limits, found, fallback)
+        yield from _read_damaged(source, limits, extracted, fallback)
         return
     with document:
-        yield from _read_document(document, limits, found, fallback)
+        yield from _read_document(document, limits, extracted, fallback)
 
 
 def _read_document(
-    document: "PdfDocument", limits: ExtractLimits, found: Extracted, fallback: "_Pypdf"
+    document: "PdfDocument", limits: ExtractLimits, extracted: Extracted, fallback: "_Pypdf"
 ) -> Iterator[Part]:
     pages = len(document)
     title, author, published = _metadata(document)
-    found.learn(
+    extracted.learn(
         pages=pages,
         title=title,
         author=author,
         published=published,
         outline=tuple(_outline(document)),
     )
-    count = _bounded_count(pages, limits, found)
+    count = _bounded_count(pages, limits, extracted)
     parts = _parts(_texts(document, count, fallback))
     first = next(parts, None)
     if first is None and any(fallback.texts(min(count, _PYPDF_TRIES))):
@@ -121,20 +121,20 @@ def _read_document(
 
 
 def _read_damaged(
-    source: Path, limits: ExtractLimits, found: Extracted, fallback: "_Pypdf"
+    source: Path, limits: ExtractLimits, extracted: Extracted, fallback: "_Pypdf"
 ) -> Iterator[Part]:
     """Read what pdfium does not open: by pypdf, or else the pages that came of a file that was cut short."""
     if pages := fallback.page_count():
-        found.learn(pages=pages)
-        yield from _parts(fallback.texts(_bounded_count(pages, limits, found)))
+        extracted.learn(pages=pages)
+        yield from _parts(fallback.texts(_bounded_count(pages, limits, extracted)))
         return
-    document, told = _recovered(source)
+    document, notice = _recovered(source)
     with document:
         try:
-            yield from _read_document(document, limits, found, fallback)
+            yield from _read_document(document, limits, extracted, fallback)
         except NoText:
             raise _unreadable(source) from None
-    found.learn(extraction_truncated=True, extraction_error=told)
+    extracted.learn(extraction_truncated=True, extraction_error=notice)
 
 
 def _recovered(source: Path) -> tuple["PdfDocument", str]:
@@ -248,10 +248,10 @@ def _blank(first: int, count: int) -> Iterator[Part]:
         yield Part(f"[Page {number}]\n(no text on this page)\n\n", starts_page=True)
 
 
-def _bounded_count(pages: int, limits: ExtractLimits, found: Extracted) -> int:
+def _bounded_count(pages: int, limits: ExtractLimits, extracted: Extracted) -> int:
     if pages > limits.pdf_max_pages:
         reason = f"only the first {limits.pdf_max_pages:,} of its {pages:,} pages were read"
-        found.learn(extraction_truncated=True, extraction_error=reason)
+        extracted.learn(extraction_truncated=True, extraction_error=reason)
     return min(pages, limits.pdf_max_pages)
 
 

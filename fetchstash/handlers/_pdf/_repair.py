@@ -26,20 +26,20 @@ _LETTER = b"[0 0 612 792]"
 def repaired(data: bytes) -> tuple[bytes, int]:
     """Return a PDF of the whole pages in ``data``, and how many they are; 0 if none was found."""
     objects = list(_OBJECT.finditer(data))
-    ends = [*(found.start() for found in objects[1:]), len(data)]
+    ends = [*(start.start() for start in objects[1:]), len(data)]
     pages: dict[int, None] = {}
     unpacked: list[bytes] = []
     room = _MAX_UNPACKED
     highest = 0
-    for found, end in zip(objects, ends, strict=False):
-        number = int(found[1])
+    for start, end in zip(objects, ends, strict=False):
+        number = int(start[1])
         highest = max(highest, number)
-        head = data[found.end() : min(end, found.end() + _MAX_DICTIONARY)]
+        head = data[start.end() : min(end, start.end() + _MAX_DICTIONARY)]
         dictionary, stream, _ = head.partition(b"stream")
         if not stream and _PAGE.search(dictionary) and b"endobj" in head:
             pages[number] = None
         elif stream and _OBJECT_STREAM.search(dictionary):
-            for inner, content in _within(data[found.end() : end], dictionary, room):
+            for inner, content in _within(data[start.end() : end], dictionary, room):
                 highest = max(highest, inner)
                 room -= len(content)
                 unpacked.append(b"%d 0 obj\n%s\nendobj\n" % (inner, content))
@@ -62,8 +62,8 @@ def repaired(data: bytes) -> tuple[bytes, int]:
 
 def pages_once(data: bytes) -> int:
     """Return how many pages the whole file had, 0 where its beginning does not say (ISO 32000-1, annex F.3.3)."""
-    found = _LINEARIZED.search(data, 0, 2_048)
-    return int(found[1]) if found else 0
+    header = _LINEARIZED.search(data, 0, 2_048)
+    return int(header[1]) if header else 0
 
 
 def _within(content: bytes, dictionary: bytes, room: int) -> Iterator[tuple[int, bytes]]:

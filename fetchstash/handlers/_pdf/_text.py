@@ -25,7 +25,7 @@ def mend(text: str) -> str:
     if "\ufffe" in text or "\x02" in text:
         text = _MARKED_BREAK.sub(_join_marked, text)
     if "-\n" in text or "\u00ad" in text:
-        text = _PLAIN_BREAK.sub(lambda found: f"{found[1]}\n", text)
+        text = _PLAIN_BREAK.sub(lambda match: f"{match[1]}\n", text)
     for ligature, letters in _LIGATURES.items():
         if ligature in text:
             text = text.replace(ligature, letters)
@@ -35,8 +35,8 @@ def mend(text: str) -> str:
     return text.strip("\n")
 
 
-def _join_marked(found: re.Match[str]) -> str:
+def _join_marked(match: re.Match[str]) -> str:
     """End the broken word, and only then the line. A hyphen before anything but a small letter was part of the word: Jean-Paul."""
-    rest = found[1]
+    rest = match[1]
     hyphen = "" if rest[:1].islower() else "-"
     return f"{hyphen}{rest}\n"

@@ -8,15 +8,15 @@ from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
 
 
 class Streamed(ABC):
-    """What handlers share that need neither hints nor limits: a subclass reads, and writes what it learns into ``found``."""
+    """What handlers share that need neither hints nor limits: a subclass reads, and writes what it learns into ``extracted``."""
 
     @abstractmethod
-    def read(self, source: Path, found: Extracted) -> Iterator[Part]:
+    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText for what cannot be read, after what could be."""
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
         """Read ``source``, when the parts are read."""
         del hints, limits
-        found = Extracted(parts=None)
-        found.parts = self.read(source, found)
-        return found
+        extracted = Extracted(parts=None)
+        extracted.parts = self.read(source, extracted)
+        return extracted

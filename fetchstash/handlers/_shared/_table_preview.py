@@ -137,9 +137,9 @@ def _shown(tables: Sequence[TableEnds], bounds: _Bounds, limits: PreviewLimits) 
 
 def _row(table: TableEnds, line: str, bounds: _Bounds) -> tuple[str, int]:
     """Return a row with what there is room for, and how many of its cells were cut; as it is written where nothing was."""
-    found = table.cells(line)
-    shown = found[: bounds.columns]
+    row = table.cells(line)
+    shown = row[: bounds.columns]
     cut = sum(len(cell) > bounds.cell for cell in shown)
-    if not cut and len(shown) == len(found):
+    if not cut and len(shown) == len(row):
         return line, 0
     return table.delimiter.join(clip(cell, bounds.cell) for cell in shown), cut

@@ -39,7 +39,7 @@ def walk(
     parser = expat.ParserCreate(encoding)
     parser.buffer_text = True
     parser.buffer_size = 32 * 1024
-    depth = given = 0
+    depth = size = 0
 
     def start(name: str, attributes: dict[str, str]) -> None:
         nonlocal depth
@@ -60,8 +60,8 @@ def walk(
     try:
         for chunk in chunks:
             parser.Parse(chunk, False)
-            given += len(chunk)
-            if given - parser.CurrentByteIndex > _MAX_TAG:
+            size += len(chunk)
+            if size - parser.CurrentByteIndex > _MAX_TAG:
                 raise NoText(f"its XML holds a tag larger than {_MAX_TAG:,} bytes", KEPT)
             yield
         parser.Parse(b"", True)
@@ -82,7 +82,7 @@ class FirstTexts:
     """Keeps the first text of each element by its name: enough for metadata, which are elements side by side."""
 
     def __init__(self) -> None:
-        self.found: dict[str, str] = {}
+        self.texts: dict[str, str] = {}
         self._open: list[str] = []
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:  # noqa: ARG002 - metadata stand in the text
@@ -96,7 +96,7 @@ class FirstTexts:
     def text(self, data: str) -> None:
         """Keep the text of the open element."""
         if self._open and data.strip():
-            self.found.setdefault(self._open[-1], data.strip())
+            self.texts.setdefault(self._open[-1], data.strip())
 
 
 def _refuse_entities(

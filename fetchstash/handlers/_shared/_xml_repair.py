@@ -58,9 +58,9 @@ class XmlRepair:
         at = 0
         while at < len(text):
             if self._awaited:
-                found = text.find(self._awaited, at)
-                end = found + len(self._awaited) if found >= 0 else len(text)
-                self._awaited = "" if found >= 0 else self._awaited
+                close = text.find(self._awaited, at)
+                end = close + len(self._awaited) if close >= 0 else len(text)
+                self._awaited = "" if close >= 0 else self._awaited
             else:
                 mark = _MARKUP.search(text, at)
                 end = mark.end() if mark else len(text)

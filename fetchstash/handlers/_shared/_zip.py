@@ -108,14 +108,14 @@ class Zip:
             )
             place += _ENTRY.size + name_size + extra_size + comment_size
 
-    def find(self, wanted: Iterable[str]) -> dict[str, Entry]:
+    def find(self, names: Iterable[str]) -> dict[str, Entry]:
         """Return the entries of these names, by name; the first of each wins."""
-        names = set(wanted)
-        found: dict[str, Entry] = {}
+        wanted = set(names)
+        entries: dict[str, Entry] = {}
         for entry in self.entries():
-            if entry.name in names and entry.name not in found:
-                found[entry.name] = entry
-        return found
+            if entry.name in wanted and entry.name not in entries:
+                entries[entry.name] = entry
+        return entries
 
     def chunks(self, entry: Entry, limit: int = MAX_MEMBER) -> Iterator[bytes]:
         """Yield the content of a member in pieces of 64 KiB at the most.
@@ -131,12 +131,12 @@ class Zip:
                 KEPT,
             )
         packed = self._packed(entry)
-        given = crc = 0
+        size = crc = 0
         try:
             for piece in packed if entry.method == _STORED else inflated(packed):
-                given += len(piece)
+                size += len(piece)
                 crc = zlib.crc32(piece, crc)
-                if given > limit:
+                if size > limit:
                     raise NoText(
                         f"{entry.name} is larger than {limit:,} bytes once it is unpacked", KEPT
                     )
@@ -181,11 +181,11 @@ class Zip:
         """
         tail_size = min(self._length, _END.size + _MAX_COMMENT)
         tail = self._at(self._length - tail_size, tail_size)
-        found = tail.rfind(b"PK\x05\x06")
-        if found < 0 or len(tail) - found < _END.size:
+        end_mark = tail.rfind(b"PK\x05\x06")
+        if end_mark < 0 or len(tail) - end_mark < _END.size:
             raise NoText("the zip container is cut short: it has no directory", FETCH_AGAIN)
-        end_at = self._length - tail_size + found
-        _, _, _, _, count, size, at, _ = _END.unpack_from(tail, found)
+        end_at = self._length - tail_size + end_mark
+        _, _, _, _, count, size, at, _ = _END.unpack_from(tail, end_mark)
         directory_ends = end_at
         locator_at = end_at - _END64_LOCATOR.size
         if (
