@@ -49,7 +49,7 @@ class Exchange:
     def __init__(
         self, target: Target, response: httpcore2.Response, leave: Callable[[], None]
     ) -> None:
-        stream: object = response.extensions["network_stream"]  # pyright: ignore[reportUnknownMemberType] -- a bare dict
+        stream = cast("object", response.extensions["network_stream"])  # pyright: ignore[reportUnknownMemberType] -- a bare dict
         self.target = target
         self.status = response.status
         self.headers = joined(response.headers)

@@ -30,9 +30,9 @@ class Framing:
         self._left: int | None = None
 
     @property
-    def has_rest(self) -> bool:
-        """Say whether received bytes were held back."""
-        return bool(self._rest)
+    def held_back(self) -> bytes:
+        """Return the received bytes that were not handed out."""
+        return self._rest
 
     def begin(self) -> None:
         """Expect the head of a response."""

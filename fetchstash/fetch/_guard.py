@@ -74,7 +74,7 @@ class GuardedStream(httpcore2.AsyncNetworkStream):
     @property
     def is_spoiled(self) -> bool:
         """Say whether the connection must not be used for another request."""
-        return self._must_close or self._framing.has_rest
+        return self._must_close or bool(self._framing.held_back)
 
     def end_head(self, status: int, headers: Mapping[str, str]) -> None:
         """Expect the body that this head announces."""
@@ -86,7 +86,7 @@ class GuardedStream(httpcore2.AsyncNetworkStream):
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Read some bytes of the response. Raises TooLarge if its head is above its limit."""
-        if not self._framing.has_rest:
+        if not self._framing.held_back:
             data = await self._inner.read(self._most(max_bytes), timeout)
             self.received += len(data)
             if not data:

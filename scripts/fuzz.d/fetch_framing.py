@@ -69,9 +69,9 @@ def framed(received: bytes, size: int) -> tuple[bytes, bytes] | None:
             framing.end_head(event.status_code, joined(event.headers.raw_items()))
         elif isinstance(event, h11.EndOfMessage):
             assert connection.trailing_data[0] == b"", "a byte beyond the end"
-            return body, framing._rest + unread  # noqa: SLF001
-        elif event is h11.NEED_DATA and (unread or framing.has_rest):
-            if not framing.has_rest:
+            return body, framing.held_back + unread
+        elif event is h11.NEED_DATA and (unread or framing.held_back):
+            if not framing.held_back:
                 framing.receive(unread[:size])
                 unread = unread[size:]
             piece = framing.take()

@@ -43,14 +43,14 @@ def handed_out(received: bytes, sizes: Sequence[int]) -> tuple[bytes, h11.Connec
     while True:
         event = parser.next_event()
         if event is h11.NEED_DATA:
-            if not framing.has_rest:
+            if not framing.held_back:
                 framing.receive(pieces.pop(0))
             parser.receive_data(framing.take())
         elif isinstance(event, h11.Response):
             headers = {name.decode(): value.decode() for name, value in event.headers}
             framing.end_head(event.status_code, headers)
         elif isinstance(event, h11.EndOfMessage):
-            return framing._rest + b"".join(pieces), parser
+            return framing.held_back + b"".join(pieces), parser
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1_000])

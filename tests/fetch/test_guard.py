@@ -297,9 +297,12 @@ async def test_every_answer_of_a_name_is_vetted_or_there_are_too_many(
     monkeypatch: pytest.MonkeyPatch, count: int, code: str
 ) -> None:
     answers = [(2, 1, 6, "", (f"93.184.216.{number}", 0)) for number in range(1, count)]
-    monkeypatch.setattr(
-        socket, "getaddrinfo", lambda *_, **__: [*answers, (2, 1, 6, "", ("10.0.0.1", 0))]
-    )
+    answers.append((2, 1, 6, "", ("10.0.0.1", 0)))
+
+    def getaddrinfo(*_: object, **__: object) -> list[object]:
+        return [*answers]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     guard = Guard(Policy.of(FetchLimits()), SystemResolver(), Interfaces(), 100)
     with pytest.raises(Refused, match=code):
         await guard.connect_tcp("many.test", 80)
