@@ -165,7 +165,9 @@ class Work:
             entry = self.state.stubs.get(key)
             if entry is None or (self._is_protected(part) and key not in self.state.protected):
                 continue
-            self._apply(part, self.state.memo[key[1], *entry])
+            stub = self.state.memo[key[1], *entry]
+            if self.value_size(as_value(part, stub)) <= self._original_size(part):
+                self._apply(part, stub)
         return len(self.changes)
 
     def _is_protected(self, part: Part) -> bool:
@@ -278,7 +280,7 @@ class Work:
         before = self.size_of(part)
         after = before if stub is None else self.value_size(as_value(part, stub))
         if after > before * WORTH:
-            if after > self._original_size(part) * WORTH:
+            if fresh and after > self._original_size(part) * WORTH:
                 self.state.memo[key] = None
             self.skipped["no_gain"] += 1
             return False

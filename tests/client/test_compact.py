@@ -392,6 +392,15 @@ def test_a_picture_that_a_tool_returned_costs_what_a_picture_costs() -> None:
     assert measure(messages, "anthropic", "bytes") > 40_000
 
 
+def last_words(messages: list[Any], fmt: Format) -> list[str]:
+    """Return the latest answer and the user's last words."""
+    all_parts = parts(messages, fmt)
+    calling = {part.message for part in all_parts if part.kind == "call"}
+    texts = [part for part in all_parts if part.kind == "text" and part.message not in calling]
+    roles = ("assistant", "user")
+    return [text for role in roles for text in [p.value for p in texts if p.role == role][-1:]]
+
+
 @settings(max_examples=60)
 @given(
     turns,
@@ -411,6 +420,8 @@ def test_compactions_and_rewrites_of_one_conversation_in_any_order_agree(
         assert messages == render(history[:end], fmt)
         assert not orphans(sent, fmt)
         assert report.after <= report.before
+        kept = {part.value for part in parts(sent, fmt) if part.kind == "text"}
+        assert kept.issuperset(last_words(messages, fmt))
         seen += [
             (change.content_hash, change.target, change.label)
             for change in report.changes
