@@ -1,4 +1,4 @@
-"""The terminal face of Stash: results on stdout, everything else on stderr, exit codes that mean something."""
+"""The terminal face of Stash: results on stdout, everything else on stderr."""
 
 from fetchstash.cli._main import main
 

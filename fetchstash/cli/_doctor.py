@@ -1,4 +1,4 @@
-"""What is amiss, and what to do about it: versions, settings, store, worker, vocabulary, libmagic."""
+"""Examine versions, settings, store, worker, plugins and vocabulary."""
 
 import platform
 import sys
@@ -23,57 +23,59 @@ _LIBRARIES = ("mcp", "httpx2", "pypdfium2", "selectolax", "google-re2", "tiktoke
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One thing that was examined: how it is, and what to do ("" where nothing is amiss)."""
+class Diagnosis:
+    """The state of one thing, and what to do about it ("" if it is well)."""
 
     level: Level
     what: str
     next_step: str = ""
 
 
-async def examine(settings: "Settings", *, repair: bool) -> AsyncGenerator[Found]:
+async def examine(settings: "Settings", *, repair: bool) -> AsyncGenerator[Diagnosis]:
     """Examine everything in turn; with ``repair`` the store is mended where it can be."""
     yield _versions()
     yield _certificates()
-    for found in _profiles(settings):
-        yield found
+    for profile in _profiles(settings):
+        yield profile
     async with aclosing(_store(settings, repair=repair)) as findings:
-        async for found in findings:
-            yield found
+        async for diagnosis in findings:
+            yield diagnosis
     async with aclosing(_worker(settings)) as findings:
-        async for found in findings:
-            yield found
+        async for diagnosis in findings:
+            yield diagnosis
     yield _vocabulary()
 
 
-def _versions() -> Found:
+def _versions() -> Diagnosis:
     names: list[str] = []
     for name in ("fetchstash", *_LIBRARIES):
         try:
             names.append(f"{name} {version(name)}")
         except PackageNotFoundError:
-            return Found("fault", f"{name} is not installed.", "Install fetchstash again.")
-    return Found(
+            return Diagnosis("fault", f"{name} is not installed.", "Install fetchstash again.")
+    return Diagnosis(
         "ok", f"Python {platform.python_version()} on {platform.system()}; {', '.join(names)}"
     )
 
 
-def _certificates() -> Found:
+def _certificates() -> Diagnosis:
     from fetchstash.fetch import certificate_fault  # noqa: PLC0415 - the rooms are heavy
 
     if fault := certificate_fault():
-        return Found("fault", f"certificates: {fault}", "Correct or unset it: nothing is fetched.")
-    return Found("ok", "certificates: readable")
+        return Diagnosis(
+            "fault", f"certificates: {fault}", "Correct or unset it: nothing is fetched."
+        )
+    return Diagnosis("ok", "certificates: readable")
 
 
-def _profiles(settings: "Settings") -> Iterator[Found]:
-    """Say what the profile in force shows, and what those of the other hosts would."""
+def _profiles(settings: "Settings") -> Iterator[Diagnosis]:
+    """Say how much text each profile shows, the one in force first."""
     from fetchstash.config import PROFILES, load  # noqa: PLC0415 - the rooms are heavy
 
-    yield Found("ok", f"profile {settings.profile}, in force: {_shown(settings)}")
+    yield Diagnosis("ok", f"profile {settings.profile}, in force: {_shown(settings)}")
     for profile in PROFILES:
         if profile != settings.profile:
-            yield Found("ok", f"profile {profile}: {_shown(load({'views.profile': profile}))}")
+            yield Diagnosis("ok", f"profile {profile}: {_shown(load({'views.profile': profile}))}")
 
 
 def _shown(settings: "Settings") -> str:
@@ -87,28 +89,28 @@ def _shown(settings: "Settings") -> str:
     return f"texts up to {whole:,} {unit} come whole, {more}"
 
 
-async def _store(settings: "Settings", *, repair: bool) -> AsyncGenerator[Found]:
+async def _store(settings: "Settings", *, repair: bool) -> AsyncGenerator[Diagnosis]:
     from fetchstash.store import check_store, repair_store  # noqa: PLC0415 - the room is heavy
 
     if settings.store.url == "memory:":
-        yield Found("ok", "store memory: it keeps nothing")
+        yield Diagnosis("ok", "store memory: it keeps nothing")
         return
     if not settings.store.folder.exists():
-        yield Found("ok", f"store {settings.store.folder}: nothing kept yet")
+        yield Diagnosis("ok", f"store {settings.store.folder}: nothing kept yet")
         return
     findings = await (repair_store if repair else check_store)(settings.store)
     if not any(finding.level != "note" for finding in findings):
-        yield Found("ok", f"store {settings.store.folder}: every file is as it was put")
+        yield Diagnosis("ok", f"store {settings.store.folder}: every file is as it was put")
     for finding in findings:
         if finding.mended:
-            yield Found("ok", f"store: mended: {finding.what}")
+            yield Diagnosis("ok", f"store: mended: {finding.what}")
         else:
             hint = " `fetchstash doctor --repair` mends that." if finding.mendable else ""
             step = worded(finding.next_step, finding.calls, as_command)
-            yield Found(finding.level, f"store: {finding.what}", f"{step}{hint}")
+            yield Diagnosis(finding.level, f"store: {finding.what}", f"{step}{hint}")
 
 
-async def _worker(settings: "Settings") -> AsyncGenerator[Found]:
+async def _worker(settings: "Settings") -> AsyncGenerator[Diagnosis]:
     """Have a worker read a text and name a binary, as it would a document's."""
     from fetchstash.handlers import Hints, WorkerPool, route_file  # noqa: PLC0415 - the room is heavy
 
@@ -127,7 +129,7 @@ async def _worker(settings: "Settings") -> AsyncGenerator[Found]:
         await pool.aclose()
     limits = settings.extract
     if read.extraction_error or read.chars == 0:
-        yield Found(
+        yield Diagnosis(
             "fault",
             f"worker: a text could not be read: {read.extraction_error}",
             "Look at the memory and processes that you may use.",
@@ -136,47 +138,47 @@ async def _worker(settings: "Settings") -> AsyncGenerator[Found]:
         held = (
             f"{limits.memory_mb:,} MiB, {limits.cpu_seconds:g} s of CPU, {limits.wall_seconds:g} s"
         )
-        yield Found("ok", f"worker: it reads, held to {held} for each document")
+        yield Diagnosis("ok", f"worker: it reads, held to {held} for each document")
     else:
         held = f"{limits.wall_seconds:g} s for each document; this system does not limit its memory"
-        yield Found("note", f"worker: it reads, held to {held}")
+        yield Diagnosis("note", f"worker: it reads, held to {held}")
     if not unconfined:
-        yield Found("ok", "worker: confined to its document")
+        yield Diagnosis("ok", "worker: confined to its document")
     for lack in unconfined:
-        yield Found("warning", f"worker: {lack}.", "Run fetchstash in a container.")
+        yield Diagnosis("warning", f"worker: {lack}.", "Run fetchstash in a container.")
     for plugin in plugins:
         if plugin.failure:
             hint = "Mend or remove it, or take it out of extract.plugins."
-            yield Found("warning", f"plugin {plugin.package}: {plugin.failure}", hint)
+            yield Diagnosis("warning", f"plugin {plugin.package}: {plugin.failure}", hint)
         elif plugin.words:
-            yield Found("ok", f"plugin {plugin.package}: it reads {plugin.words}")
+            yield Diagnosis("ok", f"plugin {plugin.package}: it reads {plugin.words}")
         else:
             hint = "Name it in extract.plugins to load its formats."
-            yield Found("note", f"plugin {plugin.package}: installed, and not enabled", hint)
+            yield Diagnosis("note", f"plugin {plugin.package}: installed, and not enabled", hint)
     if find_spec("magic") is None:
-        yield Found(
+        yield Diagnosis(
             "note",
             "libmagic: not installed, so unknown binaries have no name",
             "Install fetchstash[magic] to name them.",
         )
     elif named.media_type in ("", "application/octet-stream"):
-        yield Found(
+        yield Diagnosis(
             "note",
-            "libmagic: installed, and its library was not found",
+            "libmagic: installed, and its library was not diagnosis",
             "Install libmagic for your system.",
         )
     else:
-        yield Found("ok", "libmagic: it names unknown binaries")
+        yield Diagnosis("ok", "libmagic: it names unknown binaries")
 
 
-def _vocabulary() -> Found:
+def _vocabulary() -> Diagnosis:
     from fetchstash import tokens  # noqa: PLC0415 - loads the vocabulary
 
     counted = tokens.count("a line of six short words")
     if not counted.exact:
-        return Found(
+        return Diagnosis(
             "warning",
             "tokens: the vocabulary cannot be loaded, so counts are estimates",
             "Install fetchstash again.",
         )
-    return Found("ok", "tokens: counted with the o200k vocabulary, offline")
+    return Diagnosis("ok", "tokens: counted with the o200k vocabulary, offline")

@@ -56,7 +56,7 @@ def pin(settings: "Settings", refs: Sequence[str], unpin: bool) -> None:
 @click.argument("refs", nargs=-1, required=True, metavar="REF...")
 @command
 def rm(settings: "Settings", refs: Sequence[str]) -> None:
-    """Forget artifacts, and delete what no other shares."""
+    """Delete artifacts, and the bytes that no other shares."""
 
     async def work(stash: "Stash") -> None:
         for ref in refs:

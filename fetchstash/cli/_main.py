@@ -1,4 +1,4 @@
-"""The command ``fetchstash``. Commands are imported light: what is heavy is imported when one runs."""
+"""The command ``fetchstash``. A command imports what is heavy when it runs."""
 
 import sys
 from collections.abc import Sequence
@@ -26,9 +26,8 @@ for _command in (*_reading.COMMANDS, *_keeping.COMMANDS, *_operating.COMMANDS):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; never returns."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if not given or (
-        given[0].startswith("-") and given[0] not in ("-h", "--help", "-V", "--version")
-    ):
-        given.insert(0, "serve")
-    commands(given, prog_name="fetchstash")
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    informs = bool(words) and words[0] in ("-h", "--help", "-V", "--version")
+    if not words or (words[0].startswith("-") and not informs):
+        words.insert(0, "serve")
+    commands(words, prog_name="fetchstash")

@@ -59,29 +59,27 @@ def config(settings: "Settings", example: bool, as_json: bool) -> None:
 @json_flag
 @command
 def doctor(settings: "Settings", repair: bool, as_json: bool) -> int | None:
-    """Examine the installation and the store; the exit code says whether anything is amiss."""
+    """Examine the installation and the store; the exit code says whether all is well."""
     import anyio  # noqa: PLC0415 - heavy
 
-    from fetchstash.cli._doctor import Found, examine  # noqa: PLC0415 - as above
+    from fetchstash.cli._doctor import Diagnosis, examine  # noqa: PLC0415 - as above
 
-    async def all_found() -> list[Found]:
-        return [found async for found in examine(settings, repair=repair)]
+    async def diagnose() -> list[Diagnosis]:
+        return [diagnosis async for diagnosis in examine(settings, repair=repair)]
 
-    found = anyio.run(all_found)
+    diagnoses = anyio.run(diagnose)
     if as_json:
-        print_objects(tuple(asdict(one) for one in found))
+        print_objects([asdict(diagnosis) for diagnosis in diagnoses])
     else:
-        for one in found:
-            click.echo(
-                f"{one.level:<7}  {one.what}" + (f" {one.next_step}" if one.next_step else "")
-            )
-    return FAILED if any(one.level in ("warning", "fault") for one in found) else None
+        for diagnosis in diagnoses:
+            click.echo(f"{diagnosis.level:<7}  {diagnosis.what} {diagnosis.next_step}".rstrip())
+    return FAILED if any(item.level in ("warning", "fault") for item in diagnoses) else None
 
 
 @click.command()
 @exit_codes
 def demo() -> int:
-    """Show, on a small site of its own, what a model sees and what each call costs; no network, no key."""
+    """Show what a model sees and what each call costs, on a small site of its own."""
     from fetchstash.demo import run  # noqa: PLC0415 - imports mcp
 
     return run()

@@ -1,4 +1,4 @@
-"""Flags for the settings: the same table that the environment and the file are read by."""
+"""Flags for the settings, from the table by which the environment and the file are read."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ _PREFIX = "setting__"
 
 
 def setting_flags(command: F) -> F:
-    """Add ``--config`` and a flag for each setting of views, fetch, store and ingest to a command."""
+    """Add ``--config`` and the flags of the settings to a command."""
     for key in reversed(tuple(KEYS.values())):
         if key.flag:
             command = _option(key)(command)
@@ -36,12 +36,12 @@ def _option(key: Key) -> Callable[[F], F]:
     )
 
 
-def take_settings(given: dict[str, Any], environment: dict[str, str]) -> Settings:
+def take_settings(parameters: dict[str, Any], environment: dict[str, str]) -> Settings:
     """Take the flags out of a command's arguments and read the settings. Raises BadArgument."""
-    file = given.pop("config_file", None)
+    file = parameters.pop("config_file", None)
     arguments: dict[str, Any] = {}
-    for name in [name for name in given if name.startswith(_PREFIX)]:
-        value = given.pop(name)
+    for name in [name for name in parameters if name.startswith(_PREFIX)]:
+        value = parameters.pop(name)
         if value not in (None, ()):
             section, _, key = name.removeprefix(_PREFIX).partition("__")
             arguments[f"{section}.{key}"] = value

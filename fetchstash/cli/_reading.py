@@ -223,8 +223,8 @@ def search(
     as_json: bool,
 ) -> int | None:
     """Rank the passages of artifacts, or of all of the run, by the words of QUERY."""
-    found = with_stash(settings, lambda stash: stash.search(query, refs, max_results=max_results))
-    view = view_for_terminal(settings, found, max_chars)
+    search = with_stash(settings, lambda stash: stash.search(query, refs, max_results=max_results))
+    view = view_for_terminal(settings, search, max_chars)
     show(view, as_json=as_json)
     return None if view.records else NO_MATCH
 

@@ -1,4 +1,4 @@
-"""What was fetched, by kind and host, and how many tokens of it stayed out of the context."""
+"""Sum up what was fetched, by kind and host, and the tokens kept out of the context."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,12 +11,12 @@ from fetchstash.store import Facts
 from fetchstash.tokens import TokenCount
 
 _BYTES_PER_TOKEN = 4
-"""Of a result, about: English and its frame. What was shown is known in bytes alone."""
+"""Roughly, of an English result with its frame. The log counts bytes alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Artifacts of one kind or from one host, their bytes as they came, and their texts' tokens (``tokens_exact``: counted)."""
+    """Artifacts of one kind or from one host, with their bytes as fetched and their tokens."""
 
     group: str
     name: str
@@ -41,27 +41,28 @@ def _rows(group: str, named: Iterable[tuple[str, Facts]]) -> list[Row]:
     for name, facts in named:
         groups.setdefault(name, []).append(facts)
     rows = [
-        Row(group, name, len(of), sum(one.size_bytes for one in of), *_tokens(of))
-        for name, of in groups.items()
+        Row(
+            group, name, len(members), sum(facts.size_bytes for facts in members), *_tokens(members)
+        )
+        for name, members in groups.items()
     ]
     return sorted(rows, key=lambda row: (-row.tokens, row.name))
 
 
 def _tokens(artifacts: Sequence[Facts]) -> tuple[int, bool]:
-    return sum(one.text_tokens or 0 for one in artifacts), all(
-        one.text_tokens_exact for one in artifacts if one.text_tokens
-    )
+    exact = all(facts.text_tokens_exact for facts in artifacts if facts.text_tokens)
+    return sum(facts.text_tokens or 0 for facts in artifacts), exact
 
 
 def shown_tokens(event_log: str) -> int | None:
-    """Return about how many tokens all results had, by the event log; None where there is none."""
-    total, found = 0, False
+    """Estimate the tokens of all results by the event log; None if there is no log."""
+    total, has_lines = 0, False
     for path in (Path(event_log + ".1"), Path(event_log)) if event_log else ():
         with suppress(OSError), path.open(encoding="utf-8") as log:
             for line in log:
-                found = True
+                has_lines = True
                 total += _shown_bytes(line)
-    return total // _BYTES_PER_TOKEN if found else None
+    return total // _BYTES_PER_TOKEN if has_lines else None
 
 
 def _shown_bytes(line: str) -> int:

@@ -1,7 +1,7 @@
 """Views of facts: one artifact's with its outline, the list of a run, a picture."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 
 from fetchstash.errors import Call
 from fetchstash.render._texts import (
@@ -32,8 +32,8 @@ def info(host: Host, facts: Facts) -> View:
     if outline:
         lines.append("outline:")
         lines += [
-            f"{'  ' * heading.level}{heading.title} ({heading.unit.removesuffix('s')} {heading.start})"
-            for heading in outline
+            f"{'  ' * level}{title} ({unit.removesuffix('s')} {start})"
+            for title, level, unit, start in map(astuple, outline)
         ]
     if subject.chars is None:
         calls = calls_without_text(subject, host.word)
@@ -45,13 +45,13 @@ def info(host: Host, facts: Facts) -> View:
     return View((block,), (subject.facts,), records=(record,))
 
 
-def listing(host: Host, found: Listing) -> View:
+def listing(host: Host, page: Listing) -> View:
     """Return a run's artifacts, newest first, a line each, as far as there is room."""
-    run, total = found.run, found.total
+    run, total = page.run, page.total
     if not total:
         fetch = host.word(Call("fetch", {"url": "https://…"}))
         return View((Block((f"[Run {run}: no artifacts yet.]", fetch)),))
-    subjects = [host.subject(facts) for facts in found.facts]
+    subjects = [host.subject(facts) for facts in page.facts]
     lines = [
         f"{reference_line(subject)[1:-1]}, {clip(subject.source, 120)}" for subject in subjects
     ]
@@ -88,9 +88,9 @@ def _plain(value: object) -> str:
     return str(value)
 
 
-def picture(host: Host, found: Picture) -> View:
+def picture(host: Host, shown: Picture) -> View:
     """Return a picture under the line that says what it is of."""
-    subject = host.subject(found.facts)
-    page = "picture" if found.page is None else f"page {found.page} as a picture"
-    head = (f"[{subject.ref}: {page}, {found.width}×{found.height} px]",)
-    return View((Block(head),), (subject.facts,), ((found.data, found.media_type),))
+    subject = host.subject(shown.facts)
+    title = "picture" if shown.page is None else f"page {shown.page} as a picture"
+    head = (f"[{subject.ref}: {title}, {shown.width}×{shown.height} px]",)
+    return View((Block(head),), (subject.facts,), ((shown.data, shown.media_type),))

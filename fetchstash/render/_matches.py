@@ -88,32 +88,35 @@ def _opening(artifact: ArtifactMatches, shown: int) -> str:
     return f"[{ref}: matches {artifact.skipped + 1} to {artifact.skipped + shown} of {total}]"
 
 
-def search(host: Host, found: Passages, max_chars: int | None = None) -> View:
+def search(host: Host, passages: Passages, max_chars: int | None = None) -> View:
     """Return ranked passages, best first. Raises BadArgument for too small a limit."""
     limit = host.limits.max_chars(max_chars, host.limits.short_max_chars)
-    count = len(found.passages)
+    count = len(passages.best_first)
     subjects = {
-        passage.artifact_ref: host.subject(found.facts[passage.artifact_ref]) for passage in found
+        passage.artifact_ref: host.subject(passages.facts[passage.artifact_ref])
+        for passage in passages
     }
     facts = tuple(subject.facts for subject in subjects.values())[:FACTS_AT_MOST]
-    out_of = counted(found.searched, "artifact")
-    if found.pending:
-        out_of += f", {counted(found.pending, 'text')} not indexed yet: search again later"
+    out_of = counted(passages.searched, "artifact")
+    if passages.pending:
+        out_of += f", {counted(passages.pending, 'text')} not indexed yet: search again later"
     left_out = [
-        line for ref, n in found.left_out.items() for line in _left_out(host, n, found.facts[ref])
+        line
+        for ref, n in passages.left_out.items()
+        for line in _left_out(host, n, passages.facts[ref])
     ]
     if not count:
         none = f"[No passage of {out_of} has a word of the query.]"
         return View((Block((none, *left_out)),))
     sources = list(dict.fromkeys(subject.source for subject in subjects.values()))
     source = sources[0] if len(sources) == 1 else f"{len(sources)} sources"
-    best = found.passages[0]
+    best = passages.best_first[0]
     first, last = max(best.first_line - _CONTEXT_LINES, 1), best.last_line + _CONTEXT_LINES
     part = {"ref": best.artifact_ref, "unit": "lines", "start": first, "end": last}
     around = host.word(Call("slice", part))
 
     def view(limit: int) -> Block:
-        body, shown = passages_body(found, limit, host.measure, with_ref=True)
+        body, shown = passages_body(passages, limit, host.measure, with_ref=True)
         head = f"[passages 1 to {shown} of {count}, best first, out of {out_of}]"
         notice = f"[Showing {shown} of {count} passages. {host.higher_limit}]"
         tail = (around, notice) if shown < count else (around,)
@@ -129,6 +132,6 @@ def search(host: Host, found: Passages, max_chars: int | None = None) -> View:
             "last_line": passage.last_line,
             "text": passage.text,
         }
-        for passage in found
+        for passage in passages
     )
     return View((block,), facts, records=records)

@@ -1,4 +1,4 @@
-"""The server: MCP requests in, views of one Stash out."""
+"""The server: MCP requests in, views of a Stash's values out."""
 
 import logging
 from base64 import b64encode
@@ -25,12 +25,13 @@ TEMPLATE = "fetchstash://artifact/{artifact_ref}"
 COMPLETIONS = 100
 """Values of one completion at the most (MCP, completion/complete)."""
 
-# The list of tools and of templates stays the same as long as the server runs; artifacts are the
-# caller's own.
+# The lists of tools and templates never change while the server runs; artifacts belong to the
+# caller.
 _LASTING = CacheHint(ttl_ms=3_600_000, scope="public")
 _INSTRUCTIONS = (
-    "Fetch with fetch_content. What does not fit comes as a preview and an artifact_ref: find the place with artifact_grep or "
-    "artifact_search, and read just that with artifact_slice or get_search_content."
+    "Fetch with fetch_content. What does not fit comes as a preview and an artifact_ref: find the "
+    "place with artifact_grep or artifact_search, and read just that with artifact_slice or "
+    "get_search_content."
 )
 _log = logging.getLogger("fetchstash.server")
 
@@ -38,9 +39,9 @@ Context = ServerRequestContext["LazyStash", Any]
 
 
 class LazyStash:
-    """The one Stash of a server, opened on the first call, so that a host sees the tools sooner.
+    """The Stash of a server, opened by the first call, so that a host sees the tools sooner.
 
-    ``local``: the server's clients share our file system, and are given paths.
+    ``local``: the server's clients share our file system, and are shown paths.
     """
 
     def __init__(self, settings: Settings, *, local: bool = True) -> None:
@@ -51,7 +52,7 @@ class LazyStash:
         self._stash: Stash | None = None
 
     async def get(self) -> Stash:
-        """Return the Stash; a failure to open it is told, and the next call tries again."""
+        """Return the Stash, opened if need be. After a failure the next call tries again."""
         async with self._lock:
             if self._stash is None:
                 self._stash = await self._stack.enter_async_context(open_stash(self.settings))

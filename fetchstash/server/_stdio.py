@@ -1,4 +1,4 @@
-"""Serving over stdin and stdout: the host starts us, and nothing but JSON-RPC goes to stdout."""
+"""Serve over stdin and stdout. Nothing but JSON-RPC goes to stdout."""
 
 import ctypes
 import logging
@@ -18,7 +18,7 @@ _log = logging.getLogger("fetchstash.server")
 
 
 async def serve_stdio(settings: Settings) -> None:
-    """Serve until the host closes our stdin or ends us; then close the store, and clean it up where it is ephemeral."""
+    """Serve until the host closes our stdin or ends us, then close the store."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     hide_memory()
     stash = LazyStash(settings)
@@ -44,7 +44,10 @@ def hide_memory() -> None:
 
 
 async def _end_on_signal(stash: LazyStash) -> None:
-    """Close the stash and leave at once: the thread that reads stdin is blocked until the host writes, so no task can end it."""
+    """Close the stash and exit at once.
+
+    The thread that reads stdin blocks until the host writes, so no task could end it.
+    """
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for number in signals:
             await stash.aclose()

@@ -47,7 +47,7 @@ def copy_in(path: Path, within: Sequence[str | Path] | None, spool: Path) -> Pat
 
 @contextmanager
 def replacing(target: Path) -> Generator[BinaryIO]:
-    """Give a file to write that takes the place of ``target`` at the end, and only if all went well.
+    """Give a file that replaces ``target`` at the end, if all went well.
 
     Raises BadArgument where it cannot be written.
     """

@@ -11,6 +11,7 @@ from fetchstash import telemetry
 from fetchstash.config import Settings, load
 from fetchstash.fetch import Fetcher, open_fetcher
 from fetchstash.handlers import Extractor, WorkerPool
+from fetchstash.stash._documents import Documents
 from fetchstash.stash._intake import Intake
 from fetchstash.stash._stash import Stash
 from fetchstash.store import ArtifactStore, open_store
@@ -47,7 +48,7 @@ async def open_stash(
             opened.push_async_callback(_close, extractor)
         intake = Intake(settings, fetcher, extractor, store)
         try:
-            yield Stash(settings, store, extractor, intake)
+            yield Stash(settings, store, Documents(settings, store, extractor), intake)
         finally:
             with anyio.CancelScope(shield=True):
                 await intake.delete_ephemeral()

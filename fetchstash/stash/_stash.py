@@ -1,8 +1,8 @@
 """Stash: fetch, keep, read back."""
 
 import re
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urldefrag
@@ -14,14 +14,12 @@ from fetchstash import handlers
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, Call, FetchstashError, NoText
 from fetchstash.fetch import Progress, mask_url
-from fetchstash.handlers import Extractor, PartRequest, PartText, Render
 from fetchstash.hygiene import clean_line
-from fetchstash.ranges import Preview, Unit
+from fetchstash.ranges import Unit
 from fetchstash.stash import _read
 from fetchstash.stash._artifact import Artifact
-from fetchstash.stash._bodies import passages_body
+from fetchstash.stash._documents import Documents
 from fetchstash.stash._excerpt import Excerpt
-from fetchstash.stash._facts import decision_of, described, hints_of
 from fetchstash.stash._files import copy_in, copy_out, replacing
 from fetchstash.stash._intake import Intake
 from fetchstash.stash._parts import Part
@@ -41,15 +39,10 @@ from fetchstash.store import (
     Finding,
     GrepQuery,
     Removed,
-    TextReader,
-    count_matches,
 )
 
 MAX_URLS = 10
 MAX_REFS = 10
-FOCUS_PASSAGES = 8
-FOCUS_LINES = 20
-"""Lines around the best passage that a preview suggests to read."""
 EXPORT_CHARS = 2**20
 """Characters of a text that an export reads at a time."""
 
@@ -64,7 +57,7 @@ class Stash:
 
     settings: Settings
     store: ArtifactStore
-    extractor: Extractor
+    documents: Documents
     intake: Intake
 
     # --- taking in --------------------------------------------------------------------------------
@@ -158,58 +151,12 @@ class Stash:
     ) -> Artifact:
         excerpt, image = Excerpt(), None
         if facts.extracted_chars is None:
-            image = await self._image(facts)
+            image = await self.documents.image(facts)
         else:
-            excerpt = await self._excerpt(facts, focus, limit)
+            excerpt = await self.documents.excerpt(facts, focus, limit)
             if fragment and not focus.strip() and len(excerpt.text) != facts.extracted_chars:
-                excerpt = await self._at_fragment(excerpt, facts, fragment)
+                excerpt = await self.documents.at_fragment(excerpt, facts, fragment)
         return Artifact(facts, self.settings, excerpt, cache, image, stash=self)
-
-    async def _image(self, facts: Facts) -> Picture | None:
-        """Return an image as a picture; None if it cannot be shown as one."""
-        if facts.extraction_error or not described(facts).pictures:
-            return None
-        try:
-            return await self._picture(facts, None, "")
-        except FetchstashError:
-            return None  # the facts are the result; asking for the picture says why there is none
-
-    async def _excerpt(self, facts: Facts, focus: str, limit: int) -> Excerpt:
-        """Read what a preview is cut from."""
-        views = self.settings.views
-        async with self._text(facts.artifact_ref) as reader:
-            text = await reader.read_chars(0, limit + 1)
-            if len(text) == reader.chars and views.measure(text) <= limit:
-                return Excerpt(limit, text)
-            passages = await reader.rank(focus, FOCUS_PASSAGES) if focus.strip() else ()
-            if passages:
-                bound = min(views.preview_chars, limit)
-                body, shown = passages_body(passages, bound, views.measure)
-                preview = Preview(body, lines_shown=body.count("\n") + 1 - shown)
-                first, last = passages[0].first_line, passages[0].last_line
-                around = (max(first - FOCUS_LINES, 1), last + FOCUS_LINES)
-                return Excerpt(limit, text, preview, lines=around)
-            ending = ""
-            if described(facts).is_text and not reader.ranges.preview.text:
-                ending = await reader.read_chars(max(reader.chars - limit, 0), reader.chars)
-            unfocused = bool(focus.strip())
-            return Excerpt(limit, text, reader.ranges.preview, ending, unfocused=unfocused)
-
-    async def _at_fragment(self, excerpt: Excerpt, facts: Facts, fragment: str) -> Excerpt:
-        """Return an excerpt of the section that a URL's fragment names, if there is one."""
-        if "#*" not in described(facts).paths:
-            return excerpt
-        try:
-            part = await self._handler_part(facts, path=f"#{fragment}", unit="chars")
-        except FetchstashError:
-            return excerpt
-        if isinstance(part, handlers.Picture) or not part.text:
-            return excerpt
-        lines = part.text.count("\n")
-        title = part.text.partition("\n")[0].lstrip("# ")
-        starts = [heading.start for heading in facts.outline if heading.title == title]
-        around = (starts[0], starts[0] + lines) if starts else None
-        return replace(excerpt, preview=Preview(part.text, lines_shown=lines), lines=around)
 
     # --- reading back -----------------------------------------------------------------------------
 
@@ -218,7 +165,7 @@ class Stash:
         facts = await self.store.get(ref_or_url)
         excerpt = Excerpt()
         if facts.extracted_chars is not None:
-            excerpt = await self._excerpt(facts, "", self._preview_limit(None))
+            excerpt = await self.documents.excerpt(facts, "", self._preview_limit(None))
         return Artifact(facts, self.settings, excerpt, stash=self)
 
     async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
@@ -231,7 +178,7 @@ class Stash:
     ) -> Slice:
         """Return the stored text from character ``offset`` on."""
         facts = await self.store.get(ref_or_url)
-        async with self._text(facts.artifact_ref) as reader:
+        async with self.documents.text(facts.artifact_ref) as reader:
             return await _read.from_offset(reader, facts, offset, max_chars)
 
     async def slice(
@@ -252,7 +199,7 @@ class Stash:
         facts = await self.store.get(ref_or_url)
         part = Part(path, unit, start, end)
         if _read.answered_by_handler(facts, path):
-            value = await self._handler_part(facts, path=path, unit="chars")
+            value = await self.documents.part(facts, path=path, unit="chars")
             if isinstance(value, handlers.Picture):
                 picture = Call("picture", {"ref": facts.artifact_ref, "path": path})
                 raise BadArgument("That part is a picture.", "Try {}.", picture)
@@ -261,21 +208,13 @@ class Stash:
             async with self.raw(facts.artifact_ref) as raw:
                 whole = await anyio.to_thread.run_sync(_read.hex_dump, raw, facts, part, max_chars)
         else:
-            async with self._text(facts.artifact_ref) as reader:
+            async with self.documents.text(facts.artifact_ref) as reader:
                 whole = await _read.of_text(reader, facts, part, max_chars)
         return whole if max_chars is None else whole.cut(max_chars)
 
     async def picture(self, ref_or_url: str, page: int | None = None, *, path: str = "") -> Picture:
         """Return page ``page`` (from 1), or an image, as a picture within the image bounds."""
-        return await self._picture(await self.store.get(ref_or_url), page, path)
-
-    async def _picture(self, facts: Facts, page: int | None, path: str) -> Picture:
-        value = await self._handler_part(facts, path=path, start=page, end=page, render="image")
-        if not isinstance(value, handlers.Picture):
-            text = Call("slice", {"ref": facts.artifact_ref, "path": path or None})
-            raise BadArgument("That part is no picture.", "Try {}.", text)
-        shown_page = None if facts.pages is None else page
-        return Picture(facts, value.data, value.media_type, value.width, value.height, shown_page)
+        return await self.documents.picture(await self.store.get(ref_or_url), page, path)
 
     async def grep(
         self,
@@ -299,15 +238,16 @@ class Stash:
         skip, wanted = offset, max_matches
         for ref in refs_or_urls:
             facts = await self.store.get(ref)
-            async with self._text(facts.artifact_ref) as reader:
-                found = await reader.grep(replace(query, offset=skip, max_matches=max(wanted, 1)))
-            groups, shown = (found.groups, found.shown) if wanted else ((), 0)
-            skipped = min(skip, found.total)
-            left_out = 0 if offset else await self._count_left_out(facts, query)
+            async with self.documents.text(facts.artifact_ref) as reader:
+                page = replace(query, offset=skip, max_matches=max(wanted, 1))
+                here = await reader.grep(page)
+            groups, shown = (here.groups, here.shown) if wanted else ((), 0)
+            skipped = min(skip, here.total)
+            left_out = 0 if offset else await self.documents.count_left_out(facts, query)
             results.append(
-                ArtifactMatches(facts, groups, skipped, found.total, found.stopped, left_out)
+                ArtifactMatches(facts, groups, skipped, here.total, here.stopped, left_out)
             )
-            skip, wanted = max(skip - found.total, 0), max(wanted - shown, 0)
+            skip, wanted = max(skip - here.total, 0), max(wanted - shown, 0)
         matches = Matches(query, tuple(refs_or_urls), tuple(results))
         if matches.total and offset >= matches.total and not matches.stopped:
             raise _read.past_the_matches(offset, matches.total)
@@ -326,8 +266,8 @@ class Stash:
             facts = await self.store.get(ref_or_url)
             known[facts.artifact_ref] = facts
         searched = len(known)
-        found = await self.store.search(query, list(known), max_results)
-        for passage in found.passages:
+        ranked = await self.store.search(query, list(known), max_results)
+        for passage in ranked.passages:
             if passage.artifact_ref not in known:
                 known[passage.artifact_ref] = await self.store.get(passage.artifact_ref)
         searched = searched or (await self.store.list(limit=1)).total
@@ -335,9 +275,9 @@ class Stash:
         left_out = {
             ref: count
             for ref in (known if refs_or_urls and query.strip() else ())
-            if (count := await self._count_left_out(known[ref], any_word))
+            if (count := await self.documents.count_left_out(known[ref], any_word))
         }
-        return Passages(found.passages, known, searched, found.pending, left_out)
+        return Passages(ranked.passages, known, searched, ranked.pending, left_out)
 
     def raw(self, ref_or_url: str) -> AbstractAsyncContextManager[Path]:
         """Give an artifact's own bytes as a file, valid while the context is open."""
@@ -357,7 +297,7 @@ class Stash:
         if facts.extracted_chars is None:
             own_bytes = Call("export", {"ref": ref, "target": str(target), "raw": True})
             raise NoText(f"{ref} has no text.", "Try {}.", own_bytes)
-        async with self._text(ref) as reader:
+        async with self.documents.text(ref) as reader:
             with replacing(target) as file:
                 for start in range(0, reader.chars, EXPORT_CHARS):
                     text = await reader.read_chars(start, start + EXPORT_CHARS)
@@ -384,51 +324,6 @@ class Stash:
     async def repair(self) -> tuple[Finding, ...]:
         """Examine the store and mend what can be mended."""
         return await self.store.repair()
-
-    @asynccontextmanager
-    async def _text(self, ref: str) -> AsyncGenerator[TextReader]:
-        reader = await self.store.open_text(ref)
-        try:
-            yield reader
-        finally:
-            with anyio.CancelScope(shield=True):
-                await reader.aclose()
-
-    async def _count_left_out(self, facts: Facts, query: GrepQuery) -> int:
-        """Return the number of matching lines that the text of a web page leaves out.
-
-        The handler reads them out of the page again: keeping them would be a third blob. Where it
-        cannot, the count is 0.
-        """
-        if not facts.left_out_chars:
-            return 0
-        with suppress(FetchstashError):
-            part = await self._handler_part(facts, path="left_out", unit="chars")
-            if not isinstance(part, handlers.Picture):
-                return await anyio.to_thread.run_sync(count_matches, part.text, query)
-        return 0
-
-    async def _handler_part(
-        self,
-        facts: Facts,
-        *,
-        path: str = "",
-        unit: Unit = "pages",
-        start: int | None = None,
-        end: int | None = None,
-        render: Render = "text",
-    ) -> PartText | handlers.Picture:
-        async with self.raw(facts.artifact_ref) as raw:
-            request = PartRequest(
-                source=raw,
-                path=path,
-                unit=unit,
-                start=start,
-                end=end,
-                render=render,
-                hints=hints_of(facts),
-            )
-            return await self.extractor.part(decision_of(facts), request)
 
 
 def _check_one(url: object) -> None:

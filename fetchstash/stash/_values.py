@@ -204,17 +204,17 @@ class Passages:
     the query and are left out of their texts.
     """
 
-    passages: tuple[Passage, ...]
+    best_first: tuple[Passage, ...]
     facts: Mapping[str, Facts]
     searched: int
     pending: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def __iter__(self) -> Iterator[Passage]:
-        return iter(self.passages)
+        return iter(self.best_first)
 
     def __str__(self) -> str:
-        return passages_body(self.passages, limit=None, with_ref=True)[0]
+        return passages_body(self.best_first, limit=None, with_ref=True)[0]
 
 
 @dataclass(frozen=True, slots=True)

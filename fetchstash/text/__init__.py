@@ -1,4 +1,4 @@
-"""Texts and bounds: cutting, windows and limits, as handlers, store and faces need them."""
+"""Cut texts: windows, bounds and limits that handlers, store, client and faces share."""
 
 from fetchstash.text._cut import (
     Measure,

@@ -1,29 +1,32 @@
-"""Cutting: pure functions from a text and a bound to what fits it. None of them ever returns more than its bound."""
+"""Cut texts to a bound: pure functions, none of which returns more than its bound."""
 
 import json
 from collections.abc import Callable, Sequence
 
 ELLIPSIS = "…"
-# Of a text with long lines, rather shorter ones than fewer than these.
+# Shorten the lines of a text before showing fewer of them than this.
 _FEW_LINES = (9, 3, 1)
 _SHORT_LINE = 60
 
 Measure = Callable[[str], int]
-"""How long a host thinks a text is; never shrinks when a text grows."""
+"""How a host counts the length of a text. A longer text never counts less."""
 
 
 def utf8_length(text: str) -> int:
-    """Return the bytes of ``text`` in UTF-8: how VS Code counts."""
+    """Return the bytes of ``text`` in UTF-8, as VS Code counts."""
     return len(text.encode("utf-8", "surrogatepass"))
 
 
 def json_length(text: str) -> int:
-    """Return the characters of ``text`` as a JSON string, quotes aside: what it costs inside structuredContent."""
+    """Return the characters of ``text`` as a JSON string without its quotes."""
     return len(json.dumps(text, ensure_ascii=False)) - 2
 
 
 def largest(most: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number from 0 to ``most`` that ``fits``; 0 is taken to, and so is all below one that does."""
+    """Return the largest number from 0 to ``most`` that ``fits``.
+
+    Assumes that ``fits`` is monotonic and that 0 fits.
+    """
     if fits(most):
         return most
     low, high = 0, most - 1
@@ -35,17 +38,17 @@ def largest(most: int, fits: Callable[[int], bool]) -> int:
 
 def prefix_length(text: str, limit: int, measure: Measure = len) -> int:
     """Return how many characters of ``text`` fit ``limit`` as ``measure`` counts."""
-    # No measure counts a character as less than one.
+    # A measure counts at least one for each character.
     return largest(min(len(text), limit), lambda length: measure(text[:length]) <= limit)
 
 
 def clip(text: str, limit: int) -> str:
-    """Return at most ``limit`` characters of ``text``, the last of them "…" where something was left out."""
+    """Return at most ``limit`` characters of ``text``, ending in "…" if it was cut."""
     return text if len(text) <= limit else text[: max(limit - 1, 0)] + ELLIPSIS[:limit]
 
 
 def clip_middle(text: str, limit: int) -> str:
-    """Return at most ``limit`` characters: the beginning and the end of ``text``, "…" for what was left out between."""
+    """Return at most ``limit`` characters: both ends of ``text``, with "…" for the middle."""
     if len(text) <= limit:
         return text
     tail = max((limit - 1) // 2, 0)
@@ -53,9 +56,9 @@ def clip_middle(text: str, limit: int) -> str:
 
 
 def window(line: str, start: int, end: int, width: int) -> str:
-    """Return at most ``width`` characters of ``line`` around its characters [start, end), "…" at each side that was cut.
+    """Return at most ``width`` characters of ``line`` around its characters [start, end).
 
-    A hit wider than the window is shown from its beginning.
+    "…" marks each side that was cut. A hit wider than the window is shown from its beginning.
     """
     if len(line) <= width:
         return line
@@ -68,13 +71,13 @@ def window(line: str, start: int, end: int, width: int) -> str:
 
 
 def whole_lines(text: str, limit: int, measure: Measure = len) -> int:
-    """Return how many characters of ``text`` fit ``limit`` when only whole lines count; 0 where not even the first fits."""
+    """Return the length of the whole lines that fit ``limit``, 0 if not even one does."""
     fits = prefix_length(text, limit, measure)
     return fits if fits == len(text) else text.rfind("\n", 0, fits) + 1
 
 
 def split(number: int, head: int, tail: int) -> tuple[int, int]:
-    """Part ``number`` into first and last ones, as ``head`` is to ``tail``."""
+    """Divide ``number`` into first and last ones in the proportion of ``head`` to ``tail``."""
     first = round(number * head / max(head + tail, 1))
     return first, number - first
 
@@ -87,11 +90,11 @@ def head_and_tail(
     width: int,
     fits: Callable[[str], bool],
 ) -> tuple[str, int]:
-    """Return first and last lines of ``total`` that fit, with how many are left out between, and how many are shown.
+    """Return the first and last lines of ``total`` that fit, and how many they are.
 
-    ``head`` and ``tail`` are the lines at hand, ``most`` how many of each may be shown, none longer
-    than ``width``: shorter where not even a few would fit. What room is left goes to the last of
-    the first lines and what follows it.
+    A line between them says how many are left out. ``head`` and ``tail`` are the lines at hand,
+    ``most`` how many of each may be shown, none longer than ``width``; they are shortened where
+    not even a few would fit. The room that is left is filled with text after the first lines.
     """
     whole = min(sum(most), total)
 

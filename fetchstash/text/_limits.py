@@ -47,7 +47,10 @@ class ViewLimits:
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """When a tool's result is too long, in characters, and what is shown of it then: tokens, and rows or lines of its ends."""
+    """Bounds for a tool's result: over ``threshold`` characters only a preview is shown.
+
+    The preview has at most so many tokens, and rows or lines of both ends.
+    """
 
     threshold: int = 5_000
     max_preview_tokens: int = 500
@@ -62,15 +65,15 @@ TRUNCATIONS: Mapping[str, Truncation] = {
     "sql_query": Truncation(2_000, 1_000, rows_head=30, rows_tail=10),
     "log_search": Truncation(10_000, 300, lines_head=50, lines_tail=20),
 }
-"""The profiles of ``context_result`` by name, as they are where the settings file says nothing else."""
+"""The default profiles of ``context_result`` by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreviewLimits:
-    """Bounds of previews; the smallest that applies wins. Sizes in the unit that the name says.
+    """Bounds of previews, in the unit that the name says. The smallest that applies wins.
 
-    ``structured_tokens`` is what a JSON shape or a table may cost, which is no setting: little, so
-    that a preview and a grep of dense records stay under 900.
+    ``structured_tokens`` bounds a JSON shape or a table. It is not configurable; it is small, so
+    that a preview and a grep of dense records together stay under 900 tokens.
     """
 
     structured_tokens: int = 200
@@ -90,5 +93,5 @@ class PreviewLimits:
 
     @property
     def lines(self) -> tuple[int, int]:
-        """How many first and last lines are shown of a long text: two first ones for each last one."""
+        """How many first and last lines are shown of a long text, two to one."""
         return split(self.max_lines, 2, 1)

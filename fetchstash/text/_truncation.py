@@ -11,11 +11,11 @@ _UNITS = ("rows", "columns", "lines")
 
 @dataclass(frozen=True, slots=True)
 class TruncationInfo:
-    """What is shown of how much; None where it does not apply: of a table that is rows and columns, of a text lines.
+    """What is shown of how much: rows and columns of a table, lines of a text, else None.
 
-    ``cells_truncated`` are cells of which only the beginning is shown. Tokens are o200k, counted
-    where they are ``exact`` and estimated where they are not. ``total_output_limit_reached``: it
-    was context.max_total_output that ended it.
+    ``cells_truncated`` counts the cells of which only the beginning is shown. Tokens are o200k,
+    counted where they are ``exact``, else estimated. ``total_output_limit_reached``:
+    context.max_total_output ended it.
     """
 
     lines_shown: int | None = None
@@ -41,7 +41,7 @@ class TruncationInfo:
         *,
         total_output_limit_reached: bool,
     ) -> Self:
-        """Return what ``glimpse`` shows of a text of so many lines, which costs ``shown`` of ``total`` tokens."""
+        """Return what ``preview`` shows of a text, at ``shown`` of ``total`` tokens."""
         return cls(
             lines_shown=glimpse.lines_shown,
             columns_shown=glimpse.columns_shown,
@@ -58,7 +58,7 @@ class TruncationInfo:
         )
 
     def line(self) -> str:
-        """Return it in words: ``[Shown: 30 of 5000 rows, 50 of 80 columns, 12 cells cut, 480 of ≈20100 tokens.]``."""
+        """Return it as a line: ``[Shown: 30 of 5000 rows, 12 cells cut, 480 of ≈20100 tokens.]``."""
         pairs = [
             (name, getattr(self, f"{name}_shown"), getattr(self, f"total_{name}"))
             for name in _UNITS
@@ -73,4 +73,5 @@ class TruncationInfo:
                 f"{self.cells_truncated} cell{'s' if self.cells_truncated > 1 else ''} cut"
             )
         shown = TokenCount(self.tokens_shown, self.tokens_shown_exact)
-        return f"[Shown: {', '.join([*parts, f'{shown} of {TokenCount(self.total_tokens, self.total_tokens_exact)} tokens'])}.]"
+        total = TokenCount(self.total_tokens, self.total_tokens_exact)
+        return f"[Shown: {', '.join([*parts, f'{shown} of {total} tokens'])}.]"

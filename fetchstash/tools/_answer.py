@@ -21,7 +21,7 @@ async def answer(
     arguments: Arguments,
     progress: Progress | None = None,
 ) -> View:
-    """Check the arguments of a tool, do what it says, and return the view. Raises FetchstashError."""
+    """Check a tool's arguments, run it, and return the view. Raises FetchstashError."""
     checked_arguments = checked(tool, arguments)
     value = await _CALLS[tool.name](stash, checked_arguments, progress)
     return view_of(host, value, checked_arguments.get("maxChars"))

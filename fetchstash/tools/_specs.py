@@ -1,4 +1,4 @@
-"""The tools: their names, what they say of themselves, and the shape of their arguments. One table; nothing is generated."""
+"""The table of tools: names, descriptions and the schemas of their arguments."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,10 @@ Schema = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """One tool. ``one_of``: exactly one of these arguments must be given. ``body``: its result carries stored or fetched text."""
+    """One tool. ``one_of``: exactly one of these arguments is required.
+
+    ``body``: its result carries stored or fetched text.
+    """
 
     name: str
     description: str
@@ -73,7 +76,7 @@ def _schema(kind: str, description: str, default: object, more: Mapping[str, Any
 
 
 def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
-    """Return the tools, with the defaults of this host's profile. ``stash_file`` is there only where folders may be read."""
+    """Return the tools with the defaults of the profile; stash_file only if folders may be read."""
     limits = settings.views
     ref = _text("Or a URL fetched before", at_most=settings.fetch.max_url_chars)
     url_chars = settings.fetch.max_url_chars
@@ -86,8 +89,9 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     focus = _text("What you look for, in words: a preview then shows the best passages", default="")
     fetch = ToolSpec(
         "fetch_content",
-        "Fetch web pages or documents (HTML, PDF, JSON, CSV, images, …) as text, and keep them as artifacts for "
-        f"{days}. A text longer than maxChars comes as a preview with an artifact_ref to grep, slice, search or read on.",
+        "Fetch web pages or documents (HTML, PDF, JSON, CSV, images, …) as text, and keep them as "
+        f"artifacts for {days}. A text longer than maxChars comes as a preview with an artifact_ref "
+        "to grep, slice, search or read on.",
         {
             "url": _text(at_most=url_chars),
             "urls": _texts("Instead of url; they share maxChars", item_chars=url_chars),
@@ -100,7 +104,8 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     )
     read = ToolSpec(
         "get_search_content",
-        "Read an artifact's text from a character offset on. The end of the result says how to go on.",
+        "Read an artifact's text from a character offset on. The end of the result says how to go "
+        "on.",
         {
             "artifact_ref": ref,
             "offset": _number(default=0),
@@ -110,8 +115,8 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     )
     grep = ToolSpec(
         "artifact_grep",
-        "Find the lines that match an RE2 pattern (no look-around, no back-references) in one artifact or several, with line "
-        "numbers and the count of all matches.",
+        "Find the lines that match an RE2 pattern (no look-around, no back-references) in one "
+        "artifact or several, with line numbers and the count of all matches.",
         {
             "pattern": _text(at_most=1_000),
             "artifact_ref": ref,
@@ -147,7 +152,8 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     )
     search = ToolSpec(
         "artifact_search",
-        "Rank the passages of artifacts by the words of a query; each comes with its artifact_ref and lines.",
+        "Rank the passages of artifacts by the words of a query; each comes with its artifact_ref "
+        "and lines.",
         {
             "query": _text(at_most=1_000),
             "artifact_refs": _texts("None: all of this run", item_chars=url_chars),
@@ -158,7 +164,8 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     )
     info = ToolSpec(
         "artifact_info",
-        "Facts and outline of an artifact, and how to read it; without artifact_ref the list of all, newest first.",
+        "Facts and outline of an artifact, and how to read it; without artifact_ref the list of "
+        "all, newest first.",
         {"artifact_ref": _text("", at_most=url_chars, default="")},
         body=False,
     )

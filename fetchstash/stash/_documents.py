@@ -1,0 +1,131 @@
+"""Read stored documents: texts, excerpts, and the parts and pictures that their handlers make."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+
+import anyio
+import anyio.to_thread
+
+from fetchstash import handlers
+from fetchstash.config import Settings
+from fetchstash.errors import BadArgument, Call, FetchstashError
+from fetchstash.handlers import Extractor, PartRequest, PartText, Render
+from fetchstash.ranges import Preview, Unit
+from fetchstash.stash._bodies import passages_body
+from fetchstash.stash._excerpt import Excerpt
+from fetchstash.stash._facts import decision_of, described, hints_of
+from fetchstash.stash._values import Picture
+from fetchstash.store import ArtifactStore, Facts, GrepQuery, TextReader, count_matches
+
+FOCUS_PASSAGES = 8
+FOCUS_LINES = 20
+"""Lines around the best passage that a preview suggests to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The stored documents, opened for reading and handed to their handlers again."""
+
+    settings: Settings
+    store: ArtifactStore
+    extractor: Extractor
+
+    @asynccontextmanager
+    async def text(self, ref: str) -> AsyncGenerator[TextReader]:
+        reader = await self.store.open_text(ref)
+        try:
+            yield reader
+        finally:
+            with anyio.CancelScope(shield=True):
+                await reader.aclose()
+
+    async def count_left_out(self, facts: Facts, query: GrepQuery) -> int:
+        """Return the number of matching lines that the text of a web page leaves out.
+
+        The handler reads them out of the page again: keeping them would be a third blob. Where it
+        cannot, the count is 0.
+        """
+        if not facts.left_out_chars:
+            return 0
+        with suppress(FetchstashError):
+            value = await self.part(facts, path="left_out", unit="chars")
+            if not isinstance(value, handlers.Picture):
+                return await anyio.to_thread.run_sync(count_matches, value.text, query)
+        return 0
+
+    async def part(
+        self,
+        facts: Facts,
+        *,
+        path: str = "",
+        unit: Unit = "pages",
+        start: int | None = None,
+        end: int | None = None,
+        render: Render = "text",
+    ) -> PartText | handlers.Picture:
+        async with self.store.open_raw(facts.artifact_ref) as raw:
+            request = PartRequest(
+                source=raw,
+                path=path,
+                unit=unit,
+                start=start,
+                end=end,
+                render=render,
+                hints=hints_of(facts),
+            )
+            return await self.extractor.part(decision_of(facts), request)
+
+    async def image(self, facts: Facts) -> Picture | None:
+        """Return an image as a picture; None if it cannot be shown as one."""
+        if facts.extraction_error or not described(facts).pictures:
+            return None
+        try:
+            return await self.picture(facts, None, "")
+        except FetchstashError:
+            return None  # the facts are the result; asking for the picture says why there is none
+
+    async def excerpt(self, facts: Facts, focus: str, limit: int) -> Excerpt:
+        """Read what a preview is cut from."""
+        views = self.settings.views
+        async with self.text(facts.artifact_ref) as reader:
+            text = await reader.read_chars(0, limit + 1)
+            if len(text) == reader.chars and views.measure(text) <= limit:
+                return Excerpt(limit, text)
+            passages = await reader.rank(focus, FOCUS_PASSAGES) if focus.strip() else ()
+            if passages:
+                bound = min(views.preview_chars, limit)
+                body, shown = passages_body(passages, bound, views.measure)
+                preview = Preview(body, lines_shown=body.count("\n") + 1 - shown)
+                first, last = passages[0].first_line, passages[0].last_line
+                around = (max(first - FOCUS_LINES, 1), last + FOCUS_LINES)
+                return Excerpt(limit, text, preview, lines=around)
+            ending = ""
+            if described(facts).is_text and not reader.ranges.preview.text:
+                ending = await reader.read_chars(max(reader.chars - limit, 0), reader.chars)
+            unfocused = bool(focus.strip())
+            return Excerpt(limit, text, reader.ranges.preview, ending, unfocused=unfocused)
+
+    async def at_fragment(self, excerpt: Excerpt, facts: Facts, fragment: str) -> Excerpt:
+        """Return an excerpt of the section that a URL's fragment names, if there is one."""
+        if "#*" not in described(facts).paths:
+            return excerpt
+        try:
+            value = await self.part(facts, path=f"#{fragment}", unit="chars")
+        except FetchstashError:
+            return excerpt
+        if isinstance(value, handlers.Picture) or not value.text:
+            return excerpt
+        lines = value.text.count("\n")
+        title = value.text.partition("\n")[0].lstrip("# ")
+        starts = [heading.start for heading in facts.outline if heading.title == title]
+        around = (starts[0], starts[0] + lines) if starts else None
+        return replace(excerpt, preview=Preview(value.text, lines_shown=lines), lines=around)
+
+    async def picture(self, facts: Facts, page: int | None, path: str) -> Picture:
+        value = await self.part(facts, path=path, start=page, end=page, render="image")
+        if not isinstance(value, handlers.Picture):
+            text = Call("slice", {"ref": facts.artifact_ref, "path": path or None})
+            raise BadArgument("That part is no picture.", "Try {}.", text)
+        shown_page = None if facts.pages is None else page
+        return Picture(facts, value.data, value.media_type, value.width, value.height, shown_page)
