@@ -1,10 +1,13 @@
 """A provider on loopback with the paths, bodies, errors and streams of the real ones."""
 
 import json
+import re
 import threading
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
+
+from tests.client import tool_calls
 
 OVERFLOW = (
     "This model's maximum context length is 2000 tokens. "
@@ -21,18 +24,30 @@ class Loopback:
 
     overflow, good, other (an error), late (an overflow after output), early
     (Anthropic alone: an overflow as an event of a stream, before any output), overloaded (Anthropic
-    alone: 529).
+    alone: 529), call and calls (an answer that calls a tool once, or twice at once).
 
-    A script that has run out goes on with its last word. ``headers`` are sent with every error.
+    With a ``limit`` a request that is larger is refused, whatever the script says: in tokens of
+    four characters, a picture or a file being 1,000. A script that has run out goes on with its last word. ``headers`` are sent with every error.
     ``bodies`` are the requests as they came.
     """
 
-    def __init__(self, *script: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, *script: str, headers: Mapping[str, str] | None = None, limit: int | None = None
+    ) -> None:
         self.script = list(script)
+        self.limit = limit
+        self.refused = 0
         self.headers = dict(headers or {})
         self.bodies: list[dict[str, Any]] = []
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def word(self, body: dict[str, Any]) -> str:
+        """Return the word that answers a request."""
+        if self.limit is not None and tokens(body) > self.limit:
+            self.refused += 1
+            return f"overflow {tokens(body)} {self.limit}"
+        return self.script.pop(0) if len(self.script) > 1 else self.script[0]
 
     @property
     def sizes(self) -> list[int]:
@@ -47,12 +62,22 @@ class Loopback:
         self.server.server_close()
 
 
+def tokens(body: Any) -> int:
+    """Return the size of a request as this provider counts it."""
+    text = json.dumps(body)
+    media = _BASE64.findall(text)
+    return (len(text) - sum(map(len, media))) // 4 + 1_000 * len(media)
+
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/_=-]{1000,}")
+
+
 def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             loopback.bodies.append(body)
-            word = loopback.script.pop(0) if len(loopback.script) > 1 else loopback.script[0]
+            word = loopback.word(body)
             streams = body.get("stream") or "streamGenerateContent" in self.path
             status, answer = _answer(self.path.partition("?")[0], word, bool(streams))
             text = "".join(answer) if streams and status == 200 else json.dumps(answer)
@@ -75,11 +100,27 @@ def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
 
 
 def _answer(path: str, word: str, streams: bool) -> tuple[int, Any]:
+    word, *numbers = word.split()
     if path.endswith("/chat/completions"):
-        return _chat(word, streams)
-    if path.endswith("/responses"):
-        return _responses(word, streams)
-    return _anthropic(word, streams) if path.endswith("/messages") else _gemini(word, streams)
+        kind, answer = "chat", _chat
+    elif path.endswith("/responses"):
+        kind, answer = "responses", _responses
+    elif path.endswith("/messages"):
+        kind, answer = "anthropic", _anthropic
+    else:
+        kind, answer = "gemini", _gemini
+    if word in {"call", "calls"}:
+        whole, events = getattr(tool_calls, kind)(1 if word == "call" else 2)
+        named = kind in {"responses", "anthropic"}
+        return 200, _sse(*events, named=named) if streams else whole
+    status, said = answer(word, streams)
+    return status, _with_numbers(said, *numbers) if numbers else said
+
+
+def _with_numbers(said: Any, size: str, limit: str) -> Any:
+    """Return a refusal with these numbers in the place of those that it always states."""
+    text = json.dumps(said).replace("6000", size).replace("2000", limit)
+    return json.loads(text)
 
 
 def _sse(*events: Any, named: bool = False) -> list[str]:
@@ -191,7 +232,11 @@ def _responses(word: str, streams: bool) -> tuple[int, Any]:
         if word == "late"
         else {"type": "response.completed", "sequence_number": 3, "response": done}
     )
-    return 200, _sse(created, delta, last, named=True)
+    item = {**message, "status": "in_progress", "content": []}
+    added = {"type": "response.output_item.added", "sequence_number": 1, "output_index": 0}
+    part = {"type": "response.content_part.added", "sequence_number": 1, "item_id": "m1"}
+    part |= {"output_index": 0, "content_index": 0, "part": {**text, "text": ""}}
+    return 200, _sse(created, {**added, "item": item}, part, delta, last, named=True)
 
 
 def _anthropic(word: str, streams: bool) -> tuple[int, Any]:

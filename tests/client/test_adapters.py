@@ -694,13 +694,24 @@ EXAMPLES = {
 
 
 @pytest.mark.parametrize("sdk", [pytest.param(sdk, marks=needs(sdk)) for sdk in EXAMPLES])
-async def test_the_example_runs_and_survives_an_overflow(sdk: str) -> None:
-    with Loopback("overflow", "good") as provider:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PROVIDER_URL": provider.url}
+async def test_the_example_goes_on_to_its_answer_in_a_small_window(
+    sdk: str, tmp_path: Path
+) -> None:
+    """Ten pages are four times what the window holds; the model calls once, and twice at once."""
+    script = ["call", "calls"] * 3 + ["call", "good"]
+    with Loopback(*script, limit=6_000) as provider:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "PROVIDER_URL": provider.url,
+            "TMPDIR": str(tmp_path),
+        }
         program = [sys.executable, str(ROOT / "examples" / f"client_{EXAMPLES[sdk]}.py")]
         run = subprocess.run(
             program, env=environment, capture_output=True, text=True, timeout=120, check=False
         )
     assert run.returncode == 0, run.stderr
-    assert "Hello." in run.stdout
-    assert len(provider.bodies) == 2
+    assert run.stdout.endswith("Hello.")
+    assert len(provider.bodies) == len(script) + provider.refused
+    assert provider.refused <= 2
+    assert "art_" in json.dumps(provider.bodies[-1])

@@ -1,0 +1,330 @@
+"""What each adapter reaches in its real SDK: every way to call it, objects and tuples, options, conversations at once."""
+
+import importlib
+import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from fetchstash.client import Policy, Recovery, overflow_report
+from fetchstash.client._sizes import measure
+from fetchstash.client._windows import learned_windows
+from tests.client.conversations import render
+from tests.client.fakes import conversation, prose
+from tests.client.loopback import Loopback
+from tests.client.test_adapters import HISTORY, needs
+
+pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("default")]
+
+
+@pytest.fixture(autouse=True)
+def forget() -> None:
+    learned_windows.clear()
+
+
+def adapter(name: str) -> Any:
+    return importlib.import_module(f"fetchstash.client.adapters.{name}")
+
+
+def openai(url: str, recovery: Recovery | None = None, **options: Any) -> Any:
+    sdk = importlib.import_module("openai")
+    client = sdk.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0)
+    return adapter("openai").recovering(client, recovery, **options)
+
+
+def cured(provider: Loopback) -> bool:
+    """Return whether one request was refused, and a smaller one was sent."""
+    return len(provider.sizes) == 2 and provider.sizes[1] < provider.sizes[0]
+
+
+@needs("openai")
+def test_openais_parse_recovers_in_both_apis() -> None:
+    model = importlib.import_module("pydantic").BaseModel
+    with Loopback("overflow", "good") as provider, pytest.raises(Exception, match="JSON"):
+        # The answer is no JSON; it is the one to the second request.
+        openai(provider.url).chat.completions.parse(
+            model="m",
+            messages=render(HISTORY, "openai_chat"),
+            response_format=type("A", (model,), {}),
+        )
+    assert cured(provider)
+    learned_windows.clear()
+    with Loopback("overflow", "good") as provider:
+        answer = openai(provider.url).responses.parse(
+            model="m", input=render(HISTORY, "openai_responses")
+        )
+    assert answer.output_text == "Hello."
+    assert cured(provider)
+
+
+@needs("openai")
+def test_openais_stream_helpers_recover_and_accumulate_the_second_answer_alone() -> None:
+    with Loopback("overflow", "good") as provider:
+        with openai(provider.url).chat.completions.stream(
+            model="m", messages=render(HISTORY, "openai_chat")
+        ) as stream:
+            assert stream.get_final_completion().choices[0].message.content == "Hello."
+        assert cured(provider)
+    learned_windows.clear()
+    with Loopback("overflow", "good") as provider:
+        with openai(provider.url).responses.stream(
+            model="m", input=render(HISTORY, "openai_responses")
+        ) as stream:
+            assert stream.get_final_response().output_text == "Hello."
+        assert cured(provider)
+
+
+@needs("openai")
+@pytest.mark.parametrize(
+    "derive",
+    [
+        lambda client: client.with_options(timeout=9),
+        lambda client: client.copy(),
+        lambda client: client.with_options(timeout=9).with_options(max_retries=0),
+    ],
+    ids=["with_options", "copy", "twice"],
+)
+def test_what_is_derived_from_openais_client_recovers(derive: Callable[[Any], Any]) -> None:
+    with Loopback("overflow", "good") as provider:
+        derive(openai(provider.url)).chat.completions.create(
+            model="m", messages=render(HISTORY, "openai_chat")
+        )
+    assert cured(provider)
+
+
+@needs("openai")
+def test_openais_raw_responses_recover() -> None:
+    with Loopback("overflow", "good") as provider:
+        raw = openai(provider.url).chat.completions.with_raw_response.create(
+            model="m", messages=render(HISTORY, "openai_chat")
+        )
+    assert raw.parse().choices[0].message.content == "Hello."
+    assert cured(provider)
+
+
+@needs("openai")
+@pytest.mark.parametrize("kind", [tuple, iter], ids=["tuple", "iterator"])
+def test_openais_messages_may_be_any_iterable(kind: Callable[[Any], Any]) -> None:
+    with Loopback("overflow", "good") as provider:
+        openai(provider.url).chat.completions.create(
+            model="m", messages=kind(render(HISTORY, "openai_chat"))
+        )
+    assert cured(provider)
+
+
+@needs("openai")
+def test_openais_own_objects_in_a_history_are_seen_as_what_they_are() -> None:
+    with Loopback("calls", "overflow", "good") as provider:
+        client = openai(provider.url)
+        messages: list[Any] = [{"role": "user", "content": "the task"}]
+        answer = client.chat.completions.create(model="m", messages=messages).choices[0].message
+        messages.append(answer)
+        messages += [
+            {"role": "tool", "tool_call_id": call.id, "content": prose(9_000)}
+            for call in answer.tool_calls
+        ]
+        messages += render(HISTORY, "openai_chat")[-3:]
+        client.chat.completions.create(model="m", messages=messages)
+    assert provider.sizes[2] < provider.sizes[1] / 2
+    sent = provider.bodies[2]["messages"]
+    assert sent[1]["tool_calls"] == provider.bodies[1]["messages"][1]["tool_calls"]
+    # The latest exchange was short, and stays.
+    assert sent[-2]["content"] == "short"
+
+
+@needs("openai")
+def test_the_items_of_openais_answers_may_be_sent_back_as_they_are() -> None:
+    with Loopback("calls", "overflow", "good") as provider:
+        client = openai(provider.url)
+        items: list[Any] = [{"role": "user", "content": "the task"}]
+        items += client.responses.create(model="m", input=items).output
+        for item in list(items):
+            if getattr(item, "type", "") == "function_call":
+                output = {"call_id": item.call_id, "output": prose(9_000)}
+                items.append({"type": "function_call_output", **output})
+        items += render(HISTORY, "openai_responses")[-3:]
+        client.responses.create(model="m", input=items)
+    assert provider.sizes[2] < provider.sizes[1] / 2
+    kinds = [item.get("type") for item in provider.bodies[2]["input"]]
+    assert kinds == [item.get("type") for item in provider.bodies[1]["input"]]
+
+
+@needs("openai")
+@pytest.mark.parametrize("name", ["previous_response_id", "conversation"])
+def test_a_conversation_that_the_provider_keeps_is_refused_in_one_clear_line(name: str) -> None:
+    items = [{"role": "user", "content": "Go on."}]
+    with (
+        Loopback("overflow", "good") as provider,
+        pytest.raises(Exception, match=r"refused|context") as caught,
+    ):
+        openai(provider.url).responses.create(model="m", input=items, **{name: "r1"})
+    assert len(provider.bodies) == 1
+    notes = caught.value.__notes__
+    assert any(f"The provider keeps the earlier conversation ({name})" in note for note in notes)
+
+
+@needs("google.genai")
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+async def test_googles_automatic_function_calling_recovers_in_each_of_its_rounds(
+    asynchronous: bool,
+) -> None:
+    def fetch(page: int) -> str:
+        """Fetch a page."""
+        return prose(9_000, f"page{page}")
+
+    genai = importlib.import_module("google.genai")
+    script = ["call", "call", "overflow", "calls", "good"]
+    with Loopback(*script) as provider:
+        options = genai.types.HttpOptions(base_url=provider.url)
+        client = adapter("google_genai").recovering(genai.Client(api_key="k", http_options=options))
+        request = {"model": "m", "contents": "the task", "config": {"tools": [fetch]}}
+        answer = (
+            await client.aio.models.generate_content(**request)
+            if asynchronous
+            else client.models.generate_content(**request)
+        )
+    assert answer.text == "Hello."
+    assert len(provider.bodies) == len(script)
+    assert provider.sizes[3] < provider.sizes[2]
+
+
+@needs("google.genai")
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+async def test_googles_chats_recover(asynchronous: bool) -> None:
+    genai = importlib.import_module("google.genai")
+    history = [genai.types.Content(**content) for content in render(HISTORY, "gemini")[:-1]]
+    with Loopback("overflow", "good") as provider:
+        options = genai.types.HttpOptions(base_url=provider.url)
+        client = adapter("google_genai").recovering(genai.Client(api_key="k", http_options=options))
+        if asynchronous:
+            answer = await client.aio.chats.create(model="m", history=history).send_message(
+                "Go on."
+            )
+        else:
+            answer = client.chats.create(model="m", history=history).send_message("Go on.")
+    assert answer.text == "Hello."
+    assert cured(provider)
+
+
+@needs("langchain")
+async def test_langchains_responses_blocks_shrink_with_the_calls_that_they_repeat() -> None:
+    """LangChain sends the arguments of a call as the content block says them, not as ``tool_calls`` does."""
+    m = importlib.import_module("langchain_core.messages")
+    models = importlib.import_module("langchain_openai")
+    agents = importlib.import_module("langchain.agents")
+    document = json.dumps({"body": prose(9_000)})
+    block = {"type": "function_call", "call_id": "c", "id": "fc_1", "name": "write"}
+    call = m.AIMessage(
+        [{"type": "text", "text": "I write."}, block | {"arguments": document}],
+        tool_calls=[{"id": "c", "name": "write", "args": json.loads(document)}],
+    )
+    history = [
+        m.HumanMessage("the task"),
+        call,
+        m.ToolMessage("done", tool_call_id="c"),
+        m.AIMessage("", tool_calls=[{"id": "d", "name": "read", "args": {}}]),
+        m.ToolMessage("short", tool_call_id="d"),
+        m.HumanMessage("Go on."),
+    ]
+    with Loopback("overflow", "good") as provider:
+        model = models.ChatOpenAI(
+            model="m", base_url=f"{provider.url}/v1", api_key="k", max_retries=0,
+            use_responses_api=True, output_version="responses/v1",
+        )  # fmt: skip
+        middleware = adapter("langchain").recovery_middleware()
+        agent = agents.create_agent(model, [], middleware=[middleware])
+        answer = agent.invoke({"messages": history})["messages"][-1]
+    assert answer.text == "Hello."
+    assert cured(provider)
+    assert provider.sizes[1] < provider.sizes[0] - 6_000
+    sent = [item for item in provider.bodies[1]["input"] if item.get("type") == "function_call"]
+    assert isinstance(sent[0]["arguments"], str)
+    assert "characters" in sent[0]["arguments"]
+
+
+def completions(name: str, url: str, options: dict[str, Any]) -> Callable[[Any], Any]:
+    """Return what sends messages by this SDK's adapter, which was given only these options."""
+    if name == "openai":
+        client = openai(url, **options)
+        return lambda messages: client.chat.completions.create(model="m", messages=messages)
+    complete = adapter("litellm").completion(**options)
+    provider = {"api_base": f"{url}/v1", "api_key": "k", "model": "openai/m"}
+    return lambda messages: complete(messages=messages, **provider)
+
+
+OPTIONS = [
+    pytest.param("openai", marks=needs("openai")),
+    pytest.param("litellm", marks=needs("litellm")),
+]
+
+
+WORK = conversation(*[prose(9_000, f"w{number}") for number in range(3)], "short", ask="task")
+SIZE = measure(WORK, "openai_chat", "tokens")
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize(
+    ("options", "compacted"),
+    [
+        ({"window": int(SIZE / 0.75)}, True),
+        ({"window": int(SIZE / 0.75), "compaction_mode": "legacy"}, False),
+        ({"window": int(SIZE / 0.65)}, False),
+        ({"window": int(SIZE / 0.65), "max_output": SIZE}, True),
+        ({"window": int(SIZE / 0.75), "remaining_seconds": lambda: 1.0}, False),
+        ({}, False),
+    ],
+    ids=["window", "legacy", "larger window", "output", "short on time", "nothing known"],
+)
+def test_the_options_of_an_adapter_are_those_of_its_policy(
+    name: str, options: dict[str, Any], compacted: bool
+) -> None:
+    with Loopback("good") as provider:
+        completions(name, provider.url, options)(WORK)
+    sent = len(json.dumps(provider.bodies[0]["messages"]))
+    assert (sent < len(json.dumps(WORK)) - 5_000) is compacted
+
+
+@needs("pydantic_ai")
+def test_pydantic_ais_capability_takes_the_options() -> None:
+    capability = adapter("pydantic_ai").RecoveryCapability(window=5_000, compaction_mode="legacy")
+    policy = vars(capability)["_recovery"].policy
+    assert (policy.window, policy.compaction_mode) == (5_000, "legacy")
+
+
+@needs("openai")
+def test_one_wrapped_client_serves_many_conversations_at_once() -> None:
+    """Each is refused once, and in its next request its own stubs stand where they stood."""
+    with Loopback("good", limit=2_000) as provider:
+        client = openai(provider.url, Recovery(Policy(compaction_mode="tiered")))
+        start = threading.Barrier(4)
+
+        def converse(number: int) -> list[str]:
+            messages = render(HISTORY, "openai_chat")
+            messages[1]["content"] = f"task {number}"
+            start.wait()
+            answers: list[str] = []
+            for _ in range(3):
+                answer = client.chat.completions.create(model="m", messages=messages)
+                answers.append(answer.choices[0].message.content)
+                messages.append({"role": "assistant", "content": answers[-1]})
+                messages.append({"role": "user", "content": "And then?"})
+            return answers
+
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(converse, range(4))) == [["Hello."] * 3] * 4
+    assert provider.refused <= 4
+    tasks = {body["messages"][1]["content"] for body in provider.bodies}
+    assert len(tasks) == 4
+
+
+@needs("openai")
+def test_a_failure_of_the_retry_says_what_had_been_tried() -> None:
+    with Loopback("overflow") as provider, pytest.raises(Exception, match="context") as caught:
+        openai(provider.url).with_options(timeout=9).chat.completions.create(
+            model="m", messages=render(HISTORY, "openai_chat")
+        )
+    assert overflow_report(caught.value)
+    assert getattr(caught.value, "retryable", None) is False
