@@ -1,4 +1,4 @@
-"""Blobs: immutable files named by the SHA-256 of what is in them. They are measured in the spool and renamed into place."""
+"""Blobs: immutable files, named by their SHA-256. Measured in the spool, renamed into place."""
 
 import contextlib
 import hashlib
@@ -20,12 +20,12 @@ from fetchstash.store._stride import STRIDE, StrideBuilder, StrideIndex
 T = TypeVar("T")
 Kind = Literal["raw", "text"]
 KINDS: tuple[Kind, ...] = ("raw", "text")
-SPOOL_SECONDS = 24 * 3600  # no fetch takes a day: what is older was left by a process that died
+SPOOL_SECONDS = 24 * 3600  # no fetch takes a day: older files were left by a process that died
 
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """What is known of a blob: ``modified_ns`` is the file's time, by which an altered file is noticed. ``index`` is a text's."""
+    """A blob. ``modified_ns`` is the time of its file, by which an altered file is noticed."""
 
     kind: Kind
     sha256: str
@@ -43,45 +43,48 @@ class Blobs:
         self._threads = ThreadPoolExecutor()
 
     def make_folders(self) -> None:
-        """Make what is missing. Raises StoreError where something else is in the way."""
+        """Make the folders that are missing. Raises StoreError where something is in the way."""
         for folder in (self.spool, *self._folders.values()):
             private_folder(folder)
 
     def path(self, kind: Kind, sha256: str) -> Path:
-        """Return where this blob is, or would be."""
+        """Return the path of a blob, whether or not it is there."""
         return self._folders[kind] / sha256
 
-    def measure(self, arriving: Mapping[Kind, Path]) -> list[Blob]:
-        """Hash and index files of the spool, make them private, and return once their bytes are on the disk.
+    def measure(self, spooled: Mapping[Kind, Path]) -> list[Blob]:
+        """Hash and index files of the spool, make them private and sync them to the disk.
 
         Raises BadArgument for a file that is not in the spool, or a text that is no UTF-8.
         """
-        for path in arriving.values():
+        for path in spooled.values():
             if not self._is_spooled(path):
                 raise BadArgument(
                     f"{path.name} is not in the store's spool.",
                     "Write files into the folder `spool` of the store, then put them.",
                 )
         return self._side_by_side(
-            partial(self._measured, path, kind, arriving=True) for kind, path in arriving.items()
+            partial(self._measured, path, kind, sync=True) for kind, path in spooled.items()
         )
 
     def discard(self, paths: Iterable[Path]) -> None:
-        """Unlink what is left in the spool of a put that failed; no file of anybody else's."""
+        """Unlink the files of a put that failed, if they are in the spool."""
         for path in paths:
             if self._is_spooled(path):
                 path.unlink(missing_ok=True)
 
     def _is_spooled(self, path: Path) -> bool:
-        """Return whether a file is in the spool, wherever its path leads through."""
+        """Return whether a file is in the spool, symbolic links and dots resolved."""
         return path.parent == self.spool or path.parent.resolve().is_relative_to(self.spool)
 
     def inspect(self, kind: Kind, sha256: str) -> Blob:
-        """Measure the file that has this name; a sound blob has it for its hash. Raises BadArgument for a text that is no UTF-8."""
-        return self._measured(self.path(kind, sha256), kind, arriving=False)
+        """Measure the file of this name. It is sound if its hash is its name.
 
-    def _measured(self, path: Path, kind: Kind, *, arriving: bool) -> Blob:
-        fd = open_file(path, write=arriving)
+        Raises BadArgument for a text that is no UTF-8.
+        """
+        return self._measured(self.path(kind, sha256), kind, sync=False)
+
+    def _measured(self, path: Path, kind: Kind, *, sync: bool) -> Blob:
+        fd = open_file(path, write=sync)
         try:
             digest = hashlib.sha256()
             builder = StrideBuilder() if kind == "text" else None
@@ -90,21 +93,21 @@ class Blobs:
                 if builder:
                     builder.add(block)
             index = builder.finish() if builder else None
-            if arriving:
+            if sync:
                 if sys.platform != "win32":
                     os.fchmod(fd, 0o600)
                 sync_file(fd)
-            found = os.fstat(fd)
+            status = os.fstat(fd)
         except UnicodeDecodeError as error:
             raise BadArgument("The text is no UTF-8.", "Put text as UTF-8.") from error
         finally:
             os.close(fd)
-        return Blob(kind, digest.hexdigest(), found.st_size, found.st_mtime_ns, index)
+        return Blob(kind, digest.hexdigest(), status.st_size, status.st_mtime_ns, index)
 
     def publish(self, moves: Iterable[tuple[Path, Blob]]) -> None:
-        """Rename files of the spool to their names, and return once the names are on the disk.
+        """Rename files of the spool to their names, and sync the names to the disk.
 
-        A blob that is there already is replaced by the same bytes, known to be sound.
+        A blob that is there already is replaced by the same bytes, which are known to be sound.
         """
         folders = set[Path]()
         for source, blob in moves:
@@ -112,7 +115,7 @@ class Blobs:
             try:
                 source.replace(target)
             except PermissionError:
-                if not target.exists():  # else Windows: somebody reads it, so it is there and stays
+                if not target.exists():  # else it is read on Windows, and stays
                     raise
                 source.unlink()
             folders.add(target.parent)
@@ -121,21 +124,21 @@ class Blobs:
         _steps.reached("folders_synced")
 
     def _side_by_side(self, works: Iterable[Callable[[], T]]) -> list[T]:
-        """Do works that wait for the disk at the same time, which takes hardly longer than one; return when all have ended."""
+        """Run works that wait for the disk at the same time, and return when all have ended."""
         first, *others = works
         running = [self._threads.submit(work) for work in others]
         try:
-            return [first(), *(one.result() for one in running)]
+            return [first(), *(future.result() for future in running)]
         finally:
             wait(running)
 
     def open(self, blob: Blob) -> int:
-        """Open for reading, and return the descriptor. Raises StoreError where the file is gone or is not what was put."""
+        """Open a blob and return the descriptor. Raises StoreError where it was altered."""
         path = self.path(blob.kind, blob.sha256)
         fd = open_file(path)
-        found = os.fstat(fd)
-        if found.st_size == blob.size and (
-            found.st_mtime_ns == blob.modified_ns or self.digest(path) == blob.sha256
+        status = os.fstat(fd)
+        if status.st_size == blob.size and (
+            status.st_mtime_ns == blob.modified_ns or self.digest(path) == blob.sha256
         ):
             return fd
         os.close(fd)
@@ -157,7 +160,7 @@ class Blobs:
         return digest.hexdigest()
 
     def remove(self, kind: Kind, sha256: str) -> None:
-        """Unlink, if it is there. A file that Windows will not unlink because somebody reads it stays for the next gc."""
+        """Unlink a blob if it is there. One that is read on Windows stays for the next gc."""
         expected = (
             (FileNotFoundError, PermissionError)
             if sys.platform == "win32"
@@ -167,7 +170,7 @@ class Blobs:
             self.path(kind, sha256).unlink()
 
     def files(self) -> Iterator[tuple[Kind, str, int]]:
-        """Go through what lies in raw and text: kind, name, size in bytes."""
+        """Go through the files in raw and text: kind, name, size in bytes."""
         for kind, folder in self._folders.items():
             with os.scandir(folder) as entries:
                 for entry in entries:
@@ -189,7 +192,7 @@ def _read(fd: int) -> Iterator[bytes]:
 
 
 def _read_block(fd: int) -> bytes:
-    """Read one whole stride: a read may be short, and only the last block of a file may."""
+    """Read one whole stride, or what is left: a single read may return fewer bytes."""
     block = os.read(fd, STRIDE)
     while 0 < len(block) < STRIDE and (more := os.read(fd, STRIDE - len(block))):
         block += more

@@ -111,7 +111,7 @@ class Catalog:
             self._reserve.write_bytes(bytes(RESERVE_BYTES))
 
     def close(self) -> None:
-        """Close all connections. SQLite checkpoints when the last one closes: that needs the lock."""
+        """Close all connections, under the lock: SQLite checkpoints when the last one closes."""
         with contextlib.ExitStack() as stack:
             with contextlib.suppress(FileNotFoundError):  # the folder is gone: nothing to guard
                 stack.enter_context(locked(self._lock))
@@ -153,7 +153,7 @@ class Catalog:
             )
 
     def _identity(self) -> Identity:
-        """Return what tells the file from another of the same name. Raises StoreError if missing."""
+        """Return what tells the file from others of its name. Raises StoreError if missing."""
         try:
             status = self._path.stat()
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What the store room promises: what was put is there, whole, until retention takes it."""
+"""The values that go in and out of a store."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -16,10 +16,10 @@ DEFAULT_RUN = "default"
 
 @dataclass(frozen=True, slots=True)
 class StoreLimits:
-    """Where artifacts are kept, and for how long: the settings store.*. Sizes in bytes, ages in days.
+    """The settings store.*: where artifacts are kept, and for how long. Ages are in days.
 
     ``url`` picks the kind of store: "" or ``file:FOLDER`` a folder (``file:`` alone: ``folder``),
-    ``memory:`` one that keeps nothing.
+    ``memory:`` one that keeps nothing. The limits are of the whole store, pinned artifacts aside.
     """
 
     folder: Path
@@ -89,7 +89,10 @@ class Facts(DocumentFacts):
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Facts":
-        """Read what ``to_json`` made, passing over unknown names. Raises KeyError, TypeError or ValueError on anything else."""
+        """Read what ``to_json`` made; unknown names are ignored.
+
+        Raises KeyError, TypeError or ValueError on anything else.
+        """
         known = {f.name for f in fields(cls)}
         values = {name: value for name, value in data.items() if name in known}
         for name in ("created_at", "expires_at", "validated_at"):
@@ -107,7 +110,7 @@ class Facts(DocumentFacts):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a grep: its number from 1, and its text or, where it is long, a window around the hit."""
+    """One line of a grep: its number from 1, and its text, a window of it if it is long."""
 
     number: int
     text: str
@@ -116,7 +119,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """What a grep found in one artifact: groups of neighbouring lines, in order.
+    """The matches of a grep in one artifact: groups of neighbouring lines, in order.
 
     ``first`` and ``shown`` count matches (``first`` from 1). ``total`` is the count of all matches;
     where a limit stopped the count ``stopped`` says which ("after 2 s"), and total is "at least".
@@ -143,7 +146,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class GrepQuery:
-    """What to grep for. ``pattern`` is RE2's, or plain text if ``literal``; ``offset`` skips that many matches."""
+    """A grep. ``pattern`` is RE2's, or plain text if ``literal``; ``offset`` skips matches."""
 
     pattern: str
     literal: bool = False
@@ -180,11 +183,12 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a health check found: a sentence, what to do next, and the artifact it is about ("" if none).
+    """A finding of a health check: a sentence, and what to do next.
 
-    A fault is something lost or broken, a warning may become one, a note is only good to know.
-    ``mendable``: repair can mend it, by removing what is lost for good if nothing better can be
-    done. ``mended``: it did.
+    ``artifact_ref`` is the artifact that it is about, "" if none. A fault is something lost or
+    broken, a warning may become one, a note is only good to know. ``mendable``: repair can mend
+    it, by removing what is lost for good if nothing better can be done. ``mended``: it did.
+    ``calls`` fill the ``{}`` of next_step (errors.worded).
     """
 
     level: Literal["fault", "warning", "note"]

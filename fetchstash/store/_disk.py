@@ -78,7 +78,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Generator[None]:
-    """Hold the lock of file ``path`` against every other thread and process. Raises Busy after 30 s.
+    """Hold the lock of file ``path`` against all threads and processes. Raises Busy after 30 s.
 
     Each call opens the file anew, because a lock belongs to the open file: threads of one process
     exclude each other too. A lock on a file that was moved or deleted meanwhile excludes nobody, so
@@ -154,7 +154,7 @@ class Presence:
         return is_at(self._fd, self._path)
 
     def alone(self) -> bool:
-        """Return whether nobody else holds it. Then nobody can before ``close``; else close soon."""
+        """Return whether nobody else holds it. If so nobody can before ``close``."""
         return sys.platform != "win32" and _try_lock(self._fd)
 
     def close(self) -> None:

@@ -16,7 +16,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 from fetchstash.errors import Call, ExpiredRef, NoText, StoreError, TooLarge, UnknownRef
@@ -33,28 +32,22 @@ from fetchstash.store._contract import (
     SearchResult,
     StoreLimits,
 )
-from fetchstash.store._disk import claimed, translate_errors
+from fetchstash.store._disk import translate_errors
 from fetchstash.store._filesystem import check_room
 from fetchstash.store._index import SearchIndex
 from fetchstash.store._place import Place
 from fetchstash.store._rank import rank_texts
-from fetchstash.store._retention import Candidate, Reason, plan
 from fetchstash.store._source import FileSource
 from fetchstash.store._stamp import keep_store_facts, stamp
 from fetchstash.store._stride import StrideIndex
 from fetchstash.store._text import StoredText
+from fetchstash.store._upkeep import Upkeep
 
 INDEX_BYTES = 8 * 2**20
 """A run with more text is searched by an index, any other by reading all of it."""
 
 KEPT_INDICES = 16
 """Each takes 16 bytes for every 64 KiB of its text."""
-
-EVICTIONS_PER_PUT = 32
-"""More artifacts do not go at one put, so that lowering a limit does not make it slow."""
-
-CLOCK_SECONDS = 60
-"""The clock in the catalogue is moved on in steps, so that not every change writes it."""
 
 _TOO_BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_INTERRUPT")
 _LOST = (ExpiredRef, UnknownRef, StoreError)
@@ -76,7 +69,8 @@ class StoreFolder:
         self._place = Place(limits.folder, self._run if limits.ephemeral else None)
         self._blobs, self._catalog = self._place.blobs, self._place.catalog
         self._index = SearchIndex(self._place.path)
-        self._remove_abandoned()
+        self._upkeep = Upkeep(self._place, self._index, limits)
+        self._upkeep.remove_abandoned_runs()
 
     @property
     def path(self) -> Path:
@@ -120,7 +114,7 @@ class StoreFolder:
                     self._blobs.publish(zip(files.values(), blobs, strict=True))
                     with transaction(db):
                         self._record_reads(db)
-                        now = self._believed_now(db)
+                        now = self._upkeep.believed_now(db)
                         facts = self._stamped(facts, max(now, time.time()), *blobs)
                         rows.insert(db, self._run, facts, ranges, url, *blobs)
                 except BaseException:
@@ -132,7 +126,7 @@ class StoreFolder:
                 self._place.sidecars.write(rows.record(db, facts.artifact_ref))
                 # The artifact is safe: a failure here is gc's to report.
                 with contextlib.suppress(OSError, sqlite3.Error):
-                    self._retain(db, now)
+                    self._upkeep.retain(db, now)
         except BaseException:
             self._blobs.discard(files.values())
             raise
@@ -235,7 +229,7 @@ class StoreFolder:
             with transaction(db):
                 self._record_reads(db)
                 row = rows.find(db, ref, self._run)
-                now = max(self._believed_now(db), time.time())
+                now = max(self._upkeep.believed_now(db), time.time())
                 expires = now + self._limits.max_age_days * 86400
                 rows.use(db, row.ref)
                 rows.renew(db, row, keep_store_facts(facts or row.facts(), row.facts()), expires)
@@ -258,51 +252,15 @@ class StoreFolder:
         """Forget an artifact."""
         with self._catalog.locked(make_room=True) as db:
             row = rows.find(db, ref, self._run)
-            self._remove(db, [row.ref], expired=False)
+            self._upkeep.remove(db, [row.ref], expired=False)
 
     def gc(self, *, dry_run: bool) -> tuple[Removed, ...]:
-        """Apply retention in steps, then remove files that no artifact names."""
-        removed: list[Removed] = []
-        while True:
-            with self._catalog.locked(make_room=True) as db:
-                with transaction(db):
-                    self._record_reads(db)
-                    now = self._believed_now(db)
-                most = None if dry_run else EVICTIONS_PER_PUT
-                step = self._due(db, now, most)
-                removed += step
-                if not dry_run:
-                    self._remove(db, [item.artifact_ref for item in step], expired=True)
-            if dry_run or not step:
-                break
-        orphans = self._orphans(now, dry_run=dry_run)
+        """Apply retention, then remove files that no artifact names."""
+        with self._catalog.locked(make_room=True) as db, transaction(db):
+            self._record_reads(db)
+        removed = self._upkeep.collect(dry_run=dry_run)
         _steps.reached("gc_done")
-        return (*removed, *orphans)
-
-    def _orphans(self, now: float, *, dry_run: bool) -> Iterable[Removed]:
-        """Remove the files that no artifact names; those of a lost row are left for repair."""
-        with self._catalog.locked(make_room=True) as db:
-            settle(db)
-            known = rows.known(db)
-            lost = self._named_by_lost_rows(db)
-            orphans = [f for f in self._blobs.files() if f[:2] not in known and f[:2] not in lost]
-            self._catalog.check_current(db)
-            for kind, name, _ in orphans if not dry_run else ():
-                self._blobs.remove(kind, name)
-        if not dry_run:
-            self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
-            self._blobs.sweep_spool(now)
-            self._remove_abandoned()
-        return (Removed(f"{kind}/{name}", size, "orphan") for kind, name, size in orphans)
-
-    def _named_by_lost_rows(self, db: Connection) -> set[tuple[Kind, str]]:
-        """Return the blobs of the artifacts that have a sidecar and no row (_sidecar.py)."""
-        sidecars = self._place.sidecars
-        lost: set[tuple[Kind, str]] = set()
-        for ref in set(sidecars.refs()).difference(rows.all_refs(db)):
-            record = sidecars.read(ref) or {}
-            lost |= {("raw", str(record.get("raw"))), ("text", str(record.get("text")))}
-        return lost
+        return removed
 
     def close(self) -> None:
         """Close. An ephemeral store removes its run, and the folder if it is then nobody's."""
@@ -329,28 +287,12 @@ class StoreFolder:
                 with full, self._catalog.locked() as db, transaction(db):
                     self._record_reads(db)
             if self._limits.ephemeral:
-                self._remove_run(self._run)
+                self._upkeep.remove_run(self._run)
                 self._place.end_lease()
                 if self._place.alone():
                     with self._catalog.reading() as db:
                         return rows.is_empty(db)
         return False
-
-    def _remove_abandoned(self) -> None:
-        """Remove the ephemeral runs whose process ended without doing so."""
-        for lease in self._place.leases():
-            with claimed(lease) as abandoned:
-                if abandoned:
-                    run = lease.read_text(encoding="utf-8", errors="replace")
-                    if run:
-                        self._remove_run(run)
-                    lease.unlink()
-
-    def _remove_run(self, run: str) -> None:
-        with self._catalog.locked(make_room=True) as db:
-            self._remove(db, rows.refs(db, run), expired=True)
-            known = rows.known(db)
-        self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
 
     def _check_size(self, blobs: Iterable[Blob]) -> None:
         size = sum(blob.size for blob in blobs)
@@ -419,35 +361,3 @@ class StoreFolder:
         read, self._read = self._read, {}
         for ref in read:
             rows.use(db, ref)
-
-    def _believed_now(self, db: Connection) -> float:
-        """Look at the clock, and return the time by which artifacts expire."""
-        clock = rows.clock(db)
-        later = clock.look(time.time())
-        if later.pending != clock.pending or later.now > clock.now + CLOCK_SECONDS:
-            rows.set_clock(db, later)
-        return later.now
-
-    def _retain(self, db: Connection, now: float) -> None:
-        """Apply retention after a put, to EVICTIONS_PER_PUT artifacts at most."""
-        due = self._due(db, now, EVICTIONS_PER_PUT)
-        if due:
-            self._remove(db, [removed.artifact_ref for removed in due], expired=True)
-
-    def _due(self, db: Connection, now: float, most: int | None) -> Sequence[Removed]:
-        """Return what retention removes, the first ``most`` of it."""
-        planned: Iterable[tuple[Candidate, Reason]] = plan(
-            rows.overdue(db, now), rows.least_used(db), rows.total(db), self._limits
-        )
-        return [Removed(c.ref, c.bytes, reason) for c, reason in islice(planned, most)]
-
-    def _remove(self, db: Connection, refs: Iterable[str], *, expired: bool) -> None:
-        """Forget artifacts, and then, still under the lock, unlink what no other shares."""
-        refs = list(refs)
-        self._place.sidecars.remove(refs)
-        with transaction(db):
-            unshared = [blob for ref in refs for blob in rows.forget(db, ref, expired=expired)]
-        self._catalog.check_current(db)
-        for kind, sha256 in unshared:
-            self._blobs.remove(kind, sha256)
-        _steps.reached("unlinked")

@@ -60,7 +60,7 @@ class SearchIndex:
         limit: int,
         cancelled: Callable[[], bool],
     ) -> SearchResult:
-        """Rank the passages of ``texts`` that are indexed. Raises sqlite3.Error for a damaged index.
+        """Rank the indexed passages of ``texts``. Raises sqlite3.Error for a damaged index.
 
         The result says how many texts are not. They are indexed after the search, by a thread.
         """
@@ -75,12 +75,12 @@ class SearchIndex:
             work = lambda: self._build_all(missing, texts, open_text)  # noqa: E731
             self._builder = Thread(target=work, name="fetchstash-index", daemon=True)
             self._builder.start()
-        found: list[Passage] = []
+        ranked: list[Passage] = []
         for sha256, first_line, last_line, start, size, score in hits:
             with contextlib.closing(open_text(texts[sha256])) as text:
                 shown = text.span(start, start + size).rstrip("\n")
-            found.append(Passage(texts[sha256], first_line, last_line, shown, score))
-        return SearchResult(tuple(found), len(missing))
+            ranked.append(Passage(texts[sha256], first_line, last_line, shown, score))
+        return SearchResult(tuple(ranked), len(missing))
 
     def forget(self, live: Collection[str]) -> None:
         """Drop the index if it is about a text that is not ``live``: it knows its words."""

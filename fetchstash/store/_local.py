@@ -26,7 +26,7 @@ class LocalStore:
 
     @classmethod
     async def open(cls, limits: StoreLimits) -> Self:
-        """Open the store in ``limits.folder``, making or migrating it. Raises StoreError and Busy."""
+        """Open the store in ``limits.folder``, making or migrating it. Raises StoreError, Busy."""
         threads = Threads()
         return cls(await threads.run(lambda: StoreFolder(limits)), threads)
 
@@ -60,7 +60,7 @@ class LocalStore:
 
     @asynccontextmanager
     async def open_raw(self, ref_or_url: str) -> AsyncGenerator[Path]:
-        """Lend a file with the raw bytes, which stays if the artifact goes. Raises as ``open_text``."""
+        """Lend a file with the raw bytes, which stays if the artifact goes."""
         path = await self._run(lambda: self._folder.lend_raw(ref_or_url))
         try:
             yield path

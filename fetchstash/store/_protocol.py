@@ -72,7 +72,7 @@ class ArtifactStore(Protocol):
         ...
 
     async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
-        """Apply retention (age, then count, then bytes, least recently used first), then orphans."""
+        """Apply retention (age, count, bytes; least recently used first), then remove orphans."""
         ...
 
     async def check(self) -> tuple[Finding, ...]:

@@ -1,7 +1,8 @@
-"""Ranking of passages by BM25 (Robertson and Zaragoza 2009, The Probabilistic Relevance Framework); no model is in it.
+"""Ranking of passages by BM25, without a model.
 
-A text is cut into passages of a few lines. A passage's length counts in characters: passages that
-hold no word of the query need then not be cut into words at all.
+Robertson and Zaragoza 2009, The Probabilistic Relevance Framework. A text is cut into passages of a
+few lines. The length of a passage counts in characters, so that a passage without a word of the
+query need not be split into words.
 """
 
 import contextlib
@@ -28,28 +29,34 @@ K1, B = 1.2, 0.75
 
 # Scripts that put no space between words: Thai to Myanmar, Khmer, kana, Han, Hangul. Their words
 # are pairs of characters.
-_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_UNSPACED = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+    r"\uf900-\ufaff\U00020000-\U0003ffff"
+)
 # What separates words: white space; ASCII, Latin-1, general, CJK and full-width punctuation; arrows
 # and drawings. Letters, digits and the marks of every script are left.
-_SEPARATORS = r"\s\x00-/:-@\[-`{-\xbf\u2000-\u206f\u2190-\u2bff\u3000-\u303f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
+_SEPARATORS = (
+    r"\s\x00-/:-@\[-`{-\xbf\u2000-\u206f\u2190-\u2bff\u3000-\u303f\uff00-\uff0f\uff1a-\uff20"
+    r"\uff3b-\uff40\uff5b-\uff65"
+)
 _WORD = re.compile(f"[{_UNSPACED}]+|[^{_SEPARATORS}{_UNSPACED}]+")
 _RUN = re.compile(f"[{_UNSPACED}]")
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text as they are compared: case folded, English plurals taken off, unspaced scripts as pairs."""
-    found: list[str] = []
+    """Return the words of a text: case folded, English plurals cut, unspaced scripts as pairs."""
+    terms: list[str] = []
     for word in _WORD.findall(text.casefold()):
         if _RUN.match(word):
-            found += [word[i : i + 2] for i in range(max(len(word) - 1, 1))]
+            terms += [word[i : i + 2] for i in range(max(len(word) - 1, 1))]
         else:
-            found.append(_stem(word))
-    return found
+            terms.append(_stem(word))
+    return terms
 
 
 @lru_cache(maxsize=2**16)
 def _stem(word: str) -> str:
-    """Take an English plural's ending off (the S stemmer of Harman 1991, How Effective Is Suffixing?)."""
+    """Cut the ending of an English plural (S stemmer; Harman 1991, How Effective Is Suffixing?)."""
     if len(word) <= 3 or not word.endswith("s"):
         return word
     if word.endswith("ies") and not word.endswith(("eies", "aies")):
@@ -60,13 +67,13 @@ def _stem(word: str) -> str:
 
 
 def _forms(term: str) -> tuple[str, ...]:
-    """Return the words that ``words`` turns into ``term``."""
+    """Return the words of which ``term`` is the stem."""
     return tuple(form for form in (term, f"{term}s", f"{term[:-1]}ies") if _stem(form) == term)
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A passage of a text: its lines (both included), its first byte, and what it says."""
+    """A passage of a text: its lines (both included), its first byte, and its bytes."""
 
     first_line: int
     last_line: int
@@ -107,7 +114,7 @@ def _joined(fragments: list[Piece]) -> Piece:
 
 
 def _fragments(text: StoredText, start: int, line: int) -> Iterator[Piece]:
-    """Go through the lines of a text; a line longer than a passage comes in several pieces."""
+    """Go through the lines of a text; a line longer than a passage is cut."""
     data, base = b"", start
     while (read := base + len(data)) < text.index.size:
         data += text.read(read, read + READ)
@@ -132,7 +139,7 @@ def _fragments(text: StoredText, start: int, line: int) -> Iterator[Piece]:
 
 
 class Ranking:
-    """Gathers the passages of one or more texts and tells which fit a query best. Holds some MAX_HITS passages at the most."""
+    """Ranks the passages of texts. Holds about MAX_HITS passages at most."""
 
     def __init__(self, query: str) -> None:
         terms = list(dict.fromkeys(words(query)))[:MAX_TERMS]
@@ -143,7 +150,7 @@ class Ranking:
             *(min(forms, key=len).removesuffix("y") for forms in self._forms),
         ]
         self._passages = self._chars = 0
-        self._holding = [0] * len(terms)  # how many passages hold each term
+        self._holding = [0] * len(terms)  # in how many passages each term occurs
         self._hits: list[tuple[int, tuple[int, ...], int, str, Piece]] = []
 
     def add(self, ref: str, text: StoredText, expired: Callable[[], bool]) -> bool:
@@ -171,21 +178,19 @@ class Ranking:
             for score, (_, _, _, ref, piece) in self._scored(limit)
         ]
 
-    def _count(self, ref: str, piece: Piece, said: str) -> None:
-        found = Counter(_WORD.findall(said))
+    def _count(self, ref: str, piece: Piece, folded: str) -> None:
+        occurring = Counter(_WORD.findall(folded))
         counts = (
-            *map(said.count, self._pairs),
-            *(sum(found[form] for form in forms) for forms in self._forms),
+            *map(folded.count, self._pairs),
+            *(sum(occurring[form] for form in forms) for forms in self._forms),
         )
         if not any(counts):
             return
         self._holding = [
             holding + (n > 0) for holding, n in zip(self._holding, counts, strict=True)
         ]
-        self._hits.append((self._passages, counts, len(said), ref, piece))
-        if (
-            len(self._hits) >= 2 * MAX_HITS
-        ):  # the scores so far say well enough which will never be among the best
+        self._hits.append((self._passages, counts, len(folded), ref, piece))
+        if len(self._hits) >= 2 * MAX_HITS:  # the scores so far tell which are never the best
             self._hits = [hit for _, hit in self._scored(MAX_HITS)]
 
     def _scored(
@@ -237,6 +242,6 @@ def rank_texts(
 
 
 def deadline(cancelled: Callable[[], bool]) -> Callable[[], bool]:
-    """Return a function that says whether MAX_SECONDS have passed since, or the work is cancelled."""
+    """Return a function that says whether to stop: after MAX_SECONDS, or if cancelled."""
     end = time.monotonic() + MAX_SECONDS
     return lambda: time.monotonic() > end or cancelled()

@@ -1,4 +1,4 @@
-"""The catalogue's rows: one function for each thing that is asked of it. Each runs inside a transaction of the caller."""
+"""The rows of the catalogue: one function for each query, inside the caller's transaction."""
 
 import hmac
 import json
@@ -23,7 +23,7 @@ from fetchstash.text import clip
 T = TypeVar("T")
 
 MAX_EXPIRED = 100_000
-"""So many references of removed artifacts are remembered, so that "expired" can be told apart from "unknown"."""
+"""References of removed artifacts that are remembered, as "expired" is not "unknown"."""
 
 _REF = re.compile(REF_PREFIX + "[a-z2-7]{26}")
 _SELECT = "SELECT id, ref, raw, text, pinned, created_at, expires_at, facts FROM artifact"
@@ -54,19 +54,22 @@ class Row:
 
 
 def find(db: sqlite3.Connection, ref_or_url: str, run: str) -> Row:
-    """Return the artifact of this reference, or the run's newest under this URL. Raises UnknownRef or ExpiredRef."""
+    """Return the artifact of a reference, or the run's newest under a URL.
+
+    Raises UnknownRef or ExpiredRef.
+    """
     if not ref_or_url.startswith(REF_PREFIX):
-        found = db.execute(
+        values = db.execute(
             _SELECT + " WHERE url_hash = ? AND run = ? ORDER BY id DESC LIMIT 1",
             (url_hash(db, ref_or_url), run),
         ).fetchone()
-        if not found:
+        if not values:
             raise UnknownRef("Nothing is stored under this URL.", "Fetch it first.")
-        return Row(*found)
+        return Row(*values)
     if _REF.fullmatch(ref_or_url):
-        found = db.execute(_SELECT + " WHERE ref = ?", (ref_or_url,)).fetchone()
-        if found:
-            return Row(*found)
+        values = db.execute(_SELECT + " WHERE ref = ?", (ref_or_url,)).fetchone()
+        if values:
+            return Row(*values)
         if db.execute("SELECT 1 FROM expired WHERE ref = ?", (ref_or_url,)).fetchone():
             raise ExpiredRef(
                 f"The artifact {ref_or_url} is no longer kept.", "Fetch its document again."
@@ -81,10 +84,10 @@ def find(db: sqlite3.Connection, ref_or_url: str, run: str) -> Row:
 
 def newest(db: sqlite3.Connection, run: str, limit: int, offset: int) -> Iterator[Row]:
     """Go through a run's artifacts, newest first."""
-    found = db.execute(
+    page = db.execute(
         _SELECT + " WHERE run = ? ORDER BY id DESC LIMIT ? OFFSET ?", (run, limit, offset)
     )
-    yield from (Row(*row) for row in found)
+    yield from (Row(*values) for values in page)
 
 
 def count(db: sqlite3.Connection, run: str) -> int:
@@ -147,33 +150,33 @@ def _strides(blob: Blob) -> tuple[int, int, bytes] | tuple[None, None, None]:
 
 
 def blob(db: sqlite3.Connection, kind: Kind, sha256: str) -> Blob:
-    """Return what is known of a blob that an artifact names, but for the index. Raises StoreError if a repair has lost it."""
-    found = db.execute(
+    """Return a blob that an artifact names, without its index. Raises StoreError if it is lost."""
+    values = db.execute(
         "SELECT size, modified_ns FROM blob WHERE kind = ? AND sha256 = ?", (kind, sha256)
     ).fetchone()
-    if not found:
+    if not values:
         raise StoreError("The catalogue lacks the record of a file.", "{}.", REPAIR)
-    return Blob(kind, sha256, *found)
+    return Blob(kind, sha256, *values)
 
 
 def index(db: sqlite3.Connection, sha256: str) -> StrideIndex:
     """Return the index of a text whose blob has a record. Raises StoreError where it is damaged."""
-    found = db.execute(
+    values = db.execute(
         "SELECT size, chars, lines, strides FROM blob WHERE kind = 'text' AND sha256 = ?", (sha256,)
     ).fetchone()
     try:
-        return StrideIndex.unpack(*found)
+        return StrideIndex.unpack(*values)
     except (TypeError, ValueError) as error:
         raise StoreError("The catalogue's record of a text is damaged.", "{}.", REPAIR) from error
 
 
 def is_recorded(db: sqlite3.Connection, blob: Blob) -> bool:
-    """Return whether a blob's record says what was measured just now; the file's time may be another."""
-    found = db.execute(
+    """Return whether the record of a blob is right. The time of its file may differ."""
+    values = db.execute(
         "SELECT size, chars, lines, strides FROM blob WHERE kind = ? AND sha256 = ?",
         (blob.kind, blob.sha256),
     ).fetchone()
-    return bool(found == (blob.size, *_strides(blob)))
+    return bool(values == (blob.size, *_strides(blob)))
 
 
 def ranges(db: sqlite3.Connection, row: Row) -> Ranges:
@@ -252,23 +255,29 @@ def all_refs(db: sqlite3.Connection) -> set[str]:
 
 
 def texts(db: sqlite3.Connection, run: str) -> list[tuple[str, str, int]]:
-    """Return a run's texts, newest first: reference, SHA-256, size in bytes."""
+    """Return the texts of a run, newest first: reference, SHA-256, size in bytes."""
     return db.execute(
-        "SELECT ref, text, size FROM artifact JOIN blob ON kind = 'text' AND sha256 = text WHERE run = ? ORDER BY id DESC",
+        "SELECT ref, text, size FROM artifact JOIN blob ON kind = 'text' AND sha256 = text"
+        " WHERE run = ? ORDER BY id DESC",
         (run,),
     ).fetchall()
 
 
 def forget(db: sqlite3.Connection, ref: str, *, expired: bool) -> list[tuple[Kind, str]]:
-    """Delete an artifact's row, and return its blobs that no other artifact shares. ``expired``: remember that it was here."""
-    found = db.execute("DELETE FROM artifact WHERE ref = ? RETURNING raw, text", (ref,)).fetchall()
-    if expired and found:
+    """Delete the row of an artifact, and return the blobs that no other artifact shares.
+
+    ``expired``: remember that it was here.
+    """
+    deleted = db.execute(
+        "DELETE FROM artifact WHERE ref = ? RETURNING raw, text", (ref,)
+    ).fetchall()
+    if expired and deleted:
         db.execute("INSERT OR IGNORE INTO expired (ref) VALUES (?)", (ref,))
         db.execute(
             "DELETE FROM expired WHERE id <= (SELECT max(id) FROM expired) - ?", (MAX_EXPIRED,)
         )
     unshared: list[tuple[Kind, str]] = []
-    for raw, text in found:
+    for raw, text in deleted:
         if not db.execute("SELECT 1 FROM artifact WHERE raw = ?", (raw,)).fetchone():
             unshared.append(("raw", raw))
         if text and not db.execute("SELECT 1 FROM artifact WHERE text = ?", (text,)).fetchone():
@@ -280,7 +289,8 @@ def forget(db: sqlite3.Connection, ref: str, *, expired: bool) -> list[tuple[Kin
 def known(db: sqlite3.Connection) -> dict[tuple[Kind, str], str]:
     """Return all blobs that artifacts name, each with the reference of one that does."""
     rows = db.execute(
-        "SELECT 'raw', raw, ref FROM artifact UNION ALL SELECT 'text', text, ref FROM artifact WHERE text IS NOT NULL"
+        "SELECT 'raw', raw, ref FROM artifact"
+        " UNION ALL SELECT 'text', text, ref FROM artifact WHERE text IS NOT NULL"
     )
     return {(kind, sha256): ref for kind, sha256, ref in rows}
 
@@ -353,7 +363,7 @@ def naming(db: sqlite3.Connection, kind: Kind, sha256: str) -> list[str]:
 
 
 def url_hash(db: sqlite3.Connection, url: str) -> bytes:
-    """Return the hash by which an artifact is found under ``url``: keyed, because a URL may hold a secret that can be guessed."""
+    """Return the hash of a URL. It is keyed, as a URL may hold a secret that can be guessed."""
     return hmac.digest(url_key(db), url.encode("utf-8", "surrogatepass"), "sha256")
 
 

@@ -1,4 +1,4 @@
-"""The catalogue's schema: an ordered list of small steps. A catalogue says in ``user_version`` how many it has taken."""
+"""The schema of the catalogue: an ordered list of steps. ``user_version`` counts those taken."""
 
 import secrets
 import sqlite3
@@ -11,13 +11,13 @@ from fetchstash.store._advice import OTHER_FOLDER
 def _first(db: sqlite3.Connection) -> None:
     db.execute("CREATE TABLE setting (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID")
     db.execute("INSERT INTO setting VALUES ('url_key', ?)", (secrets.token_bytes(32),))
-    # id is the order of putting and used the order of use: neither depends on the clock, which may
-    # jump.
+    # id is the order of puts and used the order of use: neither depends on the clock.
     db.execute("""
         CREATE TABLE artifact (
             id INTEGER PRIMARY KEY, ref TEXT NOT NULL UNIQUE, run TEXT NOT NULL, url_hash BLOB,
-            raw TEXT NOT NULL, text TEXT, bytes INTEGER NOT NULL, used INTEGER NOT NULL, pinned INTEGER NOT NULL DEFAULT 0,
-            created_at REAL NOT NULL, expires_at REAL NOT NULL, facts TEXT NOT NULL, ranges TEXT NOT NULL)""")
+            raw TEXT NOT NULL, text TEXT, bytes INTEGER NOT NULL, used INTEGER NOT NULL,
+            pinned INTEGER NOT NULL DEFAULT 0, created_at REAL NOT NULL, expires_at REAL NOT NULL,
+            facts TEXT NOT NULL, ranges TEXT NOT NULL)""")
     db.execute(
         "CREATE INDEX artifact_retention ON artifact (run, pinned, used, bytes, expires_at, ref)"
     )
@@ -26,12 +26,12 @@ def _first(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX artifact_url ON artifact (url_hash, run)")
     db.execute("CREATE INDEX artifact_raw ON artifact (raw)")
     db.execute("CREATE INDEX artifact_text ON artifact (text)")
-    # chars, lines and strides are a text's (StrideIndex); modified_ns is the file's time as it was
-    # put.
+    # chars, lines and strides are a text's (StrideIndex); modified_ns is the time of the file.
     db.execute("""
         CREATE TABLE blob (
-            kind TEXT NOT NULL, sha256 TEXT NOT NULL, size INTEGER NOT NULL, modified_ns INTEGER NOT NULL,
-            chars INTEGER, lines INTEGER, strides BLOB, PRIMARY KEY (kind, sha256))""")
+            kind TEXT NOT NULL, sha256 TEXT NOT NULL, size INTEGER NOT NULL,
+            modified_ns INTEGER NOT NULL, chars INTEGER, lines INTEGER, strides BLOB,
+            PRIMARY KEY (kind, sha256))""")
     db.execute(
         "CREATE TABLE expired (id INTEGER PRIMARY KEY AUTOINCREMENT, ref TEXT NOT NULL UNIQUE)"
     )
@@ -40,13 +40,13 @@ def _first(db: sqlite3.Connection) -> None:
 def _second(db: sqlite3.Connection) -> None:
     # A preview was no more than a text; now it says how much it shows (ranges.Preview).
     db.execute("""
-        UPDATE artifact SET ranges = json_set(ranges, '$.preview', json_object('text', json_extract(ranges, '$.preview')))
+        UPDATE artifact SET ranges = json_set(
+            ranges, '$.preview', json_object('text', json_extract(ranges, '$.preview')))
         WHERE json_type(ranges, '$.preview') = 'text'""")
 
 
 def _third(db: sqlite3.Connection) -> None:
-    # Every index holds the id last: a run's artifacts are listed from the newest on without sorting
-    # all of them.
+    # Every index ends with the id: the artifacts of a run are listed newest first without a sort.
     db.execute("CREATE INDEX artifact_run ON artifact (run)")
 
 
@@ -86,11 +86,15 @@ def version(db: sqlite3.Connection) -> int:
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Take the missing steps, inside the caller's transaction. Raises StoreError for a catalogue of a newer fetchstash."""
+    """Take the missing steps, inside the caller's transaction.
+
+    Raises StoreError for a catalogue of a newer fetchstash.
+    """
     taken = version(db)
     if taken > len(STEPS):
+        schemas = f"schema {taken}, this one knows {len(STEPS)}"
         raise StoreError(
-            f"The store was written by a newer fetchstash (schema {taken}, this one knows {len(STEPS)}).",
+            f"The store was written by a newer fetchstash ({schemas}).",
             "Upgrade fetchstash, or {}.",
             OTHER_FOLDER,
         )

@@ -27,11 +27,11 @@ class Sidecars:
         self._key = folder / "url-key"
 
     def make_folder(self) -> None:
-        """Make the folder if it is missing. Raises StoreError where something else is in the way."""
+        """Make the folder if it is missing. Raises StoreError where something is in the way."""
         private_folder(self._folder)
 
     def write(self, record: dict[str, Any]) -> None:
-        """Write the record of an artifact. On failure it stays without one until the next repair."""
+        """Write the record of an artifact. If that fails, repair writes it later."""
         path = self._folder / record["ref"]
         new = path.with_suffix(".new")
         with contextlib.suppress(OSError):

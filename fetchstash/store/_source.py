@@ -1,4 +1,4 @@
-"""Where the bytes of a text come from. Grep, ranking and slices read any ByteSource, so that each is written once."""
+"""Where the bytes of a text come from: grep, ranking and slices read any ByteSource."""
 
 import os
 import sys
@@ -101,7 +101,7 @@ class FileSource:
 
 
 class CachedSource:
-    """The part of a file that the page cache holds. Every read returns at once or raises NotCached."""
+    """A file as far as the page cache has it: a read returns at once or raises NotCached."""
 
     def __init__(self, source: FileSource) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""The named moments of put and gc at which a kill is tested: a torture test replaces ``reached``, and nothing else does.
+"""The named moments of put and gc at which a kill is tested. Only a test replaces ``reached``.
 
 put:  measured → locked → renamed → folders_synced → committed → put_done
 gc:   locked → committed → unlinked → gc_done

@@ -1,7 +1,7 @@
-"""The stride index: how many characters and line feeds stand before each 64 KiB of a text. Pure; no I/O.
+"""The stride index: how many characters and line feeds are before each 64 KiB of a text. Pure.
 
-With it any line or character of a text is one look-up and one block away, whatever the text's size:
-16 bytes for each block. A character belongs to the block that holds its first byte.
+With it any line or character costs one look-up and one block, whatever the size of the text. It
+takes 16 bytes for each block. A character belongs to the block that holds its first byte.
 """
 
 import codecs
@@ -17,7 +17,10 @@ CONTINUATION_BYTES = bytes(b for b in range(256) if b & 0xC0 == 0x80)
 
 @dataclass(frozen=True, slots=True)
 class StrideIndex:
-    """Counts before each block of a text, and of all of it. ``lines`` counts an unended last line, as `grep -n` does."""
+    """Counts before each block of a text, and of all of it.
+
+    ``lines`` counts a last line without a line end, as `grep -n` does.
+    """
 
     size: int
     chars: int
@@ -37,15 +40,15 @@ class StrideIndex:
             raise BadArgument("The text is no UTF-8.", "Put text as UTF-8.") from error
 
     def block_of_char(self, char: int) -> int:
-        """Return the block in which character ``char`` (from 0) begins; the last block for what is past the end."""
+        """Return the block in which a character (from 0) begins; past the end the last block."""
         return max(bisect_right(self.chars_before, char) - 1, 0)
 
     def block_of_line(self, line: int) -> int:
-        """Return the block that holds the line feed before ``line`` (from 1); the first block for line 1."""
+        """Return the block with the line feed before ``line`` (from 1); for line 1 the first."""
         return max(bisect_left(self.feeds_before, line - 1) - 1, 0)
 
     def pack(self) -> bytes:
-        """Return both columns as bytes: unsigned 64-bit, in this machine's order, as the catalogue never leaves it."""
+        """Return both columns as bytes: unsigned 64-bit, in the byte order of this machine."""
         return self.chars_before.tobytes() + self.feeds_before.tobytes()
 
     @classmethod
@@ -59,7 +62,7 @@ class StrideIndex:
 
 
 class StrideBuilder:
-    """Builds the index while the text goes by in blocks of STRIDE bytes (the last may be shorter)."""
+    """Builds the index out of blocks of STRIDE bytes; the last may be shorter."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")()

@@ -36,14 +36,13 @@ class StoredText:
         if start >= end:
             return ""
         first, last = self.index.block_of_char(start), self.index.block_of_char(end - 1)
-        data = self.read(
-            first * STRIDE, (last + 1) * STRIDE + 3
-        )  # the last character may end in the next block
+        # The last character may end in the next block.
+        data = self.read(first * STRIDE, (last + 1) * STRIDE + 3)
         before = self.index.chars_before[first]
         return _decode(data)[start - before : end - before]
 
     def span(self, start: int, end: int) -> str:
-        """Return the bytes [start, end) as text; characters that the range cuts are there whole."""
+        """Return the bytes [start, end) as text, with the characters that the range cuts."""
         start, end = max(start, 0), min(end, self.index.size)
         if start >= end:
             return ""
@@ -57,7 +56,10 @@ class StoredText:
         return _decode(data[left:right])
 
     def byte_of_line(self, line: int) -> int:
-        """Return the byte at which ``line`` begins; the size for the line after the last. Raises OutOfRange beyond that."""
+        """Return the byte at which ``line`` begins. Raises OutOfRange.
+
+        The line after the last begins at the size.
+        """
         if not 1 <= line <= self.index.lines + 1:
             raise OutOfRange(
                 f"There is no line {line}: the text has {self.index.lines}.",
@@ -70,15 +72,15 @@ class StoredText:
         return block * STRIDE + _after_feeds(data, line - 1 - self.index.feeds_before[block])
 
     def char_of_line(self, line: int) -> int:
-        """Return the character at which ``line`` begins; the length for the line after the last. Raises OutOfRange beyond that."""
+        """Return the character at which ``line`` begins, as ``byte_of_line``. Raises OutOfRange."""
         return self._chars_before(self.byte_of_line(line))
 
     def char_of_byte(self, byte: int) -> int:
-        """Return the character that ``byte``, or the last one before the end, belongs to."""
+        """Return the character that holds ``byte``; past the end the last character."""
         return max(self._chars_before(min(byte, self.index.size - 1) + 1) - 1, 0)
 
     def line_of_char(self, char: int) -> int:
-        """Return the line on which character ``char`` stands; the text's length is taken, too. Raises OutOfRange beyond that."""
+        """Return the line of a character, or of the end of the text. Raises OutOfRange."""
         if not 0 <= char <= self.index.chars:
             raise OutOfRange(
                 f"There is no character {char}: the text has {self.index.chars}.",
@@ -92,7 +94,7 @@ class StoredText:
         return self.index.feeds_before[block] + before.count("\n") + 1
 
     def line_of_byte(self, byte: int) -> int:
-        """Return the line on which ``byte`` stands."""
+        """Return the line of a byte."""
         block = min(byte // STRIDE, len(self.index.feeds_before) - 1)
         return self.index.feeds_before[block] + self.read(block * STRIDE, byte).count(b"\n") + 1
 
@@ -103,13 +105,13 @@ class StoredText:
 
 
 def _after_feeds(data: bytes, feeds: int) -> int:
-    """Return how many bytes there are up to and with this many line feeds; all where there are not so many."""
+    """Return the length up to and with this many line feeds; all if there are fewer."""
     pieces = data.split(b"\n", feeds)
     return len(data) - len(pieces[-1]) if len(pieces) > feeds else len(data)
 
 
 def _decode(data: bytes) -> str:
-    """Decode what was read between two bytes: halves of characters at both ends are left out."""
+    """Decode bytes, without the halves of characters at both ends."""
     text = data.lstrip(CONTINUATION_BYTES)
     try:
         return text.decode("utf-8")

@@ -22,7 +22,7 @@ class Threads:
         self._scans = CapacityLimiter(SCAN_WORKERS)
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Run short work in a thread. Errors of the disk and of SQLite become StoreError or Busy."""
+        """Run short work in a thread. Errors of disk and SQLite become StoreError or Busy."""
 
         def translated() -> T:
             with translate_errors():

@@ -1,4 +1,4 @@
-"""What any store must do, run on the local one and on one in memory; an object store must pass it as it stands."""
+"""What any store must do, run on the local one and on the one in memory."""
 
 import hashlib
 import time

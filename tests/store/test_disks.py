@@ -1,4 +1,4 @@
-"""A full disk of each kind: nothing is lost, every failure is a store_error, nothing ends by SIGBUS."""
+"""A full disk of each kind: nothing is lost, and every failure is a store_error, not a SIGBUS."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Whatever the disk, the clock or somebody else does to the store: one clear error, and nothing else is lost."""
+"""A disk, a clock or somebody else does harm: one clear error, and nothing else is lost."""
 
 import errno
 import json
@@ -118,7 +118,7 @@ def forbidden(path: Any, *_: Any) -> int:
 
 
 @pytest.mark.parametrize("length", ["same", "shorter", "longer"])
-async def test_an_altered_file_is_told_and_no_part_of_it_is_shown(
+async def test_an_altered_file_is_an_error_and_no_part_of_it_is_shown(
     length: str, store: ArtifactStore, put: Put
 ) -> None:
     altered, kept = await put(store, b"the true text\n"), await put(store, b"another text\n")
@@ -141,7 +141,7 @@ async def test_a_file_that_was_touched_but_not_altered_is_read(
     assert await text_of(store, facts.artifact_ref) == "text"
 
 
-async def test_a_file_that_is_cut_while_it_is_read_is_told(store: ArtifactStore, put: Put) -> None:
+async def test_a_file_that_shrinks_while_it_is_read_is_an_error(store: ArtifactStore, put: Put) -> None:
     facts = await put(store, b"line\n" * 200_000)
     reader = await store.open_text(facts.artifact_ref)
     os.truncate(facts.path or "", 1000)
@@ -150,7 +150,7 @@ async def test_a_file_that_is_cut_while_it_is_read_is_told(store: ArtifactStore,
     await reader.aclose()
 
 
-async def test_a_file_that_is_gone_is_told_and_the_next_put_of_the_same_bytes_heals_it(
+async def test_a_missing_file_is_an_error_until_the_same_bytes_are_put_again(
     store: ArtifactStore, put: Put
 ) -> None:
     facts = await put(store, b"text")
@@ -194,7 +194,7 @@ async def test_a_clock_that_jumps_while_the_store_is_open_takes_nothing(
     assert await text_of(store, before.artifact_ref) == "before"
 
 
-async def test_a_lock_that_is_never_let_go_is_busy_and_reading_goes_on(
+async def test_a_lock_that_is_never_released_is_busy_and_reading_goes_on(
     store: ArtifactStore, limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = await put(store, b"text")
@@ -275,7 +275,7 @@ async def test_a_preview_of_the_first_version_is_read(
     await migrated.aclose()
 
 
-async def test_a_damaged_catalogue_is_told(limits: StoreLimits, put: Put) -> None:
+async def test_a_damaged_catalogue_is_an_error(limits: StoreLimits, put: Put) -> None:
     store = await open_store(limits)
     await put(store, b"text")
     await store.aclose()

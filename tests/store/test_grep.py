@@ -1,4 +1,4 @@
-"""Grep finds the lines that grep would find, counts all of them, and shows a bounded part of each."""
+"""Grep finds and counts the lines that grep would, and shows a bounded part of each."""
 
 import random
 import re
@@ -176,7 +176,7 @@ async def test_a_pattern_of_several_lines_is_refused_rather_than_never_found(
 
 
 @pytest.mark.anyio
-async def test_a_count_that_time_stopped_says_so(
+async def test_a_count_that_was_stopped_by_time_says_so(
     open_text: OpenText, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_grep, "MAX_SECONDS", 0)

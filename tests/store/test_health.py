@@ -1,4 +1,4 @@
-"""Doctor finds what is wrong with a store, changes nothing by looking, and mends what can be mended."""
+"""A check finds what is wrong with a store and changes nothing; repair mends it."""
 
 import contextlib
 import os
@@ -58,7 +58,7 @@ async def test_where_there_is_no_store_nothing_is_made(limits: StoreLimits) -> N
 
 
 @pytest.mark.parametrize("damage", ["altered", "missing", "no text any more"])
-async def test_an_artifact_whose_bytes_are_lost_is_told_and_removed_by_repair(
+async def test_an_artifact_whose_bytes_are_lost_is_a_fault_and_removed_by_repair(
     damage: str, store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     lost, kept = await put(store, b"the text", b"the raw"), await put(store, b"kept", b"kept raw")
@@ -84,7 +84,7 @@ async def test_an_artifact_whose_bytes_are_lost_is_told_and_removed_by_repair(
     assert not path.exists()
 
 
-async def test_what_is_taken_while_doctor_looks_is_no_fault(
+async def test_an_artifact_that_goes_during_a_check_is_no_fault(
     limits: StoreLimits, store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken = await put(store, b"text")
@@ -101,7 +101,7 @@ async def test_what_is_taken_while_doctor_looks_is_no_fault(
     other.close()
 
 
-async def test_stray_files_are_told_and_removed(
+async def test_orphans_are_a_warning_and_moved_to_the_quarantine(
     store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     await put(store, b"text")
@@ -117,7 +117,7 @@ async def test_stray_files_are_told_and_removed(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
-async def test_files_that_others_may_read_are_told_and_closed(
+async def test_files_that_others_may_read_are_a_warning_and_made_private(
     store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     facts = await put(store, b"text")
@@ -132,7 +132,7 @@ async def test_files_that_others_may_read_are_told_and_closed(
 @pytest.mark.parametrize(
     ("name", "mode"), [("text", 0o500), ("raw", 0), ("catalog.db", 0o400), ("lock", 0)]
 )
-async def test_what_its_own_user_may_not_write_is_told_and_opened(
+async def test_files_that_their_user_may_not_write_are_a_fault_and_mended(
     name: str, mode: int, store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     facts = await put(store, b"text")

@@ -1,4 +1,4 @@
-"""A large run is searched by an index that finds what reading everything would find, and that may be lost at any time."""
+"""The index finds what reading everything would find, and may be lost at any time."""
 
 import random
 import sqlite3

@@ -1,4 +1,4 @@
-"""What the local store promises beyond the contract: private files, exact names, bounded leftovers, clear errors."""
+"""What the local store adds to the contract: private files, bounded leftovers, clear errors."""
 
 import os
 import stat
@@ -77,7 +77,7 @@ async def test_a_folder_of_another_user_is_refused(limits: StoreLimits) -> None:
         await open_store(limits)
 
 
-async def test_a_file_in_the_way_of_the_folder_is_told(limits: StoreLimits) -> None:
+async def test_a_file_in_the_way_of_the_folder_is_an_error(limits: StoreLimits) -> None:
     limits.folder.write_text("in the way")
     with pytest.raises(StoreError, match="is not a folder"):
         await open_store(limits)
@@ -95,7 +95,7 @@ async def test_a_folder_that_holds_something_else_is_left_alone(
     assert files(limits.folder) == [precious]
 
 
-async def test_what_somebody_else_lays_into_the_folder_outlives_an_ephemeral_store(
+async def test_files_of_others_in_the_folder_outlive_an_ephemeral_store(
     limits: StoreLimits, put: Put
 ) -> None:
     store = await open_store(replace(limits, ephemeral=True))
@@ -276,7 +276,7 @@ async def test_the_spool_of_others_is_not_swept(store: ArtifactStore, limits: St
     await other.aclose()
 
 
-async def test_stray_files_are_told_and_removed_by_gc(
+async def test_orphans_are_listed_and_removed_by_gc(
     store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     facts = await put(store, b"text")

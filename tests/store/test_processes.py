@@ -1,4 +1,4 @@
-"""Several processes and one folder: the order in which a put reaches the disk, and a share of the torture."""
+"""Several processes share a folder: the order of a put on the disk, and a short torture."""
 
 import re
 import shutil
