@@ -1,4 +1,4 @@
-"""A durable put against what a plain program does with the same bytes; then writers and readers that share a folder.
+"""A durable put against a plain program; then writers and readers that share a folder.
 
 python bench/store_put.py [--repeat 40] [--seconds 12] [--writers 4] [--readers 2] [--at FOLDER]
 
@@ -95,7 +95,7 @@ async def against_plain(folder: Path, repeat: int) -> None:
 
 
 class Queue:
-    """Tells how long the threads of this process have waited for a processor (Linux: schedstat)."""
+    """How long the threads of this process have waited for a processor (Linux: schedstat)."""
 
     def __init__(self) -> None:
         self._files = [
@@ -108,7 +108,7 @@ class Queue:
 
 
 async def work(role: str, folder: Path, seconds: float) -> None:
-    """Write or read for a while in a process of its own; print the seconds of each call, and those waited for a processor."""
+    """Write or read for a while. Print the seconds of each call, and those in the run queue."""
     store = await open_store(StoreLimits(folder, max_artifacts=2000))
     name = os.urandom(8).hex()
     queue = None
@@ -143,7 +143,7 @@ async def work(role: str, folder: Path, seconds: float) -> None:
 
 
 def together(folder: Path, args: argparse.Namespace, role: str) -> None:
-    """Let processes write and read side by side; print what each call took, and what it took without waiting for a processor."""
+    """Let processes write and read side by side, and print what each call took."""
     roles = [role] * args.writers + ["read"] * args.readers
     command = [
         sys.executable,

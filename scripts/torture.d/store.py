@@ -46,11 +46,11 @@ def dice(seed: int) -> random.Random:
     return random.Random(seed)  # noqa: S311 - it guards nothing
 
 
-# The children: what they say goes to stdout, one JSON value a line.
+# The children report on stdout, one JSON value a line.
 
 
 def say(*words: str) -> None:
-    """Tell the parent."""
+    """Report to the parent."""
     print(json.dumps(words), flush=True)
 
 
@@ -68,7 +68,7 @@ def hold_at(last: str, time_of_it: int) -> None:
 
 
 def announce_steps() -> None:
-    """Say which step is reached, and at some of them wait for a line on stdin."""
+    """Report each step, and at some of them wait for a line on stdin."""
 
     def reached(step: str) -> None:
         say("reached", step)
@@ -102,7 +102,7 @@ async def put(store: ArtifactStore, raw: bytes, text: bytes) -> Facts:
 
 
 def content(chance: random.Random) -> tuple[bytes, bytes]:
-    """Return one of a few documents, so that artifacts share files, with a text that is new half of the time."""
+    """Return one of a few documents, so that artifacts share files; half of the texts are new."""
     number = chance.randrange(6)
     text = b"document %d\n" % number * chance.choice([1, 100, 20_000])
     return b"raw %d " % number * 10_000, text if chance.random() < 0.5 else text + chance.randbytes(
@@ -171,9 +171,9 @@ async def reader(folder: Path, seed: int) -> None:
     kept = await open_store(StoreLimits(folder, run="kept"))
     chance = dice(seed)
     while True:
-        for one in (store, kept):
-            for facts in (await one.list(limit=5, offset=chance.randrange(3))).facts:
-                if await is_half(one, facts):
+        for opened in (store, kept):
+            for facts in (await opened.list(limit=5, offset=chance.randrange(3))).facts:
+                if await is_half(opened, facts):
                     say("half", facts.artifact_ref)
         say("read")
 
@@ -199,7 +199,7 @@ async def deleter(folder: Path, ref: str) -> None:
 
 
 async def collector(folder: Path) -> None:
-    """Collect when told to, and stay."""
+    """Collect after a line on stdin, and stay."""
     store = await open_store(StoreLimits(folder, run="kept"))
     await store.list()
     say("ready")
@@ -246,7 +246,7 @@ class Tally:
 
 
 RUNNING: list[subprocess.Popen[bytes]] = []
-"""What was started for the folder at hand: none of it may outlive the folder, whatever goes wrong."""
+"""The processes of the current round: none may outlive its folder."""
 
 
 class Child:
@@ -268,16 +268,16 @@ class Child:
         RUNNING.append(self.process)
 
     def line(self) -> list[str]:
-        """Return the next thing it says, or nothing if it ended."""
+        """Return its next report, or [] if it ended."""
         assert self.process.stdout
-        said = self.process.stdout.readline()
-        return json.loads(said) if said.endswith(b"\n") else []
+        report = self.process.stdout.readline()
+        return json.loads(report) if report.endswith(b"\n") else []
 
     def wait_for(self, *words: str) -> list[str]:
-        """Return the next thing it says that begins with these words. Raises RuntimeError if it ended."""
-        while said := self.line():
-            if said[: len(words)] == list(words):
-                return said
+        """Return its next report that begins with these words. Raises RuntimeError if it ended."""
+        while report := self.line():
+            if report[: len(words)] == list(words):
+                return report
         raise RuntimeError(f"{self.role} ended by itself")
 
     def go_on(self) -> None:
@@ -287,11 +287,11 @@ class Child:
         self.process.stdin.flush()
 
     def kill(self, tally: Tally, where: str) -> None:
-        """Kill it where it stands, and take in what it had said."""
+        """Kill it, and record what it reported before."""
         alive = self.process.poll() is None
         self.process.kill()
-        while said := self.line():
-            take_in(said, tally)
+        while report := self.line():
+            take_in(report, tally)
         self.end()
         if not alive:
             tally.faults.append(f"{self.role} ended by itself")
@@ -305,16 +305,16 @@ class Child:
                 pipe.close()
 
 
-def take_in(said: list[str], tally: Tally) -> None:
-    """Remember an acknowledged artifact, or a half one that a reader saw."""
-    if said[0] == "ack":
-        tally.acknowledged[said[1]] = said[2], said[3]
-    elif said[0] == "half":
-        tally.faults.append(f"a reader saw a half artifact: {said[1]}")
+def take_in(report: list[str], tally: Tally) -> None:
+    """Record an acknowledged artifact, or a half one that a reader saw."""
+    if report[0] == "ack":
+        tally.acknowledged[report[1]] = report[2], report[3]
+    elif report[0] == "half":
+        tally.faults.append(f"a reader saw a half artifact: {report[1]}")
 
 
 async def verify(folder: Path, expected: dict[str, tuple[str, str]], tally: Tally) -> None:
-    """Check that all of it is there and whole, that every artifact that is listed is, and that gc leaves no stray file."""
+    """Check that all expected and listed artifacts are whole, and that gc leaves no orphan."""
     store = await open_store(StoreLimits(folder, run="kept"))
     for ref, (raw, text) in expected.items():
         try:
@@ -369,8 +369,8 @@ def barrier_round(folder: Path, chance: random.Random, tally: Tally, role: str, 
     bystander = Child(folder, "writer", str(chance.randrange(2**32)))
     take_in(bystander.wait_for("ack"), tally)
     held = Child(folder, role, str(chance.randrange(2**32)), hold=f"{step}:{chance.randint(1, 5)}")
-    while (said := held.line()) and said[0] != "held":
-        take_in(said, tally)
+    while (report := held.line()) and report[0] != "held":
+        take_in(report, tally)
     held.kill(tally, f"{role} at {step}")
     for _ in range(2):
         take_in(bystander.wait_for("ack"), tally)  # the lock died with its holder
@@ -393,15 +393,15 @@ def full_round(folder: Path, chance: random.Random, tally: Tally) -> None:
     roles = ("patient_writer", "patient_writer")
     children = [Child(folder, role, str(chance.randrange(2**32))) for role in roles]
     for child in children:
-        while (said := child.line()) and said[0] != "refused":
-            take_in(said, tally)
+        while (report := child.line()) and report[0] != "refused":
+            take_in(report, tally)
     time.sleep(chance.uniform(0, 0.1))  # the moment of the kill is what is drawn here
     for child in children:
         child.kill(tally, "full disk")
 
 
 def moved_round(folder: Path, chance: random.Random, tally: Tally) -> None:
-    """Move the folder away again and again while writers go on, and look into all of the folders."""
+    """Move the folder away again and again while writers go on, and look into all folders."""
     before = set(tally.acknowledged)
     roles = ("patient_writer", "patient_writer")
     children = [Child(folder, role, str(chance.randrange(2**32))) for role in roles]
@@ -434,7 +434,7 @@ async def held_by(folder: Path, refs: list[str]) -> list[str]:
 
 
 def directed_commit(folder: Path, tally: Tally) -> None:
-    """Kill a put inside its commit, when SQLite has written the log and not yet told the others, and collect then.
+    """Kill a put inside its commit, after the log and before the log's index, and collect then.
 
     The moment cannot be held open from outside. It is made up: the shared index of the log
     (catalog.db-shm) is put back to what it was before the commit. The next to open the store alone
@@ -457,7 +457,7 @@ def directed_commit(folder: Path, tally: Tally) -> None:
 
 
 def directed_unlink(folder: Path, tally: Tally, *, plant: bool) -> None:
-    """Hold a delete open between its commit and its unlink, while somebody else puts the same bytes."""
+    """Hold a delete between its commit and its unlink while another puts the same bytes."""
     first = Child(folder, "putter", "the raw", "the text")
     ref = first.wait_for("ack")[1]
     first.end()
@@ -558,7 +558,7 @@ def main() -> int:
             announce_steps()
         if args.plant:
             plant_a_bug()
-        arguments = [int(one) if one.isdigit() else one for one in args.arguments]
+        arguments = [int(text) if text.isdigit() else text for text in args.arguments]
         anyio.run(CHILDREN[args.role], Path(args.folder), *arguments)
         return 0
 

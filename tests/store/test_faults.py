@@ -141,7 +141,9 @@ async def test_a_file_that_was_touched_but_not_altered_is_read(
     assert await text_of(store, facts.artifact_ref) == "text"
 
 
-async def test_a_file_that_shrinks_while_it_is_read_is_an_error(store: ArtifactStore, put: Put) -> None:
+async def test_a_file_that_shrinks_while_it_is_read_is_an_error(
+    store: ArtifactStore, put: Put
+) -> None:
     facts = await put(store, b"line\n" * 200_000)
     reader = await store.open_text(facts.artifact_ref)
     os.truncate(facts.path or "", 1000)

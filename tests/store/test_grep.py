@@ -103,13 +103,13 @@ async def test_all_matching_lines_are_counted_however_few_are_shown(open_text: O
 @pytest.mark.anyio
 async def test_following_the_offsets_shows_every_match_once(open_text: OpenText) -> None:
     reader = await open_text(b"".join(b"%d\n" % n for n in range(500)))
-    found: list[int] = []
+    numbers: list[int] = []
     while True:
-        matches = await reader.grep(GrepQuery("7", offset=len(found), max_matches=30, context=3))
-        found += [line.number for line in lines(matches) if line.match]
-        if len(found) == matches.total:
+        matches = await reader.grep(GrepQuery("7", offset=len(numbers), max_matches=30, context=3))
+        numbers += [line.number for line in lines(matches) if line.match]
+        if len(numbers) == matches.total:
             break
-    assert found == [n + 1 for n in range(500) if "7" in str(n)]
+    assert numbers == [n + 1 for n in range(500) if "7" in str(n)]
 
 
 @pytest.mark.anyio

@@ -67,14 +67,14 @@ async def test_an_artifact_whose_bytes_are_lost_is_a_fault_and_removed_by_repair
         path.unlink()
     else:
         path.write_bytes(b"\xff" if damage == "no text any more" else b"the fake")
-    (found,) = wrong(await check_store(limits))
-    assert (found.level, found.artifact_ref, found.mendable, found.mended) == (
+    (finding,) = wrong(await check_store(limits))
+    assert (finding.level, finding.artifact_ref, finding.mendable, finding.mended) == (
         "fault",
         lost.artifact_ref,
         True,
         False,
     )
-    assert path.name in found.what
+    assert path.name in finding.what
     (mended,) = wrong(await repair_store(limits))
     assert mended.mended
     assert wrong(await check_store(limits)) == []
@@ -108,8 +108,8 @@ async def test_orphans_are_a_warning_and_moved_to_the_quarantine(
     stray = limits.folder / "text" / "stray"
     stray.write_bytes(b"123")
     stray.chmod(0o600)
-    (found,) = wrong(await check_store(limits))
-    assert (found.level, "text/stray (3 bytes)" in found.what) == ("warning", True)
+    (finding,) = wrong(await check_store(limits))
+    assert (finding.level, "text/stray (3 bytes)" in finding.what) == ("warning", True)
     assert stray.exists()
     await repair_store(limits)
     assert not stray.exists()
@@ -122,8 +122,8 @@ async def test_files_that_others_may_read_are_a_warning_and_made_private(
 ) -> None:
     facts = await put(store, b"text")
     Path(facts.path or "").chmod(0o644)
-    (found,) = wrong(await check_store(limits))
-    assert (found.level, found.next_step) == ("warning", "chmod 600 it.")
+    (finding,) = wrong(await check_store(limits))
+    assert (finding.level, finding.next_step) == ("warning", "chmod 600 it.")
     await repair_store(limits)
     assert Path(facts.path or "").stat().st_mode & 0o777 == 0o600
 
@@ -137,8 +137,8 @@ async def test_files_that_their_user_may_not_write_are_a_fault_and_mended(
 ) -> None:
     facts = await put(store, b"text")
     (limits.folder / name).chmod(mode)
-    found = wrong(await check_store(limits))[0]
-    assert (found.level, found.what) == (
+    finding = wrong(await check_store(limits))[0]
+    assert (finding.level, finding.what) == (
         "fault",
         f"Its own user may not read and write {limits.folder / name}.",
     )
@@ -154,7 +154,7 @@ async def test_a_lost_record_of_a_file_is_measured_anew(
     with sqlite3.connect(limits.folder / "catalog.db") as db:
         db.execute("DELETE FROM blob")
     db.close()
-    assert {found.artifact_ref for found in wrong(await check_store(limits))} == {
+    assert {finding.artifact_ref for finding in wrong(await check_store(limits))} == {
         facts.artifact_ref
     }
     await repair_store(limits)
@@ -170,7 +170,7 @@ async def test_a_wrong_record_of_a_file_is_measured_anew(
     db.close()
     with pytest.raises(StoreError, match="record of a text is damaged"):
         await store.open_text(facts.artifact_ref)
-    assert [found.artifact_ref for found in wrong(await check_store(limits))] == [
+    assert [finding.artifact_ref for finding in wrong(await check_store(limits))] == [
         facts.artifact_ref
     ]
     await repair_store(limits)
@@ -205,8 +205,10 @@ async def test_an_artifact_whose_record_is_damaged_is_restored_or_else_removed(
         (limits.folder / "facts" / lost.artifact_ref).write_bytes(b'{"ref": ')
     with pytest.raises(StoreError, match="is damaged"):
         await (store.get if column == "facts" else store.open_text)(lost.artifact_ref)
-    assert [found.artifact_ref for found in wrong(await check_store(limits))] == [lost.artifact_ref]
-    assert [found.mended for found in wrong(await repair_store(limits))] == [True]
+    assert [finding.artifact_ref for finding in wrong(await check_store(limits))] == [
+        lost.artifact_ref
+    ]
+    assert [finding.mended for finding in wrong(await repair_store(limits))] == [True]
     assert wrong(await check_store(limits)) == []
     if sidecar == "sound":
         assert await store.get(lost.artifact_ref) == lost
@@ -294,7 +296,7 @@ async def test_every_field_of_the_header_may_be_damaged_and_no_artifact_is_lost(
     whole = catalogue.read_bytes()
     catalogue.write_bytes(whole[:offset] + b"\xa5\x5a\xff\x7f" + whole[offset + 4 :])
     findings = wrong(await repair_store(limits))
-    if any("newer fetchstash" in found.what for found in findings):  # it says so, and waits
+    if any("newer fetchstash" in finding.what for finding in findings):  # it says so, and waits
         catalogue.write_bytes(whole)
     await assert_all_kept(limits, kept)
 
@@ -315,7 +317,7 @@ async def test_a_catalogue_that_is_lost_is_made_anew_out_of_files_and_sidecars(
     before = sorted(path for path in limits.folder.rglob("*") if path.name != "in-use")
     await check_store(limits)
     assert sorted(path for path in limits.folder.rglob("*") if path.name != "in-use") == before
-    assert any(found.mended for found in wrong(await repair_store(limits)))
+    assert any(finding.mended for finding in wrong(await repair_store(limits)))
     assert wrong(await check_store(limits)) == []
     await assert_all_kept(limits, kept)
 
@@ -346,8 +348,8 @@ async def test_a_store_of_a_version_without_sidecars_gets_them(
     shutil.rmtree(limits.folder / "facts")
     (limits.folder / "url-key").unlink()
     await store.aclose()
-    (found,) = [f for f in await check_store(limits) if "could not be restored" in f.what]
-    assert (found.level, found.mendable) == ("note", True)
+    (finding,) = [f for f in await check_store(limits) if "could not be restored" in f.what]
+    assert (finding.level, finding.mendable) == ("note", True)
     await repair_store(limits)
     (limits.folder / "catalog.db").unlink()
     await repair_store(limits)
@@ -368,9 +370,9 @@ async def test_a_catalogue_in_use_is_not_rebuilt(
     db.close()
     damage(damaged)
     findings = [
-        found for found in await repair_store(limits) if "catalogue is damaged" in found.what
+        finding for finding in await repair_store(limits) if "catalogue is damaged" in finding.what
     ]
-    assert [found.mended for found in findings] == [False]
+    assert [finding.mended for finding in findings] == [False]
     assert "Another process has the store open" in findings[0].next_step
     await other.aclose()
 
@@ -380,9 +382,9 @@ async def test_a_newer_store_is_a_finding(limits: StoreLimits) -> None:
     with sqlite3.connect(limits.folder / "catalog.db") as db:
         db.execute("PRAGMA user_version = 99")
     db.close()
-    (found,) = wrong(await repair_store(limits))
-    assert "written by a newer fetchstash" in found.what
-    assert not found.mended
+    (finding,) = wrong(await repair_store(limits))
+    assert "written by a newer fetchstash" in finding.what
+    assert not finding.mended
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -395,8 +397,8 @@ async def test_a_network_file_system_is_refused_at_open_and_a_fault_for_doctor(
     monkeypatch.setattr(_filesystem, "NETWORK", {kind})
     with pytest.raises(StoreError, match="network file system"):
         await open_store(limits)
-    (found,) = wrong(await check_store(limits))
-    assert (found.level, "network file system" in found.what) == ("fault", True)
+    (finding,) = wrong(await check_store(limits))
+    assert (finding.level, "network file system" in finding.what) == ("fault", True)
 
 
 @pytest.mark.skipif(
@@ -408,7 +410,7 @@ async def test_a_file_of_another_user_is_a_fault(
     facts = await put(store, b"text")
     os.chown(facts.path or "", 12345, 12345)
     assert any(
-        "belongs to another user" in found.what for found in wrong(await check_store(limits))
+        "belongs to another user" in finding.what for finding in wrong(await check_store(limits))
     )
 
 
@@ -416,6 +418,6 @@ async def test_a_folder_that_never_was_a_store_is_left_alone(limits: StoreLimits
     precious = limits.folder / "raw" / "photo.raw"
     precious.parent.mkdir(parents=True)
     precious.write_bytes(b"precious")
-    (found,) = wrong(await repair_store(limits))
-    assert "is no store" in found.what
+    (finding,) = wrong(await repair_store(limits))
+    assert "is no store" in finding.what
     assert list(limits.folder.rglob("*")) == [precious.parent, precious]

@@ -94,11 +94,11 @@ async def test_a_text_that_is_indexed_in_many_steps_is_found_as_in_one(
     await fill(store, put)
     indexed = await search_when_indexed(store, "topic3 needle", 1)
     monkeypatch.setattr(_folder, "INDEX_BYTES", 10**12)
-    ((expected,), (found,)) = (
+    ((expected,), (passage,)) = (
         (await store.search("topic3 needle", (), 1)).passages,
         indexed.passages,
     )
-    assert replace(found, score=0) == replace(expected, score=0)
+    assert replace(passage, score=0) == replace(expected, score=0)
 
 
 async def test_a_search_answers_from_what_is_indexed_and_counts_what_is_not(

@@ -22,7 +22,8 @@ from fetchstash.store import Facts, StoreLimits, open_store
 
 async def main():
     store = await open_store(StoreLimits(Path(sys.argv[1])))
-    await store.put(*(write(store.spool / name) for name in ("the-raw", "the-text")), Facts(), Ranges())
+    files = (write(store.spool / name) for name in ("the-raw", "the-text"))
+    await store.put(*files, Facts(), Ranges())
     print("acknowledged", flush=True)
 
 def write(path):
@@ -41,7 +42,7 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 @dataclass
 class Call:
-    """A system call, and the lines of the trace on which it began and ended: those of other threads may stand between."""
+    """A system call, and the lines of the trace on which it began and ended."""
 
     text: str
     began: int

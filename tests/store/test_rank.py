@@ -62,16 +62,16 @@ async def test_the_passage_in_the_middle_is_found(
 async def test_passages_are_lines_of_the_text_and_do_not_overlap(open_text: OpenText) -> None:
     text = "# Title\n\n" + haystack("needle") + "## End\nneedle without line end"
     reader = await open_text(text.encode())
-    found = await reader.rank("needle server", 1000)
+    passages = await reader.rank("needle server", 1000)
     lines = text.split("\n")
     covered: set[int] = set()
-    for passage in found:
+    for passage in passages:
         span = range(passage.first_line, passage.last_line + 1)
         assert passage.text == "\n".join(lines[n - 1] for n in span).rstrip("\n")
         assert covered.isdisjoint(span)
         covered.update(span)
-    assert [passage.score for passage in found] == sorted(
-        (passage.score for passage in found), reverse=True
+    assert [passage.score for passage in passages] == sorted(
+        (passage.score for passage in passages), reverse=True
     )
 
 
@@ -100,10 +100,10 @@ async def test_the_same_question_gets_the_same_answer_and_equal_passages_stand_i
     open_text: OpenText,
 ) -> None:
     reader = await open_text(b"one needle\n\n" * 2000)
-    found = await reader.rank("needle", 5)
-    assert found == await reader.rank("needle", 5)
-    assert [passage.first_line for passage in found] == sorted(
-        passage.first_line for passage in found
+    passages = await reader.rank("needle", 5)
+    assert passages == await reader.rank("needle", 5)
+    assert [passage.first_line for passage in passages] == sorted(
+        passage.first_line for passage in passages
     )
 
 
