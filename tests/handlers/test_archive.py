@@ -118,7 +118,7 @@ def test_members_are_read_through_two_archives_and_no_more(save: Save, pack: Pac
     listing = part(source, "two.zip!/one.zip")
     assert isinstance(listing, PartText)
     assert "text.txt" in listing.text
-    with pytest.raises(NoText, match="through 2 archives"):
+    with pytest.raises(NoText, match="through at most 2 nested archives"):
         part(source, "two.zip!/three.zip!/one.zip!/text.txt")
 
 
@@ -151,7 +151,7 @@ def test_a_link_in_a_zip_is_not_followed(save: Save) -> None:
         info = zipfile.ZipInfo("link")
         info.create_system, info.external_attr = 3, 0o120777 << 16
         archive.writestr(info, "/etc/passwd")
-    with pytest.raises(NoText, match="link is not read: it is a link"):
+    with pytest.raises(NoText, match="'link' is not read: it is a link"):
         part(save(out.getvalue()), "link")
 
 
@@ -183,9 +183,9 @@ def test_a_member_that_is_a_bomb_stops_at_its_bound(
     save: Save, pack: Pack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fetchstash.handlers._archive._members.MAX_MEMBER", 1_000_000)
-    with pytest.raises(NoText, match="larger than 1,000,000 bytes"):
+    with pytest.raises(NoText, match=r"(larger|more) than 1,000,000 bytes"):
         part(save(pack({"bomb.txt": bytes(5_000_000)})), "bomb.txt")
-    with pytest.raises(NoText, match="larger than 1,000,000 bytes"):
+    with pytest.raises(NoText, match=r"(larger|more) than 1,000,000 bytes"):
         part(save(tar_of({"bomb.txt": bytes(5_000_000)})), "bomb.txt")
 
 
@@ -225,7 +225,7 @@ def test_a_quine_ends(save: Save) -> None:
     ],
 )
 def test_what_cannot_be_listed_gives_one_clear_line(read: Read, data: bytes) -> None:
-    with pytest.raises(NoText, match=r"damaged or cut short|are not listed here"):
+    with pytest.raises(NoText, match=r"damaged or cut short|are not listed"):
         read(ArchiveHandler(), data)
 
 

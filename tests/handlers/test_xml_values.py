@@ -66,7 +66,7 @@ def test_a_feed_has_paths_of_elements_too(save: Save) -> None:
 @pytest.mark.parametrize(
     ("data", "path", "error", "words"),
     [
-        (CATALOGUE, "/catalogue/film", OutOfRange, "nothing at /catalogue/film"),
+        (CATALOGUE, "/catalogue/film", OutOfRange, "nothing at '/catalogue/film'"),
         (CATALOGUE, "//book/@isbn", OutOfRange, "nothing at"),
         (CATALOGUE, "//book[", BadArgument, "no path to elements"),
         (CATALOGUE, "//book[@id=", BadArgument, "no path to elements"),

@@ -1,4 +1,4 @@
-"""Archives: the list of members, and one member read as a document of its own."""
+"""Archives: the list of members, and any member as a document."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -14,12 +14,15 @@ _LINES_A_PART = 1_000
 
 
 class ArchiveHandler(Streamed, MemberParts):
-    """Reads zip and its kin (jar, whl, apk), tar (plain, gz, bz2, xz, zst), and single files that are compressed."""
+    """Reads zip (jar, whl, apk), 7z, tar (plain, gz, bz2, xz, zst) and single compressed files."""
 
     name = "archive"
 
     def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
-        """Yield the list of members: a table of sizes and names, one member a row. Raises NoText for what cannot be read."""
+        """Yield a table of members, one a row: size and name.
+
+        Raises NoText for a file that cannot be read, behind the members that could be.
+        """
         count = size = 0
         lines: list[str] = []
         yield Part("Size\tName\n", table="", columns=2)
@@ -31,7 +34,7 @@ class ArchiveHandler(Streamed, MemberParts):
                 if len(lines) == _LINES_A_PART:
                     yield _rows(lines)
                     lines = []
-        except NoText:  # what was found before the damage is listed
+        except NoText:
             if lines:
                 yield _rows(lines)
             raise
@@ -46,7 +49,10 @@ class ArchiveHandler(Streamed, MemberParts):
             yield _rows(lines)
 
     def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterator[bytes]]:
-        """Give the content of a member in pieces. Raises OutOfRange if there is none, NoText for one that is not read."""
+        """Open a member; give its content in pieces.
+
+        Raises OutOfRange if there is no such member, NoText if it is not read.
+        """
         return opened(source, name)
 
 

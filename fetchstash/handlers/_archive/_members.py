@@ -1,4 +1,7 @@
-"""The members of archives: zip and 7z by directory, tar as a stream, the one member of a compressed file. All sizes are bounded."""
+"""The members of archives, within bounds.
+
+Zip and 7z are read by their directories, tar as a stream; a compressed file has one member.
+"""
 
 import io
 import lzma
@@ -21,11 +24,12 @@ from fetchstash.handlers._shared._reasons import (
     KEPT,
     LINK,
     OUTSIDE,
+    quoted,
 )
 from fetchstash.handlers._shared._zip import Entry, Zip, is_unsafe
 
-# What a tar or a compressed file may unpack to while it is listed, and what one member that is read
-# may.
+# Bytes that a tar or a compressed file may unpack to while it is listed, and one member when it is
+# read.
 MAX_UNPACKED = 512 * 1024 * 1024
 MAX_MEMBER = 64 * 1024 * 1024
 _BROKEN = (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error, ValueError)
@@ -33,7 +37,11 @@ _BROKEN = (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error, Valu
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member: ``size`` in bytes unpacked (None: not said), and why it is not read ("" if it is)."""
+    """A member.
+
+    ``size`` is in bytes when unpacked, None if unknown. ``refused`` is why the content is not read,
+    "" if it is.
+    """
 
     name: str
     size: int | None
@@ -41,25 +49,31 @@ class Member:
 
 
 def members(source: Path) -> Iterator[Member]:
-    """Yield the members of an archive. Raises NoText for what is none, is damaged, or unpacks to too much."""
+    """Yield the members of an archive.
+
+    Raises NoText if it is no archive, is damaged or unpacks to too much.
+    """
     for member, _ in _walk(source):
         yield member
 
 
 @contextmanager
 def opened(source: Path, name: str) -> Generator[Iterator[bytes]]:
-    """Give the content of the member ``name`` in pieces. Raises OutOfRange if there is none, NoText for one that is not read."""
+    """Open the member ``name``; give its content in pieces.
+
+    Raises OutOfRange if there is no such member, NoText if it is not read.
+    """
     for member, content in _walk(source):
         if member.name == name:
             if member.refused:
-                raise NoText(f"{name} is not read: {member.refused}.", KEPT)
+                raise NoText(f"{quoted(name)} is not read: {member.refused}.", KEPT)
             yield content
             return
-    raise OutOfRange(f"There is no member {name!r}.", "The archive's text lists them all.")
+    raise OutOfRange(f"There is no member {quoted(name)}.", "The archive's text lists them all.")
 
 
 def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
-    """Yield each member with its content, which is to be read before the next one."""
+    """Yield each member with its content, which must be read before the next member."""
     with source.open("rb") as file:
         head = file.read(512)
         if head.startswith((b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")) or _is_zip_at_end(file):
@@ -72,7 +86,7 @@ def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
         file.seek(0)
         content = unpacked(file, head, size)
         if content is None and not _is_tar(head):
-            raise NoText("the members of this kind of archive are not listed here", KEPT)
+            raise NoText("the members of this kind of archive are not listed", KEPT)
         stream = _Capped(content or iter(lambda: file.read(STEP), b""))
         try:
             if _is_tar(stream.peek(512)):
@@ -120,7 +134,7 @@ def _refusal_in_seven_zip(member: _seven_zip.SevenZipMember) -> str:
 
 
 def _overlap(entries: list[Entry]) -> bool:
-    """Return whether two members share bytes, by which a small file unpacks to petabytes."""
+    """Return whether two members share bytes: so a small file could unpack to petabytes."""
     spans = sorted(
         (entry.offset, entry.offset + entry.packed) for entry in entries if not entry.is_folder
     )
@@ -128,14 +142,14 @@ def _overlap(entries: list[Entry]) -> bool:
 
 
 def _tar_members(stream: "_Capped", size: int | None) -> Iterator[tuple[Member, Iterator[bytes]]]:
-    """Yield the members of a tar of ``size`` bytes, None where it is compressed.
+    """Yield the members of a tar of ``size`` bytes (None: it is compressed).
 
-    tarfile would read for as long as a header says, so that each size is checked before it goes on.
+    tarfile reads as far as a header says, so each size is checked before the next header.
     """
     end = MAX_UNPACKED if size is None else size + tarfile.RECORDSIZE
     with tarfile.open(fileobj=cast("IO[bytes]", stream), mode="r|") as archive:
         while (info := archive.next()) is not None:
-            # A stream is read once: what lies behind is not needed.
+            # tarfile keeps every member, and a stream is read once.
             cast("Any", archive).members.clear()
             if info.size < 0:
                 raise NoText(DAMAGED_ARCHIVE, FETCH_AGAIN)
@@ -146,21 +160,24 @@ def _tar_members(stream: "_Capped", size: int | None) -> Iterator[tuple[Member, 
             )
             if not info.offset_data <= archive.offset <= end:
                 raise _too_much() if size is None else NoText(DAMAGED_ARCHIVE, FETCH_AGAIN)
-    stream.peek(1)  # a stream that is cut short behind the last member shows it
+    stream.peek(1)  # raises if the stream is cut short behind the last member
 
 
 def _refusal_in_tar(info: tarfile.TarInfo) -> str:
     if is_unsafe(info.name):
         return OUTSIDE
     if info.issym() or info.islnk():
-        return LINK  # where to is somebody's text, and this stands in an error
+        return LINK  # the target is not shown: it is text of the document
     if info.isdir():
         return FOLDER
     return "" if info.isfile() else "it is a device"
 
 
 def _is_tar(head: bytes) -> bool:
-    """Return whether a block is a tar header: by its magic, or by its checksum in archives older than that (POSIX ustar)."""
+    """Return whether a block is a tar header.
+
+    It has a magic (POSIX ustar) or, in older archives, a checksum alone.
+    """
     if len(head) < 512:
         return False
     if head[257:262] == b"ustar":
@@ -171,14 +188,14 @@ def _is_tar(head: bytes) -> bool:
 
 
 def _is_zip_at_end(file: IO[bytes]) -> bool:
-    """Return whether a zip's end record stands in the last bytes, as in a self-extracting archive."""
+    """Return whether the file ends with a zip's end record, as a self-extracting archive does."""
     size = file.seek(0, io.SEEK_END)
     file.seek(max(size - 66_000, 0))
     return b"PK\x05\x06" in file.read()
 
 
 def _inner_name(head: bytes) -> str:
-    """Return the name that gzip kept (RFC 1952, section 2.3.1), else "content": the file's own name says nothing of it here."""
+    """Return the name in a gzip header (RFC 1952, section 2.3.1), "content" if there is none."""
     if head.startswith(b"\x1f\x8b") and head[3:4] == b"\x08":
         name = head[10 : head.find(b"\0", 10)].decode("latin-1")
         if name and not is_unsafe(name):
@@ -191,7 +208,7 @@ def _pieces(stream: "IO[bytes] | _Capped") -> Iterator[bytes]:
 
 
 def _bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Pass on the content of a member, which must not be too large."""
+    """Yield the content of a member. Raises NoText behind MAX_MEMBER bytes."""
     left = MAX_MEMBER
     try:
         for piece in pieces:
@@ -204,12 +221,12 @@ def _bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _too_much() -> NoText:
-    what = f"the archive unpacks to more than {MAX_UNPACKED:,} bytes: what follows is not listed"
-    return NoText(what, KEPT)
+    reason = f"the archive unpacks to more than {MAX_UNPACKED:,} bytes: what follows is not listed"
+    return NoText(reason, KEPT)
 
 
 class _Capped:
-    """Reads from pieces as from a file, and ends with NoText when an archive unpacks to too much."""
+    """A file made of pieces. Raises NoText behind MAX_UNPACKED bytes."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -218,7 +235,7 @@ class _Capped:
         self._at = 0
 
     def peek(self, size: int) -> bytes:
-        """Return the next ``size`` bytes, fewer at the end, without taking them."""
+        """Return the next ``size`` bytes (fewer at the end) and stay in place."""
         while len(self._buffer) - self._at < size and (piece := next(self._pieces, b"")):
             self._left -= len(piece)
             if self._left < 0:

@@ -1,4 +1,4 @@
-"""7z archives: the directory with its names and sizes, and the content of one member (7zFormat.txt of the LZMA SDK)."""
+"""7z archives: their directory, and the content of a member (7zFormat.txt of the LZMA SDK)."""
 
 import lzma
 import struct
@@ -23,7 +23,7 @@ _MAX_COUNT = 1_000_000
 _MAX_CODERS = 32
 _FAR = 1 << 40
 _STEP = 64 * 1024
-# Attributes that came from Unix have the mode in their upper half.
+# Attributes of archives made on Unix: the mode is their upper half.
 _UNIX, _TYPE, _LINK = 0x8000, 0o170000, 0o120000
 
 
@@ -45,7 +45,7 @@ class Tag:
 
 @dataclass(slots=True)
 class Block:
-    """Members that were packed together (the format calls it a folder): where the packed bytes stand, and what unpacks them."""
+    """Members that were packed together (a "folder" of the format), and how to unpack them."""
 
     coders: list[Coder]
     packed_streams: int
@@ -59,13 +59,13 @@ class Block:
 
     @property
     def size(self) -> int:
-        """What the block unpacks to, in bytes."""
+        """The size of the block when unpacked, in bytes."""
         return self.sizes[self.last_output]
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The content of one member: ``size`` bytes of a block, behind the first ``offset`` ones."""
+    """The content of a member: ``size`` bytes of a block from ``offset`` on."""
 
     block: Block
     offset: int
@@ -89,12 +89,12 @@ class SevenZipMember:
 
     @property
     def unread(self) -> str:
-        """Why the content is not read ("" if it is)."""
+        """The reason why the content is not read, "" if it is."""
         return unread(self.stream.block.coders) if self.stream else ""
 
 
 def members(source: Path) -> list[SevenZipMember]:
-    """Return the members. Raises NoText for an archive that is damaged or whose names are encrypted."""
+    """Return the members. Raises NoText if the archive is damaged or its names are encrypted."""
     try:
         with source.open("rb") as file:
             return _directory(file)
@@ -103,10 +103,10 @@ def members(source: Path) -> list[SevenZipMember]:
 
 
 def content(source: Path, stream: Stream | None, limit: int) -> Iterator[bytes]:
-    """Yield the content of a member in pieces; what stands before it in its block is unpacked and passed over.
+    """Yield the content of a member in pieces.
 
-    Raises NoText where more than ``limit`` bytes must be unpacked, and, at the end, for content that
-    its checksum does not fit.
+    The part of its block before it is unpacked and dropped. Raises NoText if more than ``limit``
+    bytes would be unpacked, and at the end if the checksum is wrong.
     """
     if stream is None:
         return
@@ -118,7 +118,7 @@ def content(source: Path, stream: Stream | None, limit: int) -> Iterator[bytes]:
             crc = zlib.crc32(piece, crc)
             yield piece
     if stream.crc not in {None, crc}:
-        raise NoText("the member is damaged: its checksum does not fit", FETCH_AGAIN)
+        raise NoText("the member is damaged: its checksum is wrong", FETCH_AGAIN)
 
 
 def _pieces(file: BinaryIO, stream: Stream) -> Iterator[bytes]:
@@ -137,7 +137,7 @@ def _pieces(file: BinaryIO, stream: Stream) -> Iterator[bytes]:
 
 
 def _packed(file: BinaryIO, block: Block) -> Iterator[bytes]:
-    """Yield the packed bytes of a block; places count from the end of the start header."""
+    """Yield the packed bytes of a block, whose place counts from the end of the start header."""
     if block.place >= _FAR:
         raise IndexError
     file.seek(32 + block.place)
@@ -148,7 +148,7 @@ def _packed(file: BinaryIO, block: Block) -> Iterator[bytes]:
 
 
 class _Reader:
-    """Reads the numbers of a header. Raises IndexError behind its end."""
+    """Reads the numbers of a header. Raises IndexError at its end."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -168,7 +168,7 @@ class _Reader:
         return self._data[self.place :]
 
     def number(self) -> int:
-        """Read a number: as many high bits as its first byte has set, so many bytes follow it."""
+        """Read a number: the high bits set in its first byte count the bytes that follow."""
         first = self.byte()
         value = 0
         for index in range(8):
@@ -179,7 +179,7 @@ class _Reader:
         return value
 
     def count(self) -> int:
-        """Read a number of things, of which there is a bound."""
+        """Read a count. Raises IndexError above _MAX_COUNT."""
         count = self.number()
         if count > _MAX_COUNT:
             raise IndexError
@@ -190,11 +190,11 @@ class _Reader:
         return [bool(data[n // 8] & 0x80 >> n % 8) for n in range(count)]
 
     def defined(self, count: int) -> list[bool]:
-        """Read which of ``count`` values are there: all of them, or those whose bit is set."""
+        """Read which of ``count`` values are present: all, or those whose bit is set."""
         return [True] * count if self.byte() else self.bits(count)
 
     def words(self, defined: Sequence[bool]) -> list[int | None]:
-        """Read a number of 32 bits for each value that is there."""
+        """Read a number of 32 bits for each value that is present."""
         return [struct.unpack("<L", self.take(4))[0] if is_set else None for is_set in defined]
 
     def checksums(self, count: int) -> list[int | None]:
@@ -215,7 +215,7 @@ def _directory(file: BinaryIO) -> list[SevenZipMember]:
 
 
 def _packed_header(file: BinaryIO, header: Stream) -> bytes:
-    """Return a header that was packed as a whole."""
+    """Return a header that is itself packed."""
     if reason := unread(header.block.coders):
         raise NoText(f"its directory is not read: {reason}", KEPT)
     if header.size > _MAX_HEADER:
@@ -248,8 +248,7 @@ def _members(reader: _Reader) -> list[SevenZipMember]:
                     attributes = data.words(is_set) if data.byte() == 0 else attributes
         else:
             raise IndexError
-    # Streams stand in the order of the files that have one; what has none is an empty file or a
-    # folder.
+    # Streams come in the order of the files with content. The others are empty files or folders.
     with_content, without = iter(streams), iter(empty_files)
     return [
         SevenZipMember(
@@ -267,7 +266,7 @@ def _is_link(attributes: int | None) -> bool:
 
 
 def _streams(reader: _Reader) -> list[Stream]:
-    """Return what the blocks of an archive hold, in order."""
+    """Return the contents of all blocks, in order."""
     place, packed = 0, list[int]()
     blocks: list[Block] = []
     streams: list[Stream] | None = None
@@ -309,7 +308,7 @@ def _unpack_info(reader: _Reader) -> list[Block]:
     while (tag := reader.number()) != Tag.END:
         if tag == Tag.FOLDER:
             count = reader.count()
-            if reader.byte():  # in another stream, which no program writes
+            if reader.byte():  # external definitions, which no program writes
                 raise IndexError
             blocks = [_block(reader) for _ in range(count)]
         elif tag == Tag.UNPACK_SIZE:
@@ -333,7 +332,7 @@ def _block(reader: _Reader) -> Block:
         more = (reader.count(), reader.count()) if flags & 0x10 else (1, 1)
         inputs, outputs = inputs + more[0], outputs + more[1]
         coders.append(Coder(method, reader.take(reader.number()) if flags & 0x20 else b"", *more))
-    # Which output each bound input is fed by; the packed streams feed the others.
+    # Which output feeds each bound input; the packed streams feed the others.
     feeders = {reader.number(): reader.number() for _ in range(outputs - 1)}
     if inputs > len(feeders) + 1:
         for _ in range(inputs - len(feeders)):
@@ -347,7 +346,7 @@ def _block(reader: _Reader) -> Block:
 
 
 def _in_order(coders: list[Coder], feeders: dict[int, int], last: int) -> list[Coder]:
-    """Return the coders as they unpack one after the other; where one has several inputs there is no such order."""
+    """Return the coders in the order of unpacking; unchanged if one has several inputs."""
     if any((coder.inputs, coder.outputs) != (1, 1) for coder in coders):
         return coders
     chain = [last]

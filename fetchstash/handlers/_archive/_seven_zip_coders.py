@@ -1,4 +1,4 @@
-"""What unpacks a 7z archive: LZMA, LZMA2, bzip2, deflate, and the filters before them, as streams (Methods.txt of the LZMA SDK)."""
+"""Decompressors and filters of 7z archives, as streams (Methods.txt of the LZMA SDK)."""
 
 import bz2
 import lzma
@@ -13,7 +13,7 @@ from fetchstash.errors import NoText
 from fetchstash.handlers._shared._reasons import DAMAGED_ARCHIVE, FETCH_AGAIN
 from fetchstash.handlers._shared._zip import inflated
 
-# The filters for machine code have an old and a new number each.
+# Each filter for machine code has an old and a new number.
 _FILTERS = {
     b"\3\3\1\3": lzma.FILTER_X86, b"\4": lzma.FILTER_X86,
     b"\3\3\2\5": lzma.FILTER_POWERPC, b"\5": lzma.FILTER_POWERPC,
@@ -31,13 +31,13 @@ _NAMES = {
 }
 _STEP = 64 * 1024
 _SMALLEST_DICTIONARY = 4_096
-# The steps of a chain may each be a piece beyond what is read of it.
+# Each step of a chain may read one piece ahead.
 _AHEAD = 32 * _STEP
 
 
 @dataclass(frozen=True, slots=True)
 class Coder:
-    """One step of unpacking: its method, the method's own properties, and how many streams go in and come out."""
+    """A step of unpacking: the method, its properties, and its numbers of inputs and outputs."""
 
     method: bytes
     properties: bytes
@@ -46,7 +46,7 @@ class Coder:
 
 
 class _Engine(Protocol):
-    """What lzma's and bz2's decompressors have in common."""
+    """The interface of lzma's and bz2's decompressors."""
 
     @property
     def eof(self) -> bool: ...
@@ -56,7 +56,7 @@ class _Engine(Protocol):
 
 
 def unread(coders: Sequence[Coder]) -> str:
-    """Return why what these coders packed is not read, "" if it is."""
+    """Return the reason why a block of these coders is not read, "" if it is."""
     if any(coder.method == _AES for coder in coders):
         return "it is encrypted"
     strange = next((coder for coder in coders if coder.method not in _DECODERS), None)
@@ -68,9 +68,9 @@ def unread(coders: Sequence[Coder]) -> str:
 
 
 def unpacked(coders: Sequence[Coder], packed: Iterator[bytes], size: int) -> Iterator[bytes]:
-    """Yield what ``packed`` holds, in pieces; ``size`` is how much of it will be read, and bounds the dictionaries.
+    """Yield the unpacked data in pieces. Raises NoText if they are damaged.
 
-    Raises NoText for data that are damaged.
+    ``size`` is how many bytes the caller reads; it bounds the dictionaries.
     """
     pieces = packed
     try:
@@ -98,7 +98,7 @@ def _lzma2(properties: bytes, size: int, pieces: Iterator[bytes]) -> Iterator[by
 
 
 def _dictionary(stated: int, size: int) -> int:
-    """Return how large a dictionary must be: nothing can lie further back than what was unpacked."""
+    """Return the size of a dictionary: no reference reaches back beyond the unpacked bytes."""
     return max(min(stated, size + _AHEAD), _SMALLEST_DICTIONARY)
 
 
@@ -107,7 +107,10 @@ def _decompressor(*filters: dict[str, int]) -> _Engine:
 
 
 def _filtered(pieces: Iterator[bytes], **name: int) -> Iterator[bytes]:
-    """Run a filter alone. The library has it only before a compressor, so that it gets LZMA2 that holds its data as they are."""
+    """Run a filter alone.
+
+    liblzma takes one only before a compressor, so the data are wrapped in uncompressed LZMA2.
+    """
     return _pumped(
         _decompressor(name, {"id": lzma.FILTER_LZMA2, "dict_size": _SMALLEST_DICTIONARY}),
         _stored(pieces),
@@ -121,7 +124,7 @@ def _code_filtered(
 
 
 def _stored(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield LZMA2 chunks that are not compressed; the first of them resets the dictionary, and 0 ends them."""
+    """Yield uncompressed LZMA2 chunks; the first resets the dictionary, and 0 ends them."""
     control = 1
     for piece in pieces:
         for at in range(0, len(piece), _STEP):

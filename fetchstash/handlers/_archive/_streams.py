@@ -1,7 +1,7 @@
 """The content of compressed files (gzip, bzip2, xz, Zstandard), in pieces of bounded size.
 
-A file may be several streams, one after the other (RFC 1952, section 2.2), and one of nothing takes
-14 to 32 bytes: so many of them that they must be nothing are refused.
+A file may hold several streams in a row (RFC 1952, section 2.2). An empty stream takes 14 to 32
+bytes, so a file with more streams than it can have content for is refused.
 """
 
 import bz2
@@ -17,12 +17,12 @@ from fetchstash.handlers._shared._reasons import KEPT
 STEP = 64 * 1024
 _STREAMS_AT_LEAST, _BYTES_A_STREAM = 1_000, 200
 _LONGEST_MAGIC = 6
-# RFC 8878, section 3.1.2: frames that carry no data, with a magic number of their own.
+# RFC 8878, section 3.1.2: frames without data have magic numbers of their own.
 _SKIPPABLE = tuple(bytes((low, 0x2A, 0x4D, 0x18)) for low in range(0x50, 0x60))
 
 
 class Unpacker(Protocol):
-    """Unpacks one stream. bz2, lzma and zstd have it so."""
+    """Unpacks one stream: the interface of bz2, lzma and zstd."""
 
     @property
     def eof(self) -> bool:
@@ -31,12 +31,12 @@ class Unpacker(Protocol):
 
     @property
     def needs_input(self) -> bool:
-        """Whether there is nothing left to give without more data."""
+        """Whether more data are needed before there is more output."""
         ...
 
     @property
     def unused_data(self) -> bytes:
-        """What was read behind the end of the stream."""
+        """The data behind the end of the stream."""
         ...
 
     def decompress(self, data: bytes, max_length: int = -1, /) -> bytes:
@@ -66,10 +66,10 @@ class _Gunzip:
 
 
 def unpacked(file: IO[bytes], head: bytes, size: int) -> Iterator[bytes] | None:
-    """Return the content of a compressed file in pieces, None for one that is not compressed.
+    """Return the content of a compressed file in pieces, None if it is not compressed.
 
-    ``head`` are its first bytes, ``size`` is its length. Reading raises EOFError for a stream that
-    is damaged or cut short, and NoText for too many streams.
+    ``head`` are its first bytes, ``size`` is its length. Reading raises EOFError if a stream is
+    damaged or cut short, NoText if there are too many streams.
     """
     for magic, unpacker in _FORMATS:
         if head.startswith(magic):
@@ -82,10 +82,10 @@ def _streams(
 ) -> Iterator[bytes]:
     data = file.read(STEP)
     count = 0
-    while data.startswith(magic):  # anything else behind a stream is padding, or is not read
+    while data.startswith(magic):  # other data behind a stream are ignored
         count += 1
         if count > limit:
-            raise NoText(f"it is more than {limit:,} compressed streams in one file", KEPT)
+            raise NoText(f"the file holds more than {limit:,} compressed streams", KEPT)
         stream = unpacker()
         while not stream.eof:
             if stream.needs_input and not data and not (data := file.read(STEP)):
@@ -94,7 +94,7 @@ def _streams(
                 piece = stream.decompress(data if stream.needs_input else b"", STEP)
             except MemoryError:
                 raise
-            except Exception as error:  # each library has a class of its own
+            except Exception as error:  # each library raises its own class
                 raise EOFError from error
             data = b""
             if piece:

@@ -18,6 +18,7 @@ from fetchstash.handlers._contract import (
 )
 from fetchstash.handlers._data._csv_dialect import Dialect, cells, column_types, find_dialect
 from fetchstash.handlers._shared._part_text import part_text
+from fetchstash.handlers._shared._reasons import quoted
 from fetchstash.handlers._shared._table_preview import TableEnds, table_preview
 from fetchstash.text import PreviewLimits, clip
 
@@ -127,7 +128,7 @@ def _chosen_columns(path: str, header: list[str], dialect: Dialect) -> list[int]
             chosen.append(int(name) - 1)
         else:
             known = f"names of the header or numbers from 1 to {len(header)}, parted by commas"
-            raise OutOfRange(f"There is no column {clip(name, 60)!r}.", f"Take {known}.")
+            raise OutOfRange(f"There is no column {quoted(name)}.", f"Take {known}.")
     return chosen
 
 

@@ -6,6 +6,7 @@ from typing import Any, TypeGuard
 
 from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers._data._json_layout import lay_out
+from fetchstash.handlers._shared._reasons import quoted
 
 # Python reads integers of up to 4,300 digits, as a guard against quadratic time; longer ones are
 # numbers all the same.
@@ -105,17 +106,17 @@ def _step(value: Any, name: str, path: str) -> Any:
     ):
         return value[int(name)]
     raise OutOfRange(
-        f"There is nothing at {path}: {_what_is_there(value, name)}",
+        f"There is nothing at {quoted(path)}: {_what_is_there(value)}",
         "Take a key or an index that is there, or read the whole.",
     )
 
 
-def _what_is_there(value: Any, name: str) -> str:
+def _what_is_there(value: Any) -> str:
     if is_object(value):
-        return f"the object before {name!r} has {len(value):,} other keys."
+        return f"the object before it has {len(value):,} other keys."
     if is_array(value):
-        return f"the array before {name!r} has {len(value):,} items, counted from 0."
-    return f"the value before {name!r} is no object or array."
+        return f"the array before it has {len(value):,} items, counted from 0."
+    return "the value before it is no object or array."
 
 
 def _by_path(value: Any, path: str) -> Any:
@@ -127,12 +128,12 @@ def _by_path(value: Any, path: str) -> Any:
         values: list[Any] = query.findall(value)
     except JSONPathError as error:
         raise BadArgument(
-            f"{path} is no JSONPath of RFC 9535: {str(error).splitlines()[0]}.",
+            f"{quoted(path)} is no JSONPath of RFC 9535.",
             "Correct it, or give a JSON pointer such as /items/0/name.",
         ) from error
     if not values:
         raise OutOfRange(
-            f"There is nothing at {path}.", "Take a path that is there, or read the whole."
+            f"There is nothing at {quoted(path)}.", "Take a path that is there, or read the whole."
         )
     return values[0] if isinstance(query, JSONPath) and query.singular_query() else values
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._shared._reasons import READ_LINES
+from fetchstash.handlers._shared._reasons import READ_LINES, quoted
 from fetchstash.handlers._shared._xml_events import walk
 from fetchstash.handlers._shared._xml_repair import XmlRepair
 
@@ -39,13 +39,13 @@ def find(source: Path, path: str, charset: str) -> Iterator[str]:
         TypeError,
     ) as error:  # all of them come of paths that are none
         raise BadArgument(
-            f"{path} is no path to elements.",
+            f"{quoted(path)} is no path to elements.",
             "Write it as in /catalog/book[2]/title or //book/@id.",
         ) from error
     matches = [element for element in elements if name is None or name in element.attrib]
     if not matches:
         raise OutOfRange(
-            f"There is nothing at {path}.", "Take a path that is there, or read the whole."
+            f"There is nothing at {quoted(path)}.", "Take a path that is there, or read the whole."
         )
     for element in matches:
         if name:

@@ -15,7 +15,7 @@ from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._shared._member import MemberParts
 from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._reasons import EMPTY_FILE, FETCH_AGAIN, KEPT
+from fetchstash.handlers._shared._reasons import EMPTY_FILE, FETCH_AGAIN, KEPT, quoted
 from fetchstash.handlers._shared._streamed import Streamed
 
 _MEDIA_TYPE = "message/rfc822"
@@ -64,7 +64,9 @@ class EmailHandler(Streamed, MemberParts):
         for attached, part in _attachments(_parse(source)):
             if attached == name:
                 return nullcontext([_payload(part)])
-        raise OutOfRange(f"There is no attachment {name!r}.", "The mail's text lists them all.")
+        raise OutOfRange(
+            f"There is no attachment {quoted(name)}.", "The mail's text lists them all."
+        )
 
 
 def _parse(source: Path) -> email.message.Message:

@@ -14,7 +14,7 @@ from fetchstash.handlers._office._compressed_rtf import decompress
 from fetchstash.handlers._shared._compound import CompoundFile
 from fetchstash.handlers._shared._member import MemberParts
 from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._reasons import KEPT
+from fetchstash.handlers._shared._reasons import KEPT, quoted
 from fetchstash.handlers._shared._streamed import Streamed
 
 _MEDIA_TYPE = "application/vnd.ms-outlook"
@@ -78,7 +78,9 @@ class MsgHandler(Streamed, MemberParts):
         for attached, storage in _attachments(message):
             if attached == name:
                 return nullcontext([message.read(storage, f"__substg1.0_{_DATA}")])
-        raise OutOfRange(f"There is no attachment {name!r}.", "The mail's text lists them all.")
+        raise OutOfRange(
+            f"There is no attachment {quoted(name)}.", "The mail's text lists them all."
+        )
 
 
 def _open(source: Path) -> CompoundFile:

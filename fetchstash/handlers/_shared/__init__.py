@@ -1,1 +1,1 @@
-"""What readers of several formats share: containers, XML, Markdown, tables, parts."""
+"""Shared by the readers of several formats: containers, XML, Markdown, tables, parts."""

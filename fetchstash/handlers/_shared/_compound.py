@@ -1,4 +1,4 @@
-"""Compound files, the container of Outlook messages and of Office before 2007 ([MS-CFB] 12.0): streams by their path."""
+"""Compound files, the container of Outlook messages and of Office before 2007 ([MS-CFB] 12.0)."""
 
 import struct
 import sys
@@ -23,7 +23,7 @@ _MAX_ENTRIES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream: the names of the storages that it is in and its own, where it begins, and its size in bytes."""
+    """A stream: its path through the storages, its first sector, and its size in bytes."""
 
     path: tuple[str, ...]
     start: int
@@ -31,7 +31,7 @@ class Stream:
 
 
 class CompoundFile:
-    """The streams of a compound file, by path. Raises NoText for what is none or is damaged."""
+    """The streams of a compound file, by path. Raises NoText if it is none or is damaged."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -66,7 +66,7 @@ class CompoundFile:
         return b"".join(sectors)[: stream.size]
 
     def _read_table(self, more_at: int) -> "array[int]":
-        """Return the FAT: the sectors that hold it are listed in the header, and on from there (section 2.5)."""
+        """Return the FAT, whose sectors are listed in the header and the DIFAT (section 2.5)."""
         listed = _numbers(self._data[76:512])
         seen = 0
         while more_at < _END_OF_CHAIN and seen <= len(self._data) >> self._shift:
@@ -88,7 +88,7 @@ class CompoundFile:
         return b"".join(map(self._sector, _followed(start, self._table)))
 
     def _walk(self, entries: bytes) -> Iterator[tuple[Stream, bool]]:
-        """Yield the root and all streams, each directory entry once: its tree may be a ring in a hostile file."""
+        """Yield the root and all streams, each once: in a hostile file the tree may be a ring."""
         waiting: list[tuple[int, tuple[str, ...]]] = [(0, ())]
         seen: set[int] = set()
         while waiting and len(seen) < _MAX_ENTRIES:
@@ -112,7 +112,7 @@ class CompoundFile:
 
 
 def _followed(start: int, table: "array[int]") -> Iterator[int]:
-    """Yield the sectors of a chain; one that is longer than the file has sectors is a ring."""
+    """Yield the sectors of a chain; a chain with more sectors than the file is a ring."""
     for _ in range(len(table)):
         if start >= len(table):
             return

@@ -14,16 +14,16 @@ _MARK = re.compile(
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _LONG_FENCE = 16
 MAX_HEADINGS = 10_000
-"""More of them have only hostile documents, and an outline shows far fewer."""
+"""Only hostile documents have more, and an outline shows far fewer."""
 
 
 def find_headings(
-    text: str, fence: str = "", start: int = 0, most: int = MAX_HEADINGS
+    text: str, fence: str = "", start: int = 0, limit: int = MAX_HEADINGS
 ) -> tuple[list[Heading], str]:
-    """Return the first ``most`` headings of ``text`` from ``start`` on, and the fence that is open at its end ("" if none).
+    """Return the first ``limit`` headings of ``text``, and the fence that is open at its end.
 
-    Lines count from 1. ``fence`` is the one that is open at the beginning: what stands inside of
-    code is no heading.
+    Lines count from 1. ``fence`` is open at the beginning ("": none is): a heading inside of code
+    is none. The search begins at ``start``.
     """
     headings: list[Heading] = []
     line, counted = 1, 0
@@ -34,7 +34,7 @@ def find_headings(
             elif mark["fence"].startswith(fence) and not mark["info"].strip():
                 fence = ""
         elif not fence:
-            if len(headings) >= most:
+            if len(headings) >= limit:
                 break
             line += text.count("\n", counted, mark.start())
             counted = mark.start()
@@ -48,7 +48,10 @@ def find_headings(
 
 
 def fence_for(text: str) -> str:
-    """Return a fence that nothing within ``text`` closes (CommonMark 0.31, section 4.5): tildes where backticks would be many."""
+    """Return a fence that no line of ``text`` closes (CommonMark 0.31, section 4.5).
+
+    It is of tildes if it would take many backticks.
+    """
     longest = {"`": 2, "~": 2}
     for run in _FENCE.finditer(text):
         longest[run[0][0]] = max(longest[run[0][0]], len(run[0]))
@@ -57,7 +60,7 @@ def fence_for(text: str) -> str:
 
 
 def _without_closing(title: str) -> str:
-    """Return the text of an ATX heading without the marks that may close it."""
+    """Return the text of an ATX heading without its closing marks."""
     title = title.rstrip()
     closed = title.rstrip("#")
     return closed.rstrip() if closed.endswith((" ", "\t")) or not closed else title

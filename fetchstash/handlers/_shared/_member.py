@@ -1,4 +1,4 @@
-"""A document within a document: a member of an archive, an attachment of a mail. It is routed and read as any other."""
+"""Documents within documents: members of archives, attachments of mails, read as any other."""
 
 import tempfile
 from abc import ABC, abstractmethod
@@ -17,25 +17,29 @@ from fetchstash.handlers._contract import (
     Picture,
 )
 from fetchstash.handlers._shared._part_text import part_text
-from fetchstash.handlers._shared._reasons import KEPT
-from fetchstash.text import clip
+from fetchstash.handlers._shared._reasons import KEPT, quoted
 
 WITHIN = "!/"
-"""Stands between the name of a member and that of a member of it, as in the URLs of Java archives."""
+"""Separates a member from a member of it, as in the URLs of Java archives."""
 
 MAX_NESTING = 2
-_SHOWN_NAME = 60
 
 
 class MemberParts(ABC):
-    """What handlers share whose parts are documents: a subclass opens one by its name, and this reads it."""
+    """Base of handlers whose parts are documents: a subclass opens a member, this reads it."""
 
     @abstractmethod
     def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterable[bytes]]:
-        """Give the content of ``name`` in pieces. Raises OutOfRange if there is no such member, NoText for one that is not read."""
+        """Open a member; give its content in pieces.
+
+        Raises OutOfRange if there is no such member, NoText if it is not read.
+        """
 
     def part(self, request: PartRequest) -> PartText | Picture:
-        """Return a member's text or picture; the path is its name, ``inner.zip!/name`` a member of a member."""
+        """Return a member's text or picture.
+
+        The path is its name; ``inner.zip!/name`` is a member of a member.
+        """
         if not request.path:
             raise BadArgument("This has members.", "Name one of them as path; its text lists them.")
         name, within = split_path(request.path)
@@ -43,16 +47,14 @@ class MemberParts(ABC):
             return read_member(pieces, name, replace(request, path=within))
 
 
-def shown_name(name: str) -> str:
-    """Return the name of a member as an error shows it: quoted, with at most 60 characters."""
-    return repr(clip(name, _SHOWN_NAME))
-
-
 def split_path(path: str) -> tuple[str, str]:
-    """Return the name of a member, and the path within it ("" for all of it). Raises NoText for one in too many documents."""
+    """Return the name of a member, and the path within it ("": all of it).
+
+    Raises NoText if the path goes through too many documents.
+    """
     if path.count(WITHIN) > MAX_NESTING:
         raise NoText(
-            f"Members are read through {MAX_NESTING} archives or mails within one another at the most.",
+            f"Members are read through at most {MAX_NESTING} nested archives or mails.",
             KEPT,
         )
     name, _, within = path.partition(WITHIN)
@@ -60,12 +62,12 @@ def split_path(path: str) -> tuple[str, str]:
 
 
 def read_member(pieces: Iterable[bytes], name: str, request: PartRequest) -> PartText | Picture:
-    """Return text or picture of the document that ``pieces`` are, or of its own part ``request.path``.
+    """Return text or picture of the document in ``pieces``, or of its part ``request.path``.
 
-    Raises NoText for a document without text, and what its handler raises.
+    Raises NoText if it has no text, and what its handler raises.
     """
-    from fetchstash.handlers import _registry  # noqa: PLC0415 - it may be of any format, also of the caller's
-    from fetchstash.handlers._routing import _router  # noqa: PLC0415 - it may be of any format, also of the caller's
+    from fetchstash.handlers import _registry  # noqa: PLC0415 - it imports the caller
+    from fetchstash.handlers._routing import _router  # noqa: PLC0415 - it imports the caller
 
     with tempfile.TemporaryDirectory(prefix="member-") as folder:
         member = Path(folder) / "member"
@@ -78,12 +80,12 @@ def read_member(pieces: Iterable[bytes], name: str, request: PartRequest) -> Par
             return _registry.read_part(handler, replace(request, source=member, hints=hints))
         extracted = handler.extract(member, hints, request.limits)
         if extracted.parts is None:
-            raise NoText(f"{shown_name(name)} has no text: it is {decision.media_type}.", KEPT)
+            raise NoText(f"{quoted(name)} has no text: it is {decision.media_type}.", KEPT)
         return part_text(_text(extracted, request.limits), request)
 
 
 def _text(extracted: Extracted, limits: ExtractLimits) -> str:
-    """Return the text of a document, as much of it as one document may have."""
+    """Return the text of a document, up to max_chars."""
     pieces: list[str] = []
     room = limits.max_chars
     for part in extracted.parts or ():

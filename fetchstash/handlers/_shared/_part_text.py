@@ -1,4 +1,4 @@
-"""Parts that have a text of their own, and cutting lines, characters, bytes or rows out of it."""
+"""Parts that are text, and ranges of it: lines, characters, bytes or rows."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -9,7 +9,7 @@ from fetchstash.ranges import Unit
 
 
 class TextParts(ABC):
-    """What handlers share whose parts are text: a subclass finds the text, and this cuts it."""
+    """Base of handlers whose parts are text: a subclass finds the text, this cuts the range."""
 
     @abstractmethod
     def find(self, source: Path, path: str, hints: Hints) -> str:
@@ -29,7 +29,7 @@ def part_text(text: str, request: PartRequest) -> PartText:
 
     Lines and rows count from 1 with both ends included, characters and bytes from 0 with the end
     left out; a byte range that cuts a character begins and ends with the whole one. Raises
-    OutOfRange for a start behind the end of the text, BadArgument for pages.
+    OutOfRange if the range starts behind the end of the text, BadArgument for pages.
     """
     unit, start, end = request.unit, request.start, request.end
     if unit == "pages":

@@ -16,9 +16,10 @@ _SMALLEST_EDGE = 64
 
 
 def bounded(image: "Image.Image", limits: PreviewLimits, *, photo: bool) -> Picture:
-    """Return ``image`` as PNG, or as JPEG if it is a ``photo`` or too large as PNG, made smaller until it is within ``limits``.
+    """Return ``image`` encoded, and made smaller until it is within ``limits``.
 
-    Raises TooLarge where even a thumbnail is over the bound.
+    It is PNG, or JPEG if it is a ``photo`` or too large as PNG. Raises TooLarge if even a thumbnail
+    is over the limit.
     """
     image = _plain(image)
     edge = min(limits.max_image_edge_px, max(image.size))
@@ -36,7 +37,7 @@ def bounded(image: "Image.Image", limits: PreviewLimits, *, photo: bool) -> Pict
 
 
 def _plain(image: "Image.Image") -> "Image.Image":
-    """Return ``image`` in a mode that PNG and JPEG share, or RGBA, which only PNG takes."""
+    """Return ``image`` in a mode that PNG and JPEG share, or in RGBA, which only PNG has."""
     if image.mode in {"L", "RGB", "RGBA"}:
         return image
     transparent = image.mode in {"LA", "La", "PA", "RGBa"} or "transparency" in image.info
@@ -49,7 +50,7 @@ def _encodings(image: "Image.Image", *, photo: bool) -> Iterator[tuple[bytes, st
 
     if not photo:
         yield _encode(image, "PNG"), "image/png"
-    if image.mode == "RGBA":  # JPEG knows no transparency: what is transparent becomes white
+    if image.mode == "RGBA":  # JPEG has no transparency: paint on white
         backed = Image.new("RGB", image.size, "white")
         backed.paste(image, mask=image)
         image = backed

@@ -1,4 +1,4 @@
-"""Documents as Markdown: headings, paragraphs, list items and tables, one after the other, handed on in parts."""
+"""Writing documents as Markdown, in parts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -14,7 +14,7 @@ _DEEPEST = 6
 
 
 class Prose:
-    """Collects blocks of Markdown; ``full``, ``rest`` and at last ``end`` hand them on as parts."""
+    """Collects blocks of Markdown; ``full``, ``rest`` and finally ``end`` yield them as parts."""
 
     def __init__(self) -> None:
         self._ready: list[Part] = []
@@ -26,7 +26,7 @@ class Prose:
         self._is_empty = True
 
     def heading(self, title: str, level: int) -> None:
-        """Add a heading; a title of several lines becomes one, and none is left out."""
+        """Add a heading on one line, unless its title is empty."""
         title = " ".join(title.split())
         if title:
             self._gap()
@@ -35,7 +35,7 @@ class Prose:
             self._add(f"{'#' * level} {title}")
 
     def paragraph(self, text: str) -> None:
-        """Add a paragraph; its own line ends stay, empty ones are left out."""
+        """Add a paragraph with its line ends, unless it is empty."""
         if text := text.strip():
             self._gap()
             for line in text.split("\n"):
@@ -54,7 +54,7 @@ class Prose:
                 self._add(f"{indent}  {line.strip()}")
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Add a table; the first row is its header, and a table of one cell is a paragraph."""
+        """Add a table whose first row is its header; a single column becomes paragraphs."""
         rows = [row for row in rows if any(cell.strip() for cell in row)]
         width = max((len(row) for row in rows), default=0)
         if width <= 1:
@@ -75,7 +75,7 @@ class Prose:
             self._add(line)
 
     def markdown(self, text: str) -> None:
-        """Add Markdown as it is written, with its headings; empty lines at its ends go."""
+        """Add Markdown unchanged, without blank lines at its ends."""
         text = text.strip("\n")
         if text.strip():
             self._gap()
@@ -92,20 +92,20 @@ class Prose:
         self._starts_page = True
 
     def full(self) -> Iterator[Part]:
-        """Yield the pages that are complete, and more if enough was collected."""
+        """Yield the complete pages, and the open one if it is long enough."""
         if self._chars >= _PART_CHARS:
             self._close()
         yield from self._ready
         self._ready.clear()
 
     def rest(self) -> Iterator[Part]:
-        """Yield all that was collected."""
+        """Yield everything collected so far."""
         self._close()
         yield from self._ready
         self._ready.clear()
 
     def _close(self) -> None:
-        """Make a part of what was collected, with an empty line behind it."""
+        """Make a part of the collected lines and an empty one."""
         if self._lines or self._starts_page:
             text = "\n".join([*self._lines, "", ""])
             self._ready.append(
@@ -120,7 +120,7 @@ class Prose:
             )
 
     def end(self) -> Iterator[Part]:
-        """Yield the rest of a document. Raises NoText if there was not one block in all of it."""
+        """Yield the rest of a document. Raises NoText if the document had no block at all."""
         if self._is_empty:
             raise NoText("the document holds no text", KEPT)
         yield from self.rest()
@@ -137,7 +137,7 @@ class Prose:
 
 
 class OpenTables:
-    """The tables that stand open while a document is read, the innermost last; the outermost goes to ``prose`` when it closes."""
+    """The open tables, the innermost last; the outermost is written to ``prose`` when it ends."""
 
     def __init__(self, prose: Prose) -> None:
         self._prose = prose
@@ -148,17 +148,17 @@ class OpenTables:
         return bool(self._rows)
 
     def start_table(self) -> None:
-        """Open a table, in the open cell if there is one."""
+        """Begin a table, within the open cell if there is one."""
         self._rows.append([])
         self._cells.append([])
 
     def start_row(self) -> None:
-        """Open a row."""
+        """Begin a row."""
         if self._rows:
             self._rows[-1].append([])
 
     def start_cell(self) -> None:
-        """Open a cell."""
+        """Begin a cell."""
         if self._cells:
             self._cells[-1] = []
 
@@ -167,13 +167,13 @@ class OpenTables:
         self._cells[-1].append(text)
 
     def end_cell(self, width: int = 1) -> None:
-        """Close a cell that is ``width`` columns wide."""
+        """End a cell that is ``width`` columns wide."""
         if self._rows and self._rows[-1]:
             self._rows[-1][-1] += ["\n".join(self._cells[-1]), *[""] * (width - 1)]
             self._cells[-1] = []
 
     def end_table(self) -> None:
-        """Close a table; one within a cell becomes the cell's text."""
+        """End a table; a table within a cell becomes the text of the cell."""
         if self._rows:
             rows = self._rows.pop()
             self._cells.pop()
@@ -184,14 +184,14 @@ class OpenTables:
 
 
 def table_row(cells: Iterable[str]) -> str:
-    """Return a row of a Markdown table: line ends become blanks, and a bar within a cell is escaped."""
+    """Return a row of a Markdown table, each cell on one line with its bars escaped."""
     return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
 
 
 def read_prose(chunks: Iterable[bytes], reader: XmlReader, prose: Prose) -> Iterator[Part]:
-    """Read an XML document whose ``reader`` writes into ``prose``, and yield parts as they fill.
+    """Read an XML document; yield the parts that ``reader`` writes into ``prose``.
 
-    What was read before the XML turns out to be damaged is yielded before that is raised.
+    If the XML is damaged, yield the text before the damage, then raise NoText.
     """
     try:
         for _ in walk(chunks, reader):

@@ -1,4 +1,8 @@
-"""Sentences of errors that several readers say in the same words."""
+"""Sentences of errors that several readers use."""
+
+from fetchstash.text import clip
+
+_MAX_QUOTED = 60
 
 KEPT = "Its bytes are kept."
 FETCH_AGAIN = "Fetch it again."
@@ -12,3 +16,8 @@ DAMAGED_ARCHIVE = "the archive is damaged or cut short"
 OUTSIDE = "its name leads out of the archive"
 LINK = "it is a link"
 FOLDER = "it is a folder"
+
+
+def quoted(argument: str) -> str:
+    """Return a name or a path that the caller gave, for an error: quoted, within 60 characters."""
+    return repr(clip(argument, _MAX_QUOTED))

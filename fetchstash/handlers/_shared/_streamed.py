@@ -1,4 +1,4 @@
-"""Documents that say themselves all there is to know: read from the file alone, and handed on part by part."""
+"""Base of handlers that need the file alone."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -8,14 +8,17 @@ from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
 
 
 class Streamed(ABC):
-    """What handlers share that need neither hints nor limits: a subclass reads, and writes what it learns into ``extracted``."""
+    """Base of handlers that need neither hints nor limits: a subclass yields the parts."""
 
     @abstractmethod
     def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
-        """Yield the parts of ``source``. Raises NoText for what cannot be read, after what could be."""
+        """Yield the parts of ``source``, and add its facts to ``extracted``.
+
+        Raises NoText if the file cannot be read, behind the text that could be.
+        """
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
-        """Read ``source``, when the parts are read."""
+        """Return the document; its parts are read as they are consumed."""
         del hints, limits
         extracted = Extracted(parts=None)
         extracted.parts = self.read(source, extracted)

@@ -1,4 +1,4 @@
-"""Previews of long documents, within a number of tokens."""
+"""Previews of tables, within a number of tokens."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from fetchstash.ranges import Preview
 from fetchstash.text import PreviewLimits, clip, largest, split
 from fetchstash.tokens import count
 
-# Fewer rows say too little of a table, shorter cells of a value: rather fewer columns.
+# Drop columns before showing fewer rows or shorter cells than these.
 _FEW_ROWS = 3
 _SHORT_CELL = 20
 _MAX_TITLE = 200
@@ -15,8 +15,7 @@ _MAX_TITLE = 200
 
 def fits(text: str, max_tokens: int) -> bool:
     """Return whether ``text`` costs at most ``max_tokens``."""
-    # A token is a byte at least, and four bytes are a character at the most; what is very long is
-    # not worth counting.
+    # A token is at least one byte and a character at most four, so a long text is not counted.
     return 4 * len(text) <= max_tokens or (
         len(text) < 20 * max_tokens and count(text).tokens <= max_tokens
     )
@@ -24,9 +23,9 @@ def fits(text: str, max_tokens: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TableEnds:
-    """The first and the last rows of a table of ``rows``, each on its line; ``title`` and ``header`` stand before them.
+    """The first and the last rows of a table of ``rows``, with its ``title`` and ``header``.
 
-    ``cells`` takes a row apart, ``delimiter`` joins it again.
+    Each row is a line; ``cells`` splits it, ``delimiter`` joins it.
     """
 
     head: Sequence[str]
@@ -41,7 +40,11 @@ class TableEnds:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """How much is shown: so many tables, so many more by their titles alone; of each table rows, columns, characters of a cell."""
+    """Bounds of a preview.
+
+    ``tables`` are shown with rows, ``titles`` more by their titles alone; the others bound each
+    table.
+    """
 
     tables: int
     titles: int
@@ -53,8 +56,8 @@ class _Bounds:
 def table_preview(tables: Sequence[TableEnds], limits: PreviewLimits) -> Preview:
     """Return headers, first and last rows in at most ``structured_tokens``.
 
-    Where not even a few rows of all tables fit their cells are cut; then there is the first table
-    and the titles of the others, at last that alone, with fewer columns.
+    If a few rows of all tables do not fit, cut their cells; then show the first table and the titles
+    of the others; then the first table alone, with fewer columns.
     """
     all_of_it = _Bounds(
         len(tables),
@@ -69,7 +72,7 @@ def table_preview(tables: Sequence[TableEnds], limits: PreviewLimits) -> Preview
         return fits(_shown(tables, bounds, limits).text, limits.structured_tokens)
 
     def widest(low: _Bounds, name: str, high: int) -> Preview:
-        """Return the preview with as much as fits of what ``name`` bounds, up to ``high``; ``low`` does."""
+        """Return the preview with the largest bound ``name`` that fits, from ``low`` to ``high``."""
 
         def bounds(more: int) -> _Bounds:
             return replace(low, **{name: getattr(low, name) + more})
@@ -99,7 +102,7 @@ def table_preview(tables: Sequence[TableEnds], limits: PreviewLimits) -> Preview
 
 
 def _shown(tables: Sequence[TableEnds], bounds: _Bounds, limits: PreviewLimits) -> Preview:
-    """Return the preview that keeps to ``bounds``."""
+    """Return the preview within ``bounds``."""
     lines: list[str] = []
     rows_shown = cut = 0
     for table in tables[: bounds.tables]:
@@ -136,7 +139,7 @@ def _shown(tables: Sequence[TableEnds], bounds: _Bounds, limits: PreviewLimits) 
 
 
 def _row(table: TableEnds, line: str, bounds: _Bounds) -> tuple[str, int]:
-    """Return a row with what there is room for, and how many of its cells were cut; as it is written where nothing was."""
+    """Return a row within ``bounds``, and how many of its cells were cut."""
     row = table.cells(line)
     shown = row[: bounds.columns]
     cut = sum(len(cell) > bounds.cell for cell in shown)

@@ -1,4 +1,4 @@
-"""Words of facts."""
+"""Wording of facts."""
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

@@ -1,4 +1,4 @@
-"""XML as a stream of events, by expat. Declarations of entities are refused, so that none can expand (XML 1.0, section 2.8)."""
+"""XML as a stream of events, by expat; declarations of entities are refused (XML 1.0, 2.8)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
@@ -8,16 +8,15 @@ from fetchstash.errors import NoText
 from fetchstash.handlers._shared._reasons import KEPT
 
 _MAX_DEPTH = 1_000
-# A tag that is not yet whole is read anew with each chunk: one of megabytes would take quadratic
-# time.
+# expat parses an incomplete tag again with each chunk: one of megabytes takes quadratic time.
 _MAX_TAG = 1024 * 1024
 
 
 class XmlReader(Protocol):
-    """Takes the events; names come without their namespace's prefix."""
+    """Takes the events; names come without prefixes."""
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Take a start tag; ``attributes`` keep their prefixes (see ``attribute``)."""
+        """Take a start tag; attributes keep their prefixes (see ``attribute``)."""
 
     def end(self, name: str) -> None:
         """Take an end tag."""
@@ -29,12 +28,10 @@ class XmlReader(Protocol):
 def walk(
     chunks: Iterable[bytes], reader: XmlReader, *, encoding: str | None = None
 ) -> Iterator[None]:
-    """Hand the events of a document to ``reader``, and yield after each chunk, so that a caller may pass on what was read.
+    """Pass the events of a document to ``reader``; yield after each chunk.
 
-    ``encoding`` is that of the chunks, by default the one that the document declares.
-
-    Raises NoText for damaged XML, declarations in the document, nesting deeper than 1,000 and a tag
-    larger than a mebibyte.
+    ``encoding`` is that of the chunks, by default the one that the document declares. Raises NoText
+    for damaged XML, declared entities, more than 1,000 levels and a tag larger than a mebibyte.
     """
     parser = expat.ParserCreate(encoding)
     parser.buffer_text = True
@@ -71,7 +68,7 @@ def walk(
 
 
 def attribute(attributes: Mapping[str, str], name: str) -> str:
-    """Return an attribute whatever its prefix is, "" if there is none."""
+    """Return an attribute with any prefix, "" if there is none."""
     for key, value in attributes.items():
         if key == name or key.endswith(f":{name}"):
             return value
@@ -79,17 +76,17 @@ def attribute(attributes: Mapping[str, str], name: str) -> str:
 
 
 class FirstTexts:
-    """Keeps the first text of each element by its name: enough for metadata, which are elements side by side."""
+    """The first text of each element, by its name: enough for metadata, which do not nest."""
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
         self._open: list[str] = []
 
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:  # noqa: ARG002 - metadata stand in the text
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:  # noqa: ARG002 - metadata are text
         """Open an element."""
         self._open.append(name)
 
-    def end(self, name: str) -> None:  # noqa: ARG002 - expat has checked that it is the open one
+    def end(self, name: str) -> None:  # noqa: ARG002 - expat checks that it is the open one
         """Close it."""
         self._open.pop()
 

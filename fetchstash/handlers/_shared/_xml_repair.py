@@ -1,7 +1,7 @@
-"""XML that is slightly broken, made well-formed: bare ampersands, names of HTML entities, control characters.
+"""Repair of XML: bare ampersands, names of HTML entities, control characters.
 
 Feeds are full of them, and a parser must stop at the first (XML 1.0, sections 2.2, 2.4 and 4.1).
-What cannot be known to be meant (a tag that nothing closes) stays as it is.
+Other damage, such as an unclosed tag, stays: its meaning would be a guess.
 """
 
 import re
@@ -11,12 +11,12 @@ from html.entities import html5
 from fetchstash.handlers._shared._words import counted
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-# Comments and CDATA sections hold ampersands that are right.
+# Ampersands are allowed in comments and CDATA sections.
 _MARKUP = re.compile(
     r"<!\[CDATA\[|<!--|&(?!(?:amp|lt|gt|quot|apos);)(?:#(\d{1,8}|[xX][0-9a-fA-F]{1,8});|([A-Za-z]\w{1,31});)?"
 )
 _ENDS = {"<![CDATA[": "]]>", "<!--": "-->"}
-# A chunk may end within a reference or a mark; more than this is neither.
+# A chunk may end within a reference or a mark, which is no longer than this.
 _KEPT_BACK = 40
 _START_OF_MARKUP = re.compile(r"[&<\]-][^;<>]*\Z")
 
@@ -36,7 +36,7 @@ class XmlRepair:
         yield self.end()
 
     def feed(self, chunk: str) -> str:
-        """Return the next chunk, repaired, but for its last characters, where it may cut a mark."""
+        """Return the next chunk, repaired; the last characters wait for the next if they may be cut."""
         text = self._kept + chunk
         start = _START_OF_MARKUP.search(text, max(len(text) - _KEPT_BACK, 0))
         end = start.start() if start else len(text)
@@ -44,11 +44,11 @@ class XmlRepair:
         return self._repair(text[:end])
 
     def end(self) -> str:
-        """Return what was kept back."""
+        """Return the characters that waited, repaired."""
         return self._repair(self._kept)
 
     def summary(self) -> str:
-        """Return what was repaired in a few words, "" if nothing was."""
+        """Return "repaired in 3 places", "" if nothing was repaired."""
         return f"repaired in {counted(self.count, 'place')}" if self.count else ""
 
     def _repair(self, text: str) -> str:
@@ -77,7 +77,7 @@ class XmlRepair:
 
 
 def _mended(reference: re.Match[str]) -> str:
-    """Return what stands for a reference that XML does not know, and any other as it is."""
+    """Return a reference that XML knows: this one, its character, or an escaped ampersand."""
     number, name = reference[1], reference[2]
     if number:
         code = int(number[1:], 16) if number[0] in "xX" else int(number)
@@ -87,7 +87,7 @@ def _mended(reference: re.Match[str]) -> str:
 
 
 def _is_character(code: int) -> bool:
-    """Return whether XML may hold this character (XML 1.0, section 2.2)."""
+    """Return whether XML allows this character (XML 1.0, section 2.2)."""
     return (
         code in (9, 10, 13)
         or 0x20 <= code < 0xD800

@@ -1,7 +1,7 @@
-"""Zip containers, read by their central directory: nothing is held but the entry at hand (PKWARE APPNOTE 6.3.10).
+"""Zip containers, read entry by entry (PKWARE APPNOTE 6.3.10).
 
-zipfile builds an object for each of half a million entries first, and takes a size for what it
-claims to be. Here every member is inflated in steps and stops at its bound.
+zipfile builds an object for each entry first, be they half a million, and trusts stated sizes. Here
+members are inflated in steps, up to a limit.
 """
 
 import os
@@ -30,12 +30,12 @@ _EXTRA = struct.Struct("<2H")  # 4.5.1
 
 _ENCRYPTED, _UTF8 = 0x0001, 0x0800  # 4.4.4
 _STORED, _DEFLATED = 0, 8  # 4.4.5
-_LINK = 0o120000  # S_IFLNK in the upper half of the external attributes of entries made on Unix (4.4.15)
+_LINK = 0o120000  # S_IFLNK, in the upper half of external attributes made on Unix (4.4.15)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A member, as the central directory describes it; ``size`` is what it claims to be when inflated, in bytes."""
+    """An entry of the central directory; ``size`` is the stated size when inflated, in bytes."""
 
     name: str
     size: int
@@ -48,12 +48,12 @@ class Entry:
 
     @property
     def is_folder(self) -> bool:
-        """Whether this is a folder: its name ends with a slash."""
+        """Whether this is a folder."""
         return self.name.endswith("/")
 
 
 class Zip:
-    """An open zip file. Raises NoText for what is none, or is damaged, wherever that shows."""
+    """An open zip file. Any method raises NoText if it is none or is damaged."""
 
     def __init__(self, source: Path) -> None:
         self._file = source.open("rb")
@@ -109,7 +109,7 @@ class Zip:
             place += _ENTRY.size + name_size + extra_size + comment_size
 
     def find(self, names: Iterable[str]) -> dict[str, Entry]:
-        """Return the entries of these names, by name; the first of each wins."""
+        """Return the first entry of each of these names."""
         wanted = set(names)
         entries: dict[str, Entry] = {}
         for entry in self.entries():
@@ -118,16 +118,16 @@ class Zip:
         return entries
 
     def chunks(self, entry: Entry, limit: int = MAX_MEMBER) -> Iterator[bytes]:
-        """Yield the content of a member in pieces of 64 KiB at the most.
+        """Yield the content of a member in pieces of at most 64 KiB.
 
-        Raises NoText after ``limit`` bytes, and at the end if the checksum (section 4.4.7) says
-        that this is not what was packed.
+        Raises NoText after ``limit`` bytes, and at the end if the checksum (section 4.4.7) is
+        wrong.
         """
         if entry.encrypted:
-            raise NoText(f"{entry.name} is encrypted", KEPT)
+            raise NoText("a member of the zip container is encrypted", KEPT)
         if entry.method not in {_STORED, _DEFLATED}:
             raise NoText(
-                f"{entry.name} is compressed by a method that is not known here ({entry.method})",
+                f"a member of the zip container is compressed by an unknown method ({entry.method})",
                 KEPT,
             )
         packed = self._packed(entry)
@@ -138,25 +138,25 @@ class Zip:
                 crc = zlib.crc32(piece, crc)
                 if size > limit:
                     raise NoText(
-                        f"{entry.name} is larger than {limit:,} bytes once it is unpacked", KEPT
+                        f"a member of the zip container unpacks to more than {limit:,} bytes", KEPT
                     )
                 yield piece
         except zlib.error:
             raise NoText(
-                f"the zip container is damaged: {entry.name} cannot be unpacked", KEPT
+                "the zip container is damaged: a member cannot be unpacked", KEPT
             ) from None
         if crc != entry.crc:
-            raise NoText(f"the zip container is damaged: {entry.name} is not what was packed", KEPT)
+            raise NoText("the zip container is damaged: the checksum of a member is wrong", KEPT)
 
     def read(self, entry: Entry, limit: int) -> bytes:
-        """Return the whole of a small member. Raises NoText where it is larger than ``limit`` bytes."""
+        """Return the content of a member. Raises NoText if it is larger than ``limit`` bytes."""
         return b"".join(self.chunks(entry, limit))
 
     def _packed(self, entry: Entry) -> Iterator[bytes]:
         local = self._at(entry.offset, _LOCAL.size)
         if local[:4] != b"PK\x03\x04":
             raise NoText(
-                f"the zip container is damaged: {entry.name} is not where its directory says", KEPT
+                "the zip container is damaged: a member is not where the directory says", KEPT
             )
         name_size, extra_size = _LOCAL.unpack(local)[9:11]
         place = entry.offset + _LOCAL.size + name_size + extra_size
@@ -174,10 +174,9 @@ class Zip:
         return self._file.read(size)
 
     def _find_directory(self) -> tuple[int, int, int, int]:
-        """Return count, place and size of the directory, and by how much everything stands later than it says.
+        """Return count, place and size of the directory, and the shift of all offsets.
 
-        Bytes may stand before the archive (4.1.9: a self-extracting one), and no offset counts
-        them.
+        Offsets do not count the bytes before the archive, as in a self-extracting one (4.1.9).
         """
         tail_size = min(self._length, _END.size + _MAX_COMMENT)
         tail = self._at(self._length - tail_size, tail_size)
@@ -202,7 +201,7 @@ class Zip:
 
 
 def is_unsafe(name: str) -> bool:
-    """Return whether ``name`` would leave the folder that it is unpacked into, or deceives: absolute, "..", a drive, a control."""
+    """Return whether ``name`` is absolute, leads upward, names a drive or holds controls."""
     parts = name.replace("\\", "/").split("/")
     return (
         name.startswith(("/", "\\"))
@@ -212,7 +211,7 @@ def is_unsafe(name: str) -> bool:
 
 
 def _zip64(extra: bytes, size: int, packed: int, offset: int) -> tuple[int, int, int]:
-    """Return the 64-bit values for those of all ones, which stand in this order in the extra field 1 (section 4.5.3)."""
+    """Return the sizes and the offset, those of all ones from extra field 1 (section 4.5.3)."""
     values = [size, packed, offset]
     place = 0
     while place + _EXTRA.size <= len(extra):
