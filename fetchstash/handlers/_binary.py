@@ -1,7 +1,6 @@
-"""What nobody reads: facts only. No byte of it is ever decoded as text.
+"""Binaries without a reader: facts only. No byte of them is decoded as text.
 
-Where our own rules have no name for it, libmagic may have one (the extra "magic"); everything works
-without.
+libmagic (the extra "magic") names what our own signatures do not know.
 """
 
 import ctypes
@@ -19,38 +18,36 @@ _HEAD_BYTES = 64 * 1024
 
 
 class BinaryHandler:
-    """The last in line: takes everything, and knows that there is no text."""
+    """Names a binary that no other handler reads."""
 
     name = "binary"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - no text, no limits
-        """Return no text, and a media type where libmagic knows one that we do not."""
+        """Return no text, and libmagic's media type where we have none."""
         media_type = _named_by_libmagic(source) if hints.media_type in {"", _OCTETS} else ""
         return Extracted(None, DocumentFacts(media_type=media_type))
 
 
 def _named_by_libmagic(source: Path) -> str:
-    """Return the media type that libmagic gives the file, "" if it is missing or knows no better; never a text's."""
+    """Return libmagic's media type, "" if it is missing or knows no better; never a text's."""
     try:
         database = _prepare_library()
         import magic  # noqa: PLC0415 - an extra, and a C library behind it
 
         with source.open("rb") as file:
-            found = magic.Magic(mime=True, magic_file=database).from_buffer(file.read(_HEAD_BYTES))
-    except Exception:  # noqa: BLE001 - whatever is wrong with an optional library, there is a document to answer for
+            head = file.read(_HEAD_BYTES)
+        media_type: str = magic.Magic(mime=True, magic_file=database).from_buffer(head)
+    except Exception:  # noqa: BLE001 - an optional library must not cost the document its facts
         return ""
-    return (
-        ""
-        if found == _OCTETS or found.startswith(("text/", "inode/", "application/x-empty"))
-        else found
-    )
+    vague = media_type == _OCTETS or media_type.startswith(("text/", "inode/", "application/x-emp"))
+    return "" if vague else media_type
 
 
 def _prepare_library() -> str | None:
-    """Let python-magic find the library in the wheel pylibmagic, and return its database; None where that is not installed.
+    """Let python-magic find the library in the wheel pylibmagic, and return its database.
 
-    The wheel is located without importing it: the import replaces ctypes.CDLL for the whole
-    process.
+    None if the wheel is not installed. It is located without importing it: the import replaces
+    ctypes.CDLL for the whole process.
     """
     spec = find_spec("pylibmagic")
     if spec is None or spec.origin is None:

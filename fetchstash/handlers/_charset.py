@@ -1,4 +1,4 @@
-"""The charset of a text: by its mark, by the label where the bytes bear it out, by what the text says itself, else by detection.
+"""Find the charset of a text: by its mark, its label, its own declaration, or detection.
 
 Runs in the worker. Labels are read as browsers read them (WHATWG Encoding, section 4.2), where
 "iso-8859-1" means windows-1252.
@@ -13,15 +13,15 @@ from fetchstash.handlers._routing._text_test import BOMS, text_test
 
 SAMPLE_BYTES = 64 * 1024
 CHUNK_BYTES = 2**20
-FALLBACK = (
-    "cp1252"  # every byte that is no ASCII is some letter in it: nothing is lost, whatever it was
-)
+FALLBACK = "cp1252"
+"""Every byte beyond ASCII is some letter in it, so that nothing is lost."""
 
-# Where Python's codec of that name is narrower than what is sent under it.
+# Wider codecs for names under which more is sent than Python's codec has.
 _WIDER = {
-    "iso8859-1": "cp1252", "latin-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874",
-    "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs",
-    "utf-16": "utf-16-le", "utf-32": "utf-32-le",
+    "iso8859-1": "cp1252", "latin-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254",
+    "iso8859-11": "cp874", "tis-620": "cp874", "gb2312": "gb18030", "gbk": "gb18030",
+    "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs", "utf-16": "utf-16-le",
+    "utf-32": "utf-32-le",
 }  # fmt: skip
 _ALIASES = {
     "x-sjis": "cp932",
@@ -32,15 +32,8 @@ _ALIASES = {
 }
 # Codecs of Python's that are no charsets, or that turn plain ASCII into something else.
 _NO_CHARSETS = {
-    "idna",
-    "punycode",
-    "unicode_escape",
-    "raw_unicode_escape",
-    "undefined",
-    "utf-7",
-    "mbcs",
-    "oem",
-}
+    "idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "utf-7", "mbcs", "oem",
+}  # fmt: skip
 
 # Charsets of seven bits, and the escapes that they begin with.
 _SEVEN_BIT = {"iso2022_kr": b"\x1b$)C", "iso2022_jp": b"\x1b$", "hz": b"~{"}
@@ -52,67 +45,68 @@ _DECLARED = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?([\w.:+-]{1,40})"""  # HTML, section 4.2.5.4
     rb"""|<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:+-]{1,40})"""  # XML 1.0, section 4.3.3
     rb"""|^@charset\s+"([\w.:+-]{1,40})"""  # CSS Syntax, section 3.2
-    rb"""|^[ \t\f]*(?:\#|//|;).{0,100}?coding[:=][ \t]*([\w.:+-]{1,40})""",  # PEP 263, and what Emacs reads
+    # PEP 263, and what Emacs reads
+    rb"""|^[ \t\f]*(?:\#|//|;).{0,100}?coding[:=][ \t]*([\w.:+-]{1,40})""",
     re.IGNORECASE | re.MULTILINE,
 )
 _DECLARED_REACH = 2_048
 
 
 def charset_named(name: str) -> str:
-    """Return the codec that a label stands for, "" if it stands for none."""
+    """Return the codec that a label names, "" if none."""
     name = name.strip().lower()
     try:
         codec = codecs.lookup(_ALIASES.get(name, name)).name
-        b"four".decode(
-            codec, "replace"
-        )  # raises for a codec that makes no text, such as uu; an empty one would not
+        b"four".decode(codec, "replace")  # raises for a codec that makes no text, such as uu
     except (LookupError, ValueError):
         return ""
     return "" if codec in _NO_CHARSETS else _WIDER.get(codec, codec)
 
 
 def declared_charset(head: bytes) -> str:
-    """Return the charset that a text says it is in (a meta element, an XML declaration, a coding line), as it spells it."""
-    found = _DECLARED.search(head[:_DECLARED_REACH])
-    return next((group.decode("ascii") for group in found.groups() if group), "") if found else ""
+    """Return the charset that a text declares, as it spells it.
+
+    A meta element, an XML declaration and a coding line declare one.
+    """
+    match = _DECLARED.search(head[:_DECLARED_REACH])
+    return next((group.decode("ascii") for group in match.groups() if group), "") if match else ""
 
 
 def choose_charset(sample: bytes, label: str = "", declared: str = "") -> str:
-    """Return the codec to decode a text with, of which ``sample`` shows bytes beyond ASCII where it has any.
+    """Return the codec to decode a text with.
 
-    ``label`` is what the Content-Type says, ``declared`` what the text says itself; each is
-    believed only if the bytes bear it out.
+    ``sample`` holds bytes beyond ASCII if the text has any. ``label`` comes from the Content-Type,
+    ``declared`` from the text itself; each is used only if the bytes are valid in it.
     """
     test = text_test(sample)
     if test and test.charset not in {"", "utf-8"}:
         return test.charset
     candidates = [charset_named(label), charset_named(declared)]
     if sample.isascii():
-        # ISO 2022 and HZ are ASCII to the eye; the escapes tell.
+        # ISO 2022 and HZ use ASCII bytes alone; their escapes show them.
         return next(
             (c for c in [*candidates, *_SEVEN_BIT] if c in _SEVEN_BIT and _shifts(sample, c)),
             "utf-8",
         )
-    if _is_utf8(sample, said="utf-8" in candidates):
+    if _is_utf8(sample, claimed="utf-8" in candidates):
         return "utf-8"
-    for charset in candidates:
-        if (
-            charset
-            and charset != "utf-8"
-            and _errors(sample, charset) * 1_000 <= len(sample) + 1_000
-        ):
-            return charset
-    return _detected(sample)
+    named = [charset for charset in candidates if charset not in {"", "utf-8"}]
+    bound = len(sample) + 1_000
+    fits = (charset for charset in named if _errors(sample, charset) * 1_000 <= bound)
+    return next(fits, "") or _detected(sample)
 
 
 def decode(data: bytes, label: str = "", declared: str = "") -> str:
-    """Decode a whole text; what is no character becomes U+FFFD."""
+    """Decode a whole text; bytes that are no character become U+FFFD."""
     charset = choose_charset(_sample(data), label, declared or declared_charset(data))
     return _without_mark(data).decode(charset, "replace")
 
 
 def read_text(source: Path, label: str = "") -> Iterator[str]:
-    """Decode a file of any size in chunks of whole lines (a megabyte where lines are longer), each ended by a line feed."""
+    """Yield a file of any size as chunks of whole lines, each ended by a line feed.
+
+    A line longer than a megabyte is yielded in pieces.
+    """
     charset = charset_of_file(source, label)
     decoder = codecs.getincrementaldecoder(charset)("replace")
     rest = ""
@@ -133,18 +127,18 @@ def _shifts(sample: bytes, charset: str) -> bool:
     return _SEVEN_BIT[charset] in sample and _errors(sample, charset) == 0
 
 
-def _is_utf8(sample: bytes, *, said: bool) -> bool:
-    """Return whether it is UTF-8, give or take broken characters; ``said``: a label or the text itself claims so.
+def _is_utf8(sample: bytes, *, claimed: bool) -> bool:
+    """Return whether ``sample`` is UTF-8, some broken characters allowed.
 
-    Other charsets hardly ever look like it by chance: a few characters that are whole outweigh a
-    broken one.
+    Other charsets hardly ever look like it by chance, so that four whole characters outweigh a
+    broken one; one does if a label or the text itself claims UTF-8.
     """
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(sample)
     broken = len(_BROKEN.findall(text))
     if not broken:
         return True
     whole = len(text) - len(text.encode("ascii", "ignore")) - text.count("\ufffd")
-    return broken < whole if said else broken * 4 <= whole
+    return broken < whole if claimed else broken * 4 <= whole
 
 
 def _errors(sample: bytes, charset: str) -> int:
@@ -154,7 +148,7 @@ def _errors(sample: bytes, charset: str) -> int:
 def _detected(sample: bytes) -> str:
     letters = _NON_ASCII.findall(sample)
     if len(letters) < _FEW and len(letters) * 4 < len(sample):
-        return FALLBACK  # an accent or a dash in a line of ASCII: too little to go by
+        return FALLBACK  # an accent or a dash in a line of ASCII is too little to detect by
     from charset_normalizer import from_bytes  # noqa: PLC0415 - heavy, and only this needs it
 
     best = from_bytes(sample, preemptive_behaviour=False).best()
@@ -162,16 +156,16 @@ def _detected(sample: bytes) -> str:
 
 
 def _sample(data: bytes) -> bytes:
-    """Return the first bytes, or where they are ASCII the lines from the first that is not."""
-    found = _NON_ASCII.search(data)
-    if not found or found.start() < SAMPLE_BYTES // 2:
+    """Return the first bytes; if they are ASCII, the lines from the first that is not."""
+    match = _NON_ASCII.search(data)
+    if not match or match.start() < SAMPLE_BYTES // 2:
         return data[:SAMPLE_BYTES]
-    start = data.rfind(b"\n", 0, found.start()) + 1
+    start = data.rfind(b"\n", 0, match.start()) + 1
     return data[start : start + SAMPLE_BYTES]
 
 
 def charset_of_file(source: Path, label: str = "") -> str:
-    """Return the codec to decode a file of text with; ``label`` is what the Content-Type says."""
+    """Return the codec to decode a file of text with; ``label`` is the Content-Type's charset."""
     with source.open("rb") as file:
         head = file.read(SAMPLE_BYTES)
         sample = head

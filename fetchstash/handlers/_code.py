@@ -19,14 +19,15 @@ from fetchstash.ranges import Heading
 
 _INDENT_OF_A_LEVEL = 4
 
-# For each language the lines that define something, as far as a line shows it: an outline needs no
-# parser. Group 1 is the indent, group 2 the symbol with its keyword.
+# Lines that define something, by language: an outline needs no parser. Group 1 is the indent, group
+# 2 the symbol with its keyword.
 _TYPES = (
     r"(?:class|struct|interface|enum|union|namespace|record|trait|object|protocol|extension|module)"
 )
 _MODIFIERS = (
-    r"(?:(?:public|private|protected|internal|static|final|abstract|sealed|open|override|virtual|async|inline|export|default|data|const"
-    r"|suspend|extern|partial|readonly|unsafe|pub(?:\([\w ]+\))?|declare)\s+)*"
+    r"(?:(?:public|private|protected|internal|static|final|abstract|sealed|open|override|virtual"
+    r"|async|inline|export|default|data|const|suspend|extern|partial|readonly|unsafe"
+    r"|pub(?:\([\w ]+\))?|declare)\s+)*"
 )
 _PATTERNS = {
     "python": r"([ \t]*)((?:async\s+)?(?:def|class)\s+\w+)",
@@ -36,7 +37,8 @@ _PATTERNS = {
     ),
     "go": r"()((?:func(?:\s*\([^)\n]*\))?|type)\s+\w+)",
     "rust": (
-        rf"([ \t]*){_MODIFIERS}((?:fn|struct|enum|trait|mod|union|macro_rules!|impl(?:<[^>\n]*>)?)\s+[\w:<>' ]*\w)"
+        rf"([ \t]*){_MODIFIERS}((?:fn|struct|enum|trait|mod|union|macro_rules!|impl(?:<[^>\n]*>)?)"
+        r"\s+[\w:<>' ]*\w)"
     ),
     "java": (
         rf"([ \t]*){_MODIFIERS}((?:{_TYPES}|fun|func|def|fn)\s+\w+"
@@ -52,7 +54,8 @@ _PATTERNS = {
     "shell": r"()((?:function\s+)?[\w:.-]+\s*\(\)|function\s+[\w:.-]+)",
     "sql": (
         r"()(CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMP(?:ORARY)?\s+|UNIQUE\s+)?"
-        r"(?:TABLE|VIEW|INDEX|FUNCTION|PROCEDURE|TRIGGER|TYPE|SCHEMA)\s+(?:IF\s+NOT\s+EXISTS\s+)?[\w.\"`]+)"
+        r"(?:TABLE|VIEW|INDEX|FUNCTION|PROCEDURE|TRIGGER|TYPE|SCHEMA)\s+"
+        r"(?:IF\s+NOT\s+EXISTS\s+)?[\w.\"`]+)"
     ),
     "lua": r"([ \t]*)((?:local\s+)?function\s+[\w.:]+)",
     "perl": r"([ \t]*)((?:sub|package)\s+[\w:]+)",
@@ -67,13 +70,15 @@ _PATTERNS = {
     "dockerfile": r"()(FROM\s+\S+(?:\s+AS\s+\w+)?)",
 }
 _RELATIVES = {
-    "typescript": "javascript", "vue": "javascript", "svelte": "javascript", "c++": "c", "objective-c": "c", "cuda": "c",
-    "c#": "java", "kotlin": "java", "scala": "java", "swift": "java", "dart": "java", "groovy": "java", "solidity": "java",
-    "scss": "css", "less": "css", "julia": "lua", "powershell": "lua",
+    "typescript": "javascript", "vue": "javascript", "svelte": "javascript", "c++": "c",
+    "objective-c": "c", "cuda": "c", "c#": "java", "kotlin": "java", "scala": "java",
+    "swift": "java", "dart": "java", "groovy": "java", "solidity": "java", "scss": "css",
+    "less": "css", "julia": "lua", "powershell": "lua",
 }  # fmt: skip
 # Words that stand before a bracket and a brace without defining anything.
 _NO_SYMBOLS = re.compile(
-    r"(?:else\s+)?(?:if|for|while|switch|catch|return|do|else|try|new|synchronized|using|lock|with|case|throw)\b"
+    r"(?:else\s+)?(?:if|for|while|switch|catch|return|do|else|try|new|synchronized|using|lock|with"
+    r"|case|throw)\b"
 )
 _MAX_LINE = 300
 
@@ -84,7 +89,7 @@ class CodeHandler:
     name = "code"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
-        """Return the text with its symbols; ``structure_info`` names the programming language."""
+        """Return the text with its symbols; ``structure_info`` names the language."""
         extracted = Extracted(parts=None)
         extracted.parts = _parts(extracted, read_text(source, hints.charset), hints)
         return extracted
@@ -111,7 +116,7 @@ def _language(hints: Hints) -> str:
 
 
 def find_symbols(text: str, language: str) -> list[Heading]:
-    """Return what the lines of ``text`` define, lines counted from 1, deeper by indent."""
+    """Return the definitions in ``text`` as headings; a level is four columns of indent."""
     language = _RELATIVES.get(language, language)
     if language not in _PATTERNS:
         return []
@@ -126,10 +131,10 @@ def find_symbols(text: str, language: str) -> list[Heading]:
 
 
 _WORDS = {
-    "javascript": "JavaScript", "typescript": "TypeScript", "sql": "SQL", "php": "PHP", "css": "CSS",
-    "scss": "SCSS",
+    "javascript": "JavaScript", "typescript": "TypeScript", "sql": "SQL", "php": "PHP",
+    "css": "CSS", "scss": "SCSS",
 }  # fmt: skip
-# What else than ``text/x-LANGUAGE`` a language is called.
+# Media types of a language besides ``text/x-LANGUAGE``.
 _MEDIA_TYPES = {
     "css": "text/css",
     "diff": "text/x-patch",

@@ -1,4 +1,4 @@
-"""What the handlers room promises: bytes in a file become text and facts, whatever the bytes are."""
+"""The contract of the handlers room: a file of bytes becomes text and facts, or a reason."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -10,8 +10,8 @@ from fetchstash.ranges import Heading, Preview, Ranges, Unit
 from fetchstash.text import PreviewLimits
 
 ContentKind = Literal[
-    "text", "code", "markdown", "html", "json", "jsonl", "yaml", "xml", "csv", "spreadsheet", "pdf", "office_doc", "email",
-    "notebook", "image", "audio", "video", "archive", "unknown_binary",
+    "text", "code", "markdown", "html", "json", "jsonl", "yaml", "xml", "csv", "spreadsheet", "pdf",
+    "office_doc", "email", "notebook", "image", "audio", "video", "archive", "unknown_binary",
 ]  # fmt: skip
 DecidedBy = Literal["mime", "magic", "structure", "extension", "fallback"]
 Render = Literal["text", "image"]
@@ -19,12 +19,12 @@ Render = Literal["text", "image"]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the bytes are, and what said so.
+    """What the router decided that the bytes are, and why.
 
-    ``media_type`` is the one that was decided, ``declared_type`` the one that was claimed ("" if
-    none), both bare, in lower case. ``evidence`` is a list of short strings. ``mismatch``: the
-    bytes contradict the label. ``charset`` is the label's. ``shadow`` is what the router would have
-    decided, where the declared type alone was to decide ("" else).
+    ``media_type`` is the decided one, ``declared_type`` the label's ("" if none), both bare, in
+    lower case. ``evidence`` is a list of short strings. ``mismatch``: the bytes contradict the
+    label. ``charset`` is the label's. ``shadow`` is the router's own decision where the declared
+    type alone decided, else "".
     """
 
     kind: ContentKind
@@ -39,10 +39,10 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What is known of a document besides its bytes; all of it may be wrong. ``url`` is the masked final one.
+    """What is known of a document besides its bytes; all of it may be wrong.
 
-    ``media_type`` is what the router decided; the worker fills it in, and ``charset`` too where
-    only the decision has it.
+    ``url`` is the final one, masked. The worker fills in ``media_type`` from the decision, and
+    ``charset`` where only the decision has one.
     """
 
     url: str = ""
@@ -57,10 +57,9 @@ NO_HINTS = Hints()
 
 @dataclass(frozen=True, slots=True)
 class ExtractLimits:
-    """What one document may become, and what a worker may use for it.
+    """Limits of one extraction: the settings extract.*, and context.* for previews.
 
-    These are the settings extract.*, and context.* for previews. ``plugins`` are the packages whose
-    formats are loaded.
+    ``plugins`` names the packages whose formats are loaded.
     """
 
     max_chars: int = 20_000_000
@@ -74,12 +73,11 @@ class ExtractLimits:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of a document's text, in reading order: a page, a sheet, a batch of rows or lines.
+    """A piece of a document's text: a page, a sheet, a batch of rows or lines.
 
-    Pieces are written one after the other as they are: each carries its own line ends, and only a
-    line feed ends a line. ``starts_page``: a new page begins here. ``headings`` count their lines
-    from this part's first line, which is 1; ``rows`` are table rows that end this part, one a line;
-    ``table`` opens a new table of that title and ``columns`` before them.
+    Parts are written in order, as they are; each carries its own line feeds. ``starts_page``: a
+    page begins here. ``headings`` count lines from this part's first, which is 1. The last ``rows``
+    lines are table rows; ``table`` is the title of a table of ``columns`` that begins with them.
     """
 
     text: str
@@ -105,10 +103,9 @@ def _takes_facts(
 class Extracted:
     """What a handler reads out of one document.
 
-    ``parts`` is consumed once, in order; None: the document has no text (an image, a binary).
-    ``facts`` are read after the last part: whatever the handler learns on the way it adds with
-    ``learn``. The outline in ``facts`` is for what is known of the whole document (bookmarks);
-    headings that stand in the text go with their part.
+    ``parts`` is consumed once, in order; None: the document has no text (an image, a binary). Call
+    ``learn`` at any time before the last part: ``facts`` are read after it. The outline in
+    ``facts`` is the document's own (bookmarks); headings in the text go with their part.
     """
 
     parts: Iterable[Part] | None
@@ -123,7 +120,7 @@ class Extracted:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image made for a model: within the bounds that PreviewLimits sets on pictures."""
+    """A picture within the bounds that PreviewLimits sets for a model."""
 
     data: bytes
     media_type: str
@@ -133,7 +130,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class PartText:
-    """The text of a part, and how many ``unit`` the whole of what the path names has.
+    """The text of a part; ``total`` counts the units of all that the path names.
 
     ``cut``: the worker cut the text, because it was longer than one answer may be.
     """
@@ -145,11 +142,11 @@ class PartText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartRequest:
-    """A request for a part of the document ``source`` that is no recorded range of its text.
+    """A request for a part of ``source`` that is no range of its stored text.
 
-    ``path`` names a value, a member, a page's links ("" is the whole). ``start`` to ``end`` count
-    ``unit`` inside it: lines, pages and rows from 1 with both ends included, characters and bytes
-    from 0 with the end excluded. The worker fills in ``limits``.
+    ``path`` names a value, a member, a page's links; "" is the whole document. ``start`` and
+    ``end`` count ``unit`` inside it: lines, pages and rows from 1, end included; characters and
+    bytes from 0, end excluded. The worker fills in ``limits``.
     """
 
     source: Path
@@ -163,20 +160,17 @@ class PartRequest:
 
 
 class Handler(Protocol):
-    """A format, or a family of them: one module and one line in the registry.
+    """Reads documents of a format, or of a family of them, in the worker process.
 
-    A handler runs in the worker process. It reads ``source`` and touches no network and no other
-    file. Its module imports only the contract at import time, and libraries inside functions.
-    Whatever it raises becomes ``extraction_error``; text that it yielded before is kept. The words
-    of an error of fetchstash.errors are shown as they are (NoText, "it is encrypted with a
-    password"); of any other exception only the class is named, because messages quote the document.
-    It may also have
+    It reads ``source`` and no other file, and no network. Its module imports libraries inside
+    functions. What it raises becomes ``extraction_error``, and the text before it is kept. Errors
+    of fetchstash.errors are shown as they are (NoText, "it is encrypted with a password"); of any
+    other exception only the class is named, because messages quote the document. A handler may have
 
         part(request: PartRequest) -> PartText | Picture
 
-    to answer for a part that is no recorded range of the text: a JSON value, an archive's member, a
-    page as a picture. It raises OutOfRange or BadArgument of fetchstash.errors for a part that is
-    not there.
+    which answers for a part that is no range of the text: a JSON value, an archive's member, a page
+    as a picture. It raises OutOfRange or BadArgument for a part that is not there.
     """
 
     name: str
@@ -188,11 +182,11 @@ class Handler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Extraction(DocumentFacts):
-    """What came back from the worker, in the server's process: the facts, and a file of text.
+    """The worker's answer, checked: the facts, and a file of text.
 
-    ``text`` is a file of UTF-8 that now belongs to the caller. ``chars``, ``lines`` and ``tokens``
-    (o200k; ``tokens_exact``: counted, else estimated) are those of the cleaned text in it.
-    ``notes`` say which plugin read it, or why one did not.
+    ``text`` is a file of UTF-8 that belongs to the caller. ``chars``, ``lines`` and ``tokens``
+    (o200k; ``tokens_exact``: counted, else estimated) are those of its text. ``notes`` name the
+    plugin that read the document, or that failed.
     """
 
     text: Path | None
@@ -206,20 +200,20 @@ class Extraction(DocumentFacts):
 
 
 class Extractor(Protocol):
-    """Runs handlers where they can do no harm: in worker processes with limits, so that the event loop stays free."""
+    """Runs handlers in worker processes, under limits, off the event loop."""
 
     async def extract(
         self, source: Path, decision: Decision, hints: Hints, folder: Path
     ) -> Extraction:
         """Read ``source``; the text goes to a new 0600 file in ``folder``.
 
-        A failed extraction is no exception: it is an Extraction with ``error``. Raises Busy or
-        Internal where no worker can be had.
+        A failed extraction is no exception but an Extraction with ``extraction_error``. Raises Busy
+        or Internal where no worker can be had.
         """
         ...
 
     async def part(self, decision: Decision, request: PartRequest) -> PartText | Picture:
-        """Read one part of ``request.source``.
+        """Return one part of ``request.source``.
 
         Raises OutOfRange, BadArgument, NoText, TooLarge, Busy or Internal.
         """

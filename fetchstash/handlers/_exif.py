@@ -1,4 +1,4 @@
-"""All that EXIF says of a picture, the place included (Exif 2.32): read only where somebody asks for it by ``path="exif"``."""
+"""EXIF of a picture, the place included (Exif 2.32): read only if ``path="exif"`` asks for it."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ _MAX_VALUE = 500
 
 
 def exif_lines(image: "Image.Image") -> Iterator[str]:
-    """Yield one line for each tag, "Name: value"; a place comes in degrees as well. None if there is no EXIF."""
+    """Yield a line for each tag, "Name: value", and one with the place in degrees."""
     from PIL import ExifTags, Image  # noqa: PLC0415 - a heavy import
 
     exif = Image.Image.getexif(image)  # PNG's own would decode the pixels first
@@ -34,7 +34,7 @@ def exif_lines(image: "Image.Image") -> Iterator[str]:
 
 
 def _shown(value: Any) -> str:
-    """Return a value on one line; bytes that are no ASCII as their number."""
+    """Return a value on one line; of bytes that are no ASCII only their number."""
     if isinstance(value, bytes):
         stripped = value.strip(b"\0 ")
         is_text = bool(stripped) and stripped.isascii() and stripped.decode("ascii").isprintable()
@@ -45,7 +45,7 @@ def _shown(value: Any) -> str:
 
 
 def _position(place: Mapping[int, Any]) -> str:
-    """Return latitude and longitude in degrees with their signs, "" where they are not there or make no sense."""
+    """Return latitude and longitude in degrees with their signs, "" if there are no valid ones."""
     degrees: list[float] = []
     for (reference, values), bound in ((_LATITUDE, 90), (_LONGITUDE, 180)):
         try:

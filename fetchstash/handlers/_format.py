@@ -1,4 +1,4 @@
-"""Format: a format is declared once, in its own module, and all that knows formats reads it there."""
+"""Format: the one declaration of a format; router, registry and facts read it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -9,10 +9,10 @@ from fetchstash.handlers._contract import ContentKind, Handler
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The beginning of a document, as a sniffer sees it.
+    """The beginning of a document, for sniffers.
 
-    ``data`` is its first 64 KiB. Of a text, ``text`` is the first 4,096 characters, and ``whole``
-    says that there are no more. ``is_text``: the bytes read as text.
+    ``data`` is its first 64 KiB. ``is_text``: they passed the text test. Sniffers of texts get the
+    first 4,096 characters as ``text`` too; ``whole``: there are no more.
     """
 
     data: bytes
@@ -23,9 +23,9 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Sniffed:
-    """What a sniffer recognised; ``evidence`` says by what, for people.
+    """What a sniffer recognised, and by what evidence.
 
-    ``full``: so plainly that it outweighs a label of another family.
+    ``full``: the structure is so plain that it outweighs a label of another family.
     """
 
     media_type: str
@@ -99,7 +99,7 @@ class Format:
 
 
 Row = tuple[str, str, str] | tuple[str, str, str, bytes]
-"""Word, media types, extensions (each parted by spaces), and a signature at the file's beginning."""
+"""Word, media types, extensions (each a list parted by spaces), and a signature at offset 0."""
 
 
 def family(base: Format, *rows: Row) -> Iterator[Format]:

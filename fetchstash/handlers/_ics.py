@@ -1,4 +1,4 @@
-"""Calendars (iCalendar, RFC 5545): kept as they are; their entries are the outline and the parts."""
+"""Calendars (iCalendar, RFC 5545): kept as they are; entries become outline and parts."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -30,9 +30,9 @@ _ESCAPED = re.compile(r"\\([\\;,nN])")
 
 @dataclass(slots=True)
 class _Entry:
-    """An event, a to-do, a note: where it begins, and its properties as readable lines.
+    """An event, a to-do, a note: its first line in the file, and its properties as lines.
 
-    ``values`` are the first of each property; of what stands in an alarm only the lines are kept.
+    ``values`` holds the first of each property, without those of an alarm.
     """
 
     kind: str
@@ -115,7 +115,7 @@ def _lines(chunks: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 
 def _entries(lines: Iterable[tuple[int, str]]) -> Iterator[_Entry]:
-    """Yield the entries of a calendar, also the last that the end of the file cuts."""
+    """Yield the entries of a calendar, the last even if it is cut short."""
     entry: _Entry | None = None
     depth = 0
     for number, line in lines:

@@ -1,4 +1,7 @@
-"""Images: facts by Pillow, and the picture within the bounds of image content. Where it was taken is told only on request."""
+"""Images: facts by Pillow, and the picture within the bounds of image content.
+
+The place where a photo was taken is read only on request.
+"""
 
 import warnings
 from collections.abc import Generator
@@ -29,20 +32,9 @@ if TYPE_CHECKING:
 
 # What the web serves; Pillow's other formats are rare, and some of them start other programs (EPS).
 _FORMATS = (
-    "PNG",
-    "JPEG",
-    "GIF",
-    "WEBP",
-    "AVIF",
-    "BMP",
-    "TIFF",
-    "ICO",
-    "ICNS",
-    "JPEG2000",
-    "PPM",
-    "TGA",
+    "PNG", "JPEG", "GIF", "WEBP", "AVIF", "BMP", "TIFF", "ICO", "ICNS", "JPEG2000", "PPM", "TGA",
     "PCX",
-)
+)  # fmt: skip
 _AVIF_BRANDS = {b"avif", b"avis"}
 _LOSSY = {"JPEG", "WEBP", "AVIF", "JPEG2000"}
 # Exif 2.32, section 4.6.4 (0th IFD) and 4.6.5 (Exif IFD). The GPS IFD is left alone.
@@ -58,28 +50,27 @@ _QUARTER_TURNS = {5, 6, 7, 8}
 
 
 class ImageHandler:
-    """Reads raster images; an SVG is text and none of its business."""
+    """Reads raster images; SVG is read as XML."""
 
     name = "image"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the header says it all
-        """Return size and facts; there is no text. Raises NoText for what is no image that can be read."""
+        """Return size and facts; there is no text. Raises NoText for an unreadable image."""
         if heif := _heif_facts(source):
             return heif
         from PIL import Image  # noqa: PLC0415 - a heavy import
 
         with _opened(source) as image:
             width, height = image.size
-            exif = Image.Image.getexif(
-                image
-            )  # PNG's own would decode the pixels first, to look for Exif behind them
+            # PNG's own would decode the pixels first, to look for Exif behind them.
+            exif = Image.Image.getexif(image)
             if exif.get(_ORIENTATION) in _QUARTER_TURNS:
                 width, height = height, width
             info = _facts(image, exif)
             return Extracted(None, DocumentFacts(width=width, height=height, structure_info=info))
 
     def part(self, request: PartRequest) -> PartText | Picture:
-        """Return the image as a picture, the right way up and within the bounds; or all of its EXIF, if ``path`` is "exif"."""
+        """Return the image as a picture, the right way up, or as text all of its EXIF."""
         if request.render == "text" and request.path == "exif":
             with _opened(request.source) as image:
                 text = "".join(exif_lines(image))
@@ -96,16 +87,17 @@ class ImageHandler:
         limits = request.limits.preview
         edge = limits.max_image_edge_px
         with _opened(request.source) as image:
-            image.draft(
-                None, (2 * edge, 2 * edge)
-            )  # JPEG alone: decoded at an eighth to a half of its size
+            image.draft(None, (2 * edge, 2 * edge))  # a JPEG is decoded at a fraction of its size
             photo = image.format in _LOSSY
             image.thumbnail((edge, edge), reducing_gap=2.0)
             return bounded(ImageOps.exif_transpose(image), limits, photo=photo)
 
 
 def _heif_facts(source: Path) -> Extracted | None:
-    """Return the size of a picture of a phone (HEIC and its kin), whose container tells it though Pillow cannot decode it."""
+    """Return the size of a HEIF picture (a phone's), None for other images.
+
+    Pillow cannot decode it, but its container states the size.
+    """
     with source.open("rb") as file:
         head = file.read(12)
         if head[4:8] != b"ftyp" or head[8:12] in _AVIF_BRANDS:
@@ -119,7 +111,7 @@ def _heif_facts(source: Path) -> Extracted | None:
 
 @contextmanager
 def _opened(source: Path) -> Generator["Image.Image"]:
-    """Open an image, of which Pillow decodes some 89 million pixels at the most. Raises NoText for what cannot be decoded."""
+    """Open an image of at most some 89 million pixels, Pillow's own bound. Raises NoText."""
     from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - a heavy import
 
     if not source.stat().st_size:
@@ -131,14 +123,11 @@ def _opened(source: Path) -> Generator["Image.Image"]:
             with Image.open(source, formats=_FORMATS) as image:
                 yield image
         except (Image.DecompressionBombWarning, Image.DecompressionBombError):
-            raise NoText(
-                f"the picture has more than {Image.MAX_IMAGE_PIXELS:,} pixels",
-                KEPT,
-            ) from None
+            reason = f"the picture has more than {Image.MAX_IMAGE_PIXELS:,} pixels"
+            raise NoText(reason, KEPT) from None
         except UnidentifiedImageError:
-            raise NoText(
-                "the image is damaged, or of a format that is not known here", KEPT
-            ) from None
+            reason = "the image is damaged, or of a format that is not known here"
+            raise NoText(reason, KEPT) from None
         except (OSError, SyntaxError, ValueError):  # what Pillow raises for broken data, by format
             raise NoText("the image is damaged or cut short", FETCH_AGAIN) from None
 

@@ -10,7 +10,8 @@ from fetchstash.handlers._format import Format, family
 
 # A line of a log begins with its time (ISO 8601, syslog, the Common Log Format) or carries a level.
 _LOG_LINE = re.compile(
-    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d |\S+ \S+ \S+ \[\d\d/[A-Z][a-z]{2}/\d{4}:"
+    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d "
+    r"|\S+ \S+ \S+ \[\d\d/[A-Z][a-z]{2}/\d{4}:"
     r"|.{0,40}\b(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b"
 )
 _LOG_SAMPLE = 20
@@ -18,7 +19,7 @@ _LONG_LINE = 1_000
 
 
 class TextHandler:
-    """Text without a structure of its own."""
+    """Reads plain text; a log is recognised by its lines."""
 
     name = "text"
 

@@ -222,6 +222,17 @@ async def test_what_is_installed_and_not_enabled_is_listed(install_plugin: Insta
     assert not reports[1].failure
 
 
+async def test_a_plugin_that_ends_the_worker_is_reported_beside_the_others(
+    install_plugin: InstallPlugin,
+) -> None:
+    install_plugin("fatal", "import os; os._exit(3)")
+    install_plugin("their-pdf", PLUGIN.replace("DO", READS))
+    async with pool_of(replace(LIMITS, plugins=("fatal", "their-pdf"))) as pool:
+        fatal, theirs = await pool.plugins()
+    assert fatal.failure == "its reader ended unexpectedly (exit status 3)"
+    assert (theirs.words, theirs.failure) == ("oddity", "")
+
+
 async def test_the_example_for_arrays_reads_one(
     tmp_path: Path, install_plugin: InstallPlugin
 ) -> None:

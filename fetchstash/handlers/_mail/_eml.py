@@ -1,4 +1,4 @@
-"""Mails (EML): headers, the body, and attachments as members (RFC 5322, MIME of RFC 2045 to 2049)."""
+"""Mail (EML, mbox): headers, body, attachments as members (RFC 5322, RFC 2045 to 2049)."""
 
 import email.errors
 import email.header
@@ -27,7 +27,7 @@ _SHOWN = ("From", "To", "Cc", "Reply-To", "Date")
 
 
 class EmailHandler(Streamed, MemberParts):
-    """Reads messages as they are sent and kept: one message a file."""
+    """Reads messages in Internet format, one a file."""
 
     name = "email"
 
@@ -60,7 +60,7 @@ class EmailHandler(Streamed, MemberParts):
         yield from prose.end()
 
     def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterable[bytes]]:
-        """Give the content of an attachment. Raises OutOfRange if there is none of that name."""
+        """Return the content of an attachment. Raises OutOfRange if there is none of that name."""
         for attached, part in _attachments(_parse(source)):
             if attached == name:
                 return nullcontext([_payload(part)])
@@ -88,7 +88,7 @@ def _inner(part: email.message.Message) -> list[email.message.Message]:
 
 
 def _leaves(message: email.message.Message) -> Iterator[email.message.Message]:
-    """Yield the parts that hold no others, in order, without recursion; a message within is not entered."""
+    """Yield the parts that hold no others, in order; a forwarded message is not entered."""
     waiting = [message]
     for _ in range(_MAX_PARTS):
         if not waiting:
@@ -115,7 +115,7 @@ def _messages(message: email.message.Message) -> Iterator[email.message.Message]
 
 
 def _bodies(message: email.message.Message) -> Iterator[email.message.Message]:
-    """Yield the parts that a reader shows: of alternatives the plain text, else the HTML (RFC 2046, section 5.1.4)."""
+    """Yield the plain text, or else the HTML (alternatives, RFC 2046, section 5.1.4)."""
     texts = [
         part
         for part in _leaves(message)
@@ -128,7 +128,7 @@ def _bodies(message: email.message.Message) -> Iterator[email.message.Message]:
 
 
 def _attachments(message: email.message.Message) -> Iterator[tuple[str, email.message.Message]]:
-    """Yield what has a name or is no text, each under a name of its own."""
+    """Yield the parts that have a name or are no text, each under a unique name."""
     taken: set[str] = set()
     for mail in _messages(message):
         for part in _leaves(mail):
@@ -148,7 +148,7 @@ def _attachments(message: email.message.Message) -> Iterator[tuple[str, email.me
 
 
 def _write_body(part: email.message.Message, prose: Prose) -> int:
-    """Write a body; return how many hidden elements were left out."""
+    """Write a body and return how many hidden elements were removed."""
     text = decode(_payload(part), part.get_content_charset() or "")
     if part.get_content_type() != "text/html":
         prose.paragraph(text.replace("\r\n", "\n"))
@@ -162,7 +162,7 @@ def _write_body(part: email.message.Message, prose: Prose) -> int:
 
 
 def _payload(part: email.message.Message) -> bytes:
-    """Return the decoded bytes of a part; what is no valid base64 or quoted-printable stays as it is."""
+    """Return the bytes of a part; invalid base64 or quoted-printable stays as it is."""
     payload = part.get_payload(decode=True)
     return payload if isinstance(payload, bytes) else b""
 
@@ -172,7 +172,7 @@ def _header(message: email.message.Message, name: str) -> str:
 
 
 def _decoded(value: str) -> str:
-    """Return a header's value with its encoded words decoded (RFC 2047), on one line and bounded."""
+    """Return a header's value on one line, encoded words decoded (RFC 2047), and bounded."""
     value = value[:_MAX_HEADER_CHARS]
     try:
         pieces = email.header.decode_header(value)

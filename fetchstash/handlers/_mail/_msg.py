@@ -1,4 +1,4 @@
-"""Outlook messages (MSG): headers, the body (as text, HTML or RTF), and attachments as members ([MS-OXMSG])."""
+"""Outlook messages (MSG): headers, body, attachments as members ([MS-OXMSG])."""
 
 import datetime as dt
 import struct
@@ -17,19 +17,10 @@ from fetchstash.handlers._shared._prose import Prose
 from fetchstash.handlers._shared._reasons import KEPT, quoted
 from fetchstash.handlers._shared._streamed import Streamed
 
-_MEDIA_TYPE = "application/vnd.ms-outlook"
 _MAX_BYTES = 128 * 1024 * 1024
 # Property tags ([MS-OXPROPS]) of texts, as they stand in the names of streams.
-_SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC, _BODY, _HTML, _RTF = (
-    "0037",
-    "0C1A",
-    "5D01",
-    "0E04",
-    "0E03",
-    "1000",
-    "1013",
-    "1009",
-)
+_SUBJECT, _SENDER, _SENDER_ADDRESS, _TO = "0037", "0C1A", "5D01", "0E04"
+_CC, _BODY, _HTML, _RTF = "0E03", "1000", "1013", "1009"
 _FILE_NAMES = ("3707", "3704", "3001")
 _DATA = "37010102"
 _SUBMITTED = 0x0039
@@ -65,15 +56,12 @@ class MsgHandler(Streamed, MemberParts):
             prose.heading("Attachments", 2)
             for name, storage in attachments:
                 stream = message.streams.get((storage, f"__substg1.0_{_DATA}"))
-                prose.item(
-                    f"{name} ({stream.size:,} bytes)"
-                    if stream
-                    else f"{name} (a message or an object)"
-                )
+                size = f"{stream.size:,} bytes" if stream else "a message or an object"
+                prose.item(f"{name} ({size})")
         yield from prose.end()
 
     def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterable[bytes]]:
-        """Give the content of an attachment. Raises OutOfRange if there is none of that name."""
+        """Return the content of an attachment. Raises OutOfRange if there is none of that name."""
         message = _open(source)
         for attached, storage in _attachments(message):
             if attached == name:
@@ -93,7 +81,7 @@ def _open(source: Path) -> CompoundFile:
 
 
 def _text(message: CompoundFile, tag: str, storage: str = "") -> str:
-    """Return a text property, as Unicode or in a code page that is guessed, "" if there is none."""
+    """Return a text property: Unicode, or in a code page that is detected; "" if none."""
     path = (storage,) if storage else ()
     wide = message.read(*path, f"__substg1.0_{tag}001F")
     if wide:
@@ -102,7 +90,7 @@ def _text(message: CompoundFile, tag: str, storage: str = "") -> str:
 
 
 def _write_body(message: CompoundFile, prose: Prose, extracted: Extracted) -> Iterator[Part]:
-    """Write the body as text, else as HTML, else as RTF: Outlook keeps one of them, or several of the same content."""
+    """Write the body: the text, or else the HTML, or else the RTF of the same content."""
     if (body := _text(message, _BODY)).strip():
         prose.paragraph(body.replace("\r\n", "\n"))
     elif markup := decode(message.read(f"__substg1.0_{_HTML}0102")) or _text(message, _HTML):
@@ -117,7 +105,7 @@ def _write_body(message: CompoundFile, prose: Prose, extracted: Extracted) -> It
 
 
 def _attachments(message: CompoundFile) -> Iterator[tuple[str, str]]:
-    """Yield a name of its own and the storage of each attachment."""
+    """Yield a unique name and the storage of each attachment."""
     storages = sorted(
         {path[0] for path in message.streams if path[0].startswith("__attach_version1.0_#")}
     )
@@ -133,15 +121,17 @@ def _attachments(message: CompoundFile) -> Iterator[tuple[str, str]]:
 
 
 def _submitted(properties: bytes) -> str:
-    """Return when the message was sent: entries of 16 bytes follow a header of 32 ([MS-OXMSG], section 2.4)."""
-    for kind, tag, ticks in struct.iter_unpack(
-        "<HH4xQ", properties[32 : 32 + (len(properties) - 32) // 16 * 16]
-    ):
+    """Return when the message was sent.
+
+    Entries of 16 bytes follow a header of 32 ([MS-OXMSG], section 2.4).
+    """
+    entries = properties[32 : 32 + (len(properties) - 32) // 16 * 16]
+    epoch = dt.datetime(1601, 1, 1, tzinfo=dt.UTC)
+    for kind, tag, ticks in struct.iter_unpack("<HH4xQ", entries):
         if tag == _SUBMITTED and kind == 0x0040:  # tenths of microseconds since 1601
             try:
-                return (
-                    dt.datetime(1601, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=ticks // 10)
-                ).isoformat(" ", "seconds")
+                sent = epoch + dt.timedelta(microseconds=ticks // 10)
             except OverflowError:
                 return ""
+            return sent.isoformat(" ", "seconds")
     return ""

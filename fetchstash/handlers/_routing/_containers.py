@@ -1,8 +1,7 @@
-"""What is inside ZIP and OLE containers, by the names of their members alone: nothing is decompressed.
+"""Identify ZIP and OLE containers by the names of their members; nothing is decompressed.
 
-An own walk over the central directory (APPNOTE.TXT, sections 4.3.12 and 4.3.16), because zipfile
-reads all of 500,000 entries before the first name is known. OLE directories as in [MS-CFB], section
-2.6.
+zipfile reads all of 500,000 entries before the first name is known; this reads the first of the
+central directory (APPNOTE.TXT, sections 4.3.12 and 4.3.16), and OLE directories ([MS-CFB], 2.6).
 """
 
 import re
@@ -44,7 +43,7 @@ def members_in_head(head: bytes) -> tuple[str, ...]:
 
 
 def members_of_file(path: Path) -> tuple[str, ...]:
-    """Return the names of the first members of a container on disk; none where it is damaged. Blocking."""
+    """Return the names of a container's first members, none if it is damaged. Blocking."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(0)
@@ -58,8 +57,7 @@ def members_of_file(path: Path) -> tuple[str, ...]:
         if end < 0 or len(tail) < end + 22:
             return ()
         length, offset = struct.unpack_from("<II", tail, end + 12)
-        # Where something stands before the archive (a self-extractor), offsets are short by its
-        # length.
+        # Behind a self-extractor the offsets are short by its length.
         start = max(size - reach + end - length, 0) if length != 0xFFFFFFFF else offset
         file.seek(start)
         return tuple(_central_names(file.read(min(length, MAX_DIRECTORY_BYTES))))

@@ -1,4 +1,4 @@
-"""What are these bytes? Decided by what they are, not by what they are called, and with the reason on record.
+"""Decide what bytes are by the bytes themselves, not by their label, and record the reason.
 
 Binary signatures and the members of containers come first, for no text looks like them. What has
 none must pass the text test, or it is unknown_binary. Of a text, a full structure (HTML, XML, JSON,

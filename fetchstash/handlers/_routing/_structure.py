@@ -1,7 +1,7 @@
-"""What a text is by its structure: HTML, XML and what its root says, JSON, mail, and a few that show less surely.
+"""Sniffers of texts by their structure: HTML, XML, JSON, mail, scripts, YAML, Markdown, tables.
 
-Judged on the first few KiB, which must go on as they begin: a text that merely mentions a tag or
-opens a brace is none of these. Pure functions.
+They look at the first 4,096 characters, which must go on as they begin: a text that mentions a tag
+or opens a brace is none of these. Pure functions.
 """
 
 import json
@@ -14,8 +14,8 @@ from fetchstash.handlers._languages import language_of_shebang
 _MARKUP_REACH = 256
 
 # WHATWG MIME Sniffing, section 7.1: the tags that open an HTML document, after white space and
-# comments. There is one way to match a comment: ``.*?-->`` could go on beyond its end, and the number
-# of ways would grow with each comment.
+# comments. There is one way to match a comment: ``.*?-->`` could go on beyond its end, and the
+# number of ways would grow with each comment.
 _COMMENT = "<!--[^-]*(?:-(?!->)[^-]*)*-->"
 _COMMENTS = rf"\s*(?:{_COMMENT}\s*)*"
 _HTML_FULL = re.compile(
@@ -23,7 +23,8 @@ _HTML_FULL = re.compile(
     re.IGNORECASE,
 )
 _HTML_TAG = re.compile(
-    r"\s*<(?:script|iframe|h[1-6]|div|font|table|a|style|title|b|br|p|main|article|section|nav|ul|ol|meta|link|form|span|center)[\s>/]",
+    r"\s*<(?:script|iframe|h[1-6]|div|font|table|a|style|title|b|br|p|main|article|section|nav|ul|ol"
+    r"|meta|link|form|span|center)[\s>/]",
     re.IGNORECASE,
 )
 
@@ -110,7 +111,7 @@ def sniff_json(head: Head) -> Sniffed | None:
 
 
 def _json_extent(text: str) -> tuple[int, str, int]:
-    """Return where the first value ends (0 if it does not), and what closes it after which character."""
+    """Return where the first value ends (0: it does not), and what closes it where."""
     closers: list[str] = []
     cut = 0
     for found in _JSON_MARK.finditer(text):
@@ -140,7 +141,7 @@ def _is_json(text: str) -> bool:
 
 
 def _json_named(text: str) -> Sniffed:
-    """Tell the documents that are written in JSON by their first names."""
+    """Return what a JSON document is by its first names."""
     if text[0] == "{":
         if re.match(r'\{\s*"(?:cells|metadata|nbformat)"', text) and '"cell_type"' in text:
             return Sniffed("application/x-ipynb+json", "JSON with cells of a notebook")
@@ -164,8 +165,8 @@ def _json_lines(text: str, *, whole: bool) -> Sniffed | None:
 
 _MAIL_HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]*):[ \t]|[ \t]+\S")
 _MAIL_NAMES = frozenset({
-    "received", "return-path", "delivered-to", "message-id", "mime-version", "from", "to", "subject", "date", "reply-to", "cc",
-    "dkim-signature", "x-mailer", "content-type",
+    "received", "return-path", "delivered-to", "message-id", "mime-version", "from", "to",
+    "subject", "date", "reply-to", "cc", "dkim-signature", "x-mailer", "content-type",
 })  # fmt: skip
 
 
@@ -255,7 +256,7 @@ def sniff_csv(head: Head) -> Sniffed | None:
 
 
 def looks_like(kind: ContentKind, head: str) -> bool:
-    """Return whether a text may be of a kind that its label names: what every document of that kind must have is there."""
+    """Return whether a text has what every document of the kind that its label names has."""
     start = head.lstrip("\ufeff \t\r\n")[:1]
     if kind == "html":
         return bool(re.search(r"<[A-Za-z!/?]", head)) or "&" in head

@@ -1,8 +1,7 @@
-"""Is it text? The question that every byte must answer before it is decoded for a model.
+"""Test whether bytes are text, before anything is decoded.
 
-No binary may pass for text, and no text may be lost because its charset is uncommon: hence several
-tests, from the surest on. Pure functions on the first bytes of a file, cheap enough for the
-server's own process.
+No binary may pass as text, and no text may be lost because its charset is uncommon: hence several
+tests, the surest first. Pure functions on the first bytes of a file, cheap enough for the server.
 """
 
 import codecs
@@ -21,7 +20,7 @@ _MULTI_BYTE = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
 # Small letters, capitals and digits of code page 037 and its relatives.
 _EBCDIC_LETTERS = bytes(
     b
-    for first, count in (
+    for start, count in (
         (0x81, 9),
         (0x91, 9),
         (0xA2, 8),
@@ -30,7 +29,7 @@ _EBCDIC_LETTERS = bytes(
         (0xE2, 8),
         (0xF0, 10),
     )
-    for b in range(first, first + count)
+    for b in range(start, start + count)
 )
 
 BOMS = (
@@ -44,19 +43,19 @@ BOMS = (
 
 @dataclass(frozen=True, slots=True)
 class TextTest:
-    """The bytes are text. ``charset`` is "" where they could be in any of the 8-bit or multi-byte charsets."""
+    """The bytes are text. ``charset`` is "" if it may be any 8-bit or multi-byte charset."""
 
     charset: str
     evidence: str
 
 
 def text_test(head: bytes) -> TextTest | None:
-    """Return in what way ``head``, the first bytes of a file, is text; None if it is not."""
+    """Return how the first bytes of a file are text, None if they are not."""
     return _by_bom(head) or _utf8(head) or _utf16_or_32(head) or _eight_bit(head) or _ebcdic(head)
 
 
 def decode_head(head: bytes, charset: str) -> str:
-    """Decode the first bytes of a file; a character that the end of ``head`` cuts is left out."""
+    """Decode the first bytes of a file, without a character that the end cuts."""
     for bom, _ in BOMS:
         head = head.removeprefix(bom)
     return codecs.getincrementaldecoder(charset or "latin-1")("replace").decode(head)
@@ -87,7 +86,7 @@ def _utf8(head: bytes) -> TextTest | None:
 
 
 def _utf16_or_32(head: bytes) -> TextTest | None:
-    """Test for UTF-16 and UTF-32 without a mark: their NULs all stand on the same side of each character."""
+    """Test for UTF-16 and UTF-32 without a mark, by where their NULs are."""
     if len(head) < 4 or b"\0" not in head:
         return None
     nuls = [head[i::4].count(0) * 4 / len(head) for i in range(4)]
@@ -108,7 +107,7 @@ def _utf16_or_32(head: bytes) -> TextTest | None:
 
 
 def _eight_bit(head: bytes) -> TextTest | None:
-    """Test for the charsets of one or several bytes that use those above 0x7F for letters, and hardly any control."""
+    """Test for 8-bit and multi-byte charsets: letters above 0x7F, and hardly any controls."""
     controls = len(head) - len(head.translate(None, _CONTROLS + b"\0"))
     if not head or controls * 200 > len(head):
         return None
@@ -126,7 +125,7 @@ def _eight_bit(head: bytes) -> TextTest | None:
 
 
 def _is_in(head: bytes, charset: str) -> bool:
-    """Return whether ``head`` is text in ``charset``, and not bytes that it merely has a place for (0xFF is one in cp932)."""
+    """Return whether ``head`` is text in ``charset``; some decode bytes that no text uses."""
     text = _decode(head, charset)
     return text is not None and _reads_well(text)
 
@@ -143,7 +142,7 @@ def _ebcdic(head: bytes) -> TextTest | None:
 
 
 def _decode(data: bytes, charset: str) -> str | None:
-    """Decode strictly, but for a character that the end of ``data`` cuts; None where that fails."""
+    """Decode strictly, without a character that the end cuts; None if that fails."""
     try:
         return codecs.getincrementaldecoder(charset)().decode(data)
     except UnicodeDecodeError:
@@ -151,7 +150,10 @@ def _decode(data: bytes, charset: str) -> str | None:
 
 
 def _reads_well(text: str) -> bool:
-    """Return whether hardly any character is a control, unassigned, or of private use; of random 16-bit units about 15 % are."""
+    """Return whether at most 1 % are controls, unassigned or of private use.
+
+    Of random 16-bit units about 15 % are.
+    """
     sample = text[:2_000]
     odd = sum(
         unicodedata.category(c) in {"Cc", "Cn", "Co", "Cs"} and c not in "\t\n\r\f\x1b\0"

@@ -1,1 +1,1 @@
-"""The worker: documents are read in processes of their own, under limits, by :mod:`._child`; the pool keeps a few of them."""
+"""The worker: processes that read documents under limits, and the pool that keeps a few of them."""

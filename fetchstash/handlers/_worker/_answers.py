@@ -1,7 +1,6 @@
-"""What comes back from a worker, checked before it is believed: the worker read a stranger's bytes, and may be theirs by now.
+"""Check what a worker answers: hostile bytes may have taken it over.
 
-Whatever is wrong raises ProtocolError, which costs the worker its life. Strings are cleaned once
-more, because JSON can spell lone surrogates.
+Whatever is wrong raises ProtocolError, upon which the worker is killed.
 """
 
 import base64
@@ -52,7 +51,7 @@ class PluginReport:
 
 @dataclass(slots=True)
 class Pieces:
-    """What a job reports while it runs, added up: its handler, and where the pages, tables and headings of the text stand."""
+    """The reports of a running job, added up: its handler, and its pages, tables and headings."""
 
     handler: str = ""
     plugin: str = ""
@@ -91,37 +90,32 @@ class Pieces:
             raise ProtocolError
 
     def _add_rows(self, piece: dict[str, Any]) -> None:
-        rows, columns, first = (
-            count(piece, "rows"),
-            count(piece, "columns"),
-            count(piece, "first_row_line"),
-        )
+        rows, columns = count(piece, "rows"), count(piece, "columns")
+        first = count(piece, "first_row_line")
         if piece.get("table") is not None:
             self.tables.append(Table(line(piece, "table"), first, rows, columns))
         elif rows and self.tables:
             last = self.tables[-1]
+            columns = max(columns, last.columns)
             if last.rows == 0:
-                self.tables[-1] = replace(
-                    last, first_line=first, rows=rows, columns=max(columns, last.columns)
-                )
-            elif (
-                first == last.first_line + last.rows
-            ):  # rows that something else stands before could not be found by number
-                self.tables[-1] = replace(
-                    last, rows=last.rows + rows, columns=max(columns, last.columns)
-                )
+                self.tables[-1] = replace(last, first_line=first, rows=rows, columns=columns)
+            elif first == last.first_line + last.rows:  # else they cannot be found by number
+                self.tables[-1] = replace(last, rows=last.rows + rows, columns=columns)
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What is really in the file."""
+    """Characters and lines that are in the file."""
 
     chars: int
     lines: int
 
 
 def measure(path: Path, pieces: Pieces) -> Measured:
-    """Cut the file to what was reported, and count what it holds. Blocking. Raises ProtocolError if it is not as reported."""
+    """Cut the file to the reported size, and count its text. Blocking.
+
+    Raises ProtocolError if the text is not as reported.
+    """
     size = pieces.bytes
     decoder = codecs.getincrementaldecoder("utf-8")()
     chars = newlines = seen = 0
@@ -145,7 +139,7 @@ def measure(path: Path, pieces: Pieces) -> Measured:
 
 
 def extraction(text: Path, done: dict[str, Any], pieces: Pieces, measured: Measured) -> Extraction:
-    """Make the answer out of the facts that the worker sent last and what was seen of its text. Raises ProtocolError."""
+    """Return the extraction of a job that ended well. Raises ProtocolError."""
     facts = read_facts(done, DocumentFacts)
     if facts["content_kind"] not in get_args(ContentKind):
         raise ProtocolError
@@ -164,7 +158,7 @@ def extraction(text: Path, done: dict[str, Any], pieces: Pieces, measured: Measu
 
 
 def remains(text: Path, pieces: Pieces, measured: Measured, error: str) -> Extraction:
-    """Make the answer out of what was written before the worker died."""
+    """Return the extraction of a job whose worker died: what it had written."""
     if not measured.chars:
         return Extraction(None, pieces.handler, extraction_error=error)
     return Extraction(
@@ -181,24 +175,26 @@ def remains(text: Path, pieces: Pieces, measured: Measured, error: str) -> Extra
     )
 
 
-def part(found: dict[str, Any]) -> PartText | Picture:
-    """Read the answer to a request for a part. Raises ProtocolError."""
-    if "picture" not in found:
+def part(answer: dict[str, Any]) -> PartText | Picture:
+    """Return the answer to a request for a part. Raises ProtocolError."""
+    if "picture" not in answer:
         return PartText(
-            text(found, "text", MAX_PART_TEXT),
-            count(found, "total"),
-            cut=found.get("cut") is True,
+            text(answer, "text", MAX_PART_TEXT),
+            count(answer, "total"),
+            cut=answer.get("cut") is True,
         )
     try:
-        data = base64.b64decode(string(found.get("picture"), MAX_PICTURE_CHARS), validate=True)
+        data = base64.b64decode(string(answer.get("picture"), MAX_PICTURE_CHARS), validate=True)
     except binascii.Error as error:
         raise ProtocolError from error
-    return Picture(data, line(found, "media_type"), count(found, "width"), count(found, "height"))
+    return Picture(
+        data, line(answer, "media_type"), count(answer, "width"), count(answer, "height")
+    )
 
 
-def plugins(found: dict[str, Any]) -> list[PluginReport]:
-    """Read the answer about plugins. Raises ProtocolError."""
-    match found.get("plugins"):
+def plugins(answer: dict[str, Any]) -> list[PluginReport]:
+    """Return the answer about plugins. Raises ProtocolError."""
+    match answer.get("plugins"):
         case list(rows):  # pyright: ignore[reportUnknownVariableType]
             return [PluginReport(*_row(row)) for row in rows]  # pyright: ignore[reportUnknownVariableType]
         case _:
@@ -214,7 +210,7 @@ def _row(row: Any) -> tuple[str, str, str]:
 
 
 def failure(frame: dict[str, Any]) -> FetchstashError:
-    """Return the error that a failed job stands for. Raises ProtocolError."""
+    """Return the error of a failed job. Raises ProtocolError."""
     match frame.get("failed"):
         case [str(code), str(what), str(next_step)]:
             return PART_ERRORS.get(code, Internal)(

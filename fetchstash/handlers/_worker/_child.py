@@ -1,8 +1,8 @@
-"""The worker process: reads one job after the other from its pipe, and answers in frames until the pipe ends.
+"""The worker process: reads jobs from its pipe and answers in frames until the pipe ends.
 
-Started by the server as ``python -P -m fetchstash.handlers._worker._child``. All that a stranger's
-bytes can do happens in here, under limits; nothing but data leaves. It inherits neither the
-server's standard streams nor its secrets.
+Started by the server as ``python -P -m fetchstash.handlers._worker._child``. Hostile bytes are read
+in here, under limits; nothing but data leaves. It has neither the server's standard streams nor its
+secrets.
 """
 
 import base64
@@ -42,22 +42,19 @@ from fetchstash.ranges import Preview
 from fetchstash.text import PreviewLimits, clip
 
 GC_THRESHOLDS = 100_000, 50, 100
-"""A document is one tree that lives until it is read: looking for garbage in it again and again took a fifth of the time."""
+"""A document is one tree that lives until it is read: collecting often took a fifth of the time."""
 
 Send = Callable[[dict[str, Any]], None]
 
 
 def main() -> None:
     """Serve jobs until the server closes the pipe or a job leaves this process in doubt."""
-    # The pipe moves to descriptors of its own: whatever a library prints or reads must not touch
-    # it.
+    # The pipe moves to other descriptors, because libraries print and read.
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C is for the server, which then closes the pipe
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the server, which closes the pipe
     limit_process()
     room, *readable = map(Path, sys.argv[1:])
     missing = confine(room, readable)
@@ -94,7 +91,7 @@ def run(job: dict[str, Any], send: Send) -> bool:
             choice = _plugins.choose(decision, hints, None, limits.plugins)
             request = PartRequest(**job["request"], source=source, hints=hints, limits=limits)
             send({"found": part(choice, request), "sound": True})
-    except BaseException as error:  # noqa: BLE001 - pyo3's PanicException is no Exception, and a handler may call sys.exit
+    except BaseException as error:  # noqa: BLE001 - also pyo3's PanicException and SystemExit
         if isinstance(error, _plugins.PluginError):
             send({"plugin": error.package})
         code, what, next_step = _reason(error)
@@ -111,7 +108,7 @@ def read(
     send: Send,
     text: Path,
 ) -> bool:
-    """Extract a document with the format that was chosen for it, as ``extract`` does."""
+    """Extract a document by the format that was chosen for it; return as ``extract`` does."""
     declared, decision = choice.format, choice.decision
     send({"plugin": choice.package})
     handler = _registry.handler_of(declared)
@@ -127,7 +124,7 @@ def read(
 
 
 def extract(extracted: Extracted, text: Path, max_chars: int | None, send: Send) -> bool:
-    """Write the text to its file, part by part, and send the facts. Return whether this process is still sound."""
+    """Write the text to its file and send the facts; return whether this process is sound."""
     if extracted.parts is None:
         send({"done": _facts(extracted), "sound": True})
         return True
@@ -136,7 +133,7 @@ def extract(extracted: Extracted, text: Path, max_chars: int | None, send: Send)
     writer = TextWriter(fd, send, max_chars)
     try:
         writer.write_all(extracted.parts)
-    except BaseException as error:  # noqa: BLE001 - as above; what was read before stays, and so do the facts learned on the way
+    except BaseException as error:  # noqa: BLE001 - as above; text and facts so far are kept
         sound, raised = _is_sound(error), True
         extracted.learn(extraction_truncated=writer.chars > 0, extraction_error=_reason(error)[1])
     finally:
@@ -158,17 +155,17 @@ def extract(extracted: Extracted, text: Path, max_chars: int | None, send: Send)
 
 
 def part(choice: _plugins.Choice, request: PartRequest) -> dict[str, Any]:
-    """Return the part that was asked for, as it is sent. Raises what the handler raises."""
-    found = _part(choice, request)
-    if isinstance(found, Picture):
+    """Return the part that was asked for as JSON. Raises what the handler raises."""
+    answer = _part(choice, request)
+    if isinstance(answer, Picture):
         return {
-            "picture": base64.b64encode(found.data).decode("ascii"),
-            "media_type": found.media_type,
-            "width": found.width,
-            "height": found.height,
+            "picture": base64.b64encode(answer.data).decode("ascii"),
+            "media_type": answer.media_type,
+            "width": answer.width,
+            "height": answer.height,
         }
-    cut = len(found.text) > MAX_PART_TEXT
-    return {"text": clean(found.text[:MAX_PART_TEXT]).text, "total": found.total, "cut": cut}
+    cut = len(answer.text) > MAX_PART_TEXT
+    return {"text": clean(answer.text[:MAX_PART_TEXT]).text, "total": answer.total, "cut": cut}
 
 
 def _part(choice: _plugins.Choice, request: PartRequest) -> PartText | Picture:
@@ -186,19 +183,12 @@ def _part(choice: _plugins.Choice, request: PartRequest) -> PartText | Picture:
 
 def _read_job(job: dict[str, Any]) -> tuple[Decision, Hints, ExtractLimits]:
     decision = Decision(**(job["decision"] | {"evidence": tuple(job["decision"]["evidence"])}))
-    limits = ExtractLimits(
-        **job["limits"]
-        | {
-            "preview": PreviewLimits(**job["limits"]["preview"]),
-            "plugins": tuple(job["limits"]["plugins"]),
-        }
-    )
+    preview = PreviewLimits(**job["limits"]["preview"])
+    plugins = tuple(job["limits"]["plugins"])
+    limits = ExtractLimits(**job["limits"] | {"preview": preview, "plugins": plugins})
     hints = Hints(**job["hints"])
-    return (
-        decision,
-        replace(hints, charset=hints.charset or decision.charset, media_type=decision.media_type),
-        limits,
-    )
+    charset = hints.charset or decision.charset
+    return decision, replace(hints, charset=charset, media_type=decision.media_type), limits
 
 
 def _facts(extracted: Extracted) -> dict[str, Any]:
@@ -221,13 +211,9 @@ def _cleaned(line: str) -> str:
 
 
 def _reason(error: BaseException) -> tuple[str, str, str]:
-    """Return code, what and next step of a failure: our own words as they are, of others only what kind it is."""
+    """Return code, reason and next step of a failure: of foreign exceptions only their class."""
     if isinstance(error, FetchstashError):
-        return (
-            error.code,
-            clip(clean_line(error.what), MAX_LINE),
-            clip(clean_line(error.next_step), MAX_LINE),
-        )
+        return error.code, _cleaned(error.what), _cleaned(error.next_step)
     if isinstance(error, MemoryError):
         what = "it needs more memory than extract.memory_mb allows"
     elif isinstance(error, _plugins.PluginError):
@@ -236,16 +222,15 @@ def _reason(error: BaseException) -> tuple[str, str, str]:
         what = "it is nested too deeply"
     elif isinstance(error, ModuleNotFoundError):
         extra = _registry.EXTRAS.get(str(error.name).partition(".")[0])
-        what = f"the library {error.name} is missing" + (
-            f": install fetchstash[{extra}]" if extra else ""
-        )
+        hint = f": install fetchstash[{extra}]" if extra else ""
+        what = f"the library {error.name} is missing{hint}"
     else:
         what = f"the reader failed ({type(error).__name__})"
-    return NoText.code, clip(clean_line(what), MAX_LINE), KEPT
+    return NoText.code, _cleaned(what), KEPT
 
 
 def _is_sound(error: BaseException) -> bool:
-    """Return whether the process may go on after ``error``: not after a panic, nor with its memory at the limit."""
+    """Return whether the process may go on: not after a panic, nor out of memory."""
     return isinstance(error, Exception) and not isinstance(error, MemoryError)
 
 

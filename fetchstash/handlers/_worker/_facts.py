@@ -1,4 +1,4 @@
-"""Facts of a document on the pipe: derived from the fields of DocumentFacts, cleaned by both sides."""
+"""Facts as frames hold them, derived from the fields of DocumentFacts; both sides clean them."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -32,12 +32,12 @@ def _count(data: dict[str, Any], name: str) -> int:
 
 
 def facts_json(facts: DocumentFacts) -> dict[str, Any]:
-    """Return facts as they go over the pipe: clean, each within its bound."""
+    """Return facts as JSON, clean and each within its bound."""
     return {f.name: _bounded(getattr(facts, f.name), f.metadata["fact"]) for f in fields(facts)}
 
 
 def read_facts(data: dict[str, Any], cls: type[T]) -> dict[str, Any]:
-    """Check what ``facts_json`` made and return the fields of ``cls``. Raises ProtocolError."""
+    """Return the fields of ``cls`` out of a frame. Raises ProtocolError."""
     facts = {f.name: f.metadata["fact"] for f in fields(cls) if "fact" in f.metadata}
     return {name: _READERS[fact.shape](data, name, fact) for name, fact in facts.items()}
 

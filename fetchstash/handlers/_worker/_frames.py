@@ -1,7 +1,6 @@
-"""The pipe between server and worker: JSON objects, each after its length in four bytes, big-endian.
+"""Frames of the pipe between server and worker: JSON objects after their length in four bytes.
 
-Never pickle: the worker reads what strangers wrote, so nothing that comes from it may be more than
-data.
+Never pickle: the worker reads hostile bytes, so that its answers may be nothing but data.
 """
 
 import json
@@ -10,23 +9,22 @@ from typing import IO, Any
 LENGTH_BYTES = 4
 MAX_FRAME = 16 * 2**20
 
-# What one job may answer, kept by the worker and checked by the server. Sizes in characters.
+# Bounds of one job's answer, in characters: kept by the worker, checked by the server.
 MAX_HEADINGS = 2_000
 MAX_TITLE = 200
 MAX_LINE = 1_000
 MAX_PREVIEW = 50_000
-# A result shows at most a tenth of this; what lies behind is reached by a narrower part, and the
-# result says so.
+# A result shows at most a tenth of this. A longer part is cut, and the result says so.
 MAX_PART_TEXT = 1_000_000
 
 
 class ProtocolError(Exception):
-    """The other side sent what is no frame."""
+    """The other side broke the protocol."""
 
 
 def encode(frame: dict[str, Any]) -> bytes:
-    """Return ``frame`` as it goes over the pipe. Raises ProtocolError if it is longer than MAX_FRAME."""
-    # ASCII with escapes carries a lone surrogate without failing; the reader cleans every string.
+    """Return ``frame`` as bytes. Raises ProtocolError if it is longer than MAX_FRAME."""
+    # ASCII with escapes can hold a lone surrogate; the reader cleans every string.
     body = json.dumps(frame, separators=(",", ":")).encode("ascii")
     if len(body) > MAX_FRAME:
         raise ProtocolError
@@ -34,7 +32,7 @@ def encode(frame: dict[str, Any]) -> bytes:
 
 
 def body_length(prefix: bytes) -> int:
-    """Return the length that ``prefix`` announces. Raises ProtocolError if it is over MAX_FRAME."""
+    """Return the length that ``prefix`` announces. Raises ProtocolError above MAX_FRAME."""
     length = int.from_bytes(prefix, "big")
     if length > MAX_FRAME:
         raise ProtocolError
@@ -42,14 +40,14 @@ def body_length(prefix: bytes) -> int:
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """Return the object that ``body`` holds. Raises ProtocolError if it holds none."""
+    """Return the object in ``body``. Raises ProtocolError if there is none."""
     try:
         frame: Any = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise ProtocolError from error
     if not isinstance(frame, dict):
         raise ProtocolError
-    return frame  # pyright: ignore[reportUnknownVariableType] - keys of JSON objects are strings; the values are checked one by one
+    return frame  # pyright: ignore[reportUnknownVariableType] - values are checked one by one
 
 
 def read(stream: IO[bytes]) -> dict[str, Any] | None:

@@ -1,12 +1,11 @@
-"""What the operating system holds a worker to. Where it knows no such limits (Windows, macOS in part) the wall limit remains."""
+"""Limits of a worker by the operating system; on Windows, and in part on macOS, only by time."""
 
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
 MAX_FILE_BYTES = 2 * 2**30
-# The server ends a job that takes too long; this much later the worker ends itself, because its
-# server may be gone.
+# The server ends a job that takes too long. If it is gone, the worker ends itself this much later.
 ORPHAN_SECONDS = 5
 
 if sys.platform == "win32":
@@ -26,13 +25,13 @@ else:
     import signal
 
     def limit_process() -> None:
-        """Limit what holds for the whole life of this process: no core dumps, and files of a bounded size."""
+        """Allow this process no core dumps, and files of a bounded size."""
         _limit(resource.RLIMIT_CORE, 0, hard=0)
         _limit(resource.RLIMIT_FSIZE, MAX_FILE_BYTES, hard=MAX_FILE_BYTES)
 
     @contextmanager
     def job_limits(memory_mb: int, cpu_seconds: float, wall_seconds: float) -> Generator[None]:
-        """Give a job its address space in MiB, its seconds of CPU beyond those that this process has used already, and its time.
+        """Give a job its address space in MiB, its seconds of CPU from now on, and its time.
 
         Only the soft limits move, because a hard one cannot be raised again for the next job
         (setrlimit(2)). The kernel ends the process with SIGXCPU or SIGALRM.

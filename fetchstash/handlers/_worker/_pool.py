@@ -1,4 +1,4 @@
-"""A few worker processes, started on first need and ended when idle: the room's Extractor."""
+"""The Extractor: a few worker processes, started when needed and ended when idle."""
 
 import asyncio
 import contextlib
@@ -28,10 +28,8 @@ from fetchstash.handlers._worker._room import Room
 
 WORKERS = 2
 IDLE_SECONDS = 60
-# How long a job may wait for a free worker, in jobs that take all their time.
+# How long a job waits for a free worker, in jobs that take all their time.
 WAIT_JOBS = 3
-
-
 NO_DECISION = Decision("unknown_binary", "", "", "fallback", (), mismatch=False)
 
 
@@ -83,10 +81,26 @@ class WorkerPool:
 
     async def plugins(self) -> list[answers.PluginReport]:
         """Return what is known of the packages that bring formats. Raises Busy or Internal."""
-        job = {"do": "plugins", "source": "", "limits": asdict(self._limits)}
-        about = self._job("plugins", Path(), NO_DECISION, NO_HINTS) | job
+        reports = await self._plugins(())
+        enabled = [report for name in self._limits.plugins for report in await self._plugin(name)]
+        named = {report.package for report in enabled}
+        reports = [*enabled, *(report for report in reports if report.package not in named)]
+        return sorted(reports, key=lambda report: report.package)
+
+    async def _plugin(self, name: str) -> list[answers.PluginReport]:
+        """Return the report of one enabled package; a worker of its own loads it."""
+        try:
+            return [r for r in await self._plugins((name,)) if r.words or r.failure]
+        except WorkerDied as error:
+            return [answers.PluginReport(name, "", str(error))]
+
+    async def _plugins(self, names: tuple[str, ...]) -> list[answers.PluginReport]:
+        job = self._job("plugins", Path(), NO_DECISION, NO_HINTS)
+        job["limits"] |= {"plugins": names}
         async with self._worker(None) as worker:
-            last = await worker.job(about, self._limits.wall_seconds, _no_report)
+            last = await worker.job(job, self._limits.wall_seconds, _no_report)
+            if "found" not in last:
+                raise answers.failure(last)
             return answers.plugins(member(last, "found"))
 
     async def part(self, decision: Decision, request: PartRequest) -> PartText | Picture:
@@ -136,14 +150,11 @@ class WorkerPool:
             except ProtocolError:
                 failure = "its reader sent what is no answer"
                 extraction = Extraction(None, "", extraction_error=failure)
-            if failure and limits.plugins and not pieces.loaded:
-                # None of them is tried again: each document would wait for it.
-                self._limits = replace(self._limits, plugins=())
-                return _Attempt(extraction, f"{', '.join(limits.plugins)}: {failure}")
             if failure and limits.plugins and (pieces.plugin or not pieces.handler):
-                return _Attempt(
-                    extraction, f"{pieces.plugin or ', '.join(limits.plugins)}: {failure}"
-                )
+                if not pieces.loaded:  # not tried again: each document would wait for it
+                    self._limits = replace(self._limits, plugins=())
+                names = pieces.plugin or ", ".join(limits.plugins)
+                return _Attempt(extraction, f"{names}: {failure}")
             kept = extraction.text is not None
             return _Attempt(extraction)
         finally:
@@ -205,7 +216,7 @@ class WorkerPool:
             try:
                 yield worker
             except FetchstashError:
-                raise  # an answer like any other
+                raise  # a proper answer: the worker is fine
             except BaseException:
                 worker.kill()
                 raise
@@ -252,12 +263,11 @@ class WorkerPool:
 
 
 def _no_report(_frame: dict[str, Any]) -> None:
-    """Pass over the handler's name: an answer about a part has no use for it."""
+    """Ignore a report: an answer about a part needs none."""
 
 
 def _new_file(folder: Path) -> Path:
-    # On the loop on purpose: a thread would finish behind the back of a task that is cancelled, and
-    # leave the file.
+    # Not in a thread: one would finish after its task was cancelled, and leave the file.
     fd, name = tempfile.mkstemp(prefix="text-", dir=folder)  # 0600
     os.close(fd)
     return Path(name)

@@ -127,7 +127,7 @@ class Worker:
 
     def kill(self) -> None:
         """End the process at once; it is gone when ``gone`` returns. Its files stay."""
-        self.sound = False  # until it is gone it looks alive, and must get no other job
+        self.sound = False  # it looks alive until it is gone, and must not get another job
         if self.alive:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
@@ -166,7 +166,7 @@ class Worker:
 
 
 def cause(status: int) -> str:
-    """Return in words why a process ended with ``status`` (negative: the signal, as asyncio has it)."""
+    """Return in words why a process ended with ``status``; a negative one is a signal."""
     if status >= 0:
         return f"its reader ended unexpectedly (exit status {status})"
     if hasattr(signal, "SIGXCPU") and status == -signal.SIGXCPU:

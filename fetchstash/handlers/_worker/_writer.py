@@ -1,4 +1,4 @@
-"""The worker's end of a text: parts are cleaned, cut, written to the spool file, and reported one by one.
+"""Write a text in the worker: clean each part, cut it, write it to the spool file, report it.
 
 Each report goes out after its bytes were written, so that what was reported is in the file whatever
 happens next.
@@ -21,7 +21,7 @@ Send = Callable[[dict[str, Any]], None]
 
 @dataclass(slots=True)
 class TextWriter:
-    """Writes one text to the file descriptor ``fd``; ``max_chars`` None keeps it whole."""
+    """Writes one text to the file descriptor ``fd``. ``max_chars`` None keeps it whole."""
 
     fd: int
     send: Send
@@ -35,14 +35,14 @@ class TextWriter:
     counter: Counter = field(default_factory=Counter)
 
     def write_all(self, parts: Iterable[Part]) -> None:
-        """Write parts until they end or there is no more room. Raises what reading them raises."""
+        """Write parts until they end or ``full`` is set. Raises what reading them raises."""
         for part in parts:
             self.write(part)
             if self.full:
                 return
 
     def write(self, part: Part) -> None:
-        """Write one part, or as much of it as there is room for; then ``full`` is set."""
+        """Write one part; if it does not fit, its beginning, and set ``full``."""
         cleaned = clean(part.text)
         text, rows = cleaned.text, part.rows
         self.removed += cleaned.removed
@@ -66,8 +66,7 @@ class TextWriter:
             "headings": headings_json(headings),
             "table": None if part.table is None else clip(clean_line(part.table), MAX_TITLE),
             "columns": part.columns,
-            # The rows end the part, one a line: the first of them stands on this line of the whole
-            # text.
+            # Rows end the part, one a line: this is the first one's line in the whole text.
             "first_row_line": self.newlines + _lines(text) - rows + 1,
             "rows": rows,
         }
@@ -79,7 +78,7 @@ class TextWriter:
 
 
 def headings_json(headings: Iterable[Heading]) -> list[list[Any]]:
-    """Return headings as they go over the pipe: clean titles on one line."""
+    """Return headings as JSON, each title clean and on one line."""
     return [[clip(clean_line(h.title), MAX_TITLE), h.level, h.unit, h.start] for h in headings]
 
 
