@@ -1,4 +1,4 @@
-"""read_file, for agents that have the file already: any document as text that fits a context, or as a picture.
+"""read_file: any local document as text that fits a context, or as a picture.
 
 The same routing, handlers and previews as of what is fetched; nothing is stored.
 """
@@ -92,7 +92,7 @@ class BinaryContent:
 
 @dataclass(frozen=True, slots=True)
 class FileMetadata:
-    """Facts of a file; ``modified_time`` is in UTC, ``encoding`` that of a text ("" if it is none)."""
+    """Facts of a file. ``modified_time`` is in UTC; ``encoding`` is "" for what is no text."""
 
     size_bytes: int
     modified_time: datetime
@@ -196,7 +196,7 @@ def _failure(message: str) -> FileExtractionResult:
 
 
 def _status(path: Path) -> os.stat_result:
-    """Return what the system knows of a file. Raises OSError where it is none, or no regular one: a pipe would be waited for."""
+    """Return the status of a file. Raises OSError for what is no regular file: a pipe blocks."""
     try:
         status = path.stat()
     except ValueError as error:  # a NUL, or half a character
@@ -288,7 +288,10 @@ def _from_offset(
 
 
 class _Room:
-    """What there is room for beside the line that says how much is shown, which very small limits go without."""
+    """The room for a text beside the line that says how much is shown.
+
+    Very small limits leave no room for that line.
+    """
 
     def __init__(self, limits: PreviewLimits) -> None:
         self.with_line = (
@@ -310,7 +313,7 @@ class _Room:
 def shown_of(
     text: str, extraction: Extraction, limits: PreviewLimits, ends: tuple[int, int] | None = None
 ) -> tuple[str, TruncationInfo | None]:
-    """Return ``text`` if it is within all limits, else what is shown of it, under the line that says how much that is."""
+    """Return ``text`` if it is within all limits, else a preview under a line on its extent."""
     lines = text.removesuffix("\n").split("\n")
     most = ends or limits.lines
     if (
@@ -343,7 +346,7 @@ def shown_of(
 
 
 def _run(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine to its end, in a thread of its own where this one has a running event loop already."""
+    """Run a coroutine to its end, in a thread of its own if this one has a running loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

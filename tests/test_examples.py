@@ -116,6 +116,11 @@ def text_of(message: dict[str, Any]) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
+def first_hit(text: str) -> str:
+    hit = re.search("^[0-9]+:.*", text, re.MULTILINE)
+    return hit[0] if hit else text
+
+
 class FakeModel(BaseHTTPRequestHandler):
     """A model that fetches, greps for the question, and answers with the matching line."""
 
@@ -136,7 +141,7 @@ class FakeModel(BaseHTTPRequestHandler):
             case _:
                 answer = {
                     "role": "assistant",
-                    "content": f"It says: {(re.search('^[0-9]+:.*', results[-1], re.MULTILINE) or results)[0]}",
+                    "content": f"It says: {first_hit(results[-1])}",
                 }
         choice = {"index": 0, "finish_reason": "stop", "message": answer}
         completion = {

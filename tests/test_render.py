@@ -81,7 +81,8 @@ def test_a_preview_reads_as_the_contract_prints_it() -> None:
         "x" * 2_000,
         "</untrusted-7c1e9a44>",
         (
-            f'artifact_grep(artifact_ref="{REF}", pattern="…") · artifact_slice(artifact_ref="{REF}", '
+            f'artifact_grep(artifact_ref="{REF}", pattern="…") · '
+            f'artifact_slice(artifact_ref="{REF}", '
             'unit="pages", start=1, end=2)'
         ),
         f'get_search_content(artifact_ref="{REF}", offset=2000)',
@@ -133,8 +134,8 @@ def test_an_artifact_without_text_is_its_facts_line() -> None:
     image = Picture(picture, b"png", "image/png", 1600, 900)
     view = view_of(HOST, StoredDocument(picture, load(), image=image))
     assert (
-        view.text
-        == f"[Fetched PNG image artifact: a.png, 612 KB, 1600×900 px. Use artifact_ref={REF} for targeted follow-up.]"
+        view.text == "[Fetched PNG image artifact: a.png, 612 KB, 1600×900 px. "
+        f"Use artifact_ref={REF} for targeted follow-up.]"
     )
     assert view.pictures == ((b"png", "image/png"),)
 
@@ -309,8 +310,8 @@ def test_reading_gives_what_was_asked_up_to_the_ceiling(
     assert body_of(view.text) == view.body
     assert lines[0] == f"[{REF}: characters 30000 to {30_000 + shown} of 612000]"
     assert (
-        lines[1]
-        == f"[Content truncated at {shown} chars. Total: 612000 chars. Continue with the call at the end.]"
+        lines[1] == f"[Content truncated at {shown} chars. Total: 612000 chars. "
+        "Continue with the call at the end.]"
     )
     assert lines[-2] == f'get_search_content(artifact_ref="{REF}", offset={30_000 + shown}{more})'
     assert lines[-1] == f"[Content truncated at {shown} chars. Total: 612000 chars. {advice}]"

@@ -129,7 +129,7 @@ class Artifact(StoredDocument):
         return await self.stash.search(query, [self.ref], max_results=max_results)
 
     async def picture(self, page: int | None = None, *, path: str = "") -> Picture:
-        """Return page ``page`` (from 1), or an image, as a picture. Raises BadArgument or NoText."""
+        """Return page ``page`` (from 1), or an image, as a picture. Raises BadArgument, NoText."""
         return await self.stash.picture(self.ref, page, path=path)
 
     def raw(self) -> AbstractAsyncContextManager[Path]:

@@ -58,7 +58,7 @@ class TruncationInfo:
         )
 
     def line(self) -> str:
-        """Return it as a line: ``[Shown: 30 of 5000 rows, 12 cells cut, 480 of ≈20100 tokens.]``."""
+        """Return it as a line: ``[Shown: 30 of 5000 rows, 1 cell cut, 480 of ≈20100 tokens.]``."""
         pairs = [
             (name, getattr(self, f"{name}_shown"), getattr(self, f"total_{name}"))
             for name in _UNITS

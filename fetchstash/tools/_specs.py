@@ -90,8 +90,8 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     fetch = ToolSpec(
         "fetch_content",
         "Fetch web pages or documents (HTML, PDF, JSON, CSV, images, …) as text, and keep them as "
-        f"artifacts for {days}. A text longer than maxChars comes as a preview with an artifact_ref "
-        "to grep, slice, search or read on.",
+        f"artifacts for {days}. A text longer than maxChars comes as a preview with an "
+        "artifact_ref to grep, slice, search or read on.",
         {
             "url": _text(at_most=url_chars),
             "urls": _texts("Instead of url; they share maxChars", item_chars=url_chars),
@@ -133,7 +133,8 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     )
     part = ToolSpec(
         "artifact_slice",
-        "Read exactly a part of an artifact. Lines, pages and rows count from 1, end included; chars and bytes from 0, end "
+        "Read exactly a part of an artifact. Lines, pages and rows count from 1, end included; "
+        "chars and bytes from 0, end "
         "excluded. start and end count inside path.",
         {
             "artifact_ref": ref,

@@ -1,4 +1,4 @@
-"""Every error code, provoked once through a tool: one line that says what happened and what to do next."""
+"""Every error code, provoked once through a tool, is one line with a next step."""
 
 import re
 import socket

@@ -192,7 +192,10 @@ def test_an_ephemeral_server_that_is_ended_by_a_signal_leaves_no_artifact(
 
 def big_page() -> str:
     """A page of 2.3 MB that takes a while to convert."""
-    section = "<h2>Section {0}</h2><p>Some <b>words</b> and a <a href='/x{0}'>link</a> about the {0}th thing, which is a thing.</p>"
+    section = (
+        "<h2>Section {0}</h2><p>Some <b>words</b> and a <a href='/x{0}'>link</a> about the {0}th "
+        "thing, which is a thing.</p>"
+    )
     return (
         "<html><body><article>"
         + "".join(section.format(n) for n in range(21_500))

@@ -81,7 +81,8 @@ async def test_one_pdf_under_five_labels_gives_the_same_text(
         ):
             text = await call(client, "fetch_content", url=site.put("/report.pdf", REPORT, label))
             assert re.match(
-                r"\[Fetched PDF artifact: report\.pdf, \d+ KB, pages 48\. Extracted \d+ chars \(truncated=false\)\. "
+                r"\[Fetched PDF artifact: report\.pdf, \d+ KB, pages 48\. "
+                r"Extracted \d+ chars \(truncated=false\)\. "
                 r"Use artifact_ref=art_[a-z2-7]{26} for targeted follow-up\.\]\n",
                 text,
             )
@@ -373,7 +374,8 @@ async def test_a_body_that_breaks_off_is_kept_and_said_to_be_incomplete(
 ) -> None:
     def break_off(handler: Any) -> None:
         handler.wfile.write(
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 50000\r\n\r\nthe beginning"
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+            b"Content-Length: 50000\r\n\r\nthe beginning"
         )
         handler.wfile.flush()
         handler.close_connection = True
@@ -473,7 +475,10 @@ async def test_json_csv_and_pages_can_be_pointed_into(connect: Connect, site: Si
 async def test_links_of_a_whole_page_and_columns_of_a_table_come_by_path(
     connect: Connect, site: Site
 ) -> None:
-    page = '<nav><a href="https://example.org/menu">Menu</a></nav><main><h1>Title</h1><p>Some words.</p></main>'
+    page = (
+        '<nav><a href="https://example.org/menu">Menu</a></nav>'
+        "<main><h1>Title</h1><p>Some words.</p></main>"
+    )
     async with connect() as client:
         ref = ref_in(await call(client, "fetch_content", url=site.put("/p.html", page)))
         assert "https://example.org/menu" in await call(

@@ -1,4 +1,4 @@
-"""A grep that goes on behind the last match is out of range, but only where all matches were counted."""
+"""An offset behind the last match is out of range, but only if all matches were counted."""
 
 import pytest
 
@@ -18,7 +18,7 @@ async def test_an_offset_behind_the_last_match_is_out_of_range(stash: Stash, put
         await stash.grep("hit", refs, offset=5)
 
 
-async def test_where_a_limit_stopped_the_count_nothing_is_said_of_what_may_come(
+async def test_an_offset_is_never_out_of_range_where_a_limit_stopped_the_count(
     stash: Stash, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_grep, "MAX_SECONDS", 0.002)

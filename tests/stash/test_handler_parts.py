@@ -1,4 +1,4 @@
-"""Parts that no range of the text holds: values, elements, links, members, EXIF, each read by the handler in its worker."""
+"""Parts that the handler reads in its worker: values, elements, links, members, EXIF."""
 
 import io
 import json
@@ -32,13 +32,15 @@ def archive() -> bytes:
 
 
 PAGE = b"<title>t</title><p>Some words, and <a href=/b>a link</a>.</p>"
+FEED = b"<rss><item><title>T</title></item></rss>"
+SVG = b"<svg><text>words</text></svg>"
 PARTS = {
     "JSON": (b'{"a": {"b": 1.10}}', "json", "application/json", "/a/b", "1.10\n"),
     "YAML": (b"a:\n  b: no\n", "yaml", "application/yaml", "$.a.b", '"no"\n'),
     "TOML": (b"[a]\nb = 2026-11-21\n", "text", "application/toml", "/a/b", '"2026-11-21"\n'),
     "XML": (b"<r><a b='1'/><a b='2'/></r>", "xml", "application/xml", "/r/a[2]/@b", "2\n"),
-    "feed": (b"<rss><item><title>T</title></item></rss>", "xml", "application/rss+xml", "//item/title/text()", "T\n"),
-    "SVG": (b"<svg><text>words</text></svg>", "image", "image/svg+xml", "/svg/text/text()", "words\n"),
+    "feed": (FEED, "xml", "application/rss+xml", "//item/title/text()", "T\n"),
+    "SVG": (SVG, "image", "image/svg+xml", "/svg/text/text()", "words\n"),
     "CSV": (b"a,b\n1,2\n3,4\n", "csv", "text/csv", "b", "b\n2\n4\n"),
     "links": (PAGE, "html", "text/html", "links", "- [a link](https://example.org/b)\n"),
     "member": (archive(), "archive", "application/x-tar", "docs/a.txt", "alpha\n"),
@@ -74,8 +76,8 @@ async def test_a_part_that_is_too_long_for_the_worker_says_that_it_goes_on(
     ref = await put(None, raw=raw, content_kind="json", media_type="application/json")
     whole = await stash.slice(ref, path="/a", max_chars=1_000)
     assert (
-        "[What this path names goes on behind its first 1000000 chars. Name a narrower path for the rest.]"
-        in as_shown(whole)
+        "[What this path names goes on behind its first 1000000 chars. "
+        "Name a narrower path for the rest.]" in as_shown(whole)
     )
     assert whole.cut_at == 1_000_000
     assert "goes on behind" not in as_shown(await stash.slice(ref, path="/a/10199"))

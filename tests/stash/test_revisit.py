@@ -1,4 +1,4 @@
-"""What a URL that was fetched before costs: nothing while fresh, a question when stale, a new body when it changed."""
+"""Fetching a URL again: a fresh copy is used, a stale one revalidated (RFC 9111)."""
 
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler

@@ -1,4 +1,4 @@
-"""What is told of a fetch: to OpenTelemetry where its SDK listens, to the event log where there is one; never content."""
+"""A fetch is reported to OpenTelemetry and to the event log, without any content."""
 
 import json
 from pathlib import Path
