@@ -201,8 +201,8 @@ def _server_result(number: int, index: int, block: dict[str, Any]) -> Part:
     call_id = a_string(block.get("tool_use_id"))
     texts: list[tuple[Any, tuple[str, ...]]] = []
     for path in _SERVER_TEXTS.get(a_string(block.get("type")), ()):
-        value: Any = block
-        for key in path:
+        owner, value = block, block.get(path[0])
+        for key in path[1:]:
             owner, value = an_object(value), an_object(value).get(key)
         free = isinstance(value, str) and owner.get("type") != "base64"
         if free or (is_list(value) and block.get("type") == "mcp_tool_result"):

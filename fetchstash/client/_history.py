@@ -160,7 +160,8 @@ class _History:
     def __init__(self, messages: Sequence[Any], format: Format) -> None:
         self._converter: Any = None
         self._messages = messages
-        self.data, self.format = list(messages), format
+        self.data: list[Message] = list(messages)
+        self.format: Format = format
         if any(hasattr(message, "parts") and hasattr(message, "kind") for message in messages):
             # Who has messages of PydanticAI has the SDK.
             self._converter = import_module("fetchstash.client.adapters._pydantic_messages")

@@ -72,7 +72,7 @@ def stub_latest(work: Work, goal: int) -> None:
 
 
 def _arguments(work: Work, part: Part) -> dict[str, Any]:
-    value = work.calls[part.place].value if part.place in work.calls else {}
+    value: Any = work.calls[part.place].value if part.place in work.calls else {}
     with suppress(ValueError, RecursionError):
         value = json.loads(value) if isinstance(value, str) else value
     return value if is_object(value) else {"arguments": value}

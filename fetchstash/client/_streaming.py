@@ -16,6 +16,10 @@ from fetchstash.client._streams import aclose, close, commits, failure, reasons
 from fetchstash.client._truncation import empty_answer
 
 
+def _as_it_is(event: Any) -> Any:
+    return event
+
+
 class _Decisions:
     """What the synchronous and the asynchronous stream decide alike.
 
@@ -36,7 +40,7 @@ class _Decisions:
         self.stream: Any = None
         self._steps = steps
         self._send = send
-        self._read = read or (lambda event: event)
+        self._read: Callable[[Any], Any] = read or _as_it_is
         self._settled = False
         self._reasoned = False
         self._held = held
@@ -101,6 +105,7 @@ class RecoveringStream(_Decisions):
 
     def __next__(self) -> Any:
         while not self.ready:
+            event: Any = None
             try:
                 event = next(self._events)
                 retry = None if self._settled else self.next_attempt(self.outcome_of(event))
@@ -172,6 +177,7 @@ class AsyncRecoveringStream(_Decisions):
 
     async def __anext__(self) -> Any:
         while not self.ready:
+            event: Any = None
             try:
                 event = await anext(self._events)
                 retry = None if self._settled else await self._anext_attempt(self.outcome_of(event))

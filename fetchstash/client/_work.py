@@ -163,12 +163,20 @@ class Work:
                 continue
             key = self._content_key(part)
             entry = self.state.stubs.get(key)
-            if entry is None or (self._is_protected(part) and key not in self.state.protected):
+            if entry is None or (self._is_protected(part) and not self._holds(part, key)):
                 continue
             stub = self.state.memo[key[1], *entry]
             if self.value_size(as_value(part, stub)) <= self._original_size(part):
                 self._apply(part, stub)
         return len(self.changes)
+
+    def _holds(self, part: Part, key: ContentKey) -> bool:
+        """Return whether a stub holds in a protected message: it was made there.
+
+        Texts have no id, and may be said again: the last words stay what they are.
+        """
+        last = part.kind in {"text", "opaque"} and part.message in self.kept | {self._answer}
+        return key in self.state.protected and not last
 
     def _is_protected(self, part: Part) -> bool:
         # Of critical messages only what is said is critical, and the list of what is to do.

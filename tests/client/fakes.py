@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from fetchstash.client import HistoryCompactor
+from fetchstash.client._formats import Format
+
 
 class Kept:
     """An offload that remembers what it was given, by its reference."""
@@ -39,6 +42,11 @@ def conversation(*results: str, name: str = "fetch_content", ask: str = "the tas
         messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
         messages.append({"role": "tool", "tool_call_id": f"call_{number}", "content": result})
     return messages
+
+
+def tokens_of(messages: list[Any], fmt: Format = "openai_chat") -> int:
+    """Return the tokens of a request as the client counts them."""
+    return HistoryCompactor(format=fmt).count_tokens(messages)
 
 
 def prose(chars: int, seed: str = "word") -> str:

@@ -20,8 +20,8 @@ from fetchstash.client._classes import class_of, critical_messages
 from fetchstash.client._formats import Format, parts, replace_values
 from fetchstash.client._pairing import pair
 from tests.client.conversations import FORMATS, Turn, render, turns
-from tests.client.fakes import Kept, Overflow, conversation, prose
-from tests.client.test_compact import said, tokens, working
+from tests.client.fakes import Kept, Overflow, conversation, prose, tokens_of
+from tests.client.test_compact import said, working
 
 ARGUMENTS = json.dumps({"path": "a.md", "content": prose(6_000, "argument")})
 PROMPT = f"""{EXTRACTION_MARK}
@@ -107,7 +107,7 @@ def test_an_extractors_request_is_bounded_by_arguments_then_results_then_texts_a
 
 def test_a_prompt_among_other_messages_is_neither_the_users_steering_nor_a_task() -> None:
     history = [*working("short"), said("user", PROMPT), *working("ok")[2:], said("user", "Go on.")]
-    sent, report = compact(history, "openai_chat", int(tokens(history) / 0.8), State())
+    sent, report = compact(history, "openai_chat", int(tokens_of(history) / 0.8), State())
     assert {change.message for change in report.changes} == {4}
     assert sent[:4] == history[:4]
     assert sent[5:] == history[5:]

@@ -11,11 +11,7 @@ from fetchstash.client._compact import tier_of
 from fetchstash.client._formats import Format, as_json, parts
 from fetchstash.client._sizes import measure
 from tests.client.conversations import FORMATS, Turn, render, turns
-from tests.client.fakes import Kept, conversation, prose
-
-
-def tokens(messages: Any) -> int:
-    return measure(messages, "openai_chat", "tokens")
+from tests.client.fakes import Kept, conversation, prose, tokens_of
 
 
 def working(*texts: str) -> list[Any]:
@@ -33,7 +29,7 @@ def said(role: str, text: str) -> dict[str, Any]:
 
 def test_no_compaction_under_budget() -> None:
     history = working(prose(4_000), prose(4_000))
-    sent, report = compact(history, "openai_chat", tokens(history) * 2, State())
+    sent, report = compact(history, "openai_chat", tokens_of(history) * 2, State())
     assert sent == history
     assert (report.tier, report.stage, report.skipped) == ("normal", 0, {"no_pressure": 1})
 
@@ -44,7 +40,7 @@ def test_tool_traces_go_before_critical_context() -> None:
         said("assistant", prose(3_000)),
         said("user", prose(3_000)),
     ]
-    sent, report = compact(history, "openai_chat", int(tokens(history) / 0.8), State())
+    sent, report = compact(history, "openai_chat", int(tokens_of(history) / 0.8), State())
     assert report.tier == "pressure"
     assert {change.stage for change in report.changes} == {2}
     assert sent[-2:] == history[-2:]
@@ -55,13 +51,13 @@ def test_arguments_go_before_results() -> None:
     history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps(
         {"path": "a", "content": prose(9_000)}
     )
-    _, report = compact(history, "openai_chat", int(tokens(history) / 0.8), State())
+    _, report = compact(history, "openai_chat", int(tokens_of(history) / 0.8), State())
     assert [(change.stage, change.message) for change in report.changes] == [(1, 2)]
 
 
 def test_it_stops_as_soon_as_it_fits_with_room_for_the_next_requests() -> None:
     history = working(*[prose(4_000)] * 10)
-    budget = int(tokens(history) / 0.8)
+    budget = int(tokens_of(history) / 0.8)
     _, report = compact(history, "openai_chat", budget, State())
     assert 0.3 * budget < report.after <= 0.45 * budget
 
@@ -69,7 +65,7 @@ def test_it_stops_as_soon_as_it_fits_with_room_for_the_next_requests() -> None:
 def test_latest_critical_turns_are_preserved_under_pressure() -> None:
     recent = [said("user", prose(900)), said("assistant", prose(900)), said("user", prose(900))]
     history = [*working(*[prose(4_000)] * 6), *recent]
-    sent, report = compact(history, "openai_chat", int(tokens(history) / 0.85), State())
+    sent, report = compact(history, "openai_chat", int(tokens_of(history) / 0.85), State())
     assert report.tier == "pressure"
     assert sent[-3:] == recent
     assert sent[:2] == history[:2]
@@ -79,7 +75,7 @@ def test_a_todo_reminder_and_the_last_todo_exchange_are_critical() -> None:
     todo = conversation(prose(3_000), name="todo_write")[2:]
     todo[0]["tool_calls"][0]["id"] = todo[1]["tool_call_id"] = "todo"
     history = [*working(prose(4_000)), *todo, *working(prose(4_000), "ok")[2:]]
-    sent, report = compact(history, "openai_chat", int(tokens(history) / 0.85), State())
+    sent, report = compact(history, "openai_chat", int(tokens_of(history) / 0.85), State())
     assert report.changes
     assert sent[5] == todo[1]
 
@@ -93,7 +89,7 @@ def test_merge_of_old_context_in_the_critical_tier_keeps_the_latest_instruction(
     history = [*working(), *old, *working(prose(300))[2:], said("user", "Now write it in Rust.")]
     kept = Kept()
     sent, report = compact(
-        history, "openai_chat", int(tokens(history) / 2), State(), policy=Policy(offload=kept)
+        history, "openai_chat", int(tokens_of(history) / 2), State(), policy=Policy(offload=kept)
     )
     assert (report.tier, report.stage) == ("critical", 4)
     assert report.merged_messages >= 10
@@ -121,11 +117,11 @@ def test_critical_turns_shrink_oldest_first_and_no_more_than_needed() -> None:
         said(role, prose(4_000, f"{role}{n}")) for n in range(3) for role in ("user", "assistant")
     ]
     history = [*working(), *turns, said("user", "Go on."), *working("ok")[2:]]
-    sent, report = compact(history, "openai_chat", int(tokens(history) * 0.95), State())
+    sent, report = compact(history, "openai_chat", int(tokens_of(history) * 0.95), State())
     assert report.tier == "critical"
     changed = [n for n, message in enumerate(history) if message not in sent]
     assert changed == [2]
-    sent, report = compact(history, "openai_chat", int(tokens(history) * 0.6), State())
+    sent, report = compact(history, "openai_chat", int(tokens_of(history) * 0.6), State())
     assert [n for n, message in enumerate(history) if message not in sent] == [2, 3, 4]
 
 
@@ -140,6 +136,15 @@ def test_the_latest_answer_and_the_last_user_turn_never_go(recent: int) -> None:
     assert turn in sent
 
 
+def test_words_that_were_replaced_and_are_said_again_are_sent_as_they_are() -> None:
+    again, state = said("user", prose(3_000)), State()
+    history = [*working(), again, said("user", prose(3_000, "more")), said("user", "ok")]
+    sent, _ = compact(history, "openai_chat", 300, state)
+    assert again not in sent
+    sent, _ = compact([*history, again], "openai_chat", 300, state)
+    assert sent[-1] == again
+
+
 def test_when_the_oldest_run_is_blocked_later_runs_are_merged() -> None:
     """A run of one short message between two critical ones gains nothing: the next run is tried."""
     todo = conversation("- [ ] first", name="todo_write")[2:]
@@ -152,7 +157,7 @@ def test_when_the_oldest_run_is_blocked_later_runs_are_merged() -> None:
         *working("ok")[2:],
         said("user", "go"),
     ]
-    _, report = compact(history, "openai_chat", int(tokens(history) / 2), State())
+    _, report = compact(history, "openai_chat", int(tokens_of(history) / 2), State())
     assert report.fits
     assert report.stage == 4
 
@@ -167,8 +172,8 @@ def test_a_stub_of_a_rewrite_comes_back_in_every_compaction_even_where_the_size_
 
 def test_a_rewrite_begins_with_the_stubs_that_are_known() -> None:
     history, state = [*working(prose(9_000), prose(9_000), "ok")], State()
-    compacted, _ = compact(history, "openai_chat", int(tokens(history) / 1.2), state)
-    sent, report = rewrite(history, "openai_chat", tokens(compacted), state=state)
+    compacted, _ = compact(history, "openai_chat", int(tokens_of(history) / 1.2), state)
+    sent, report = rewrite(history, "openai_chat", tokens_of(compacted), state=state)
     assert sent == compacted
     assert not report.changes
 
@@ -176,12 +181,12 @@ def test_a_rewrite_begins_with_the_stubs_that_are_known() -> None:
 def test_near_the_time_limit_non_essential_compaction_is_skipped() -> None:
     history = working(*[prose(4_000)] * 6)
     sent, report = compact(
-        history, "openai_chat", int(tokens(history) / 0.8), State(), remaining_seconds=2
+        history, "openai_chat", int(tokens_of(history) / 0.8), State(), remaining_seconds=2
     )
     assert sent == history
     assert report.tier == "pressure"
     sent, report = compact(
-        history, "openai_chat", int(tokens(history) / 2), State(), remaining_seconds=2
+        history, "openai_chat", int(tokens_of(history) / 2), State(), remaining_seconds=2
     )
     assert report.fits
     assert report.stage == 2
@@ -205,7 +210,7 @@ def test_no_truncation_marker_is_inserted_by_any_stage() -> None:
 
 def test_stubs_are_sticky_and_the_beginning_of_the_request_stays_the_same() -> None:
     history, state = working(*[prose(4_000, f"w{n}") for n in range(8)]), State()
-    budget = int(tokens(history) / 0.8)
+    budget = int(tokens_of(history) / 0.8)
     first, _ = compact(history, "openai_chat", budget, state)
     longer = [*history, *conversation("ok")[2:]]
     longer[-2]["tool_calls"][0]["id"] = longer[-1]["tool_call_id"] = "last"
@@ -284,7 +289,7 @@ def test_each_compaction_tells_of_itself_and_warns_of_churn(
         compact(
             history,
             "openai_chat",
-            int(tokens(history) / 0.8),
+            int(tokens_of(history) / 0.8),
             state,
             on_event=lambda name, told: events.append((name, told)),
         )
@@ -387,7 +392,7 @@ def test_a_picture_that_a_tool_returned_costs_what_a_picture_costs() -> None:
             ],
         },
     ]
-    assert 1_600 < measure(messages, "anthropic", "tokens") < 2_000
+    assert 1_600 < tokens_of(messages, "anthropic") < 2_000
     assert 1_600 < compact(messages, "anthropic", 10**6, State())[1].before < 2_000
     assert measure(messages, "anthropic", "bytes") > 40_000
 
