@@ -11,7 +11,7 @@ from fetchstash.store._disk import translate_errors
 T = TypeVar("T")
 
 SHORT_WORKERS = 8
-SCAN_WORKERS = 4
+SCAN_WORKERS = 8
 
 
 class Threads:
