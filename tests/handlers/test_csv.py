@@ -55,9 +55,10 @@ def test_quotes_do_not_slow_the_dialect_down() -> None:
 @pytest.mark.parametrize(
     ("cell", "kind"),
     [
-        ("3", "integer"), ("-1,234,567", "integer"), ("3.5", "number"), ("1e-9", "number"), ("12 %", "text"), ("12%", "number"),
-        ("2024-01-02", "date"), ("2024-01-02T03:04:05Z", "date"), ("1.2.2024", "date"),
-        ("yes", "boolean"), ("", "empty"), ("x", "text"),
+        ("3", "integer"), ("-1,234,567", "integer"), ("3.5", "number"), ("1e-9", "number"),
+        ("12 %", "text"), ("12%", "number"), ("2024-01-02", "date"),
+        ("2024-01-02T03:04:05Z", "date"), ("1.2.2024", "date"), ("yes", "boolean"), ("", "empty"),
+        ("x", "text"),
     ],
 )  # fmt: skip
 def test_a_cell_has_a_type(cell: str, kind: str) -> None:

@@ -103,8 +103,9 @@ Docx = Callable[..., bytes]
         (TEXT_BOX, "box\n\nhost\n\n"),
     ],
     ids=[
-        "text", "styles", "outline level", "ring of styles", "bullets", "numbers", "no list", "table", "table in table", "box",
-        "link", "tab and break", "tracked change", "field code", "text box once",
+        "text", "styles", "outline level", "ring of styles", "bullets", "numbers", "no list",
+        "table", "table in table", "box", "link", "tab and break", "tracked change", "field code",
+        "text box once",
     ],
 )  # fmt: skip
 def test_structure_becomes_markdown(read: Read, docx: Docx, body: str, text: str) -> None:

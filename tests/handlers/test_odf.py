@@ -55,8 +55,7 @@ def odf(pack: Pack) -> Odf:
     [
         ("<text:p>One\n  line.</text:p>", "One line.\n\n"),
         ('<text:h text:outline-level="2">Part</text:h><text:p>Text.</text:p>', "## Part\n\nText.\n\n"),
-        (items("a", "b"), "- a\n- b\n\n"),
-        (items("a", "b", style="N"), "1. a\n2. b\n\n"),
+        (items("a", "b"), "- a\n- b\n\n"), (items("a", "b", style="N"), "1. a\n2. b\n\n"),
         (items("a", more=f"<text:list-item>{items('a1', 'a2')}</text:list-item>"), "- a\n  - a1\n  - a2\n\n"),
         ('<text:p>a<text:s text:c="3"/>b<text:tab/>c<text:line-break/>d</text:p>', "a   b\tc\nd\n\n"),
         ('<text:p>See <text:a xlink:href="https://example.org/">this</text:a>.</text:p>', "See [this](https://example.org/).\n\n"),

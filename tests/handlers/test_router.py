@@ -366,13 +366,14 @@ def test_every_text_media_type_names_its_kind() -> None:
 @pytest.mark.parametrize(
     ("case", "word"),
     [
-        ("PDF as HTML", "PDF"), ("DOCX as octets", "DOCX"), ("XLSX as ZIP", "XLSX"), ("PPTX as HTML", "PPTX"),
-        ("EPUB as ZIP", "EPUB"),
-        ("ODS as octets", "ODS"), ("DOC as octets", "DOC"), ("PNG as PDF", "PNG image"), ("JPEG as PNG", "JPEG image"),
-        ("MP3 as text", "MP3 audio"), ("MP4 as octets", "MP4 video"), ("TAR as text", "TAR"), ("gzip as JSON", "gzip archive"),
-        ("JSON as HTML", "JSON"), ("JSON Lines as JSON", "JSON Lines"), ("HTML as text", "HTML page"), ("CSV as text", "CSV"),
-        ("feed as HTML", "RSS feed"), ("SVG as text", "SVG image"), ("mail as text", "email"), ("RTF as DOC", "RTF"),
-        ("text as octets", "text"), ("script as octets", "Python code"),
+        ("PDF as HTML", "PDF"), ("DOCX as octets", "DOCX"), ("XLSX as ZIP", "XLSX"),
+        ("PPTX as HTML", "PPTX"), ("EPUB as ZIP", "EPUB"), ("ODS as octets", "ODS"),
+        ("DOC as octets", "DOC"), ("PNG as PDF", "PNG image"), ("JPEG as PNG", "JPEG image"),
+        ("MP3 as text", "MP3 audio"), ("MP4 as octets", "MP4 video"), ("TAR as text", "TAR"),
+        ("gzip as JSON", "gzip archive"), ("JSON as HTML", "JSON"),
+        ("JSON Lines as JSON", "JSON Lines"), ("HTML as text", "HTML page"), ("CSV as text", "CSV"),
+        ("feed as HTML", "RSS feed"), ("SVG as text", "SVG image"), ("mail as text", "email"),
+        ("RTF as DOC", "RTF"), ("text as octets", "text"), ("script as octets", "Python code"),
         ("noise as text", "binary"), ("notebook as JSON", "notebook"),
     ],
 )  # fmt: skip

@@ -34,8 +34,7 @@ def test_each_table_comes_with_its_definition_its_count_and_its_rows(
             tmp_path,
             "CREATE TABLE towns (id INTEGER PRIMARY KEY, name TEXT, flag BLOB)",
             "INSERT INTO towns VALUES (1, 'Łódź', x'0102'), (2, 'two' || char(9, 10) || 'lines', NULL)",
-            'CREATE TABLE "odd "" name" ("a b" REAL)',
-            "CREATE VIEW big AS SELECT * FROM towns",
+            'CREATE TABLE "odd "" name" ("a b" REAL)', "CREATE VIEW big AS SELECT * FROM towns",
             "CREATE INDEX i ON towns (name)",
         ),
     )  # fmt: skip

@@ -31,8 +31,9 @@ _OPTIONAL = 1
 
 _PHYSICAL = ("boolean", "int32", "int64", "int96", "float", "double", "bytes", "bytes")
 _CONVERTED_TYPES = {
-    0: "string", 4: "enum", 5: "decimal", 6: "date", 7: "time", 8: "time", 9: "timestamp[ms]", 10: "timestamp[us]", 11: "uint8",
-    12: "uint16", 13: "uint32", 14: "uint64", 15: "int8", 16: "int16", 17: "int32", 18: "int64", 19: "json", 20: "bson",
+    0: "string", 4: "enum", 5: "decimal", 6: "date", 7: "time", 8: "time", 9: "timestamp[ms]",
+    10: "timestamp[us]", 11: "uint8", 12: "uint16", 13: "uint32", 14: "uint64", 15: "int8",
+    16: "int16", 17: "int32", 18: "int64", 19: "json", 20: "bson",
 }  # fmt: skip
 _LOGICAL_TYPES = {
     1: "string",

@@ -9,8 +9,8 @@ _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"
 
 # ISO base media files (ISO/IEC 14496-12, section 4.3) by how their major brand begins.
 _BRANDS = (
-    (b"avif", "image/avif"), (b"avis", "image/avif"), (b"hei", "image/heic"), (b"hev", "image/heic"),
-    (b"mif1", "image/heic"), (b"M4A", "audio/mp4"), (b"M4B", "audio/mp4"),
+    (b"avif", "image/avif"), (b"avis", "image/avif"), (b"hei", "image/heic"),
+    (b"hev", "image/heic"), (b"mif1", "image/heic"), (b"M4A", "audio/mp4"), (b"M4B", "audio/mp4"),
     (b"qt", "video/quicktime"), (b"3g", "video/3gpp"), (b"", "video/mp4"),
 )  # fmt: skip
 # Sync words of streams without a header.

@@ -9,7 +9,7 @@ _OOXML = "application/vnd.openxmlformats-officedocument."
 _ODF = "application/vnd.oasis.opendocument."
 _WORD = "application/vnd.ms-word.document.macroenabled.12"
 _POWERPOINT = "application/vnd.ms-powerpoint.presentation.macroenabled.12"
-# Parts of an Office Open XML package (ECMA-376, part 2); macros make another format of it.
+# Parts of an Office Open XML package (ECMA-376, part 2); macros change the format.
 _PACKAGE = "[Content_Types].xml"
 
 

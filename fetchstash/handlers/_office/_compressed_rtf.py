@@ -1,4 +1,4 @@
-"""RTF as Outlook keeps it: compressed with a dictionary of 4,096 bytes that begins with RTF's own words ([MS-OXRTFCP])."""
+"""RTF as Outlook compresses it, with a dictionary of 4,096 bytes ([MS-OXRTFCP])."""
 
 import struct
 
@@ -9,7 +9,7 @@ _COMPRESSED, _PLAIN = 0x75465A4C, 0x414C454D
 _HEADER = struct.Struct("<4L")
 _MAX_BYTES = 64 * 2**20
 _WINDOW = 4_096
-# Section 2.1.2.1: what the dictionary holds from the start.
+# Section 2.1.2.1: the initial content of the dictionary.
 _INITIAL = (
     rb"{\rtf1\ansi\mac\deff0\deftab720{\fonttbl;}{\f0\fnil \froman \fswiss \fmodern \fscript \fdecor MS Sans SerifSymbolArial"
     rb"Times New RomanCourier{\colortbl\red0\green0\blue0"
@@ -19,7 +19,7 @@ _INITIAL = (
 
 
 def decompress(data: bytes) -> bytes:
-    """Return the RTF. Raises NoText for data that are none or are damaged."""
+    """Return the RTF. Raises NoText if the data are none or are damaged."""
     if len(data) < _HEADER.size:
         raise _damaged()
     _, size, kind, _ = _HEADER.unpack_from(data)
@@ -33,10 +33,10 @@ def decompress(data: bytes) -> bytes:
 
 
 def _decompressed(data: bytes, size: int) -> bytes:
-    """Follow the tokens (section 2.2.2.1): a byte of flags, then for each a byte, or a place and a length in the dictionary.
+    """Return the output of the tokens (section 2.2.2.1).
 
-    The dictionary is a ring, and what was written last stands in it; so that it can be taken from
-    the end of what is there.
+    A byte of flags precedes eight tokens: a byte, or place and length in the dictionary. The
+    dictionary is a ring of the last output, so references are taken from the end of the output.
     """
     written = bytearray(_INITIAL)
     place = _HEADER.size
@@ -51,7 +51,7 @@ def _decompressed(data: bytes, size: int) -> bytes:
             token = int.from_bytes(data[place : place + 2], "big")
             place += 2
             back = (len(written) - (token >> 4)) % _WINDOW
-            if place > len(data) or not back:  # a reference to the place of writing ends the data
+            if place > len(data) or not back:  # a reference to the current place ends the data
                 return bytes(written[len(_INITIAL) :][:size])
             for _ in range((token & 0x0F) + 2):
                 written.append(written[-back] if back <= len(written) else 0x20)

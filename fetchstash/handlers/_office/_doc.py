@@ -1,8 +1,8 @@
-"""DOC: documents of Word 97 to 2003 as Markdown ([MS-DOC]): text by the piece table, headings, lists, tables and hidden runs.
+"""DOC: documents of Word 97 to 2003 as Markdown ([MS-DOC]).
 
-Places in a document come in two kinds: CP, which count the text's UTF-16 units, and FC, which are
-offsets into the file's stream. The piece table leads from the one to the other; what paragraphs and
-runs look like is filed under FC, in pages of 512 bytes.
+Places are of two kinds: a CP counts UTF-16 units of the text, an FC is an offset in the stream. The
+piece table maps one to the other. Properties of paragraphs and runs are stored by FC, in pages of
+512 bytes.
 """
 
 import re
@@ -21,7 +21,7 @@ from fetchstash.handlers._shared._reasons import ENCRYPTED, KEPT
 
 _MAGIC, _WORD_97 = 0xA5EC, 0x00C1
 _ENCRYPTED, _SECOND_TABLE = 0x0100, 0x0200
-# Where the header says how long the texts are (section 2.5.5), and where the other tables stand
+# Offsets in the header of the lengths of the texts (section 2.5.5) and of the places of the tables
 # (section 2.5.6).
 _LENGTHS_AT, _RUNS_AT, _PARAGRAPHS_AT, _PIECES_AT = 0x4C, 0xFA, 0x102, 0x1A2
 _PAGE = 512
@@ -35,14 +35,13 @@ _HIDDEN, _IN_TABLE, _ROW_END, _LIST, _LIST_LEVEL, _OUTLINE = (
     0x260A,
     0x2640,
 )
-# How many bytes a property's value has, by the upper three bits of its number (section 2.2.5.1); 6:
-# the first of them says it.
+# Bytes of a property's value, by the upper three bits of its number (section 2.2.5.1); 6: the first
+# byte of the value says it.
 _SIZES = {0: 1, 1: 1, 2: 2, 3: 4, 4: 2, 5: 2, 7: 3}
 _HEADINGS = range(
     1, 10
-)  # the numbers of the styles "heading 1" to "heading 9", which are fixed (section 2.9.271)
-# Texts that follow the main one, as what their paragraphs are called; macros and the boxes of
-# headers (None) are left out.
+)  # the fixed numbers of the styles "heading 1" to "heading 9" (section 2.9.271)
+# Labels of the texts behind the main one. Macros and text boxes of headers (None) are left out.
 _TEXTS = ("", "Footnote", "Header or footer", None, "Comment", "Endnote", "Text box", None)
 
 _CELL_END = "\x07"
@@ -50,8 +49,7 @@ _PARAGRAPH_END = re.compile("[\r\x07\x0c]")
 _NO_MARK = re.compile("[^\r\x07\x0c\x13-\x15]")
 _FIELD_MARK = re.compile("([\x13\x14\x15])")
 _LINK = re.compile(r'\s*HYPERLINK\s+"([^"\s]+)"')
-# Line and page breaks, hyphens that do not break and that need not show, and marks that stand for
-# something else.
+# Line and page breaks, special hyphens, and marks of objects.
 _SIGNS = str.maketrans(
     {"\x0b": "\n", "\x1e": "-", "\x1f": None, "\0": None}
     | dict.fromkeys("\x01\x02\x03\x04\x05\x06\x08")
@@ -60,7 +58,7 @@ _SIGNS = str.maketrans(
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Characters [start, end) of the text, which stand in the stream from ``fc`` on, of one or two bytes each."""
+    """Characters [start, end) of the text, at ``fc`` in the stream, of one or two bytes each."""
 
     start: int
     end: int
@@ -70,7 +68,7 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Looks:
-    """What is filed under FC ``starts[i]`` up to the next: a style and properties by number."""
+    """Style and properties (by number) of the FCs from ``starts[i]`` to the next start."""
 
     starts: Sequence[int]
     entries: Sequence[tuple[int, dict[int, int]]]
@@ -82,7 +80,7 @@ class _Looks:
 
 
 def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
-    """Yield the parts of a document, and count the hidden runs into ``extracted``. Raises NoText for one that cannot be read."""
+    """Yield the parts of a document; count hidden runs. Raises NoText if it cannot be read."""
     stream = file.read("WordDocument")
     try:
         magic, version, flags = struct.unpack_from("<HH6xH", stream)
@@ -113,16 +111,15 @@ def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
 
 
 def _at(stream: bytes, table: bytes, place: int) -> bytes:
-    """Return the bytes of the table stream that the header points to from ``place``."""
+    """Return the bytes of the table stream that ``place`` in the header points to."""
     offset, length = struct.unpack_from("<LL", stream, place)
     return table[offset : offset + length]
 
 
 def _pieces(clx: bytes, size: int) -> list[_Piece]:
-    """Return the piece table; changes that are saved before it (type 1) are passed over (section 2.9.38).
+    """Return the piece table (section 2.9.38), without the saved changes before it (type 1).
 
-    Raises IndexError where the pieces are more than the ``size`` of the stream: no text stands in
-    it twice.
+    Raises IndexError if the pieces are larger than the stream, whose ``size`` they share.
     """
     place = 0
     while clx[place] == 1:
@@ -144,7 +141,7 @@ def _pieces(clx: bytes, size: int) -> list[_Piece]:
 
 
 def _looks(stream: bytes, plc: bytes, *, of_paragraphs: bool) -> _Looks:
-    """Return what is filed in the pages that ``plc`` lists (sections 2.9.52 and 2.9.175)."""
+    """Return the properties in the pages that ``plc`` lists (sections 2.9.52 and 2.9.175)."""
     count = max(len(plc) - 4, 0) // 8
     starts: list[int] = []
     entries: list[tuple[int, dict[int, int]]] = []
@@ -168,7 +165,7 @@ def _looks(stream: bytes, plc: bytes, *, of_paragraphs: bool) -> _Looks:
 
 
 def _paragraph_looks(page: bytes, place: int) -> tuple[int, dict[int, int]]:
-    """Return the style and the properties of a paragraph; their length is counted in pairs of bytes (section 2.9.176)."""
+    """Return style and properties of a paragraph; lengths count pairs of bytes (section 2.9.176)."""
     if not place:
         return 0, {}
     size = page[place]
@@ -184,7 +181,7 @@ def _run_looks(page: bytes, place: int) -> dict[int, int]:
 
 
 def _properties(data: bytes) -> dict[int, int]:
-    """Return the properties of one or two bytes, by number."""
+    """Return the properties whose values have one or two bytes, by number."""
     properties: dict[int, int] = {}
     place = 0
     while place + 3 <= len(data):
@@ -197,7 +194,10 @@ def _properties(data: bytes) -> dict[int, int]:
 
 
 def _text(stream: bytes, pieces: Sequence[_Piece], runs: _Looks) -> tuple[str, int]:
-    """Return the whole text, a character for each UTF-16 unit, and how many hidden runs in it became NULs."""
+    """Return the text, one character for each UTF-16 unit, and the number of hidden runs.
+
+    Hidden characters become NULs.
+    """
     written: list[str] = []
     hidden = 0
     for piece in pieces:
@@ -219,7 +219,7 @@ def _text(stream: bytes, pieces: Sequence[_Piece], runs: _Looks) -> tuple[str, i
 
 
 def _hidden(runs: _Looks, piece: _Piece, length: int) -> Iterator[tuple[int, int]]:
-    """Yield the characters of a piece that its runs hide."""
+    """Yield the ranges of a piece that are hidden."""
     last = piece.fc + length * piece.width
     index = max(bisect_right(runs.starts, piece.fc) - 1, 0)
     while index < len(runs.starts) and runs.starts[index] < last:
@@ -231,7 +231,7 @@ def _hidden(runs: _Looks, piece: _Piece, length: int) -> Iterator[tuple[int, int
 
 
 def _split(text: str, start: int, end: int) -> Iterator[tuple[int, str, str]]:
-    """Yield the paragraphs of a text, each with the place and the kind of the mark that ends it."""
+    """Yield the paragraphs of a text, each with the place and the mark of its end."""
     while start < end:
         mark = _PARAGRAPH_END.search(text, start, end)
         stop = mark.start() if mark else end
@@ -247,7 +247,7 @@ def _fc(pieces: Sequence[_Piece], place: int) -> int:
 
 @dataclass(slots=True)
 class _Field:
-    """A field that is open: its code, and whether that has ended and the result is read."""
+    """An open field: its code, and whether the result has begun."""
 
     code: str = ""
     has_result: bool = False
@@ -255,7 +255,7 @@ class _Field:
 
 @dataclass(slots=True)
 class _Writer:
-    """Takes paragraphs and writes them into ``prose``. A field may begin in one paragraph and end in another."""
+    """Writes paragraphs into ``prose``. A field may span several of them."""
 
     prose: Prose = field(default_factory=Prose)
     _noted: set[str] = field(default_factory=set[str])
@@ -267,7 +267,7 @@ class _Writer:
     def take(
         self, content: str, mark: str, style: int, properties: dict[int, int], label: str
     ) -> None:
-        """Take a paragraph, which ``mark`` ends."""
+        """Write a paragraph that ends with ``mark``."""
         text = self._shown(content)
         if properties.get(_IN_TABLE) or mark == _CELL_END:
             self._take_cell(text, mark, is_row_end=bool(properties.get(_ROW_END)))
@@ -276,9 +276,7 @@ class _Writer:
         level = properties.get(_OUTLINE, 9) + 1 if style not in _HEADINGS else style
         if label:
             labelled = f"{label}: {text}" if text else ""
-            if (
-                labelled not in self._noted
-            ):  # each section has headers of its own, which are mostly the same
+            if labelled not in self._noted:  # each section repeats the headers
                 self._noted.add(labelled)
                 self.prose.paragraph(labelled)
         elif level in _HEADINGS:
@@ -289,7 +287,7 @@ class _Writer:
             self.prose.paragraph(text)
 
     def end_table(self) -> None:
-        """Write the table that was open."""
+        """Write the open table."""
         if self._row:
             self._rows.append(self._row)
         self.prose.table(self._rows)
@@ -306,7 +304,7 @@ class _Writer:
             self._cell = []
 
     def _shown(self, content: str) -> str:
-        """Return what is seen of a paragraph: of fields their results, of links their addresses too (section 2.8.25)."""
+        """Return the visible text: results of fields, and addresses of links (section 2.8.25)."""
         pieces: list[str] = []
         for piece in _FIELD_MARK.split(content):
             if piece == "\x13":

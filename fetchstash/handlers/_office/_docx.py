@@ -17,8 +17,7 @@ _MEDIA_TYPES = (
     "application/vnd.ms-word.document.macroenabled",
     "application/vnd.ms-word.template.macroenabled",
 )
-# A second rendering of what was read already, the old text of a tracked change, and the code of a
-# field.
+# The second rendering of an object, the old text of a tracked change, and the code of a field.
 _SKIPPED = {"Fallback", "delText", "moveFrom", "instrText", "delInstrText"}
 _OFF = {"0", "false", "off"}
 
@@ -29,7 +28,7 @@ class DocxHandler(Streamed):
     name = "docx"
 
     def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
-        """Yield the parts of ``source``. Raises NoText for what cannot be read."""
+        """Yield the parts of ``source``. Raises NoText if it cannot be read."""
         with Zip(source) as container:
             package = Package(container)
             package.describe(extracted)
@@ -50,7 +49,7 @@ class DocxHandler(Streamed):
 
 
 def _side_parts(relations: Iterable[Relation]) -> list[tuple[str, str]]:
-    """Return the parts that stand beside the text, with what their paragraphs are called, in a fixed order."""
+    """Return the parts beside the text (notes, headers …) with their labels, in a fixed order."""
     labels = {
         "footnotes": "",
         "endnotes": "",
@@ -69,7 +68,7 @@ def _side_parts(relations: Iterable[Relation]) -> list[tuple[str, str]]:
 
 @dataclass(slots=True)
 class _Paragraph:
-    """An open paragraph; ``level`` is that of its heading, 0 for text."""
+    """An open paragraph; ``level`` is the heading level, 0 for text."""
 
     pieces: list[str] = field(default_factory=list[str])
     level: int = 0
@@ -78,7 +77,7 @@ class _Paragraph:
 
 
 class _Reader:
-    """Takes the events of one part and writes what it reads into ``prose``."""
+    """Writes the text of one part into ``prose``."""
 
     def __init__(
         self,
@@ -189,7 +188,7 @@ class _Reader:
             span = attribute(attributes, "val")
             self._cell_width = (
                 min(int(span), 63) if span.isdecimal() else 1
-            )  # Word's own bound of columns
+            )  # Word allows no more columns
 
     def _end_table_part(self, name: str) -> None:
         if name == "tc":
@@ -199,7 +198,7 @@ class _Reader:
             self._tables.end_table()
 
     def _start_note(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Begin a note with its mark; those with a type are the separator lines that Word draws above notes."""
+        """Begin a note with its mark, unless it is a separator, which has a type."""
         if name == "comment":
             author = attribute(attributes, "author")
             self._label = f"Comment by {author}" if author else "Comment"

@@ -1,4 +1,4 @@
-"""What the styles and the numbering of a Word document say: which paragraph is a heading, and what stands before a list item."""
+"""Styles and numbering of a Word document: heading levels and list marks."""
 
 import re
 from collections import defaultdict
@@ -21,15 +21,15 @@ class Styles:
         self._style = ""
 
     def level(self, style: str) -> int:
-        """Return the level of the headings of a style, 0 if it is one of text."""
+        """Return the heading level of a style, 0 for text."""
         return self._levels.get(self._along_bases(style, self._levels), 0)
 
     def list_of(self, style: str) -> tuple[str, int]:
-        """Return the list that a style's paragraphs belong to and their level in it; "" if none."""
+        """Return the list of a style's paragraphs ("" if none) and their level in it."""
         return self._lists.get(self._along_bases(style, self._lists), ("", 0))
 
     def _along_bases(self, style: str, known: Mapping[str, object]) -> str:
-        """Return the first style that is known, from ``style`` along what it is based on; a ring of them ends."""
+        """Return the first known style, from ``style`` along its bases, which may form a ring."""
         for _ in range(10):
             if style in known:
                 break
@@ -78,7 +78,7 @@ class Numbering:
         self._counts: dict[str, list[int]] = defaultdict(lambda: [0] * _LEVELS)
 
     def mark(self, list_id: str, level: int) -> str:
-        """Return what stands before the next item of a list: "-", "3.", or "" for what is no list (id 0 takes a paragraph out)."""
+        """Return the mark of the next item: "-", "3.", or "" without a list (id 0: removed from it)."""
         if list_id in {"", "0"}:
             return ""
         abstract = self._abstract_of.get(list_id, "")

@@ -17,8 +17,7 @@ _MEDIA_TYPE = "application/epub+zip"
 _MAX_MEMBERS = 20_000
 _MAX_SMALL_MEMBER = 4 * 1024 * 1024
 _MAX_CHAPTER = 16 * 1024 * 1024
-# Fonts may be obfuscated in a book that is open (OCF, section 4.4); any other algorithm locks the
-# text itself.
+# A free book may obfuscate its fonts (OCF, section 4.4); other algorithms lock the text.
 _FONT_ALGORITHMS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
 _METADATA = {"title", "creator", "language", "date"}
 
@@ -29,8 +28,8 @@ class EpubHandler(Streamed):
     name = "epub"
 
     def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
-        """Yield the parts of ``source``. Raises NoText for what cannot be read."""
-        from fetchstash.handlers._html._whole import whole  # noqa: PLC0415 - brings the HTML parser
+        """Yield the parts of ``source``. Raises NoText if it cannot be read."""
+        from fetchstash.handlers._html._whole import whole  # noqa: PLC0415 - imports the HTML parser
 
         with Zip(source) as container:
             entries = {entry.name: entry for entry in islice(container.entries(), _MAX_MEMBERS)}
@@ -87,7 +86,7 @@ def _package(container: Zip, entries: Mapping[str, Entry]) -> "_Package":
 
 
 class _Collected:
-    """Keeps one attribute of all elements of a name."""
+    """Collects an attribute of all elements of a name."""
 
     def __init__(self, element: str, name: str) -> None:
         self.values: list[str] = []
@@ -106,7 +105,7 @@ class _Collected:
 
 
 class _Package:
-    """Keeps metadata, manifest and spine of a package document (EPUB 3.3, section 5)."""
+    """Collects metadata, manifest and spine of a package document (EPUB 3.3, section 5)."""
 
     def __init__(self, folder: str) -> None:
         self.metadata: dict[str, str] = {}
@@ -130,7 +129,7 @@ class _Package:
         elif name == "itemref":
             self._spine.append(attribute(attributes, "idref"))
 
-    def end(self, name: str) -> None:  # noqa: ARG002 - metadata stand side by side
+    def end(self, name: str) -> None:  # noqa: ARG002 - metadata do not nest
         self._open = ""
 
     def text(self, data: str) -> None:

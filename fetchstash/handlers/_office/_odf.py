@@ -16,10 +16,9 @@ from fetchstash.handlers._shared._zip import Zip
 
 _MEDIA_TYPE = "application/vnd.oasis.opendocument."
 _MAX_SMALL_MEMBER = 4 * 1024 * 1024
-# Rows and cells may say how often they repeat; a sheet's empty rest repeats a million times
-# (section 19.675 f.).
+# Cells and spaces may repeat; the empty rest of a sheet repeats a million times (section 19.675 f.).
 _MAX_REPEATS = 100
-# Deleted text of tracked changes, the number of a note (its mark stands for it), and scripts.
+# Deleted text of tracked changes, the number of a note (its mark replaces it), and scripts.
 _SKIPPED = {"tracked-changes", "note-citation", "scripts", "event-listeners"}
 _INLINE = {"s", "tab", "line-break", "a", "note"}
 _SPACE = re.compile(r"\s+")
@@ -31,7 +30,7 @@ class OdfHandler(Streamed):
     name = "odf"
 
     def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
-        """Yield the parts of an OpenDocument file of any kind. Raises NoText for what cannot be read."""
+        """Yield the parts of any OpenDocument file. Raises NoText if it cannot be read."""
         with Zip(source) as container:
             entries = container.find(["content.xml", "meta.xml", "META-INF/manifest.xml"])
             if "META-INF/manifest.xml" in entries:
@@ -60,14 +59,14 @@ class OdfHandler(Streamed):
 
 @dataclass(slots=True)
 class _Paragraph:
-    """An open paragraph; ``level`` is that of its heading, 0 for text."""
+    """An open paragraph; ``level`` is the heading level, 0 for text."""
 
     level: int = 0
     pieces: list[str] = field(default_factory=list[str])
 
 
 class _Reader:
-    """Takes the events of content.xml and writes what it reads into ``prose``."""
+    """Writes the text of content.xml into ``prose``."""
 
     def __init__(self, prose: Prose) -> None:
         self.slides = Slides(prose)
@@ -125,7 +124,7 @@ class _Reader:
                 self._is_title = attribute(attributes, "class") == "title"
             case "image" if (
                 is_first_in_frame
-            ):  # else it stands for something that the frame holds, such as a table
+            ):  # any other replaces an object of the frame, such as a table
                 self._pictures += 1
             case "notes":
                 self.slides.open()
@@ -189,7 +188,7 @@ class _Reader:
 
     def text(self, data: str) -> None:
         if self._paragraphs and not self._skipping:
-            # White space collapses (section 6.1.2); what is meant comes as elements.
+            # White space collapses (section 6.1.2); spaces that count are elements.
             self._paragraphs[-1].pieces.append(_SPACE.sub(" ", data))
 
     def _write(self, paragraph: _Paragraph) -> None:

@@ -1,4 +1,4 @@
-"""What stands in compound files: Word and PowerPoint before 2007, and documents under a password, which are named."""
+"""Office documents in compound files: Word and PowerPoint before 2007, and encrypted ones."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,8 +20,8 @@ class OldOfficeHandler:
 
     name = "old_office"
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the streams say it
-        """Read ``source``; a container of something else has no text. Raises NoText for what cannot be read."""
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the file is enough
+        """Return the document; other containers have no text. Raises NoText if it cannot be read."""
         with source.open("rb") as file:
             container = CompoundFile(file.read(_MAX_BYTES))
         if ("EncryptedPackage",) in container.streams:  # [MS-OFFCRYPTO], section 2.3.4.4

@@ -1,4 +1,4 @@
-"""Title, author and date of documents in compound files: the summary information ([MS-OLEPS], sections 2.21 and 3.1)."""
+"""Title, author and date of documents in compound files ([MS-OLEPS], sections 2.21 and 3.1)."""
 
 import datetime as dt
 import struct
@@ -12,7 +12,7 @@ _MAX_PROPERTIES = 1_000
 
 
 def describe(file: CompoundFile, extracted: Extracted) -> None:
-    """Write what the file says of itself into ``extracted``; what is damaged is as if it were not there."""
+    """Add title, author and date to ``extracted``; damaged properties are ignored."""
     properties = _properties(file.read("\x05SummaryInformation"))
     extracted.learn(
         title=str(properties.get(_TITLE, "")),
@@ -22,7 +22,7 @@ def describe(file: CompoundFile, extracted: Extracted) -> None:
 
 
 def _properties(data: bytes) -> dict[int, str | int]:
-    """Return the values of the first property set, times as dates."""
+    """Return the values of the first property set, with dates for times."""
     properties: dict[int, str | int] = {_CODEPAGE: 1252}
     try:
         (start,) = struct.unpack_from("<L", data, 44)

@@ -12,13 +12,16 @@ from fetchstash.handlers._shared._xml_events import FirstTexts, XmlReader, attri
 from fetchstash.handlers._shared._zip import Entry, Zip
 
 _MAX_PARTS = 20_000
-# Relationships, styles and properties are read whole; the text itself is streamed.
+# A limit for relationships, styles and properties; the text is streamed.
 _MAX_SMALL_PART = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What a part points to: another part by its full name, or an address outside. ``kind`` is the last word of its type."""
+    """A relationship: to a part (by its full name) or to an external address.
+
+    ``kind`` is the last word of its type.
+    """
 
     kind: str
     target: str
@@ -26,7 +29,7 @@ class Relation:
 
 
 class Package:
-    """The parts of an open zip, by name. A part that is not there is empty."""
+    """The parts of an open zip, by name. A missing part is empty."""
 
     def __init__(self, container: Zip) -> None:
         self._container = container
@@ -38,19 +41,19 @@ class Package:
         return name in self._entries
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """Yield the content of a part. Raises NoText for what cannot be unpacked."""
+        """Yield the content of a part. Raises NoText if it cannot be unpacked."""
         entry = self._entries.get(name)
         return iter(()) if entry is None else self._container.chunks(entry)
 
     def relations(self, part: str = "") -> dict[str, Relation]:
-        """Return the relationships of a part by their ids, of the package itself by default (ECMA-376-2, section 6.5)."""
+        """Return the relationships of a part or of the package, by id (ECMA-376-2, section 6.5)."""
         folder, base = posixpath.split(part)
         reader = _Relations(folder)
         self.read_small(posixpath.join(folder, "_rels", f"{base}.rels"), reader)
         return reader.relations
 
     def main_part(self, usual: str) -> str:
-        """Return the name of the part that holds the document; ``usual`` is where it stands in nearly all of them."""
+        """Return the name of the part with the document, which in nearly all files is ``usual``."""
         if usual in self:
             return usual
         for relation in self.relations().values():
@@ -59,7 +62,7 @@ class Package:
         raise NoText(NO_DOCUMENT, KEPT)
 
     def read_small(self, name: str, reader: XmlReader) -> None:
-        """Read a part that only helps: what is missing or damaged in it is as if it were not there."""
+        """Read an optional part, up to the first damage if there is any."""
         entry = self._entries.get(name)
         if entry is None:
             return
@@ -70,7 +73,7 @@ class Package:
             return
 
     def describe(self, extracted: Extracted) -> None:
-        """Write title, author, date and language of the core properties into ``extracted`` (ECMA-376-2, section 8)."""
+        """Add title, author, date and language to ``extracted`` (ECMA-376-2, section 8)."""
         properties = FirstTexts()
         self.read_small("docProps/core.xml", properties)
         extracted.learn(

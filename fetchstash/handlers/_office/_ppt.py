@@ -30,12 +30,12 @@ _SLIDES, _NOTES = 0, 2  # instances of lists
 _PICTURE_FRAME = 75
 # Types of text (section 2.13.33).
 _TITLES, _BODIES, _NOTES_TEXT = {0, 6}, {1, 5, 7, 8}, 2
-_NUMBER_SIGN = "*"  # stands where the number of a slide or a date would
+_NUMBER_SIGN = "*"  # replaces the number of a slide or a date
 
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A record: its type, its instance, and where its content stands in the stream."""
+    """A record: its type, its instance, and the place of its content in the stream."""
 
     kind: int
     instance: int
@@ -45,7 +45,7 @@ class _Record:
 
 @dataclass(slots=True)
 class _Slide:
-    """A slide of the list: its persistent object, its number for its notes, and the texts that the list holds."""
+    """A slide of the list: its persistent object, the number of its notes, and its listed texts."""
 
     reference: int
     number: int
@@ -54,14 +54,14 @@ class _Slide:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What a slide shows: its texts, each with its type, and how many pictures."""
+    """The content of a slide: its texts with their types, and the number of pictures."""
 
     texts: list[tuple[int, str]]
     pictures: int
 
 
 def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
-    """Yield a page for each slide. Raises NoText for a presentation that cannot be read."""
+    """Yield a page for each slide. Raises NoText if the presentation cannot be read."""
     user = file.read("Current User")
     if len(user) >= 16 and struct.unpack_from("<L", user, 12)[0] == _ENCRYPTED_TOKEN:
         raise NoText("the presentation is encrypted and opens only with its password", KEPT)
@@ -84,7 +84,7 @@ def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
     seen: set[int] = set()
     for slide in slides:
         place = objects.get(slide.reference, -1)
-        if place in seen:  # of a hostile file: it would be read once for each
+        if place in seen:  # only in a hostile file
             continue
         seen.add(place)
         beside = notes.get(stream.notes_of(place))
@@ -97,7 +97,7 @@ def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
 
 
 def _write(shown: "_Shown", pages: Slides, prose: Prose) -> None:
-    """Write a slide, its title first wherever it stands."""
+    """Write a slide with its title first."""
     pages.begin()
     titles = [text for kind, text in shown.texts if kind in _TITLES]
     for title in titles or [""]:
@@ -121,7 +121,7 @@ class _Stream:
         self._data = data
 
     def objects(self, edit: int) -> tuple[dict[int, int], int]:
-        """Return where the persistent objects stand, as of the last edit, and which of them is the document (section 2.1.2)."""
+        """Return the places of the latest persistent objects, and the document's number (2.1.2)."""
         places: dict[int, int] = {}
         document = 0
         seen: set[int] = set()
@@ -137,7 +137,7 @@ class _Stream:
         return places, document
 
     def _directory(self, record: _Record) -> Iterator[tuple[int, int]]:
-        """Yield the numbers and places of persistent objects: runs of them, each with its first number (section 2.3.4)."""
+        """Yield the numbers and places of persistent objects, which come in runs (section 2.3.4)."""
         place = record.start if record.kind == _DIRECTORY else record.end
         while place + 4 <= record.end:
             (run,) = struct.unpack_from("<L", self._data, place)
@@ -174,10 +174,9 @@ class _Stream:
             yield slide
 
     def shown(self, place: int, listed: list[tuple[int, str]]) -> _Shown:
-        """Return what the slide at ``place`` shows.
+        """Return the content of the slide at ``place``.
 
-        A shape holds its text, or refers to one of those that the list holds. What no shape refers
-        to comes first.
+        A shape holds its text or refers to a listed one. Listed texts without a shape come first.
         """
         texts: list[tuple[int, str]] = []
         referred: set[int] = set()
@@ -214,7 +213,7 @@ class _Stream:
         )
 
     def _all(self, place: int) -> Iterator[_Record]:
-        """Yield all records within the one at ``place``, in the order in which they stand."""
+        """Yield all records within the one at ``place``, in order."""
         if not 0 <= place <= len(self._data) - _HEADER.size:
             return
         waiting = [self._within(self._record(place, len(self._data)))]
@@ -243,7 +242,7 @@ class _Stream:
         return self._data[record.start - _HEADER.size] & 0x0F == _CONTAINER
 
     def _text(self, record: _Record) -> str:
-        """Return a text of two bytes a character, or of their lower ones alone (section 2.9.42 f.)."""
+        """Return a text of two-byte characters, or of their lower bytes alone (section 2.9.42 f.)."""
         raw = self._data[record.start : record.end]
         return (
             raw.decode("utf-16-le", "replace") if record.kind == _CHARS else raw.decode("latin-1")

@@ -1,4 +1,4 @@
-"""PPTX: slides as Markdown, each a page of its own, with tables and notes (ECMA-376-1, PresentationML and DrawingML)."""
+"""PPTX: slides as Markdown, each a page (ECMA-376-1, PresentationML and DrawingML)."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ _MEDIA_TYPES = (
     "application/vnd.ms-powerpoint.slideshow.macroenabled",
 )
 _TITLES = {"title", "ctrTitle"}
-# Fields that stand on every slide: nothing of theirs is the slide's own.
+# Fields that repeat on every slide.
 _FURNITURE = {"sldNum", "dt", "ftr", "hdr", "sldImg"}
 _MAX_CHART_VALUES = 500
 _NO_TITLES = {"Presentation", "PowerPoint Presentation"}
@@ -30,7 +30,7 @@ class PptxHandler(Streamed):
     name = "pptx"
 
     def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
-        """Yield the parts of ``source``. Raises NoText for what cannot be read."""
+        """Yield the parts of ``source``. Raises NoText if it cannot be read."""
         with Zip(source) as container:
             package = Package(container)
             package.describe(extracted)
@@ -46,7 +46,7 @@ class PptxHandler(Streamed):
 
 
 def _slides(package: Package) -> list[str]:
-    """Return the parts of the slides in the order of the show, each once; the presentation's own list says it."""
+    """Return the parts of the slides in the order of the presentation's list, each once."""
     main = package.main_part("ppt/presentation.xml")
     relations = package.relations(main)
     order = _SlideIds()
@@ -76,7 +76,7 @@ def _read_slide(package: Package, slide: str, slides: Slides, prose: Prose) -> I
 
 
 class _SlideIds:
-    """Keeps the relationship ids of ``sldIdLst`` in order."""
+    """Collects the relationship ids of ``sldIdLst``."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
@@ -95,13 +95,13 @@ class _SlideIds:
 
 
 class _Chart:
-    """Keeps titles, names and values of a chart, as they were when it was last drawn."""
+    """Collects titles, names and the cached values of a chart."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self._in_text = False
 
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:  # noqa: ARG002 - the text is what counts
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:  # noqa: ARG002 - only text is read
         self._in_text = name in {"t", "v"}
 
     def end(self, name: str) -> None:  # noqa: ARG002
@@ -113,7 +113,7 @@ class _Chart:
 
 
 class _Reader:
-    """Takes the events of a slide, its notes or a diagram, and writes their paragraphs into ``prose``.
+    """Writes the paragraphs of a slide, its notes or a diagram into ``prose``.
 
     The titles of a slide go to ``slides``. ``label`` stands before each paragraph.
     """

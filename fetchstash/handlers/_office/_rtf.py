@@ -16,12 +16,12 @@ from fetchstash.handlers._shared._streamed import Streamed
 _MEDIA_TYPES = {"application/rtf", "text/rtf"}
 _MAX_BYTES = 128 * 1024 * 1024
 _MAX_DEPTH = 1_000
-# Some seconds' work, and the text of thousands of pages.
+# Read in some seconds; thousands of pages.
 _MAX_TOKENS = 2_000_000
 _TOKENS_A_STEP = 1_000
 _CODE_PAGES = {
-    437, 720, 737, 775, 850, 852, 855, 857, 858, 860, 861, 862, 863, 864, 865, 866, 869, 874, 932, 936, 949, 950, 1250, 1251, 1252,
-    1253, 1254, 1255, 1256, 1257, 1258,
+    437, 720, 737, 775, 850, 852, 855, 857, 858, 860, 861, 862, 863, 864, 865, 866, 869, 874, 932,
+    936, 949, 950, 1250, 1251, 1252, 1253, 1254, 1255, 1256, 1257, 1258,
 }  # fmt: skip
 
 # A control word with its number, a control symbol, a brace, or a run of text (the specification's
@@ -29,15 +29,17 @@ _CODE_PAGES = {
 _TOKEN = re.compile(
     rb"\\([a-z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-fA-F]{2})|\\([^a-z'])|([{}])|([^\\{}\r\n]+)"
 )
-# Groups that are no text of the document. A group that begins with \* is left out as well.
+# Groups without text of the document. A group that begins with \* is left out, too.
 _SKIPPED = {
-    "fonttbl", "colortbl", "stylesheet", "filetbl", "revtbl", "rsidtbl", "listtable", "listoverridetable", "xmlnstbl", "info",
-    "themedata", "datastore", "generator", "private", "pict", "nonshppict", "object", "fldinst", "bkmkstart", "bkmkend", "listtext",
-    "pntext", "header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf",
+    "fonttbl", "colortbl", "stylesheet", "filetbl", "revtbl", "rsidtbl", "listtable",
+    "listoverridetable", "xmlnstbl", "info", "themedata", "datastore", "generator", "private",
+    "pict", "nonshppict", "object", "fldinst", "bkmkstart", "bkmkend", "listtext", "pntext",
+    "header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf",
 }  # fmt: skip
 _SIGNS: Mapping[str, str] = {
-    "tab": "\t", "line": "\n", "emdash": "—", "endash": "\u2013", "lquote": "\u2018", "rquote": "\u2019", "ldblquote": "“",
-    "rdblquote": "”", "bullet": "•", "emspace": " ", "enspace": " ", "~": " ", "_": "-", "\\": "\\", "{": "{", "}": "}",
+    "tab": "\t", "line": "\n", "emdash": "—", "endash": "\u2013", "lquote": "\u2018",
+    "rquote": "\u2019", "ldblquote": "“", "rdblquote": "”", "bullet": "•", "emspace": " ",
+    "enspace": " ", "~": " ", "_": "-", "\\": "\\", "{": "{", "}": "}",
 }  # fmt: skip
 
 
@@ -47,7 +49,7 @@ class RtfHandler(Streamed):
     name = "rtf"
 
     def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
-        """Yield the parts of ``source``. Raises NoText for what cannot be read."""
+        """Yield the parts of ``source``. Raises NoText if it cannot be read."""
         with source.open("rb") as file:
             raw = file.read(_MAX_BYTES)
         if not raw.lstrip().startswith(b"{\\rtf"):
@@ -60,7 +62,7 @@ class RtfHandler(Streamed):
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What a group inherits from the one around it: how its text is shown and coded."""
+    """The state that a group inherits: how its text is shown and coded."""
 
     skipped: bool = False
     hidden: bool = False
@@ -70,9 +72,9 @@ class _State:
 
 
 def read(raw: bytes, prose: Prose, extracted: Extracted) -> Iterator[Part]:
-    """Write RTF into ``prose``, its title and hidden runs into ``extracted``; yield parts as they fill.
+    """Yield the parts of RTF; add its title and hidden runs to ``extracted``.
 
-    Raises NoText behind the text of the first ``_MAX_TOKENS`` tokens, if there are more.
+    Raises NoText after _MAX_TOKENS tokens, behind their text.
     """
     reader = _Reader(prose)
     place = count = 0
@@ -100,7 +102,7 @@ def read(raw: bytes, prose: Prose, extracted: Extracted) -> Iterator[Part]:
 
 
 class _Reader:
-    """Takes the tokens one by one and writes what they say into ``prose``."""
+    """Writes the text of tokens into ``prose``."""
 
     def __init__(self, prose: Prose) -> None:
         self.prose = prose
@@ -118,7 +120,7 @@ class _Reader:
         self._rows: list[list[str]] = []
 
     def take(self, token: re.Match[bytes]) -> int:
-        """Take a token; return how many bytes of data follow it."""
+        """Take a token; return how many bytes of binary data follow it."""
         word, number, code, symbol, brace, text = token.groups()
         if code is None:
             self._flush_bytes()
@@ -137,7 +139,7 @@ class _Reader:
         return 0
 
     def end(self) -> None:
-        """Write what is still open."""
+        """Write the open paragraph and the open table."""
         self._in_table = False
         self._end_paragraph()
         self._end_table()
@@ -216,7 +218,7 @@ class _Reader:
         self._write(text[skipped:].decode(self._states[-1].charset, "replace"))
 
     def _flush_bytes(self) -> None:
-        """Decode the bytes that came as codes: a character may be two of them."""
+        """Write the bytes that came as codes; a character may take two of them."""
         if self._bytes:
             data, self._bytes = self._bytes, bytearray()
             self._write(data.decode(self._states[-1].charset, "replace"))
@@ -231,7 +233,7 @@ class _Reader:
             self._pieces.append(text)
 
     def _paragraph(self) -> str:
-        """Return the open paragraph and begin a new one; characters beyond 16 bits came as two halves."""
+        """Return the open paragraph and begin a new one. Joins surrogate pairs."""
         text = "".join(self._pieces).strip()
         self._pieces.clear()
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -254,7 +256,7 @@ class _Reader:
 
 
 def _codec(codepage: int | None) -> str:
-    """Return the codec of a code page; an unknown number is not looked up, which takes long."""
+    """Return the codec of a code page. Unknown numbers are not looked up: that is slow."""
     if codepage == 65_001:
         return "utf-8"
     return f"cp{codepage}" if codepage in _CODE_PAGES else "cp1252"

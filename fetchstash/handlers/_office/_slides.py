@@ -1,4 +1,4 @@
-"""How slides read, whatever program made them: each a page with a heading of its number and title, its pictures counted."""
+"""Slides as Markdown: a page each, with number, title and the count of pictures."""
 
 from collections.abc import Sequence
 
@@ -18,13 +18,13 @@ class Slides:
         self._opening = ""
 
     def begin(self) -> None:
-        """Begin a slide. Its heading waits for a title that may come first."""
+        """Begin a slide. Its heading waits for the first text, which may be the title."""
         self.count += 1
         self._prose.page()
         self._opening = f"Slide {self.count}"
 
     def open(self, title: str = "") -> None:
-        """Write the heading of the slide if that has not been done; a further title becomes a heading of its own."""
+        """Write the heading of the slide unless it is written; another title gets its own."""
         if self._opening:
             self._prose.heading(f"{self._opening}: {title}" if title else self._opening, 2)
             self._opening = ""
@@ -32,7 +32,7 @@ class Slides:
             self._prose.heading(title, 3)
 
     def end(self, pictures: int, descriptions: Sequence[str] = ()) -> None:
-        """End a slide that shows so many pictures; some of them may be described."""
+        """End a slide with its number of pictures and their descriptions."""
         self.open()
         self.pictures += pictures
         if pictures:
@@ -44,6 +44,6 @@ class Slides:
             )
 
     def summary(self) -> str:
-        """Return the number of slides and pictures in a few words."""
+        """Return the numbers of slides and pictures in words."""
         slides = counted(self.count, "slide")
         return f"{slides}, {counted(self.pictures, 'picture')}" if self.pictures else slides
