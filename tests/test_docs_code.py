@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fetchstash import handlers
 from fetchstash.demo._pdf import make_pdf
 from tests.loopback import Site
 
@@ -56,14 +57,19 @@ def test_a_block_of_python_runs(
     monkeypatch.setenv("FETCHSTASH_FETCH_ALLOW_HOSTS", f"127.0.0.1:{site.port}")
     monkeypatch.setenv("FETCHSTASH_FETCH_RESPECT_ROBOTS", "false")
     text = page.read_text(encoding="utf-8")
-    code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[number]
+    code = re.findall(r"```python
+(.*?)```", text, re.DOTALL)[number]
     if code.startswith("# examples/"):  # run there, by scripts/adapters, with its SDK
-        name, _, shown = code.partition("\n")
+        name, _, shown = code.partition("
+")
         assert shown in (ROOT / name.removeprefix("# ")).read_text(encoding="utf-8")
         return
     code = code.replace("https://example.org", f"http://127.0.0.1:{site.port}")
     client = Overflowing()
     names: dict[str, Any] = {"client": client, "MODEL": "gpt-5", "history": history()}
+    if page.name == "handlers.md":  # the page says where its names come from
+        names = {name: getattr(handlers, name) for name in handlers.__all__}
+        names |= {"sniff": None, "PoHandler": object}
     exec(compile(code, f"{page.name} block {number}", "exec"), names)  # noqa: S102 - our own text
     if page.name == "client.md":
         assert names["answer"] == "gpt-5 answers"
