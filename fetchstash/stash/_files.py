@@ -3,46 +3,106 @@
 import os
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from fetchstash.errors import BadArgument, Call, Refused
+from fetchstash.errors import BadArgument, Call, Refused, TooLarge
+
+COPY_BYTES = 2**20
 
 
-def copy_in(path: Path, within: Sequence[str | Path] | None, spool: Path) -> Path:
-    """Copy a file to the spool; return the copy.
+def copy_in(path: Path, within: Sequence[str | Path] | None, copy: Path, max_bytes: int) -> None:
+    """Copy a file to ``copy``, a new file of the caller's.
 
-    The path is resolved first, so that no link leads out of the folders ``within`` (None: no
-    limits). Raises Refused for a path outside of them, whether a file is there or not, and
-    BadArgument for a file that is missing or unreadable.
+    The file is opened once, and what was opened is checked: where it really is must lie in one of
+    the folders ``within`` (None: anywhere), however names change meanwhile. Raises Refused for a
+    file outside of them, whether there is one or not, and for a hard link to another user's file;
+    TooLarge over ``max_bytes``; BadArgument for a file that is missing or unreadable.
     """
     missing = BadArgument(f"There is no file {path}.", "Give the path of an existing one.")
+    roots = None if within is None else [Path(root).expanduser().resolve() for root in within]
     try:
         real = path.expanduser().resolve()
     except (OSError, RuntimeError, ValueError):  # a ring of links or an unknown user; a NUL
         raise missing from None
-    if within is not None:
-        roots = [Path(root).expanduser().resolve() for root in within]
-        if not any(real.is_relative_to(root) for root in roots):
-            allow = Call("setting", {"name": "ingest.read_roots", "value": [str(path.parent)]})
-            raise Refused(f"{path} is in no folder that may be read.", "{}.", allow)
+    _check_place(path, real, roots)
     try:
-        mode = real.stat().st_mode
-    except OSError:
+        # The last name is no link any more; opening a pipe must not wait for its writer.
+        source = os.fdopen(os.open(real, _OPEN_FLAGS), "rb")
+    except FileNotFoundError:
         raise missing from None
-    if not stat.S_ISREG(mode):
-        raise BadArgument(f"{path} is no regular file.", "Give the path of a file.")
-    copy = spool / f"add-{real.name[:40]}-{id(real):x}"
-    try:
-        shutil.copyfile(real, copy)
     except OSError as error:
-        copy.unlink(missing_ok=True)
-        what = f"{path} cannot be read: {error.strerror}."
-        raise BadArgument(what, "Change its permissions, or give another.") from None
-    return copy
+        raise _unreadable(path, error) from None
+    with source:
+        _check_place(path, _place_of(source, real), roots)
+        _check_file(path, os.fstat(source.fileno()), max_bytes)
+        _copy(path, source, copy, max_bytes)
+
+
+_OPEN_FLAGS = os.O_RDONLY
+for _name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):  # not every system has all
+    _OPEN_FLAGS |= getattr(os, _name, 0)
+
+
+def _place_of(file: BinaryIO, path: Path) -> Path:
+    """Return where an open file is now, by the system's word where it gives one."""
+    if sys.platform == "linux":
+        return Path(f"/proc/self/fd/{file.fileno()}").readlink()
+    if sys.platform == "darwin":
+        import fcntl  # noqa: PLC0415 - POSIX alone has it
+
+        name = fcntl.fcntl(file.fileno(), fcntl.F_GETPATH, bytes(1_024))
+        return Path(os.fsdecode(name.rstrip(b"\0")))
+    # Windows lets nobody rename a file that is open, so its path still leads to it.
+    return path.resolve()
+
+
+def _check_place(path: Path, real: Path, roots: Sequence[Path] | None) -> None:
+    if roots is not None and not any(real.is_relative_to(root) for root in roots):
+        allow = Call("setting", {"name": "ingest.read_roots", "value": [str(path.parent)]})
+        raise Refused(f"{path} is in no folder that may be read.", "{}.", allow)
+
+
+def _check_file(path: Path, status: os.stat_result, max_bytes: int) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise BadArgument(f"{path} is no regular file.", "Give the path of a file.")
+    # A hard link has no place of its own: it may name a file that lies outside of the folders.
+    if os.name != "nt" and status.st_nlink > 1 and status.st_uid != os.geteuid():
+        what = f"{path} is a hard link to a file of another user."
+        raise Refused(what, "Copy it, and give the path of the copy.")
+    if status.st_size > max_bytes:
+        raise _too_large(path, max_bytes)
+
+
+def _copy(path: Path, source: BinaryIO, copy: Path, max_bytes: int) -> None:
+    """Copy what the file holds, at most ``max_bytes`` however it grows."""
+    size = 0
+    try:
+        with copy.open("wb") as file:
+            while data := source.read(COPY_BYTES):
+                size += len(data)
+                if size > max_bytes:
+                    raise _too_large(path, max_bytes)
+                file.write(data)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> BadArgument:
+    what = f"{path} cannot be read: {error.strerror}."
+    return BadArgument(what, "Change its permissions, or give another.")
+
+
+def _too_large(path: Path, max_bytes: int) -> TooLarge:
+    what = f"{path} has more than the {max_bytes:,} bytes that one document may have."
+    return TooLarge(what, "Give a part of it, or allow more: {}.", Call("setting", _MAX_BYTES))
+
+
+_MAX_BYTES = {"name": "fetch.max_decoded_bytes", "value": 2**30}
 
 
 @contextmanager

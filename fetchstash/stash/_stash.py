@@ -1,6 +1,8 @@
 """Stash: fetch, keep, read back."""
 
+import os
 import re
+import tempfile
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
@@ -126,14 +128,19 @@ class Stash:
         """Keep a file of this machine as ``fetch`` keeps a URL; return its artifact.
 
         ``within`` are the folders that it must lie in, links resolved (None: anywhere). Raises
-        Refused for a file outside of them.
+        Refused for a file outside of them, and TooLarge.
         """
         limit = self._preview_limit(max_chars)
-        copy = await anyio.to_thread.run_sync(copy_in, Path(path), within, self.store.spool)
+        limit_bytes = self.settings.fetch.max_decoded_bytes
+        # Made out here: a thread that a cancelled call leaves behind could not remove it.
+        descriptor, name = tempfile.mkstemp(prefix="add-", dir=self.store.spool)  # 0600
+        os.close(descriptor)
+        copy = Path(name)
         try:
+            await anyio.to_thread.run_sync(copy_in, Path(path), within, copy, limit_bytes)
             facts = await self.intake.file(copy, Path(path).name)
         finally:
-            copy.unlink(missing_ok=True)
+            copy.unlink(missing_ok=True)  # noqa: ASYNC240 - at once, also when cancelled
         return await self._artifact(facts, focus, limit)
 
     def _preview_limit(self, max_chars: int | None) -> int:
