@@ -11,6 +11,7 @@ from mcp.server.stdio import stdio_server
 
 from fetchstash.config import Settings
 from fetchstash.server._server import LazyStash, build_server
+from fetchstash.server._wire import relayed
 
 _PR_SET_DUMPABLE = 4
 
@@ -27,7 +28,7 @@ async def serve_stdio(settings: Settings) -> None:
         async with anyio.create_task_group() as tasks:
             if sys.platform != "win32":
                 tasks.start_soon(_end_on_signal, stash)
-            async with stdio_server() as (incoming, outgoing):
+            async with stdio_server() as transport, relayed(*transport) as (incoming, outgoing):
                 await server.run(incoming, outgoing, server.create_initialization_options())
             tasks.cancel_scope.cancel()
     except* BrokenPipeError:

@@ -244,3 +244,20 @@ def test_other_processes_cannot_trace_the_server() -> None:
     command = [sys.executable, "-P", "-c", program]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "0"
+
+
+def test_half_of_a_surrogate_pair_in_a_request_is_answered(site: Site, tmp_path: Path) -> None:
+    search = {"name": "artifact_search", "arguments": {"query": "\ud800"}}
+    asked = {"id": 2, "method": "tools/call", "params": search}
+    command = [FETCHSTASH, *flags(site, tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(messages(*OPENING, asked, {"id": 3, "method": "ping"}))
+        process.stdin.flush()
+        lines = [json.loads(process.stdout.readline()) for _ in range(3)]
+        process.stdin.close()
+        assert process.wait(10) == 0
+    answers = {line["id"]: line for line in lines}
+    assert answers[2]["error"]["message"].startswith("[bad_argument] ")
+    assert answers[3]["result"] == {}

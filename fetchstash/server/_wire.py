@@ -1,0 +1,140 @@
+"""Relay messages between the SDK's transport and its server: bounded, and answered in any case.
+
+The SDK drops a line that is no message, and its sender waits for the answer for ever. It also
+starts a task for each request, although nobody may read the answers.
+"""
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterable
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+import anyio
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from fetchstash.errors import BadArgument
+
+MAX_WAITING = 256
+"""Requests whose answers the client has not read yet; beyond them no more requests are read."""
+
+Received = SessionMessage | Exception
+Streams = tuple[MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]]
+
+
+class Sender(Protocol):
+    """A stream of the transport that takes messages to the client."""
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Send one message."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the stream, which ends the transport."""
+        ...
+
+
+class _Relay:
+    """Passes messages on, and counts the requests that wait for their answer."""
+
+    def __init__(self) -> None:
+        self._waiting: set[types.RequestId | None] = set()
+        self._answered = anyio.Event()
+
+    async def receive(
+        self,
+        client: AsyncIterable[Received],
+        server: MemoryObjectSendStream[Received],
+        answers: MemoryObjectSendStream[SessionMessage],
+    ) -> None:
+        """Pass on what the client sends; answer what is no message."""
+        async with server, answers:
+            async for received in client:
+                if isinstance(received, Exception):
+                    if error := unreadable(received):
+                        await answers.send(SessionMessage(error))
+                    continue
+                match received.message:
+                    case types.JSONRPCRequest(id=request):
+                        await self._wait_for_room()
+                        self._waiting.add(request)
+                    case types.JSONRPCNotification(
+                        method="notifications/cancelled", params={"requestId": request}
+                    ):
+                        self._forget(request)
+                    case _:
+                        pass
+                await server.send(received)
+
+    async def send(self, server: MemoryObjectReceiveStream[SessionMessage], client: Sender) -> None:
+        """Pass on what the server sends, for as long as the transport takes it."""
+        async with server:
+            async for sent in server:
+                try:
+                    await client.send(sent)
+                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    return
+                if isinstance(sent.message, types.JSONRPCResponse | types.JSONRPCError):
+                    self._forget(sent.message.id)
+
+    async def _wait_for_room(self) -> None:
+        while len(self._waiting) >= MAX_WAITING:
+            self._answered = anyio.Event()
+            await self._answered.wait()
+
+    def _forget(self, request: types.RequestId | None) -> None:
+        self._waiting.discard(request)
+        self._answered.set()
+
+
+@asynccontextmanager
+async def relayed(incoming: AsyncIterable[Received], outgoing: Sender) -> AsyncGenerator[Streams]:
+    """Yield the streams for a server, in place of the transport's own.
+
+    At the end what the server has sent is still passed on, and ``outgoing`` is closed.
+    """
+    to_server, for_server = anyio.create_memory_object_stream[Received](0)
+    from_server, for_client = anyio.create_memory_object_stream[SessionMessage](0)
+    relay = _Relay()
+    async with anyio.create_task_group() as sending:
+        sending.start_soon(relay.send, for_client, outgoing)
+        async with anyio.create_task_group() as receiving, for_server:
+            receiving.start_soon(relay.receive, incoming, to_server, from_server.clone())
+            async with from_server:
+                yield for_server, from_server
+            receiving.cancel_scope.cancel()
+    await outgoing.aclose()
+
+
+def unreadable(error: Exception) -> types.JSONRPCError | None:
+    """Return the answer to a line that is no message, None if it has no id to answer to."""
+    request = _request_of(error)
+    number: Any = request.get("id")
+    if "method" not in request or isinstance(number, bool) or not isinstance(number, int | str):
+        return None
+    line = BadArgument(
+        "The request is no message of MCP, or holds half of a surrogate pair.",
+        "Send JSON-RPC in valid Unicode.",
+    ).line()
+    return types.JSONRPCError(
+        jsonrpc="2.0",
+        id=number,
+        error=types.ErrorData(code=types.INVALID_REQUEST, message=line),
+    )
+
+
+def _request_of(error: Exception) -> dict[str, Any]:
+    """Return the request that pydantic could not read. Python's JSON takes lone surrogates."""
+    if not isinstance(error, ValidationError):
+        return {}
+    inputs = [detail["input"] for detail in error.errors(include_url=False)]
+    for value in inputs:
+        try:
+            request: Any = json.loads(value) if isinstance(value, str) else value
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(request, dict) and "id" in request:
+            return request
+    return {}

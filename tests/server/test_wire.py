@@ -1,0 +1,96 @@
+"""The relay between transport and server: what it bounds, and what it answers itself."""
+
+import json
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp.shared.message import SessionMessage
+
+from fetchstash.server import _wire
+
+pytestmark = pytest.mark.anyio
+
+
+def request(number: int) -> SessionMessage:
+    return SessionMessage(types.JSONRPCRequest(jsonrpc="2.0", id=number, method="ping"))
+
+
+def answer(number: int) -> SessionMessage:
+    return SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=number, result={}))
+
+
+async def test_a_client_that_reads_no_answers_is_read_no_further() -> None:
+    from_client, incoming = anyio.create_memory_object_stream[_wire.Received](1_000)
+    outgoing, to_client = anyio.create_memory_object_stream[SessionMessage](0)
+    for number in range(_wire.MAX_WAITING + 10):
+        from_client.send_nowait(request(number))
+    async with (
+        outgoing,
+        to_client,
+        from_client,
+        incoming,
+        _wire.relayed(incoming, outgoing) as (requests, answers),
+    ):
+        for _ in range(_wire.MAX_WAITING):
+            await requests.receive()
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(anyio.WouldBlock):
+            requests.receive_nowait()
+        await answers.send(answer(0))
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(anyio.WouldBlock):  # the answer is sent, and not yet read
+            requests.receive_nowait()
+        await to_client.receive()
+        following = await requests.receive()
+        assert isinstance(following, SessionMessage)
+        assert following.message == request(_wire.MAX_WAITING).message
+
+
+async def test_a_request_that_is_cancelled_waits_for_no_answer() -> None:
+    from_client, incoming = anyio.create_memory_object_stream[_wire.Received](1_000)
+    outgoing, to_client = anyio.create_memory_object_stream[SessionMessage](0)
+    cancelled = types.JSONRPCNotification(
+        jsonrpc="2.0", method="notifications/cancelled", params={"requestId": 3}
+    )
+    for number in range(_wire.MAX_WAITING):
+        from_client.send_nowait(request(number))
+    from_client.send_nowait(SessionMessage(cancelled))
+    from_client.send_nowait(request(1_000))
+    async with (
+        outgoing,
+        to_client,
+        from_client,
+        incoming,
+        _wire.relayed(incoming, outgoing) as (requests, _),
+    ):
+        received = [await requests.receive() for _ in range(_wire.MAX_WAITING + 2)]
+    assert isinstance(received[-1], SessionMessage)
+    assert received[-1].message == request(1_000).message
+
+
+@pytest.mark.parametrize(
+    ("line", "number"),
+    [
+        pytest.param(
+            '{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":"\\ud800"}}', 7, id="half"
+        ),
+        pytest.param('{"id":"a","method":"x"}', "a", id="no version"),
+        pytest.param('{"jsonrpc":"2.0","id":7,"method":', None, id="cut short"),
+        pytest.param('{"jsonrpc":"2.0","id":7}', None, id="an answer to nothing"),
+        pytest.param("[1, 2]", None, id="no object"),
+        pytest.param("no JSON", None, id="no JSON"),
+        pytest.param("[" * 100_000, None, id="deep"),
+    ],
+)
+def test_a_line_that_is_no_message_is_answered_where_it_has_an_id(
+    line: str, number: int | str | None
+) -> None:
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever the SDK's reader raises
+        types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    error = _wire.unreadable(caught.value)
+    assert (error and error.id) == number
+    if error:
+        assert error.error.code == types.INVALID_REQUEST
+        assert error.error.message.startswith("[bad_argument] ")
+        json.dumps(error.model_dump()).encode()
