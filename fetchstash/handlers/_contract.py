@@ -203,10 +203,18 @@ class Extractor(Protocol):
     """Runs handlers in worker processes, under limits, off the event loop."""
 
     async def extract(
-        self, source: Path, decision: Decision, hints: Hints, folder: Path
+        self,
+        source: Path,
+        decision: Decision,
+        hints: Hints,
+        folder: Path,
+        *,
+        seconds: float | None = None,
     ) -> Extraction:
         """Read ``source``; the text goes to a new 0600 file in ``folder``.
 
+        ``seconds`` is the time that is left, if less than the limits allow. What was read by then
+        is kept.
         A failed extraction is no exception but an Extraction with ``extraction_error``. Raises Busy
         or Internal where no worker can be had.
         """

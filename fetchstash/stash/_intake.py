@@ -18,6 +18,8 @@ from fetchstash.stash._revisit import cached_of, fresh_use, revalidated, same_ag
 from fetchstash.stash._values import CacheUse
 from fetchstash.store import ArtifactStore, Facts
 
+_LEAST_EXTRACT_SECONDS = 1
+
 
 @dataclass(frozen=True, slots=True)
 class Intake:
@@ -50,6 +52,7 @@ class Intake:
     async def _url(
         self, url: str, *, refresh: bool, progress: Progress | None
     ) -> tuple[Facts, CacheUse | None]:
+        deadline = anyio.current_time() + self.settings.fetch.deadline_seconds
         known = await self._known(url)
         cached = cached_of(known) if known else None
         if known and cached and not refresh:
@@ -70,7 +73,7 @@ class Intake:
             facts = await self.store.touch(known.artifact_ref, revalidated(known, fetched))
             return facts, CacheUse()
         try:
-            return await self._keep(fetched, fetched.path, known), None
+            return await self._keep(fetched, fetched.path, known, deadline), None
         finally:
             fetched.path.unlink(missing_ok=True)
 
@@ -90,18 +93,24 @@ class Intake:
         except (UnknownRef, ExpiredRef):
             return None
 
-    async def _keep(self, fetched: Fetched, raw: Path, known: Facts | None) -> Facts:
+    async def _keep(
+        self, fetched: Fetched, raw: Path, known: Facts | None, deadline: float
+    ) -> Facts:
         """Store a response. If the body is unchanged, keep the stored copy and update its facts."""
         if known and same_again(known, renewed := with_response(known, fetched), fetched.sha256):
             return await self.store.touch(known.artifact_ref, renewed)
         declared = fetched.headers.get("content-type", "")
         hints = Hints(url=fetched.masked_final_url, declared_type=declared, name=fetched.name)
-        facts = await self._take_in(raw, hints, with_response(Facts(), fetched), url=fetched.url)
+        seconds = max(int(deadline - anyio.current_time()), _LEAST_EXTRACT_SECONDS)
+        facts = with_response(Facts(), fetched)
+        facts = await self._take_in(raw, hints, facts, url=fetched.url, seconds=seconds)
         if not may_keep(fetched.headers):
             self.ephemeral_refs.add(facts.artifact_ref)
         return facts
 
-    async def _take_in(self, raw: Path, hints: Hints, facts: Facts, *, url: str) -> Facts:
+    async def _take_in(
+        self, raw: Path, hints: Hints, facts: Facts, *, url: str, seconds: float | None = None
+    ) -> Facts:
         """Route, extract and store one file."""
         shadow = self.settings.ingest.router == "shadow"
         headers = {"content-type": hints.declared_type} if hints.declared_type else {}
@@ -110,7 +119,9 @@ class Intake:
         )
         hints = replace(hints, charset=decision.charset)
         with telemetry.span("extract", content_kind=decision.kind):
-            extraction = await self.extractor.extract(raw, decision, hints, self.store.spool)
+            extraction = await self.extractor.extract(
+                raw, decision, hints, self.store.spool, seconds=seconds
+            )
         threshold = self.settings.views.inline_threshold
         facts = with_extraction(
             facts, decision, extraction, name=hints.name, inline_threshold=threshold

@@ -43,10 +43,10 @@ class Bench:
         self.folder = folder
         self.pool: Extractor = WorkerPool(limits, workers=1)
 
-    async def run(self, order: str) -> Extraction:
+    async def run(self, order: str, seconds: float | None = None) -> Extraction:
         source = self.folder / "source"
         source.write_text(order)
-        return await self.pool.extract(source, decision(), Hints(), self.folder)
+        return await self.pool.extract(source, decision(), Hints(), self.folder, seconds=seconds)
 
     async def part(self, path: str, *, render: str = "text") -> PartText | Picture:
         request = PartRequest(source=self.folder / "source", path=path, render=render)  # type: ignore[arg-type]
@@ -154,6 +154,12 @@ async def test_a_worker_that_takes_too_long_is_killed(bench: Bench) -> None:
         "it took longer than 2 seconds",
     )
     await bench.pool.aclose()
+
+
+async def test_a_worker_is_given_no_more_time_than_the_caller_has_left(bench: Bench) -> None:
+    found = await bench.run("after sleep", seconds=2)
+    assert found.extraction_error == "it took longer than 2 seconds"
+    assert text_of(found) == TWO_PAGES
 
 
 @pytest.mark.parametrize(

@@ -66,13 +66,22 @@ class WorkerPool:
         self._timer: asyncio.TimerHandle | None = None
 
     async def extract(
-        self, source: Path, decision: Decision, hints: Hints, folder: Path
+        self,
+        source: Path,
+        decision: Decision,
+        hints: Hints,
+        folder: Path,
+        *,
+        seconds: float | None = None,
     ) -> Extraction:
         """Read ``source`` (see Extractor). Where a plugin fails a built-in format takes over."""
-        attempt = await self._extract(source, decision, hints, folder, self._limits)
+        limits = self._limits
+        if seconds is not None:
+            limits = replace(limits, wall_seconds=min(limits.wall_seconds, seconds))
+        attempt = await self._extract(source, decision, hints, folder, limits)
         if not attempt.plugin_failure:
             return attempt.extraction
-        without = replace(self._limits, plugins=())
+        without = replace(limits, plugins=())
         extraction = (await self._extract(source, decision, hints, folder, without)).extraction
         note = f"plugin {attempt.plugin_failure}"
         if extraction.text is None and not extraction.extraction_error:
