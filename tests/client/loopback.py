@@ -27,7 +27,8 @@ class Loopback:
     alone: 529), call and calls (an answer that calls a tool once, or twice at once).
 
     With a ``limit`` a request that is larger is refused, whatever the script says: in tokens of
-    four characters, a picture or a file being 1,000. A script that has run out goes on with its last word. ``headers`` are sent with every error.
+    four characters, a picture or a file being 1,000. With ``hold_after`` a stream stops after so
+    many events until ``released`` is set; ``released_in_time`` says whether it was. A script that has run out goes on with its last word. ``headers`` are sent with every error.
     ``bodies`` are the requests as they came.
     """
 
@@ -37,6 +38,9 @@ class Loopback:
         self.script = list(script)
         self.limit = limit
         self.refused = 0
+        self.hold_after = 0
+        self.released = threading.Event()
+        self.released_in_time = True
         self.headers = dict(headers or {})
         self.bodies: list[dict[str, Any]] = []
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -81,17 +85,23 @@ def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
             streams = body.get("stream") or "streamGenerateContent" in self.path
             status, answer = _answer(self.path.partition("?")[0], word, bool(streams))
             text = "".join(answer) if streams and status == 200 else json.dumps(answer)
-            sent = text.encode()
+            holds = loopback.hold_after if streams and status == 200 else 0
             self.send_response(status)
             self.send_header(
                 "Content-Type",
                 "text/event-stream" if streams and status == 200 else "application/json",
             )
-            self.send_header("Content-Length", str(len(sent)))
+            if not holds:
+                self.send_header("Content-Length", str(len(text.encode())))
             for name, value in loopback.headers.items() if status != 200 else ():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(sent)
+            if holds:
+                self.wfile.write("".join(answer[:holds]).encode())
+                self.wfile.flush()
+                loopback.released_in_time = loopback.released.wait(20)
+                text = "".join(answer[holds:])
+            self.wfile.write(text.encode())
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - base class
             pass

@@ -328,3 +328,110 @@ def test_a_failure_of_the_retry_says_what_had_been_tried() -> None:
         )
     assert overflow_report(caught.value)
     assert getattr(caught.value, "retryable", None) is False
+
+
+def first_of_openai(url: str, api: str) -> Any:
+    client = openai(url)
+    if api == "chat":
+        messages = render(HISTORY, "openai_chat")
+        return next(client.chat.completions.create(model="m", messages=messages, stream=True))
+    items = render(HISTORY, "openai_responses")
+    return next(client.responses.create(model="m", input=items, stream=True))
+
+
+async def first_of_async_openai(url: str) -> Any:
+    sdk = importlib.import_module("openai")
+    client = adapter("openai").recovering(sdk.AsyncOpenAI(base_url=f"{url}/v1", api_key="k"))
+    messages = render(HISTORY, "openai_chat")
+    return await anext(
+        await client.chat.completions.create(model="m", messages=messages, stream=True)
+    )
+
+
+def anthropic(url: str, client: str) -> Any:
+    sdk = importlib.import_module("anthropic")
+    middleware = [adapter("anthropic").recovery_middleware()]
+    return getattr(sdk, client)(base_url=url, api_key="k", middleware=middleware)
+
+
+def first_of_anthropic(url: str) -> Any:
+    messages = render(HISTORY, "anthropic")
+    client = anthropic(url, "Anthropic")
+    return next(
+        iter(client.messages.create(model="m", max_tokens=9, messages=messages, stream=True))
+    )
+
+
+async def first_of_async_anthropic(url: str) -> Any:
+    messages = render(HISTORY, "anthropic")
+    client = anthropic(url, "AsyncAnthropic")
+    stream = await client.messages.create(model="m", max_tokens=9, messages=messages, stream=True)
+    return await anext(aiter(stream))
+
+
+def first_of_google(url: str) -> Any:
+    genai = importlib.import_module("google.genai")
+    options = genai.types.HttpOptions(base_url=url)
+    client = adapter("google_genai").recovering(genai.Client(api_key="k", http_options=options))
+    contents = render(HISTORY, "gemini")
+    return next(client.models.generate_content_stream(model="m", contents=contents))
+
+
+def first_of_litellm(url: str) -> Any:
+    provider = {"api_base": f"{url}/v1", "api_key": "k", "model": "openai/m"}
+    messages = render(HISTORY, "openai_chat")
+    return next(adapter("litellm").completion()(messages=messages, stream=True, **provider))
+
+
+async def first_of_langchain(url: str) -> Any:
+    # LangGraph's synchronous stream waits for the whole answer by itself, without any middleware.
+    agents = importlib.import_module("langchain.agents")
+    models = importlib.import_module("langchain_openai")
+    model = models.ChatOpenAI(model="m", base_url=f"{url}/v1", api_key="k", max_retries=0)
+    middleware = [adapter("langchain").recovery_middleware()]
+    agent = agents.create_agent(model, [], middleware=middleware)
+    question = {"messages": [("user", "Go on.")]}
+    return await anext(aiter(agent.astream(question, stream_mode="messages")))
+
+
+async def first_of_pydantic_ai(url: str) -> Any:
+    ai = importlib.import_module("pydantic_ai")
+    models = importlib.import_module("pydantic_ai.models.openai")
+    providers = importlib.import_module("pydantic_ai.providers.openai")
+    provider = providers.OpenAIProvider(base_url=f"{url}/v1", api_key="k")
+    model = models.OpenAIChatModel("m", provider=provider)
+    capability = adapter("pydantic_ai").RecoveryCapability()
+    agent = ai.Agent(model, capabilities=[capability])
+    async with agent.run_stream("Go on.") as stream:
+        return await anext(aiter(stream.stream_text(delta=True, debounce_by=None)))
+
+
+@pytest.mark.parametrize(
+    ("first", "events"),
+    [
+        pytest.param(lambda url: first_of_openai(url, "chat"), 1, marks=needs("openai"), id="chat"),
+        pytest.param(
+            lambda url: first_of_openai(url, "responses"), 1, marks=needs("openai"), id="responses"
+        ),
+        pytest.param(first_of_async_openai, 1, marks=needs("openai"), id="async chat"),
+        pytest.param(first_of_anthropic, 1, marks=needs("anthropic"), id="anthropic"),
+        pytest.param(first_of_async_anthropic, 1, marks=needs("anthropic"), id="async anthropic"),
+        pytest.param(first_of_google, 1, marks=needs("google.genai"), id="google"),
+        pytest.param(first_of_litellm, 2, marks=needs("litellm"), id="litellm"),
+        pytest.param(first_of_langchain, 2, marks=needs("langchain"), id="langchain"),
+        pytest.param(first_of_pydantic_ai, 2, marks=needs("pydantic_ai"), id="pydantic_ai"),
+    ],
+)
+async def test_the_first_event_is_passed_on_before_the_next_has_arrived(
+    first: Callable[[str], Any], events: int
+) -> None:
+    """The provider sends so many events, and the next only when the first one was read here."""
+    with Loopback("good") as provider:
+        provider.hold_after = events
+        try:
+            event = first(provider.url)
+            event = await event if hasattr(event, "__await__") else event
+        finally:
+            provider.released.set()
+    assert event is not None
+    assert provider.released_in_time
