@@ -93,9 +93,16 @@ class Format:
         }
 
     def name(self, media_type: str) -> str:
-        """Return the word for a document of this media type: "PNG image"."""
-        subtype = media_type.partition("/")[2]
+        """Return the word for a document of this media type: "PNG image".
+
+        Of a media type that is not declared nothing is shown: a server may have written it.
+        """
+        subtype = media_type.partition("/")[2] if media_type in self.media_types else ""
         return self.word.replace("{}", subtype.upper() if subtype.isalnum() else "").strip()
+
+    def declared_name(self, media_type: str) -> str:
+        """Return ``media_type`` if it is declared, else the pattern that it matches."""
+        return media_type if media_type in self.media_types else self.media_types[-1]
 
 
 Row = tuple[str, str, str] | tuple[str, str, str, bytes]

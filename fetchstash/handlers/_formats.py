@@ -60,8 +60,11 @@ class Formats:
 
     def text_media_types(self) -> Mapping[str, ContentKind]:
         """Return the media types whose bytes are text, patterns left out, and the kind of each."""
-        named = ((m, f.kind) for f in self.all if f.bytes_are_text for m in f.media_types)
-        return MappingProxyType({m: kind for m, kind in named if "*" not in m})
+        table: dict[str, ContentKind] = {}
+        for f in self.all:
+            if f.bytes_are_text:
+                table |= dict.fromkeys((m for m in f.media_types if "*" not in m), f.kind)
+        return MappingProxyType(table)
 
     def by_label(self, media_type: str) -> Format | None:
         """Return the format that a label names, None if it is generic or says nothing to us."""

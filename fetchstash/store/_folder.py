@@ -158,7 +158,7 @@ class StoreFolder:
         with self._catalog.reading() as db:
             row = rows.find(db, ref_or_url, self._run)
             if row.text is None:
-                what = f"The artifact {row.ref} has no text: it is {row.facts().media_type}."
+                what = f"The artifact {row.ref} has no text."
                 raise NoText(what, "Read its facts with {}.", Call("info", {"ref": row.ref}))
             blob = rows.blob(db, "text", row.text)
             index, ranges = self._text_index(db, row.text), rows.ranges(db, row)

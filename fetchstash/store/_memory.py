@@ -102,7 +102,7 @@ class MemoryStore:
         artifact = self._use(ref_or_url)
         ref = artifact.facts.artifact_ref
         if artifact.text is None or artifact.index is None:
-            what = f"The artifact {ref} has no text: it is {artifact.facts.media_type}."
+            what = f"The artifact {ref} has no text."
             raise NoText(what, "Read its facts with {}.", Call("info", {"ref": ref}))
         source = BytesSource(artifact.text)
         return TextReader(ref, source, artifact.index, artifact.ranges, self._threads)

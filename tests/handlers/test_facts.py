@@ -20,10 +20,9 @@ EXAMPLES: dict[Shape, Any] = {
     "flag": True,
     "headings": (Heading("One", 1, "lines", 1),),
 }
-ALL = DocumentFacts(
-    **{name: EXAMPLES[fact.shape] for name, fact in FACTS.items()}
-    | {"content_kind": "unknown_binary"}
-)
+EACH: dict[str, Any] = {name: EXAMPLES[fact.shape] for name, fact in FACTS.items()}
+EACH["content_kind"] = "unknown_binary"
+ALL = DocumentFacts(**EACH)
 # Sets every fact that DocumentFacts has to an example.
 HANDLER = """
 from fetchstash.facts import FACTS, DocumentFacts

@@ -70,6 +70,7 @@ FORMATS = (
         ("{} audio", "audio/basic", "", b".snd\0\0\0"),
         ("{} audio", "audio/amr", "", b"#!AMR"),
         ("{} audio", "audio/aac", "aac"),
+        ("{} audio", "audio/aiff", ""),
         ("{} audio", "audio/*", ""),
     ),
     *family(
@@ -85,6 +86,9 @@ FORMATS = (
         ("AVI video", "video/x-msvideo", "avi"),
         ("{} video", "video/x-ms-asf", "", b"\x30\x26\xb2\x75\x8e\x66\xcf\x11"),
         ("{} video", "video/x-flv", "", b"FLV\1"),
+        ("{} video", "video/ogg", ""),
+        ("{} video", "video/3gpp", ""),
+        ("{} video", "video/mp2t", ""),
         ("{} video", "video/*", ""),
     ),
     replace(

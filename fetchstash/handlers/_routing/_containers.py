@@ -87,9 +87,8 @@ def _by_mimetype(head: bytes, formats: Formats) -> Sniffed | None:
 
 def _by_names(members: Sequence[str], formats: Formats) -> Sniffed | None:
     for required, media_type in formats.zip_members:
-        matches = [next((m for m in members if m.startswith(name)), "") for name in required]
-        if all(matches):
-            return Sniffed(media_type, f"ZIP member {matches[-1][:60]}")
+        if all(any(member.startswith(name) for member in members) for name in required):
+            return Sniffed(media_type, f"ZIP member {required[-1]}")
     return None
 
 

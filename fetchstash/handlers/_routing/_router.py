@@ -271,7 +271,9 @@ def _label(headers: Mapping[str, str], formats: Formats) -> tuple[_Claim, str]:
     value = next((v for k, v in headers.items() if k.lower() == "content-type"), "")
     declared, charset = _MEDIA_TYPE.match(value), _CHARSET.search(value)
     media_type = declared[1].lower() if declared else ""
-    claim = _Claim(media_type, formats.by_label(media_type), f"label {media_type}")
+    named = formats.by_label(media_type)
+    shown = named.declared_name(media_type) if named else ""
+    claim = _Claim(media_type, named, f"label {shown}")
     return claim, charset[1].lower() if charset else ""
 
 

@@ -77,7 +77,7 @@ def sniff_xml(head: Head) -> Sniffed | None:
         media_type = "application/xml"
     if not declared and "xmlns" not in attributes and media_type == "application/xml":
         return None  # a tag in angle brackets: a template, a log line, a mail address
-    return Sniffed(media_type, f"XML, root {name[:40]}")
+    return Sniffed(media_type, f"XML, root {name}" if name in _ROOTS else "XML")
 
 
 # Strings are stepped over whole, the last one up to the end where that cuts it.

@@ -6,7 +6,7 @@ has its package's name on it, so that the built-in formats can take over.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -100,20 +100,21 @@ def check(declared: Any) -> None:
     """Raise TypeError or ValueError for what is no Format that could be used."""
     if not isinstance(declared, Format):
         raise TypeError(f"{type(declared).__name__} is no Format")
-    if declared.kind not in get_args(ContentKind):
-        raise ValueError(f"{declared.kind!r} is no kind of content")
-    if not isinstance(declared.word, str) or not 0 < len(declared.word) <= MAX_WORD:
+    values: dict[str, Any] = {f.name: getattr(declared, f.name) for f in fields(declared)}
+    if values["kind"] not in get_args(ContentKind):
+        raise ValueError(f"{values['kind']!r} is no kind of content")
+    if not isinstance(values["word"], str) or not 0 < len(values["word"]) <= MAX_WORD:
         raise ValueError("word is no name")
+    for name in ("media_types", "extensions", "file_names", "paths", "zip_members", "ole_members"):
+        strings = values[name]
+        if not isinstance(strings, tuple) or any(type(s) is not str for s in strings):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            raise TypeError(f"{name} is no tuple of strings")
     if not declared.media_types or len(declared.paths) > MAX_PATHS:
         raise ValueError("there is no media type, or there are too many paths")
-    for name in ("media_types", "extensions", "file_names", "paths", "zip_members", "ole_members"):
-        values = getattr(declared, name)
-        if not isinstance(values, tuple) or not all(isinstance(v, str) for v in values):
-            raise TypeError(f"{name} is no tuple of strings")
-    for at, magic in declared.signatures:
+    for at, magic in values["signatures"]:
         if not isinstance(at, int) or not isinstance(magic, bytes):
             raise TypeError("signatures are no pairs of offset and bytes")
-    if not isinstance(declared.handler, str) and not callable(declared.handler):
+    if not isinstance(values["handler"], str) and not callable(values["handler"]):
         raise TypeError("handler is no class")
 
 
@@ -133,7 +134,7 @@ def _installed() -> dict[str, list[EntryPoint]]:
 
 
 def _formats_of(declared: Any) -> tuple[Any, ...]:
-    return tuple(declared) if isinstance(declared, (tuple, list)) else (declared,)
+    return declared if isinstance(declared, tuple) else (declared,)  # pyright: ignore[reportUnknownVariableType]
 
 
 def _normal(name: str) -> str:
@@ -145,7 +146,7 @@ def _guarded(
 ) -> Callable[[Head], Sniffed | None]:
     def guarded(head: Head) -> Sniffed | None:
         try:
-            sniffed = sniff(head)
+            sniffed: Any = sniff(head)
         except Exception as error:
             raise PluginError(package, f"its sniffer failed ({type(error).__name__})") from error
         if sniffed is not None and not isinstance(sniffed, Sniffed):

@@ -120,14 +120,15 @@ class WorkerPool:
         job = self._job("part", request.source, decision, request.hints) | {"request": named}
         try:
             async with self._worker(request.source) as worker:
-                last = await worker.job(job, self._limits.wall_seconds, _no_report)
+                try:
+                    last = await worker.job(job, self._limits.wall_seconds, _no_report)
+                except WorkerDied as error:
+                    await worker.gone()
+                    next_step = "Ask for a smaller part, or read its text."
+                    raise TooLarge(f"That part could not be read: {error}.", next_step) from error
                 if "found" not in last:
                     raise answers.failure(last)
                 return answers.part(member(last, "found"))
-        except WorkerDied as error:
-            await worker.gone()
-            next_step = "Ask for a smaller part, or read its text."
-            raise TooLarge(f"That part could not be read: {error}.", next_step) from error
         except ProtocolError as error:
             raise Internal("A worker sent what is no answer.", "Try again.") from error
 
