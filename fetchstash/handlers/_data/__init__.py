@@ -73,7 +73,7 @@ def _formats() -> Iterator[Format]:
         replace(xml, handler=_HERE + "_feeds:FeedHandler"),
         ("RSS feed", "application/rss+xml", "rss"),
         ("Atom feed", "application/atom+xml", "atom"),
-        # No type was ever registered for sitemaps (sitemaps.org); this is one of ours.
+        # sitemaps.org registered no type; this one is ours.
         ("sitemap", "application/x-sitemap+xml", ""),
     )
     csv = Format(

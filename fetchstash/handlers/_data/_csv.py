@@ -1,4 +1,4 @@
-"""Tables as text (CSV, TSV and their like): one row a line, found by its number."""
+"""Tables as text (CSV, TSV and the like), one row a line."""
 
 import re
 from collections import deque
@@ -22,32 +22,35 @@ from fetchstash.handlers._shared._reasons import quoted
 from fetchstash.handlers._shared._table_preview import TableEnds, table_preview
 from fetchstash.text import PreviewLimits, clip
 
-# Stands for a line feed inside of a cell: a row stays one line, and the break stays visible.
+# Replaces a line feed inside of a cell, so that a row is one line.
 LINE_FEED = "⏎"
-# A quote that nothing closes would take the rest of the file for one cell.
+# Bounds of a row: an unclosed quote would make one cell of the rest of the file.
 _MAX_ROW_LINES, _MAX_ROW_CHARS = 1_000, 4_000_000
 _TYPE_ROWS = 1_000
 
 _CELL_QUOTE = re.compile(r'(?:^|[,;\t|:])"')
-# The rest of a quoted cell, in which a quote is written twice (RFC 4180, section 2). The number of
-# repetitions is bounded because ``re`` keeps some hundred bytes for each.
+# The rest of a quoted cell, with doubled quotes in it (RFC 4180, section 2). ``re`` keeps some
+# hundred bytes for each repetition, so their number is bounded.
 _QUOTED = re.compile(r'[^"]*(?:""[^"]*){0,1000}("(?!"))?')
 
 
 class CsvHandler:
-    """A table whose cells are parted by commas, tabs, semicolons or the like."""
+    """Reads tables whose cells are separated by commas, tabs, semicolons or the like."""
 
     name = "csv"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
-        """Return the rows as they are written, one a line."""
+        """Return the rows unchanged, one a line."""
         extracted = Extracted(parts=None)
         table = _Table(limits.preview, tabs=hints.media_type == "text/tab-separated-values")
         extracted.parts = table.parts(extracted, read_text(source, hints.charset))
         return extracted
 
     def part(self, request: PartRequest) -> PartText:
-        """Return some columns: ``path`` is their names or numbers (from 1), parted by commas. Raises OutOfRange or BadArgument."""
+        """Return some columns: the path holds names or numbers (from 1), separated by commas.
+
+        Raises OutOfRange or BadArgument.
+        """
         chunks = one_row_a_line(read_text(request.source, request.hints.charset))
         lines = [line for chunk in chunks for line in chunk]
         dialect = find_dialect(lines)
@@ -66,7 +69,7 @@ class CsvHandler:
 
 
 def one_row_a_line(chunks: Iterator[str]) -> Iterator[list[str]]:
-    """Yield the rows of a table in batches, without line ends: empty ones left out, line feeds inside of cells made visible."""
+    """Yield the rows of a table in batches, without empty ones, each on one line."""
     open_lines: list[str] = []
     for chunk in chunks:
         was_open, lines = bool(open_lines), open_lines + chunk.removesuffix("\n").split("\n")
@@ -79,13 +82,13 @@ def one_row_a_line(chunks: Iterator[str]) -> Iterator[list[str]]:
 
 
 def _joined(lines: list[str]) -> tuple[list[str], list[str]]:
-    """Join the lines that belong to one row; return the rows, and the lines of a last one that goes on."""
+    """Join the lines of each row; return the rows, and the lines of an unfinished last one."""
     rows: list[str] = []
     at = 0
     while at < len(lines):
         end = at + 1
-        # Quotes come in pairs within a row (RFC 4180, section 2): an odd number leaves a cell open,
-        # or was a mark of inches.
+        # Quotes come in pairs (RFC 4180, section 2): an odd number leaves a cell open, or one is a
+        # mark of inches.
         if lines[at].count('"') % 2 and _ends_in_cell(lines[at]):
             last = next(
                 (
@@ -105,7 +108,7 @@ def _joined(lines: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _ends_in_cell(line: str) -> bool:
-    """Return whether a quoted cell is open at the end of ``line``, whatever parts its cells."""
+    """Return whether a quoted cell is open at the end of ``line``, for any delimiter."""
     at = 0
     while opening := _CELL_QUOTE.search(line, at):
         at = opening.end()
@@ -127,14 +130,14 @@ def _chosen_columns(path: str, header: list[str], dialect: Dialect) -> list[int]
         elif name.isdecimal() and 1 <= int(name) <= len(header):
             chosen.append(int(name) - 1)
         else:
-            known = f"names of the header or numbers from 1 to {len(header)}, parted by commas"
+            known = f"names of the header or numbers from 1 to {len(header)}, separated by commas"
             raise OutOfRange(f"There is no column {quoted(name)}.", f"Take {known}.")
     return chosen
 
 
 @dataclass(slots=True)
 class _Table:
-    """What is learned of a table while its rows pass."""
+    """The facts of a table, collected while its rows pass."""
 
     limits: PreviewLimits
     tabs: bool
@@ -146,12 +149,12 @@ class _Table:
     last: deque[str] = field(default_factory=deque[str])
 
     def parts(self, extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
-        """Yield the header, then the rows; at the end fill in the facts."""
+        """Yield the header, then the rows; add the facts at the end."""
         self.last = deque(maxlen=self.limits.rows_tail)
-        begun = False
+        has_begun = False
         for rows in one_row_a_line(chunks):
-            if rows and not begun:
-                begun = True
+            if rows and not has_begun:
+                has_begun = True
                 yield self._begin(rows)
             self.rows += len(rows)
             self.first += rows[: _TYPE_ROWS - len(self.first)]
@@ -172,7 +175,7 @@ class _Table:
         extracted.preview = table_preview([ends], self.limits)
 
     def _begin(self, rows: list[str]) -> Part:
-        """Open the table with what stands before its rows, which is taken off ``rows``: the header, and Excel's line "sep=;"."""
+        """Return the part before the rows, taken off ``rows``: the header, and Excel's "sep=;"."""
         before = [rows.pop(0)] if rows[0].lower().startswith("sep=") else []
         self.dialect = find_dialect(rows, tabs=self.tabs)
         sample = [cells(row, self.dialect.delimiter) for row in rows[:_TYPE_ROWS]]
@@ -193,4 +196,5 @@ class _Table:
         shown = [
             f"{clip(name.strip(), 60)} {kind}" for name, kind in zip(names, types, strict=False)
         ][: self.limits.max_columns]
-        return f"{self.rows:,} rows × {self.columns:,} columns ({self.dialect.name}): {', '.join(shown)}"
+        size = f"{self.rows:,} rows × {self.columns:,} columns ({self.dialect.name})"
+        return f"{size}: {', '.join(shown)}"

@@ -1,12 +1,12 @@
-"""How a table of text is written: its delimiter, whether it has a header, and what its columns hold. Pure functions on a sample."""
+"""Delimiter, header and column types of a table of text, found in a sample. Pure functions."""
 
 import csv
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# csv.Sniffer takes seconds on a few KiB of quotes; counting cells in the first rows tells more and
-# costs nothing.
+# csv.Sniffer takes seconds on a few KiB of quotes. Counting the cells of the first rows is fast and
+# more reliable.
 _DELIMITERS = (",", "\t", ";", "|", ":")
 _NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "pipe", ":": "colon"}
 _SAMPLE_ROWS = 50
@@ -21,19 +21,19 @@ _BOOLEAN = re.compile(r"true|false|yes|no", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How the cells of a row are parted; ``header``: the first row names the columns."""
+    """The delimiter of cells; ``header``: the first row names the columns."""
 
     delimiter: str
     header: bool
 
     @property
     def name(self) -> str:
-        """What the delimiter is called."""
+        """The name of the delimiter."""
         return _NAMES.get(self.delimiter, repr(self.delimiter))
 
 
 def cells(line: str, delimiter: str) -> list[str]:
-    """Return the cells of one row (RFC 4180, section 2); a row that is no good comes back as one cell."""
+    """Return the cells of a row (RFC 4180, section 2); a malformed row is one cell."""
     try:
         return next(iter(csv.reader([line], delimiter=delimiter)), list[str]())
     except csv.Error:
@@ -41,7 +41,7 @@ def cells(line: str, delimiter: str) -> list[str]:
 
 
 def find_dialect(lines: Sequence[str], *, tabs: bool = False) -> Dialect:
-    """Return how ``lines``, the first of a table, are written. ``tabs``: its media type says that tabs part the cells."""
+    """Return the dialect of the first ``lines`` of a table; ``tabs``: its media type is TSV."""
     sample = [line for line in lines[:_SAMPLE_ROWS] if line.strip()]
     delimiter = (
         "\t"
@@ -53,7 +53,7 @@ def find_dialect(lines: Sequence[str], *, tabs: bool = False) -> Dialect:
 
 
 def _agreement(lines: Sequence[str], delimiter: str) -> tuple[float, int]:
-    """Return in how many rows this delimiter gives the most usual number of cells, and that number; nothing for one cell."""
+    """Return the share of rows with the most usual number of cells, and that number (0: one)."""
     widths = [len(cells(line, delimiter)) for line in lines]
     usual = max(set(widths), key=widths.count, default=1)
     if usual < 2:
@@ -62,7 +62,7 @@ def _agreement(lines: Sequence[str], delimiter: str) -> tuple[float, int]:
 
 
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first row names the columns: it has names and no data, and nobody repeats it."""
+    """Return whether the first row names the columns: text alone, and few repeated names."""
     if len(rows) < 2 or not rows[0]:
         return False
     names = [name.strip() for name in rows[0]]
@@ -74,7 +74,7 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def cell_type(cell: str) -> str:
-    """Return what one cell holds: integer, number, date, boolean, text or empty."""
+    """Return the type of a cell: integer, number, date, boolean, text or empty."""
     cell = cell.strip()
     if not cell:
         return "empty"

@@ -1,4 +1,4 @@
-"""RSS, Atom and sitemaps as lists: title, address and date of each entry, with its summary where there is one."""
+"""RSS, Atom and sitemaps as lists: title, address, date and summary of each entry."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ _MEDIA_TYPES = {
 }
 _SUMMARY_CHARS = 500
 
-# Elements by their part in an entry: RSS 2.0, RFC 4287 (Atom), RSS 1.0 with Dublin Core,
+# The role of each element in an entry: RSS 2.0, RFC 4287 (Atom), RSS 1.0 with Dublin Core,
 # sitemaps.org 0.9.
 _ENTRIES = frozenset(("item", "entry", "url", "sitemap"))
 _TEXTS = {
@@ -33,19 +33,19 @@ _TAG = re.compile(r"<[^<>]*>")
 
 
 class FeedHandler(XmlHandler):
-    """Reads what is a list of addresses in XML; a path names its elements, as in any XML."""
+    """Reads feeds and sitemaps; a path names elements, as in any XML."""
 
     name = "feed"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - all entries are kept
-        """Return one list item for each entry, under the feed's own title."""
+        """Return one list item for each entry, under the title of the feed."""
         extracted = Extracted(None)
         extracted.parts = _parts(source, hints, extracted)
         return extracted
 
 
 def _parts(source: Path, hints: Hints, extracted: Extracted) -> Iterator[Part]:
-    """Yield the entries, up to the place where the XML is damaged beyond repair."""
+    """Yield the entries up to the first damage that cannot be repaired."""
     reader, repair = _Reader(), XmlRepair()
     chunks = (chunk.encode() for chunk in repair(read_text(source, hints.charset)))
     entries = 0
@@ -91,7 +91,7 @@ def _item(entry: Mapping[str, str]) -> str:
 
 
 class _Reader:
-    """Collects the entries that have ended, and what the feed says of itself."""
+    """Collects complete entries and the facts of the feed."""
 
     def __init__(self) -> None:
         self.feed: dict[str, str] = {}
@@ -102,7 +102,7 @@ class _Reader:
         self._texts: list[str] = []
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Open an entry, or take the link of an Atom entry, which is an attribute (RFC 4287, section 4.2.7)."""
+        """Begin an entry, or take the link of an Atom entry (RFC 4287, section 4.2.7)."""
         self._depth += 1
         self._texts = []
         if self._entry is None and name in _ENTRIES:
@@ -115,7 +115,7 @@ class _Reader:
             self._into().setdefault("link", href)
 
     def end(self, name: str) -> None:
-        """Keep the text of an element, and close the entry."""
+        """Keep the text of an element, or end the entry."""
         if self._entry is not None and self._depth == self._entry_depth:
             self.entries.append(self._entry)
             self._entry = None
@@ -125,7 +125,7 @@ class _Reader:
         self._texts = []
 
     def text(self, data: str) -> None:
-        """Take character data of the innermost element."""
+        """Take text of the innermost element."""
         self._texts.append(data)
 
     def _into(self) -> dict[str, str]:
@@ -133,7 +133,7 @@ class _Reader:
 
 
 def _plain(text: str) -> str:
-    """Return the text of a value that may be HTML, escaped once or twice, on one line and of a bounded length."""
+    """Return the text of a value, which may be escaped HTML, on one line and bounded."""
     plain = " ".join(unescape(_TAG.sub(" ", unescape(text) if "&lt;" in text else text)).split())
     return (
         plain if len(plain) <= _SUMMARY_CHARS else f"{plain[:_SUMMARY_CHARS].rsplit(' ', 1)[0]} …"

@@ -1,4 +1,4 @@
-"""JSON and JSON Lines: one record a line, the shape as preview, any value by pointer or path."""
+"""JSON and JSON Lines: one record a line, the shape as preview, values by pointer or path."""
 
 import json
 from collections.abc import Iterator
@@ -15,9 +15,9 @@ from fetchstash.handlers._shared._reasons import READ_LINES
 from fetchstash.handlers._worker._frames import MAX_HEADINGS
 from fetchstash.ranges import Heading
 
-# Bytes up to which a document is held whole, to be laid out anew; a larger one is kept as it is.
+# A document up to this size is held in memory and laid out; a larger one is kept unchanged.
 _MAX_LAYOUT_BYTES = 64 * 2**20
-# Bytes up to which it is read into values, which take some ten times as much.
+# A document up to this size is read into values, which take some ten times as much memory.
 _MAX_VALUE_BYTES = 32 * 2**20
 _SHAPE_RECORDS = 1_000
 
@@ -28,7 +28,7 @@ class JsonHandler(TextParts):
     name = "json"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
-        """Return the document on lines of its values; where it has none but short lines already, as it is."""
+        """Return the document with one value a line; unchanged if its lines are short."""
         extracted = Extracted(parts=None)
         if source.stat().st_size > _MAX_LAYOUT_BYTES:
             extracted.learn(structure_info="too large for its shape")
@@ -42,12 +42,15 @@ class JsonHandler(TextParts):
         return extracted
 
     def find(self, source: Path, path: str, hints: Hints) -> str:
-        """Return the value at ``path`` (a pointer or a JSONPath), laid out like the document. Raises OutOfRange or BadArgument."""
+        """Return the value at ``path`` (a pointer or a JSONPath), laid out like the document.
+
+        Raises OutOfRange or BadArgument.
+        """
         return _json_values.on_lines(_json_values.pick(_value(source, hints.charset), path))
 
 
 def _describe(extracted: Extracted, text: str, limits: ExtractLimits) -> bool:
-    """Fill in what the values say; return False where the text is no JSON (comments, a cut body), which is then kept as it is."""
+    """Add the facts of the values; return False if the text is no JSON and stays unchanged."""
     try:
         value = _json_values.read(text)
     except ValueError:
@@ -72,7 +75,7 @@ def _parts(text: str) -> Iterator[Part]:
     keys: list[tuple[str, int]] = []
     written, room = 0, MAX_HEADINGS
     for batch in lay_out(text, keys):
-        # Keys are found with their line of the whole text; a part counts its own.
+        # The lines of keys count from the start of the text, those of a part from its own.
         yield Part(
             batch, headings=tuple(_headings([(key, line - written) for key, line in keys[:room]]))
         )
@@ -98,13 +101,13 @@ def _value(source: Path, charset: str) -> Any:
         return _json_values.read(decode(source.read_bytes(), charset))
     except ValueError:
         raise NoText(
-            "This is not valid JSON, so that it has no paths.",
+            "This is not valid JSON, so it has no paths.",
             READ_LINES,
         ) from None
 
 
 class JsonLinesHandler(TextParts):
-    """JSON Lines: a record a line already, kept as it is but for empty lines."""
+    """JSON Lines: kept unchanged, without empty lines."""
 
     name = "jsonl"
 
@@ -115,7 +118,10 @@ class JsonLinesHandler(TextParts):
         return extracted
 
     def find(self, source: Path, path: str, hints: Hints) -> str:
-        """Return the value at ``path`` in the array of all records. Raises OutOfRange or BadArgument."""
+        """Return the value at ``path`` in the array of all records.
+
+        Raises OutOfRange or BadArgument.
+        """
         records = [
             _record(line)
             for chunk in read_text(source, hints.charset)
@@ -142,7 +148,7 @@ def _record_parts(
 
 
 def _record_lines(chunk: str) -> list[str]:
-    # RFC 7464 begins each record with a record separator; a line is what ends it in either.
+    # RFC 7464: a record separator begins each record, and a line feed ends it.
     return [line for line in chunk.replace("\x1e", "").split("\n") if line.strip()]
 
 

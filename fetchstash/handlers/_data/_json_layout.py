@@ -1,34 +1,34 @@
-"""JSON on lines: any value that fits a line stands on one, so that grep and slices find records in what was one long line.
+"""Layout of JSON: each value that fits a line gets one, so that grep and slices find records.
 
-Numbers and strings keep the source's own spelling, and so do single spaces: nothing is parsed into
-values and printed again. A few regular expressions do it (linear, no stack), because 5 MB must take
-well under two seconds. Escaped quotes are hidden from them first, so that a string is a quote, no
-quotes, and a quote: one step whatever its length, and only one way to match it.
+Numbers, strings and single spaces keep their spelling: nothing is parsed into values. A few regular
+expressions do it (linear, no stack), because 5 MB must take well under two seconds. Escaped quotes
+are hidden first, so that a string is a quote, no quotes, and a quote: one step of any length, with
+one way to match.
 """
 
 import re
 from collections.abc import Iterator
 
 WIDTH = 160
-# Deeper levels are not indented further: a million brackets would become a square of blanks.
+# Deeper levels get no more indent: a million brackets would become a square of spaces.
 _MAX_INDENT = 20
 _BATCH_LINES = 4_096
-# What is nested deeper goes over several lines, be it ever so short: only hostile files are, and
-# looking ahead costs time.
+# A deeper value takes several lines even if it is short: only hostile files have one, and looking
+# ahead costs time.
 _MAX_DEPTH_ON_A_LINE = 16
 
 _STRING = '"[^"]*"'
-# What stays (with single spaces inside), and white space that falls away. ``re`` keeps some hundred
-# bytes for each repetition, so their number is bounded.
+# Text to keep (with single spaces), and white space to drop. ``re`` keeps some hundred bytes for
+# each repetition, so their number is bounded.
 _WHITE_SPACE = re.compile(rf'((?:{_STRING}|[^\s"]+|[ ](?=[^\s\]}}])){{1,256}}|")|\s+')
 _KEY = re.compile(rf"\s*({_STRING})\s*(:\s?)\s*")
 _SCALAR = re.compile(rf'{_STRING}|[^\s\[\]{{}},:"]+')
-# Long arrays hold scalars more often than anything else: a run of them is one step.
+# Most long arrays hold scalars: a run of them is one step.
 _ITEM = re.compile(rf'(?:{_STRING}|[^\s\[\]{{}},:"]+)(?=,)')
 _ITEMS = re.compile(rf'(?:(?:{_STRING}|[^\s\[\]{{}},:"]+),[ ]?){{2,4096}}')
 _RUN_CHARS = 65_536
-# All other lines cost some microseconds each. So many of them for so little text have only hostile
-# files: what is left of such a file goes on lines of some pieces each.
+# Other lines cost some microseconds each. Only hostile files need more of them for their size; the
+# rest of such a file goes on lines of 80 pieces.
 _LINES_AT_LEAST, _CHARS_A_LINE = 50_000, 20
 _PIECES = re.compile(rf'(?:{_STRING}|[^\s\[\]{{}},"]+|\s|[\[\]{{}},"]){{1,80}}')
 _AFTER = re.compile(r"\s*([,\]}]?)\s*")
@@ -36,9 +36,9 @@ _BRACKET = re.compile(rf'[^"\[\]{{}}]*(?:{_STRING}[^"\[\]{{}}]*){{0,256}}(["\[\]
 
 
 def _nested(depth: int) -> str:
-    """Return the pattern of a container that holds others no deeper than ``depth``.
+    """Return the pattern of a container with at most ``depth`` levels of others in it.
 
-    What comes next is told by its first character, so that there is one way to match.
+    The first character of a piece says which piece it is, so there is one way to match.
     """
     inner = f"|{_nested(depth - 1)}" if depth else ""
     plain = r'[^\[\]{}"]*'
@@ -50,9 +50,9 @@ _SHALLOW = re.compile(_nested(2))
 
 
 def _hide_escapes(text: str) -> str:
-    """Return ``text``, as long as it was, with a control character for each escaped quote or backslash.
+    """Return ``text`` with control characters for escaped quotes and backslashes.
 
-    JSON holds no control characters (RFC 8259, section 7), and no reader is shown any.
+    The length stays. JSON has no control characters (RFC 8259, section 7), and readers see none.
     """
     text = text.replace("\x01", "").replace("\x02", "")
     return text.replace("\\\\", "\\\x01").replace('\\"', "\\\x02")
@@ -63,7 +63,7 @@ def _show_escapes(text: str) -> str:
 
 
 def has_long_lines(text: str) -> bool:
-    """Return whether a line of ``text`` is longer than a value may be that stands on one."""
+    """Return whether a line of ``text`` is longer than WIDTH."""
     at = 0
     while len(text) - at > WIDTH:
         end = text.rfind("\n", at, at + WIDTH + 1)
@@ -74,11 +74,11 @@ def has_long_lines(text: str) -> bool:
 
 
 def lay_out(text: str, keys: list[tuple[str, int]] | None = None) -> Iterator[str]:
-    """Yield JSON, laid out anew, in batches of lines.
+    """Yield the layout of JSON in batches of lines.
 
-    With ``keys``, the outermost object's keys (as spelled, quotes and all) and their lines are
-    added to it on the way. What is no JSON comes out as it is from the place where it stops being
-    JSON, so that nothing is lost. The text grows to some four times its length at the most.
+    Adds the keys of the outermost object (as spelled, with quotes) and their lines to ``keys``.
+    From the first place that is no JSON the text stays unchanged, so that nothing is lost. The
+    layout is at most some four times as long as the text.
     """
     text = _WHITE_SPACE.sub(r"\1", _hide_escapes(text))
     closers: list[str] = []
@@ -120,7 +120,7 @@ def lay_out(text: str, keys: list[tuple[str, int]] | None = None) -> Iterator[st
 
 
 def _close(text: str, at: int, line: str, lines: list[str], closers: list[str]) -> int:
-    """Add ``line`` and what closes behind it; return where the next value begins."""
+    """Add ``line`` and the closing brackets behind it; return the place of the next value."""
     while True:
         mark = _AFTER.match(text, at)
         assert mark is not None
@@ -140,7 +140,7 @@ def _indent(closers: list[str]) -> str:
 
 
 def _end_of_small(text: str, at: int) -> int:
-    """Return where the value at ``at`` ends if it stands on one line (a scalar always does), else 0."""
+    """Return the end of the value at ``at`` if it fits a line (a scalar always does), else 0."""
     if text[at : at + 1] not in {"{", "["}:
         scalar = _SCALAR.match(text, at)
         return scalar.end() if scalar else 0
@@ -152,7 +152,7 @@ def _end_of_small(text: str, at: int) -> int:
 
 
 def _end_of_container(text: str, at: int, limit: int, deepest: int) -> int:
-    """Return where the container at ``at`` ends, 0 if not before ``limit`` or if it is nested deeper than ``deepest``."""
+    """Return the end of the container at ``at``, 0 if it is behind ``limit`` or too deep."""
     depth = 0
     for match in _BRACKET.finditer(text, at, limit):
         mark = match[1]
@@ -169,15 +169,15 @@ def _end_of_container(text: str, at: int, limit: int, deepest: int) -> int:
     return 0
 
 
-def find_keys(text: str, most: int) -> list[tuple[str, int]]:
-    """Return the first keys of the outermost object, as they are spelled, with the lines (from 1) on which they stand."""
+def find_keys(text: str, limit: int) -> list[tuple[str, int]]:
+    """Return the first keys of the outermost object, as spelled, with their lines (from 1)."""
     keys: list[tuple[str, int]] = []
     text = _hide_escapes(text)
     at = text.find("{")
     if at < 0 or text[:at].strip("\ufeff \t\n"):
         return keys
     at, line, counted = at + 1, 1, 0
-    while len(keys) < most and (key := _KEY.match(text, at)):
+    while len(keys) < limit and (key := _KEY.match(text, at)):
         line += text.count("\n", counted, key.start(1))
         counted = key.start(1)
         keys.append((_show_escapes(key[1]), line))

@@ -1,4 +1,4 @@
-"""The shape of JSON: which keys, which types, how many; and a sample that is cut by depth, items and keys and yet valid JSON."""
+"""The shape of JSON (keys, types, counts), and a sample of it that is valid JSON."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -10,16 +10,16 @@ from fetchstash.handlers._shared._table_preview import fits
 from fetchstash.ranges import Preview
 from fetchstash.text import PreviewLimits, clip, largest
 
-# Items of an array that its shape is made of; the rest is counted.
+# Items of an array that are examined; the others are counted.
 _SAMPLE_ITEMS = 1_000
-# Keys of an object that are looked into; the rest is counted.
+# Keys of an object that are examined; the others are counted.
 _MAX_KEYS = 1_000
 _MAX_NAME = 60
 
 
 @dataclass(slots=True)
 class _Shape:
-    """What is known of the values that stand in one place: how many of which type, and what is inside of them."""
+    """The shape of the values in one place: counts by type, and the shapes inside of them."""
 
     types: Counter[str] = field(default_factory=Counter[str])
     items: int = 0
@@ -28,7 +28,7 @@ class _Shape:
     more_keys: set[str] = field(default_factory=set[str])
 
     def add(self, value: Any, depth: int) -> None:
-        """Take one value into account, down to ``depth``."""
+        """Add a value, down to ``depth`` levels."""
         self.types[_type(value)] += 1
         if is_object(value) and depth > 0:
             for key, inner in value.items():
@@ -42,8 +42,8 @@ class _Shape:
             for inner in value[:_SAMPLE_ITEMS] if depth > 0 else ():
                 self.item.add(inner, depth - 1)
 
-    def said(self) -> str:
-        """Return what stands here in words: "array of 3 objects"; arrays that stand in many records are not counted."""
+    def described(self) -> str:
+        """Return the shape in words ("array of 3 objects"), without counts for many records."""
         array = "array"
         if self.item:
             array += (
@@ -62,22 +62,19 @@ class _Shape:
         )
 
     def lines(self, limits: PreviewLimits, indent: str = "", of: int = 0) -> list[str]:
-        """Return the keys, one a line, deeper ones indented. ``of``: so many objects have been here."""
+        """Return the keys, one a line, deeper ones indented. ``of``: the number of objects."""
         shape = self
         while shape.item and not shape.keys:
             shape = shape.item
         total = of or shape.types["object"]
         lines: list[str] = []
         for key, inner in list(shape.keys.items())[: limits.max_object_keys]:
-            seen = sum(inner.types.values())
-            lines.append(
-                f"{indent}{clip(key, _MAX_NAME)}{'?' if seen < total else ''}: {inner.said()}"
-            )
+            mark = "?" if sum(inner.types.values()) < total else ""
+            lines.append(f"{indent}{clip(key, _MAX_NAME)}{mark}: {inner.described()}")
             lines += inner.lines(limits, indent + "  ")
         if len(shape.keys) > limits.max_object_keys:
-            lines.append(
-                f"{indent}… {len(shape.keys) + len(shape.more_keys) - limits.max_object_keys:,} more keys"
-            )
+            hidden = len(shape.keys) + len(shape.more_keys) - limits.max_object_keys
+            lines.append(f"{indent}… {hidden:,} more keys")
         return lines
 
 
@@ -113,14 +110,13 @@ def _type(value: Any) -> str:
 def preview(value: Any, limits: PreviewLimits, *, records: int | None = None) -> Preview:
     """Return shape and sample of ``value`` in at most ``structured_tokens``.
 
-    Of many records (JSON Lines) ``value`` is the list of the first, and ``records`` the number of
-    all.
+    For JSON Lines, ``value`` is the list of the first records and ``records`` the number of all.
     """
     shape = _Shape()
     shape.add(value, limits.max_nesting_depth)
     lines = shape.lines(limits)
     head = (
-        shape.said()
+        shape.described()
         if records is None
         else f"{records:,} records, {shape.item.plural() if shape.item else 'values'}"
     )
@@ -130,8 +126,8 @@ def preview(value: Any, limits: PreviewLimits, *, records: int | None = None) ->
         return "\n".join([head, *(f"  {line}" for line in lines[:n]), *more])
 
     budget = limits.structured_tokens
-    # Where the whole shape leaves a third to a sample it is shown so; else as much of it as fits,
-    # and nothing else.
+    # If the whole shape leaves a third of the budget, add a sample; else show the part of the shape
+    # that fits.
     shown = largest(len(lines), lambda n: fits(shape_text(n), budget))
     text = shape_text(shown)
     if not fits(text, budget * 2 // 3):
@@ -147,7 +143,7 @@ def preview(value: Any, limits: PreviewLimits, *, records: int | None = None) ->
 
 
 def _sample(value: Any, size: int, limits: PreviewLimits, records: int | None) -> str:
-    """Return valid JSON of the beginning of ``value``: larger with ``size``, at most as deep, long and wide as ``limits`` allow."""
+    """Return the beginning of ``value`` as valid JSON, of ``size`` items, within ``limits``."""
     sample = _cut(value, size, limits.max_nesting_depth, limits)
     if records is not None and len(value) < records:
         shown = min(size, limits.max_array_items)
@@ -174,7 +170,7 @@ def _cut(value: Any, size: int, depth: int, limits: PreviewLimits) -> Any:
 
 
 def summary(value: Any, *, records: int | None = None) -> str:
-    """Return one line: what it is, and its first keys."""
+    """Return the type and the first keys in one line."""
     first = value
     while is_array(first) and first:
         first = first[0]

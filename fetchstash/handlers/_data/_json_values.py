@@ -1,4 +1,4 @@
-"""JSON as values: read without losing how a number was spelled, picked by pointer or path, and written again on lines."""
+"""Values of JSON: numbers keep their spelling; picked by pointer or path."""
 
 import json
 import re
@@ -8,8 +8,7 @@ from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers._data._json_layout import lay_out
 from fetchstash.handlers._shared._reasons import quoted
 
-# Python reads integers of up to 4,300 digits, as a guard against quadratic time; longer ones are
-# numbers all the same.
+# Python reads integers of up to 4,300 digits, a guard against quadratic time; JSON allows more.
 _MAX_DIGITS = 4_000
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 
@@ -52,19 +51,19 @@ def is_array(value: Any) -> TypeGuard[list[Any]]:
 
 
 def read(text: str) -> Any:
-    """Return the value of a JSON text. Raises ValueError, or RecursionError where it is nested some thousand deep."""
+    """Return the value of a JSON text. Raises ValueError, RecursionError above 1,000 levels."""
     return _DECODER.decode(text.lstrip("\ufeff"))
 
 
 def number(text: str) -> int | Spelled | None:
-    """Return the number that JSON would spell like this, None if it is none (RFC 8259, section 6)."""
+    """Return the number with this spelling, None if it is none (RFC 8259, section 6)."""
     if not _NUMBER.fullmatch(text):
         return None
     return _integer(text) if text.lstrip("-").isdigit() else Spelled.read(text)
 
 
 def write(value: Any) -> str:
-    """Return ``value`` as JSON on one line, numbers as they were spelled."""
+    """Return ``value`` as JSON on one line, with the spelling of numbers kept."""
     if is_object(value):
         return "{" + ", ".join(f"{write(k)}: {write(v)}" for k, v in value.items()) + "}"
     if is_array(value):
@@ -78,8 +77,8 @@ def pick(value: Any, path: str) -> Any:
     """Return the part of ``value`` that ``path`` points at.
 
     A JSON pointer (RFC 6901) begins with "/", a JSONPath (RFC 9535) with "$"; anything else is a
-    key of the outermost object. A path that may match several values gives the list of them. Raises
-    OutOfRange where nothing is there, BadArgument for what is no path.
+    key of the outermost object. A path that may match several values returns their list. Raises
+    OutOfRange if nothing matches, BadArgument if it is no path.
     """
     if path.startswith("$"):
         return _by_path(value, path)
@@ -120,7 +119,7 @@ def _what_is_there(value: Any) -> str:
 
 
 def _by_path(value: Any, path: str) -> Any:
-    from jsonpath import JSONPath, JSONPathEnvironment  # noqa: PLC0415 - heavy, and only this needs it
+    from jsonpath import JSONPath, JSONPathEnvironment  # noqa: PLC0415 - heavy
     from jsonpath.exceptions import JSONPathError  # noqa: PLC0415
 
     try:
@@ -139,5 +138,5 @@ def _by_path(value: Any, path: str) -> Any:
 
 
 def on_lines(value: Any) -> str:
-    """Return ``value`` as JSON with one record a line."""
+    """Return ``value`` as JSON, laid out on lines."""
     return "".join(lay_out(write(value)))

@@ -1,6 +1,6 @@
-"""Parquet files: rows, columns and their types, smallest and largest values, as the footer says (parquet-format, FileMetaData).
+"""Parquet files: the facts of the footer (parquet-format, FileMetaData).
 
-The rows themselves are not read: they take a library larger than all of fetchstash.
+Rows are not read: that takes a library larger than all of fetchstash.
 """
 
 import datetime as dt
@@ -48,7 +48,7 @@ _LOGICAL_TYPES = {
 }
 _TIMESTAMP, _UNITS = 8, {1: "ms", 2: "us", 3: "ns"}
 _CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4")
-# How a value is laid out where that is all there is to it, by physical type.
+# Layouts of values without a logical type, by physical type.
 _LAYOUTS = {"int32": "<i", "int64": "<q", "float": "<f", "double": "<d"}
 _PER_SECOND = {"timestamp[ms]": 10**3, "timestamp[us]": 10**6, "timestamp[ns]": 10**9}
 
@@ -58,8 +58,11 @@ class ParquetHandler:
 
     name = "parquet"
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the footer says it all
-        """Return the facts of the file and a row for each column. Raises NoText for a file that is damaged or encrypted."""
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the file is enough
+        """Return the facts of the file and a row for each column.
+
+        Raises NoText if the file is damaged or encrypted.
+        """
         footer = CompactReader(_footer(source)).struct()
         try:
             return _described(footer)
@@ -71,7 +74,7 @@ class ParquetHandler:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column that holds values; ``name`` is its path in the schema."""
+    """A column with values; ``name`` is its path in the schema."""
 
     name: str
     physical: str
@@ -79,7 +82,7 @@ class _Column:
 
 
 def _footer(source: Path) -> bytes:
-    """Return the metadata, which stand at the end: their length in four bytes, and the magic."""
+    """Return the metadata: their length and the magic follow them at the end of the file."""
     with source.open("rb") as file:
         size = file.seek(0, 2)
         if size < 12:
@@ -126,7 +129,7 @@ def _described(footer: Struct) -> Extracted:
 
 
 def _columns(schema: Sequence[Struct]) -> Iterator[_Column]:
-    """Yield the columns that hold values: the schema is a tree, written in depth-first order from its root on."""
+    """Yield the columns with values. The schema is a tree in depth-first order."""
     open_groups: list[tuple[str, int]] = []
     for number, element in enumerate(schema):
         if not number:
@@ -146,7 +149,7 @@ def _columns(schema: Sequence[Struct]) -> Iterator[_Column]:
 
 
 def _kind(element: Struct, physical: str) -> str:
-    """Return what the values mean: the logical type, the older converted type, or only how they are laid out."""
+    """Return the logical type, else the older converted type, else the physical one."""
     logical: Struct = element.get(_LOGICAL, {})
     if _TIMESTAMP in logical:
         return f"timestamp[{_UNITS[next(iter(logical[_TIMESTAMP][2]))]}]"
@@ -155,7 +158,7 @@ def _kind(element: Struct, physical: str) -> str:
 
 
 def _line(column: _Column, chunks: Sequence[Struct]) -> str:
-    """Return the row of a column: nulls are counted, and values compared, over all row groups that say them."""
+    """Return the row of a column, with nulls, minimum and maximum of all row groups."""
     statistics = [chunk.get(_STATISTICS, {}) for chunk in chunks]
     nulls = (
         sum(each[_NULLS] for each in statistics)
@@ -179,7 +182,7 @@ def _line(column: _Column, chunks: Sequence[Struct]) -> str:
 
 
 def _value(column: _Column, raw: bytes | None) -> Any:
-    """Return a value of the statistics, None for one that is not there or has no plain meaning."""
+    """Return a value of the statistics, None if it is missing or has no plain meaning."""
     kind = column.kind.removesuffix(" or null")
     if raw is None or kind in {"decimal", "time", "uuid"}:
         return None

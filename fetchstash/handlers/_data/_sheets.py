@@ -1,4 +1,4 @@
-"""Spreadsheets (XLSX, XLSM, XLSB, XLS, ODS) by calamine: each sheet a table, one row a line, cells parted by tabs."""
+"""Spreadsheets (XLSX, XLSM, XLSB, XLS, ODS) by calamine: a table of tab-separated rows a sheet."""
 
 import datetime as dt
 import re
@@ -21,20 +21,18 @@ if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
 
 _ROWS_A_PART = 1_000
-# calamine holds the whole rectangle between the first and the last cell: two far cells would ask
-# for 17 billion.
+# calamine holds the rectangle between the first and the last cell: two far cells take 17 billion.
 _MAX_CELLS = 5_000_000
-# Rectangles of larger sheets are not measured: their many cells are work in any case, and the
-# worker has its limits.
+# Larger sheets are not measured: their cells are work in any case, and the worker has its limits.
 _SCANNED_BYTES = 4 * 1024 * 1024
 _MAX_MEMBERS = 20_000
 _SHEET_PART = re.compile(r"xl/worksheets/[^/]+\.xml")
 _CELL = re.compile(rb"""<(?:\w+:)?c\b[^>]{0,200}?\br=["']([A-Z]{1,3})(\d{1,7})["']""")
 _CELL_OVERLAP = 256
-# A row or a cell behind the last that a sheet can have (XFD1048576): calamine would count up to it.
+# A row or a cell behind the last of any sheet (XFD1048576): calamine would count up to it.
 _BEYOND = re.compile(rb"""\sr\s*=\s*["'](?:[A-Za-z]{4}|[A-Za-z]{0,3}0*([1-9]\d{6,9}))""")
 _MAX_ROW = 1_048_576
-# A line feed within a cell, as in the tables of CSV files: a row stays on its line.
+# Replaces a line feed inside of a cell, as in tables of CSV files, so that a row is one line.
 _LINE_FEED = "⏎"
 _BREAK = re.compile(r"\r\n|\r|\n")
 
@@ -42,12 +40,12 @@ Cell = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
 
 
 class SheetsHandler:
-    """Reads spreadsheets: values as they were last calculated, dates as ISO 8601; rows without a value are left out."""
+    """Reads spreadsheets: cached values, dates as ISO 8601, no empty rows."""
 
     name = "sheets"
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the file says it all
-        """Read ``source``. What cannot be read raises NoText when the parts are read."""
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the file is enough
+        """Return the sheets. Reading the parts raises NoText if the file cannot be read."""
         extracted = Extracted(parts=None)
         extracted.parts = _read(source, limits.preview, extracted)
         return extracted
@@ -63,7 +61,7 @@ def _read(source: Path, limits: PreviewLimits, extracted: Extracted) -> Iterator
             raise NoText("the spreadsheet is damaged, cut short or encrypted", KEPT) from None
         yield from OdfHandler().read(
             source, extracted
-        )  # calamine takes no white space between cells; its tables are Markdown then
+        )  # calamine fails on white space between cells; Markdown tables instead
         return
     try:
         sheets = workbook.sheets_metadata
@@ -88,7 +86,7 @@ def _read(source: Path, limits: PreviewLimits, extracted: Extracted) -> Iterator
 
 
 def _open(source: Path) -> "CalamineWorkbook":
-    """Open a workbook. Raises NoText for one that is known not to open, CalamineError for the rest."""
+    """Open a workbook. Raises NoText for a known reason, CalamineError for others."""
     from python_calamine import CalamineWorkbook, PasswordError  # noqa: PLC0415 - an extra
 
     if not source.stat().st_size:
@@ -110,7 +108,7 @@ def _is_opendocument(source: Path) -> bool:
 def _read_sheet(
     sheet: "CalamineSheet", state: str, limits: PreviewLimits, tables: list[TableEnds]
 ) -> Iterator[Part]:
-    """Yield the sheet's title and header, then its rows."""
+    """Yield title and header of a sheet, then its rows."""
     rows = (
         line for cells in sheet.iter_rows() if (line := "\t".join(map(_text, cells))).strip("\t")
     )
@@ -145,7 +143,7 @@ def _used_range(sheet: "CalamineSheet") -> str:
 
 
 def _column_name(index: int) -> str:
-    """Return the letters of a column that counts from 0: A, Z, AA, XFD."""
+    """Return the letters of a column, counted from 0: A, Z, AA, XFD."""
     name = ""
     index += 1
     while index:
@@ -155,7 +153,7 @@ def _column_name(index: int) -> str:
 
 
 def _text(cell: Cell) -> str:
-    """Return a cell on one line: whole numbers without a point, dates as ISO 8601, midnight left out."""
+    """Return a cell on one line: integers without a point, dates as ISO 8601 without midnight."""
     if isinstance(cell, str):
         return (
             _BREAK.sub(_LINE_FEED, cell).replace("\t", " ")
@@ -172,7 +170,7 @@ def _text(cell: Cell) -> str:
 
 
 def _refuse_far_cells(source: Path) -> None:
-    """Raise NoText for an XLSX sheet that would cost calamine more than it holds."""
+    """Raise NoText if far cells of an XLSX sheet would cost calamine too much."""
     with source.open("rb") as file:
         if file.read(4) != b"PK\x03\x04":
             return
@@ -190,9 +188,9 @@ def _refuse_far_cells(source: Path) -> None:
 
 
 def _spanned_cells(container: Zip, entry: Entry) -> int:
-    """Return the size of the rectangle around all cells that say where they stand, 0 for a large sheet.
+    """Return the size of the rectangle around all cells with a reference, 0 for a large sheet.
 
-    (ECMA-376-1, section 18.3.1.4.) Raises NoText for a cell that no sheet has.
+    Raises NoText for a cell that no sheet can have (ECMA-376-1, section 18.3.1.4).
     """
     columns: set[bytes] = set()
     first_row, last_row = _MAX_ROW, 0

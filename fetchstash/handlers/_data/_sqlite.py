@@ -1,8 +1,7 @@
-"""SQLite databases: each table with its definition, the number of its rows and the first of them.
+"""SQLite databases: each table with its definition, its number of rows and the first of them.
 
-The file is a stranger's: it is opened read-only, without its journal, its schema is not trusted
-(views, triggers and virtual tables are named and never run), and every statement has a bound of
-steps. https://sqlite.org/security.html has the reasons.
+The file is untrusted (https://sqlite.org/security.html): it is opened read-only and without its
+journal; views, triggers and virtual tables are never run; each statement has a limit of steps.
 """
 
 import re
@@ -23,14 +22,14 @@ _MAX_ROWS = 1_000
 _MAX_TABLES = 1_000
 _MAX_CELL = 1_000
 _MAX_DEFINITION = 4_000
-# A statement gets so many calls of the handler, one after each so many steps of the virtual
-# machine: about a second.
+# The handler is called after each so many steps of the virtual machine, and ends a statement after
+# so many calls: about a second.
 _STEPS, _CALLS = 100_000, 300
 _MAX_VALUE_BYTES = 64 * 2**20
 _VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE", re.IGNORECASE)
 _BREAK = re.compile(r"\r\n|\r|\n")
 _LINE_FEED = "⏎"
-_BROKEN = (sqlite3.Error, ValueError)  # the second where a message quotes what is no UTF-8
+_BROKEN = (sqlite3.Error, ValueError)  # ValueError: a message that is no UTF-8
 
 
 class SqliteHandler(Streamed):
@@ -39,7 +38,7 @@ class SqliteHandler(Streamed):
     name = "sqlite"
 
     def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
-        """Yield the parts of ``source``. Raises NoText for what cannot be read."""
+        """Yield the parts of ``source``. Raises NoText if it cannot be read."""
         try:
             with closing(_open(source)) as database:
                 items = _items(database)
@@ -57,7 +56,7 @@ class SqliteHandler(Streamed):
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """A table or a view, as the schema defines it."""
+    """A table or a view of the schema."""
 
     kind: str
     name: str
@@ -65,7 +64,7 @@ class _Item:
 
     @property
     def unread_reason(self) -> str:
-        """Why its rows are not read: what runs a program of the file's own, or of an extension."""
+        """Why its rows are not read: they would run code of the file or of an extension."""
         if self.kind == "view":
             return "view"
         return "virtual table" if _VIRTUAL.match(self.definition) else ""
@@ -87,7 +86,7 @@ def _open(source: Path) -> sqlite3.Connection:
 
 
 def _items(database: sqlite3.Connection) -> list[_Item]:
-    """Return tables and views in the order in which they were made; those of SQLite's own and of virtual tables are left out."""
+    """Return tables and views in order of creation, without internal and shadow tables."""
     rows = database.execute(
         "SELECT type, name, substr(sql, 1, ?) FROM sqlite_master"
         " WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' LIMIT ?",
@@ -99,7 +98,7 @@ def _items(database: sqlite3.Connection) -> list[_Item]:
 
 
 def _read_item(database: sqlite3.Connection, item: _Item, counts: list[str]) -> Iterator[Part]:
-    """Yield one table: its title, its definition, its columns and its first rows."""
+    """Yield a table: title, definition, columns and first rows."""
     title = " ".join(item.name.split())
     heading = Heading(title, 1, "lines", 1)
     reason = item.unread_reason
@@ -109,7 +108,7 @@ def _read_item(database: sqlite3.Connection, item: _Item, counts: list[str]) -> 
     try:
         if not reason:
             columns, rows, count = _rows(database, item.name)
-    except _BROKEN:  # damaged, too slow, or computed by a function that is not here
+    except _BROKEN:  # damaged, too slow, or computed by an unknown function
         reason = "its rows cannot be read"
     counts.append(f"{title} ({reason or count})")
     more = f", the first {len(rows):,} of them here" if len(rows) == _MAX_ROWS else ""
@@ -123,7 +122,7 @@ def _read_item(database: sqlite3.Connection, item: _Item, counts: list[str]) -> 
 
 
 def _rows(database: sqlite3.Connection, name: str) -> tuple[list[str], list[str], str]:
-    """Return the names of a table's columns, its first rows, and how many there are, in words."""
+    """Return the columns of a table, its first rows, and the number of rows in words."""
     table = _quoted(name)
     _bound(database)
     no_rows = database.execute(f"SELECT * FROM {table} LIMIT 0")  # noqa: S608 - as below
@@ -142,13 +141,13 @@ def _rows(database: sqlite3.Connection, name: str) -> tuple[list[str], list[str]
 
 
 def _bound(database: sqlite3.Connection) -> None:
-    """Give the next statement its steps."""
+    """Reset the limit of steps for the next statement."""
     left = iter(range(_CALLS))
     database.set_progress_handler(lambda: next(left, None) is None, _STEPS)
 
 
 def _cell(column: str) -> str:
-    """Return the expression of a cell that is to be shown: of long text the beginning, of bytes their number."""
+    """Return the SQL expression of a cell: the beginning of a long text, the size of bytes."""
     name = _quoted(column)
     return (
         f"CASE typeof({name}) WHEN 'blob' THEN '(' || length({name}) || ' bytes)'"

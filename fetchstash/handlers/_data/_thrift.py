@@ -1,4 +1,4 @@
-"""Thrift's compact protocol, as far as reading goes: every struct becomes a dict by field number (thrift-compact-protocol.md)."""
+"""Reading Thrift's compact protocol: structs as dicts by field number."""
 
 from typing import Any
 
@@ -14,7 +14,10 @@ Struct = dict[int, Any]
 
 
 class CompactReader:
-    """Reads a struct from bytes. Raises NoText for what breaks off, is of no known type or is nested too deeply."""
+    """Reads a struct from bytes (thrift-compact-protocol.md).
+
+    Raises NoText if the data break off, have an unknown type or too many levels.
+    """
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -27,7 +30,7 @@ class CompactReader:
         while (head := self._byte()) != _STOP:
             delta, kind = head >> 4, head & 0x0F
             number = number + delta if delta else self._signed()
-            # A boolean field has its value in its type.
+            # The type of a boolean field is its value.
             fields[number] = kind == _TRUE if kind in {_TRUE, _FALSE} else self._value(kind, depth)
         return fields
 
@@ -61,7 +64,7 @@ class CompactReader:
         return self._value(kind, depth)
 
     def _bounded(self, count: int) -> int:
-        """Return a number of elements, each of which takes a byte at least."""
+        """Return a number of elements, each of which takes at least one byte."""
         if count > len(self._data) - self._place:
             raise _damaged()
         return count

@@ -1,8 +1,7 @@
-"""XML: kept as written, but that no line is longer than it must be; its elements counted by a streaming parser.
+"""XML: kept as written, with long lines broken between tags; a stream parser counts elements.
 
-Nothing is resolved: a declaration of entities ends the counting, so that they cannot multiply
-(a billion laughs), and no other file is ever opened. The text of such a document is there all the
-same.
+Declared entities end the counting, so that they cannot expand (a billion laughs), and no other file
+is opened. The text of such a document is kept, too.
 """
 
 import re
@@ -24,26 +23,29 @@ _MAX_DEPTH = 1_000
 _MAX_NAMES = 10_000
 _MAX_CHILDREN = 200
 _SHOWN_NAMES = 10
-# Between a tag and the next opening one a line may end. Comments and CDATA sections (XML 1.0,
-# section 2.7) stay as they are.
+# A line may end between a tag and the next start tag, not in comments and CDATA sections (XML 1.0,
+# section 2.7).
 _BETWEEN_TAGS = re.compile(
     r"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)|>[ \t]*(?=<[^/!])", re.DOTALL
 )
 
 
 class XmlHandler(TextParts):
-    """Any XML that no other handler knows better."""
+    """Reads XML without a handler of its own."""
 
     name = "xml"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
-        """Return the text; ``structure_info`` says root, depth and elements, the outline what stands under the root."""
+        """Return the text; the facts are root, depth, elements and the children of the root."""
         extracted = Extracted(parts=None)
         extracted.parts = _parts(extracted, read_text(source, hints.charset))
         return extracted
 
     def find(self, source: Path, path: str, hints: Hints) -> str:
-        """Return the elements, attributes or texts at ``path``, one after the other. Raises OutOfRange, BadArgument or NoText."""
+        """Return the elements, attributes or texts at ``path``, one a line.
+
+        Raises OutOfRange, BadArgument or NoText.
+        """
         return "".join(f"{_lines(part)}\n" for part in find(source, path, hints.charset))
 
 
@@ -58,7 +60,7 @@ def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
 
 
 def _lines(text: str) -> str:
-    """Return ``text`` with a line for each element, where lines were long."""
+    """Return ``text`` with long lines broken before start tags."""
     has_long_line = any(len(line) > _LONG_LINE for line in text.split("\n"))
     return _BETWEEN_TAGS.sub(_with_line_end, text) if has_long_line else text
 
@@ -68,11 +70,11 @@ def _with_line_end(match: re.Match[str]) -> str:
 
 
 class _Stop(Exception):
-    """Enough was seen: what follows is not to be parsed."""
+    """Ends the parsing."""
 
 
 class _Elements:
-    """Counts elements while the text passes."""
+    """Counts the elements of a text, chunk by chunk."""
 
     def __init__(self) -> None:
         self._parser = expat.ParserCreate("utf-8")
@@ -87,11 +89,11 @@ class _Elements:
         self.children: list[Heading] = []
 
     def feed(self, text: str) -> None:
-        """Count what is in the next piece of the text, unless there was a reason to stop."""
+        """Count the elements of the next chunk, unless the parsing has ended."""
         self._parse(self._repair.feed(text))
 
     def end(self) -> None:
-        """Count what is in the end of the text."""
+        """Count the elements at the end of the text."""
         self._parse(self._repair.end())
 
     def _parse(self, text: str) -> None:
@@ -109,7 +111,8 @@ class _Elements:
         common = ", ".join(
             f"{clip(name, 60)} {count:,}" for name, count in self._counts.most_common(_SHOWN_NAMES)
         )
-        size = f"root {clip(self._root, 60)}, depth {self._deepest:,}, {self._counts.total():,} elements"
+        total = f"{self._counts.total():,} elements"
+        size = f"root {clip(self._root, 60)}, depth {self._deepest:,}, {total}"
         described = f"{size}: {common}" if self._root else ""
         return "; ".join(filter(None, (described, self._ended, self._repair.summary())))
 

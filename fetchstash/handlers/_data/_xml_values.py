@@ -1,6 +1,6 @@
-"""Parts of an XML document by path: elements, attributes or texts (the abbreviated XPath of ElementTree's documentation).
+"""Parts of XML by path: the abbreviated XPath of ElementTree's documentation.
 
-Prefixes of namespaces are left out, in the document and in the path.
+Prefixes of namespaces are ignored, in the document and in the path.
 """
 
 import re
@@ -14,14 +14,14 @@ from fetchstash.handlers._shared._reasons import READ_LINES, quoted
 from fetchstash.handlers._shared._xml_events import walk
 from fetchstash.handlers._shared._xml_repair import XmlRepair
 
-# An element takes some ten times the bytes that it is written in.
+# An element takes some ten times its bytes in the file.
 _MAX_BYTES = 32 * 2**20
 _PREFIX = re.compile(r"""('[^']*'|"[^"]*")|[\w.-]+:""")
 _SUFFIX = re.compile(r"(.*?)/(?:@([\w.-]+)|(text\(\)))$", re.DOTALL)
 
 
 def find(source: Path, path: str, charset: str) -> Iterator[str]:
-    """Yield what ``path`` finds: elements as XML, attributes (``/@name``) and texts (``/text()``) as they are.
+    """Yield the matches of ``path``: elements as XML, attributes (``/@name``), texts (``/text()``).
 
     ``path`` begins with "/" and the root's name, or with "//"; positions count from 1. Raises
     OutOfRange, BadArgument or NoText.
@@ -37,7 +37,7 @@ def find(source: Path, path: str, charset: str) -> Iterator[str]:
         KeyError,
         ValueError,
         TypeError,
-    ) as error:  # all of them come of paths that are none
+    ) as error:  # all are raised for malformed paths
         raise BadArgument(
             f"{quoted(path)} is no path to elements.",
             "Write it as in /catalog/book[2]/title or //book/@id.",
@@ -58,7 +58,7 @@ def find(source: Path, path: str, charset: str) -> Iterator[str]:
 
 
 def _tree(source: Path, charset: str) -> ET.Element:
-    """Return an element that holds the root, so that a path begins with the root's name."""
+    """Return a parent of the root, so that a path begins with the name of the root."""
     if source.stat().st_size > _MAX_BYTES:
         raise NoText(
             f"Elements are found by path up to {_MAX_BYTES:,} bytes.",

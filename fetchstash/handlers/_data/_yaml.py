@@ -1,7 +1,6 @@
-"""YAML, TOML and INI: kept as written, with their keys and sections as the outline.
+"""YAML, TOML and INI: kept as written, with keys and sections as the outline.
 
-They are read as lines: an outline needs no values, and the text is the document. Values are read
-only for a path that names some.
+The outline is made from lines; values are read only for a path.
 """
 
 import re
@@ -17,8 +16,7 @@ from fetchstash.handlers._shared._part_text import TextParts
 from fetchstash.handlers._shared._reasons import READ_LINES
 from fetchstash.ranges import Heading
 
-# A mapping's key (YAML 1.2.2, section 7.4.2) with no more than this indent; deeper ones are no
-# outline any more.
+# A key of a mapping (YAML 1.2.2, section 7.4.2) with a small indent; deeper keys are left out.
 _DEEPEST = 4
 _KEY = re.compile(
     r"( {0,4})([\w.$/-][^:#\n]{0,100}|\"[^\"\n]{1,100}\"|'[^'\n]{1,100}'):(?:\s+(.*))?$"
@@ -29,12 +27,12 @@ _SECTION = re.compile(r"\s{0,8}(\[{1,2})\s*([^\[\]\n]{1,200}?)\s*\]{1,2}\s*(?:[#
 
 _TOML, _INI = "application/toml", "text/x-ini"
 _SECTIONED = {_TOML, _INI}
-# A value takes some twenty times the bytes that it is written in.
+# A value takes some twenty times its bytes in the file.
 _MAX_VALUE_BYTES = 16 * 2**20
 
 
 class YamlHandler(TextParts):
-    """YAML, TOML or INI, as it is written."""
+    """Reads YAML, TOML and INI."""
 
     name = "yaml"
 
@@ -46,7 +44,10 @@ class YamlHandler(TextParts):
         return extracted
 
     def find(self, source: Path, path: str, hints: Hints) -> str:
-        """Return the value at ``path`` (a JSON pointer or a JSONPath) as JSON. Raises OutOfRange, BadArgument or NoText."""
+        """Return the value at ``path`` (a JSON pointer or a JSONPath) as JSON.
+
+        Raises OutOfRange, BadArgument or NoText.
+        """
         if hints.media_type == _INI:
             raise NoText(
                 "INI has sections, and no values that are read by path.",
@@ -74,7 +75,7 @@ def _parts(
 
 
 def find_sections(text: str) -> list[Heading]:
-    """Return the tables or sections of ``text``, deeper by the dots in their names, lines counted from 1."""
+    """Return the tables or sections of ``text`` (lines from 1); dots in names make levels."""
     marks = (
         (number, _SECTION.match(line[:300])) for number, line in enumerate(text.split("\n"), 1)
     )
@@ -84,7 +85,7 @@ def find_sections(text: str) -> list[Heading]:
 
 
 class _Keys:
-    """Finds keys line by line; remembers from chunk to chunk whether a block of text is open, in which nothing is a key."""
+    """Finds keys, chunk by chunk. Lines of a block of text are no keys."""
 
     def __init__(self) -> None:
         self._block = -1  # the indent of the key whose block is open

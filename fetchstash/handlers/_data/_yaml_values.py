@@ -1,8 +1,8 @@
-"""YAML and TOML as the values that JSON knows, for the parts that a path names. In the worker alone, and bounded.
+"""Values of YAML and TOML as JSON has them, for parts by path. Runs in the worker alone.
 
-YAML's loaders expand what is merged (<<) without end, and turn "no" into false. Here the parser's
-events are put together without recursion: plain scalars are numbers where JSON would spell them so,
-and every value that an alias stands for counts again.
+YAML's loaders expand merge keys (<<) without end and turn "no" into false. Here values are built
+from the parser's events without recursion. A plain scalar is a number if JSON spells it so, and
+each use of an alias counts its values again.
 """
 
 import datetime as dt
@@ -26,8 +26,8 @@ _NEXT = READ_LINES
 
 
 def read_yaml(text: str) -> Any:
-    """Return the value of a YAML document, of several in one text the list of them. Raises NoText for what cannot be read."""
-    import yaml  # noqa: PLC0415 - only this needs it
+    """Return the value of a YAML document, or the list of several. Raises NoText for bad YAML."""
+    import yaml  # noqa: PLC0415 - used here alone
 
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     builder = _Builder()
@@ -35,18 +35,18 @@ def read_yaml(text: str) -> Any:
         for event in yaml.parse(text, Loader=loader):
             builder.take(event)
     except yaml.YAMLError:
-        raise NoText("This is not valid YAML, so that it has no paths.", _NEXT) from None
+        raise NoText("This is not valid YAML, so it has no paths.", _NEXT) from None
     return builder.documents[0] if len(builder.documents) == 1 else builder.documents
 
 
 def read_toml(text: str) -> Any:
-    """Return the value of a TOML document, dates as text. Raises NoText for what is no TOML."""
-    import tomllib  # noqa: PLC0415 - only this needs it
+    """Return the value of a TOML document, with dates as text. Raises NoText for bad TOML."""
+    import tomllib  # noqa: PLC0415 - used here alone
 
     try:
         return _without_dates(tomllib.loads(text, parse_float=_json_values.Spelled.read))
     except tomllib.TOMLDecodeError:
-        raise NoText("This is not valid TOML, so that it has no paths.", _NEXT) from None
+        raise NoText("This is not valid TOML, so it has no paths.", _NEXT) from None
 
 
 def _without_dates(value: Any) -> Any:
@@ -59,7 +59,7 @@ def _without_dates(value: Any) -> Any:
 
 @dataclass(slots=True)
 class _Open:
-    """A sequence or a mapping that has not ended; ``merged`` are the mappings that stand behind ``<<``."""
+    """An open sequence or mapping; ``merged`` are the mappings behind ``<<``."""
 
     value: list[Any] | dict[str, Any]
     anchor: str | None
@@ -70,7 +70,7 @@ class _Open:
 
 
 class _Builder:
-    """Puts the parser's events together."""
+    """Builds values from the parser's events."""
 
     def __init__(self) -> None:
         self.documents: list[Any] = []
@@ -79,7 +79,7 @@ class _Builder:
         self._count = 0
 
     def take(self, event: Any) -> None:
-        """Take the next event. Raises NoText for what is too deep, too much, or holds itself."""
+        """Take the next event. Raises NoText for too many levels or values, or a cycle."""
         match type(event).__name__:
             case "DocumentStartEvent":
                 self._anchors.clear()
@@ -100,7 +100,7 @@ class _Builder:
             case "AliasEvent":
                 if event.anchor not in self._anchors:
                     raise NoText(
-                        "One of its anchors is missing or holds itself, so that it has no paths.",
+                        "One of its anchors is missing or holds itself, so it has no paths.",
                         _NEXT,
                     )
                 value, size = self._anchors[event.anchor]
@@ -113,13 +113,13 @@ class _Builder:
         self._count += count
         if self._count > _MAX_VALUES:
             raise NoText(
-                f"Its aliases and values stand for more than {_MAX_VALUES:,} values, so that it has no paths.",
+                f"Its aliases expand to more than {_MAX_VALUES:,} values, so it has no paths.",
                 _NEXT,
             )
 
     def _start(self, value: list[Any] | dict[str, Any], anchor: str | None) -> None:
         if len(self._open) == _MAX_DEPTH:
-            raise NoText(f"It is nested deeper than {_MAX_DEPTH}, so that it has no paths.", _NEXT)
+            raise NoText(f"It is nested deeper than {_MAX_DEPTH}, so it has no paths.", _NEXT)
         self._open.append(_Open(value, anchor, self._count))
         self._grow(1)
 
@@ -135,7 +135,10 @@ class _Builder:
         self._add(value)
 
     def _add(self, value: Any, spelled: str | None = None, *, is_merge: bool = False) -> None:
-        """Put a value where it belongs: a mapping takes keys and values in turn, and keys that are no text as they are written."""
+        """Add a value to the open collection; a mapping takes keys and values in turn.
+
+        Keys that are no text keep their spelling.
+        """
         if not self._open:
             self.documents.append(value)
             return
@@ -159,7 +162,7 @@ def _mappings(value: Any) -> list[dict[str, Any]]:
 
 
 def _scalar(event: Any) -> Any:
-    """Return a number, a word of the core schema, or the text: what is quoted or tagged as text is text."""
+    """Return a number, a word of the core schema, or text (always if quoted or tagged so)."""
     text: str = event.value
     if event.style or (event.tag or "!") not in {
         "!",

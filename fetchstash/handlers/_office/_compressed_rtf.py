@@ -11,7 +11,8 @@ _MAX_BYTES = 64 * 2**20
 _WINDOW = 4_096
 # Section 2.1.2.1: the initial content of the dictionary.
 _INITIAL = (
-    rb"{\rtf1\ansi\mac\deff0\deftab720{\fonttbl;}{\f0\fnil \froman \fswiss \fmodern \fscript \fdecor MS Sans SerifSymbolArial"
+    rb"{\rtf1\ansi\mac\deff0\deftab720{\fonttbl;}"
+    rb"{\f0\fnil \froman \fswiss \fmodern \fscript \fdecor MS Sans SerifSymbolArial"
     rb"Times New RomanCourier{\colortbl\red0\green0\blue0"
     b"\r\n"
     rb"\par \pard\plain\f0\fs20\b\i\u\tab\tx"

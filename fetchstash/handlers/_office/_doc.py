@@ -165,7 +165,7 @@ def _looks(stream: bytes, plc: bytes, *, of_paragraphs: bool) -> _Looks:
 
 
 def _paragraph_looks(page: bytes, place: int) -> tuple[int, dict[int, int]]:
-    """Return style and properties of a paragraph; lengths count pairs of bytes (section 2.9.176)."""
+    """Return style and properties of a paragraph; lengths count two bytes (section 2.9.176)."""
     if not place:
         return 0, {}
     size = page[place]

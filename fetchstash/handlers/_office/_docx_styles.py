@@ -78,7 +78,7 @@ class Numbering:
         self._counts: dict[str, list[int]] = defaultdict(lambda: [0] * _LEVELS)
 
     def mark(self, list_id: str, level: int) -> str:
-        """Return the mark of the next item: "-", "3.", or "" without a list (id 0: removed from it)."""
+        """Return the mark of the next item ("-", "3."), "" without a list (id 0: none)."""
         if list_id in {"", "0"}:
             return ""
         abstract = self._abstract_of.get(list_id, "")

@@ -1,4 +1,4 @@
-"""EPUB: the chapters of a book in reading order, as Markdown (EPUB 3.3 and Open Container Format)."""
+"""EPUB: the chapters of a book in reading order, as Markdown (EPUB 3.3, OCF)."""
 
 import posixpath
 from collections.abc import Iterator, Mapping
@@ -69,7 +69,7 @@ def _refuse_locked(container: Zip, entries: Mapping[str, Entry]) -> None:
 
 
 def _package(container: Zip, entries: Mapping[str, Entry]) -> "_Package":
-    """Return the package document that META-INF/container.xml points to (OCF, section 4.2.6.3.1)."""
+    """Return the package document that container.xml points to (OCF, section 4.2.6.3.1)."""
     roots = _Collected("rootfile", "full-path")
     if "META-INF/container.xml" in entries:
         for _ in walk(

@@ -16,7 +16,7 @@ from fetchstash.handlers._shared._zip import Zip
 
 _MEDIA_TYPE = "application/vnd.oasis.opendocument."
 _MAX_SMALL_MEMBER = 4 * 1024 * 1024
-# Cells and spaces may repeat; the empty rest of a sheet repeats a million times (section 19.675 f.).
+# Cells and spaces may repeat, the empty rest of a sheet a million times (section 19.675 f.).
 _MAX_REPEATS = 100
 # Deleted text of tracked changes, the number of a note (its mark replaces it), and scripts.
 _SKIPPED = {"tracked-changes", "note-citation", "scripts", "event-listeners"}

@@ -21,7 +21,7 @@ class OldOfficeHandler:
     name = "old_office"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the file is enough
-        """Return the document; other containers have no text. Raises NoText if it cannot be read."""
+        """Return the document (other containers: no text). Raises NoText if it cannot be read."""
         with source.open("rb") as file:
             container = CompoundFile(file.read(_MAX_BYTES))
         if ("EncryptedPackage",) in container.streams:  # [MS-OFFCRYPTO], section 2.3.4.4

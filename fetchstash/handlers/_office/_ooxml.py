@@ -1,4 +1,4 @@
-"""Office Open XML packages: parts, their relationships, and the core properties (ECMA-376, part 2)."""
+"""Office Open XML packages: parts, relationships and core properties (ECMA-376, part 2)."""
 
 import posixpath
 from collections.abc import Iterator, Mapping

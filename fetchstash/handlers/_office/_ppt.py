@@ -137,7 +137,7 @@ class _Stream:
         return places, document
 
     def _directory(self, record: _Record) -> Iterator[tuple[int, int]]:
-        """Yield the numbers and places of persistent objects, which come in runs (section 2.3.4)."""
+        """Yield numbers and places of persistent objects, which come in runs (section 2.3.4)."""
         place = record.start if record.kind == _DIRECTORY else record.end
         while place + 4 <= record.end:
             (run,) = struct.unpack_from("<L", self._data, place)
@@ -242,7 +242,7 @@ class _Stream:
         return self._data[record.start - _HEADER.size] & 0x0F == _CONTAINER
 
     def _text(self, record: _Record) -> str:
-        """Return a text of two-byte characters, or of their lower bytes alone (section 2.9.42 f.)."""
+        """Return a text of two-byte characters or of their lower bytes (section 2.9.42 f.)."""
         raw = self._data[record.start : record.end]
         return (
             raw.decode("utf-16-le", "replace") if record.kind == _CHARS else raw.decode("latin-1")

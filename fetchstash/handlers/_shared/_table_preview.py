@@ -56,8 +56,8 @@ class _Bounds:
 def table_preview(tables: Sequence[TableEnds], limits: PreviewLimits) -> Preview:
     """Return headers, first and last rows in at most ``structured_tokens``.
 
-    If a few rows of all tables do not fit, cut their cells; then show the first table and the titles
-    of the others; then the first table alone, with fewer columns.
+    If a few rows of all tables do not fit, cut their cells; then show the first table and the
+    titles of the others; then the first table alone, with fewer columns.
     """
     all_of_it = _Bounds(
         len(tables),
@@ -72,7 +72,7 @@ def table_preview(tables: Sequence[TableEnds], limits: PreviewLimits) -> Preview
         return fits(_shown(tables, bounds, limits).text, limits.structured_tokens)
 
     def widest(low: _Bounds, name: str, high: int) -> Preview:
-        """Return the preview with the largest bound ``name`` that fits, from ``low`` to ``high``."""
+        """Return the preview with the largest bound ``name`` up to ``high`` that fits."""
 
         def bounds(more: int) -> _Bounds:
             return replace(low, **{name: getattr(low, name) + more})

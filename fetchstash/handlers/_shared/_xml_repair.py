@@ -36,7 +36,7 @@ class XmlRepair:
         yield self.end()
 
     def feed(self, chunk: str) -> str:
-        """Return the next chunk, repaired; the last characters wait for the next if they may be cut."""
+        """Return the next chunk, repaired; a mark that may be cut waits for the next chunk."""
         text = self._kept + chunk
         start = _START_OF_MARKUP.search(text, max(len(text) - _KEPT_BACK, 0))
         end = start.start() if start else len(text)

@@ -126,10 +126,7 @@ class Zip:
         if entry.encrypted:
             raise NoText("a member of the zip container is encrypted", KEPT)
         if entry.method not in {_STORED, _DEFLATED}:
-            raise NoText(
-                f"a member of the zip container is compressed by an unknown method ({entry.method})",
-                KEPT,
-            )
+            raise NoText(f"a member has an unknown compression method ({entry.method})", KEPT)
         packed = self._packed(entry)
         size = crc = 0
         try:
