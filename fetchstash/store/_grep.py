@@ -22,9 +22,10 @@ WINDOW = 512 * 2**10
 PIECE = 64 * 2**10
 MAX_SECONDS = 2.0
 MAX_MEMORY = 8 * 2**20
-SMALL_PROGRAM = 3_000
+SMALL_PROGRAM = 250
 MAX_PROGRAM = 30_000
-"""In RE2's instructions. Such a program took up to 0.5 s for a quarter of a PIECE."""
+"""In RE2's instructions. A small one takes 0.1 s at most for a PIECE, and the time grows with it."""
+MIN_PIECE = 2**10
 LINE_CHARS = 160
 _MARGIN = 4 * LINE_CHARS  # bytes that surely hold the characters of a window
 
@@ -109,7 +110,8 @@ def compile_pattern(query: GrepQuery) -> Pattern:
         match = compiled.search(data, start, stop)
         return match.span() if match else None
 
-    return Pattern(search, PIECE if compiled.programsize <= SMALL_PROGRAM else PIECE // 4)
+    piece = PIECE * SMALL_PROGRAM // max(compiled.programsize, SMALL_PROGRAM)
+    return Pattern(search, max(piece, MIN_PIECE))
 
 
 def scan_text(text: StoredText, query: GrepQuery, cancelled: Callable[[], bool]) -> Scan:
