@@ -77,11 +77,11 @@ class Facts(DocumentFacts):
         """Return plain JSON data: times as RFC 3339 in UTC, unknown values as null."""
         data: dict[str, Any] = {}
         for f in sorted(fields(self), key=lambda f: f.name in FACTS):
-            value = getattr(self, f.name)
+            value: Any = getattr(self, f.name)
             if isinstance(value, datetime):
                 value = value.isoformat(timespec="seconds").replace("+00:00", "Z")
             elif isinstance(value, tuple):
-                items: tuple[Any, ...] = value
+                items: tuple[Any, ...] = value  # pyright: ignore[reportUnknownVariableType]
                 value = [asdict(item) if isinstance(item, Heading) else item for item in items]
             data[f.name] = value
         data["incomplete"] = self.incomplete or None

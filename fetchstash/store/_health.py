@@ -19,7 +19,7 @@ from fetchstash.store import _rows as rows
 from fetchstash.store._blobs import Blobs, Kind
 from fetchstash.store._catalog import Catalog, settle, transaction
 from fetchstash.store._contract import Finding
-from fetchstash.store._disk import Presence, translate_errors
+from fetchstash.store._disk import Presence, refuse_disabled_locks, translate_errors
 from fetchstash.store._filesystem import refuse_network
 from fetchstash.store._place import refuse_foreign
 from fetchstash.store._quarantine import Quarantine
@@ -103,6 +103,8 @@ def _sqlite() -> Iterator[Ailment]:
 
 def _rights(path: Path, status: os.stat_result) -> Iterator[Ailment]:
     """Find a file or folder that is not for this user, and this user alone."""
+    if sys.platform == "win32":
+        return
     mode = 0o700 if stat.S_ISDIR(status.st_mode) else 0o600
     mend, step = partial(path.chmod, mode), f"chmod {mode:o} it."
     if status.st_uid != os.geteuid():
@@ -132,6 +134,7 @@ class _Store:
     def examine(self) -> Iterator[Ailment]:
         self._blobs.make_folders()
         yield from self._all_rights()
+        refuse_disabled_locks(self._folder / "lock")
         try:
             yield from self._catalogue()
             if not self._has_catalogue:

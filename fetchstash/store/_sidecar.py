@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fetchstash.store._contract import REF_PREFIX
 from fetchstash.store._disk import private_file, private_folder, sync_file
@@ -49,10 +49,10 @@ class Sidecars:
     def read(self, ref: str) -> dict[str, Any] | None:
         """Return the record of an artifact; None if there is none or it is damaged."""
         try:
-            record = json.loads((self._folder / ref).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
+            record: Any = json.loads((self._folder / ref).read_text(encoding="utf-8"))
+            return cast("dict[str, Any]", record) if record["ref"] == ref else None
+        except (KeyError, OSError, RecursionError, TypeError, ValueError):
             return None
-        return record if isinstance(record, dict) and record.get("ref") == ref else None
 
     def refs(self) -> Iterator[str]:
         """Go through the references that have a record."""

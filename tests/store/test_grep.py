@@ -229,7 +229,10 @@ async def test_greps_that_are_cancelled_stop_and_hold_nobody_up(
         released.wait(60)
         return start, start
 
-    monkeypatch.setattr(_grep, "compile_pattern", lambda _: _grep.Pattern(search, 1000))
+    def compile_slow(_query: GrepQuery) -> _grep.Pattern:
+        return _grep.Pattern(search, 1000)
+
+    monkeypatch.setattr(_grep, "compile_pattern", compile_slow)
     reader = await open_text(b"x\n" * 1000)
     async with anyio.create_task_group() as tasks:
         for _ in range(8):

@@ -116,6 +116,9 @@ async def test_a_lock_on_a_file_that_was_replaced_excludes_the_others(tmp_path: 
 async def test_a_disk_without_locks_is_refused(
     limits: StoreLimits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_disk, "_try_lock", lambda *_, **__: True)
+    def always(fd: int, *, shared: bool = False) -> bool:
+        return True
+
+    monkeypatch.setattr(_disk, "_try_lock", always)
     with pytest.raises(StoreError, match="Locks do not work"):
         await open_store(limits)
