@@ -1,5 +1,6 @@
 """A part of a message: a text, a call's arguments, a result, and what else a message is made of."""
 
+import base64
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -61,8 +62,15 @@ CHAT_ROLES: dict[str, Role] = {
 
 
 def as_json(value: Any) -> str:
-    """Return compact JSON of any value, what JSON cannot say by its ``str``."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    """Return compact JSON of any value: bytes as the base64 that is sent, other objects as text."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_jsonable)
+
+
+def _jsonable(value: Any) -> str:
+    data = getattr(value, "data", value)  # PydanticAI's BinaryContent
+    if isinstance(data, bytes | bytearray):
+        return base64.b64encode(data).decode()
+    return str(value)
 
 
 _TEXT_KEYS = ("text", "stdout", "stderr", "logs")

@@ -22,8 +22,8 @@ from fetchstash.client._keep import ObservedOffload
 from fetchstash.client._policy import Policy, State
 from fetchstash.client._report import Report
 from fetchstash.client._request import NOTHING_KNOWN, RequestInfo
-from fetchstash.client._rewrite import Target, rewrite_for_retry
-from fetchstash.client._sizes import json_tokens, measure, size_in_bytes
+from fetchstash.client._rewrite import rewrite_for_retry
+from fetchstash.client._sizes import SizeUnit, json_tokens, measure, size_in_bytes
 from fetchstash.client._streaming import AsyncRecoveringStream, RecoveringStream
 from fetchstash.client._streams import aclose, close, failure, get
 from fetchstash.client._target import clamped_output, target_of
@@ -222,7 +222,7 @@ class Recovery:
         with suppress(KeyError):  # an unknown format: the rewrite reports it
             self._learn(verdict, first.messages, format, state, request)
         retry = self._retry(
-            verdict, outcome.error, first.messages, format, state, max_output, trigger, request
+            verdict, outcome.error, messages, first, format, state, max_output, trigger, request
         )
         if retry is None:
             if outcome.error is not None and verdict.overflow and request.kept_by_provider:
@@ -322,6 +322,7 @@ class Recovery:
         verdict: Verdict,
         error: Exception | None,
         messages: Sequence[Message],
+        sent: Attempt,
         format: Format,
         state: State,
         max_output: int | None,
@@ -335,10 +336,11 @@ class Recovery:
             clamped = clamped_output(verdict, max_output)
             if clamped is not None and max_output is not None:
                 self.report = Report("tokens", max_output, clamped, clamped)
-                return Attempt(messages, clamped), self.report
-            target = self._target(verdict, messages, format, state, request)
+                return Attempt(sent.messages, clamped), self.report
+            size = measure(sent.messages, format, _unit(verdict), state)
+            target = target_of(verdict, size, _fixed_size(verdict, request))
             rewritten, report = rewrite_for_retry(
-                messages, format, target, self.policy, state, self.prefix
+                messages, format, target, self.policy, state, self.prefix, size
             )
         except Exception as failed:  # noqa: BLE001 - whatever it is, the provider's error is raised from it
             self._tell(trigger, verdict, "compression_failed")
@@ -346,27 +348,12 @@ class Recovery:
                 error.__cause__ = failed
             return None
         self.report = report
-        if not report.smaller or size_in_bytes(rewritten) >= size_in_bytes(messages):
+        if not report.smaller or size_in_bytes(rewritten) >= size_in_bytes(sent.messages):
             self._tell(trigger, verdict, "not_smaller")
             if error is not None:
                 _mark(error, report)
             return None
         return Attempt(rewritten), report
-
-    def _target(
-        self,
-        verdict: Verdict,
-        messages: Sequence[Message],
-        format: Format,
-        state: State,
-        request: RequestInfo,
-    ) -> Target:
-        """Return the size that these messages, which were refused, have to come down to."""
-        if verdict.kind == "overflow_bytes":
-            fixed = None if request.fixed is None else size_in_bytes(request.fixed)
-            return target_of(verdict, measure(messages, format, "bytes"), fixed)
-        fixed = None if request.fixed is None else json_tokens(request.fixed)
-        return target_of(verdict, measure(messages, format, "tokens", state), fixed)
 
     def _tell(self, trigger: Trigger, verdict: Verdict, outcome: str) -> None:
         attributes = {
@@ -378,6 +365,18 @@ class Recovery:
             "overflow.rule_id": verdict.rule_id,
         }
         emit(self.on_event, "compression", attributes)
+
+
+def _unit(verdict: Verdict) -> SizeUnit:
+    return "bytes" if verdict.kind == "overflow_bytes" else "tokens"
+
+
+def _fixed_size(verdict: Verdict, request: RequestInfo) -> int | None:
+    """Return the size of what is sent besides the messages, None if it is not known."""
+    if request.fixed is None:
+        return None
+    in_bytes = _unit(verdict) == "bytes"
+    return size_in_bytes(request.fixed) if in_bytes else json_tokens(request.fixed)
 
 
 def overflow_report(error: BaseException) -> Report | None:

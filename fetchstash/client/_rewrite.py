@@ -1,7 +1,7 @@
 """The rewrite of a request that a provider refused: small enough, with the fewest stubs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fetchstash.client._artifacts import HEAVY_KINDS, facts_of
 from fetchstash.client._formats import Format, Message, Part, plain
@@ -51,9 +51,15 @@ def rewrite_for_retry(
     policy: Policy,
     state: State,
     prefix: int,
+    sent: int,
 ) -> tuple[list[Message], Report]:
-    """Do as ``rewrite`` does; before the latest exchange older texts and messages go, too."""
-    return _rewritten(messages, format, target, policy, state, prefix, merges=True)
+    """Do as ``rewrite`` does; before the latest exchange older texts and messages go, too.
+
+    The refused request was of these messages, compacted to ``sent`` in the target's unit: that is
+    what the report compares with.
+    """
+    rewritten, report = _rewritten(messages, format, target, policy, state, prefix, merges=True)
+    return rewritten, replace(report, before=sent)
 
 
 def _rewritten(

@@ -235,7 +235,8 @@ class Work:
         """Return the sizes of what the provider takes only as it is, by type."""
         sizes = Counter[str]()
         for part in self.all_parts:
-            if part.kind == "opaque" or part.shape == "fixed":
+            as_is = part.kind == "opaque" or part.shape == "fixed"
+            if as_is and part.place not in self.changes:
                 name = an_object(part.value).get("type") or part.name or part.kind
                 sizes[str(name)] += self._original_size(part)
         return dict(sizes)
@@ -308,12 +309,15 @@ class Work:
     # Critical messages
 
     def stub_critical(self, goal: int) -> None:
-        """Stub critical messages one by one, oldest first, until ``goal``; never the answer."""
-        for number in sorted(self.critical - self.kept - self.merged):
-            if self.size <= goal:
-                return
-            if number == self._answer or number < self.prefix:
-                continue
+        """Stub critical messages one by one, oldest first, until ``goal``; never the answer.
+
+        What was said goes before instructions and the list of what is to do.
+        """
+        standing = {part.message for part in self.all_parts if part.role in {"system", "tool"}} | {
+            part.message for part in self.all_parts if part.kind == "call"
+        }
+        free = self.critical - self.kept - self.merged - {self._answer}
+        for number in sorted(free, key=lambda number: (number in standing, number)):
             for stage, kind in ((1, "call"), (2, "result"), (3, "opaque"), (3, "text")):
                 inside = [
                     part

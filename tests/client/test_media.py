@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.client import Policy, State, ToolCall, compact, rewrite, stub_oversized
+from fetchstash.client import Policy, State, Target, ToolCall, compact, rewrite, stub_oversized
 from fetchstash.client._formats import Format
 from fetchstash.demo._pdf import make_pdf
 from tests.client.fakes import Kept, tokens_of
@@ -286,3 +286,10 @@ def test_an_older_picture_or_document_of_the_users_becomes_a_block_of_text(
     assert stub.pop("text").startswith(("(image/png, 2", "(application/pdf, "))
     assert stub == block
     assert compact([messages[1]], fmt, 100, State())[0] == [messages[1]]
+
+
+@pytest.mark.parametrize("data", [png(64, 64), BinaryContent(png(64, 64), "image/png")])
+def test_in_bytes_a_medium_is_as_long_as_its_base64(data: Any) -> None:
+    messages: list[Any] = [{"role": "user", "parts": [{"inline_data": {"data": data}}]}]
+    _, report = rewrite(messages, "gemini", Target(1, "bytes"))
+    assert report.before == pytest.approx(200_029 * 4 / 3, rel=0.01)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.client import Policy, Recovery, _recovery, overflow_report
+from fetchstash.client import Policy, Recovery, State, _recovery, overflow_report
 from fetchstash.client._formats import as_json
 from tests.client.fakes import Kept, Overflow, conversation, prose
 
@@ -20,7 +20,7 @@ DONE = {"type": "response.completed", "response": {"status": "completed"}}
 
 
 class Provider:
-    """Answers requests with what it was told to, one after the other: an exception is raised, a list is streamed."""
+    """Answers requests with ``answers`` in turn: an exception is raised, a list is streamed."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -394,7 +394,7 @@ NO_OUTPUTS: list[Any] = [
 async def test_an_overflow_after_events_without_an_answer_is_still_cured(
     run: Run, event: Any
 ) -> None:
-    """Lifecycle, reasoning and the provider's own tools: passed on when they come, and the retry's events follow."""
+    """Lifecycle, reasoning and the provider's own tools; the retry's events follow."""
     provider = Provider([event, event, Overflow()], [event, DELTA, DONE])
     assert await run(Recovery(), provider, HISTORY) == [event, event, event, DELTA, DONE]
     assert len(provider.sizes) == 2
@@ -415,7 +415,10 @@ async def test_an_error_body_with_status_200_is_an_overflow_too(run: Run) -> Non
 
 
 def test_an_output_dominant_overflow_is_retried_with_less_output_and_the_same_messages() -> None:
-    words = "maximum context length is 8192 tokens. However, you requested 8292 tokens (158 in the messages, 8134 in the completion)"
+    words = (
+        "maximum context length is 8192 tokens. However, you requested 8292 tokens "
+        "(158 in the messages, 8134 in the completion)"
+    )
     provider = Provider(Overflow(words), {"ok": 1})
     assert Recovery().call(provider, HISTORY, max_output=8134) == {"ok": 1}
     assert provider.sizes[0] == provider.sizes[1]
@@ -514,3 +517,30 @@ def test_an_observer_that_fails_changes_nothing() -> None:
         raise RuntimeError(name)
 
     assert Recovery(on_event=observer).call(Provider(Overflow(), {"ok": 1}), HISTORY) == {"ok": 1}
+
+
+def test_messages_that_a_retry_merged_stay_merged_in_the_next_request() -> None:
+    """Also where the refused request had stubs: a merge is known by the messages as they were."""
+    old = [
+        {"role": role, "content": f"{prose(300, role)} {number}"}
+        for number in range(30)
+        for role in ("user", "assistant")
+    ]
+    history = [*conversation(prose(40_000), "short"), *old, *conversation("ok")[2:]]
+    sent: list[Any] = []
+    refused = Overflow("prompt is too long")
+    answers: list[Any] = [refused, "ok", refused, "ok", refused, "ok", "ok"]
+
+    def send(messages: Any) -> Any:
+        sent.append(messages)
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    recovery = Recovery(Policy(offload=Kept()), state=State())
+    for _ in range(4):
+        recovery.call(send, history)
+    assert len(sent) == 7
+    assert len(sent[5]) < len(sent[0])
+    assert sent[6] == sent[5]
