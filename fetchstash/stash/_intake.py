@@ -72,10 +72,26 @@ class Intake:
             assert known is not None  # only a conditional request is answered without a body
             facts = await self.store.touch(known.artifact_ref, revalidated(known, fetched))
             return facts, CacheUse()
-        try:
-            return await self._keep(fetched, fetched.path, known, deadline), None
-        finally:
-            fetched.path.unlink(missing_ok=True)
+        facts = await self._keep(fetched, fetched.path, known, deadline)
+        while facts.page_verdict == "leads_on" and facts.leads_to:
+            page = facts
+            try:
+                fetched, facts = await self._follow(facts.leads_to, fetched, known, deadline)
+            except FetchstashError:
+                break  # the page stays, and names the address
+            if page.artifact_ref != facts.artifact_ref:
+                with suppress(FetchstashError):
+                    await self.store.delete(page.artifact_ref)
+        return facts, None
+
+    async def _follow(
+        self, address: str, page: Fetched, known: Facts | None, deadline: float
+    ) -> tuple[Fetched, Facts]:
+        """Fetch what a page without text leads to; it counts as one more redirect."""
+        seconds = max(deadline - anyio.current_time(), 0)
+        fetched = await self.fetcher.fetch(address, self.store.spool, after=page, seconds=seconds)
+        assert fetched.path is not None  # the request was not conditional
+        return fetched, await self._keep(fetched, fetched.path, known, deadline)
 
     async def file(self, path: Path, name: str) -> Facts:
         """Return the facts of a file that is in the spool, stored under ``name``."""
@@ -97,6 +113,14 @@ class Intake:
         self, fetched: Fetched, raw: Path, known: Facts | None, deadline: float
     ) -> Facts:
         """Store a response. If the body is unchanged, keep the stored copy and update its facts."""
+        try:
+            return await self._store(fetched, raw, known, deadline)
+        finally:
+            raw.unlink(missing_ok=True)  # noqa: ASYNC240 -- it is in the spool
+
+    async def _store(
+        self, fetched: Fetched, raw: Path, known: Facts | None, deadline: float
+    ) -> Facts:
         if known and same_again(known, renewed := with_response(known, fetched), fetched.sha256):
             return await self.store.touch(known.artifact_ref, renewed)
         declared = fetched.headers.get("content-type", "")

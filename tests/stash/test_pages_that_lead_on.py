@@ -1,0 +1,49 @@
+"""Pages without text that lead to another address: that is fetched instead, as a redirect."""
+
+import pytest
+
+from tests.loopback import Site
+from tests.stash.conftest import OpenStash
+
+pytestmark = pytest.mark.anyio
+LEADING = {
+    "a refresh": "<meta http-equiv=refresh content='0; url={}'>",
+    "a lone frame": "<!DOCTYPE html><title>t</title><iframe src='{}'></iframe>",
+}
+
+
+@pytest.mark.parametrize("html", LEADING.values(), ids=LEADING)
+async def test_a_page_that_only_leads_on_is_followed_to_the_text(
+    html: str, site: Site, open_stash: OpenStash
+) -> None:
+    url = site.put("/a", html.format("/b"))
+    site.put("/b", html.format("/c.txt"))
+    end = site.put("/c.txt", "the text", "text/plain")
+    async with open_stash() as stash:
+        artifact = await stash.fetch(url)
+        assert await artifact.text() == "the text"
+        assert (artifact.facts.source_url, artifact.facts.final_url) == (url, end)
+        assert (await stash.list()).total == 1
+        assert (await stash.get(url)).ref == artifact.ref
+        again = await stash.fetch(url, refresh=True)
+        assert again.ref == artifact.ref
+
+
+async def test_pages_that_lead_in_a_circle_end_with_the_page(
+    site: Site, open_stash: OpenStash
+) -> None:
+    url = site.put("/a", LEADING["a refresh"].format("/a"))
+    async with open_stash(fetch__max_redirects=3) as stash:
+        artifact = await stash.fetch(url)
+        assert artifact.facts.page_verdict == "leads_on"
+        assert (await stash.list()).total == 1
+    assert len(site.asked) == 4
+
+
+async def test_a_page_that_leads_inside_is_shown_and_not_followed(
+    site: Site, open_stash: OpenStash
+) -> None:
+    url = site.put("/a", LEADING["a refresh"].format("http://10.0.0.1/x"))
+    async with open_stash() as stash:
+        artifact = await stash.fetch(url)
+        assert artifact.facts.leads_to == "http://10.0.0.1/x"
