@@ -35,9 +35,12 @@ class Element:
 
     def descendants(self) -> Iterator["Element"]:
         """Yield all elements inside, in document order."""
-        for child in self.elements():
-            yield child
-            yield from child.descendants()
+        pending = self.children[::-1]
+        while pending:
+            child = pending.pop()
+            if not isinstance(child, str):
+                yield child
+                pending += child.children[::-1]
 
     def ancestors(self) -> Iterator["Element"]:
         """Yield the elements around this one, the nearest first."""
@@ -48,11 +51,13 @@ class Element:
 
     def texts(self) -> Iterator[str]:
         """Yield all texts inside as they stand, in document order."""
-        for child in self.children:
+        pending = self.children[::-1]
+        while pending:
+            child = pending.pop()
             if isinstance(child, str):
                 yield child
             else:
-                yield from child.texts()
+                pending += child.children[::-1]
 
     def text(self) -> str:
         """Return the text inside, its white space collapsed."""

@@ -325,9 +325,15 @@ def groups(element: Element) -> tuple[int, ...]:
     return _groups_in(names[:MAX_NAMES].lower())
 
 
-@lru_cache(10_000)
+@lru_cache(30_000)
 def _groups_in(names: str) -> tuple[int, ...]:
-    return tuple(number for number, pattern in enumerate(GROUPS.values()) if pattern.search(names))
+    # No pattern reaches over a blank, and the same words stand in the names of many pages.
+    return tuple(sorted({number for word in names.split() for number in _groups_of(word)}))
+
+
+@lru_cache(20_000)
+def _groups_of(word: str) -> tuple[int, ...]:
+    return tuple(number for number, pattern in enumerate(GROUPS.values()) if pattern.search(word))
 
 
 def _signature(block: Block) -> tuple[str, str, str]:

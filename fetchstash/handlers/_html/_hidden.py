@@ -41,6 +41,10 @@ _NOT_PANELS = names("dialog alertdialog menu menubar listbox tooltip alert navig
 _CHROME = names("nav header footer form dialog menu")
 
 
+_TELLING = names("hidden style aria-hidden bgcolor color text")
+_TELLING_NAMES = re.compile(rf"editsection|katex|MathJax|{'|'.join(sorted(_UNSEEN_CLASSES))}")
+
+
 class HiddenBy(Enum):
     """How an element is hidden. Scripts undo ATTRIBUTE and STYLE; nothing undoes FOR_GOOD."""
 
@@ -126,6 +130,16 @@ def hidden_by(element: Element, style: Style | None, around: Paint) -> HiddenBy 
     return HiddenBy.STYLE if style.out_of_sight else None
 
 
+def is_plain(attributes: dict[str, str]) -> bool:
+    """Return whether attributes hide nothing and colour nothing by themselves."""
+    return _TELLING.isdisjoint(attributes) and not _tells(attributes.get("class", "")[:1_000])
+
+
+@lru_cache(10_000)
+def _tells(classes: str) -> bool:
+    return _TELLING_NAMES.search(classes) is not None
+
+
 def is_closed_panel(element: Element, controlled: set[str]) -> bool:
     """Return whether a click shows this element: the panel of a tab or of an accordion.
 
@@ -153,12 +167,14 @@ def is_slide(element: Element) -> bool:
 
 def paint(element: Element, style: Style | None, around: Paint, *, complete: bool) -> Paint:
     """Return the paint of an element's texts. ``complete``: all style sheets are known."""
-    if not complete and ("class" in element.attributes or "id" in element.attributes):
-        around = around._replace(colour=None, background=None)
-    is_link = element.tag == "a" and "href" in element.attributes
+    attributes = element.attributes
+    knows = around.colour is not None or around.background is not None
+    if knows and not complete and ("class" in attributes or "id" in attributes):
+        around = _uncertain(around)
+    is_link = element.tag == "a" and "href" in attributes
     if style is None:
         if is_link and around.colour is not None:
-            around = around._replace(colour=_LINK_BLUE)
+            around = _of_link(around)
         return around
     tiny = around.tiny if style.tiny is None else style.tiny
     invisible = around.invisible if style.visible is None else not style.visible
@@ -177,3 +193,13 @@ def paint(element: Element, style: Style | None, around: Paint, *, complete: boo
         around.clips_to_text if style.clips_to_text is None else style.clips_to_text,
         covered,
     )
+
+
+@lru_cache(1024)
+def _uncertain(around: Paint) -> Paint:
+    return around._replace(colour=None, background=None)
+
+
+@lru_cache(1024)
+def _of_link(around: Paint) -> Paint:
+    return around._replace(colour=_LINK_BLUE)

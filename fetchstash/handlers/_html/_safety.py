@@ -24,7 +24,7 @@ MAX_COPIES = 100_000
 """Copies of formatting elements; after so many, formatting tags are removed."""
 
 # A page with fewer tags, and fewer tags times formatting tags, cannot exceed a limit.
-HARMLESS_TAGS, HARMLESS_PRODUCT = 2 * MAX_OPTIONS, 1_000_000
+HARMLESS_TAGS, HARMLESS_PRODUCT = 4 * MAX_OPTIONS, 1_000_000
 
 # A quote opens a value only after an equals sign (HTML Standard, 13.2.5.35). Neither pattern can
 # fail after its first character, so that no character is tried twice; ``re`` keeps some hundred

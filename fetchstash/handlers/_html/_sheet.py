@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from fetchstash.handlers._html._css import EVERYWHERE, rules, unescape
 from fetchstash.handlers._html._names import names
-from fetchstash.handlers._html._style import MAY_MATTER, Style, read_style
+from fetchstash.handlers._html._style import MAY_HIDE, MAY_MATTER, Style, read_style
 
 MAX_RULES_ALIKE = 200
 """Rules looked up by one class, id or tag; a real sheet has fewer."""
@@ -63,8 +63,8 @@ class StyleSheet:
 
     A rule that shows an element of the same class or id in any context cancels the hiding: it is a
     tab or a menu that opens. ``select`` runs a selector over the page of ``size`` elements.
-    ``complete``: the page has no other style sheets. If it has, colours are not taken from complex
-    selectors: others may overrule them.
+    ``complete``: the page has no other style sheets. If it has, only those colours count that are
+    set together with their background: others may overrule the rest.
     """
 
     def __init__(
@@ -78,15 +78,18 @@ class StyleSheet:
         self._known: dict[tuple[str, str, str], _Rules] = {}
         self._merged: dict[tuple[int, ...], Style] = {}
         self._shown: set[str] = set()
+        matters = MAY_MATTER if complete else MAY_HIDE
         order = 0
         for source in sources:
             for rule in rules(source):
                 order += 1
-                if not MAY_MATTER.search(rule.declarations):
+                declared = rule.declarations
+                both = "color:" in declared and "backgr" in declared
+                if not both and not matters.search(declared):
                     continue
-                shows = _SHOWS.search(unescape(rule.declarations)) is not None
+                shows = _SHOWS.search(unescape(declared)) is not None
                 for selector in split_selectors(rule.selectors):
-                    self._add(selector, rule.declarations, rule.widths, order, shows=shows)
+                    self._add(selector, declared, rule.widths, order, shows=shows)
 
     def _add(
         self, selector: str, declarations: str, widths: int, order: int, *, shows: bool

@@ -44,6 +44,12 @@ MAY_MATTER = re.compile(
     re.IGNORECASE,
 )
 """Found in all declarations that decide whether text is seen."""
+MAY_HIDE = re.compile(
+    r"display|visib|opacity|font-size\s*:\s*[01.]|font\s*:[^;]*\b0|-\d\d|\d{4}|calc\(\s*-|indent|"
+    r"\d{3}vw|overflow[^;]*(?:hidden|clip)|scale|rotate|clip-path|clip\s*:|mask|fill-color|\\",
+    re.IGNORECASE,
+)
+"""Found in those that do so by themselves, whatever other rules say."""
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from fetchstash.handlers._html._css import media
 from fetchstash.handlers._html._element import BLOCKS, Element
@@ -19,6 +19,7 @@ from fetchstash.handlers._html._hidden import (
     Paint,
     hidden_by,
     is_closed_panel,
+    is_plain,
     is_slide,
     is_unseen,
     paint,
@@ -42,6 +43,8 @@ _NEVER_READ = names(
     "script style template svg iframe object embed applet noembed noframes canvas audio video map "
     "datalist select input textarea progress meter frameset frame link meta base title head"
 )
+_SPECIAL = names("dialog font img math mjx-container noscript")
+"""Elements that need more than a look at their style."""
 _FORMULA_SCRIPT = re.compile(r"mathjax|katex", re.IGNORECASE)
 _TEXT, _COMMENT = 2, 4  # lexbor's tag ids
 
@@ -153,7 +156,9 @@ def _is_seen_frame(attributes: dict[str, str]) -> bool:
 
 def _attributes(node: "LexborNode") -> dict[str, str]:
     attributes = node.attributes
-    return {name: value or "" for name, value in attributes.items()} if attributes else {}
+    if None in attributes.values():
+        return {name: value or "" for name, value in attributes.items()}
+    return cast("dict[str, str]", attributes)
 
 
 class _Copy:
@@ -172,6 +177,7 @@ class _Copy:
         # their templates (B:0, P:0) stand.
         self._streamed = {(node.id or "")[2:]: node for node in body.css('div[hidden][id^="S:"]')}
         self._has_tex = page.has_tex
+        self._seen_paint: Paint | None = None  # the paint of the last text that is seen
         self._has_sources = body.css_first('script[type^="math/tex"]') is not None
         self._placed: set[str] = set()
         self._emptied: set[Element] = set()
@@ -215,12 +221,13 @@ class _Copy:
                 node = node.next
 
     def _add_text(self, text: str, parent: Element, paints: Paint) -> None:
-        if is_unseen(paints) and not text.isspace():
+        if paints is not self._seen_paint and not text.isspace() and is_unseen(paints):
             self._page.hidden += parent not in self._emptied
             self._emptied.add(parent)
         else:
-            is_code = parent.tag in {"code", "pre", "tt"}
-            parent.children.append(with_dollars(text) if self._has_tex and not is_code else text)
+            self._seen_paint = paints
+            is_code = not self._has_tex or parent.tag in {"code", "pre", "tt"}
+            parent.children.append(text if is_code else with_dollars(text))
 
     def _add_tex(self, script: "LexborNode", parent: Element) -> None:
         """Add the formula that a script element holds for MathJax."""
@@ -232,6 +239,13 @@ class _Copy:
     ) -> tuple[Element, Paint] | None:
         """Return the copy of an element without its children, None if it is left out."""
         element = Element(tag, _attributes(node), parent)
+        attributes = element.attributes
+        if tag not in _SPECIAL and (not attributes or is_plain(attributes)):
+            style = self._sheet.style(
+                tag, attributes.get("class", ""), attributes.get("id", ""), node.mem_id
+            )
+            if style is None:
+                return element, paint(element, None, around, complete=self._sheet.complete)
         if "editsection" in element.attributes.get("class", ""):  # "[edit]" in MediaWiki
             return None
         if tag == "noscript":
