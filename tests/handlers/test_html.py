@@ -264,6 +264,28 @@ FRAGMENTS = {
         '<h2>Low gate<span class="mw-editsection">[<a href=/e>edit</a>]</span></h2>',
         "## Low gate",
     ),
+    "tasks keep their state": (
+        (
+            '<ul><li><input type="checkbox" disabled checked> Oil the gate</li>'
+            '<li><label><input type="checkbox" class="task-list-item-checkbox"> Paint</label></ul>'
+        ),
+        "- [x] Oil the gate\n- [ ] Paint",
+    ),
+    "the footer of a quotation names its source": (
+        "<blockquote><p>Open it.</p><footer>A. Warden, 1911</footer></blockquote>",
+        "> Open it.\n\n> A. Warden, 1911",
+    ),
+    "a button that opens an answer is its question": (
+        '<h3><button aria-expanded="false">Who opens it?</button></h3><p>The warden.</p>',
+        "### Who opens it?\n\nThe warden.",
+    ),
+    "the labels of tabs are text, a button to copy is not": (
+        (
+            '<div><button role="tab">npm</button> <button role="tab">yarn</button></div>'
+            "<pre>npm i gate</pre><p><button>Copy</button>Then start it.</p>"
+        ),
+        "npm yarn\n\n```\nnpm i gate\n```\n\nThen start it.",
+    ),
 }
 
 
@@ -287,6 +309,56 @@ def test_a_table_with_heads_inside_of_the_content_is_kept(read: Read) -> None:
     box = f'<div class="module-header"><table class="caption">{facts}</table></div>'
     _, text = read(article(f"{box}{f'<p>{PROSE}</p>' * 9}"))
     assert "| Fact 4 | 4 |" in text
+
+
+def test_a_page_that_is_a_form_is_content(read: Read) -> None:
+    _, text = read(
+        "<nav><a href=/>Home menu</a></nav><form><h1>Report a fault</h1>"
+        "<p>Tell us which gate it is and what you saw.</p><label>Your name</label></form>"
+    )
+    assert text == ("# Report a fault\n\nTell us which gate it is and what you saw.\n\nYour name\n")
+
+
+def test_a_short_page_is_not_cut_to_less(read: Read) -> None:
+    items = "".join(f"<li><a href=/{n}>Gate {n} of the upper river</a></li>" for n in range(30))
+    _, text = read(f"<nav><a href=/>Home menu</a></nav><h1>All gates</h1><ul>{items}</ul>")
+    assert "Gate 29" in text
+    assert "Home menu" not in text
+
+
+def test_a_card_keeps_its_price(read: Read) -> None:
+    cards = "".join(
+        f'<a class=card href=/{n}><h3>Gate model {n}</h3><p>{PROSE}</p><div class="footer meta">'
+        f"<p>{n}9 €</p></div></a>"
+        for n in range(9)
+    )
+    _, text = read(article(f"<div class=grid>{cards}</div>"))
+    assert "Gate model 8" in text
+    assert "89 €" in text
+
+
+def test_posts_of_a_thread_keep_author_and_date(read: Read) -> None:
+    posts = "".join(
+        f'<div class="post"><div class="post-meta sidebar"><a class="username" href=/u{n}>Warden {n}'
+        f'</a></div><div class="footer"><time>2026-11-{n + 10}</time></div><p>{PROSE}</p></div>'
+        for n in range(8)
+    )
+    _, text = read(f"<nav><a href=/>Home menu</a></nav><h1>Which gate?</h1>{posts}")
+    assert text.count("Warden") == 8
+    assert text.count("2026-11-1") == 8
+
+
+def test_a_preview_does_not_begin_with_a_list_of_links(read: Read) -> None:
+    contents = "".join(f"<li><a href=#s{n}>Section {n}</a></li>" for n in range(9))
+    body = f"<main><h1>Guide</h1><ul>{contents}</ul><h2 id=s0>Section 0</h2>{f'<p>{PROSE}</p>' * 9}"
+    extracted, text = read(body)
+    assert text.startswith("# Guide\n\n- [Section 0](#s0)\n")
+    assert extracted.preview.text.startswith("# Guide\n\n## Section 0\n\nThe reservoir")
+
+
+def test_a_page_that_begins_with_text_needs_no_preview_of_its_own(read: Read) -> None:
+    extracted, _ = read(article(f"<p>{PROSE}</p>"))
+    assert extracted.preview.text == ""
 
 
 def test_the_outline_gives_the_lines_of_the_headings_in_each_part(

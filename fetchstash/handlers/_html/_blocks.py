@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fetchstash.handlers._html._element import BLOCKS, HEADINGS, Element, Node
+from fetchstash.handlers._html._element import BLOCKS, HEADINGS, Element, Node, is_read
 from fetchstash.handlers._html._tables import (
     code_lines,
     heading_in,
@@ -13,7 +13,6 @@ from fetchstash.handlers._html._tables import (
 from fetchstash.handlers._html._tree import Page
 
 PARAGRAPH, HEADING, CODE, TABLE = "paragraph", "heading", "code", "table"
-_NOT_READ = frozenset(("button", "noscript"))
 _ITEMS = frozenset(("li", "dt", "dd", "blockquote"))
 
 
@@ -57,7 +56,7 @@ def _cut(parent: Element, containers: tuple[Element, ...], link: str, out: list[
     run: list[Node] = []
     for child in parent.children:
         if isinstance(child, str) or not (child.tag in BLOCKS or child.holds_blocks):
-            if isinstance(child, str) or child.tag not in _NOT_READ:
+            if isinstance(child, str) or is_read(child):
                 if _ends_paragraph(run, child):
                     _add_paragraph(run, parent, containers, link, out)
                     run = []
@@ -84,7 +83,7 @@ def _add_element(
     elif tag == "table" and is_equation(element):
         for row in row_elements(element):
             _add_paragraph(list(row.elements()), row, containers, link, out)
-    elif tag not in _NOT_READ:
+    elif is_read(element):
         if tag in _ITEMS:
             containers = (*containers, element)
         elif tag == "a":

@@ -64,5 +64,21 @@ class Element:
         return " ".join("".join(self.texts()).split())
 
 
+def is_read(element: Element) -> bool:
+    """Return whether an element is text, and not a control or the stand-in for scripts.
+
+    A button is text if it opens a panel: a question of a FAQ, the label of a tab.
+    """
+    if element.tag != "button":
+        return element.tag != "noscript"
+    attributes = element.attributes
+    return (
+        "aria-controls" in attributes
+        or "aria-expanded" in attributes
+        or attributes.get("role") == "tab"
+        or "accordion" in attributes.get("class", "")
+    )
+
+
 Node = Element | str
 """A child of an element: an element or a text."""

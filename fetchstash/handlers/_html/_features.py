@@ -164,11 +164,13 @@ def _measure(block: Block) -> _Text:
     if block.link:
         return _Text(words, words, ends=False)
     return _Text(
-        words, min(_linked(block.nodes), words), _SENTENCE_END.search(block.words[-4:]) is not None
+        words,
+        min(linked_words(block.nodes), words),
+        _SENTENCE_END.search(block.words[-4:]) is not None,
     )
 
 
-def _linked(nodes: list[Node]) -> int:
+def linked_words(nodes: list[Node]) -> int:
     """Return the number of words inside links."""
     words = 0
     for node in nodes:
@@ -177,7 +179,7 @@ def _linked(nodes: list[Node]) -> int:
         if node.tag == "a":
             words += len("".join(node.texts()).split())
         elif node.children:
-            words += _linked(node.children)
+            words += linked_words(node.children)
     return words
 
 

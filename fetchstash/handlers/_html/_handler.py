@@ -26,10 +26,16 @@ from fetchstash.handlers._html import (
     _tree,
     _verdict,
 )
+from fetchstash.handlers._html._features import linked_words
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._shared._part_text import part_text
+from fetchstash.ranges import Preview
 
 MAX_SOURCE_BYTES = 4 * _safety.MAX_SOURCE_CHARS
+MIN_LEADING_LINKS = 5
+"""Blocks that are links; a preview does not begin with as many."""
+RUNNING_WORDS = 12
+PREVIEW_BLOCKS, PREVIEW_CHARS = 60, 4_000
 PATHS = frozenset(("page", "left_out", "links", "tables"))
 _PATHS_IN_WORDS = (
     'Take a heading of its outline, a fragment such as "#install", or "page", "left_out", "links" '
@@ -80,6 +86,7 @@ class HtmlHandler:
         if not blocks:
             error = _TOO_MANY_TAGS if checked.cut else "the page has no text of its own"
             extracted.learn(extraction_error=error)
+        extracted.preview = _preview(content, inline)
         extracted.parts = _bounded(_markdown.parts(content, inline), limits.max_chars, extracted)
         return extracted
 
@@ -120,6 +127,34 @@ def _chosen(path: str, page: _tree.Page, blocks: list[_blocks.Block]) -> Sequenc
     if numbers is None:
         raise OutOfRange("The page has no section of that name.", _PATHS_IN_WORDS)
     return [blocks[n] for n in numbers if keep[n]] or [blocks[n] for n in numbers]
+
+
+def _preview(content: list[_blocks.Block], inline: Inline) -> Preview:
+    """Return a preview that leaves out a list of links at the beginning; empty if there is none."""
+    start = next((n for n, block in enumerate(content) if _is_running(block)), 0)
+    links = sum(_is_link(block) for block in content[:start])
+    if links < MIN_LEADING_LINKS:
+        return Preview()
+    while start and content[start - 1].kind == _blocks.HEADING:
+        start -= 1
+    titles = [block for block in content[:start] if block.level == 1][:1]
+    text = ""
+    for piece in _markdown.parts([*titles, *content[start : start + PREVIEW_BLOCKS]], inline):
+        text += piece.text
+        if len(text) > PREVIEW_CHARS:
+            break
+    text = text[:PREVIEW_CHARS]
+    return Preview(text, lines_shown=text.count("\n"))
+
+
+def _is_running(block: _blocks.Block) -> bool:
+    words = len(block.words.split())
+    return words >= RUNNING_WORDS and not block.link and linked_words(block.nodes) * 2 < words
+
+
+def _is_link(block: _blocks.Block) -> bool:
+    words = len(block.words.split())
+    return bool(block.link) or linked_words(block.nodes) * 5 >= words * 4
 
 
 def _read(source: Path, charset: str) -> _safety.Checked:

@@ -4,7 +4,7 @@ import re
 from itertools import islice
 from urllib.parse import urljoin
 
-from fetchstash.handlers._html._element import BLOCKS, Element, Node
+from fetchstash.handlers._html._element import BLOCKS, Element, Node, is_read
 from fetchstash.handlers._html._names import names
 from fetchstash.handlers._html._tables import code_lines
 from fetchstash.handlers._shared._markdown_marks import fence_for
@@ -115,7 +115,7 @@ class Inline:
                 self._write_marked(node, out, "~~")
             elif tag == "ins":
                 self._write_inserted(node, out, emphasis)
-            elif tag not in _NOT_SHOWN:
+            elif is_read(node):
                 if tag in BLOCKS:
                     out.append(" • " if tag == "li" else " ")
                 self._write(node.children, out, emphasis)

@@ -12,6 +12,12 @@ from fetchstash.handlers._html._element import Element
 from fetchstash.handlers._html._names import names
 
 _CHROME = names("nav header footer aside form menu search")
+_QUOTING = names("blockquote figure")
+"""Elements whose own header and footer name the source."""
+_FIXED = names("nav footer menu")
+"""Chrome even on a page that has little else, such as a form."""
+_MIN_OUTSIDE = 0.2
+"""Of the page's text. If less stands outside the chrome, only _FIXED chrome is left out."""
 _CHROME_ROLES = names("navigation banner contentinfo complementary search menu menubar dialog")
 _CONTENT = names("main article")
 _MIN_SHARE = 0.3
@@ -19,13 +25,17 @@ _MIN_SHARE = 0.3
 
 
 class Place(NamedTuple):
-    """Whether a block stands in the chrome, and whether in an element marked as content."""
+    """Whether a block stands in the chrome, and whether in an element marked as content.
+
+    ``fixed``: the chrome is navigation or a footer.
+    """
 
     chrome: bool
     content: bool
+    fixed: bool
 
 
-_NOWHERE = Place(chrome=False, content=False)
+_NOWHERE = Place(chrome=False, content=False, fixed=False)
 
 
 def places(blocks: Sequence[Block]) -> list[Place]:
@@ -48,11 +58,14 @@ def places(blocks: Sequence[Block]) -> list[Place]:
 def _inside(element: Element, around: Place) -> Place:
     role = element.attributes.get("role", "")
     content = around.content or element.tag in _CONTENT or role == "main"
-    # The header of an article is its title and author.
-    is_chrome = role in _CHROME_ROLES or (
-        element.tag in _CHROME and not (element.tag == "header" and around.content)
+    tag = element.tag
+    # The header of an article is its title and author; the footer of a quotation its source.
+    is_own = (tag == "header" and around.content) or (
+        tag in {"header", "footer"} and any(a.tag in _QUOTING for a in element.ancestors())
     )
-    return Place(around.chrome or is_chrome, content)
+    is_chrome = role in _CHROME_ROLES or (tag in _CHROME and not is_own)
+    is_fixed = is_chrome and (tag in _FIXED or role in {"navigation", "contentinfo"})
+    return Place(around.chrome or is_chrome, content, around.fixed or is_fixed)
 
 
 def by_rules(blocks: Sequence[Block], where: Sequence[Place]) -> list[bool]:
@@ -61,10 +74,11 @@ def by_rules(blocks: Sequence[Block], where: Sequence[Place]) -> list[bool]:
     Blocks in the chrome are not. Where enough text is marked as content, only that is.
     """
     outside = [not place.chrome for place in where]
-    if not any(outside):
-        return [True] * len(blocks)
     inside = [place.content and not place.chrome for place in where]
     sizes = [len(block.words) for block in blocks]
+    if sum(compress(sizes, outside)) < _MIN_OUTSIDE * sum(sizes):
+        outside = [not place.fixed for place in where]
+        return outside if any(outside) else [True] * len(blocks)
     return (
         inside
         if sum(compress(sizes, inside)) > _MIN_SHARE * sum(compress(sizes, outside))

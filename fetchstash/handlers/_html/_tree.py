@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from fetchstash.handlers._html._css import media
@@ -206,6 +207,8 @@ class _Copy:
                         continue
                     if tag == "script":
                         self._add_tex(node, parent)
+                    elif tag == "input":
+                        _add_task(node, parent)
                     elif tag not in _NEVER_READ:
                         copied = self._element(tag, node, parent, paints)
                         if copied is not None:
@@ -303,6 +306,16 @@ def _readable(node: "LexborNode") -> int:
         for text in texts
         if (around := text.parent) is None or around.tag not in _NEVER_READ
     )
+
+
+def _add_task(node: "LexborNode", parent: Element) -> None:
+    """Add the state of a task in a list: a check box that a reader cannot change."""
+    attributes = _attributes(node)
+    if attributes.get("type", "").lower() != "checkbox":
+        return
+    is_task = "disabled" in attributes or "task" in attributes.get("class", "")
+    if is_task and any(a.tag == "li" for a in islice((parent, *parent.ancestors()), 3)):
+        parent.children.append("[x] " if "checked" in attributes else "[ ] ")
 
 
 def _mark_holders(element: Element) -> None:

@@ -1,0 +1,131 @@
+"""Keep what belongs to the blocks that the scorer keeps. Each function sets items of ``keep``."""
+
+import re
+from collections import Counter, defaultdict
+from itertools import islice, pairwise
+
+from fetchstash.handlers._html._blocks import CODE, HEADING, TABLE, Block
+from fetchstash.handlers._html._element import Element
+from fetchstash.handlers._html._landmarks import places
+from fetchstash.handlers._html._tables import has_heads
+
+TITLE_REACH = 12
+"""The title is searched in this many blocks above the first kept block."""
+CONTENT_SHARE = 0.5
+"""Of the kept text; an element that holds as much is the content's."""
+TABLE_REACH = 5
+"""Elements above a table in which the content is searched."""
+MAX_LINK_SHARE = 0.6
+"""Of a table's text; one with more is navigation."""
+MAX_GAP = 3
+"""Blocks in a row that are kept if they stand between kept blocks of the same region."""
+CARD_WORDS = 60
+"""Words inside one link that are a card of a product, a post or an event."""
+BYLINE_WORDS = 12
+POST_REACH = 6
+"""Elements above a block in which its post is searched."""
+_POST = re.compile(r"(?<![a-z])(?:post|comment|message|reply|answer|topic)(?![a-rt-z])")
+_BYLINE = re.compile(r"author|user|byline|poster|nick|(?<![a-z])(?:date|time|name)(?![a-z])")
+
+
+def keep_title(blocks: list[Block], keep: list[bool]) -> None:
+    """Keep the main heading above the first kept block."""
+    first = next((number for number, kept in enumerate(keep) if kept), 0)
+    for number in range(first - 1, max(first - TITLE_REACH, 0) - 1, -1):
+        if blocks[number].level == 1:
+            keep[number] = True
+            return
+
+
+def keep_tables(blocks: list[Block], keep: list[bool]) -> None:
+    """Keep tables with header cells inside the content: facts of its subject, such as an infobox."""
+    candidates = [
+        number
+        for number, block in enumerate(blocks)
+        if block.kind == TABLE and not keep[number] and has_heads(block.parent)
+    ]
+    if not candidates:
+        return
+    sizes: Counter[Element] = Counter()
+    kept = [block for block, is_kept in zip(blocks, keep, strict=True) if is_kept]
+    for block in kept:
+        for element in block.parent.ancestors():
+            sizes[element] += len(block.words)
+    enough = CONTENT_SHARE * sum(len(block.words) for block in kept)
+    where = places([blocks[number] for number in candidates])
+    for number, place in zip(candidates, where, strict=True):
+        table = blocks[number]
+        near = islice(table.parent.ancestors(), TABLE_REACH)
+        holds_content = any(sizes[element] >= enough for element in near)
+        keep[number] = holds_content and not place.chrome and not _is_links(table)
+
+
+def _is_links(table: Block) -> bool:
+    links = (element for element in table.parent.descendants() if element.tag == "a")
+    return sum(len(link.text()) for link in links) > MAX_LINK_SHARE * len(table.words)
+
+
+def fill_gaps(blocks: list[Block], keep: list[bool]) -> None:
+    """Keep code, tables, headings and small gaps between kept blocks of one region."""
+    kept = [number for number, is_kept in enumerate(keep) if is_kept]
+    for before, after in pairwise(kept):
+        gap = range(before + 1, after)
+        if not gap or not _share_region(blocks[before], blocks[after]):
+            continue
+        for number in gap:
+            keep[number] = len(gap) <= MAX_GAP or blocks[number].kind in {CODE, TABLE, HEADING}
+
+
+def _share_region(block: Block, other: Block) -> bool:
+    """Return whether both blocks stand in an element at most three levels above the first."""
+    near = list(islice((block.parent, *block.parent.ancestors()), 4))
+    return any(element in near for element in (other.parent, *other.parent.ancestors()))
+
+
+def complete_cards(blocks: list[Block], keep: list[bool]) -> None:
+    """Keep all of a card of which some is kept: its price and its date stand in the same link."""
+    cards: defaultdict[Element, list[int]] = defaultdict(list)
+    for number, block in enumerate(blocks):
+        if block.link:
+            link = next((a for a in block.parent.ancestors() if a.tag == "a"), block.parent)
+            cards[block.parent if block.parent.tag == "a" else link].append(number)
+    for numbers in cards.values():
+        words = sum(len(blocks[number].words.split()) for number in numbers)
+        if words <= CARD_WORDS and any(keep[number] for number in numbers):
+            for number in numbers:
+                keep[number] = True
+
+
+def keep_bylines(blocks: list[Block], keep: list[bool]) -> None:
+    """Keep author and date of each post of a thread of which text is kept."""
+    posts = [_post(block.parent) for block in blocks]
+    kept = {post for post, is_kept in zip(posts, keep, strict=True) if is_kept and post}
+    if len(kept) < 2:
+        return
+    for number, (block, post) in enumerate(zip(blocks, posts, strict=True)):
+        short = not keep[number] and len(block.words.split()) <= BYLINE_WORDS
+        if short and post in kept and _is_byline(block):
+            keep[number] = True
+
+
+def _post(element: Element) -> Element | None:
+    """Return the element around that is a post of a thread."""
+    for around in islice((element, *element.ancestors()), POST_REACH):
+        kind = around.attributes.get("itemtype", "") + around.attributes.get("itemprop", "")
+        is_marked = "Comment" in kind or "Posting" in kind or kind == "comment"
+        if is_marked or (
+            around.tag in {"article", "li", "div"}
+            and _POST.search(around.attributes.get("class", "").lower())
+            and any(child.tag != "a" for child in around.elements())
+        ):
+            return around
+    return None
+
+
+def _is_byline(block: Block) -> bool:
+    inner = (node for node in block.nodes if not isinstance(node, str))
+    near = (*inner, *islice((block.parent, *block.parent.ancestors()), 2))
+    return any(
+        element.tag == "time" or _BYLINE.search(element.attributes.get("class", "").lower())
+        for element in near
+    )
