@@ -20,7 +20,7 @@ MAX_SCORED = 5_000
 MIN_SCORED_CHARS = 500
 """Rules choose on a page with less text: the scorer has too little to go by."""
 SHORT_PAGE_CHARS = 2_000
-MIN_AGREED = 0.6
+MIN_AGREED = 0.75
 """Of what the rules keep of a short page; if the scorer keeps less, the rules choose."""
 
 
