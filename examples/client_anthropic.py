@@ -1,4 +1,4 @@
-"""An agent on the anthropic SDK that survives its own context: it streams, calls tools, and keeps what leaves.
+"""An agent on the anthropic SDK that survives its own context.
 
     PROVIDER_URL=http://127.0.0.1:8000 python examples/client_anthropic.py
 

@@ -1,10 +1,10 @@
-"""Make the table of context windows from LiteLLM's list of models, or compare the one that is there with it.
+"""Make the table of context windows from LiteLLM's list of models, or compare the two.
 
     python scripts/windows.py [LIST.json] [--write]
 
 LIST.json is model_prices_and_context_window_backup.json of an installed litellm (scripts/adapters
-installs one, and this finds it). Prints when the table was read and where it differs, and exits with
-1 if it does; --write puts the table of this list into fetchstash/client/_windows.py.
+installs one, and this finds it). Prints when the table was read and where it differs, and exits
+with 1 if it does; --write puts the table of this list into fetchstash/client/_windows.py.
 """
 
 import argparse
@@ -30,12 +30,16 @@ PROVIDERS = frozenset(
 """Those who serve their own models: what others serve may have a smaller window than the model."""
 
 OPEN_WEIGHTS = {
-    "gemma-3": 128_000, "gpt-oss": 128_000, "llama-3": 8_192, "llama-3.1": 128_000, "llama-3.2": 128_000, "llama-3.3": 128_000,
-    "llama-4": 131_072, "deepseek-r1": 131_072, "deepseek-v3": 128_000, "qwen3": 131_072, "qwen3-14b": 40_960,
+    "deepseek-r1": 131_072, "deepseek-v3": 128_000, "gemma-3": 128_000, "gpt-oss": 128_000,
+    "llama-3": 8_192, "llama-3.1": 128_000, "llama-3.2": 128_000, "llama-3.3": 128_000,
+    "llama-4": 131_072, "qwen3": 131_072, "qwen3-14b": 40_960,
 }  # fmt: skip
 """Served by everybody; of the windows that most of their entries have, the smaller one."""
 
-DEFAULTS = {"claude": 200_000, "claude-opus-4": 200_000, "claude-sonnet-4": 200_000, "gemini": 1_048_576, "gpt-4": 8_192, "gpt-5": 272_000}  # fmt: skip
+DEFAULTS = {
+    "claude": 200_000, "claude-opus-4": 200_000, "claude-sonnet-4": 200_000, "gemini": 1_048_576,
+    "gpt-4": 8_192, "gpt-5": 272_000,
+}  # fmt: skip
 """What a name of a family that is not in the list counts as."""
 
 

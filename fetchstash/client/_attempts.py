@@ -1,4 +1,4 @@
-"""What is sent and what came of it: the two messages between a recovery's decisions and whoever carries them out."""
+"""Attempts and their outcomes: what a recovery decides to send, and what it is told of it."""
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,10 @@ from fetchstash.client._formats import Message
 from fetchstash.client._threads import off_loop
 
 Send = Callable[..., Any]
-"""Sends messages and returns the response or stream. It takes the messages, and ``max_output=`` where the caller gave that."""
+"""Sends messages and returns the response or stream.
+
+Takes the messages, and ``max_output=`` where the caller gave that.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +30,9 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of an attempt: a response, or an error; an event that reports an error comes with its response.
+    """What came of an attempt: a response or an error.
 
+    An event that reports an error comes with its response.
     ``committed``: output was passed on already, so that it is too late for a retry.
     """
 

@@ -1,7 +1,7 @@
-"""Overflow or not: one verdict from a table of rules, read in an order that separates look-alikes.
+"""classify: is this error an overflow? One verdict from tables of rules.
 
-What a transport says of itself; statuses and codes that say it is something else; codes that say it
-is an overflow; the table of wordings; codes that are built alike; and last what a bare 413 means.
+The order separates look-alikes: what a transport says of itself; statuses and codes of something
+else; codes of an overflow; wordings; codes that are built alike; and last what a bare 413 means.
 """
 
 import re
@@ -18,7 +18,7 @@ from fetchstash.client._wordings import EMPTY_400, FIRST, SERVER_ERRORS, WORDING
 
 Action = Literal["rewrite", "shrink_bytes", "clamp_output", "none"]
 
-# A rate limit that says so, with more requested than the limit ever gives: no waiting satisfies it.
+# A rate limit with more requested than it ever gives: no waiting satisfies it.
 _REQUESTED = re.compile(r"limit:? (\d[\d,]*)(?:, used:? \d[\d,]*)?, requested:? (\d[\d,]*\d)")
 _PLAIN_APOSTROPHES = {0x2018: "'", 0x2019: "'"}
 _NO_SIZE = re.compile(
@@ -55,7 +55,7 @@ class Verdict:
 def classify(
     error_or_event: Any, provider: str | None = None, *, sent_tokens: int | None = None
 ) -> Verdict:
-    """Return whether this error, body, stream event, finish reason or string reports a request that was too large.
+    """Return the verdict on an error, a body, a stream event, a finish reason or a string.
 
     ``provider`` (any spelling) settles what only one provider means. With ``sent_tokens``, the
     estimated size of the prompt, an answer that reports far fewer is a prompt that was truncated in
@@ -90,8 +90,8 @@ def _decide(signals: Signals, provider: str) -> Verdict:
     text = _NO_SIZE.sub("0", text)
     status = signals.statuses[0] if signals.statuses else None
     if any(code >= 500 for code in signals.statuses):
-        said = "\n".join([text, *signals.codes])
-        return _by_rules(SERVER_ERRORS, said, signals) or Verdict(
+        with_codes = "\n".join([text, *signals.codes])
+        return _by_rules(SERVER_ERRORS, with_codes, signals) or Verdict(
             "not_overflow", rule_id="status-5xx", evidence=str(status)
         )
     codes = sorted(signals.codes.union(_CODE_WORD.findall(text)))
@@ -107,12 +107,15 @@ def _decide(signals: Signals, provider: str) -> Verdict:
 
 
 def _vetoed(signals: Signals, text: str) -> Verdict | None:
-    """Rate limits, bills and the like by status or code; the rate limit that asks for more than there ever is, named as that."""
+    """Return the verdict on what a status or code says is something else: a rate limit, a bill.
+
+    A rate limit that asks for more than it ever gives is named as that.
+    """
     requested = _REQUESTED.search(text)
     if requested and re.search(r"rate|tpm|per min|per day|request too large", text):
-        limit, wanted = (int(number.replace(",", "")) for number in requested.groups())
-        rule_id = "rate-limit-unsatisfiable" if wanted > limit else "rate-limit"
-        return Verdict("not_overflow", limit, wanted, evidence=requested[0], rule_id=rule_id)
+        limit, asked = (int(number.replace(",", "")) for number in requested.groups())
+        rule_id = "rate-limit-unsatisfiable" if asked > limit else "rate-limit"
+        return Verdict("not_overflow", limit, asked, evidence=requested[0], rule_id=rule_id)
     for status in signals.statuses:
         if status in _rules.VETO_STATUSES:
             return Verdict("not_overflow", evidence=str(status), rule_id=f"status-{status}")
@@ -121,12 +124,15 @@ def _vetoed(signals: Signals, text: str) -> Verdict | None:
 
 
 def _by_code(codes: Iterable[str], text: str, provider: str) -> Verdict | None:
-    """Read the codes that are known. Wrappers often leave nothing of a body but its words: codes are unmistakable there, too."""
+    """Return the verdict by the codes that are known, also where they stand in the text.
+
+    Wrappers often leave nothing of a body but its words.
+    """
     for code in codes:
         outcome, _ = _rules.CODES.get(code, (None, ""))
-        names, theirs, _ = _rules.PROVIDER_CODES.get(code, ("", None, ""))
+        names, outcome_there, _ = _rules.PROVIDER_CODES.get(code, ("", None, ""))
         if names and provider and re.search(names, provider):
-            outcome = theirs
+            outcome = outcome_there
         if outcome == "overflow_bytes" and _STATED_TOKENS.search(text):
             outcome = "overflow_tokens"
         if outcome:
@@ -142,21 +148,24 @@ def _by_build(codes: Iterable[str], text: str) -> Verdict | None:
 
 def _by_rules(rules: Iterable[Rule], text: str, signals: Signals) -> Verdict | None:
     for rule in rules:
-        found = rule.search(text)
-        if found and rule.outcome == "not_overflow":
-            return Verdict("not_overflow", evidence=found[0][:200], rule_id=rule.id)
-        if found:
+        match = rule.search(text)
+        if match and rule.outcome == "not_overflow":
+            return Verdict("not_overflow", evidence=match[0][:200], rule_id=rule.id)
+        if match:
             # A 413 that names nothing of a model is about bytes: "Request too long" is a gateway's
             # word, too.
             of_bytes = 413 in signals.statuses and not _OF_A_MODEL.search(text)
             return _verdict(
-                "overflow_bytes" if of_bytes else rule.outcome, text, found[0][:200], rule.id
+                "overflow_bytes" if of_bytes else rule.outcome, text, match[0][:200], rule.id
             )
     return None
 
 
 def _bare_status(signals: Signals, text: str, provider: str) -> Verdict | None:
-    """Read a status that stands alone: a 413 is a body that somebody on the way found too large (RFC 9110, section 15.5.14)."""
+    """Return the verdict on a status that stands alone.
+
+    A 413 is a body that somebody on the way finds too large (RFC 9110, section 15.5.14).
+    """
     if 413 in signals.statuses:
         return _verdict(
             "overflow_tokens" if _OF_A_MODEL.search(text) else "overflow_bytes",
@@ -190,7 +199,7 @@ def _verdict(kind: Outcome, text: str, evidence: str, rule_id: str) -> Verdict:
 
 
 def _output_dominant(numbers: Numbers) -> bool:
-    """Whether a smaller max_tokens is all it takes: the input fits, and leaves a tenth of the window for an answer."""
+    """Return whether the input fits and leaves a tenth of the window for an answer."""
     if not (numbers.limit and numbers.requested_input is not None and numbers.requested_output):
         return False
     return numbers.requested_input + max(numbers.limit // 10, 256) <= numbers.limit

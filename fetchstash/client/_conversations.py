@@ -1,4 +1,4 @@
-"""The states of many conversations behind one Recovery, each known by how its conversation begins."""
+"""The states of many conversations behind one Recovery, each found by how it begins."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ from fetchstash.client._policy import State, content_hash
 from fetchstash.client._shapes import an_object
 
 MAX_CONVERSATIONS = 256
-"""How many states are kept; the least recently used one goes first. A lost state costs a cold prompt cache."""
+"""How many states are kept, the most recently used. A lost one costs a cold prompt cache."""
 
 
 class Conversations:
-    """Finds the state of a conversation by its head: all messages up to the first that a user wrote.
+    """Finds the state of a conversation by its messages up to the first that a user wrote.
 
     Conversations that begin alike share a state. That is safe: a stub is known by the id of its
     call and the hash of its content, so a state never puts one where its content does not stand.
@@ -24,7 +24,7 @@ class Conversations:
         self._lock = Lock()
 
     def state(self, messages: Sequence[Message]) -> State:
-        """Return the state of the conversation that these are the messages of, a new one for a new conversation."""
+        """Return the state of these messages' conversation, a new one for a new conversation."""
         key = _head_hash(messages)
         with self._lock:
             state = self._states.setdefault(key, State())

@@ -1,5 +1,6 @@
-"""The items of OpenAI's Responses API, read as parts (OpenAI API reference, "Create a model response", input).
+"""The items of OpenAI's Responses API, read as parts.
 
+Source: OpenAI API reference, "Create a model response", input.
 Each item type that the API defines is named in ``ITEM_TYPES``; a test compares them with the SDK's.
 An item that is not known is a part that is counted and never changed.
 """
@@ -84,7 +85,7 @@ def _approval(number: int, item: dict[str, Any]) -> Iterator[Part]:
 
 
 def _unknown(number: int, item: dict[str, Any]) -> Iterator[Part]:
-    """Read an item that this version does not know: paired if it names its call, and never changed."""
+    """Yield an item that is not known: paired if it names its call, and never changed."""
     call_id, kind = a_string(item.get("call_id")), a_string(item.get("type"))
     if not call_id:
         yield from _opaque(number, item)

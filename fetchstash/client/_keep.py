@@ -25,7 +25,10 @@ class Kept:
 
 
 def keep(offload: Offload | None, text: str, name: str) -> Kept:
-    """Keep a content and return where. Never raises: what cannot be kept has to leave the context all the same."""
+    """Keep a content and return where.
+
+    Never raises: what cannot be kept has to leave the context all the same.
+    """
     if offload is None:
         return Kept()
     try:

@@ -92,7 +92,8 @@ def oversized_stub(
 
 def _recommendation(kept: Kept) -> str:
     if kept.ref:
-        return f'Read what is needed of it: artifact_grep or artifact_slice, artifact_ref="{kept.ref}".'
+        tools = "artifact_grep or artifact_slice"
+        return f'Read what is needed of it: {tools}, artifact_ref="{kept.ref}".'
     lost = "It could not be kept, so that it is gone. " if kept.lost else ""
     return f"{lost}Call the tool again for less: a smaller range, a filter, or fewer items."
 

@@ -133,7 +133,7 @@ class Recovery:
         max_output: int | None = None,
         request: RequestInfo = NOTHING_KNOWN,
     ) -> Generator[Any]:
-        """Yield what the stream of ``send(messages)`` yields, every event as it came and when it came.
+        """Yield what the stream of ``send(messages)`` yields, each event when it arrives.
 
         Until the answer itself begins the request may be retried once, as in ``call``; the events
         of the retry then follow those that were passed on already, and begin with the provider's
@@ -156,7 +156,7 @@ class Recovery:
         max_output: int | None = None,
         request: RequestInfo = NOTHING_KNOWN,
     ) -> AsyncGenerator[Any]:
-        """Do as ``stream`` does, where ``send`` is awaited, or returns an asynchronous iterator itself."""
+        """Do as ``stream`` does; ``send`` is awaited, or returns an asynchronous iterator."""
         opened = await self.aopen(send, messages, format, max_output=max_output, request=request)
         try:
             async for event in opened:
@@ -175,7 +175,7 @@ class Recovery:
         read: Callable[[Any], Any] | None = None,
         held: bool = False,
     ) -> RecoveringStream:
-        """Open a stream at once and return it: for adapters, whose SDKs send before they are iterated.
+        """Open a stream at once and return it, as SDKs do, which send before they are iterated.
 
         ``read`` gives what an event of the SDK says. ``held``: nothing is passed on before the
         answer or its reasoning begins, for readers of the SDK that cannot begin again.
@@ -241,7 +241,7 @@ class Recovery:
     def _check_prompt(
         self, state: State, format: Format, request: RequestInfo, response: Any, sent: Attempt
     ) -> None:
-        """Report an answer to a prompt that did not fit, which the provider truncated in silence."""
+        """Report an answer to a prompt that the provider truncated in silence."""
         response = get(response, "response") or response  # an event that ends a Responses stream
         if reported_input(response) is None:
             return
@@ -257,7 +257,7 @@ class Recovery:
             emit(self.on_event, "prompt.truncated", attributes)
 
     def _learned_windows(self, request: RequestInfo) -> LearnedWindows:
-        """Return what this process learned of windows; without a model's name only this Recovery's own is of use."""
+        """Return what this process learned, or only this Recovery if the model has no name."""
         return learned_windows if request.model or request.endpoint else self._learned
 
     def _learn(
@@ -268,7 +268,7 @@ class Recovery:
         state: State,
         request: RequestInfo,
     ) -> None:
-        """Remember the window that a refusal states, and how the provider's count relates to ours."""
+        """Remember the window that a refusal states, and how its count relates to ours."""
         if verdict.kind != "overflow_tokens" or not verdict.limit:
             return
         counted = measure(messages, format, "tokens", state) + json_tokens(request.fixed)
@@ -289,7 +289,7 @@ class Recovery:
     def _prepared(
         self, messages: Sequence[Message], format: Format, state: State, request: RequestInfo
     ) -> Sequence[Message]:
-        """Return what the first attempt sends: the messages themselves, or compacted as the policy wants it.
+        """Return what the first attempt sends: the messages, compacted as the policy says.
 
         What cannot be compacted (an offload that fails, a format that is none) is sent as it is: it
         may fit all the same.

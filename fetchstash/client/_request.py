@@ -8,10 +8,10 @@ from typing import Any
 class RequestInfo:
     """What adapters know of a request besides its messages; each field may be left out.
 
-    ``model`` and ``endpoint`` name the model or deployment and the address that serves it. ``fixed``
-    is the rest that fills the window and cannot shrink, as plain data: the system prompt and the
-    tools. ``window`` is what the SDK or framework itself says of the model, in tokens. ``output``
-    is the output that the request asks for, in tokens: most providers reserve it in the window.
+    ``model`` and ``endpoint`` name the model or deployment and the address that serves it.
+    ``fixed`` is the rest that fills the window and cannot shrink, as plain data: the system prompt
+    and the tools. ``window`` is what the SDK or framework itself says of the model, in tokens.
+    ``output`` is the output that the request asks for, in tokens: most providers reserve it.
     ``kept_by_provider`` names what leads to earlier messages that the provider keeps and the
     request does not have, such as ``previous_response_id``.
     """

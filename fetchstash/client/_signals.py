@@ -1,4 +1,4 @@
-"""What an error says: statuses, codes and texts, collected from anything that may be one, without importing any SDK."""
+"""The statuses, codes and texts of anything that may be an error, without importing any SDK."""
 
 import json
 import re
@@ -11,12 +11,12 @@ from fetchstash.client._shapes import is_collection, is_mapping
 
 MAX_NODES, MAX_DEPTH, MAX_WIDTH = 400, 12, 60
 MAX_TEXT_CHARS = 20_000
-"""What one error may make us read: error bodies echo requests, and a request that overflows is large."""
+"""How much of one error is read: error bodies echo requests, and this one was too large."""
 
 _ATTRIBUTES = (
-    "status_code", "status", "http_status", "code", "type", "error_type", "error_code", "reason", "finish_reason", "stop_reason",
-    "message", "detail", "details", "description", "body", "error", "errors", "metadata", "raw", "response", "incomplete_details",
-    "param", "choices", "text",
+    "status_code", "status", "http_status", "code", "type", "error_type", "error_code", "reason",
+    "finish_reason", "stop_reason", "message", "detail", "details", "description", "body", "error",
+    "errors", "metadata", "raw", "response", "incomplete_details", "param", "choices", "text",
 )  # fmt: skip
 # Where a body or an event carries what somebody wrote, not what went wrong.
 _CONTENT_KEYS = frozenset(
@@ -55,18 +55,19 @@ _CODE_KEYS = frozenset(
 )
 # Sizes that llama.cpp states beside its words.
 _SIZE_KEYS = frozenset({"n_prompt_tokens", "n_ctx"})
-# A status that is only told in words: "413 status code", "HTTP 400:", "API error (413)", "Error:
+# A status that is only stated in words: "413 status code", "HTTP 400:", "API error (413)", "Error:
 # 400 - ", "status_code=429".
 _STATUS_IN_TEXT = re.compile(
     r"(?i)^\s*(?:error:?\s*)?([45]\d\d)\b(?=[\s:{]|$)|"
-    r"\b(?:status(?:[\s_]*code)?|http(?:/[\d.]+)?|api error|error code|error)\s*[:=(]?\s*([45]\d\d)\b"
+    r"\b(?:status(?:[\s_]*code)?|http(?:/[\d.]+)?|api error|error code|error)"
+    r"\s*[:=(]?\s*([45]\d\d)\b"
 )
 _WORD = re.compile(r"[A-Za-z][\w.\-]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """All that was found.
+    """What an error says.
 
     ``statuses`` are HTTP statuses, the outermost first; ``codes`` are in lower case, class names of
     exceptions among them; ``text`` is all wording, in order.
@@ -77,14 +78,14 @@ class Signals:
     text: str
 
 
-def collect(thing: Any) -> Signals:
-    """Read an exception with its whole chain, a response body, an event, a finish reason or a string."""
+def collect(error: Any) -> Signals:
+    """Return the signals of an exception with its chain, a body, an event, a reason or a string."""
     collector = _Collector()
-    collector.visit(thing, "", 0)
+    collector.visit(error, "", 0)
     text = "\n".join(dict.fromkeys(collector.texts))
-    told = [int(m[1] or m[2]) for m in _STATUS_IN_TEXT.finditer(text)]
+    stated = [int(m[1] or m[2]) for m in _STATUS_IN_TEXT.finditer(text)]
     return Signals(
-        tuple(dict.fromkeys([*collector.statuses, *told])), frozenset(collector.codes), text
+        tuple(dict.fromkeys([*collector.statuses, *stated])), frozenset(collector.codes), text
     )
 
 
@@ -143,7 +144,7 @@ class _Collector:
             return
         room = MAX_TEXT_CHARS - self.chars
         if not value or room <= 0 or key in {"object", "id", "model", "param"}:
-            # ``param`` names the field that is wrong; it is told together with the code that it
+            # ``param`` names the field that is wrong; it is noted together with the code that it
             # explains.
             if key == "param" and value:
                 self.codes.add(f"param:{value[:80].lower()}")
@@ -155,7 +156,7 @@ class _Collector:
 
 
 def _inside(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what an object holds that may tell something: of an exception its words, what it carries, and its causes."""
+    """Yield what an object holds: of an exception its words, its attributes and its causes."""
     if is_mapping(value):
         for key, inner in islice(value.items(), MAX_WIDTH):
             if key not in _CONTENT_KEYS:
@@ -188,7 +189,7 @@ def _quietly(read: Any) -> Any:
 
 
 def _json_inside(text: str) -> Iterator[Any]:
-    """Yield the JSON that a text is or ends with: gateways wrap the provider's body in words, and bodies in bodies."""
+    """Yield the JSON in a text: gateways wrap a provider's body in words, and in other bodies."""
     decoder = json.JSONDecoder()
     start = text.find("{")
     while 0 <= start < len(text):

@@ -1,5 +1,6 @@
-"""Streams that recover: every event is passed on when it arrives, and until the answer is committed a retry may take over.
+"""Streams that recover: each event is passed on when it arrives.
 
+Until the answer is committed a retry may take over.
 A retry is a new answer of the provider, and begins with the provider's own first event: OpenAI's
 ``response.created`` or a chunk with a role and a new id, Anthropic's ``message_start``, LangChain's
 ``on_chat_model_start``. What was passed on before that event (its lifecycle, and reasoning that was
@@ -88,9 +89,9 @@ class _Decisions:
 
 
 class RecoveringStream(_Decisions):
-    """Yields the events of a stream, and those of its retry if there is one; in all else it is the SDK's stream.
+    """Yields the events of a stream, and then those of its retry if there is one.
 
-    ``open`` sends the first attempt.
+    In all else it is the SDK's stream. ``open`` sends the first attempt.
     """
 
     def open(self) -> Self:

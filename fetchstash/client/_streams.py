@@ -12,12 +12,20 @@ from typing import Any
 from fetchstash.client._shapes import is_collection, is_list, is_mapping
 
 _FAILED_TYPES = frozenset({"error", "response.failed", "response.incomplete"})
-_ANSWER_FIELDS = ("content", "text", "tool_calls", "tool_call_chunks", "function_call", "refusal", "audio")  # fmt: skip
+_ANSWER_FIELDS = (
+    "content",
+    "text",
+    "tool_calls",
+    "tool_call_chunks",
+    "function_call",
+    "refusal",
+    "audio",
+)
 _REASONING_TYPES = frozenset({"reasoning", "thinking", "redacted_thinking", "reasoning_content"})
 # Items that a client carries out, or whose work at a third party cannot be undone.
 _ACTING_ITEMS = (
-    "function_call", "custom_tool_call", "mcp_call", "mcp_approval_request", "computer_call", "local_shell_call", "shell_call",
-    "apply_patch_call",
+    "function_call", "custom_tool_call", "mcp_call", "mcp_approval_request", "computer_call",
+    "local_shell_call", "shell_call", "apply_patch_call",
 )  # fmt: skip
 _GEMINI_ANSWERS = (
     "functionCall",
@@ -39,11 +47,12 @@ def get(thing: Any, name: str) -> Any:
 
 
 def commits(event: Any) -> bool:
-    """Return whether this event carries the answer itself: text, a refusal, media, or a call that somebody carries out.
+    """Return whether this event carries the answer: text, a refusal, media, or a call.
 
     Chat Completions: a choice's delta with content or calls. Responses: a text or arguments delta,
     or the start of a call. Anthropic: the start of a block, even of a thinking one: readers of the
-    SDK count blocks, and could not begin again. Gemini: a candidate with parts that are no thoughts. LangChain: a message chunk with content or calls.
+    SDK count blocks, and could not begin again. Gemini: a candidate with parts that are no
+    thoughts. LangChain: a message chunk with content or calls.
     """
     if isinstance(event, str):
         return event != ""
@@ -69,7 +78,7 @@ def commits(event: Any) -> bool:
 
 
 def reasons(event: Any) -> bool:
-    """Return whether this event carries reasoning: not the answer, but a sign that the prompt was taken in."""
+    """Return whether this event carries reasoning: no answer, but the prompt was taken in."""
     kind = str(get(event, "type"))
     if "reasoning" in kind or get(get(event, "delta"), "type") == "thinking_delta":
         return True
@@ -123,7 +132,7 @@ def finish_reasons(event: Any) -> list[str]:
 
 
 def close(stream: Any) -> None:
-    """Close a stream that knows how; its connection is no use any more, so that nothing it raises matters."""
+    """Close a stream. What it raises does not matter: its connection is not used again."""
     with suppress(Exception):
         stream.close()
 

@@ -1,8 +1,8 @@
-"""Answers with status 200 to a prompt that did not fit: an empty answer, or a prompt that was cut in silence.
+"""Answers with status 200 to a prompt that did not fit: empty, or to a truncated prompt.
 
-LM Studio and Ollama cut a prompt that is longer than the window they loaded the model with, and so
-do some proxies (LM Studio documentation, "Context overflow policy"; Ollama, docs/faq.md, "How can I
-specify the context window size?"; ollama issue 14259). What tells of it are the counts in the answer.
+LM Studio and Ollama truncate a prompt that is longer than the window they loaded the model with,
+and so do some proxies (LM Studio documentation, "Context overflow policy"; Ollama, docs/faq.md,
+"How can I specify the context window size?"). The counts in the answer show it.
 """
 
 from typing import Any
@@ -13,13 +13,14 @@ SMALLEST_PROMPT_TOKENS = 2_000
 """Below it an estimate of the prompt says too little."""
 
 CUT_SHARE = 0.5
-"""Reported prompt tokens below this share of the estimate are a prompt that was cut: estimates are not that wrong."""
+"""Fewer reported prompt tokens than this share of the estimate: no estimate is that wrong."""
 
 
 def empty_answer(response: Any) -> bool:
-    """Return whether an answer ended for its length before it began: no content, no reasoning, at most one token.
+    """Return whether an answer ended for its length before it began.
 
-    A model that spent its tokens on hidden reasoning reports these as completion tokens.
+    It has no content, no reasoning and at most one token. A model that spent its tokens on hidden
+    reasoning reports these as completion tokens.
     """
     if not {"length", "max_tokens"}.intersection(finish_reasons(response)):
         return False
@@ -28,7 +29,7 @@ def empty_answer(response: Any) -> bool:
 
 
 def reported_input(response: Any) -> int | None:
-    """Return the prompt tokens that an answer reports, cached ones included; None if it reports none."""
+    """Return the prompt tokens that an answer reports, cached ones included, or None."""
     counted = _count(response, "prompt_tokens", "input_tokens", "prompt_eval_count")
     if counted is None:
         return None

@@ -16,7 +16,7 @@ SOURCE, READ_ON = (
     "LiteLLM 1.106.2, model_prices_and_context_window_backup.json, max_input_tokens",
     "2026-11-22",
 )
-"""Where the table is from, and when it was read. Of several figures for one family the one for most of its entries is taken."""
+"""Where the table is from, and when scripts/windows.py read it."""
 
 UNKNOWN_WINDOW = 120_000
 """What a model counts as that the table does not know."""
@@ -197,7 +197,7 @@ WINDOWS = {
     "zai-glm-5": 1_048_576,
     "zai-glm-latest": 1_048_576,
 }
-"""Windows by the beginning of a model's name; a longer one wins. Where a family's windows differ, the smaller one is safe."""
+"""Windows by the beginning of a model's name; a longer beginning wins."""
 
 _PLACES = re.compile(
     r"^(?:[a-z]{2,6}\.)?(?:anthropic|meta|mistral|cohere|deepseek|openai|qwen|google|moonshotai|zai)[.:]"
@@ -210,10 +210,12 @@ def plain_name(model: str) -> str:
 
 
 def known_window(model: str) -> int | None:
-    """Return the context window of ``model`` in tokens, whatever provider or region stands before its name; None if unknown."""
+    """Return the context window of ``model`` in tokens, None if the table does not know it.
+
+    A provider or region may stand before its name.
+    """
     name = plain_name(model)
-    # The next character ends the beginning: "gpt-4" is neither "gpt-41" nor "gpt-4o", but it is
-    # "gpt-4-0613".
+    # The beginning ends at a word's end: "gpt-4" begins "gpt-4-0613", and not "gpt-4o".
     fitting = [
         prefix
         for prefix in WINDOWS
@@ -223,9 +225,10 @@ def known_window(model: str) -> int | None:
 
 
 def context_window(model: str, windows: Mapping[str, int] | None = None) -> int:
-    """Return the context window of ``model`` in tokens; ``windows`` are the caller's own figures, by model name, and go first.
+    """Return the context window of ``model`` in tokens.
 
-    A model that the table does not know counts as 120,000 tokens, with one warning.
+    ``windows`` are the caller's own figures, by model name, and go first. A model that
+    the table does not know counts as 120,000 tokens, with one warning.
     """
     known = (windows or {}).get(model) or known_window(model)
     if known is None and model not in _warned:

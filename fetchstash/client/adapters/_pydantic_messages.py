@@ -20,7 +20,7 @@ from pydantic_ai.messages import (
 
 
 def to_data(messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
-    """Return messages as Anthropic's data, whose blocks are most like theirs; ``index`` leads back to the object."""
+    """Return messages as Anthropic's data; ``index`` leads back to the object."""
     return [
         {
             "role": "assistant" if isinstance(message, ModelResponse) else "user",
@@ -34,7 +34,7 @@ def to_data(messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
 def from_data(
     data: Sequence[dict[str, Any]], original: Sequence[ModelMessage]
 ) -> list[ModelMessage]:
-    """Return the messages that this data stands for: the objects themselves where nothing was changed."""
+    """Return the messages of this data: the objects themselves where nothing was changed."""
     return [
         _restored(message, original[message["index"]])
         if "index" in message

@@ -1,4 +1,4 @@
-"""What the adapters share: how a request is read, how a call recovers, and the options that every adapter takes."""
+"""What the adapters share: the shape of a request, calls that recover, and the options."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from copy import copy
@@ -33,10 +33,10 @@ def configured(recovery: Recovery | None, options: Options) -> Recovery:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The arguments of a create function: which hold its messages, in which format, and what else a Recovery has to know.
+    """Which arguments of a create function hold what a Recovery has to know.
 
-    ``outputs`` bound the output, ``fixed`` fill the window and cannot shrink, ``kept`` lead to
-    messages that the provider keeps.
+    ``messages`` is in ``format``. ``outputs`` bound the output, ``fixed`` fill the window and never
+    shrink, ``kept`` lead to messages that the provider keeps.
     """
 
     messages: str
@@ -66,7 +66,10 @@ class Shape:
     def sending(
         self, create: Callable[[dict[str, Any]], Any], arguments: Mapping[str, Any]
     ) -> tuple[Callable[..., Any], dict[str, Any]]:
-        """Return what sends this call with other messages, and ``max_output`` where the call bounds its output."""
+        """Return what sends this call with other messages, and the options of Recovery for it.
+
+        They have ``max_output`` where the call bounds its output.
+        """
         output = self.output(arguments)
 
         def send(messages: Any, *, max_output: int | None = None) -> Any:
@@ -108,7 +111,10 @@ Describe = Callable[[Mapping[str, Any]], RequestInfo]
 def recovering(
     create: Callable[..., Any], recovery: Recovery, shape: Shape, describe: Describe
 ) -> Callable[..., Any]:
-    """Return ``create`` with recovery. A call whose messages are a bare string has nothing to shrink, and passes."""
+    """Return ``create`` with recovery.
+
+    A call whose messages are a bare string has nothing to shrink, and passes.
+    """
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         messages = as_data(kwargs.get(shape.messages))

@@ -98,7 +98,7 @@ def recovery_middleware(
 
 
 def _has_messages(request: Any) -> bool:
-    """Return whether this asks for an answer; a request to count tokens is to be counted as it is."""
+    """Return whether this asks for an answer, and not for a count of its tokens."""
     body = request.json
     return is_object(body) and is_list(body.get("messages")) and "/count_tokens" not in request.url
 
@@ -136,7 +136,7 @@ class _Refused:
         return error
 
     def returned(self, error: Any) -> Any:
-        """Return the answer behind ``error``, for the SDK to treat as ever; raise what carries a report or a cause."""
+        """Return the answer behind ``error``, or raise an error with a report or a cause."""
         if error not in self.answers:
             raise error
         if overflow_report(error):

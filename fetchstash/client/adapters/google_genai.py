@@ -1,4 +1,4 @@
-"""The google-genai SDK: generate_content and its stream that recover from an overflow, sync and async, chats and function calls too.
+"""The google-genai SDK: a client whose models and chats recover from an overflow.
 
     client = recovering(genai.Client(), Recovery())
     client.models.generate_content(model=…, contents=[…])
@@ -26,7 +26,7 @@ CONTENTS = Shape("contents", "gemini")
 
 
 class RecoveringClient:
-    """A ``genai.Client`` whose ``models`` and ``chats`` recover, and those of ``aio``; all else is the SDK's."""
+    """A ``genai.Client`` whose ``models`` and ``chats`` recover, and those of ``aio``."""
 
     def __init__(self, client: genai.Client, recovery: Recovery) -> None:
         self._client = client
@@ -124,7 +124,7 @@ def _described(models: Any, arguments: Mapping[str, Any]) -> RequestInfo:
 
 
 def _as_data(contents: Any) -> list[Any] | None:
-    """Return contents as plain data, which the SDK takes as well; None where one is no Content (a string, a file)."""
+    """Return contents as plain data, None where one is no Content (a string, a file)."""
     listed = list(contents) if isinstance(contents, list | tuple) else [contents]
     dumped = [_dumped(content) for content in listed]
     if all(isinstance(content, dict) and is_list(content.get("parts")) for content in dumped):

@@ -1,4 +1,4 @@
-"""LangChain: a middleware for ``create_agent`` whose model calls recover from an overflow, sync, async and streamed.
+"""LangChain: a middleware for ``create_agent`` whose model calls recover from an overflow.
 
     agent = create_agent(model, tools, middleware=[recovery_middleware(Recovery())])
 
@@ -27,7 +27,7 @@ from fetchstash.client._threads import is_large
 from fetchstash.client.adapters._wrapped import Options, configured
 
 _CALL_BLOCKS = frozenset({"function_call", "custom_tool_call", "tool_use", "tool_call"})
-"""Blocks of a message's content that repeat its calls, as OpenAI's Responses and Anthropic have them."""
+"""Blocks that repeat a message's calls in its content (OpenAI's Responses, Anthropic)."""
 
 
 class _Watch(BaseCallbackHandler):
@@ -127,7 +127,7 @@ def _tool(tool: Any) -> Any:
 
 
 def _data(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
-    """Return messages as Chat Completions data; ``index`` leads back to the object, which keeps what the data does not say."""
+    """Return messages as Chat Completions data; ``index`` leads back to the object."""
     return [{"index": index, **_as_data(message)} for index, message in enumerate(messages)]
 
 
@@ -153,14 +153,16 @@ def _is_call(block: Any) -> bool:
 
 
 def _messages(sent: Sequence[dict[str, Any]], original: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return the messages that this data stands for: the objects themselves where nothing was changed."""
+    """Return the messages of this data: the objects themselves where nothing was changed."""
     return [
-        _back(data, original[data["index"]]) if "index" in data else HumanMessage(data["content"])
+        _restored(data, original[data["index"]])
+        if "index" in data
+        else HumanMessage(data["content"])
         for data in sent
     ]
 
 
-def _back(data: dict[str, Any], message: BaseMessage) -> BaseMessage:
+def _restored(data: dict[str, Any], message: BaseMessage) -> BaseMessage:
     before = _as_data(message)
     changes: dict[str, Any] = {}
     if data["content"] != before["content"]:
@@ -178,7 +180,10 @@ def _back(data: dict[str, Any], message: BaseMessage) -> BaseMessage:
 
 
 def _content(message: AIMessage, data: dict[str, Any]) -> list[Any]:
-    """Return the blocks of an answer's content with the changes of ``data``: LangChain sends calls as the blocks say them."""
+    """Return the blocks of an answer with the changes of ``data``.
+
+    LangChain sends the arguments of a call as its block has them.
+    """
     calls = {call["id"]: call["function"]["arguments"] for call in data.get("tool_calls", ())}
     rest = iter(data["content"])
     return [

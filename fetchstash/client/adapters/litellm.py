@@ -1,4 +1,4 @@
-"""LiteLLM: completion functions that recover from an overflow, plain, streamed and asynchronous, whatever the provider behind.
+"""LiteLLM: completion functions that recover from an overflow, whatever the provider.
 
 complete = completion(Recovery())
 complete(model=…, messages=[…])
@@ -46,7 +46,7 @@ def _described(arguments: Mapping[str, Any]) -> RequestInfo:
 
 
 def _window(model: str) -> int | None:
-    """Return the window that LiteLLM's own list has for a model, None if it does not know the model."""
+    """Return the window in LiteLLM's own list, None if it does not know the model."""
     try:
         window = litellm.get_model_info(model).get("max_input_tokens")
     except Exception:  # noqa: BLE001 - its errors for unknown models are of several classes

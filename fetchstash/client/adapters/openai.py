@@ -1,4 +1,4 @@
-"""The openai SDK: Chat Completions and Responses that recover from an overflow, plain, streamed and asynchronous.
+"""The openai SDK: a client whose Chat Completions and Responses recover from an overflow.
 
     client = recovering(OpenAI(), Recovery())
     client.chat.completions.create(model=…, messages=[…])
@@ -41,7 +41,7 @@ _HELPER = "X-Stainless-Helper-Method"
 def recovering(
     client: Client, recovery: Recovery | None = None, **options: Unpack[Options]
 ) -> Client:
-    """Return a copy of ``client`` (it shares the connections) whose Chat Completions and Responses recover.
+    """Return a copy of ``client`` that recovers; it shares the connections.
 
     What ``with_options`` and ``copy`` make of it recovers, too. Raises what the SDK raises.
     """
@@ -63,7 +63,7 @@ def _recovering(client: Client, recovery: Recovery) -> Client:
 
 
 def _mark_streams(responses: Any) -> None:
-    """Let ``responses.stream`` say in a header that it reads the stream, as ``chat.completions.stream`` does."""
+    """Let ``responses.stream`` send a header, as ``chat.completions.stream`` does."""
     stream = responses.stream
 
     def marked(*args: Any, extra_headers: Mapping[str, str] | None = None, **kwargs: Any) -> Any:
@@ -112,10 +112,10 @@ def _apost(client: Any, recovery: Recovery) -> Any:
 
 
 def _plan(path: str, kwargs: dict[str, Any]) -> tuple[Shape, list[Any], bool | None] | None:
-    """Return how a request recovers, None where it does not: its shape, its messages, and whether its stream is held.
+    """Return the shape of a request, its messages, and whether its stream is held.
 
-    The SDK's own readers of streams cannot begin again, so that theirs are held; a raw response is
-    no stream yet (None).
+    None where it does not recover. The SDK's own readers of streams cannot begin again, so that
+    theirs are held; a raw response is no stream yet (None).
     """
     shape, body = SHAPES.get(path), an_object(kwargs.get("body"))
     messages = as_data(body.get(shape.messages)) if shape else None
