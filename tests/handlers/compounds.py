@@ -14,7 +14,7 @@ def entry(name: str, kind: int, right: int, child: int, start: int, size: int) -
 
 
 def compound(streams: Mapping[str, bytes]) -> bytes:
-    """Return a compound file of streams by path: siblings in a list, small ones in the mini stream (version 3)."""
+    """Return a compound file (version 3) of streams by path; small ones are in the mini stream."""
     folders = list(dict.fromkeys(path.rpartition("/")[0] for path in streams if "/" in path))
     names = [*folders, *streams]
     children = {

@@ -1,4 +1,4 @@
-"""Hostile files of the text formats: each ends in text or in one clear line, within its limits, and the next one is read."""
+"""Hostile files of the text formats end in text or one clear line, and the next one is read."""
 
 import time
 from collections.abc import AsyncIterator

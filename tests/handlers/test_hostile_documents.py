@@ -1,4 +1,4 @@
-"""Hostile documents, images, archives and films: each ends in text, facts or one clear line, and the next one is read."""
+"""Hostile documents, images and archives end in text, facts or one line; the next one is read."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A share of scripts/torture handlers: hostile files through a real server over stdio, which is pinged all the while."""
+"""Hostile files through a real server over stdio, which answers pings meanwhile."""
 
 import re
 import subprocess

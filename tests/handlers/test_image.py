@@ -81,18 +81,19 @@ def test_size_and_format_are_facts_and_there_is_no_text(save: Save, form: str) -
     assert (found.facts.width, found.facts.height) == (64, 48)
 
 
-def test_exif_is_told_without_the_place(save: Save) -> None:
+def test_facts_hold_exif_without_the_place(save: Save) -> None:
     found = ImageHandler().extract(save(photo_with_exif()), Hints(), ExtractLimits())
     assert found.facts.structure_info == "JPEG, RGB, taken 2026:05:01 10:00:00, camera Testcam 3000"
     assert (found.facts.width, found.facts.height) == (300, 400), "as it is shown, the right way up"
 
 
-def test_all_of_exif_with_the_place_is_told_to_who_asks_for_it(save: Save) -> None:
+def test_the_path_exif_shows_all_of_it_with_the_place(save: Save) -> None:
     found = ImageHandler().part(PartRequest(source=save(photo_with_exif()), path="exif"))
     assert isinstance(found, PartText)
     assert found.text == (
-        "Model: Testcam 3000\nOrientation: 6\nDateTimeOriginal: 2026:05:01 10:00:00\nMakerNote: (4 bytes)\n"
-        "GPSLatitudeRef: N\nGPSLatitude: 47.0, 11.0, 42.0\nGPSLongitudeRef: W\nGPSLongitude: 8.0, 30.0, 0.0\n"
+        "Model: Testcam 3000\nOrientation: 6\nDateTimeOriginal: 2026:05:01 10:00:00\n"
+        "MakerNote: (4 bytes)\nGPSLatitudeRef: N\nGPSLatitude: 47.0, 11.0, 42.0\n"
+        "GPSLongitudeRef: W\nGPSLongitude: 8.0, 30.0, 0.0\n"
         "Position: 47.195000, -8.500000\n"
     )
 
@@ -121,7 +122,7 @@ def test_frames_of_an_animation_are_counted_and_the_first_is_shown(save: Save) -
     assert image.convert("RGB").getpixel((5, 5)) == (255, 0, 0)
 
 
-def test_a_heic_picture_tells_its_size_undecoded(save: Save) -> None:
+def test_the_size_of_a_heic_picture_is_read_without_decoding(save: Save) -> None:
     def box(name: bytes, data: bytes) -> bytes:
         return struct.pack(">L", len(data) + 8) + name + data
 
@@ -151,14 +152,14 @@ def test_the_bytes_are_bounded(save: Save) -> None:
     assert picture.media_type == "image/jpeg"
 
 
-def test_a_bound_that_not_even_a_thumbnail_keeps_is_named(save: Save) -> None:
+def test_a_bound_that_is_too_small_for_a_thumbnail_is_named(save: Save) -> None:
     with pytest.raises(TooLarge):
         picture_of(
             save(encode(Image.effect_noise((800, 800), 90), "PNG")), max_image_size_bytes=100
         )
 
 
-def test_what_is_transparent_stays_so_or_becomes_white(save: Save) -> None:
+def test_transparent_pixels_stay_transparent_or_become_white(save: Save) -> None:
     clear = Image.merge(
         "RGBA",
         [*Image.effect_noise((300, 300), 90).convert("RGB").split(), Image.new("L", (300, 300))],
@@ -190,7 +191,7 @@ def test_what_is_transparent_stays_so_or_becomes_white(save: Save) -> None:
         "PostScript, which Pillow would hand to another program",
     ],
 )
-def test_what_is_no_image_gives_one_clear_line(save: Save, data: bytes, reason: str) -> None:
+def test_a_broken_image_gives_one_clear_line(save: Save, data: bytes, reason: str) -> None:
     with pytest.raises(NoText) as caught:
         ImageHandler().extract(save(data), Hints(), ExtractLimits())
     assert caught.value.what == reason

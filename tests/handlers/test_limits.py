@@ -1,4 +1,4 @@
-"""Every setting of context.* and extract.* at its limit, one below and one above: only what is over is cut."""
+"""Every setting of context.* and extract.* at its limit, one below and one above."""
 
 import io
 import random
@@ -95,13 +95,13 @@ PREVIEWS: dict[str, Callable[[int, PreviewLimits], bool]] = {
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
 @pytest.mark.parametrize("setting", PREVIEWS)
-def test_a_preview_is_cut_above_its_limit_alone(setting: str, more: int) -> None:
+def test_a_preview_is_cut_only_above_its_limit(setting: str, more: int) -> None:
     limits = replace(WIDE, **{setting: LIMIT})
     assert PREVIEWS[setting](LIMIT + more, limits) is (more > 0)
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
-def test_a_picture_is_made_smaller_above_its_longest_edge_alone(
+def test_a_picture_is_scaled_only_above_its_longest_edge(
     save: Callable[[bytes], Path], more: int
 ) -> None:
     edge = 64
@@ -110,9 +110,7 @@ def test_a_picture_is_made_smaller_above_its_longest_edge_alone(
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
-def test_a_picture_is_made_smaller_above_its_bytes_alone(
-    save: Callable[[bytes], Path], more: int
-) -> None:
+def test_a_picture_is_scaled_only_above_its_bytes(save: Callable[[bytes], Path], more: int) -> None:
     image = noise(200, 200)
     whole = shown(save, image, PreviewLimits())
     picture = shown(save, image, PreviewLimits(max_image_size_bytes=len(whole.data) - more))
@@ -162,7 +160,9 @@ import math, mmap, resource, sys
 from fetchstash.handlers._worker._limits import job_limits
 
 def pages(): return int(open("/proc/self/statm").read().split()[0])
-def used(): return resource.getrusage(resource.RUSAGE_SELF).ru_utime + resource.getrusage(resource.RUSAGE_SELF).ru_stime
+def used():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
 limit, more = int(sys.argv[2]), int(sys.argv[3])
 if sys.argv[1] == "cpu_seconds":
     before = used()
@@ -197,8 +197,8 @@ def test_a_worker_has_its_seconds_of_cpu(more: int) -> None:
 
 
 ELSEWHERE = {
-    "context.max_image_edge_px": test_a_picture_is_made_smaller_above_its_longest_edge_alone,
-    "context.max_image_size_bytes": test_a_picture_is_made_smaller_above_its_bytes_alone,
+    "context.max_image_edge_px": test_a_picture_is_scaled_only_above_its_longest_edge,
+    "context.max_image_size_bytes": test_a_picture_is_scaled_only_above_its_bytes,
     "extract.max_chars": test_a_text_ends_at_max_chars,
     "extract.pdf_max_pages": test_a_pdf_is_read_up_to_pdf_max_pages,
     "extract.memory_mb": test_a_worker_has_its_memory_to_the_page,

@@ -1,4 +1,4 @@
-"""Audio and video: duration, size, codecs and tags out of the container alone; broken ones have no facts."""
+"""Audio and video: duration, size, codecs and tags of the container; broken ones have no facts."""
 
 import io
 import struct

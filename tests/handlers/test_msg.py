@@ -42,8 +42,8 @@ def test_headers_body_and_attachments_are_read(read: Read) -> None:
     )
     assert "Dear Bob,\n\nsee below." in text
     assert (
-        "- table.csv (8 bytes)\n- 2 table.csv (6,000 bytes)\n- an embedded message (a message or an object)"
-        in text
+        "- table.csv (8 bytes)\n- 2 table.csv (6,000 bytes)\n"
+        "- an embedded message (a message or an object)" in text
     )
     assert (found.facts.title, found.facts.author, found.facts.published) == (
         "Über den Plan",

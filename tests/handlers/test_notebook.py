@@ -106,6 +106,6 @@ def test_the_older_format_with_worksheets_is_read(read: Read) -> None:
     ],
     ids=["empty", "cut short", "deep", "list", "number", "odd cells"],
 )
-def test_what_is_no_notebook_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
+def test_a_broken_notebook_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
         read(NotebookHandler(), data)

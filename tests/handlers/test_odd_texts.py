@@ -1,4 +1,5 @@
-"""Uncommon text is text: none of these is called binary, and each is decoded to what it says."""
+"""Uncommon texts are routed as text and decoded."""
+# ruff: noqa: E501 - quotes texts
 
 import codecs
 import json
@@ -131,7 +132,7 @@ ODD: dict[str, tuple[bytes, str, str]] = {
 
 
 @pytest.mark.parametrize("case", ODD)
-def test_an_odd_text_is_text(case: str) -> None:
+def test_an_odd_text_is_routed_as_text(case: str) -> None:
     data, label, _ = ODD[case]
     decision = detect_content_kind(
         {"content-type": label},
@@ -143,7 +144,7 @@ def test_an_odd_text_is_text(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", ODD)
-def test_an_odd_text_says_what_it_says(case: str, tmp_path: Path) -> None:
+def test_an_odd_text_is_decoded(case: str, tmp_path: Path) -> None:
     data, label, words = ODD[case]
     charset = label.partition("charset=")[2]
     path = tmp_path / "body"
@@ -152,5 +153,5 @@ def test_an_odd_text_says_what_it_says(case: str, tmp_path: Path) -> None:
     assert words in decode(data, charset).replace("\r", "\n")
 
 
-def test_the_list_is_as_long_as_promised() -> None:
+def test_there_are_as_many_odd_texts_as_promised() -> None:
     assert len(ODD) >= 77

@@ -1,4 +1,5 @@
 """Text, logs, code, Markdown, YAML, TOML and XML: kept as written, with an outline."""
+# ruff: noqa: E501 - quotes texts
 
 import subprocess
 import sys
@@ -45,13 +46,13 @@ def test_a_long_text_comes_in_parts_of_whole_lines(save: Save) -> None:
     assert "".join(part.text for part in parts) == "0123456789abcde\n" * 200_000
 
 
-def test_one_long_line_is_kept_and_said_to_be_one(read: Read) -> None:
+def test_structure_info_names_one_long_line(read: Read) -> None:
     found, text = read(TextHandler(), b"x" * 3_000_000)
     assert len(text) == 3_000_000
     assert found.facts.structure_info.endswith("characters")
 
 
-def test_a_log_is_said_to_be_one(read: Read) -> None:
+def test_structure_info_names_a_log(read: Read) -> None:
     lines = [f"2024-05-01 12:00:{i % 60:02} INFO event {i}" for i in range(10_000)]
     found, _ = read(TextHandler(), "\n".join(lines).encode())
     assert found.facts.structure_info == "log of 10,000 lines"
@@ -143,7 +144,7 @@ def test_symbols_are_deeper_by_their_indent_and_stand_on_their_line() -> None:
         pytest.param(Hints(), b"#!/usr/bin/env -S python3.12\ndef f():\n", id="by its first line"),
     ],
 )
-def test_the_language_of_code_is_known(save: Save, hints: Hints, source: bytes) -> None:
+def test_structure_info_names_the_language_of_code(save: Save, hints: Hints, source: bytes) -> None:
     found = CodeHandler().extract(save(source), hints, ExtractLimits())
     list(found.parts or ())
     assert found.facts.structure_info == "python, 1 symbols"

@@ -70,7 +70,10 @@ JSONL = b'{"a": 1}\n{"a": 2}\n{"a": 3}\n'
 CSV = b"name,age,town\nann,3,ulm\nbob,4,bonn\ncy,5,kiel\ndee,6,graz\n"
 RSS = b'<?xml version="1.0"?>\n<rss version="2.0"><channel><title>t</title></channel></rss>'
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"><rect/></svg>'
-MAIL = b"Received: from a by b\r\nFrom: a@example.org\r\nTo: b@example.org\r\nSubject: hi\r\n\r\nhello\r\n"
+MAIL = (
+    b"Received: from a by b\r\nFrom: a@example.org\r\nTo: b@example.org\r\n"
+    b"Subject: hi\r\n\r\nhello\r\n"
+)
 RTF = b"{\\rtf1\\ansi hello}"
 TEXT = b"Dear reader,\n\nthis is a plain letter, with nothing more to it.\n"
 NOTEBOOK = json.dumps({"cells": [{"cell_type": "code", "source": ["1"]}], "nbformat": 4}).encode()
@@ -177,7 +180,7 @@ def test_a_mislabelled_file_is_routed_by_what_it_is(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", MISLABELLED)
-def test_a_file_on_disk_is_routed_like_its_bytes(case: str, tmp_path: Path) -> None:
+def test_a_file_is_routed_like_its_bytes(case: str, tmp_path: Path) -> None:
     data, label, url, kind, media_type = MISLABELLED[case]
     path = tmp_path / "body"
     path.write_bytes(data)
@@ -218,7 +221,7 @@ def test_a_file_on_disk_is_routed_like_its_bytes(case: str, tmp_path: Path) -> N
         ),
     ],
 )
-def test_the_reason_and_the_mismatch_are_on_record(
+def test_the_decision_records_reason_and_mismatch(
     data: bytes, label: str, url: str, by: str, *, mismatch: bool
 ) -> None:
     decision = route(data, label, url)
@@ -255,7 +258,7 @@ def test_a_label_is_read_however_it_is_written(value: str, media_type: str, char
         "/a/.csv",
     ],
 )
-def test_any_url_will_do(url: str) -> None:
+def test_the_extension_is_read_from_any_url(url: str) -> None:
     decision = detect_content_kind({}, TEXT, url)
     assert (decision.kind == "csv") is url.lower().partition("?")[0].endswith(".csv")
 
@@ -268,7 +271,9 @@ def test_any_url_will_do(url: str) -> None:
         ("", "/a", "text", "fallback"),
     ],
 )
-def test_an_empty_file_is_what_it_is_called(label: str, url: str, kind: str, by: str) -> None:
+def test_an_empty_file_is_routed_by_label_and_name(
+    label: str, url: str, kind: str, by: str
+) -> None:
     decision = route(b"", label, url)
     assert (decision.kind, decision.decided_by, decision.mismatch) == (kind, by, False)
 
@@ -319,7 +324,7 @@ def test_an_empty_file_is_what_it_is_called(label: str, url: str, kind: str, by:
         ),
     ],
 )
-def test_in_shadow_mode_the_label_decides_and_the_own_decision_is_on_record(
+def test_in_shadow_mode_the_label_decides_and_the_routers_decision_is_recorded(
     data: bytes, label: str, kind: str, own: str
 ) -> None:
     decision = route(data, label, "/a", shadow=True)
@@ -327,7 +332,7 @@ def test_in_shadow_mode_the_label_decides_and_the_own_decision_is_on_record(
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_no_binary_passes_for_text(seed: int) -> None:
+def test_no_binary_passes_as_text(seed: int) -> None:
     rng = random.Random(seed)
     noise = rng.randbytes(rng.randint(64, 65_536))
     words = b" ".join(rng.choice([b"alpha", b"beta", b"gamma"]) for _ in range(2_000))
@@ -377,7 +382,7 @@ def test_every_text_media_type_names_its_kind() -> None:
         ("noise as text", "binary"), ("notebook as JSON", "notebook"),
     ],
 )  # fmt: skip
-def test_a_document_has_a_name_for_people(case: str, word: str) -> None:
+def test_a_document_has_a_word_for_people(case: str, word: str) -> None:
     data, label, url, _, _ = MISLABELLED[case]
     assert kind_word(route(data, label, url)) == word
 

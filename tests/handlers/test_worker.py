@@ -1,4 +1,4 @@
-"""The workers: what a handler may do to its process, and what the server makes of it."""
+"""Workers: what a handler may do to its process, and how the server answers."""
 
 import asyncio
 import os
@@ -68,29 +68,35 @@ def text_of(extraction: Extraction) -> str:
     return extraction.text.read_text(encoding="utf-8")
 
 
-async def test_text_facts_and_ranges_come_back(bench: Bench) -> None:
-    found = await bench.run("whole")
-    assert text_of(found) == "page one\npage two\npage three\n"
-    assert (found.handler, found.chars, found.lines, found.pages, found.extraction_error) == (
+async def test_the_extraction_has_text_facts_and_ranges(bench: Bench) -> None:
+    extraction = await bench.run("whole")
+    assert text_of(extraction) == "page one\npage two\npage three\n"
+    assert (
+        extraction.handler,
+        extraction.chars,
+        extraction.lines,
+        extraction.pages,
+        extraction.extraction_error,
+    ) == (
         "mischief",
         29,
         3,
         7,
         "",
     )
-    assert found.tokens_exact
-    assert found.tokens == 9
-    assert found.ranges.pages == (0, 9, 18)
-    assert found.outline == (Heading("One", 1, "lines", 1), Heading("Two", 1, "lines", 2))
-    assert found.title == "A title"
+    assert extraction.tokens_exact
+    assert extraction.tokens == 9
+    assert extraction.ranges.pages == (0, 9, 18)
+    assert extraction.outline == (Heading("One", 1, "lines", 1), Heading("Two", 1, "lines", 2))
+    assert extraction.title == "A title"
     if sys.platform != "win32":
-        assert found.text is not None
-        assert stat.S_IMODE(found.text.stat().st_mode) == 0o600
+        assert extraction.text is not None
+        assert stat.S_IMODE(extraction.text.stat().st_mode) == 0o600
 
 
 async def test_a_document_without_text_leaves_facts_and_no_file(bench: Bench) -> None:
-    found = await bench.run("never")
-    assert (found.text, found.width, found.height) == (None, 3, 4)
+    extraction = await bench.run("never")
+    assert (extraction.text, extraction.width, extraction.height) == (None, 3, 4)
     assert [p.name for p in bench.folder.iterdir()] == ["source"]
 
 
@@ -124,7 +130,7 @@ async def test_a_document_without_text_leaves_facts_and_no_file(bench: Bench) ->
         pytest.param("forge", "its reader sent what is no answer", id="forges frames", marks=posix),
     ],
 )
-async def test_what_was_read_before_a_failure_stays_and_says_why(
+async def test_text_before_a_failure_is_kept_with_the_reason(
     bench: Bench, what: str, error: str
 ) -> None:
     after = await bench.run(f"after {what}")
@@ -139,16 +145,16 @@ async def test_what_was_read_before_a_failure_stays_and_says_why(
 
 @pytest.mark.parametrize("what", ["exit", "panic", "explain"])
 async def test_a_failure_before_any_text_leaves_no_file(bench: Bench, what: str) -> None:
-    found = await bench.run(f"now {what}")
-    assert (found.text, found.handler) == (None, "mischief")
-    assert found.extraction_error
+    extraction = await bench.run(f"now {what}")
+    assert (extraction.text, extraction.handler) == (None, "mischief")
+    assert extraction.extraction_error
     assert [p.name for p in bench.folder.iterdir()] == ["source"]
 
 
 async def test_a_worker_that_takes_too_long_is_killed(bench: Bench) -> None:
     bench.pool = WorkerPool(ExtractLimits(wall_seconds=2), workers=1)
-    found = await bench.run("after sleep")
-    assert (text_of(found), found.extraction_truncated, found.extraction_error) == (
+    extraction = await bench.run("after sleep")
+    assert (text_of(extraction), extraction.extraction_truncated, extraction.extraction_error) == (
         TWO_PAGES,
         True,
         "it took longer than 2 seconds",
@@ -157,9 +163,9 @@ async def test_a_worker_that_takes_too_long_is_killed(bench: Bench) -> None:
 
 
 async def test_a_worker_is_given_no_more_time_than_the_caller_has_left(bench: Bench) -> None:
-    found = await bench.run("after sleep", seconds=2)
-    assert found.extraction_error == "it took longer than 2 seconds"
-    assert text_of(found) == TWO_PAGES
+    extraction = await bench.run("after sleep", seconds=2)
+    assert extraction.extraction_error == "it took longer than 2 seconds"
+    assert text_of(extraction) == TWO_PAGES
 
 
 @pytest.mark.parametrize(
@@ -176,10 +182,10 @@ async def test_a_job_may_take_its_wall_seconds_and_no_more(
     bench.pool = WorkerPool(ExtractLimits(wall_seconds=2), workers=1)
     await bench.run("whole")  # what it takes to start a worker is no part of a job's time
     begun = time.monotonic()
-    found = await bench.run(
+    extraction = await bench.run(
         f"yield [Part('one\\n'), *(time.sleep({2 * share}) or ()), Part('two\\n')]"
     )
-    assert found.extraction_error == error
+    assert extraction.extraction_error == error
     assert time.monotonic() - begun < 4
     await bench.pool.aclose()
 
@@ -187,8 +193,8 @@ async def test_a_job_may_take_its_wall_seconds_and_no_more(
 async def test_nothing_that_a_handler_prints_reaches_the_pipe(
     bench: Bench, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    found = await bench.run("after chatter")
-    assert (found.extraction_error, found.lines) == ("", 3)
+    extraction = await bench.run("after chatter")
+    assert (extraction.extraction_error, extraction.lines) == ("", 3)
     assert capfd.readouterr() == ("", "")
 
 
@@ -196,9 +202,9 @@ async def test_a_worker_has_none_of_the_servers_secrets(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("API_KEY", "secret")
-    found = await bench.run("yield [Part(' '.join(os.environ))]")
-    assert "API_KEY" not in text_of(found)
-    assert "PATH" in text_of(found)
+    extraction = await bench.run("yield [Part(' '.join(os.environ))]")
+    assert "API_KEY" not in text_of(extraction)
+    assert "PATH" in text_of(extraction)
 
 
 @pytest.mark.parametrize(
@@ -212,31 +218,38 @@ async def test_a_worker_has_none_of_the_servers_secrets(
 async def test_text_stops_at_max_chars(
     bench: Bench, chars: int, kept: int, *, truncated: bool
 ) -> None:
-    found = await bench.run(f"yield [Part('x' * 40), Part('é' * {chars - 40})]")
-    assert (found.chars, found.extraction_truncated) == (kept, truncated)
-    assert found.extraction_error == ("only its first 50 characters were kept" if truncated else "")
+    extraction = await bench.run(f"yield [Part('x' * 40), Part('é' * {chars - 40})]")
+    assert (extraction.chars, extraction.extraction_truncated) == (kept, truncated)
+    assert extraction.extraction_error == (
+        "only its first 50 characters were kept" if truncated else ""
+    )
 
 
-async def test_what_is_text_already_is_kept_whole(bench: Bench) -> None:
+async def test_max_chars_does_not_cut_a_text_format(bench: Bench) -> None:
     source = bench.folder / "source"
     source.write_text("x" * 1_000)
-    found = await bench.pool.extract(source, decision("text", "text/plain"), Hints(), bench.folder)
-    assert (found.chars, found.extraction_truncated) == (1_000, False)
-
-
-async def test_rows_are_found_by_line_across_parts_and_a_cut(bench: Bench) -> None:
-    found = await bench.run(
-        "yield [Part('h\\n', table='T', columns=2), Part('a\\nb\\n', rows=2), Part('c\\n', rows=1), Part('\\nnote\\n')]"
+    extraction = await bench.pool.extract(
+        source, decision("text", "text/plain"), Hints(), bench.folder
     )
-    assert found.ranges.tables == (Table("T", 2, 3, 2),)
-    found = await bench.run("yield [Part('caption\\n' + 'row 456 8\\n' * 9, table='T', rows=9)]")
-    assert found.ranges.tables == (Table("T", 2, 5, 0),)
+    assert (extraction.chars, extraction.extraction_truncated) == (1_000, False)
 
 
-async def test_text_is_clean_and_what_was_taken_out_is_counted(bench: Bench) -> None:
-    found = await bench.run(r"yield [Part('a\ud800b\u202ec\x00d\r\ne')]")
-    assert text_of(found) == "abcd\ne"
-    assert found.hidden_removed == 3
+async def test_table_rows_keep_their_lines_across_parts_and_a_cut(bench: Bench) -> None:
+    extraction = await bench.run(
+        "yield [Part('h\\n', table='T', columns=2), Part('a\\nb\\n', rows=2),"
+        " Part('c\\n', rows=1), Part('\\nnote\\n')]"
+    )
+    assert extraction.ranges.tables == (Table("T", 2, 3, 2),)
+    extraction = await bench.run(
+        "yield [Part('caption\\n' + 'row 456 8\\n' * 9, table='T', rows=9)]"
+    )
+    assert extraction.ranges.tables == (Table("T", 2, 5, 0),)
+
+
+async def test_text_is_cleaned_and_removed_characters_are_counted(bench: Bench) -> None:
+    extraction = await bench.run(r"yield [Part('a\ud800b\u202ec\x00d\r\ne')]")
+    assert text_of(extraction) == "abcd\ne"
+    assert extraction.hidden_removed == 3
 
 
 async def test_a_part_is_text_or_a_picture(bench: Bench) -> None:
@@ -253,7 +266,7 @@ async def test_a_part_is_text_or_a_picture(bench: Bench) -> None:
         pytest.param("panic", NoText, id="panics"),
     ],
 )
-async def test_a_part_that_cannot_be_had_is_an_error_and_the_pool_lives_on(
+async def test_a_failed_part_is_an_error_and_the_pool_goes_on(
     bench: Bench, what: str, error: type[Exception]
 ) -> None:
     await bench.run("whole")
@@ -281,7 +294,7 @@ async def test_cancelling_a_job_frees_the_worker_and_leaves_no_file(bench: Bench
     assert text_of(await bench.run("whole"))
 
 
-async def test_the_loop_stays_free_while_a_worker_works(bench: Bench) -> None:
+async def test_the_event_loop_is_free_while_a_worker_works(bench: Bench) -> None:
     await bench.run("whole")
     job = asyncio.create_task(bench.run("after spin"))
     longest = 0.0
@@ -292,7 +305,7 @@ async def test_the_loop_stays_free_while_a_worker_works(bench: Bench) -> None:
     assert longest < 0.5
 
 
-async def test_a_job_waits_for_a_worker_but_not_for_ever(bench: Bench) -> None:
+async def test_a_job_waits_for_a_worker_and_then_is_busy(bench: Bench) -> None:
     bench.pool = WorkerPool(ExtractLimits(wall_seconds=0.5), workers=1)
     jobs = [asyncio.create_task(bench.run("after sleep")) for _ in range(5)]
     results = await asyncio.gather(*jobs, return_exceptions=True)

@@ -50,6 +50,7 @@ EPUB = {
     "META-INF/container.xml": f"<container><rootfile full-path='{MARK}.opf'/></container>",
     f"{MARK}.opf": "<package/>",
 }
+NOTEBOOK = f'{{"cells": [], "metadata": {{"title": "{MARK}"}}}}'
 PAGE = (
     f"<html><head><title>{MARK}</title><meta name=author content={MARK}></head>"
     f"<body><h1>{MARK}</h1><p>{LONG}</p></body></html>"
@@ -81,7 +82,7 @@ DOCUMENTS: dict[str, tuple[bytes | str, str]] = {
     "damaged XML": (f"<?xml version='1.0'?><{MARK}><{MARK}></{MARK}x>", "text/xml"),
     "a mail": (MAIL, "message/rfc822"),
     "a calendar": (f"BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:{MARK}\nSUMMARY:{MARK}\n", "text/calendar"),
-    "a notebook": (f'{{"cells": [], "metadata": {{"title": "{MARK}"}}}}', "application/x-ipynb+json"),
+    "a notebook": (NOTEBOOK, "application/x-ipynb+json"),
     "a damaged PDF": (f"%PDF-1.4\n1 0 obj\n{MARK}", "application/pdf"),
     "a PDF": (make_pdf([MARK, "two"], MARK), "application/pdf"),
     "a script": (f"#!/usr/bin/{MARK}\n{LONG}", "text/plain"),

@@ -1,1 +1,1 @@
-"""Files that mean harm, made in code: a share of their sizes runs in the tests, all of it in scripts/torture."""
+"""Hostile files, made in code: small ones for the tests, full-sized ones for scripts/torture."""

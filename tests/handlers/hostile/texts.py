@@ -1,4 +1,5 @@
 """Hostile files of the text formats."""
+# ruff: noqa: E501 - quotes files
 
 import json
 
@@ -6,7 +7,7 @@ LAUGH = b"a%d: &a%d [*a%d,*a%d]\n"
 
 
 def texts(large: int) -> dict[str, tuple[str, bytes]]:
-    """Return names and bytes of hostile files; those that are long by repetition are so by this many bytes."""
+    """Return names and bytes of hostile files; ``large`` is the size of those that repeat."""
     return {
         "JSON: brackets many deep": ("a.json", b"[" * large),
         "JSON: objects a hundred thousand deep": ("a.json", b'{"a":' * 100_000 + b"1" + b"}" * 100_000),
