@@ -11,7 +11,7 @@ from fetchstash.demo._pdf import make_pdf, stream, write_objects
 from fetchstash.errors import NoText
 from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, Picture
 from fetchstash.handlers._pdf._handler import PdfHandler
-from fetchstash.handlers._pdf._repair import pages_once, repaired
+from fetchstash.handlers._pdf._repair import pages_stated, repaired
 
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]
@@ -71,10 +71,12 @@ def test_pages_within_compressed_object_streams_are_found(read: Read) -> None:
 
 def test_a_linearized_file_says_how_many_pages_it_had() -> None:
     assert (
-        pages_once(b"%PDF-1.5\n1 0 obj\n<</Linearized 1/L 9999/O 3/E 500/N 137/T 9000>>\nendobj\n")
+        pages_stated(
+            b"%PDF-1.5\n1 0 obj\n<</Linearized 1/L 9999/O 3/E 500/N 137/T 9000>>\nendobj\n"
+        )
         == 137
     )
-    assert pages_once(WHOLE) == 0
+    assert pages_stated(WHOLE) == 0
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Sound and film: what their containers say; no stream is decoded."""
+"""Audio and video: the facts of their containers; no stream is decoded."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from fetchstash.handlers._routing._signatures import printable
 
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
 
-# ISO base media files (ISO/IEC 14496-12, section 4.3) by how their major brand begins.
+# ISO base media files (ISO/IEC 14496-12, section 4.3) by the beginning of the major brand.
 _BRANDS = (
     (b"avif", "image/avif"), (b"avis", "image/avif"), (b"hei", "image/heic"),
     (b"hev", "image/heic"), (b"mif1", "image/heic"), (b"M4A", "audio/mp4"), (b"M4B", "audio/mp4"),

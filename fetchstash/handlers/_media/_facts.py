@@ -1,11 +1,11 @@
-"""What is told of a sound or a film, and reading a container by small pieces."""
+"""Facts of audio and video, and reading containers in small pieces."""
 
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-# No box, chunk or tag that is read whole is larger; the rest is skipped over.
+# A larger box, chunk or tag is skipped.
 MAX_PIECE = 1024 * 1024
 MAX_PIECES = 10_000
 
@@ -14,7 +14,7 @@ TAGS = ("title", "artist", "album", "date", "genre", "comment")
 
 @dataclass(slots=True)
 class Media:
-    """Facts of a container: seconds (None: not said), pixels, codecs by name, and tags by the names of ``TAGS``."""
+    """Facts of a container: seconds (None: unknown), pixels, codecs, and tags by ``TAGS``."""
 
     seconds: float | None = None
     width: int | None = None
@@ -44,7 +44,10 @@ def clock(seconds: float) -> str:
 
 
 def chunks(file: BinaryIO, layout: str, start: int, end: int) -> Iterator[tuple[bytes, int, int]]:
-    """Yield name, place and size of the chunks of an IFF-like file: a name of four letters, a size (``layout``), then the data."""
+    """Yield name, place and size of the chunks of an IFF-like file.
+
+    A chunk is a name of four letters, a size of this ``layout``, and the data.
+    """
     header = struct.Struct(f"{layout[0]}4s{layout[1]}")
     for _ in range(MAX_PIECES):
         file.seek(start)
@@ -57,8 +60,8 @@ def chunks(file: BinaryIO, layout: str, start: int, end: int) -> Iterator[tuple[
 
 
 def read_at(file: BinaryIO, place: int, size: int) -> bytes:
-    """Return ``size`` bytes from ``place``, a mebibyte at the most, and fewer where the file ends."""
-    if place >= 1 << 62:  # a place that no file has, nor seek takes
+    """Return ``size`` bytes (at most a mebibyte) from ``place``, fewer at the end of the file."""
+    if place >= 1 << 62:  # seek takes no such place
         return b""
     file.seek(place)
     return file.read(max(min(size, MAX_PIECE), 0))

@@ -1,4 +1,4 @@
-"""Audio and video: what the container says of itself. Nothing is decoded, and a file of any size costs a few small reads."""
+"""Audio and video: the facts of the container, read in a few small pieces."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +11,7 @@ from fetchstash.handlers._media._matroska import matroska
 from fetchstash.handlers._media._mp4 import mp4
 from fetchstash.handlers._media._streams import flac, mp3, ogg, riff
 
-# Where a signature stands, what it is, and who reads what has it.
+# The place of a signature, the signature, and the reader.
 _READERS: tuple[tuple[int, bytes, Callable[[BinaryIO, int], Media]], ...] = (
     (4, b"ftyp", mp4),
     (4, b"moov", mp4),
@@ -24,12 +24,12 @@ _READERS: tuple[tuple[int, bytes, Callable[[BinaryIO, int], Media]], ...] = (
 
 
 class MediaHandler:
-    """Reads facts of sounds and films: duration, size, codecs, tags. There is no text."""
+    """Reads duration, size, codecs and tags. There is no text."""
 
     name = "media"
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the bytes say it all
-        """Return facts; a container that is not known here, or broken, has none."""
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the file is enough
+        """Return the facts, none for an unknown or broken container."""
         with source.open("rb") as file:
             head = file.read(16)
             media = _reader(head)(file, source.stat().st_size)

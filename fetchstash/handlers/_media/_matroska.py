@@ -8,7 +8,7 @@ from fetchstash.handlers._media._facts import MAX_PIECES, Media, read_at
 
 
 class Id:
-    """Ids of the elements that tell something (RFC 9559, section 5.1)."""
+    """Ids of elements with facts (RFC 9559, section 5.1)."""
 
     SEGMENT, INFO, TRACKS, TRACK, VIDEO, AUDIO, CLUSTER = (
         0x18538067,
@@ -28,9 +28,9 @@ _MAX_DEPTH = 8
 
 
 def matroska(file: BinaryIO, size: int) -> Media:
-    """Return what the elements of an open file of ``size`` bytes say; its clusters are not entered."""
+    """Return the facts of an open file of ``size`` bytes, without its clusters."""
     media = Media()
-    scale, duration = 1_000_000, 0.0  # nanoseconds a tick, unless it says otherwise
+    scale, duration = 1_000_000, 0.0  # nanoseconds a tick, by default
     for name, place, length in _elements(file, 0, size, 0):
         if name in _MASTERS:
             continue
@@ -60,7 +60,7 @@ def matroska(file: BinaryIO, size: int) -> Media:
 
 
 def _elements(file: BinaryIO, start: int, end: int, depth: int) -> Iterator[tuple[int, int, int]]:
-    """Yield id, place and size of elements, until the first cluster: facts stand before it in nearly all files."""
+    """Yield id, place and size of elements up to the first cluster, where the facts usually are."""
     for _ in range(MAX_PIECES):
         head = read_at(file, start, 12)
         if start >= end or not head:
@@ -78,7 +78,7 @@ def _elements(file: BinaryIO, start: int, end: int, depth: int) -> Iterator[tupl
 
 
 def _number(data: bytes, *, keep_marker: bool) -> tuple[int | None, int]:
-    """Return a variable-size integer and its length; None where all its bits are set: unknown (RFC 8794, sections 4 and 6.2)."""
+    """Return a variable-size integer (None: unknown) and its length (RFC 8794, sections 4, 6.2)."""
     if not data or not data[0]:
         return None, 0
     length = 9 - data[0].bit_length()

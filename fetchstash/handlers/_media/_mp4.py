@@ -1,4 +1,4 @@
-"""MP4, MOV, M4A, 3GP and HEIF: boxes of the ISO base media file format (ISO 14496-12), tags as iTunes writes them."""
+"""MP4, MOV, M4A, 3GP and HEIF: boxes of ISO base media files (ISO 14496-12), iTunes tags."""
 
 import struct
 from collections.abc import Iterator
@@ -6,8 +6,7 @@ from typing import BinaryIO
 
 from fetchstash.handlers._media._facts import MAX_PIECES, Media, read_at
 
-# Boxes that hold boxes, and how many bytes of their own come first ("meta" is a full box; an entry
-# of ipco is one of ours).
+# Boxes with boxes in them, and the bytes before those ("meta" is a full box).
 _CONTAINERS = {
     b"moov": 0,
     b"trak": 0,
@@ -32,7 +31,7 @@ _MAX_DEPTH = 12
 
 
 def mp4(file: BinaryIO, size: int) -> Media:
-    """Return what the boxes of an open file of ``size`` bytes say."""
+    """Return the facts of an open file of ``size`` bytes."""
     media = Media()
     for name, place, length in _boxes(file, 0, size, 0):
         if name in _READERS or name in _TAGS:
@@ -42,13 +41,13 @@ def mp4(file: BinaryIO, size: int) -> Media:
                     media.tags[_TAGS[name]] = data[16:].decode("utf-8", "replace")
                 else:
                     _READERS[name](data, media)
-            except struct.error:  # a box that is shorter than it must be says nothing
+            except struct.error:  # the box is too short
                 continue
     return media
 
 
 def _boxes(file: BinaryIO, start: int, end: int, depth: int) -> Iterator[tuple[bytes, int, int]]:
-    """Yield name, place and size of all boxes, those within others too."""
+    """Yield name, place and size of all boxes, at any level."""
     for _ in range(MAX_PIECES):
         head = read_at(file, start, 16)
         if start + 8 > end or len(head) < 8:
@@ -76,14 +75,14 @@ def _movie_header(data: bytes, media: Media) -> None:
 
 
 def _track_header(data: bytes, media: Media) -> None:
-    """Width and height stand last, as fixed-point numbers; a sound has none (section 8.3.2)."""
+    """Read width and height, fixed-point numbers at the end, 0 for a sound (section 8.3.2)."""
     width, height = (value >> 16 for value in struct.unpack(">LL", data[-8:]))
     if width * height > (media.width or 0) * (media.height or 0):
         media.width, media.height = width, height
 
 
 def _spatial_extent(data: bytes, media: Media) -> None:
-    """Return the size of a still picture, of which a file may have several: the largest counts (ISO 23008-12, section 6.5.3)."""
+    """Read the size of a still picture; the largest counts (ISO 23008-12, section 6.5.3)."""
     width, height = struct.unpack_from(">4xLL", data)
     if width * height > (media.width or 0) * (media.height or 0):
         media.width, media.height = width, height

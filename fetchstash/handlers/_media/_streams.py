@@ -1,4 +1,4 @@
-"""Sounds: WAV and AVI (RIFF), FLAC (RFC 9639), Ogg (RFC 3533, RFC 7845) and MP3 (ISO 11172-3, ID3)."""
+"""WAV and AVI (RIFF), FLAC (RFC 9639), Ogg (RFC 3533, RFC 7845) and MP3 (ISO 11172-3, ID3)."""
 
 import struct
 from typing import BinaryIO
@@ -23,15 +23,15 @@ _ID3 = {
     b"TCON": "genre",
 }
 _ID3_CHARSETS = ("latin-1", "utf-16", "utf-16-be", "utf-8")
-# Layer III in kbit/s, and sampling rates, of version 1; versions 2 and 2.5 have rates of a half and
-# a quarter (section 2.4.2.3).
+# Bit rates of layer III in kbit/s, and sampling rates of version 1; versions 2 and 2.5 have a half
+# and a quarter of those (section 2.4.2.3).
 _BITRATES_1 = (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
 _BITRATES_2 = (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
 _RATES = (44_100, 48_000, 32_000)
 
 
 def riff(file: BinaryIO, size: int) -> Media:
-    """Return what the chunks of a WAV or an AVI file say."""
+    """Return the facts of a WAV or AVI file."""
     media = Media()
     byte_rate = 0
     for name, place, length in chunks(file, "<L", 12, size):
@@ -56,7 +56,7 @@ def riff(file: BinaryIO, size: int) -> Media:
 
 
 def flac(file: BinaryIO, size: int) -> Media:
-    """Return what the metadata blocks of a FLAC file say (RFC 9639, section 8)."""
+    """Return the facts of the metadata blocks of a FLAC file (RFC 9639, section 8)."""
     media = Media(codecs=["FLAC"])
     place = 4
     for _ in range(MAX_PIECES):
@@ -79,7 +79,7 @@ def flac(file: BinaryIO, size: int) -> Media:
 
 
 def ogg(file: BinaryIO, size: int) -> Media:
-    """Return what the first packets of an Ogg file say; the last page tells how long it is."""
+    """Return the facts of the first packets of an Ogg file, and the duration from its last page."""
     media = Media()
     head = read_at(file, 0, 65_536)
     if (at := head.find(b"\x01vorbis")) >= 0 and len(head) >= at + 16:
@@ -90,7 +90,7 @@ def ogg(file: BinaryIO, size: int) -> Media:
         media.channels, media.sample_rate = (
             head[at + 9],
             48_000,
-        )  # granules count 48 kHz always (RFC 7845, section 4)
+        )  # granules always count 48 kHz (RFC 7845, section 4)
     elif b"\x80theora" in head:
         media.codecs.append("Theora")
     for mark in (b"\x03vorbis", b"OpusTags"):
@@ -104,7 +104,7 @@ def ogg(file: BinaryIO, size: int) -> Media:
 
 
 def mp3(file: BinaryIO, size: int) -> Media:
-    """Return tags and duration of an MP3 file: by the count of frames in its first one (Xing, Info), else by its bit rate."""
+    """Return tags and duration of an MP3 file: from its Xing or Info frame, else its bit rate."""
     media = Media(codecs=["MP3"])
     start = _id3(file, media)
     head = read_at(file, start, 65_536)
@@ -127,7 +127,7 @@ def mp3(file: BinaryIO, size: int) -> Media:
 
 
 def _mp3_frame(head: bytes) -> tuple[int, int, int, int] | None:
-    """Return kbit/s, samples a second, channels and samples a frame of a frame header, None for what is none."""
+    """Return kbit/s, samples a second, channels and samples a frame, None without a header."""
     version = head[1] >> 3 & 3  # 3: version 1, 2: version 2, 0: version 2.5
     bitrate, rate = head[2] >> 4, head[2] >> 2 & 3
     if version == 1 or bitrate in {0, 15} or rate == 3:
@@ -142,7 +142,7 @@ def _mp3_frame(head: bytes) -> tuple[int, int, int, int] | None:
 
 
 def _id3(file: BinaryIO, media: Media) -> int:
-    """Read the tags before the sound (ID3v2.3 and 2.4); return where the sound begins."""
+    """Read the tags before the sound (ID3v2.3 and 2.4); return the place of the sound."""
     head = read_at(file, 0, 10)
     if head[:3] != b"ID3" or len(head) < 10:
         return 0

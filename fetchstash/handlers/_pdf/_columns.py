@@ -1,8 +1,7 @@
-"""Reading order of PDF pages that are set in two columns and written line by line across them. Pure functions.
+"""Reading order of PDF pages with two columns that are written line by line. Pure functions.
 
-Most pages come in the order in which they are read, and cost nothing here: a page is looked at only
-where it has many more runs of text than lines, and it is reordered only where its runs fill two
-columns, which those of a table do not.
+Most pages are in reading order and cost nothing. A page is examined if it has many more runs of
+text than lines, and reordered if its runs fill two columns, which those of a table do not.
 """
 
 from collections.abc import Sequence
@@ -17,8 +16,8 @@ _MIN_LINES = 12
 _SAMPLES = 9
 _MIN_GUTTER = 6.0
 _MIN_WIDTH = 100.0
-# Where a gutter may be, and how many runs may cross it (headings, figures), as shares of the text's
-# width and of the runs.
+# The place of a gutter and the runs that may cross it (headings, figures), as shares of the width
+# of the text and of all runs.
 _MIDDLE = (0.35, 0.65)
 _MAX_CROSSING = 0.15
 _MIN_FILLED = 0.7
@@ -26,20 +25,20 @@ _SAME_LINE = 3.0
 
 
 def may_have_columns(runs: int, lines: int) -> bool:
-    """Return whether a page with so many runs of text in so many lines is worth a look."""
+    """Return whether a page with these numbers of runs and lines may have columns."""
     return lines >= _MIN_LINES and runs >= _RUNS_A_LINE * lines
 
 
 def sampled(runs: int) -> list[int]:
-    """Return the runs, some of all, that ``are_side_by_side`` is to be asked about together with the one behind each.
+    """Return indexes of runs to sample; ``are_side_by_side`` compares each with the next.
 
-    They are an odd number apart: left and right take turns on the pages that are looked for.
+    They are an odd number apart, because left and right alternate on such pages.
     """
     return list(range(0, runs - 1, -(-runs // _SAMPLES) | 1))
 
 
 def are_side_by_side(run: Box, following: Box) -> bool:
-    """Return whether two runs stand on one line with a gutter between them, each as long as a line of a column."""
+    """Return whether two runs of column length share a line, with a gutter between them."""
     is_same_line = abs(run[1] - following[1]) < _SAME_LINE
     return (
         is_same_line
@@ -49,10 +48,9 @@ def are_side_by_side(run: Box, following: Box) -> bool:
 
 
 def reading_order(runs: Sequence[Box]) -> list[Box]:
-    """Return the regions of a page in the order in which they are read; none if the page is to be read as it comes.
+    """Return the regions of a page in reading order, none if the page is in order already.
 
-    What crosses the gutter parts the page into bands; in each the left column comes before the
-    right one.
+    Runs across the gutter cut the page into bands; in each the left column comes first.
     """
     gutter = _gutter(runs)
     if gutter is None:
@@ -84,7 +82,7 @@ def reading_order(runs: Sequence[Box]) -> list[Box]:
 
 
 def _gutter(runs: Sequence[Box]) -> float | None:
-    """Return the middle of the widest strip, in the middle of the page, that few runs cross."""
+    """Return the middle of the widest strip in the middle of the page that few runs cross."""
     if not runs:
         return None
     first, last = min(run[0] for run in runs), max(run[2] for run in runs)
@@ -105,7 +103,7 @@ def _gutter(runs: Sequence[Box]) -> float | None:
 
 
 def _fills(column: Sequence[Box]) -> bool:
-    """Return whether a column has lines enough, and most of them are nearly as wide as it is, as prose is and cells are not."""
+    """Return whether a column has many lines, most of them full: prose has, cells have not."""
     lines: dict[int, list[Box]] = {}
     for run in column:
         lines.setdefault(round(run[1] / _SAME_LINE), []).append(run)
@@ -119,6 +117,6 @@ def _fills(column: Sequence[Box]) -> bool:
 
 
 def _alternates(runs: Sequence[Box], gutter: float, left: int, right: int) -> bool:
-    """Return whether the page goes from one side to the other at most of its lines; else it is in order already."""
+    """Return whether the runs change sides at most lines; else the page is in order."""
     sides = [run[0] >= gutter for run in runs if run[2] <= gutter or run[0] >= gutter]
     return sum(side != following for side, following in pairwise(sides)) >= min(left, right) / 2

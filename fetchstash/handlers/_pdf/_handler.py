@@ -1,7 +1,7 @@
 """PDF: text page by page, the outline from its bookmarks, and pages as pictures.
 
-pdfium reads; pypdf reads what pdfium finds nothing in or cannot open. Both are C or Python code for
-hostile files, so that this runs in the worker alone.
+pdfium reads; pypdf reads files that pdfium cannot open or finds no text in. Files are hostile, so
+this runs in the worker alone.
 """
 
 import logging
@@ -27,7 +27,7 @@ from fetchstash.handlers._pdf._columns import (
     reading_order,
     sampled,
 )
-from fetchstash.handlers._pdf._repair import pages_once, repaired
+from fetchstash.handlers._pdf._repair import pages_stated, repaired
 from fetchstash.handlers._pdf._text import mend
 from fetchstash.handlers._shared._picture import bounded
 from fetchstash.handlers._shared._reasons import EMPTY_FILE, ENCRYPTED, FETCH_AGAIN, KEPT
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from pypdf import PdfReader
     from pypdfium2 import PdfDocument, PdfPage
 
-# A document in which pdfium finds no text is called scanned after so many pages without text in
-# pypdf, which is 18 times slower.
+# A document without text for pdfium is called scanned after so many pages without text for pypdf,
+# which is 18 times slower.
 _PYPDF_TRIES = 3
 _MAX_BOOKMARKS = 2_000
 _MAX_REPAIRED = 128 * 2**20
 _NO_PDF = "no PDF"
-# Four times 72 dpi: a larger scale shows nothing more of a small page.
+# Four times 72 dpi: a larger scale shows no more of a small page.
 _MAX_SCALE = 4.0
 _KEPT = "Its bytes are kept; look at a page as a picture."
 _NO_TITLE = re.compile(
@@ -54,18 +54,18 @@ _DATE = re.compile(r"(?:D:)?(\d{4})(\d{2})(\d{2})")
 
 
 class PdfHandler:
-    """Reads PDF files. Each page's text begins with a line ``[Page 12]``, so that a hit of grep can be placed."""
+    """Reads PDF files. The text of each page begins with ``[Page 12]``, to place matches."""
 
     name = "pdf"
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - a PDF says itself what it is
-        """Read ``source``. What cannot be read raises NoText when the parts are read."""
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the file is enough
+        """Return the pages. Reading the parts raises NoText if the file cannot be read."""
         extracted = Extracted(parts=None)
         extracted.parts = _read(source, limits, extracted)
         return extracted
 
     def part(self, request: PartRequest) -> PartText | Picture:
-        """Return page ``start`` (from 1) as a picture: one, whatever ``end`` is."""
+        """Return page ``start`` (from 1) as a picture; ``end`` is ignored."""
         if request.render != "image" or request.unit != "pages" or request.path:
             raise BadArgument(
                 "A PDF has pages.", 'Use unit="pages", with render="image" for a picture.'
@@ -123,7 +123,7 @@ def _read_document(
 def _read_damaged(
     source: Path, limits: ExtractLimits, extracted: Extracted, fallback: "_Pypdf"
 ) -> Iterator[Part]:
-    """Read what pdfium does not open: by pypdf, or else the pages that came of a file that was cut short."""
+    """Read a file that pdfium does not open: by pypdf, else the complete pages of a cut file."""
     if pages := fallback.page_count():
         extracted.learn(pages=pages)
         yield from _parts(fallback.texts(_bounded_count(pages, limits, extracted)))
@@ -138,20 +138,22 @@ def _read_damaged(
 
 
 def _recovered(source: Path) -> tuple["PdfDocument", str]:
-    """Open what came of a file that was cut short, and tell how much that is. Raises NoText where there is no whole page."""
+    """Open a file that was cut short; return it with a notice of its pages.
+
+    Raises NoText if no page is complete.
+    """
     from pypdfium2 import PdfDocument, PdfiumError  # noqa: PLC0415 - a heavy import
 
     damage = _damage(source)
     if damage != _NO_PDF and source.stat().st_size <= _MAX_REPAIRED:
         data = source.read_bytes()
-        whole, pages = repaired(data)
-        once = pages_once(data)
+        repaired_data, pages = repaired(data)
+        stated = pages_stated(data)
         with suppress(PdfiumError):
             if pages:
-                among = f"of its {once:,} pages" if once else "pages"
-                return PdfDocument(
-                    whole
-                ), f"the file is {damage}: {pages:,} {among} were found in it"
+                among = f"of its {stated:,} pages" if stated else "pages"
+                notice = f"the file is {damage}: {pages:,} {among} were found in it"
+                return PdfDocument(repaired_data), notice
     raise _unreadable(source)
 
 
@@ -160,7 +162,7 @@ def _unreadable(source: Path) -> NoText:
 
 
 def _opened(source: Path) -> "PdfDocument":
-    """Open a document, or what came of it."""
+    """Open a document, repaired if it was cut short."""
     from pypdfium2 import PdfiumError  # noqa: PLC0415 - a heavy import
 
     try:
@@ -170,7 +172,7 @@ def _opened(source: Path) -> "PdfDocument":
 
 
 def _open(source: Path) -> "PdfDocument":
-    """Open ``source`` with the empty password. Raises NoText for what needs another one, PdfiumError for what is no PDF."""
+    """Open ``source`` without a password. Raises NoText if it needs one, else PdfiumError."""
     from pypdfium2 import PdfDocument, PdfiumError, raw  # noqa: PLC0415 - a heavy import
 
     if not source.stat().st_size:
@@ -188,7 +190,7 @@ def _open(source: Path) -> "PdfDocument":
 
 
 def _texts(document: "PdfDocument", count: int, fallback: "_Pypdf") -> Iterator[str]:
-    """Yield the text of the first ``count`` pages, "" for a page without; one page is open at a time."""
+    """Yield the texts of the first ``count`` pages. One page is open at a time."""
     from pypdfium2 import PdfiumError  # noqa: PLC0415 - a heavy import
 
     has_form = _has_form(document)
@@ -203,9 +205,9 @@ def _raw_text(document: "PdfDocument", index: int, *, has_form: bool) -> str:
     with closing(document[index]) as page:
         if not has_form or not _has_field(page):
             return _text_of(page)
-    document.init_forms()  # once; from then on each page costs more
+    document.init_forms()  # only when needed: it makes each page slower
     with closing(document[index]) as page:
-        page.flatten()  # what was filled in becomes part of the page once it is loaded again
+        page.flatten()  # fields become part of the page when it is loaded again
     with closing(document[index]) as page:
         return _text_of(page)
 
@@ -223,12 +225,12 @@ def _text_of(page: "PdfPage") -> str:
             return text
         regions = reading_order([text_page.get_rect(index) for index in range(runs)])
         ordered = "\n".join(text_page.get_text_bounded(*region) for region in regions)
-        # Nothing may be lost on the way: what stands on the edge of a region could be.
+        # Text on the edge of a region could be lost.
         return ordered if len("".join(ordered.split())) >= len("".join(text.split())) else text
 
 
 def _parts(texts: Iterable[str]) -> Iterator[Part]:
-    """Yield a part for each page, and nothing at all if no page has text: pages without wait for one that has."""
+    """Yield a part for each page, nothing if no page has text."""
     waiting = pages = with_text = 0
     for text in texts:
         pages += 1
@@ -256,7 +258,7 @@ def _bounded_count(pages: int, limits: ExtractLimits, extracted: Extracted) -> i
 
 
 def _metadata(document: "PdfDocument") -> tuple[str, str, str]:
-    """Return title, author and date of creation (YYYY-MM-DD), each "" if there is none that tells anything."""
+    """Return title, author and date of creation (YYYY-MM-DD), each "" if there is none."""
     title = document.get_metadata_value("Title").strip()
     date = _DATE.match(document.get_metadata_value("CreationDate"))
     published = "-".join(date.groups()) if date else ""
@@ -298,27 +300,29 @@ def _has_field(page: "PdfPage") -> bool:
 def _why_no_text(document: "PdfDocument") -> str:
     from pypdfium2 import PdfiumError, raw  # noqa: PLC0415 - a heavy import
 
-    what = "page is" if len(document) == 1 else f"{len(document):,} pages are"
+    is_one = len(document) == 1
+    subject = "page is" if is_one else f"{len(document):,} pages are"
     try:
         with closing(document[0]) as page:
             pictured = any(page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3))
             drawn = any(page.get_objects(max_depth=1))
     except PdfiumError:
-        return f"the document is damaged: its {what} unreadable"
+        return f"the document is damaged: its {subject} unreadable"
     if pictured:
-        return f"the document has no text layer: its {what} {'a picture' if len(document) == 1 else 'pictures'}"
-    return f"the document has no text: its {what} {'drawn' if drawn else 'blank'}"
+        pictures = "a picture" if is_one else "pictures"
+        return f"the document has no text layer: its {subject} {pictures}"
+    return f"the document has no text: its {subject} {'drawn' if drawn else 'blank'}"
 
 
 def _damage(source: Path) -> str:
-    """Return what is wrong with a file that no library opens: the end marker stands within its last 1,024 bytes."""
+    """Return the damage of a file that no library opens: a whole one ends with a marker."""
     with source.open("rb") as file:
         head = file.read(1024)
         file.seek(max(source.stat().st_size - 1024, 0))
-        whole = b"%%EOF" in file.read()
+        has_end = b"%%EOF" in file.read()
     if b"%PDF-" not in head:
         return _NO_PDF
-    return "damaged" if whole else "cut short"
+    return "damaged" if has_end else "cut short"
 
 
 def _picture(page: "PdfPage", limits: ExtractLimits) -> Picture:
@@ -329,7 +333,7 @@ def _picture(page: "PdfPage", limits: ExtractLimits) -> Picture:
 
 
 class _Pypdf:
-    """The second reader, opened when it is first needed. It never raises: what it cannot read either has no text."""
+    """The second reader, opened when needed. Pages that it cannot read have no text."""
 
     def __init__(self, source: Path) -> None:
         self._source = source
@@ -354,9 +358,7 @@ class _Pypdf:
         if self._reader is None:
             from pypdf import PdfReader  # noqa: PLC0415 - a heavy import
 
-            logging.getLogger("pypdf").setLevel(
-                logging.CRITICAL
-            )  # it reports each oddity of a broken file
+            logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it warns of each fault
             self._reader = PdfReader(self._source)
             if self._reader.is_encrypted:
                 self._reader.decrypt("")

@@ -1,9 +1,8 @@
-"""PDF files that were cut short: what came of them is given an end of its own, so that a reader finds its pages.
+"""Repair of PDF files that were cut short. Pure functions.
 
-The end of a PDF says where its objects stand and which of them is the root (ISO 32000-1, section
-7.5). Without it no library reads the pages that are there. What follows here looks for objects as a
-library does whose table is damaged, and appends a page tree, a root and a trailer; objects that
-stand in compressed streams (section 7.5.7) are written out. Pure functions.
+The end of a PDF has the table of objects and the root (ISO 32000-1, section 7.5); without it no
+library finds the pages. Here objects are found by their headers, and a page tree, a root and a
+trailer are appended. Objects in compressed streams (section 7.5.7) are written out.
 """
 
 import re
@@ -24,7 +23,7 @@ _LETTER = b"[0 0 612 792]"
 
 
 def repaired(data: bytes) -> tuple[bytes, int]:
-    """Return a PDF of the whole pages in ``data``, and how many they are; 0 if none was found."""
+    """Return a PDF of the complete pages in ``data``, and their number."""
     objects = list(_OBJECT.finditer(data))
     ends = [*(start.start() for start in objects[1:]), len(data)]
     pages: dict[int, None] = {}
@@ -51,23 +50,25 @@ def repaired(data: bytes) -> tuple[bytes, int]:
         (
             b"\n", *unpacked,
             b"%d 0 obj\n<< /Type /Catalog /Pages %d 0 R >>\nendobj\n" % (root, tree),
-            b"%d 0 obj\n<< /Type /Pages /MediaBox %s /Count %d /Kids [" % (tree, _LETTER, len(kids)),
+            b"%d 0 obj\n<< /Type /Pages /MediaBox %s " % (tree, _LETTER),
+            b"/Count %d /Kids [" % len(kids),
             b" ".join(b"%d 0 R" % kid for kid in kids),
-            b"] >>\nendobj\ntrailer\n<< /Root %d 0 R /Size %d >>\nstartxref\n0\n%%%%EOF\n" % (root, tree + 1),
+            b"] >>\nendobj\ntrailer\n<< /Root %d 0 R /Size %d >>\n" % (root, tree + 1),
+            b"startxref\n0\n%%EOF\n",
         )
     )  # fmt: skip
-    # What was cut within an object would take in what follows it.
+    # An object that was cut would swallow the objects behind it.
     return data[: data.rfind(b"endobj") + len(b"endobj")] + ending, len(kids)
 
 
-def pages_once(data: bytes) -> int:
-    """Return how many pages the whole file had, 0 where its beginning does not say (ISO 32000-1, annex F.3.3)."""
+def pages_stated(data: bytes) -> int:
+    """Return the number of pages that a linearized file states, else 0 (annex F.3.3)."""
     header = _LINEARIZED.search(data, 0, 2_048)
     return int(header[1]) if header else 0
 
 
 def _within(content: bytes, dictionary: bytes, room: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the objects of an object stream: its head lists their numbers and places."""
+    """Yield the objects of an object stream, whose head lists numbers and places."""
     begin, first, count = (
         _STREAM.search(content),
         _FIRST.search(dictionary),

@@ -1,25 +1,22 @@
-"""How the text of a PDF page reads: line ends, words broken at line ends, ligatures. Pure functions."""
+"""Cleaning the text of a PDF page: line ends, broken words, ligatures. Pure functions."""
 
 import re
 
-# pdfium sets one of these two for a hyphen that breaks a word at the end of a line, and drops the
-# line end itself.
+# pdfium replaces a hyphen and line end within a word by one of these.
 _MARKED_BREAK = re.compile(r"[\ufffe\x02]([^\s\ufffe\x02]*)[ \t]*")
-# Where the library leaves the hyphen and the line end as they are: a word breaks between two
-# lower-case letters.
+# A hyphen and a line end that pdfium leaves: the word breaks between two lower-case letters.
 _PLAIN_BREAK = re.compile(
     r"(?:-(?<=[a-zß-ÿ]-)\n(?=[a-zß-ÿ])|\u00ad(?<=[^\W\d_]\u00ad)\n)(\S*)[ \t]*"
 )
 _EMPTY_LINES = re.compile(r"\n{3,}")
-# Latin ligatures of the block Alphabetic Presentation Forms: one glyph for what everybody searches
-# as letters.
+# Latin ligatures of the block Alphabetic Presentation Forms, which nobody searches for.
 _LIGATURES = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
 
 
 def mend(text: str) -> str:
-    """Return a page's text with lines ended by a line feed, whole words, plain letters for ligatures, and no outer blank lines.
+    """Return a page's text with line feeds, joined words, plain letters and no outer blank lines.
 
-    Most pages need little of this, and to look whether they do costs a tenth of doing it.
+    Most pages need little of this, and a check costs a tenth of the work.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\ufffe" in text or "\x02" in text:
@@ -36,7 +33,7 @@ def mend(text: str) -> str:
 
 
 def _join_marked(match: re.Match[str]) -> str:
-    """End the broken word, and only then the line. A hyphen before anything but a small letter was part of the word: Jean-Paul."""
+    """Return the rest of a broken word, then the line end; keep the hyphen of Jean-Paul."""
     rest = match[1]
     hyphen = "" if rest[:1].islower() else "-"
     return f"{hyphen}{rest}\n"
