@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from fetchstash.store import Line, Passage
-from fetchstash.text import Measure, prefix_length
+from fetchstash.text import Measure, largest, prefix_length, window
 
 
 def grep_body(
@@ -65,20 +65,54 @@ def passages_body(
     """Print the passages that fit, each under a line that locates it; return the text and a count.
 
     The lines of a passage carry their numbers, so that none can look like that line. The first
-    passage is always printed, cut where it has to be. A ``limit`` of None prints them all.
+    passage is always printed, cut around its hit where it has to be. A ``limit`` of None prints
+    them all.
     """
     body, shown = "", 0
     for passage in passages:
         ref = f"{passage.artifact_ref}, " if with_ref else ""
-        first, last = passage.first_line, passage.last_line
-        where = f"lines {first} to {last}" if last > first else f"line {first}"
         lines = passage.text.rstrip("\n").split("\n")
-        numbered = (f"{number}:{line}" for number, line in enumerate(lines, start=first))
-        piece = "\n".join((f"-- {ref}{where}", *numbered))
+        piece = _numbered(ref, lines, passage.first_line)
         joined = f"{body}\n{piece}" if body else piece
         if limit is not None and measure(joined) > limit:
             if not body:
-                return piece[: prefix_length(piece, limit, measure)], 1
+                return _around_hit(ref, passage, lines, limit, measure), 1
             break
         body, shown = joined, shown + 1
     return body, shown
+
+
+def _numbered(ref: str, lines: Sequence[str], first: int) -> str:
+    """Print lines with their numbers, under the line that locates them."""
+    last = first + len(lines) - 1
+    where = f"lines {first} to {last}" if last > first else f"line {first}"
+    numbered = (f"{number}:{line}" for number, line in enumerate(lines, start=first))
+    return "\n".join((f"-- {ref}{where}", *numbered))
+
+
+def _around_hit(
+    ref: str, passage: Passage, lines: Sequence[str], limit: int, measure: Measure
+) -> str:
+    """Print the line of the hit with as many lines around it as fit, or a window of that line."""
+    before = passage.text[: passage.hit]
+    hit = min(before.count("\n"), len(lines) - 1)
+    column = len(before) - before.rfind("\n") - 1
+
+    def around(first: int, last: int) -> str:
+        return _numbered(ref, lines[first : last + 1], passage.first_line + first)
+
+    def cut(width: int) -> str:
+        line = window(lines[hit], column, column + 1, width)
+        return _numbered(ref, [line], passage.first_line + hit)
+
+    first = last = hit
+    if measure(around(first, last)) > limit:
+        text = cut(largest(len(lines[hit]), lambda width: measure(cut(width)) <= limit))
+        return text[: prefix_length(text, limit, measure)]
+    while True:
+        if last + 1 < len(lines) and measure(around(first, last + 1)) <= limit:
+            last += 1
+        elif first and measure(around(first - 1, last)) <= limit:
+            first -= 1
+        else:
+            return around(first, last)

@@ -135,13 +135,17 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A ranked piece of a text: lines ``first_line`` to ``last_line``, both included."""
+    """A ranked piece of a text: lines ``first_line`` to ``last_line``, both included.
+
+    ``hit`` is the offset in ``text`` of the first word of the query, on the line that has most.
+    """
 
     artifact_ref: str
     first_line: int
     last_line: int
     text: str
     score: float
+    hit: int = 0
 
 
 @dataclass(frozen=True, slots=True)

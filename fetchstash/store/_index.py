@@ -17,7 +17,7 @@ from threading import Event, Thread
 from fetchstash.errors import FetchstashError
 from fetchstash.store._contract import Passage, SearchResult
 from fetchstash.store._disk import locked, locked_now, private_file
-from fetchstash.store._rank import MAX_TERMS, deadline, passages, words
+from fetchstash.store._rank import MAX_TERMS, deadline, hit_offset, passages, words
 from fetchstash.store._text import StoredText
 
 BUILD_SECONDS = 1.0
@@ -79,7 +79,8 @@ class SearchIndex:
         for sha256, first_line, last_line, start, size, score in hits:
             with contextlib.closing(open_text(texts[sha256])) as text:
                 shown = text.span(start, start + size).rstrip("\n")
-            ranked.append(Passage(texts[sha256], first_line, last_line, shown, score))
+            hit = hit_offset(query, shown)
+            ranked.append(Passage(texts[sha256], first_line, last_line, shown, score, hit))
         return SearchResult(tuple(ranked), len(missing))
 
     def forget(self, live: Collection[str]) -> None:

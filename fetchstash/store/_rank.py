@@ -54,6 +54,19 @@ def words(text: str) -> list[str]:
     return terms
 
 
+def hit_offset(query: str, text: str) -> int:
+    """Return the offset of the first word of the query on the line of ``text`` that has most."""
+    terms = set(words(query))
+    most, offset, start = 0, 0, 0
+    for line in text.split("\n"):
+        found = [word.start() for word in _WORD.finditer(line) if terms & set(words(word[0]))]
+        matched = len(terms.intersection(words(line)))
+        if matched > most and found:
+            most, offset = matched, start + found[0]
+        start += len(line) + 1
+    return offset
+
+
 @lru_cache(maxsize=2**16)
 def _stem(word: str) -> str:
     """Cut the ending of an English plural (S stemmer; Harman 1991, How Effective Is Suffixing?)."""
@@ -142,6 +155,7 @@ class Ranking:
     """Ranks the passages of texts. Holds about MAX_HITS passages at most."""
 
     def __init__(self, query: str) -> None:
+        self._query = query
         terms = list(dict.fromkeys(words(query)))[:MAX_TERMS]
         self._pairs = [term for term in terms if _RUN.match(term)]
         self._forms = [_forms(term) for term in terms if not _RUN.match(term)]
@@ -167,16 +181,12 @@ class Ranking:
 
     def best(self, limit: int) -> list[Passage]:
         """Return the best passages, best first; of equal ones the earlier first."""
-        return [
-            Passage(
-                ref,
-                piece.first_line,
-                piece.last_line,
-                piece.data.decode("utf-8", "replace").rstrip("\n"),
-                score,
-            )
-            for score, (_, _, _, ref, piece) in self._scored(limit)
-        ]
+        best: list[Passage] = []
+        for score, (_, _, _, ref, piece) in self._scored(limit):
+            text = piece.data.decode("utf-8", "replace").rstrip("\n")
+            hit = hit_offset(self._query, text)
+            best.append(Passage(ref, piece.first_line, piece.last_line, text, score, hit))
+        return best
 
     def _count(self, ref: str, piece: Piece, folded: str) -> None:
         occurring = Counter(_WORD.findall(folded))
