@@ -33,10 +33,10 @@ def copy_in(path: Path, within: Sequence[str | Path] | None, copy: Path, max_byt
     try:
         # The last name is no link any more; opening a pipe must not wait for its writer.
         source = os.fdopen(os.open(real, _OPEN_FLAGS), "rb")
-    except FileNotFoundError:
-        raise missing from None
-    except OSError as error:
+    except PermissionError as error:
         raise _unreadable(path, error) from None
+    except OSError:
+        raise missing from None
     with source:
         _check_place(path, _place_of(source, real), roots)
         _check_file(path, os.fstat(source.fileno()), max_bytes)
