@@ -67,9 +67,9 @@ class Client:
                     await self._ask_robots(target, deadline)
                 fields = {**headers, **conditions(cached, target, redirects)}
                 exchange = await self._send(target, fields, deadline)
+                further = await self._next(exchange, redirects, self._limits.max_redirects)
             except FetchstashError as error:
                 raise (after_redirect(error, first, target) if redirects else error) from None
-            further = await self._next(exchange, redirects, self._limits.max_redirects)
             if further is None:
                 exchange.redirects = redirects
                 return exchange

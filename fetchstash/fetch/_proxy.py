@@ -82,3 +82,7 @@ async def open_tunnel(
             f"The proxy answered {code} and made no connection.",
             "Tell the operator to check fetch.proxy.",
         )
+    if not answer.endswith(b"\r\n\r\n"):  # bytes before a request answer none (RFC 9110, 9.3.6)
+        raise FetchFailed(
+            "The proxy sent more than an answer.", "Tell the operator to check fetch.proxy."
+        )

@@ -56,13 +56,13 @@ def nothing_came(target: Target, reason: str, limits: FetchLimits) -> FetchFaile
 
 def timed_out(target: Target, limits: FetchLimits) -> TimedOut:
     """Return the error for a deadline that passed before anything came."""
-    what = f"{target.host} did not answer within {limits.fetch_seconds:.2g} s."
+    what = f"{target.host} did not answer within {round(limits.fetch_seconds, 1):g} s."
     more = Call("setting", {"name": "fetch.deadline_seconds", "value": 2 * limits.deadline_seconds})
     return TimedOut(what, "Try again later, or {}.", more)
 
 
 def after_redirect(error: _Error, first: Target, target: Target) -> _Error:
-    """Return ``error`` as it is told if ``first`` redirected to ``target``.
+    """Return ``error`` as it is worded if ``first`` redirected to ``target``.
 
     A server chooses where it redirects to. So the host is not named, unless it belongs with the
     first one, and a refusal says nothing about how to allow it.

@@ -81,10 +81,7 @@ def parse(text: str, max_chars: int) -> Target:
         raise BadArgument("This is no absolute URL: it has no scheme.", advice)
     scheme = scheme_match[1].lower()
     if scheme not in _DEFAULT_PORTS:
-        raise Refused(
-            f"The scheme {scheme[:20]} is not fetched, only http and https are.",
-            "Give an http or https URL.",
-        )
+        raise Refused("The URL's scheme is neither http nor https.", "Give an http or https URL.")
     rest = text[scheme_match.end() :].partition("#")[0]
     before_query, mark, query = rest.partition("?")
     if not before_query.startswith("//"):
@@ -110,6 +107,9 @@ def join(base: Target, reference: str, max_chars: int) -> Target:
             return parse(reference, max_chars)
         head, mark, query = reference.partition("?")
         return parse(urljoin(base.text, head.replace("\\", "/") + mark + query), max_chars)
+    except Refused:
+        what = f"{base.host} redirected to a URL that is not http or https, or has a user name."
+        raise Refused(what, "Look for the document elsewhere.") from None
     except (BadArgument, ValueError):  # urllib looks into brackets by itself
         what = f"{base.host} redirected to something that is no URL."
         raise FetchFailed(what, "Look for the document under another URL.") from None

@@ -259,7 +259,13 @@ async def test_a_tunnel_is_asked_for_by_number_with_the_proxy_s_login() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [b"HTTP/1.1 407 No\r\n\r\n", b"SSH-2.0\r\n\r\n", b"", b"HTTP/1.1 200 " + b"a" * 20_000],
+    [
+        b"HTTP/1.1 407 No\r\n\r\n",
+        b"SSH-2.0\r\n\r\n",
+        b"",
+        b"HTTP/1.1 200 " + b"a" * 20_000,
+        b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\nstray",
+    ],
 )
 async def test_a_proxy_that_makes_no_tunnel_is_an_error(answer: bytes) -> None:
     with pytest.raises(FetchFailed, match="The proxy"):

@@ -68,6 +68,16 @@ async def test_a_redirect_to_a_private_address_is_refused_in_words_without_a_hin
     )
 
 
+@pytest.mark.parametrize("location", ["evilscheme://evil.test/", "http://evil@evil.test/"])
+async def test_a_redirect_to_what_is_never_fetched_repeats_nothing_of_it(
+    location: str, site: Site, fetcher: Make, tmp_path: Path
+) -> None:
+    url = site.put("/begin", status=302, headers={"Location": location})
+    with pytest.raises(Refused, match=r"127\.0\.0\.1 redirected to a URL") as refused:
+        await fetcher().fetch(url, tmp_path)
+    assert "evil" not in refused.value.line() + str(refused.value.details)
+
+
 async def test_a_page_that_leads_on_counts_as_a_redirect(
     site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
