@@ -28,7 +28,8 @@ class Loopback:
 
     With a ``limit`` a request that is larger is refused, whatever the script says: in tokens of
     four characters, a picture or a file being 1,000. With ``hold_after`` a stream stops after so
-    many events until ``released`` is set; ``released_in_time`` says whether it was. A script that has run out goes on with its last word. ``headers`` are sent with every error.
+    many events until ``released`` is set; ``released_in_time`` says whether it was. A script that
+    has run out goes on with its last word. ``headers`` are sent with every error.
     ``bodies`` are the requests as they came.
     """
 

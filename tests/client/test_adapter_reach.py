@@ -1,4 +1,4 @@
-"""What each adapter reaches in its real SDK: every way to call it, objects and tuples, options, conversations at once."""
+"""What each adapter reaches in its real SDK: ways to call, objects, options, conversations."""
 
 import importlib
 import json
@@ -211,7 +211,7 @@ async def test_googles_chats_recover(asynchronous: bool) -> None:
 
 @needs("langchain")
 async def test_langchains_responses_blocks_shrink_with_the_calls_that_they_repeat() -> None:
-    """LangChain sends the arguments of a call as the content block says them, not as ``tool_calls`` does."""
+    """LangChain sends the arguments of a call as its content block has them."""
     m = importlib.import_module("langchain_core.messages")
     models = importlib.import_module("langchain_openai")
     agents = importlib.import_module("langchain.agents")

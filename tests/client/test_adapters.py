@@ -1,6 +1,6 @@
-"""Each adapter against its real SDK and a provider on loopback. An SDK that is not installed is skipped aloud.
+"""Each adapter against its real SDK and a provider on loopback.
 
-scripts/adapters makes one environment for each SDK (they do not all resolve together) and runs this
+An SDK that is not installed is skipped aloud. scripts/adapters makes one environment for each SDK (they do not all resolve together) and runs this
 file in it.
 """
 
@@ -43,7 +43,10 @@ SMALL = [Turn("user", "the task"), Turn("user", "Go on.")]
 
 @dataclass(frozen=True)
 class Case:
-    """One way to call one SDK: ``run(url, history, recovery)`` returns the text that came, and raises what the SDK raises."""
+    """One way to call one SDK.
+
+    ``run(url, history, recovery)`` returns the text of the answer, and raises what the SDK raises.
+    """
 
     sdk: str
     way: str
@@ -409,7 +412,7 @@ def installed(sdk: str) -> bool:
 def needs(sdk: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(
         not installed(sdk),
-        reason=f"{sdk} is not installed here: scripts/adapters runs this in an environment that has it",
+        reason=f"{sdk} is not installed here: scripts/adapters runs this where it is",
     )
 
 
@@ -422,7 +425,7 @@ def marked(cases: list[Case]) -> list[Any]:
 
 @pytest.fixture(autouse=True)
 def forget() -> None:
-    """Forget the windows that other tests learned: the provider on loopback may get a port twice."""
+    """Forget the windows that other tests learned: a port may be given twice."""
     learned_windows.clear()
 
 
@@ -523,7 +526,7 @@ async def test_an_overflow_that_anthropic_sends_inside_a_stream_is_cured_before_
 async def test_anthropics_own_retries_never_send_an_overflow_again_whatever_the_answer_says(
     run: Any,
 ) -> None:
-    """A proxy may send an overflow with a header that tells the SDK to retry; the second one is final all the same."""
+    """A proxy may send an overflow with a header that tells the SDK to retry."""
     with (
         Loopback("overflow", headers={"x-should-retry": "true"}) as provider,
         pytest.raises(Exception, match="too long") as caught,
@@ -589,7 +592,7 @@ CHAT_STREAMS = [
 async def test_an_overflow_that_a_chat_stream_says_after_its_role_is_cured_before_any_output(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Servers that speak as OpenAI does may accept a request with status 200 and send the error as an event."""
+    """Compatible servers may accept a request with status 200 and send the error as an event."""
     role = {"id": "c1", "created": 1, "model": "m", "object": "chat.completion.chunk"} | {
         "choices": [
             {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}
@@ -652,7 +655,7 @@ async def test_langchains_events_recover_from_an_overflow_and_show_the_good_answ
     ],
 )
 async def test_a_retry_that_fails_after_output_is_told_as_failed(run: Any) -> None:
-    """Where the framework hands on the tokens, and the adapter sees an attempt as one answer or one error."""
+    """The framework passes the tokens on; the adapter sees one answer or one error."""
     events: list[Any] = []
     recovery = Recovery(
         on_event=lambda _, attributes: events.append(attributes["compression.outcome"])
@@ -688,8 +691,8 @@ async def test_a_pydantic_ai_agent_sends_a_history_that_was_compacted_first() ->
 
 
 EXAMPLES = {
-    "openai": "openai", "anthropic": "anthropic", "google.genai": "google_genai", "litellm": "litellm", "langchain": "langchain",
-    "pydantic_ai": "pydantic_ai",
+    "openai": "openai", "anthropic": "anthropic", "google.genai": "google_genai",
+    "litellm": "litellm", "langchain": "langchain", "pydantic_ai": "pydantic_ai",
 }  # fmt: skip
 
 

@@ -1,8 +1,11 @@
-"""After a rewrite every item, block and part is still what the SDK's own types allow; a type that an SDK adds is noticed.
+"""After a rewrite every item, block and part is what the SDK's own types allow.
 
+A type that an SDK adds is noticed.
 Each case is a large item of a conversation that has to shrink. ``shrinks``: whether a stub may take
 its place. What may not be replaced stays as it is, and the report says so.
 """
+
+# ruff: noqa: E501 - items are written as the APIs have them, one a line
 
 import copy
 import importlib
@@ -355,7 +358,7 @@ def anthropic_history(blocks: tuple[dict[str, Any], ...]) -> list[Any]:
 
 
 def shrink(history: list[Any], fmt: Format) -> tuple[list[Any], Report]:
-    """Return the history after a reactive rewrite, which has left its input alone and the compaction's result paired."""
+    """Return the history after a reactive rewrite, and its report; all stays paired."""
     before = copy.deepcopy(history)
     rewritten, report = rewrite(history, fmt, 300)
     compacted, _ = compact(history, fmt, 3_000, State(), policy=Policy())

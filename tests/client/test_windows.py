@@ -1,4 +1,4 @@
-"""Windows: what the caller, a profile, the table and a refusal say of them, and which of these wins."""
+"""Windows: which of the caller, a profile, the table and a refusal wins."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def sent(
     limit: int,
     words: str = REFUSAL,
 ) -> list[int]:
-    """Send one request to a provider with this limit in characters, and return the sizes that it saw."""
+    """Send one request to a provider with this limit in characters; return the sizes it saw."""
     sizes: list[int] = []
 
     def send(messages: Any) -> str:

@@ -56,8 +56,8 @@ def responses(parallel: int) -> tuple[dict[str, Any], Streamed]:
         for number in itertools.islice(_numbers, parallel)
     ]
     base = {
-        "id": "r1", "object": "response", "created_at": 1, "model": "m", "tools": [], "tool_choice": "auto",
-        "parallel_tool_calls": True, "error": None,
+        "id": "r1", "object": "response", "created_at": 1, "model": "m", "tools": [],
+        "tool_choice": "auto", "parallel_tool_calls": True, "error": None,
     }  # fmt: skip
     whole = base | {"status": "completed", "output": items}
     events: Streamed = [{"type": "response.created", "response": base | {"output": []}}]
