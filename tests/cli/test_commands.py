@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import tomllib
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from fetchstash.config import KEYS, PROFILES
 from tests.loopback import Site
 
 FETCHSTASH = shutil.which("fetchstash", path=str(Path(sys.executable).parent)) or "fetchstash"
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 class Terminal:
@@ -291,6 +294,18 @@ def test_doctor_finds_an_altered_file_and_mends_what_can_be_mended(
     } >= {"ok", "fault"}
     run("doctor", "--repair", code=0)
     run("doctor")
+
+
+def test_doctor_lists_plugins(run: Terminal, install_plugin: Callable[[str, str], None]) -> None:
+    install_plugin("fetchstash-po", (EXAMPLES / "po_handler" / "fetchstash_po.py").read_text())
+    install_plugin("not-named", "")
+    install_plugin("broken", "import no_such_library")
+    run.env["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    run.env["FETCHSTASH_EXTRACT_PLUGINS"] = "fetchstash-po,broken"
+    lines = run("doctor", code=3).stdout
+    assert "plugin fetchstash-po: it reads translation\n" in lines
+    assert "plugin not-named: installed, and not enabled" in lines
+    assert "plugin broken: ModuleNotFoundError: No module named 'no_such_library'" in lines
 
 
 def test_stats_sum_up_by_kind_and_host(run: Terminal, site: Site) -> None:
