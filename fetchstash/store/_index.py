@@ -26,6 +26,9 @@ BUILD_SECONDS = 1.0
 STEP_SECONDS = 0.1
 """So long the index is locked at a time, and so long the thread rests between two steps."""
 
+MAX_RANKED = 200_000
+"""Passages that one search ranks; an index of 100 MB has about half as many."""
+
 _SCHEMA = """
     CREATE TABLE text (
         id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, size INTEGER NOT NULL,
@@ -169,13 +172,14 @@ class SearchIndex:
             with _commit(db):
                 db.executemany("INSERT INTO wanted VALUES (?)", ((sha256,) for sha256 in texts))
             db.set_progress_handler(expired, 10_000)
+            asked = _rarest(db, terms)
             return db.execute(
                 "SELECT text.sha256, first_line, last_line, start, passage.size,"
                 " -bm25(words_of) AS score FROM words_of"
                 " JOIN passage ON passage.id = words_of.rowid"
                 " JOIN text ON text.id = passage.text JOIN wanted USING (sha256)"
                 " WHERE words_of MATCH ? ORDER BY score DESC, passage.id LIMIT ?",
-                (" OR ".join(f'"{term}"' for term in terms), limit),
+                (" OR ".join(f'"{term}"' for term in asked), limit),
             ).fetchall()
 
     def _open(self) -> sqlite3.Connection:
@@ -192,6 +196,23 @@ class SearchIndex:
             db.close()
             raise
         return db
+
+
+def _rarest(db: sqlite3.Connection, terms: list[str]) -> list[str]:
+    """Return the terms that MAX_RANKED passages hold together, the rarest, and one at least.
+
+    Ranking takes time for each of these passages. Common words hardly change the order.
+    """
+    db.execute("CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab(main, words_of, row)")
+    count = "SELECT doc FROM temp.vocabulary WHERE term = ?"
+    counts = {term: (db.execute(count, (term,)).fetchone() or (0,))[0] for term in terms}
+    rarest, total = list[str](), 0
+    for term in sorted(terms, key=lambda term: counts[term]):
+        total += counts[term]
+        if total > MAX_RANKED and any(counts[chosen] for chosen in rarest):
+            break
+        rarest.append(term)
+    return rarest
 
 
 def _earlier(expired: Callable[[], bool], seconds: float) -> Callable[[], bool]:

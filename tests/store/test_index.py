@@ -120,6 +120,15 @@ async def test_a_search_does_not_wait_for_another_that_builds_the_index(
     assert (await search_when_indexed(store, "topic3", 1)).passages
 
 
+async def test_common_words_are_left_out_where_too_many_passages_would_be_ranked(
+    store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = await fill(store, put)
+    monkeypatch.setattr(_index, "MAX_RANKED", 3)
+    passages = (await search_when_indexed(store, "system absent topic3 value", 20)).passages
+    assert [passage.artifact_ref for passage in passages] == [kept[3].artifact_ref]
+
+
 async def test_a_search_is_no_use_of_the_artifacts_it_reads(limits: StoreLimits, put: Put) -> None:
     store = await open_store(replace(limits, max_artifacts=6))
     kept = await fill(store, put)
