@@ -11,6 +11,7 @@ import contextlib
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Generator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 
@@ -71,12 +72,12 @@ class SearchIndex:
         if not terms:
             return SearchResult(())
         expired = deadline(cancelled)
-        missing = self._missing(texts)
-        self._build(missing, texts, open_text, _earlier(expired, BUILD_SECONDS))
+        work = _Work(self._missing(texts), texts, open_text)
+        self._build(work, _earlier(expired, BUILD_SECONDS))
+        pending = len(work.missing)
         hits = self._best(terms, texts, limit, expired)
-        if missing and not (self._builder and self._builder.is_alive()):
-            work = lambda: self._build_all(missing, texts, open_text)  # noqa: E731
-            self._builder = Thread(target=work, name="fetchstash-index", daemon=True)
+        if pending and not (self._builder and self._builder.is_alive()):
+            self._builder = Thread(target=self._build_all, args=(work,), daemon=True)
             self._builder.start()
         ranked: list[Passage] = []
         for sha256, first_line, last_line, start, size, score in hits:
@@ -84,7 +85,7 @@ class SearchIndex:
                 shown = text.span(start, start + size).rstrip("\n")
             hit = hit_offset(query, shown)
             ranked.append(Passage(texts[sha256], first_line, last_line, shown, score, hit))
-        return SearchResult(tuple(ranked), len(missing))
+        return SearchResult(tuple(ranked), pending)
 
     def forget(self, live: Collection[str]) -> None:
         """Drop the index if it is about a text that is not ``live``: it knows its words."""
@@ -120,44 +121,31 @@ class SearchIndex:
                 whole = {sha256 for (sha256,) in done}
         return [sha256 for sha256 in reversed(list(texts)) if sha256 not in whole]
 
-    def _build(
-        self,
-        missing: list[str],
-        texts: Texts,
-        open_text: OpenText,
-        expired: Callable[[], bool],
-    ) -> None:
-        """Index texts and take them off ``missing``, unless another process is doing it."""
-        while missing and not expired():
+    def _build(self, work: "_Work", expired: Callable[[], bool]) -> None:
+        """Index texts and take them off the work, unless another process is doing it."""
+        while work.missing and not expired():
             with locked_now(self._lock) as is_ours:
                 if not is_ours:
                     return
-                self._step(missing, texts, open_text, _earlier(expired, STEP_SECONDS))
+                self._step(work, _earlier(expired, STEP_SECONDS))
 
-    def _build_all(self, missing: list[str], texts: Texts, open_text: OpenText) -> None:
+    def _build_all(self, work: "_Work") -> None:
         """Index all texts, with rests, until ``close``."""
         with contextlib.suppress(sqlite3.Error, OSError, FetchstashError):
-            while missing and not self._stopped.wait(STEP_SECONDS):
-                stop = _earlier(self._stopped.is_set, STEP_SECONDS)
-                self._build(missing, texts, open_text, stop)
+            while work.missing and not self._stopped.wait(STEP_SECONDS):
+                self._build(work, _earlier(self._stopped.is_set, STEP_SECONDS))
 
-    def _step(
-        self,
-        missing: list[str],
-        texts: Texts,
-        open_text: OpenText,
-        expired: Callable[[], bool],
-    ) -> None:
+    def _step(self, work: "_Work", expired: Callable[[], bool]) -> None:
         with contextlib.closing(self._open()) as db, _commit(db):
-            while missing:
-                sha256 = missing.pop()
+            while work.missing:
+                sha256 = work.missing.pop()
                 try:
-                    text = open_text(texts[sha256])
+                    text = work.open_text(work.texts[sha256])
                 except FetchstashError:  # gc took it meanwhile, or it was altered
                     continue
                 with contextlib.closing(text):
                     if not _add(db, sha256, text, expired):
-                        missing.append(sha256)
+                        work.missing.append(sha256)
                 if expired():
                     return
 
@@ -196,6 +184,15 @@ class SearchIndex:
             db.close()
             raise
         return db
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Texts to index, the most wanted last."""
+
+    missing: list[str]
+    texts: Texts
+    open_text: OpenText
 
 
 def _rarest(db: sqlite3.Connection, terms: list[str]) -> list[str]:

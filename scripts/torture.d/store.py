@@ -409,6 +409,8 @@ def moved_round(folder: Path, chance: random.Random, tally: Tally) -> None:
     for number in range(4):
         for child in children:
             take_in(child.wait_for("ack"), tally)
+        while not folder.exists():  # that may have been an acknowledgement from before the move
+            take_in(children[0].wait_for("ack"), tally)
         time.sleep(chance.uniform(0, 0.05))  # the moment of the move is what is drawn here
         folders.append(folder.with_name(f"moved-{number}"))
         folder.rename(folders[-1])
@@ -502,6 +504,14 @@ def on_a_full_disk(kills: int, seed: int, tally: Tally) -> None:
         tally.faults.append("full disk: see above")
 
 
+def end_all() -> None:
+    """Kill the processes of a round."""
+    for process in RUNNING:
+        process.kill()
+        process.wait(60)
+    RUNNING.clear()
+
+
 @contextmanager
 def checked(tally: Tally, disk: str | None = None) -> Generator[Path]:
     """Lend a folder, and verify what became of it."""
@@ -510,10 +520,7 @@ def checked(tally: Tally, disk: str | None = None) -> Generator[Path]:
         try:
             yield Path(folder) / "store"
         finally:
-            for process in RUNNING:
-                process.kill()
-                process.wait(60)
-            RUNNING.clear()
+            end_all()
         fresh = {ref: hashes for ref, hashes in tally.acknowledged.items() if ref not in before}
         anyio.run(verify, Path(folder) / "store", fresh, tally)
 
@@ -533,7 +540,10 @@ def rounds(kills: int, chance: random.Random, tally: Tally, *, plant: bool) -> N
             barrier_round(folder, chance, tally, *barriers[1])
             clock_round(folder, chance, tally)
         with tempfile.TemporaryDirectory() as parent:
-            moved_round(Path(parent) / "store", chance, tally)
+            try:
+                moved_round(Path(parent) / "store", chance, tally)
+            finally:
+                end_all()
         barriers = barriers[2:] + barriers[:2]
 
 

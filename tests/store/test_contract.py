@@ -22,6 +22,7 @@ from fetchstash.store import (
     StoreLimits,
     open_store,
 )
+from tests.store.contents import raw_of, text_of
 
 Put = Callable[..., Awaitable[Facts]]
 Open = Callable[..., Awaitable[ArtifactStore]]
@@ -67,19 +68,6 @@ async def open_(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     yield open_one
     for store in opened:
         await store.aclose()
-
-
-async def raw_of(store: ArtifactStore, ref: str) -> bytes:
-    async with store.open_raw(ref) as path:
-        return path.read_bytes()
-
-
-async def text_of(store: ArtifactStore, ref: str) -> str:
-    reader = await store.open_text(ref)
-    try:
-        return await reader.read_chars(0, reader.chars)
-    finally:
-        await reader.aclose()
 
 
 async def test_what_was_put_comes_back_whole_by_reference_and_by_url(open_: Open, put: Put) -> None:

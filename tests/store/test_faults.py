@@ -23,18 +23,11 @@ from fetchstash.store import (
     _steps,
     open_store,
 )
+from tests.store.contents import text_of
 
 Put = Callable[..., Awaitable[Facts]]
 
 pytestmark = pytest.mark.anyio
-
-
-async def text_of(store: ArtifactStore, ref: str) -> str:
-    reader = await store.open_text(ref)
-    try:
-        return await reader.read_chars(0, reader.chars)
-    finally:
-        await reader.aclose()
 
 
 def strays(folder: Path) -> list[str]:

@@ -25,6 +25,7 @@ from fetchstash.store import (
 )
 from fetchstash.store._blobs import Blob, Blobs, Kind
 from fetchstash.store._folder import StoreFolder
+from tests.store.contents import text_of
 
 Put = Callable[..., Awaitable[Facts]]
 
@@ -33,14 +34,6 @@ pytestmark = pytest.mark.anyio
 
 def wrong(findings: tuple[Finding, ...]) -> list[Finding]:
     return [finding for finding in findings if finding.level != "note"]
-
-
-async def text_of(store: ArtifactStore, ref: str) -> str:
-    reader = await store.open_text(ref)
-    try:
-        return await reader.read_chars(0, reader.chars)
-    finally:
-        await reader.aclose()
 
 
 async def test_a_sound_store_has_no_finding_and_looking_changes_nothing(

@@ -8,6 +8,7 @@ import pytest
 
 from fetchstash.errors import StoreError, UnknownRef
 from fetchstash.store import ArtifactStore, Facts, StoreLimits, _disk, _steps, open_store
+from tests.store.contents import text_of
 
 Put = Callable[..., Awaitable[Facts]]
 
@@ -20,14 +21,6 @@ def lose(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Path], obj
     if request.param == "moved":
         return lambda folder: folder.rename(tmp_path / "elsewhere")
     return shutil.rmtree
-
-
-async def text_of(store: ArtifactStore, ref: str) -> str:
-    reader = await store.open_text(ref)
-    try:
-        return await reader.read_chars(0, reader.chars)
-    finally:
-        await reader.aclose()
 
 
 async def test_a_store_whose_folder_is_gone_makes_it_anew(
