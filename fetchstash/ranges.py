@@ -15,6 +15,10 @@ class Heading:
     unit: Unit
     start: int
 
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON data; an outline may have thousands, and asdict is slow."""
+        return {"title": self.title, "level": self.level, "unit": self.unit, "start": self.start}
+
 
 @dataclass(frozen=True, slots=True)
 class Table:

@@ -1,7 +1,7 @@
 """Views of facts: one artifact's with its outline, the list of a run, a picture."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple
+from dataclasses import astuple
 
 from fetchstash.errors import Call
 from fetchstash.render._texts import (
@@ -41,7 +41,7 @@ def info(host: Host, facts: Facts) -> View:
         calls = follow_up_calls([subject], 0, host.word)
     head = (f"[{subject.ref}: facts]", *condition_lines(subject))
     block = _bounded(host, [clip(line, _LINE_CHARS) for line in lines], subject.source, head, calls)
-    record = {**subject.facts, "outline": [asdict(heading) for heading in outline]}
+    record = {**subject.facts, "outline": [heading.to_json() for heading in outline]}
     return View((block,), (subject.facts,), records=(record,))
 
 

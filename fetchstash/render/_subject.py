@@ -1,7 +1,7 @@
 """What the lines of a result say of an artifact."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fetchstash.stash import CacheUse, described, tokens_of
@@ -48,7 +48,7 @@ def subject_of(
     """
     facts = described(facts)
     from_cache = _cache_notice(cache, refresh) if cache else ""
-    shown = facts.to_json()
+    shown = replace(facts, outline=()).to_json()  # thousands of headings take long
     del shown["outline"], shown["caching"]
     shown["from_cache"] = from_cache
     if not local:

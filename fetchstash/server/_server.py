@@ -1,5 +1,6 @@
 """The server: MCP requests in, views of a Stash's values out."""
 
+import gc
 import logging
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Mapping
@@ -41,12 +42,16 @@ Context = ServerRequestContext["LazyStash", Any]
 class LazyStash:
     """The Stash of a server, opened by the first call, so that a host sees the tools sooner.
 
-    ``local``: the server's clients share our file system, and are shown paths.
+    ``local``: the server's clients share our file system, and are shown paths. ``owns_process``:
+    the process does nothing else.
     """
 
-    def __init__(self, settings: Settings, *, local: bool = True) -> None:
+    def __init__(
+        self, settings: Settings, *, local: bool = True, owns_process: bool = False
+    ) -> None:
         self.settings = settings
         self.host = Host(settings.views, local, settings.context)
+        self._owns_process = owns_process
         self._stack = AsyncExitStack()
         self._lock = anyio.Lock()
         self._stash: Stash | None = None
@@ -56,6 +61,10 @@ class LazyStash:
         async with self._lock:
             if self._stash is None:
                 self._stash = await self._stack.enter_async_context(open_stash(self.settings))
+            elif self._owns_process and not gc.get_freeze_count():
+                # The first call imported the rest. Modules stay, and a full collection of them
+                # would stop the loop for 0.1 s.
+                gc.freeze()
             return self._stash
 
     async def aclose(self) -> None:

@@ -22,7 +22,7 @@ async def serve_stdio(settings: Settings) -> None:
     """Serve until the host closes our stdin or ends us, then close the store."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     hide_memory()
-    stash = LazyStash(settings)
+    stash = LazyStash(settings, owns_process=True)
     server = build_server(stash)
     try:
         async with anyio.create_task_group() as tasks:

@@ -1,7 +1,7 @@
 """The values that go in and out of a store."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -82,7 +82,7 @@ class Facts(DocumentFacts):
                 value = value.isoformat(timespec="seconds").replace("+00:00", "Z")
             elif isinstance(value, tuple):
                 items: tuple[Any, ...] = value  # pyright: ignore[reportUnknownVariableType]
-                value = [asdict(item) if isinstance(item, Heading) else item for item in items]
+                value = [item.to_json() if isinstance(item, Heading) else item for item in items]
             data[f.name] = value
         data["incomplete"] = self.incomplete or None
         return data
