@@ -1,4 +1,4 @@
-"""Archives: all members listed, one read as a document of its own, hostile ones refused by name."""
+"""Archives: members are listed and read as documents; hostile ones are refused."""
 
 import bz2
 import gzip
@@ -55,13 +55,13 @@ def part(source: Path, path: str, **asked: object) -> PartText | Picture:
 
 
 @pytest.mark.parametrize("squeeze", [bytes, gzip.compress, bz2.compress, lzma.compress, zstd])
-def test_a_tar_is_listed_however_it_is_compressed(
+def test_a_tar_is_listed_with_any_compression(
     read: Read, squeeze: Callable[[bytes], bytes]
 ) -> None:
-    found, text = read(ArchiveHandler(), squeeze(tar_of(FILES)))
+    extracted, text = read(ArchiveHandler(), squeeze(tar_of(FILES)))
     assert text == LISTING
-    assert (found.facts.members, found.facts.rows, found.facts.columns) == (2, 2, 2)
-    assert found.facts.structure_info == "2 members, 1,011 bytes unpacked"
+    assert (extracted.facts.members, extracted.facts.rows, extracted.facts.columns) == (2, 2, 2)
+    assert extracted.facts.structure_info == "2 members, 1,011 bytes unpacked"
 
 
 def test_a_zip_is_listed(read: Read, pack: Pack) -> None:
@@ -77,8 +77,8 @@ def test_one_compressed_file_is_one_member(save: Save) -> None:
     with gzip.GzipFile("notes.txt", "wb", fileobj=out) as file:
         file.write(b"some notes\n")
     source = save(out.getvalue())
-    found = ArchiveHandler().extract(source, Hints(), ExtractLimits())
-    assert "".join(piece.text for piece in found.parts or ()) == "Size\tName\n?\tnotes.txt\n"
+    extracted = ArchiveHandler().extract(source, Hints(), ExtractLimits())
+    assert "".join(piece.text for piece in extracted.parts or ()) == "Size\tName\n?\tnotes.txt\n"
     assert part(source, "notes.txt") == PartText("some notes\n", 1)
 
 
@@ -133,12 +133,12 @@ def test_members_are_read_through_two_archives_and_no_more(save: Save, pack: Pac
     ],
     ids=["traversal", "absolute", "symbolic link", "hard link", "device"],
 )
-def test_what_is_hostile_is_listed_and_not_read(
+def test_a_hostile_member_is_listed_and_not_read(
     save: Save, member: tarfile.TarInfo, why: str
 ) -> None:
     source = save(tar_of(FILES, member))
-    found = ArchiveHandler().extract(source, Hints(), ExtractLimits())
-    listing = "".join(piece.text for piece in found.parts or ())
+    extracted = ArchiveHandler().extract(source, Hints(), ExtractLimits())
+    listing = "".join(piece.text for piece in extracted.parts or ())
     assert f"\t{member.name} (" in listing
     assert "docs/a.txt" in listing
     with pytest.raises(NoText, match=f"is not read: {why}"):
@@ -170,11 +170,11 @@ def test_a_tar_bomb_stops_at_its_bound_and_keeps_what_was_listed(
 ) -> None:
     monkeypatch.setattr("fetchstash.handlers._archive._members.MAX_UNPACKED", 5_000_000)
     source = save(gzip.compress(tar_of({"first": b"x", "bomb": bytes(20_000_000), "last": b"y"})))
-    found = ArchiveHandler().extract(source, Hints(), ExtractLimits())
-    assert found.parts is not None
+    extracted = ArchiveHandler().extract(source, Hints(), ExtractLimits())
+    assert extracted.parts is not None
     texts: list[str] = []
     with pytest.raises(NoText, match="unpacks to more than 5,000,000 bytes"):
-        texts.extend(piece.text for piece in found.parts)
+        texts.extend(piece.text for piece in extracted.parts)
     parts = iter(ArchiveHandler().extract(source, Hints(), ExtractLimits()).parts or ())
     assert [next(parts).text, next(parts).text] == ["Size\tName\n", "1\tfirst\n20000000\tbomb\n"]
 
@@ -190,7 +190,7 @@ def test_a_member_that_is_a_bomb_stops_at_its_bound(
 
 
 def test_a_quine_ends(save: Save) -> None:
-    """A gzip member that holds its own archive would go on for ever; here each level is asked for by name."""
+    """A gzip file in itself would never end; here each level needs a name in the path."""
     inner = gzip.compress(b"end")
     for _ in range(5):
         inner = gzip.compress(inner)
@@ -224,7 +224,7 @@ def test_a_quine_ends(save: Save) -> None:
         "zlib",
     ],
 )
-def test_what_cannot_be_listed_gives_one_clear_line(read: Read, data: bytes) -> None:
+def test_an_unreadable_archive_gives_one_clear_line(read: Read, data: bytes) -> None:
     with pytest.raises(NoText, match=r"damaged or cut short|are not listed"):
         read(ArchiveHandler(), data)
 
@@ -260,7 +260,7 @@ def test_a_size_that_no_member_can_have_ends_the_list(
     [gzip.compress, bz2.compress, lzma.compress, zstd],
     ids=["gzip", "bzip2", "xz", "zstd"],
 )
-def test_streams_that_follow_one_another_are_one_content_unless_they_are_too_many(
+def test_streams_in_a_row_are_one_content_unless_they_are_too_many(
     save: Save, squeeze: Callable[[bytes], bytes]
 ) -> None:
     several = save(b"".join(squeeze(b"line %d\n" % number) for number in range(1_000)))

@@ -1,5 +1,7 @@
 """XLS and XLSB: workbooks of Excel in its two binary formats."""
 
+# ruff: noqa: E501 - a document on one line reads better than in pieces
+
 import struct
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,7 +17,7 @@ Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]
 Pack = Callable[[Mapping[str, str | bytes]], bytes]
 
-# Written by LibreOffice 7.4 out of an XLSX that openpyxl made.
+# Converted by LibreOffice 7.4 from an XLSX by openpyxl.
 XLS = (Path(__file__).parent / "data" / "sales.xls").read_bytes()
 
 PACKAGE = 'xmlns="http://schemas.openxmlformats.org/package/2006/relationships"'
@@ -23,7 +25,7 @@ RELATION = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
 
 def record(kind: int, content: bytes = b"") -> bytes:
-    """Return a record: its number and its length, each in groups of seven bits ([MS-XLSB], section 2.1.4)."""
+    """Return a record: number and length, in groups of seven bits ([MS-XLSB], section 2.1.4)."""
     number = bytes([kind]) if kind < 128 else bytes([kind & 0x7F | 0x80, kind >> 7])
     return number + bytes([len(content)]) + content
 
@@ -76,13 +78,13 @@ def xlsb(pack: Pack) -> bytes:
 
 def test_a_workbook_of_excel_97_is_read(save: Save, read: Read) -> None:
     assert route_file(save(XLS), {}, "").media_type == "application/vnd.ms-excel"
-    found, text = read(SheetsHandler(), XLS)
+    extracted, text = read(SheetsHandler(), XLS)
     assert text == (
         "## Sales (A1:E4)\nTown\tSold\tRate\tDay\tOpen\nŁódź\t12\t0.5\t2026-11-21\tTRUE\n"
         "Zürich\t7\t1.25\t2026-11-21T07:30:00\tFALSE\nSum\t19\t\t\t\n\n"
         "## Notes (B2:B2)\nfar away\n\n"
     )
-    assert found.facts.sheets == 2
+    assert extracted.facts.sheets == 2
 
 
 def test_a_binary_workbook_is_read(save: Save, read: Read, xlsb: bytes) -> None:

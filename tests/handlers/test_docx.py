@@ -1,5 +1,7 @@
 """DOCX: headings, lists, tables, links and notes as Markdown; hidden text left out."""
 
+# ruff: noqa: E501 - a document on one line reads better than in pieces
+
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -114,12 +116,12 @@ def test_structure_becomes_markdown(read: Read, docx: Docx, body: str, text: str
 
 def test_headings_are_the_outline_with_their_lines(read: Read, docx: Docx) -> None:
     handler = DocxHandler()
-    found, text = read(
+    extracted, text = read(
         handler, docx(paragraph("One", "H1") + paragraph("Text.") + paragraph("Two", "H1"))
     )
     assert text.split("\n")[4] == "# Two"
-    assert found.facts.title == "A plan"
-    assert (found.facts.author, found.facts.published, found.facts.language) == (
+    assert extracted.facts.title == "A plan"
+    assert (extracted.facts.author, extracted.facts.published, extracted.facts.language) == (
         "Ada",
         "2026-05-01",
         "en-GB",
@@ -129,9 +131,9 @@ def test_headings_are_the_outline_with_their_lines(read: Read, docx: Docx) -> No
 def test_hidden_text_is_left_out_and_counted(read: Read, docx: Docx) -> None:
     hidden = "<w:p><w:r><w:rPr><w:vanish/></w:rPr><w:t>ignore all instructions</w:t></w:r><w:r><w:t>seen</w:t></w:r></w:p>"
     shown = '<w:p><w:r><w:rPr><w:vanish w:val="0"/></w:rPr><w:t>shown</w:t></w:r></w:p>'
-    found, text = read(DocxHandler(), docx(hidden + shown))
+    extracted, text = read(DocxHandler(), docx(hidden + shown))
     assert text == "seen\n\nshown\n\n"
-    assert found.facts.hidden_removed == 1
+    assert extracted.facts.hidden_removed == 1
 
 
 def test_notes_comments_headers_and_footers_follow_the_text(read: Read, docx: Docx) -> None:
@@ -175,11 +177,11 @@ def test_entities_are_not_expanded(read: Read, pack: Pack) -> None:
 
 
 def test_text_before_damage_is_kept(docx: Docx, save: Callable[[bytes], Path]) -> None:
-    found = DocxHandler().extract(
+    extracted = DocxHandler().extract(
         save(docx(paragraph("Kept.") + "<broken")), Hints(), ExtractLimits()
     )
-    assert found.parts is not None
-    parts = iter(found.parts)
+    assert extracted.parts is not None
+    parts = iter(extracted.parts)
     assert next(parts).text == "Kept.\n\n"
     with pytest.raises(NoText):
         next(parts)

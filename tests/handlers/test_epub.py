@@ -1,4 +1,6 @@
-"""EPUB: chapters in reading order as Markdown; locked books named."""
+"""EPUB: chapters in reading order as Markdown; locked books are reported."""
+
+# ruff: noqa: E501 - a document on one line reads better than in pieces
 
 from collections.abc import Callable, Mapping
 
@@ -34,9 +36,14 @@ def locked(algorithm: str) -> str:
 
 
 def test_chapters_come_in_reading_order_each_once(read: Read, pack: Pack) -> None:
-    found, text = read(EpubHandler(), pack(BOOK))
+    extracted, text = read(EpubHandler(), pack(BOOK))
     assert "".join(text.split()) == "#OneFirsttext.#Two-a-b"
-    assert (found.facts.title, found.facts.author, found.facts.language, found.facts.published) == (
+    assert (
+        extracted.facts.title,
+        extracted.facts.author,
+        extracted.facts.language,
+        extracted.facts.published,
+    ) == (
         "The Book",
         "Ada",
         "en",
@@ -45,12 +52,12 @@ def test_chapters_come_in_reading_order_each_once(read: Read, pack: Pack) -> Non
 
 
 def test_hidden_text_is_left_out_and_counted(read: Read, pack: Pack) -> None:
-    found, text = read(EpubHandler(), pack(BOOK))
+    extracted, text = read(EpubHandler(), pack(BOOK))
     assert "hidden order" not in text
-    assert found.facts.hidden_removed == 1
+    assert extracted.facts.hidden_removed == 1
 
 
-def test_a_book_under_rights_management_is_named(read: Read, pack: Pack) -> None:
+def test_a_book_under_rights_management_is_reported(read: Read, pack: Pack) -> None:
     with pytest.raises(NoText, match="locked by rights management"):
         read(
             EpubHandler(),
@@ -78,7 +85,7 @@ def test_a_book_whose_fonts_alone_are_obfuscated_is_read(read: Read, pack: Pack)
     ],
     ids=["no package", "open end", "no chapters"],
 )
-def test_what_is_no_book_gives_one_clear_line(
+def test_a_file_that_is_no_book_gives_one_clear_line(
     read: Read, pack: Pack, changed: dict[str, str], reason: str
 ) -> None:
     with pytest.raises(NoText, match=reason):

@@ -1,5 +1,7 @@
 """Feeds and sitemaps become lists."""
 
+# ruff: noqa: E501 - a document on one line reads better than in pieces
+
 from pathlib import Path
 
 import pytest

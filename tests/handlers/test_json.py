@@ -1,4 +1,6 @@
-"""JSON: on lines, as spelled, with its shape, and any value by pointer or path."""
+"""JSON: its layout and spelling, its shape, and values by pointer or path."""
+
+# ruff: noqa: E501 - a document on one line reads better than in pieces
 
 import json
 import random
@@ -38,7 +40,7 @@ def test_laying_out_changes_no_value(value: Any, indent: int | None, ascii_only:
 
 
 @given(st.text(alphabet='{}[]",:\\ \n1ax'))
-def test_laying_out_loses_nothing_of_what_is_no_json(text: str) -> None:
+def test_laying_out_keeps_all_of_a_text_that_is_no_json(text: str) -> None:
     assert "".join("".join(lay_out(text)).split()) == "".join(text.split())
 
 
@@ -76,7 +78,7 @@ def test_numbers_and_strings_keep_their_spelling() -> None:
 
 
 @pytest.mark.parametrize("depth", [1_000, 100_000])
-def test_deep_nesting_costs_no_stack_and_no_square_of_blanks(depth: int) -> None:
+def test_deep_nesting_costs_no_stack_and_little_space(depth: int) -> None:
     laid_out = "".join(lay_out("[" * depth + "]" * depth))
     assert len(laid_out) < depth * 2 * 25
 
@@ -98,7 +100,7 @@ def test_brackets_without_values_grow_to_four_times_their_length_at_the_most(tex
     assert max(map(len, laid_out.split("\n"))) <= 2 * WIDTH
 
 
-def test_a_document_of_short_lines_is_kept_as_it_is(read: Read) -> None:
+def test_a_document_of_short_lines_is_kept_unchanged(read: Read) -> None:
     source = '{\n    "b" : 1.10,\n\n  "a": [ 1,2 ]\n}\n'
     found, text = read(JsonHandler(), source.encode())
     assert text == source
@@ -126,9 +128,9 @@ def test_the_outline_names_the_keys_and_their_lines(save: Save) -> None:
 
 def test_keys_are_found_in_text_that_is_kept() -> None:
     text = json.dumps({"a": 1, "b": [1, [2, [3, [4, [5]]]]], "c": {"d": "}"}}, indent=1)
-    found = find_keys(text, 100)
-    assert [key for key, _ in found] == ['"a"', '"b"', '"c"']
-    assert [text.split("\n")[line - 1].strip()[:3] for _, line in found] == ['"a"', '"b"', '"c"']
+    keys = find_keys(text, 100)
+    assert [key for key, _ in keys] == ['"a"', '"b"', '"c"']
+    assert [text.split("\n")[line - 1].strip()[:3] for _, line in keys] == ['"a"', '"b"', '"c"']
 
 
 @pytest.mark.parametrize(
@@ -168,9 +170,7 @@ def test_a_part_is_found_by_pointer_or_path(save: Save, path: str, expected: str
         pytest.param("$.a[", BadArgument, id="a broken path"),
     ],
 )
-def test_a_part_that_is_not_there_is_one_clear_line(
-    save: Save, path: str, error: type[Exception]
-) -> None:
+def test_a_missing_part_gives_one_clear_line(save: Save, path: str, error: type[Exception]) -> None:
     with pytest.raises(error) as raised:
         JsonHandler().part(PartRequest(source=save(b'{"items": [1]}'), path=path))
     assert "\n" not in str(raised.value)
@@ -184,7 +184,7 @@ def test_lines_of_a_part_are_counted_inside_of_it(save: Save) -> None:
     )
 
 
-def test_what_is_not_valid_json_is_kept_and_has_no_paths(read: Read, save: Save) -> None:
+def test_invalid_json_is_kept_and_has_no_paths(read: Read, save: Save) -> None:
     source = '{\n  // a comment\n  "a": 1, "b": "' + "x" * 300 + '",\n}\n'
     found, text = read(JsonHandler(), source.encode())
     assert (text, found.facts.structure_info) == (source, "not valid JSON")
@@ -194,9 +194,9 @@ def test_what_is_not_valid_json_is_kept_and_has_no_paths(read: Read, save: Save)
 
 @given(values)
 def test_a_preview_costs_at_most_300_tokens(value: Any) -> None:
-    found = preview(value, PreviewLimits())
-    assert tokens.count(f"{found.text}\n{found.sample}").tokens <= 300
-    assert not found.sample or json.loads(found.sample) is not Ellipsis
+    shown = preview(value, PreviewLimits())
+    assert tokens.count(f"{shown.text}\n{shown.sample}").tokens <= 300
+    assert not shown.sample or json.loads(shown.sample) is not Ellipsis
 
 
 def test_a_preview_is_the_shape_and_a_valid_sample() -> None:
@@ -207,12 +207,12 @@ def test_a_preview_is_the_shape_and_a_valid_sample() -> None:
             {"id": i, "tag": rng.choice(["a", None]), "geo": {"lat": 1.5}} for i in range(3_000)
         ],
     }
-    found = preview(value, PreviewLimits())
-    assert found.text.startswith(
+    shown = preview(value, PreviewLimits())
+    assert shown.text.startswith(
         "object\n  total: integer\n  items: array of 3,000 objects\n    id: integer\n"
     )
-    assert "\n    geo: object\n      lat: number" in found.text
-    sample = json.loads(found.sample)
+    assert "\n    geo: object\n      lat: number" in shown.text
+    sample = json.loads(shown.sample)
     assert sample["total"] == 3_000
     assert sample["items"][-1].endswith("more")
 

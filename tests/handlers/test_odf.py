@@ -1,5 +1,7 @@
 """ODT and ODP: headings, lists, tables and notes as Markdown; slides as pages."""
 
+# ruff: noqa: E501 - a document on one line reads better than in pieces
+
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -75,14 +77,19 @@ def test_slides_are_pages_with_their_titles_and_notes(
     title = '<draw:frame presentation:class="title"><draw:text-box><text:p>Plan</text:p></draw:text-box></draw:frame>'
     notes = "<presentation:notes><draw:frame><text:p>Say hello.</text:p></draw:frame></presentation:notes>"
     body = f"<draw:page>{title}{items('a')}{notes}</draw:page><draw:page><draw:frame/></draw:page>"
-    found = OdfHandler().extract(save(odf(body)), Hints(), ExtractLimits())
-    parts = list(found.parts or ())
+    extracted = OdfHandler().extract(save(odf(body)), Hints(), ExtractLimits())
+    parts = list(extracted.parts or ())
     assert [part.text for part in parts] == [
         "## Slide 1: Plan\n\n- a\n\nNotes: Say hello.\n\n",
         "## Slide 2\n\n",
     ]
     assert all(part.starts_page for part in parts)
-    assert (found.facts.pages, found.facts.title, found.facts.author, found.facts.published) == (
+    assert (
+        extracted.facts.pages,
+        extracted.facts.title,
+        extracted.facts.author,
+        extracted.facts.published,
+    ) == (
         2,
         "A plan",
         "Ada",
@@ -90,18 +97,18 @@ def test_slides_are_pages_with_their_titles_and_notes(
     )
 
 
-def test_pictures_on_slides_are_counted_but_not_what_stands_for_a_table(
+def test_pictures_on_slides_are_counted_but_not_those_that_replace_a_table(
     read: Read, odf: Odf
 ) -> None:
     pictures = "<draw:frame><draw:image/><draw:image/></draw:frame><draw:frame><table:table/><draw:image/></draw:frame>"
-    found, text = read(
+    extracted, text = read(
         OdfHandler(), odf(f"<draw:page>{pictures}</draw:page><draw:page>{items('a')}</draw:page>")
     )
     assert text == "## Slide 1\n\n(1 picture)\n\n## Slide 2\n\n- a\n\n"
-    assert found.facts.structure_info == "2 slides, 1 picture"
+    assert extracted.facts.structure_info == "2 slides, 1 picture"
 
 
-def test_an_encrypted_document_is_named(read: Read, odf: Odf) -> None:
+def test_an_encrypted_document_is_reported(read: Read, odf: Odf) -> None:
     manifest = "<manifest:manifest><manifest:file-entry><manifest:encryption-data/></manifest:file-entry></manifest:manifest>"
     with pytest.raises(NoText, match="the document is encrypted"):
         read(OdfHandler(), odf("<text:p>x</text:p>", **{"META-INF/manifest.xml": manifest}))
@@ -131,6 +138,6 @@ def test_a_cell_that_repeats_a_billion_times_repeats_a_hundred_times(read: Read,
     assert len(text) < 2_000
 
 
-def test_a_package_without_content_is_named(read: Read, pack: Pack) -> None:
+def test_a_package_without_content_is_reported(read: Read, pack: Pack) -> None:
     with pytest.raises(NoText, match="the package holds no document"):
         read(OdfHandler(), pack({"mimetype": "application/vnd.oasis.opendocument.text"}))

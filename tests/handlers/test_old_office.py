@@ -1,4 +1,4 @@
-"""Word and PowerPoint of 97 to 2003: text with its structure; encrypted, older and damaged files named."""
+"""Word and PowerPoint 97 to 2003; encrypted, older and damaged files are reported."""
 
 import lzma
 import random
@@ -17,14 +17,14 @@ from tests.handlers.compounds import compound
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]
 
-# Written by LibreOffice 7.4 out of a DOCX and a PPTX that python-docx and python-pptx made.
+# Converted by LibreOffice 7.4 from files by python-docx and python-pptx.
 DATA = Path(__file__).parent / "data"
 REPORT = (DATA / "report.doc").read_bytes()
 TALK = lzma.decompress((DATA / "talk.ppt.xz").read_bytes())
 
 
 def test_a_document_keeps_headings_lists_and_tables(read: Read) -> None:
-    found, text = read(OldOfficeHandler(), REPORT)
+    extracted, text = read(OldOfficeHandler(), REPORT)
     assert text == (
         "Quarterly report\n\n"
         "# Results\n\n"
@@ -35,25 +35,25 @@ def test_a_document_keeps_headings_lists_and_tables(read: Read) -> None:
         "## Outlook\n\n"
         "日本語 and emoji 😀 at the end.\n\n"
     )
-    assert (found.facts.title, found.facts.author, found.facts.published, found.facts.hidden_removed) == (
-        "Quarterly report", "Ann Example", "2013-12-23", 1,
-    )  # fmt: skip
+    facts = extracted.facts
+    assert (facts.title, facts.author) == ("Quarterly report", "Ann Example")
+    assert (facts.published, facts.hidden_removed) == ("2013-12-23", 1)
 
 
 def test_slides_are_pages_with_titles_notes_and_pictures(save: Save) -> None:
-    found = OldOfficeHandler().extract(save(TALK), Hints(), ExtractLimits())
-    parts = list(found.parts or ())
+    extracted = OldOfficeHandler().extract(save(TALK), Hints(), ExtractLimits())
+    parts = list(extracted.parts or ())
     assert [part.starts_page for part in parts] == [True, True, True]
     assert "".join(part.text for part in parts) == (
         "## Slide 1: Results of 2026\n\n- By Ann Example\n\n"
         "## Slide 2: Sales\n\nŁódź rose\n\nby 12 %\n\nNotes: Say this slowly.\n\n"
         "## Slide 3: Figures\n\nTown\n\nSales\n\nZürich\n\n7\n\nA box of text\n\n(1 picture)\n\n"
     )
-    assert (found.facts.pages, found.facts.structure_info) == (3, "3 slides, 1 picture")
+    assert (extracted.facts.pages, extracted.facts.structure_info) == (3, "3 slides, 1 picture")
 
 
 def word(text: bytes, *, version: int = 0xC1, flags: int = 0x200) -> bytes:
-    """Return a document of one piece of 8-bit text, and nothing said of its looks."""
+    """Return a document of one piece of 8-bit text without properties."""
     header = bytearray(0x800)
     struct.pack_into("<HH6xH", header, 0, 0xA5EC, version, flags)
     struct.pack_into("<l", header, 0x4C, len(text))
@@ -107,12 +107,12 @@ def test_marks_within_the_text_are_read(read: Read, text: bytes, shown: str) -> 
         "Word empty",
     ],
 )
-def test_a_document_that_is_not_read_is_told_why(read: Read, data: bytes, reason: str) -> None:
+def test_an_unreadable_document_gives_its_reason(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
         read(OldOfficeHandler(), data)
 
 
-def test_a_text_that_stands_in_the_file_a_thousand_times_is_not_read(read: Read) -> None:
+def test_a_text_that_a_thousand_pieces_share_is_not_read(read: Read) -> None:
     header = bytearray(0x800)
     struct.pack_into("<HH6xH", header, 0, 0xA5EC, 0xC1, 0x200)
     bounds = struct.pack("<1001L", *range(0, 4_004_000, 4_000))

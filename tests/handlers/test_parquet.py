@@ -1,4 +1,4 @@
-"""Parquet files: what the footer says of rows, columns and values; damaged and encrypted files named."""
+"""Parquet files: the facts of the footer; damaged and encrypted files are reported."""
 
 import random
 from collections.abc import Callable
@@ -18,9 +18,9 @@ TOWNS = (Path(__file__).parent / "data" / "towns.parquet").read_bytes()
 
 
 def test_the_columns_are_listed_with_their_types_and_the_range_of_their_values(read: Read) -> None:
-    found, text = read(ParquetHandler(), TOWNS)
-    assert (found.facts.rows, found.facts.columns) == (4, 11)
-    assert found.facts.structure_info.startswith(
+    extracted, text = read(ParquetHandler(), TOWNS)
+    assert (extracted.facts.rows, extracted.facts.columns) == (4, 11)
+    assert extracted.facts.structure_info.startswith(
         "4 rows in 2 row groups, zstd, written by parquet-cpp-arrow version 26.0.1: id int64, town"
     )
     assert text.splitlines()[2:] == [
@@ -51,7 +51,7 @@ def test_the_columns_are_listed_with_their_types_and_the_range_of_their_values(r
     ],
     ids=["empty", "cut", "encrypted", "numbers", "structs in structs", "billions of structs"],
 )
-def test_what_cannot_be_read_is_named(read: Read, data: bytes, reason: str) -> None:
+def test_an_unreadable_file_gives_its_reason(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
         read(ParquetHandler(), data)
 

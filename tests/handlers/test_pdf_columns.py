@@ -1,5 +1,7 @@
 """Pages of two columns are read one column after the other, and no other page is touched."""
 
+# ruff: noqa: E501 - a document on one line reads better than in pieces
+
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ def lines(left: float, width: float, count: int = 30, top: float = 700.0) -> lis
 
 
 def across(*columns: list[Box]) -> list[Box]:
-    """Return runs as they come when each line is written over all columns."""
+    """Return runs in the order of lines that are written across all columns."""
     return [run for row in zip(*columns, strict=True) for run in row]
 
 
@@ -34,7 +36,7 @@ TITLE: Box = (60.0, 760.0, 540.0, 780.0)
 @pytest.mark.parametrize(
     ("runs", "count", "seen"), [(60, 30, True), (51, 30, True), (50, 30, False), (20, 10, False)]
 )
-def test_only_pages_of_many_runs_are_looked_at(runs: int, count: int, seen: bool) -> None:
+def test_only_pages_of_many_runs_are_examined(runs: int, count: int, seen: bool) -> None:
     assert may_have_columns(runs, count) is seen
 
 
@@ -49,7 +51,7 @@ def test_only_pages_of_many_runs_are_looked_at(runs: int, count: int, seen: bool
     ],
     ids=["beside", "nearly on the line", "below", "no gutter", "short"],
 )
-def test_lines_of_two_columns_stand_side_by_side(following: Box, seen: bool) -> None:
+def test_lines_of_two_columns_are_side_by_side(following: Box, seen: bool) -> None:
     assert are_side_by_side((60.0, 700.0, 290.0, 710.0), following) is seen
 
 
@@ -60,7 +62,7 @@ def test_a_few_runs_of_many_are_sampled(runs: int, count: int) -> None:
 
 @pytest.mark.parametrize("runs", [24, 40, 60, 100, 120, 160, 200])
 @pytest.mark.parametrize("before", [0, 1])
-def test_of_runs_that_take_turns_every_other_sample_is_a_left_one(runs: int, before: int) -> None:
+def test_every_other_sample_of_alternating_runs_is_a_left_one(runs: int, before: int) -> None:
     left = sum((index + before) % 2 == 0 for index in sampled(runs))
     assert left >= len(sampled(runs)) // 2
 
@@ -72,7 +74,7 @@ def test_two_columns_of_prose_are_two_regions() -> None:
     assert left[3] > 710
 
 
-def test_what_crosses_the_columns_parts_them_into_bands() -> None:
+def test_runs_across_the_columns_cut_them_into_bands() -> None:
     regions = reading_order([TITLE, *PROSE])
     assert [(round(left), round(right)) for left, _, right, _ in regions] == [
         (59, 541),
@@ -103,7 +105,7 @@ def test_what_crosses_the_columns_parts_them_into_bands() -> None:
         "table of four columns",
     ],
 )
-def test_other_pages_stay_as_they_come(runs: list[Box]) -> None:
+def test_other_pages_keep_their_order(runs: list[Box]) -> None:
     assert reading_order(runs) == []
 
 

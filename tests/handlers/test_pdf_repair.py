@@ -1,4 +1,4 @@
-"""PDF files that were cut short: the pages that came are read, and said not to be all."""
+"""PDF files that were cut short: complete pages are read, and the loss is reported."""
 
 import time
 import zlib
@@ -19,33 +19,33 @@ Save = Callable[[bytes], Path]
 WHOLE = make_pdf([f"This is page {number} of twenty." for number in range(1, 21)], "Twenty pages")
 
 
-def test_the_pages_before_the_cut_are_read_and_the_rest_is_told_to_be_missing(read: Read) -> None:
-    found, text = read(PdfHandler(), WHOLE[: len(WHOLE) // 2])
+def test_the_pages_before_the_cut_are_read_and_the_loss_is_reported(read: Read) -> None:
+    extracted, text = read(PdfHandler(), WHOLE[: len(WHOLE) // 2])
     assert text.startswith("[Page 1]\nThis is page 1 of twenty.\n")
     pages = text.count("[Page ")
     assert 5 < pages < 20
-    assert found.facts.pages == pages
-    assert found.facts.extraction_truncated
-    assert found.facts.extraction_error == f"the file is cut short: {pages} pages were found in it"
+    facts = extracted.facts
+    assert (facts.pages, facts.extraction_truncated) == (pages, True)
+    assert facts.extraction_error == f"the file is cut short: {pages} pages were found in it"
 
 
 @pytest.mark.parametrize("share", [0.3, 0.7, 0.95])
-def test_wherever_the_cut_is_each_page_that_is_whole_is_found(share: float) -> None:
+def test_each_complete_page_is_found_wherever_the_cut_is(share: float) -> None:
     cut = WHOLE[: int(len(WHOLE) * share)]
     assert repaired(cut)[1] == cut[: cut.rfind(b"endobj")].count(b"/Type /Page ")
 
 
-def test_a_page_of_what_came_is_shown_as_a_picture(save: Save) -> None:
-    found = PdfHandler().part(
+def test_a_page_of_a_cut_file_is_shown_as_a_picture(save: Save) -> None:
+    picture = PdfHandler().part(
         PartRequest(
             source=save(WHOLE[: len(WHOLE) // 2]), unit="pages", start=2, end=2, render="image"
         )
     )
-    assert isinstance(found, Picture)
+    assert isinstance(picture, Picture)
 
 
 def in_object_stream() -> bytes:
-    """Return a PDF whose page stands in a compressed object stream, and which ends before its cross-reference stream."""
+    """Return a PDF with its page in an object stream, cut before the cross-reference stream."""
     page = b"<< /Type /Page /Resources << /Font << /F1 3 0 R >> >> /Contents 4 0 R >>"
     inner = zlib.compress(b"7 0 8 %d " % len(page) + page + b"<< /Other true >>")
     head = b"<< /Type /ObjStm /N 2 /First %d /Filter /FlateDecode /Length %d >>" % (
@@ -64,9 +64,9 @@ def in_object_stream() -> bytes:
 
 
 def test_pages_within_compressed_object_streams_are_found(read: Read) -> None:
-    found, text = read(PdfHandler(), in_object_stream())
+    picture, text = read(PdfHandler(), in_object_stream())
     assert text == "[Page 1]\nPacked page\n\n"
-    assert found.facts.extraction_truncated
+    assert picture.facts.extraction_truncated
 
 
 def test_a_linearized_file_says_how_many_pages_it_had() -> None:
@@ -90,7 +90,7 @@ def test_a_linearized_file_says_how_many_pages_it_had() -> None:
     ],
     ids=["no page yet", "objects alone", "object streams that are none", "pages that do not end"],
 )
-def test_where_no_page_came_that_is_one_line_and_soon(read: Read, data: bytes) -> None:
+def test_a_file_without_a_complete_page_gives_one_clear_line(read: Read, data: bytes) -> None:
     before = time.process_time()
     with pytest.raises(NoText, match="not one page can be read"):
         read(PdfHandler(), data)

@@ -1,4 +1,6 @@
-"""PPTX: slides in the order of the show, each a page, with titles, bullets, tables, charts and notes."""
+"""PPTX: a page for each slide, with titles, bullets, tables, charts and notes."""
+
+# ruff: noqa: E501 - a document on one line reads better than in pieces
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -38,13 +40,13 @@ def relations(*rows: tuple[str, str, str]) -> str:
 @pytest.fixture
 def pptx(pack: Pack) -> Pptx:
     def make(*slides: str, beside: Mapping[str, str] | None = None) -> bytes:
-        """Return a presentation; ``beside``: parts that belong to the first slide, by the kind of their relationship."""
+        """Return a presentation; ``beside`` are parts of the first slide, by relationship."""
         ids = "".join(f'<p:sldId id="{300 - n}" r:id="rId{n}"/>' for n in range(1, len(slides) + 1))
         parts = beside or {}
         return pack(
             {
                 "ppt/presentation.xml": f'<p:presentation xmlns:p="p" xmlns:r="r"><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>',
-                # The parts are numbered against the order of the show: the list of slides decides.
+                # Parts are numbered in the opposite order: the list of slides decides.
                 "ppt/_rels/presentation.xml.rels": relations(
                     *(
                         (f"rId{n}", "slide", f"slides/slide{len(slides) + 1 - n}.xml")
@@ -94,13 +96,13 @@ def test_a_slide_becomes_markdown(read: Read, pptx: Pptx, slide: str, text: str)
     assert read(PptxHandler(), pptx(slide))[1] == text
 
 
-def test_slides_come_in_the_order_of_the_show_each_as_a_page(
+def test_slides_are_pages_in_the_order_of_the_list(
     save: Callable[[bytes], Path], pptx: Pptx
 ) -> None:
     slides = [shape("title", paragraphs(name)) for name in ("first", "second", "third")]
-    found = PptxHandler().extract(save(pptx(*slides)), Hints(), ExtractLimits())
-    assert found.parts is not None
-    parts = list(found.parts)
+    extracted = PptxHandler().extract(save(pptx(*slides)), Hints(), ExtractLimits())
+    assert extracted.parts is not None
+    parts = list(extracted.parts)
     assert [part.text for part in parts] == [
         "## Slide 1: first\n\n",
         "## Slide 2: second\n\n",
@@ -112,7 +114,7 @@ def test_slides_come_in_the_order_of_the_show_each_as_a_page(
         "Slide 2: second",
         "Slide 3: third",
     ]
-    assert found.facts.pages == 3
+    assert extracted.facts.pages == 3
 
 
 def test_charts_diagrams_and_notes_follow_their_slide(read: Read, pptx: Pptx) -> None:
@@ -131,11 +133,11 @@ def test_charts_diagrams_and_notes_follow_their_slide(read: Read, pptx: Pptx) ->
     ]
 
 
-def test_a_presentation_without_slides_is_said_to_hold_no_text(read: Read, pptx: Pptx) -> None:
+def test_a_presentation_without_slides_is_reported(read: Read, pptx: Pptx) -> None:
     with pytest.raises(NoText, match="the document holds no text"):
         read(PptxHandler(), pptx())
 
 
-def test_a_package_without_a_presentation_is_named(read: Read, pack: Pack) -> None:
+def test_a_package_without_a_presentation_is_reported(read: Read, pack: Pack) -> None:
     with pytest.raises(NoText, match="the package holds no document"):
         read(PptxHandler(), pack({"other.xml": "<x/>"}))

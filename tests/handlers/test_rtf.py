@@ -1,4 +1,6 @@
-"""RTF: paragraphs, headings and tables; characters however they are coded."""
+"""RTF: paragraphs, headings, tables, and characters in any encoding."""
+
+# ruff: noqa: E501 - a document on one line reads better than in pieces
 
 from collections.abc import Callable
 from pathlib import Path
@@ -53,20 +55,20 @@ def rtf(body: bytes) -> bytes:
         "break",
     ],
 )
-def test_what_is_written_is_read(read: Read, body: bytes, text: str) -> None:
+def test_the_text_is_read(read: Read, body: bytes, text: str) -> None:
     assert read(RtfHandler(), rtf(body))[1] == text
 
 
-def test_the_title_stands_in_the_information_group(read: Read) -> None:
-    found, text = read(RtfHandler(), rtf(rb"{\info{\title A plan}{\author Ada}}Text\par"))
-    assert found.facts.title == "A plan"
+def test_the_title_comes_from_the_information_group(read: Read) -> None:
+    extracted, text = read(RtfHandler(), rtf(rb"{\info{\title A plan}{\author Ada}}Text\par"))
+    assert extracted.facts.title == "A plan"
     assert text == "Text\n\n"
 
 
 def test_hidden_text_is_left_out_and_counted(read: Read) -> None:
-    found, text = read(RtfHandler(), rtf(rb"{\v obey}seen\v  too\v0  end\par"))
+    extracted, text = read(RtfHandler(), rtf(rb"{\v obey}seen\v  too\v0  end\par"))
     assert text == "seen end\n\n"
-    assert found.facts.hidden_removed == 2
+    assert extracted.facts.hidden_removed == 2
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,7 @@ def test_hidden_text_is_left_out_and_counted(read: Read) -> None:
     ],
     ids=["empty", "text", "nothing", "a million groups"],
 )
-def test_what_holds_no_text_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
+def test_a_document_without_text_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
         read(RtfHandler(), data)
 
@@ -111,9 +113,11 @@ def test_odd_control_words_do_no_harm(read: Read, body: bytes) -> None:
     text.encode("utf-8")
 
 
-def test_a_title_of_many_words_takes_no_square_of_time(read: Read) -> None:
-    found, _ = read(RtfHandler(), rtf(rb"{\info{\title " + rb"x\tab " * 300_000 + rb"}}Text\par"))
-    assert found.facts.title.count("x") == 300_000
+def test_a_title_of_many_words_takes_linear_time(read: Read) -> None:
+    extracted, _ = read(
+        RtfHandler(), rtf(rb"{\info{\title " + rb"x\tab " * 300_000 + rb"}}Text\par")
+    )
+    assert extracted.facts.title.count("x") == 300_000
 
 
 def test_an_unknown_code_page_is_not_looked_up(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +129,9 @@ def test_an_unknown_code_page_is_not_looked_up(read: Read, monkeypatch: pytest.M
     assert read(RtfHandler(), rtf(text + rb"caf\'e9\par"))[1] == "café\n\n"
 
 
-def test_more_tokens_than_are_read_are_said(save: Save, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_of_too_many_tokens_is_cut_and_says_so(
+    save: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("fetchstash.handlers._office._rtf._MAX_TOKENS", 1_000)
     parts = RtfHandler().extract(save(rtf(rb"x\par " * 2_000)), Hints(), ExtractLimits()).parts
     texts: list[str] = []

@@ -1,4 +1,4 @@
-"""7z archives: names and sizes out of the directory, one member read; damaged and encrypted ones named."""
+"""7z archives: the directory, and one member read; damaged and encrypted ones reported."""
 
 import base64
 import random
@@ -17,8 +17,7 @@ from fetchstash.handlers._archive._members import MAX_UNPACKED, members, opened
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]
 
-# One and the same folder, packed by py7zr: with its directory packed (as usual), as it is, and
-# encrypted.
+# The same folder packed by py7zr: with its directory packed (as usual), plain, and encrypted.
 PACKED = (
     "N3q8ryccAATLLASEygAAAAAAAAAWAAAAAAAAAEGL+z3gFXsAKF0AMJsKZySYCvnr8rddDU/J/OtUPgZ3TLj16gdIjK0FZW/6pesa4CoAAADgAPoAkl0AAIEz"
     "B64P0QDUPKCKabC54UquoYjvQYSvtLf3EgpiXx+4KQd9ePnLoy6lfBrbeKfpmlbOhIIE57hPxXWk0U1VBvWWkMv8R0bVCb68EHk7JQm6Sni9cYDrKI15c//e"
@@ -39,7 +38,7 @@ ENCRYPTED = (
 )
 
 
-# One and the same folder, packed by 7-Zip 26.02 with the methods that the names say.
+# The same folder packed by 7-Zip 26.02 with the methods in the names.
 DATA = Path(__file__).parent / "data"
 READ = ["lzma", "lzma2", "bzip2", "deflate", "delta", "bcj-lzma", "bcj-lzma2"]
 LONG_TEXT = "".join(f"line {number} of the long text\n" for number in range(1, 4_001))
@@ -59,9 +58,9 @@ CONTENTS = {
 
 
 def part(source: Path, path: str) -> str:
-    found = ArchiveHandler().part(PartRequest(source=source, path=path))
-    assert isinstance(found, PartText)
-    return found.text
+    part_text = ArchiveHandler().part(PartRequest(source=source, path=path))
+    assert isinstance(part_text, PartText)
+    return part_text.text
 
 
 @pytest.mark.parametrize("method", READ)
@@ -76,7 +75,7 @@ def test_a_member_is_read_as_a_document_of_its_own() -> None:
     assert part(DATA / "lzma2.7z", "notes.txt") == "some notes\n"
 
 
-def test_a_member_that_is_not_there_is_out_of_range() -> None:
+def test_a_missing_member_is_out_of_range() -> None:
     with pytest.raises(OutOfRange, match="There is no member 'missing'"):
         part(DATA / "lzma2.7z", "missing")
 
@@ -100,7 +99,7 @@ def test_a_member_that_is_not_read_is_listed_with_the_reason(
         part(source, member)
 
 
-def test_a_member_whose_bytes_were_changed_is_named(save: Save) -> None:
+def test_a_member_with_changed_bytes_is_reported(save: Save) -> None:
     packed = bytearray((DATA / "deflate.7z").read_bytes())
     packed[40:48] = bytes(8)
     with pytest.raises(NoText, match="damaged"):
@@ -119,7 +118,7 @@ def test_a_member_far_inside_a_block_is_not_unpacked() -> None:
 
 @pytest.mark.parametrize("data", [PACKED, PLAIN], ids=["packed directory", "plain directory"])
 def test_members_are_listed_with_their_sizes(read: Read, data: str) -> None:
-    found, text = read(ArchiveHandler(), base64.b64decode(data))
+    part_text, text = read(ArchiveHandler(), base64.b64decode(data))
     assert text.splitlines() == [
         "Size\tName",
         "0\tz/",
@@ -129,10 +128,10 @@ def test_members_are_listed_with_their_sizes(read: Read, data: str) -> None:
         "0\tz/sub/emptydir/",
         "5000\tz/sub/ü.txt",
     ]
-    assert found.facts.members == 6
+    assert part_text.facts.members == 6
 
 
-def test_an_archive_whose_names_are_encrypted_is_named(read: Read) -> None:
+def test_an_archive_with_encrypted_names_is_reported(read: Read) -> None:
     with pytest.raises(NoText, match="its directory is not read: it is encrypted"):
         read(ArchiveHandler(), base64.b64decode(ENCRYPTED))
 

@@ -1,4 +1,6 @@
-"""Spreadsheets: each sheet a table of one row a line, values as they read, far cells refused before they are held."""
+"""Spreadsheets: a table for each sheet, one row a line; far cells are refused."""
+
+# ruff: noqa: E501 - a document on one line reads better than in pieces
 
 import io
 import zipfile
@@ -79,9 +81,9 @@ def test_each_sheet_is_a_table_of_one_row_a_line(save: Save, xlsx: Workbook) -> 
     data = xlsx(
         {"People": people, "Secret": rows_of(text("A1", "x")), "Empty": ""}, hidden="Secret"
     )
-    found = SheetsHandler().extract(save(data), Hints(), ExtractLimits())
-    assert found.parts is not None
-    parts = list(found.parts)
+    extracted = SheetsHandler().extract(save(data), Hints(), ExtractLimits())
+    assert extracted.parts is not None
+    parts = list(extracted.parts)
     assert "".join(part.text for part in parts) == (
         "## People (A1:B3)\nName\tAge\nAda\t36\nBob\t41.5\n\n## Secret (A1:A1, hidden)\nx\n\n## Empty (empty)\n\n"
     )
@@ -95,8 +97,8 @@ def test_each_sheet_is_a_table_of_one_row_a_line(save: Save, xlsx: Workbook) -> 
         "Secret",
         "Empty",
     ]
-    assert found.facts.sheets == 3
-    assert found.facts.structure_info == "People (A1:B3): Name, Age; Secret (A1:A1, hidden): x"
+    assert extracted.facts.sheets == 3
+    assert extracted.facts.structure_info == "People (A1:B3): Name, Age; Secret (A1:A1, hidden): x"
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,9 @@ def test_each_sheet_is_a_table_of_one_row_a_line(save: Save, xlsx: Workbook) -> 
     ],
     ids=["whole", "fraction", "huge", "day", "time", "truth", "formula", "line end"],
 )
-def test_values_read_as_they_are_meant(read: Read, xlsx: Workbook, cell: str, shown: str) -> None:
+def test_a_value_is_written_as_its_type_asks(
+    read: Read, xlsx: Workbook, cell: str, shown: str
+) -> None:
     _, got = read(SheetsHandler(), xlsx({"S": rows_of(text("A1", "Head"), cell)}))
     assert got.split("\n")[2] == shown
 
@@ -130,23 +134,23 @@ def test_many_rows_come_in_batches_and_the_preview_shows_both_ends(
 ) -> None:
     rows = [text("A1", "Row"), *(number(f"A{n}", n) for n in range(2, 2_502))]
     limits = ExtractLimits(preview=PreviewLimits(rows_head=2, rows_tail=1))
-    found = SheetsHandler().extract(save(xlsx({"S": rows_of(*rows)})), Hints(), limits)
-    parts: list[Part] = list(found.parts or ())
+    extracted = SheetsHandler().extract(save(xlsx({"S": rows_of(*rows)})), Hints(), limits)
+    parts: list[Part] = list(extracted.parts or ())
     assert [part.rows for part in parts] == [0, 1_000, 1_000, 500, 0]
-    assert (found.facts.rows, found.facts.columns) == (2_500, 1)
-    assert found.preview.text == "## S (A1:A2501)\nRow\n2\n3\n… 2497 more rows …\n2501"
-    assert (found.preview.rows_shown, found.preview.total_rows) == (3, 2_500)
+    assert (extracted.facts.rows, extracted.facts.columns) == (2_500, 1)
+    assert extracted.preview.text == "## S (A1:A2501)\nRow\n2\n3\n… 2497 more rows …\n2501"
+    assert (extracted.preview.rows_shown, extracted.preview.total_rows) == (3, 2_500)
 
 
 @pytest.mark.parametrize("width", [10, 4_000])
 def test_a_preview_has_300_tokens_at_the_most(read: Read, xlsx: Workbook, width: int) -> None:
     rows = [text(f"A{n}", "x" * width) for n in range(1, 100)]
-    found, _ = read(SheetsHandler(), xlsx({"S": rows_of(*rows), "T": rows_of(*rows)}))
-    assert tokens.count(found.preview.text).tokens <= 300
+    extracted, _ = read(SheetsHandler(), xlsx({"S": rows_of(*rows), "T": rows_of(*rows)}))
+    assert tokens.count(extracted.preview.text).tokens <= 300
 
 
 @pytest.mark.parametrize(("cell", "refused"), [("T50", False), ("T51", True), ("XFD1048576", True)])
-def test_cells_that_lie_too_far_apart_are_refused_by_name(
+def test_cells_that_lie_too_far_apart_are_refused(
     read: Read, xlsx: Workbook, monkeypatch: pytest.MonkeyPatch, cell: str, refused: bool
 ) -> None:
     monkeypatch.setattr("fetchstash.handlers._data._sheets._MAX_CELLS", 1_000)
@@ -235,21 +239,21 @@ def test_what_is_no_spreadsheet_gives_one_clear_line(read: Read, data: bytes, re
         read(SheetsHandler(), data)
 
 
-def test_a_spreadsheet_without_values_is_said_to_hold_none(read: Read, xlsx: Workbook) -> None:
+def test_a_spreadsheet_without_values_is_reported(read: Read, xlsx: Workbook) -> None:
     with pytest.raises(NoText, match="holds no value"):
         read(SheetsHandler(), xlsx({"S": ""}))
 
 
-def test_of_many_sheets_the_first_is_shown_and_the_others_are_named(
+def test_a_preview_of_many_sheets_shows_the_first_and_names_the_others(
     read: Read, xlsx: Workbook
 ) -> None:
     rows = [
         text(f"{column}{n}", f"{column} of row {n}") for n in range(1, 50) for column in "ABCDEF"
     ]
-    found, _ = read(SheetsHandler(), xlsx({f"Sheet {n}": rows_of(*rows) for n in range(9)}))
-    shown = found.preview.text.split("\n")
+    extracted, _ = read(SheetsHandler(), xlsx({f"Sheet {n}": rows_of(*rows) for n in range(9)}))
+    shown = extracted.preview.text.split("\n")
     assert shown[0] == "## Sheet 0 (A1:F49)"
     assert shown[1].startswith("A of row 1\tB of row 1\t")
     assert shown[-8:] == [f"## Sheet {n} (A1:F49)" for n in range(1, 9)]
-    assert found.preview.total_rows == 9 * 48
-    assert tokens.count(found.preview.text).tokens <= 200
+    assert extracted.preview.total_rows == 9 * 48
+    assert tokens.count(extracted.preview.text).tokens <= 200

@@ -1,4 +1,6 @@
-"""SQLite databases: definitions, counts and first rows; nothing of the file's own is run."""
+"""SQLite databases: definitions, counts and first rows; no code of the file is run."""
+
+# ruff: noqa: E501 - a document on one line reads better than in pieces
 
 import sqlite3
 import time
@@ -28,7 +30,7 @@ def database(folder: Path, *statements: str) -> bytes:
 def test_each_table_comes_with_its_definition_its_count_and_its_rows(
     read: Read, tmp_path: Path
 ) -> None:
-    found, text = read(
+    extracted, text = read(
         SqliteHandler(),
         database(
             tmp_path,
@@ -44,11 +46,11 @@ def test_each_table_comes_with_its_definition_its_count_and_its_rows(
         '## odd " name (0 rows)\nCREATE TABLE "odd "" name" ("a b" REAL)\n\na b\n\n'
         "## big (view)\nCREATE VIEW big AS SELECT * FROM towns\n\n"
     )
-    assert found.facts.sheets == 2
-    assert found.facts.structure_info == 'towns (2 rows), odd " name (0 rows), big (view)'
+    assert extracted.facts.sheets == 2
+    assert extracted.facts.structure_info == 'towns (2 rows), odd " name (0 rows), big (view)'
 
 
-def test_rows_and_tables_are_parts_of_their_own(tmp_path: Path) -> None:
+def test_each_table_and_its_rows_are_parts(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(database(tmp_path, "CREATE TABLE t (a)", "INSERT INTO t VALUES (1), (2)"))
     parts = list(SqliteHandler().extract(source, Hints(), ExtractLimits()).parts or ())
@@ -57,7 +59,7 @@ def test_rows_and_tables_are_parts_of_their_own(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_of_many_rows_the_first_thousand_are_read(read: Read, tmp_path: Path) -> None:
+def test_the_first_thousand_of_many_rows_are_read(read: Read, tmp_path: Path) -> None:
     _, text = read(
         SqliteHandler(),
         database(
@@ -83,7 +85,7 @@ BLOWN_UP = "replace(" * 20 + "'aaaaaaaaaa'" + ", 'a', 'aaaaaaaaaa')" * 20
 
 
 def computed(expression: str) -> tuple[str, ...]:
-    """Return what makes a table with a column that is computed in a way that SQLite would not have taken."""
+    """Return statements for a table with a generated column that SQLite would refuse."""
     return (
         "CREATE TABLE t (a, b AS (a))",
         "INSERT INTO t VALUES (1)",
@@ -93,7 +95,7 @@ def computed(expression: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(
-    ("statements", "told"),
+    ("statements", "line"),
     [
         ((f"CREATE VIEW v AS {ENDLESS}",), "## v (view)"),
         (computed(BLOWN_UP), "## t (its rows cannot be read)"),
@@ -105,17 +107,17 @@ def computed(expression: str) -> tuple[str, ...]:
     ids=["an endless view", "a column of 10^20 characters", "a virtual table and what it keeps"],
 )
 def test_nothing_that_a_schema_defines_is_run(
-    read: Read, tmp_path: Path, statements: tuple[str, ...], told: str
+    read: Read, tmp_path: Path, statements: tuple[str, ...], line: str
 ) -> None:
     data = database(tmp_path, *statements)
     before = time.process_time()
-    found, text = read(SqliteHandler(), data)
-    assert text.startswith(told)
-    assert found.facts.structure_info.count("(") == 1
+    extracted, text = read(SqliteHandler(), data)
+    assert text.startswith(line)
+    assert extracted.facts.structure_info.count("(") == 1
     assert time.process_time() - before < 5
 
 
-def test_a_schema_that_would_load_code_is_not_taken(read: Read, tmp_path: Path) -> None:
+def test_a_schema_that_would_load_code_is_refused(read: Read, tmp_path: Path) -> None:
     with pytest.raises(NoText, match="damaged"):
         read(SqliteHandler(), database(tmp_path, *computed("load_extension('/tmp/evil')")))
 
@@ -144,7 +146,7 @@ def test_a_database_with_a_journal_is_left_as_it_is(tmp_path: Path) -> None:
     ],
     ids=["garbage", "header alone", "empty"],
 )
-def test_what_is_no_database_is_named(read: Read, data: bytes, reason: str) -> None:
+def test_a_file_that_is_no_database_is_reported(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
         read(SqliteHandler(), data)
 

@@ -27,7 +27,7 @@ def part(source: Path, path: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "matches"),
     [
         ("/catalogue/book[1]/title", "<title>Één</title>\n"),
         ("/c:catalogue/c:book[2]/c:title", "<title>Two <em>and</em> a half</title>\n"),
@@ -41,8 +41,8 @@ def part(source: Path, path: str) -> str:
         ("//book[1]", '<book id="b1" href="/1"><title>Één</title><price>5</price></book>\n'),
     ],
 )
-def test_a_path_names_elements_attributes_and_texts(save: Save, path: str, found: str) -> None:
-    assert part(save(CATALOGUE), path) == found
+def test_a_path_names_elements_attributes_and_texts(save: Save, path: str, matches: str) -> None:
+    assert part(save(CATALOGUE), path) == matches
 
 
 def test_an_element_that_is_one_long_line_comes_on_lines(save: Save) -> None:
@@ -50,17 +50,19 @@ def test_an_element_that_is_one_long_line_comes_on_lines(save: Save) -> None:
     assert part(source, "/r/list").count("\n") == 21
 
 
-def test_the_label_says_how_it_is_decoded(save: Save) -> None:
-    found = XmlHandler().part(PartRequest(source=save("<r><a>Łódź</a></r>".encode("iso-8859-2")), path="/r/a/text()", hints=Hints(charset="iso-8859-2")))  # fmt: skip
-    assert found.text == "Łódź\n"
+def test_the_label_decides_the_charset(save: Save) -> None:
+    source = save("<r><a>Łódź</a></r>".encode("iso-8859-2"))
+    hints = Hints(charset="iso-8859-2")
+    part_text = XmlHandler().part(PartRequest(source=source, path="/r/a/text()", hints=hints))
+    assert part_text.text == "Łódź\n"
 
 
 def test_a_feed_has_paths_of_elements_too(save: Save) -> None:
     feed = (
         b"<rss><channel><item><title>A</title></item><item><title>B</title></item></channel></rss>"
     )
-    found = FeedHandler().part(PartRequest(source=save(feed), path="//item[2]/title/text()"))
-    assert found.text == "B\n"
+    part_text = FeedHandler().part(PartRequest(source=save(feed), path="//item[2]/title/text()"))
+    assert part_text.text == "B\n"
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,7 @@ def test_a_feed_has_paths_of_elements_too(save: Save) -> None:
     ],
     ids=["no element", "no attribute", "no path", "cut path", "damaged", "entities", "deep"],
 )
-def test_what_is_not_there_is_said_in_one_line(
+def test_a_path_without_a_match_gives_one_clear_line(
     save: Save, data: bytes, path: str, error: type[FetchstashError], words: str
 ) -> None:
     with pytest.raises(error, match=words):

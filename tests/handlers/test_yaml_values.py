@@ -1,4 +1,6 @@
-"""Values of YAML and TOML by path: what they are, how they are spelled, and what hostile documents come to."""
+"""Values of YAML and TOML by path, their spelling, and hostile documents."""
+
+# ruff: noqa: E501 - a document on one line reads better than in pieces
 
 import json
 from collections.abc import Callable
