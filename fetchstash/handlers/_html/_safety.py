@@ -35,9 +35,10 @@ _MORE = re.compile(_REST)
 # There is one way to match an attribute: a name ends before what is none of it, a value without
 # quotes at a space or at the tag's end. Behind a closing quote no space is needed.
 _VALUE = r"\"[^\"]*\"|'[^']*'|[^\s\"'>][^\s>]*(?![^\s>])|(?=>|\Z)"
-_ATTRIBUTE = rf"(?:[\s/]+|(?<=[\"']))[^\s/=>]+(?![^\s/=>])(?:\s*=\s*(?:{_VALUE}))?"
+_BEFORE = r"(?:[\s/]+|(?<=[\"']))"
+_ATTRIBUTE = rf"{_BEFORE}[^\s/=>]+(?![^\s/=>])(?:\s*=\s*(?:{_VALUE}))?"
 _CROWDED_TAG = re.compile(rf"<[a-zA-Z][^\s/>]*(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES + 1}}}")
-_FIRST_ATTRIBUTES = re.compile(rf"(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES}}}(?=[\s/]+[^\s/>])")
+_FIRST_ATTRIBUTES = re.compile(rf"(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES}}}(?={_BEFORE}[^\s/>])")
 _END_OF_RAW_TEXT = {
     name: re.compile(f"</{name}", re.IGNORECASE)
     for name in ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes")
