@@ -6,7 +6,7 @@ from itertools import compress
 
 from fetchstash.handlers._html import _scorer
 from fetchstash.handlers._html._blocks import CODE, Block
-from fetchstash.handlers._html._landmarks import by_rules, places
+from fetchstash.handlers._html._landmarks import by_rules_alone
 from fetchstash.handlers._html._repairs import (
     complete_cards,
     fill_gaps,
@@ -28,7 +28,7 @@ def content(blocks: list[Block]) -> list[bool]:
     """Return which blocks are the content; at least one is if there are any blocks."""
     sizes = [len(block.words) for block in blocks]
     is_short = sum(sizes) < SHORT_PAGE_CHARS
-    by_place = by_rules(blocks, places(blocks)) if is_short or len(blocks) > MAX_SCORED else []
+    by_place = by_rules_alone(blocks) if is_short or len(blocks) > MAX_SCORED else []
     if len(blocks) > MAX_SCORED or sum(sizes) < MIN_SCORED_CHARS:
         return by_place
     keep = likeliest(_scorer.log_odds(blocks), [len(block.words.split()) for block in blocks])

@@ -29,8 +29,8 @@ _DELIMITED = re.compile(r"\\\(((?:[^\\$]|\\[^()])*)\\\)|\\\[((?:[^\\$]|\\[^\[\]]
 _PICTURE = re.compile(r"(?:^|[\s_-])(?:latex|tex|mathjax|math|equation)(?:$|[\s_-])", re.IGNORECASE)
 _RENDERED = re.compile(r"(?:^|\s)MathJax(?:_(?:Display|SVG|CHTML|SVG_Display))?(?:\s|$)")
 _FUNCTIONS = names(
-    "arccos arcsin arctan arg cos cosh cot det dim exp gcd hom inf ker lg lim ln log max min mod Pr "
-    "sec sin sinh sup tan tanh"
+    "arccos arcsin arctan arg cos cosh cot det dim exp gcd hom inf ker lg lim ln log max min mod "
+    "Pr sec sin sinh sup tan tanh"
 )
 _OPERATORS = {"\u2212": "-", "\u2061": "", "\u2062": "", "\u2063": "", "\u2064": ""}
 _ACCENTS = {

@@ -74,13 +74,22 @@ def by_rules(blocks: Sequence[Block], where: Sequence[Place]) -> list[bool]:
     Blocks in the chrome are not. Where enough text is marked as content, only that is.
     """
     outside = [not place.chrome for place in where]
+    if not any(outside):
+        return [True] * len(blocks)
     inside = [place.content and not place.chrome for place in where]
     sizes = [len(block.words) for block in blocks]
-    if sum(compress(sizes, outside)) < _MIN_OUTSIDE * sum(sizes):
-        outside = [not place.fixed for place in where]
-        return outside if any(outside) else [True] * len(blocks)
-    return (
-        inside
-        if sum(compress(sizes, inside)) > _MIN_SHARE * sum(compress(sizes, outside))
-        else outside
-    )
+    is_marked = sum(compress(sizes, inside)) > _MIN_SHARE * sum(compress(sizes, outside))
+    return inside if is_marked else outside
+
+
+def by_rules_alone(blocks: Sequence[Block]) -> list[bool]:
+    """Return which blocks are content where no scorer decides.
+
+    If little stands outside the chrome, the page is a form, and only fixed chrome is left out.
+    """
+    where = places(blocks)
+    sizes = [len(block.words) for block in blocks]
+    if sum(compress(sizes, (not place.chrome for place in where))) >= _MIN_OUTSIDE * sum(sizes):
+        return by_rules(blocks, where)
+    outside = [not place.fixed for place in where]
+    return outside if any(outside) else [True] * len(blocks)

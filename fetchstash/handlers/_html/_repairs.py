@@ -38,7 +38,7 @@ def keep_title(blocks: list[Block], keep: list[bool]) -> None:
 
 
 def keep_tables(blocks: list[Block], keep: list[bool]) -> None:
-    """Keep tables with header cells inside the content: facts of its subject, such as an infobox."""
+    """Keep tables with header cells inside the content, such as an infobox."""
     candidates = [
         number
         for number, block in enumerate(blocks)
@@ -98,7 +98,8 @@ def complete_cards(blocks: list[Block], keep: list[bool]) -> None:
 
 def keep_bylines(blocks: list[Block], keep: list[bool]) -> None:
     """Keep author and date of each post of a thread of which text is kept."""
-    posts = [_post(block.parent) for block in blocks]
+    by_parent = {parent: _post(parent) for parent in {block.parent for block in blocks}}
+    posts = [by_parent[block.parent] for block in blocks]
     kept = {post for post, is_kept in zip(posts, keep, strict=True) if is_kept and post}
     if len(kept) < 2:
         return

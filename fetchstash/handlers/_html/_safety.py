@@ -81,7 +81,7 @@ def _is_harmless(source: str) -> bool:
 
 
 def _end_of_tag(source: str, at: int) -> int:
-    """Return where the tag ends of which the first ``at`` characters are read: at its ``>`` or at the end of the source."""
+    """Return where a tag ends that is read up to ``at``: at its ``>`` or the end of the source."""
     while at < len(source) and source[at] != ">":
         rest = _MORE.match(source, at)
         assert rest is not None

@@ -55,8 +55,8 @@ class Page:
     """A parsed page.
 
     ``hidden`` counts the elements with text that nobody would see; ``body`` has none of them.
-    ``has_tex``: a script writes TeX in the text as formulas. ``without_scripts`` are the noscript elements in ``body``. ``inline_scripts`` are at most
-    MAX_SCRIPT_CHARS of them.
+    ``has_tex``: a script writes TeX in the text as formulas. ``without_scripts`` are the noscript
+    elements in ``body``. ``inline_scripts`` is the text of scripts, cut at MAX_SCRIPT_CHARS each.
     """
 
     body: Element

@@ -38,7 +38,8 @@ _NEEDS_SCRIPTS = re.compile(
 
 
 _PAYWALL = re.compile(
-    r"subscri(?:be|ption)[^.]{0,40}\b(?:continue|keep|read|unlock|access)|already (?:a )?subscribe[rd]|"
+    r"subscri(?:be|ption)[^.]{0,40}\b(?:continue|keep|read|unlock|access)|"
+    r"already (?:a )?subscribe[rd]|"
     r"(?:for|to|available to) (?:our |paying )?(?:subscribers|members)(?: only)?\b|"
     r"(?:members|subscribers)[- ]only|become a (?:member|subscriber) to|"
     r"nur für abonnenten|réservé aux abonnés|para suscriptores|per gli abbonati|voor abonnees",
@@ -48,7 +49,8 @@ _NOT_FREE = re.compile(r"\"isAccessibleForFree\"\s*:\s*\"?false", re.IGNORECASE)
 _NOT_FOUND = re.compile(
     r"\b(?:(?:page|file|article|document|product|site|url|content|resource)s?(?: you[^.]{0,40})? "
     r"(?:was |were |is |are |has |have |could |can)?(?:been )?"
-    r"(?:not (?:be )?(?:found|available)|n[o']t (?:be )?found|no longer (?:available|exists?)|removed|"
+    r"(?:not (?:be )?(?:found|available)|n[o']t (?:be )?found|no longer (?:available|exists?)|"
+    r"removed|"
     r"does(?:n.t| not) exist)|not found|404|seite nicht gefunden|page (?:introuvable|non trouvée)|"
     r"página no encontrada|pagina non trovata|pagina niet gevonden)\b",
     re.IGNORECASE,
