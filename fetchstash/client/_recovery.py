@@ -23,10 +23,10 @@ from fetchstash.client._policy import Policy, State
 from fetchstash.client._report import Report
 from fetchstash.client._request import NOTHING_KNOWN, RequestInfo
 from fetchstash.client._rewrite import rewrite_for_retry
-from fetchstash.client._sizes import SizeUnit, json_tokens, measure, size_in_bytes
+from fetchstash.client._sizes import json_tokens, measure, size_in_bytes
 from fetchstash.client._streaming import AsyncRecoveringStream, RecoveringStream
 from fetchstash.client._streams import aclose, close, failure, get
-from fetchstash.client._target import clamped_output, target_of
+from fetchstash.client._target import clamped_output, fixed_size, target_of, unit_of
 from fetchstash.client._threads import is_large
 from fetchstash.client._truncation import empty_answer, reported_input
 from fetchstash.client._windows import LearnedWindows, learned_windows, usable_window
@@ -337,8 +337,8 @@ class Recovery:
             if clamped is not None and max_output is not None:
                 self.report = Report("tokens", max_output, clamped, clamped)
                 return Attempt(sent.messages, clamped), self.report
-            size = measure(sent.messages, format, _unit(verdict), state)
-            target = target_of(verdict, size, _fixed_size(verdict, request))
+            size = measure(sent.messages, format, unit_of(verdict), state)
+            target = target_of(verdict, size, fixed_size(verdict, request))
             rewritten, report = rewrite_for_retry(
                 messages, format, target, self.policy, state, self.prefix, size
             )
@@ -365,18 +365,6 @@ class Recovery:
             "overflow.rule_id": verdict.rule_id,
         }
         emit(self.on_event, "compression", attributes)
-
-
-def _unit(verdict: Verdict) -> SizeUnit:
-    return "bytes" if verdict.kind == "overflow_bytes" else "tokens"
-
-
-def _fixed_size(verdict: Verdict, request: RequestInfo) -> int | None:
-    """Return the size of what is sent besides the messages, None if it is not known."""
-    if request.fixed is None:
-        return None
-    in_bytes = _unit(verdict) == "bytes"
-    return size_in_bytes(request.fixed) if in_bytes else json_tokens(request.fixed)
 
 
 def overflow_report(error: BaseException) -> Report | None:

@@ -1,16 +1,15 @@
 """How small a refused request has to become."""
 
-from typing import Literal
-
 from fetchstash.client._classify import Verdict
+from fetchstash.client._request import RequestInfo
 from fetchstash.client._rewrite import Target
+from fetchstash.client._sizes import SizeUnit, json_tokens, size_in_bytes
 
 HEADROOM = 0.9
 """Share of the limit to aim at: counts differ, and the next request is larger again."""
 
 UNKNOWN_SHARE = 0.5
-"""What to keep of the messages where the provider states no sizes that say how much is too much."""
-
+"""What to keep of the messages where the provider does not state how much is too much."""
 
 DOUBT = 1.15
 """How much more than stated a provider may count where it states its limit alone."""
@@ -24,7 +23,7 @@ def target_of(verdict: Verdict, before: int, fixed: int | None = None) -> Target
     tells how the two relate. Where the rest is not known and the provider counts more than we do,
     the difference is taken for the rest. The target is always below ``before``.
     """
-    unit: Literal["bytes", "tokens"] = "bytes" if verdict.kind == "overflow_bytes" else "tokens"
+    unit = unit_of(verdict)
     if not verdict.limit:
         return Target(int(before * UNKNOWN_SHARE), unit)
     left = verdict.limit - (verdict.requested_output or 0)
@@ -41,6 +40,19 @@ def target_of(verdict: Verdict, before: int, fixed: int | None = None) -> Target
     else:
         size = min(room, before) * UNKNOWN_SHARE
     return Target(max(int(min(size, before * HEADROOM)), 0), unit)
+
+
+def unit_of(verdict: Verdict) -> SizeUnit:
+    """Return the unit in which a request was too large."""
+    return "bytes" if verdict.kind == "overflow_bytes" else "tokens"
+
+
+def fixed_size(verdict: Verdict, request: RequestInfo) -> int | None:
+    """Return the size of what is sent besides the messages, None if it is not known."""
+    if request.fixed is None:
+        return None
+    measured = size_in_bytes if unit_of(verdict) == "bytes" else json_tokens
+    return measured(request.fixed)
 
 
 def clamped_output(verdict: Verdict, max_output: int | None) -> int | None:

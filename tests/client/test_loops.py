@@ -54,7 +54,7 @@ class Refused(Exception):
 
 @dataclass
 class Provider:
-    """Counts text by the vocabulary and media by their price, and refuses what is over its window."""
+    """Counts text by the vocabulary and media by their price, and refuses what does not fit."""
 
     fmt: Format
     fixed: str
