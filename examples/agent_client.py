@@ -13,7 +13,7 @@ from mcp_types import CallToolResult, TextContent
 
 
 def shown(result: object) -> str:
-    """Return what a model would see of a tool's result."""
+    """Return the text of a tool's result, as a model sees it."""
     assert isinstance(result, CallToolResult)
     return "\n".join(part.text for part in result.content if isinstance(part, TextContent))
 
@@ -25,13 +25,13 @@ async def main(url: str, pattern: str, *flags: str) -> None:
         assert isinstance(fetched, CallToolResult)
         assert fetched.meta is not None
         ref = fetched.meta["fetchstash/artifact"][0]["artifact_ref"]
-        found = shown(
+        matches = shown(
             await client.call_tool(
                 "artifact_grep", {"artifact_ref": ref, "pattern": pattern, "context": 0}
             )
         )
-        print(found)
-        line = re.search(r"^(\d+):", found, re.MULTILINE)
+        print(matches)
+        line = re.search(r"^(\d+):", matches, re.MULTILINE)
         if line:
             around = {
                 "artifact_ref": ref,

@@ -27,12 +27,12 @@ async def main(model_url: str, question: str, *flags: str) -> None:
             {
                 "type": "function",
                 "function": {
-                    "name": t.name,
-                    "description": t.description,
-                    "parameters": t.input_schema,
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.input_schema,
                 },
             }
-            for t in listed
+            for tool in listed
         ]
         messages: list[dict[str, Any]] = [{"role": "user", "content": question}]
         for _ in range(ROUNDS):

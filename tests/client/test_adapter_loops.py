@@ -34,8 +34,11 @@ CHAT_TOOL: Any = {
 CHAT_TASK: Any = [
     {"type": "text", "text": "Sum up."},
     {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG64}"}},
-    {"type": "file", "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PDF64}"}},
-]  # fmt: skip
+    {
+        "type": "file",
+        "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PDF64}"},
+    },
+]
 
 
 def fetch(page: int = 0) -> str:

@@ -1,7 +1,7 @@
 """Each adapter against its real SDK and a provider on loopback.
 
-An SDK that is not installed is skipped aloud. scripts/adapters makes one environment for each SDK (they do not all resolve together) and runs this
-file in it.
+An SDK that is not installed is skipped aloud. scripts/adapters makes one environment for each SDK
+(they do not all resolve together) and runs this file in it.
 """
 
 import importlib

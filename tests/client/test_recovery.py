@@ -414,6 +414,20 @@ async def test_an_error_body_with_status_200_is_an_overflow_too(run: Run) -> Non
     assert await run(Recovery(), provider, HISTORY) == {"choices": [{"message": {"content": "Hi"}}]}
 
 
+@pytest.mark.anyio
+@whole
+async def test_an_answer_that_ended_before_it_began_is_asked_for_again_with_less(run: Run) -> None:
+    """LM Studio and others answer so when the prompt fills the window."""
+    empty: dict[str, Any] = {"choices": [{"message": {"content": ""}, "finish_reason": "length"}]}
+    empty |= {"usage": {"prompt_tokens": 4_096, "completion_tokens": 0}}
+    provider, events = Provider(empty, {"ok": 1}), list[str]()
+    assert await run(Recovery(on_event=lambda name, _: events.append(name)), provider, HISTORY) == {
+        "ok": 1
+    }
+    assert provider.sizes[1] < provider.sizes[0]
+    assert events == ["prompt.truncated", "compression"]
+
+
 def test_an_output_dominant_overflow_is_retried_with_less_output_and_the_same_messages() -> None:
     words = (
         "maximum context length is 8192 tokens. However, you requested 8292 tokens "
