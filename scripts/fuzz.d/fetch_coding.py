@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fuzz the content decoders: any bytes, in any pieces, are decoded in bounded steps or told to be broken.
+"""Fuzz the content decoders: any bytes are decoded in bounded steps, or said to be broken.
 
 scripts/fuzz runs it. Takes libFuzzer's arguments, such as ``-max_total_time=60``.
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fuzz the URL reader, the redirect reader and the mask: any text is read or refused, and what was read reads the same again.
+"""Fuzz the parser of URLs, redirects and the mask: what was parsed parses the same again.
 
 scripts/fuzz runs it. Takes libFuzzer's arguments, such as ``-max_total_time=60``.
 """
