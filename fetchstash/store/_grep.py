@@ -24,7 +24,7 @@ MAX_SECONDS = 2.0
 MAX_MEMORY = 8 * 2**20
 SMALL_PROGRAM = 250
 MAX_PROGRAM = 30_000
-"""In RE2's instructions. A small one takes 0.1 s at most for a PIECE, and the time grows with it."""
+"""In RE2's instructions. A small program takes at most 0.1 s for a PIECE; time grows with it."""
 MIN_PIECE = 2**10
 LINE_CHARS = 160
 _MARGIN = 4 * LINE_CHARS  # bytes that surely hold the characters of a window
