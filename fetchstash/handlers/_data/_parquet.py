@@ -17,7 +17,6 @@ from fetchstash.handlers._data._thrift import CompactReader, Struct
 from fetchstash.handlers._shared._reasons import FETCH_AGAIN, KEPT
 from fetchstash.text import clip
 
-_MEDIA_TYPES = {"application/vnd.apache.parquet", "application/x-parquet"}
 _MAX_FOOTER = 64 * 2**20
 _MAX_VALUE = 80
 _HEADER = "Column\tType\tNulls\tSmallest\tLargest\n"

@@ -17,7 +17,6 @@ from fetchstash.handlers._shared._reasons import FETCH_AGAIN, KEPT
 from fetchstash.handlers._shared._streamed import Streamed
 from fetchstash.ranges import Heading
 
-_MEDIA_TYPES = {"application/vnd.sqlite3", "application/x-sqlite3"}
 _MAX_ROWS = 1_000
 _MAX_TABLES = 1_000
 _MAX_CELL = 1_000

@@ -12,11 +12,6 @@ from fetchstash.handlers._shared._streamed import Streamed
 from fetchstash.handlers._shared._xml_events import attribute
 from fetchstash.handlers._shared._zip import Zip
 
-_MEDIA_TYPES = (
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.",
-    "application/vnd.ms-word.document.macroenabled",
-    "application/vnd.ms-word.template.macroenabled",
-)
 # The second rendering of an object, the old text of a tracked change, and the code of a field.
 _SKIPPED = {"Fallback", "delText", "moveFrom", "instrText", "delInstrText"}
 _OFF = {"0", "false", "off"}

@@ -13,7 +13,6 @@ from fetchstash.handlers._shared._streamed import Streamed
 from fetchstash.handlers._shared._xml_events import attribute, walk
 from fetchstash.handlers._shared._zip import Entry, Zip
 
-_MEDIA_TYPE = "application/epub+zip"
 _MAX_MEMBERS = 20_000
 _MAX_SMALL_MEMBER = 4 * 1024 * 1024
 _MAX_CHAPTER = 16 * 1024 * 1024

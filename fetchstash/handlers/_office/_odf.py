@@ -14,7 +14,6 @@ from fetchstash.handlers._shared._streamed import Streamed
 from fetchstash.handlers._shared._xml_events import FirstTexts, attribute, walk
 from fetchstash.handlers._shared._zip import Zip
 
-_MEDIA_TYPE = "application/vnd.oasis.opendocument."
 _MAX_SMALL_MEMBER = 4 * 1024 * 1024
 # Cells and spaces may repeat, the empty rest of a sheet a million times (section 19.675 f.).
 _MAX_REPEATS = 100

@@ -11,8 +11,6 @@ from fetchstash.handlers._shared._compound import CompoundFile
 from fetchstash.handlers._shared._reasons import ENCRYPTED, KEPT
 
 _MAX_BYTES = 128 * 1024 * 1024
-_OLD = {"application/msword", "application/vnd.ms-powerpoint"}
-_OTHER = "application/x-ole-storage"
 
 
 class OldOfficeHandler:

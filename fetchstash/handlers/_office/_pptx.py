@@ -11,11 +11,6 @@ from fetchstash.handlers._shared._streamed import Streamed
 from fetchstash.handlers._shared._xml_events import attribute
 from fetchstash.handlers._shared._zip import Zip
 
-_MEDIA_TYPES = (
-    "application/vnd.openxmlformats-officedocument.presentationml.",
-    "application/vnd.ms-powerpoint.presentation.macroenabled",
-    "application/vnd.ms-powerpoint.slideshow.macroenabled",
-)
 _TITLES = {"title", "ctrTitle"}
 # Fields that repeat on every slide.
 _FURNITURE = {"sldNum", "dt", "ftr", "hdr", "sldImg"}

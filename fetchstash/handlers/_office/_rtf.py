@@ -13,7 +13,6 @@ from fetchstash.handlers._shared._prose import Prose
 from fetchstash.handlers._shared._reasons import KEPT
 from fetchstash.handlers._shared._streamed import Streamed
 
-_MEDIA_TYPES = {"application/rtf", "text/rtf"}
 _MAX_BYTES = 128 * 1024 * 1024
 _MAX_DEPTH = 1_000
 # Read in some seconds; thousands of pages.
