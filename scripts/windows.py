@@ -87,7 +87,7 @@ def _lookup(table: dict[str, int], name: str) -> int | None:
 
 def main() -> int:
     """Write the table, or compare it; return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("list", nargs="?", type=Path)
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()

@@ -243,7 +243,7 @@ def _responses(word: str, streams: bool) -> tuple[int, Any]:
         if word == "late"
         else {"type": "response.completed", "sequence_number": 3, "response": done}
     )
-    item = {**message, "status": "in_progress", "content": []}
+    item: dict[str, Any] = {**message, "status": "in_progress", "content": []}
     added = {"type": "response.output_item.added", "sequence_number": 1, "output_index": 0}
     part = {"type": "response.content_part.added", "sequence_number": 1, "item_id": "m1"}
     part |= {"output_index": 0, "content_index": 0, "part": {**text, "text": ""}}

@@ -4,6 +4,8 @@ import types
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from fetchstash.client._shapes import is_list, is_object
+
 
 def fault(value: Any, hint: Any) -> str:
     """Return what is wrong with ``value``, "" if it is of the type ``hint``."""
@@ -22,7 +24,7 @@ def fault(value: Any, hint: Any) -> str:
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "" if isinstance(value, dict) else f"{value!r:.60} is no object"
     if isinstance(origin, type) and issubclass(origin, Iterable):
-        if not isinstance(value, list):
+        if not is_list(value):
             return f"{value!r:.60} is no array"
         return next((said for item in value if (said := fault(item, args[0]))), "")
     if origin is not None:  # Required, Annotated and the like
@@ -31,7 +33,7 @@ def fault(value: Any, hint: Any) -> str:
 
 
 def _fault_of_fields(value: Any, hint: Any) -> str:
-    if not isinstance(value, dict):
+    if not is_object(value):
         return f"{value!r:.60} is no {hint.__name__}"
     fields = get_type_hints(hint)
     missing = hint.__required_keys__ - value.keys()

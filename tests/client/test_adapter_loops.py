@@ -90,7 +90,7 @@ async def openai_responses(url: str) -> str:
         {"type": "input_file", "file_data": f"data:application/pdf;base64,{PDF64}"},
     ]
     items: list[Any] = [{"role": "user", "content": task}]
-    tool = {"type": "function", "name": "fetch", "parameters": {}, "strict": False}
+    tool: dict[str, Any] = {"type": "function", "name": "fetch", "parameters": {}, "strict": False}
     while True:
         answer = client.responses.create(model="m", instructions=SYSTEM, input=items, tools=[tool])
         items += answer.output
@@ -116,7 +116,7 @@ async def anthropic(url: str) -> str:
         {"type": "text", "text": "Sum up."} | cached,
     ]
     messages: list[Any] = [{"role": "user", "content": task}]
-    request = {
+    request: dict[str, Any] = {
         "model": "m", "max_tokens": 100, "system": [{"type": "text", "text": SYSTEM} | cached],
         "tools": [{"name": "fetch", "input_schema": {"type": "object", "properties": {}}}],
     }  # fmt: skip

@@ -194,7 +194,9 @@ async def test_an_offload_that_fails_is_reported_and_ends_no_recovery(run: Run, 
             raise OSError("disk full")
 
     provider, events = Provider(Overflow(), good), list[tuple[str, Any]]()
-    recovery = Recovery(Policy(offload=Broken()), lambda *event: events.append(event))
+    recovery = Recovery(
+        Policy(offload=Broken()), lambda name, attributes: events.append((name, attributes))
+    )
     assert await run(recovery, provider, HISTORY) == good
     assert len(provider.sizes) == 2
     assert "gone from the context and not kept" in str(provider.messages)

@@ -57,6 +57,7 @@ OUTPUT = {"stdout": LARGE, "stderr": "", "outcome": {"type": "exit", "exit_code"
 SCREENSHOT = {"type": "computer_screenshot", "image_url": "data:image/png;base64," + "A" * 9_000}
 CLICK = {"type": "click", "button": "left", "x": 1, "y": 1}
 TOOL = {"type": "function", "name": "fetch", "parameters": {"d": LARGE}, "strict": True}
+NO_CHECKS: dict[str, Any] = {"pending_safety_checks": []}
 DONE: dict[str, Any] = {"status": "completed"}
 
 RESPONSES: dict[str, Case] = {
@@ -94,7 +95,7 @@ RESPONSES: dict[str, Case] = {
     "computer_call": Case(
         (
             {"type": "computer_call", "id": "i", "call_id": "c", "action": {"type": "type", "text": LARGE}}
-            | {"pending_safety_checks": []} | DONE,
+            | NO_CHECKS | DONE,
             {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}},
         ),
         shrinks=False,
@@ -102,7 +103,7 @@ RESPONSES: dict[str, Case] = {
     "computer_call_output": Case(
         (
             {"type": "computer_call", "id": "i", "call_id": "c", "action": CLICK}
-            | {"pending_safety_checks": []} | DONE,
+            | NO_CHECKS | DONE,
             {"type": "computer_call_output", "call_id": "c", "output": SCREENSHOT},
         ),
         shrinks=False,
@@ -262,7 +263,7 @@ def viewed(content: str) -> dict[str, Any]:
 
 
 SEARCHED = {"type": "web_search_result", "encrypted_content": LARGE, "title": "t", "url": "u"}
-TOOL_USE = {"type": "tool_use", "id": "t", "name": "fetch", "input": {}}
+TOOL_USE: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "fetch", "input": {}}
 
 # What the model said, and then, if it stands apart, what the user's side answered.
 ANTHROPIC: dict[str, Case] = {
@@ -452,7 +453,7 @@ def gemini(*parts: dict[str, Any]) -> list[Any]:
 
 
 BLOB = {"inlineData": {"mimeType": "image/png", "data": "QUJD" * 3_000}}
-CALL = {"functionCall": {"name": "fetch", "args": {}}}
+CALL: dict[str, Any] = {"functionCall": {"name": "fetch", "args": {}}}
 GEMINI: dict[str, list[Any]] = {
     "functionCall": gemini(
         {"functionCall": {"name": "fetch", "args": {"body": LARGE}}},

@@ -29,7 +29,7 @@ def chat(parallel: int) -> tuple[dict[str, Any], Streamed]:
         {**base, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": d}]}
         for d in deltas
     ]
-    end = {"index": 0, "delta": {}, "finish_reason": "tool_calls"}
+    end: dict[str, Any] = {"index": 0, "delta": {}, "finish_reason": "tool_calls"}
     return whole, [
         *chunks,
         {**base, "object": "chat.completion.chunk", "choices": [end]},
@@ -55,7 +55,7 @@ def responses(parallel: int) -> tuple[dict[str, Any], Streamed]:
         }
         for number in itertools.islice(_numbers, parallel)
     ]
-    base = {
+    base: dict[str, Any] = {
         "id": "r1", "object": "response", "created_at": 1, "model": "m", "tools": [],
         "tool_choice": "auto", "parallel_tool_calls": True, "error": None,
     }  # fmt: skip
