@@ -34,10 +34,11 @@ class Sidecars:
         """Write the record of an artifact. If that fails, repair writes it later."""
         path = self._folder / record["ref"]
         new = path.with_suffix(".new")
+        data = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
         with contextlib.suppress(OSError):
             fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(fd, "w", encoding="utf-8", errors="replace") as file:
-                json.dump(record, file, ensure_ascii=False)
+            with os.fdopen(fd, "wb", buffering=0) as file:
+                file.write(data)
             new.replace(path)
 
     def remove(self, refs: Iterable[str]) -> None:
