@@ -18,7 +18,7 @@ import pytest
 
 from fetchstash.cli._operating import serve
 from fetchstash.config import load
-from fetchstash.demo._pdf import make_pdf
+from fetchstash.demo.pdf import make_pdf
 from tests.loopback import Site
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

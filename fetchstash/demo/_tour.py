@@ -5,7 +5,7 @@ from typing import Any
 
 from mcp import Client
 
-from fetchstash.demo import _content as content
+from fetchstash.demo import content
 from fetchstash.demo._screen import Screen
 from fetchstash.demo.driver import Answer, ask, started
 from fetchstash.demo.site import Site

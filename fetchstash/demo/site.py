@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-from fetchstash.demo._content import NEEDLES, Document, Needle, documents
+from fetchstash.demo.content import NEEDLES, Document, Needle, documents
 
 __all__ = ["NEEDLES", "Document", "Needle", "Site", "documents"]
 

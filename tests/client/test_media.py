@@ -12,7 +12,7 @@ import pytest
 
 from fetchstash.client import Policy, State, Target, ToolCall, compact, rewrite, stub_oversized
 from fetchstash.client._formats import Format
-from fetchstash.demo._pdf import make_pdf
+from fetchstash.demo.pdf import make_pdf
 from tests.client.fakes import Kept, tokens_of
 
 

@@ -6,7 +6,7 @@ import pypdf
 import pypdfium2
 import pytest
 
-from fetchstash.demo._pdf import Bookmark, make_pdf
+from fetchstash.demo.pdf import Bookmark, make_pdf
 
 PAGES = ["First line of (page) one.\n\nA \\ and an en dash – here.", "Page two.", "Page three."]
 MARKS = [

@@ -11,8 +11,8 @@ import json
 import pypdfium2
 import pytest
 
-from fetchstash.demo import _content as content
-from fetchstash.demo._content import documents
+from fetchstash.demo import content
+from fetchstash.demo.content import documents
 from fetchstash.demo.site import Document, Site
 
 

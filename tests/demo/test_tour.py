@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash import demo
-from fetchstash.demo import _content as content
+from fetchstash.demo import content
 from fetchstash.errors import Internal
 
 FETCHSTASH = shutil.which("fetchstash", path=sysconfig.get_path("scripts")) or "fetchstash"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.demo._pdf import make_pdf
+from fetchstash.demo.pdf import make_pdf
 from fetchstash.errors import TooLarge
 from fetchstash.handlers import (
     Extraction,

@@ -14,7 +14,7 @@ from PIL import Image
 
 from fetchstash import tokens
 from fetchstash.config import KEYS, load
-from fetchstash.demo._pdf import make_pdf
+from fetchstash.demo.pdf import make_pdf
 from fetchstash.files import shown_of
 from fetchstash.handlers import (
     Extracted,

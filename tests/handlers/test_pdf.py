@@ -12,7 +12,7 @@ import pypdfium2
 import pytest
 from PIL import Image
 
-from fetchstash.demo._pdf import Bookmark, make_pdf, stream, write_objects
+from fetchstash.demo.pdf import Bookmark, make_pdf, stream, write_objects
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers import Extracted, ExtractLimits, Hints, Part, PartRequest, Picture
 from fetchstash.handlers._pdf._handler import PdfHandler

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.demo._pdf import stream, write_objects
+from fetchstash.demo.pdf import stream, write_objects
 from fetchstash.handlers import ExtractLimits, Hints
 from fetchstash.handlers._pdf._columns import (
     Box,

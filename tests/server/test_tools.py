@@ -13,7 +13,7 @@ from mcp_types import CallToolResult, ImageContent, ResourceTemplateReference, T
 
 from fetchstash import tokens
 from fetchstash.config import load
-from fetchstash.demo._pdf import make_pdf
+from fetchstash.demo.pdf import make_pdf
 from fetchstash.tools import tool_specs
 from tests.loopback import Site
 from tests.server.conftest import Connect, both_stores

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fetchstash.config import load
-from fetchstash.demo._pdf import make_pdf
+from fetchstash.demo.pdf import make_pdf
 from fetchstash.fetch import Fetched
 from fetchstash.stash import open_stash
 from fetchstash.store import ArtifactStore, open_store

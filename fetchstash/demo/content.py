@@ -11,7 +11,7 @@ from functools import cache
 from html import escape
 from random import Random
 
-from fetchstash.demo._pdf import Bookmark, make_pdf
+from fetchstash.demo.pdf import Bookmark, make_pdf
 
 PDF_PAGES, NEEDLE_PAGE = 48, 30
 CSV_ROWS, NEEDLE_ROW = 100_000, 77_777
