@@ -24,6 +24,7 @@ from fetchstash.handlers._registry import (
     built_in as _built_in,
     describe,
     format_of,
+    handler_named,
     kind_of_name,
     kind_word,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "detect_content_kind",
     "family",
     "format_of",
+    "handler_named",
     "kind_of_name",
     "kind_word",
     "list_preview",

@@ -9,8 +9,8 @@ import pytest
 
 from fetchstash.client import Policy, Recovery, ToolCall, stub_oversized
 from fetchstash.client._sizes import size_in_bytes
-from fetchstash.demo.pdf import make_pdf
 from fetchstash.demo.driver import ask, started
+from fetchstash.demo.pdf import make_pdf
 from fetchstash.demo.site import Document, Site
 from tests.client.fakes import Kept, conversation, prose
 

@@ -15,8 +15,15 @@ import pytest
 from PIL import Image
 
 from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, PartText, Picture
-from fetchstash.handlers._archive._handler import ArchiveHandler
+from fetchstash.handlers import (
+    Extracted,
+    ExtractLimits,
+    Hints,
+    PartRequest,
+    PartText,
+    Picture,
+    handler_named,
+)
 
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]
@@ -51,25 +58,25 @@ def zstd(data: bytes) -> bytes:
 
 
 def part(source: Path, path: str, **asked: object) -> PartText | Picture:
-    return ArchiveHandler().part(PartRequest(source=source, path=path, **asked))  # type: ignore[arg-type]
+    return handler_named("archive").part(PartRequest(source=source, path=path, **asked))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("squeeze", [bytes, gzip.compress, bz2.compress, lzma.compress, zstd])
 def test_a_tar_is_listed_with_any_compression(
     read: Read, squeeze: Callable[[bytes], bytes]
 ) -> None:
-    extracted, text = read(ArchiveHandler(), squeeze(tar_of(FILES)))
+    extracted, text = read(handler_named("archive"), squeeze(tar_of(FILES)))
     assert text == LISTING
     assert (extracted.facts.members, extracted.facts.rows, extracted.facts.columns) == (2, 2, 2)
     assert extracted.facts.structure_info == "2 members, 1,011 bytes unpacked"
 
 
 def test_a_zip_is_listed(read: Read, pack: Pack) -> None:
-    assert read(ArchiveHandler(), pack(FILES))[1] == LISTING
+    assert read(handler_named("archive"), pack(FILES))[1] == LISTING
 
 
 def test_a_zip_behind_a_program_is_listed(read: Read, pack: Pack) -> None:
-    assert read(ArchiveHandler(), b"MZ" + bytes(3_000) + pack(FILES))[1] == LISTING
+    assert read(handler_named("archive"), b"MZ" + bytes(3_000) + pack(FILES))[1] == LISTING
 
 
 def test_one_compressed_file_is_one_member(save: Save) -> None:
@@ -77,7 +84,7 @@ def test_one_compressed_file_is_one_member(save: Save) -> None:
     with gzip.GzipFile("notes.txt", "wb", fileobj=out) as file:
         file.write(b"some notes\n")
     source = save(out.getvalue())
-    extracted = ArchiveHandler().extract(source, Hints(), ExtractLimits())
+    extracted = handler_named("archive").extract(source, Hints(), ExtractLimits())
     assert "".join(piece.text for piece in extracted.parts or ()) == "Size\tName\n?\tnotes.txt\n"
     assert part(source, "notes.txt") == PartText("some notes\n", 1)
 
@@ -137,7 +144,7 @@ def test_a_hostile_member_is_listed_and_not_read(
     save: Save, member: tarfile.TarInfo, why: str
 ) -> None:
     source = save(tar_of(FILES, member))
-    extracted = ArchiveHandler().extract(source, Hints(), ExtractLimits())
+    extracted = handler_named("archive").extract(source, Hints(), ExtractLimits())
     listing = "".join(piece.text for piece in extracted.parts or ())
     assert f"\t{member.name} (" in listing
     assert "docs/a.txt" in listing
@@ -160,7 +167,7 @@ def test_members_that_overlap_are_refused(save: Save, pack: Pack, read: Read) ->
     second = data.rindex(b"PK\x01\x02")
     data[second + 42 : second + 46] = struct.pack("<L", 0)  # b begins where a does
     with pytest.raises(NoText, match="its members overlap"):
-        read(ArchiveHandler(), bytes(data))
+        read(handler_named("archive"), bytes(data))
     with pytest.raises(NoText, match="its members overlap"):
         part(save(bytes(data)), "a")
 
@@ -170,12 +177,12 @@ def test_a_tar_bomb_stops_at_its_bound_and_keeps_what_was_listed(
 ) -> None:
     monkeypatch.setattr("fetchstash.handlers._archive._members.MAX_UNPACKED", 5_000_000)
     source = save(gzip.compress(tar_of({"first": b"x", "bomb": bytes(20_000_000), "last": b"y"})))
-    extracted = ArchiveHandler().extract(source, Hints(), ExtractLimits())
+    extracted = handler_named("archive").extract(source, Hints(), ExtractLimits())
     assert extracted.parts is not None
     texts: list[str] = []
     with pytest.raises(NoText, match="unpacks to more than 5,000,000 bytes"):
         texts.extend(piece.text for piece in extracted.parts)
-    parts = iter(ArchiveHandler().extract(source, Hints(), ExtractLimits()).parts or ())
+    parts = iter(handler_named("archive").extract(source, Hints(), ExtractLimits()).parts or ())
     assert [next(parts).text, next(parts).text] == ["Size\tName\n", "1\tfirst\n20000000\tbomb\n"]
 
 
@@ -226,7 +233,7 @@ def test_a_quine_ends(save: Save) -> None:
 )
 def test_an_unreadable_archive_gives_one_clear_line(read: Read, data: bytes) -> None:
     with pytest.raises(NoText, match=r"damaged or cut short|are not listed"):
-        read(ArchiveHandler(), data)
+        read(handler_named("archive"), data)
 
 
 def tar_that_says(size: bytes) -> bytes:
@@ -252,7 +259,7 @@ def test_a_size_that_no_member_can_have_ends_the_list(
     read: Read, size: bytes, squeeze: Callable[[bytes], bytes]
 ) -> None:
     with pytest.raises(NoText, match=r"damaged or cut short|unpacks to more than"):
-        read(ArchiveHandler(), squeeze(tar_that_says(size)))
+        read(handler_named("archive"), squeeze(tar_that_says(size)))
 
 
 @pytest.mark.parametrize(

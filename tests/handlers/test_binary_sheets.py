@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, route_file
-from fetchstash.handlers._data._sheets import SheetsHandler
+from fetchstash.handlers import Extracted, handler_named, route_file
 from tests.handlers.compounds import compound
 
 Read = Callable[..., tuple[Extracted, str]]
@@ -78,7 +77,7 @@ def xlsb(pack: Pack) -> bytes:
 
 def test_a_workbook_of_excel_97_is_read(save: Save, read: Read) -> None:
     assert route_file(save(XLS), {}, "").media_type == "application/vnd.ms-excel"
-    extracted, text = read(SheetsHandler(), XLS)
+    extracted, text = read(handler_named("sheets"), XLS)
     assert text == (
         "## Sales (A1:E4)\nTown\tSold\tRate\tDay\tOpen\nŁódź\t12\t0.5\t2026-11-21\tTRUE\n"
         "Zürich\t7\t1.25\t2026-11-21T07:30:00\tFALSE\nSum\t19\t\t\t\n\n"
@@ -92,7 +91,7 @@ def test_a_binary_workbook_is_read(save: Save, read: Read, xlsb: bytes) -> None:
         route_file(save(xlsb), {}, "").media_type
         == "application/vnd.ms-excel.sheet.binary.macroenabled.12"
     )
-    _, text = read(SheetsHandler(), xlsb)
+    _, text = read(handler_named("sheets"), xlsb)
     assert text == "## Sales (A1:C3)\nTown\tSold\tOpen\nŁódź\t12\tTRUE\nZürich\t1.25\tFALSE\n\n"
 
 
@@ -103,4 +102,4 @@ def test_a_binary_workbook_is_read(save: Save, read: Read, xlsb: bytes) -> None:
 )
 def test_a_damaged_workbook_gives_one_clear_line(read: Read, data: bytes) -> None:
     with pytest.raises(NoText, match=r"damaged, cut short or encrypted|holds no value"):
-        read(SheetsHandler(), data)
+        read(handler_named("sheets"), data)

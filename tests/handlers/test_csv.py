@@ -15,8 +15,8 @@ from fetchstash.handlers import (
     PartRequest,
     PartText,
     WorkerPool,
+    handler_named,
 )
-from fetchstash.handlers._data._csv import CsvHandler
 from fetchstash.handlers._data._csv_dialect import cell_type, find_dialect
 from fetchstash.ranges import Preview
 from fetchstash.text import PreviewLimits
@@ -86,11 +86,11 @@ def test_a_cell_has_a_type(cell: str, kind: str) -> None:
     ],
 )
 def test_a_row_is_a_line(read: Read, source: str, text: str) -> None:
-    assert read(CsvHandler(), source.encode())[1] == text
+    assert read(handler_named("csv"), source.encode())[1] == text
 
 
 def test_the_facts_say_rows_columns_and_types(read: Read) -> None:
-    found, _ = read(CsvHandler(), PEOPLE.encode())
+    found, _ = read(handler_named("csv"), PEOPLE.encode())
     assert (found.facts.rows, found.facts.columns) == (3, 3)
     assert (
         found.facts.structure_info
@@ -103,7 +103,7 @@ def test_the_facts_say_rows_columns_and_types(read: Read) -> None:
 
 def test_a_preview_shows_both_ends_within_its_tokens(read: Read) -> None:
     source = "id,name\n" + "".join(f"{i},name {i}\n" for i in range(1, 5_001))
-    found, _ = read(CsvHandler(), source.encode())
+    found, _ = read(handler_named("csv"), source.encode())
     lines = found.preview.text.split("\n")
     assert lines[:2] == ["id,name", "1,name 1"]
     assert any(line.startswith("… 49") and line.endswith("more rows …") for line in lines)
@@ -113,7 +113,7 @@ def test_a_preview_shows_both_ends_within_its_tokens(read: Read) -> None:
 
 def test_a_preview_of_a_wide_table_shows_its_first_columns(read: Read) -> None:
     wide = ",".join(f"column{i}" for i in range(400))
-    found, _ = read(CsvHandler(), f"{wide}\n{wide}\n{','.join(['1'] * 400)}\n".encode())
+    found, _ = read(handler_named("csv"), f"{wide}\n{wide}\n{','.join(['1'] * 400)}\n".encode())
     assert 5 < (found.preview.columns_shown or 0) < 100
     assert found.preview.total_columns == 400
     assert tokens.count(found.preview.text).tokens <= 300
@@ -122,7 +122,7 @@ def test_a_preview_of_a_wide_table_shows_its_first_columns(read: Read) -> None:
 @pytest.mark.parametrize(("rows", "shown"), [(5, 5), (6, 6), (7, 6)], ids=["-1", "the limit", "+1"])
 def test_a_preview_keeps_to_its_rows(read: Read, rows: int, shown: int) -> None:
     limits = ExtractLimits(preview=PreviewLimits(rows_head=4, rows_tail=2))
-    found, _ = read(CsvHandler(), ("a,b\n" + "1,2\n" * rows).encode(), limits)
+    found, _ = read(handler_named("csv"), ("a,b\n" + "1,2\n" * rows).encode(), limits)
     assert found.preview.text.count("1,2") == shown
     assert ("more row" in found.preview.text) is (rows > shown)
 
@@ -133,7 +133,7 @@ def test_a_preview_keeps_to_its_rows(read: Read, rows: int, shown: int) -> None:
 def test_a_preview_keeps_to_its_columns(read: Read, columns: int, shown: int) -> None:
     limits = ExtractLimits(preview=PreviewLimits(max_columns=3))
     found, _ = read(
-        CsvHandler(),
+        handler_named("csv"),
         (",".join("abcd"[:columns]) + "\n" + ",".join("1234"[:columns]) + "\n").encode(),
         limits,
     )
@@ -145,18 +145,18 @@ def test_a_preview_keeps_to_its_columns(read: Read, columns: int, shown: int) ->
 )
 def test_a_preview_keeps_to_its_cells(read: Read, length: int, *, cut: bool) -> None:
     limits = ExtractLimits(preview=PreviewLimits(max_cell_length=10))
-    found, _ = read(CsvHandler(), f"a,b\n1,{'x' * length}\n".encode(), limits)
+    found, _ = read(handler_named("csv"), f"a,b\n1,{'x' * length}\n".encode(), limits)
     assert ("…" in found.preview.text) is cut
 
 
 def test_columns_are_chosen_by_name_or_number(save: Save) -> None:
     source = save(PEOPLE.encode())
-    found = CsvHandler().part(
+    found = handler_named("csv").part(
         PartRequest(source=source, path="town,1", unit="rows", start=2, end=3)
     )
     assert found == PartText("town,name\nbonn,bob\nkiel,cy\n", 3)
     with pytest.raises(OutOfRange, match="There is no column 'country'"):
-        CsvHandler().part(PartRequest(source=source, path="country", unit="rows"))
+        handler_named("csv").part(PartRequest(source=source, path="country", unit="rows"))
 
 
 @pytest.mark.anyio
@@ -192,5 +192,5 @@ async def test_a_row_is_found_by_its_line(tmp_path: Path) -> None:
 def test_a_cell_that_a_line_leaves_open_goes_on_in_the_next(
     read: Read, line: str, lines: int
 ) -> None:
-    text = read(CsvHandler(), f'a,b\n{line}\n2,"y"\n3,4"\n'.encode())[1]
+    text = read(handler_named("csv"), f'a,b\n{line}\n2,"y"\n3,4"\n'.encode())[1]
     assert text.count("\n") == lines

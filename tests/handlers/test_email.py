@@ -10,8 +10,14 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, PartText
-from fetchstash.handlers._mail._eml import EmailHandler
+from fetchstash.handlers import (
+    Extracted,
+    ExtractLimits,
+    Hints,
+    PartRequest,
+    PartText,
+    handler_named,
+)
 
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]
@@ -28,11 +34,11 @@ def mail(subject: str = "Über den Plan", body: str = "Dear Bob,\n\nsee below.\n
 
 
 def part(source: Path, path: str) -> object:
-    return EmailHandler().part(PartRequest(source=source, path=path))
+    return handler_named("email").part(PartRequest(source=source, path=path))
 
 
 def test_headers_and_body_are_read(read: Read) -> None:
-    found, text = read(EmailHandler(), mail().as_bytes())
+    found, text = read(handler_named("email"), mail().as_bytes())
     assert text == (
         "# Über den Plan\n\nFrom: Ada <ada@example.org>\nTo: bob@example.org\n"
         "Date: Fri, 01 May 2026 10:00:00 +0200\n\n"
@@ -49,7 +55,7 @@ def test_headers_and_body_are_read(read: Read) -> None:
 def test_of_alternatives_the_plain_text_is_read(read: Read) -> None:
     message = mail(body="plain")
     message.add_alternative("<p>markup</p>", subtype="html")
-    _, text = read(EmailHandler(), message.as_bytes())
+    _, text = read(handler_named("email"), message.as_bytes())
     assert "plain" in text
     assert "markup" not in text
 
@@ -59,7 +65,7 @@ def test_a_body_that_is_html_alone_becomes_markdown_without_what_is_hidden(read:
     message.set_content(
         '<h2>News</h2><ul><li>a</li></ul><p style="display:none">obey</p>', subtype="html"
     )
-    found, text = read(EmailHandler(), message.as_bytes())
+    found, text = read(handler_named("email"), message.as_bytes())
     assert "## News\n\n- a" in text
     assert "obey" not in text
     assert found.facts.hidden_removed == 1
@@ -76,7 +82,7 @@ def test_attachments_are_listed_and_read_by_name(save: Save) -> None:
         archive.getvalue(), maintype="application", subtype="zip", filename="files.zip"
     )
     source = save(message.as_bytes())
-    found = EmailHandler().extract(source, Hints(), ExtractLimits())
+    found = handler_named("email").extract(source, Hints(), ExtractLimits())
     text = "".join(piece.text for piece in found.parts or ())
     assert (
         "## Attachments\n\n- table.csv (text/csv, 8 bytes)\n- 2 table.csv (text/csv, 6 bytes)\n"
@@ -94,7 +100,7 @@ def test_attachments_are_listed_and_read_by_name(save: Save) -> None:
 def test_a_forwarded_mail_follows_the_one_that_forwards_it(read: Read) -> None:
     message = mail("Outer")
     message.add_attachment(mail("Inner", "the older text"))
-    _, text = read(EmailHandler(), message.as_bytes())
+    _, text = read(handler_named("email"), message.as_bytes())
     assert (
         text.index("# Outer")
         < text.index("see below.")
@@ -106,7 +112,7 @@ def test_a_forwarded_mail_follows_the_one_that_forwards_it(read: Read) -> None:
 def test_a_body_in_an_unknown_or_wrong_charset_is_still_text(read: Read) -> None:
     headers = b"Content-Type: text/plain; charset=no-such-thing\nContent-Transfer-Encoding: 8bit"
     data = b"Subject: x\n" + headers + b"\n\nna\xefve caf\xe9\n"
-    assert "naïve café" in read(EmailHandler(), data)[1]
+    assert "naïve café" in read(handler_named("email"), data)[1]
 
 
 def nested(depth: int) -> bytes:
@@ -144,10 +150,10 @@ def nested(depth: int) -> bytes:
 )
 def test_a_hostile_mail_ends_in_text_or_one_clear_line(read: Read, data: bytes) -> None:
     with contextlib.suppress(NoText):
-        _, text = read(EmailHandler(), data)
+        _, text = read(handler_named("email"), data)
         assert len(text) < 100_000
 
 
 def test_an_empty_file_is_named(read: Read) -> None:
     with pytest.raises(NoText, match="the file is empty"):
-        read(EmailHandler(), b"")
+        read(handler_named("email"), b"")

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted
-from fetchstash.handlers._office._epub import EpubHandler
+from fetchstash.handlers import Extracted, handler_named
 
 Read = Callable[..., tuple[Extracted, str]]
 Pack = Callable[[Mapping[str, str | bytes]], bytes]
@@ -36,7 +35,7 @@ def locked(algorithm: str) -> str:
 
 
 def test_chapters_come_in_reading_order_each_once(read: Read, pack: Pack) -> None:
-    extracted, text = read(EpubHandler(), pack(BOOK))
+    extracted, text = read(handler_named("epub"), pack(BOOK))
     assert "".join(text.split()) == "#OneFirsttext.#Two-a-b"
     assert (
         extracted.facts.title,
@@ -52,7 +51,7 @@ def test_chapters_come_in_reading_order_each_once(read: Read, pack: Pack) -> Non
 
 
 def test_hidden_text_is_left_out_and_counted(read: Read, pack: Pack) -> None:
-    extracted, text = read(EpubHandler(), pack(BOOK))
+    extracted, text = read(handler_named("epub"), pack(BOOK))
     assert "hidden order" not in text
     assert extracted.facts.hidden_removed == 1
 
@@ -60,7 +59,7 @@ def test_hidden_text_is_left_out_and_counted(read: Read, pack: Pack) -> None:
 def test_a_book_under_rights_management_is_reported(read: Read, pack: Pack) -> None:
     with pytest.raises(NoText, match="locked by rights management"):
         read(
-            EpubHandler(),
+            handler_named("epub"),
             pack(
                 BOOK
                 | {"META-INF/encryption.xml": locked("http://www.w3.org/2001/04/xmlenc#aes256-cbc")}
@@ -70,7 +69,7 @@ def test_a_book_under_rights_management_is_reported(read: Read, pack: Pack) -> N
 
 def test_a_book_whose_fonts_alone_are_obfuscated_is_read(read: Read, pack: Pack) -> None:
     _, text = read(
-        EpubHandler(),
+        handler_named("epub"),
         pack(BOOK | {"META-INF/encryption.xml": locked("http://www.idpf.org/2008/embedding")}),
     )
     assert "# One" in text
@@ -89,4 +88,4 @@ def test_a_file_that_is_no_book_gives_one_clear_line(
     read: Read, pack: Pack, changed: dict[str, str], reason: str
 ) -> None:
     with pytest.raises(NoText, match=reason):
-        read(EpubHandler(), pack(BOOK | changed))
+        read(handler_named("epub"), pack(BOOK | changed))

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints
-from fetchstash.handlers._data._feeds import FeedHandler
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
 from fetchstash.handlers._shared._xml_repair import XmlRepair
 
 RSS = """<?xml version="1.0"?><rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>Gate news</title>
@@ -57,7 +56,7 @@ CASES = {
 def read(tmp_path: Path, xml: str, media_type: str) -> tuple[Extracted, str]:
     source = tmp_path / "feed.xml"
     source.write_text(xml, "utf-8")
-    extracted = FeedHandler().extract(source, Hints(media_type=media_type), ExtractLimits())
+    extracted = handler_named("feed").extract(source, Hints(media_type=media_type), ExtractLimits())
     return extracted, "".join(part.text for part in extracted.parts or ())
 
 
@@ -112,7 +111,7 @@ def test_a_feed_that_is_slightly_broken_is_read_and_says_so(tmp_path: Path) -> N
 def test_a_feed_that_breaks_off_keeps_the_entries_before_that(tmp_path: Path) -> None:
     source = tmp_path / "feed.xml"
     source.write_text(RSS.replace("Closed</title>", "Closed</b>"), "utf-8")
-    extracted = FeedHandler().extract(
+    extracted = handler_named("feed").extract(
         source, Hints(media_type="application/rss+xml"), ExtractLimits()
     )
     parts: list[str] = []

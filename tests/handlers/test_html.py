@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.handlers import Extracted, ExtractLimits, Hints
-from fetchstash.handlers._html._handler import HtmlHandler
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
 
 URL = "https://example.org/guide/page.html"
 PROSE = (
@@ -28,7 +27,7 @@ def read(tmp_path: Path) -> Read:
         source.write_bytes(
             html if isinstance(html, bytes) else html.encode("utf-8", "surrogatepass")
         )
-        extracted = HtmlHandler().extract(
+        extracted = handler_named("html").extract(
             source, Hints(url=url, charset=charset), ExtractLimits(max_chars=max_chars)
         )
         assert extracted.parts is not None
@@ -369,7 +368,9 @@ def test_the_outline_gives_the_lines_of_the_headings_in_each_part(
 ) -> None:
     body = "".join(f"<h2>Section {n}</h2><p>{PROSE}</p>" for n in range(600))
     read(article(body))
-    extracted = HtmlHandler().extract(tmp_path / "page.html", Hints(url=URL), ExtractLimits())
+    extracted = handler_named("html").extract(
+        tmp_path / "page.html", Hints(url=URL), ExtractLimits()
+    )
     parts = list(extracted.parts or ())
     assert len(parts) > 2
     for part in parts:

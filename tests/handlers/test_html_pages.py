@@ -8,10 +8,10 @@ import pytest
 
 from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.facts import PAGE_VERDICTS
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest
-from fetchstash.handlers._html._handler import HtmlHandler
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, handler_named
 from fetchstash.handlers._html._safety import MAX_ATTRIBUTES, check
 from tests.handlers.hostile.pages import pages
+from tests.handlers.parts import text_part
 
 PROSE = (
     "The reservoir fills slowly in spring, and the wardens open the lower gate "
@@ -26,7 +26,7 @@ HEAD = """<html lang="en-GB"><head><title>Gate works</title>
 def extract(tmp_path: Path, html: str) -> tuple[Extracted, str]:
     source = tmp_path / "page.html"
     source.write_text(html, "utf-8")
-    extracted = HtmlHandler().extract(
+    extracted = handler_named("html").extract(
         source, Hints(url="https://example.org/a/page.html"), ExtractLimits()
     )
     return extracted, "".join(part.text for part in extracted.parts or ())
@@ -164,14 +164,14 @@ def test_links_and_tables_of_the_whole_page_are_parts(tmp_path: Path) -> None:
     )
 
     def part(path: str) -> str:
-        return HtmlHandler().part(PartRequest(source=source, path=path)).text
+        return text_part("html", PartRequest(source=source, path=path)).text
 
     assert part("links") == "- [Beta](https://example.org/b)\n- [C](https://example.org/c)\n"
     assert part("tables") == "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
     with pytest.raises(OutOfRange):
         part("pictures")
     with pytest.raises(BadArgument):
-        HtmlHandler().part(PartRequest(source=source, path="links", render="image"))
+        text_part("html", PartRequest(source=source, path="links", render="image"))
 
 
 GUIDE = f"""<nav id=menu><a href=/b>Beta menu</a></nav>
@@ -188,7 +188,7 @@ def guide(tmp_path: Path) -> Callable[[str], str]:
     source.write_text(GUIDE, "utf-8")
 
     def read(path: str) -> str:
-        found = HtmlHandler().part(PartRequest(source=source, path=path))
+        found = text_part("html", PartRequest(source=source, path=path))
         return found.text
 
     return read
@@ -243,7 +243,7 @@ def test_links_are_absolute_by_the_address_of_the_page(tmp_path: Path) -> None:
     source = tmp_path / "page.html"
     source.write_text(f"<p>{PROSE}<a href=/b>B</a> and <a href=c>C</a></p>", "utf-8")
     hints = Hints(url="https://example.net/docs/page")
-    links = HtmlHandler().part(PartRequest(source=source, path="links", hints=hints))
+    links = text_part("html", PartRequest(source=source, path="links", hints=hints))
     assert links.text == "- [B](https://example.net/b)\n- [C](https://example.net/docs/c)\n"
 
 

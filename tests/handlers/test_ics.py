@@ -13,9 +13,10 @@ from fetchstash.handlers import (
     PartText,
     detect_content_kind,
     format_of,
+    handler_named,
 )
-from fetchstash.handlers._ics import IcsHandler
 from fetchstash.tokens import count
+from tests.handlers.parts import text_part
 
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]
@@ -43,11 +44,11 @@ END:VCALENDAR
 
 
 def part(source: Path, path: str, **asked: object) -> PartText:
-    return IcsHandler().part(PartRequest(source=source, path=path, **asked))  # type: ignore[arg-type]
+    return text_part("ics", PartRequest(source=source, path=path, **asked))  # type: ignore[arg-type]
 
 
 def test_a_calendar_is_kept_and_its_entries_are_outline_and_preview(read: Read) -> None:
-    extracted, text = read(IcsHandler(), CALENDAR.encode())
+    extracted, text = read(handler_named("ics"), CALENDAR.encode())
     assert text == CALENDAR.replace("\r\n", "\n")
     assert extracted.facts.structure_info == "1 event, 1 to-do"
     assert [(h.title, h.start) for h in extracted.facts.outline] == [
@@ -101,7 +102,7 @@ def test_a_calendar_is_recognised_by_its_first_line() -> None:
     ids=["nested", "folded", "quotes", "many", "unbalanced", "empty"],
 )
 def test_hostile_calendars_are_bounded(read: Read, hostile: bytes) -> None:
-    extracted, text = read(IcsHandler(), hostile)
+    extracted, text = read(handler_named("ics"), hostile)
     assert text == hostile.decode()
     assert len(extracted.facts.outline) <= 2_000
     assert count(extracted.preview.text).tokens <= ExtractLimits().preview.structured_tokens

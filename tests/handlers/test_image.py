@@ -10,8 +10,7 @@ import pytest
 from PIL import Image, TiffImagePlugin
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange, TooLarge
-from fetchstash.handlers import ExtractLimits, Hints, PartRequest, PartText, Picture
-from fetchstash.handlers._image import ImageHandler
+from fetchstash.handlers import ExtractLimits, Hints, PartRequest, PartText, Picture, handler_named
 from fetchstash.text import PreviewLimits
 
 Save = Callable[[bytes], Path]
@@ -34,7 +33,7 @@ def encode(image: Image.Image, form: str, **options: object) -> bytes:
 
 
 def picture_of(source: Path, **bounds: int) -> tuple[Picture, Image.Image]:
-    picture = ImageHandler().part(
+    picture = handler_named("image").part(
         PartRequest(
             source=source, render="image", limits=ExtractLimits(preview=PreviewLimits(**bounds))
         )
@@ -73,7 +72,7 @@ def png_header(width: int, height: int) -> bytes:
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF"])
 def test_size_and_format_are_facts_and_there_is_no_text(save: Save, form: str) -> None:
-    found = ImageHandler().extract(
+    found = handler_named("image").extract(
         save(encode(Image.new("RGB", (64, 48)), form)), Hints(), ExtractLimits()
     )
     assert found.parts is None
@@ -82,13 +81,13 @@ def test_size_and_format_are_facts_and_there_is_no_text(save: Save, form: str) -
 
 
 def test_facts_hold_exif_without_the_place(save: Save) -> None:
-    found = ImageHandler().extract(save(photo_with_exif()), Hints(), ExtractLimits())
+    found = handler_named("image").extract(save(photo_with_exif()), Hints(), ExtractLimits())
     assert found.facts.structure_info == "JPEG, RGB, taken 2026:05:01 10:00:00, camera Testcam 3000"
     assert (found.facts.width, found.facts.height) == (300, 400), "as it is shown, the right way up"
 
 
 def test_the_path_exif_shows_all_of_it_with_the_place(save: Save) -> None:
-    found = ImageHandler().part(PartRequest(source=save(photo_with_exif()), path="exif"))
+    found = handler_named("image").part(PartRequest(source=save(photo_with_exif()), path="exif"))
     assert isinstance(found, PartText)
     assert found.text == (
         "Model: Testcam 3000\nOrientation: 6\nDateTimeOriginal: 2026:05:01 10:00:00\n"
@@ -100,7 +99,7 @@ def test_the_path_exif_shows_all_of_it_with_the_place(save: Save) -> None:
 
 def test_an_image_without_exif_says_so(save: Save) -> None:
     with pytest.raises(OutOfRange, match="no EXIF"):
-        ImageHandler().part(
+        handler_named("image").part(
             PartRequest(source=save(encode(Image.new("L", (3, 3)), "PNG")), path="exif")
         )
 
@@ -116,7 +115,8 @@ def test_frames_of_an_animation_are_counted_and_the_first_is_shown(save: Save) -
     frames = [Image.new("RGB", (20, 20), colour) for colour in ("red", "green", "blue")]
     source = save(encode(frames[0], "GIF", save_all=True, append_images=frames[1:]))
     assert (
-        "3 frames" in ImageHandler().extract(source, Hints(), ExtractLimits()).facts.structure_info
+        "3 frames"
+        in handler_named("image").extract(source, Hints(), ExtractLimits()).facts.structure_info
     )
     _, image = picture_of(source)
     assert image.convert("RGB").getpixel((5, 5)) == (255, 0, 0)
@@ -133,7 +133,7 @@ def test_the_size_of_a_heic_picture_is_read_without_decoding(save: Save) -> None
     source = save(
         box(b"ftyp", b"heic") + box(b"meta", bytes(4) + box(b"iprp", box(b"ipco", sizes)))
     )
-    found = ImageHandler().extract(source, Hints(), ExtractLimits())
+    found = handler_named("image").extract(source, Hints(), ExtractLimits())
     assert (found.facts.width, found.facts.height) == (4_032, 3_024)
     with pytest.raises(NoText, match="of a format that is not known here"):
         picture_of(source)
@@ -193,13 +193,13 @@ def test_transparent_pixels_stay_transparent_or_become_white(save: Save) -> None
 )
 def test_a_broken_image_gives_one_clear_line(save: Save, data: bytes, reason: str) -> None:
     with pytest.raises(NoText) as caught:
-        ImageHandler().extract(save(data), Hints(), ExtractLimits())
+        handler_named("image").extract(save(data), Hints(), ExtractLimits())
     assert caught.value.what == reason
 
 
 def test_an_image_cut_short_keeps_its_facts_and_has_no_picture(save: Save) -> None:
     source = save(encode(Image.effect_noise((300, 300), 90), "PNG")[:5_000])
-    assert ImageHandler().extract(source, Hints(), ExtractLimits()).facts.width == 300
+    assert handler_named("image").extract(source, Hints(), ExtractLimits()).facts.width == 300
     with pytest.raises(NoText, match="the image is damaged or cut short"):
         picture_of(source)
 
@@ -207,4 +207,4 @@ def test_an_image_cut_short_keeps_its_facts_and_has_no_picture(save: Save) -> No
 def test_an_image_asked_for_as_text_is_a_bad_argument(save: Save) -> None:
     source = save(encode(Image.new("RGB", (9, 9)), "PNG"))
     with pytest.raises(BadArgument):
-        ImageHandler().part(PartRequest(source=source, start=1, end=2))
+        handler_named("image").part(PartRequest(source=source, start=1, end=2))

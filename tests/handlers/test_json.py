@@ -13,11 +13,18 @@ from hypothesis import given, strategies as st
 
 from fetchstash import tokens
 from fetchstash.errors import BadArgument, NoText, OutOfRange
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, PartText
-from fetchstash.handlers._data._json import JsonHandler, JsonLinesHandler
+from fetchstash.handlers import (
+    Extracted,
+    ExtractLimits,
+    Hints,
+    PartRequest,
+    PartText,
+    handler_named,
+)
 from fetchstash.handlers._data._json_layout import WIDTH, find_keys, has_long_lines, lay_out
 from fetchstash.handlers._data._json_shape import preview
 from fetchstash.text import PreviewLimits
+from tests.handlers.parts import text_part
 
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]
@@ -102,7 +109,7 @@ def test_brackets_without_values_grow_to_four_times_their_length_at_the_most(tex
 
 def test_a_document_of_short_lines_is_kept_unchanged(read: Read) -> None:
     source = '{\n    "b" : 1.10,\n\n  "a": [ 1,2 ]\n}\n'
-    found, text = read(JsonHandler(), source.encode())
+    found, text = read(handler_named("json"), source.encode())
     assert text == source
     assert not has_long_lines(text)
     assert found.facts.structure_info == "object of 2 keys: b, a"
@@ -114,7 +121,9 @@ def test_the_outline_names_the_keys_and_their_lines(save: Save) -> None:
         "items": [{"id": i, "note": "x" * 20} for i in range(9_000)],
         "ta\u0301il": "x",
     }
-    found = JsonHandler().extract(save(json.dumps(value).encode()), Hints(), ExtractLimits())
+    found = handler_named("json").extract(
+        save(json.dumps(value).encode()), Hints(), ExtractLimits()
+    )
     text = ""
     headings: list[tuple[str, int]] = []
     for part in found.parts or ():
@@ -155,7 +164,7 @@ def test_a_part_is_found_by_pointer_or_path(save: Save, path: str, expected: str
     source = save(
         b'{"items": [{"name": "one", "n": 1.10}, {"name": "two", "n": 2}], "a/b": 1, "m~n": 8, "": "empty"}'
     )
-    assert JsonHandler().part(PartRequest(source=source, path=path)).text == expected
+    assert text_part("json", PartRequest(source=source, path=path)).text == expected
 
 
 @pytest.mark.parametrize(
@@ -172,13 +181,13 @@ def test_a_part_is_found_by_pointer_or_path(save: Save, path: str, expected: str
 )
 def test_a_missing_part_gives_one_clear_line(save: Save, path: str, error: type[Exception]) -> None:
     with pytest.raises(error) as raised:
-        JsonHandler().part(PartRequest(source=save(b'{"items": [1]}'), path=path))
+        text_part("json", PartRequest(source=save(b'{"items": [1]}'), path=path))
     assert "\n" not in str(raised.value)
 
 
 def test_lines_of_a_part_are_counted_inside_of_it(save: Save) -> None:
     source = save(json.dumps({"items": [{"id": i, "t": "x" * 50} for i in range(100)]}).encode())
-    found = JsonHandler().part(PartRequest(source=source, path="/items", start=78, end=79))
+    found = text_part("json", PartRequest(source=source, path="/items", start=78, end=79))
     assert found == PartText(
         "".join(f'  {{"id": {i}, "t": "{"x" * 50}"}},\n' for i in (76, 77)), 102
     )
@@ -186,10 +195,10 @@ def test_lines_of_a_part_are_counted_inside_of_it(save: Save) -> None:
 
 def test_invalid_json_is_kept_and_has_no_paths(read: Read, save: Save) -> None:
     source = '{\n  // a comment\n  "a": 1, "b": "' + "x" * 300 + '",\n}\n'
-    found, text = read(JsonHandler(), source.encode())
+    found, text = read(handler_named("json"), source.encode())
     assert (text, found.facts.structure_info) == (source, "not valid JSON")
     with pytest.raises(NoText):
-        JsonHandler().part(PartRequest(source=save(source.encode()), path="/a"))
+        text_part("json", PartRequest(source=save(source.encode()), path="/a"))
 
 
 @given(values)
@@ -243,7 +252,7 @@ def test_a_sample_keeps_to_its_limits(limits: PreviewLimits, value: Any, *, same
 
 
 def test_json_lines_are_kept_one_a_line(read: Read) -> None:
-    found, text = read(JsonLinesHandler(), b'{"a": 1}\n\n{"a": 2, "b": "x"}\r\n{"a": null}')
+    found, text = read(handler_named("jsonl"), b'{"a": 1}\n\n{"a": 2, "b": "x"}\r\n{"a": null}')
     assert text == '{"a": 1}\n{"a": 2, "b": "x"}\n{"a": null}\n'
     assert (found.facts.rows, found.facts.structure_info) == (3, "3 records: a")
     assert found.preview.text.startswith("3 records, objects\n  a: integer | null\n  b?: string")
@@ -251,7 +260,7 @@ def test_json_lines_are_kept_one_a_line(read: Read) -> None:
 
 def test_a_preview_of_json_lines_counts_all_records(read: Read) -> None:
     found, _ = read(
-        JsonLinesHandler(),
+        handler_named("jsonl"),
         b"".join(b'{"id": %d, "words": "%s"}\n' % (n, b"word " * 9) for n in range(3_000)),
     )
     *shown, more = json.loads(found.preview.sample)
@@ -262,13 +271,13 @@ def test_a_preview_of_json_lines_counts_all_records(read: Read) -> None:
 
 def test_a_record_of_json_lines_is_found_by_its_index(save: Save) -> None:
     source = save(b'{"a": 1}\n{"a": 2}\nbroken\n')
-    assert JsonLinesHandler().part(PartRequest(source=source, path="/1/a")).text == "2\n"
-    assert JsonLinesHandler().part(PartRequest(source=source, path="$[*].a")).text == "[1, 2]\n"
+    assert text_part("jsonl", PartRequest(source=source, path="/1/a")).text == "2\n"
+    assert text_part("jsonl", PartRequest(source=source, path="$[*].a")).text == "[1, 2]\n"
 
 
 def test_values_are_decoded_as_the_label_says(save: Save) -> None:
     source = save('{"city": "Łódź"}'.encode("iso-8859-2"))
     hints = Hints(charset="iso-8859-2")
     assert (
-        JsonHandler().part(PartRequest(source=source, path="/city", hints=hints)).text == '"Łódź"\n'
+        text_part("json", PartRequest(source=source, path="/city", hints=hints)).text == '"Łódź"\n'
     )

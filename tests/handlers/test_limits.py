@@ -24,10 +24,9 @@ from fetchstash.handlers import (
     Part,
     PartRequest,
     Picture,
+    handler_named,
 )
 from fetchstash.handlers._data._json_shape import preview
-from fetchstash.handlers._image import ImageHandler
-from fetchstash.handlers._pdf._handler import PdfHandler
 from fetchstash.handlers._shared._table_preview import TableEnds, table_preview
 from fetchstash.handlers._worker._child import extract
 from fetchstash.text import PreviewLimits
@@ -125,7 +124,7 @@ def noise(width: int, height: int) -> Image.Image:
 def shown(save: Callable[[bytes], Path], image: Image.Image, limits: PreviewLimits) -> Picture:
     out = io.BytesIO()
     image.save(out, "PNG")
-    found = ImageHandler().part(
+    found = handler_named("image").part(
         PartRequest(
             source=save(out.getvalue()), render="image", limits=ExtractLimits(preview=limits)
         )
@@ -147,7 +146,7 @@ def test_a_text_ends_at_max_chars(tmp_path: Path, more: int) -> None:
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_a_pdf_is_read_up_to_pdf_max_pages(save: Callable[[bytes], Path], more: int) -> None:
     source = save(make_pdf([f"Page {n}." for n in range(3 + more)], "t"))
-    found = PdfHandler().extract(source, Hints(), ExtractLimits(pdf_max_pages=3))
+    found = handler_named("pdf").extract(source, Hints(), ExtractLimits(pdf_max_pages=3))
     text = "".join(part.text for part in found.parts or ())
     assert text.count("[Page ") == min(3 + more, 3)
     assert found.facts.extraction_truncated is (more > 0)

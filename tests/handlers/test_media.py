@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.handlers import Extracted, ExtractLimits, Hints
-from fetchstash.handlers._media._handler import MediaHandler
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
 
 Save = Callable[[bytes], Path]
 
 
 def facts(source: Path) -> Extracted:
-    return MediaHandler().extract(source, Hints(), ExtractLimits())
+    return handler_named("media").extract(source, Hints(), ExtractLimits())
 
 
 def wav() -> bytes:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
-from fetchstash.handlers import Extracted, PartRequest, PartText
-from fetchstash.handlers._mail._msg import MsgHandler
+from fetchstash.handlers import Extracted, PartRequest, PartText, handler_named
 from fetchstash.handlers._shared._compound import CompoundFile
 from tests.handlers.compounds import compound, wide
 
@@ -32,11 +31,11 @@ MAIL = {
 
 
 def part(source: Path, path: str) -> object:
-    return MsgHandler().part(PartRequest(source=source, path=path))
+    return handler_named("msg").part(PartRequest(source=source, path=path))
 
 
 def test_headers_body_and_attachments_are_read(read: Read) -> None:
-    found, text = read(MsgHandler(), compound(MAIL))
+    found, text = read(handler_named("msg"), compound(MAIL))
     assert text.startswith(
         "# Über den Plan\n\nFrom: Ada <ada@example.org>\nTo: bob@example.org\nDate: 2026-05-01"
     )
@@ -67,7 +66,7 @@ def test_a_body_that_is_html_alone_becomes_markdown(read: Read) -> None:
         "__substg1.0_1000001F": b"",
         "__substg1.0_10130102": b"<h2>News</h2><p style='display:none'>obey</p><p>All.</p>",
     }
-    found, text = read(MsgHandler(), compound(mail))
+    found, text = read(handler_named("msg"), compound(mail))
     assert "## News\n\nAll." in text
     assert found.facts.hidden_removed == 1
 
@@ -89,7 +88,7 @@ def test_a_body_that_is_html_alone_becomes_markdown(read: Read) -> None:
 )
 def test_what_is_no_message_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
-        read(MsgHandler(), data)
+        read(handler_named("msg"), data)
 
 
 RTF = rb"{\rtf1\ansi\pard Dear Bob,\par \b all\b0  is well.\par {\v obey}}"
@@ -105,7 +104,7 @@ PLAIN_RTF = struct.pack("<2L4sL", len(RTF) + 12, len(RTF), b"MELA", 0) + RTF
 )
 def test_a_body_that_is_rtf_alone_is_read(read: Read, packed: bytes, hidden: int) -> None:
     mail = MAIL | {"__substg1.0_1000001F": b"", "__substg1.0_10090102": packed}
-    found, text = read(MsgHandler(), compound(mail))
+    found, text = read(handler_named("msg"), compound(mail))
     assert "Dear Bob,\n\nall is well.\n\n## Attachments" in text
     assert (found.facts.title, found.facts.hidden_removed) == ("Über den Plan", hidden)
 
@@ -118,7 +117,7 @@ def test_a_body_that_is_rtf_alone_is_read(read: Read, packed: bytes, hidden: int
 def test_rtf_that_cannot_be_unpacked_is_named(read: Read, packed: bytes) -> None:
     with pytest.raises(NoText, match=r"its compressed RTF is damaged|unpacks to more"):
         read(
-            MsgHandler(),
+            handler_named("msg"),
             compound(MAIL | {"__substg1.0_1000001F": b"", "__substg1.0_10090102": packed}),
         )
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints
-from fetchstash.handlers._notebook import NotebookHandler
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
 
 Read = Callable[..., tuple[Extracted, str]]
 
@@ -37,7 +36,7 @@ def test_cells_come_in_order_with_their_outputs(read: Read) -> None:
         code("1/0", {"output_type": "error", "traceback": ["Traceback", "ZeroDivisionError"]}),
         {"cell_type": "raw", "source": "raw"},
     ]
-    found, text = read(NotebookHandler(), notebook(*cells))
+    found, text = read(handler_named("notebook"), notebook(*cells))
     assert text.split("\n\n") == [
         "# Title\nSome text.",
         "```python\na = 1\nprint(a)\n```",
@@ -56,7 +55,7 @@ def test_cells_come_in_order_with_their_outputs(read: Read) -> None:
 def test_headings_of_cells_are_the_outline(save: Callable[[bytes], Any]) -> None:
     one, two = ({"cell_type": "markdown", "source": source} for source in ("# One", "## Two"))
     cells = [one, code("x = '''\n# no heading\n'''"), two]
-    found = NotebookHandler().extract(save(notebook(*cells)), Hints(), ExtractLimits())
+    found = handler_named("notebook").extract(save(notebook(*cells)), Hints(), ExtractLimits())
     assert found.parts is not None
     [part] = found.parts
     assert [
@@ -71,14 +70,15 @@ def test_headings_of_cells_are_the_outline(save: Callable[[bytes], Any]) -> None
 @pytest.mark.parametrize(("size", "cut"), [(2_000, False), (2_001, True), (5_000_000, True)])
 def test_an_output_is_bounded(read: Read, size: int, cut: bool) -> None:
     _, text = read(
-        NotebookHandler(), notebook(code("x", {"output_type": "stream", "text": "y" * size}))
+        handler_named("notebook"),
+        notebook(code("x", {"output_type": "stream", "text": "y" * size})),
     )
     assert ("…" in text) is cut
     assert len(text) < 2_100
 
 
 def test_a_fence_within_code_does_not_end_the_block(read: Read) -> None:
-    _, text = read(NotebookHandler(), notebook(code("s = '''\n```\n'''")))
+    _, text = read(handler_named("notebook"), notebook(code("s = '''\n```\n'''")))
     assert text.startswith("````python\n")
 
 
@@ -88,7 +88,7 @@ def test_the_older_format_with_worksheets_is_read(read: Read) -> None:
         {"cell_type": "code", "input": "x", "outputs": []},
     ]
     data = json.dumps({"worksheets": [{"cells": cells}], "nbformat": 3}).encode()
-    assert read(NotebookHandler(), data)[1] == "## Part\n\n```\nx\n```\n\n"
+    assert read(handler_named("notebook"), data)[1] == "## Part\n\n```\nx\n```\n\n"
 
 
 @pytest.mark.parametrize(
@@ -108,4 +108,4 @@ def test_the_older_format_with_worksheets_is_read(read: Read) -> None:
 )
 def test_a_broken_notebook_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
-        read(NotebookHandler(), data)
+        read(handler_named("notebook"), data)

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints
-from fetchstash.handlers._office._odf import OdfHandler
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
 
 Read = Callable[..., tuple[Extracted, str]]
 Pack = Callable[[Mapping[str, str | bytes]], bytes]
@@ -68,7 +67,7 @@ def odf(pack: Pack) -> Odf:
     ids=["text", "heading", "list", "numbers", "nested list", "signs", "link", "note", "table", "tracked change"],
 )  # fmt: skip
 def test_structure_becomes_markdown(read: Read, odf: Odf, body: str, text: str) -> None:
-    assert read(OdfHandler(), odf(body))[1] == text
+    assert read(handler_named("odf"), odf(body))[1] == text
 
 
 def test_slides_are_pages_with_their_titles_and_notes(
@@ -77,7 +76,7 @@ def test_slides_are_pages_with_their_titles_and_notes(
     title = '<draw:frame presentation:class="title"><draw:text-box><text:p>Plan</text:p></draw:text-box></draw:frame>'
     notes = "<presentation:notes><draw:frame><text:p>Say hello.</text:p></draw:frame></presentation:notes>"
     body = f"<draw:page>{title}{items('a')}{notes}</draw:page><draw:page><draw:frame/></draw:page>"
-    extracted = OdfHandler().extract(save(odf(body)), Hints(), ExtractLimits())
+    extracted = handler_named("odf").extract(save(odf(body)), Hints(), ExtractLimits())
     parts = list(extracted.parts or ())
     assert [part.text for part in parts] == [
         "## Slide 1: Plan\n\n- a\n\nNotes: Say hello.\n\n",
@@ -102,7 +101,8 @@ def test_pictures_on_slides_are_counted_but_not_those_that_replace_a_table(
 ) -> None:
     pictures = "<draw:frame><draw:image/><draw:image/></draw:frame><draw:frame><table:table/><draw:image/></draw:frame>"
     extracted, text = read(
-        OdfHandler(), odf(f"<draw:page>{pictures}</draw:page><draw:page>{items('a')}</draw:page>")
+        handler_named("odf"),
+        odf(f"<draw:page>{pictures}</draw:page><draw:page>{items('a')}</draw:page>"),
     )
     assert text == "## Slide 1\n\n(1 picture)\n\n## Slide 2\n\n- a\n\n"
     assert extracted.facts.structure_info == "2 slides, 1 picture"
@@ -111,7 +111,7 @@ def test_pictures_on_slides_are_counted_but_not_those_that_replace_a_table(
 def test_an_encrypted_document_is_reported(read: Read, odf: Odf) -> None:
     manifest = "<manifest:manifest><manifest:file-entry><manifest:encryption-data/></manifest:file-entry></manifest:manifest>"
     with pytest.raises(NoText, match="the document is encrypted"):
-        read(OdfHandler(), odf("<text:p>x</text:p>", **{"META-INF/manifest.xml": manifest}))
+        read(handler_named("odf"), odf("<text:p>x</text:p>", **{"META-INF/manifest.xml": manifest}))
 
 
 @pytest.mark.parametrize(
@@ -127,17 +127,18 @@ def test_what_cannot_be_read_gives_one_clear_line(
     read: Read, odf: Odf, body: str, reason: str
 ) -> None:
     with pytest.raises(NoText, match=reason):
-        read(OdfHandler(), odf(body))
+        read(handler_named("odf"), odf(body))
 
 
 def test_a_cell_that_repeats_a_billion_times_repeats_a_hundred_times(read: Read, odf: Odf) -> None:
     cell = '<table:table-cell table:number-columns-repeated="1000000000"><text:p>x</text:p></table:table-cell>'
     _, text = read(
-        OdfHandler(), odf(f"<table:table><table:table-row>{cell}</table:table-row></table:table>")
+        handler_named("odf"),
+        odf(f"<table:table><table:table-row>{cell}</table:table-row></table:table>"),
     )
     assert len(text) < 2_000
 
 
 def test_a_package_without_content_is_reported(read: Read, pack: Pack) -> None:
     with pytest.raises(NoText, match="the package holds no document"):
-        read(OdfHandler(), pack({"mimetype": "application/vnd.oasis.opendocument.text"}))
+        read(handler_named("odf"), pack({"mimetype": "application/vnd.oasis.opendocument.text"}))

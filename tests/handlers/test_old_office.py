@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints
-from fetchstash.handlers._office._old_office import OldOfficeHandler
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
 from tests.handlers.compounds import compound
 
 Read = Callable[..., tuple[Extracted, str]]
@@ -24,7 +23,7 @@ TALK = lzma.decompress((DATA / "talk.ppt.xz").read_bytes())
 
 
 def test_a_document_keeps_headings_lists_and_tables(read: Read) -> None:
-    extracted, text = read(OldOfficeHandler(), REPORT)
+    extracted, text = read(handler_named("old_office"), REPORT)
     assert text == (
         "Quarterly report\n\n"
         "# Results\n\n"
@@ -41,7 +40,7 @@ def test_a_document_keeps_headings_lists_and_tables(read: Read) -> None:
 
 
 def test_slides_are_pages_with_titles_notes_and_pictures(save: Save) -> None:
-    extracted = OldOfficeHandler().extract(save(TALK), Hints(), ExtractLimits())
+    extracted = handler_named("old_office").extract(save(TALK), Hints(), ExtractLimits())
     parts = list(extracted.parts or ())
     assert [part.starts_page for part in parts] == [True, True, True]
     assert "".join(part.text for part in parts) == (
@@ -75,7 +74,7 @@ def word(text: bytes, *, version: int = 0xC1, flags: int = 0x200) -> bytes:
     ids=["breaks", "link", "fields in fields", "field over paragraphs", "signs", "cp1252"],
 )  # fmt: skip
 def test_marks_within_the_text_are_read(read: Read, text: bytes, shown: str) -> None:
-    assert read(OldOfficeHandler(), word(text))[1] == shown
+    assert read(handler_named("old_office"), word(text))[1] == shown
 
 
 @pytest.mark.parametrize(
@@ -109,7 +108,7 @@ def test_marks_within_the_text_are_read(read: Read, text: bytes, shown: str) -> 
 )
 def test_an_unreadable_document_gives_its_reason(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
-        read(OldOfficeHandler(), data)
+        read(handler_named("old_office"), data)
 
 
 def test_a_text_that_a_thousand_pieces_share_is_not_read(read: Read) -> None:
@@ -125,13 +124,13 @@ def test_a_text_that_a_thousand_pieces_share_is_not_read(read: Read) -> None:
     struct.pack_into("<2L", header, 0x1A2, 0, len(pieces))
     with pytest.raises(NoText, match="damaged or cut short"):
         read(
-            OldOfficeHandler(),
+            handler_named("old_office"),
             compound({"WordDocument": bytes(header) + b"x" * 4_096, "1Table": pieces}),
         )
 
 
 def test_a_compound_file_of_something_else_has_no_text(read: Read) -> None:
-    assert read(OldOfficeHandler(), compound({"Thumbs": b"x"}))[0].parts is None
+    assert read(handler_named("old_office"), compound({"Thumbs": b"x"}))[0].parts is None
 
 
 @pytest.mark.parametrize("whole", [REPORT, TALK[:60_000] + TALK[-20_000:]], ids=["doc", "ppt"])
@@ -142,4 +141,4 @@ def test_damage_does_no_harm(read: Read, whole: bytes) -> None:
         for _ in range(20):
             broken[chance.randrange(512, len(broken))] = chance.randrange(256)
         with suppress(NoText):
-            read(OldOfficeHandler(), bytes(broken))
+            read(handler_named("old_office"), bytes(broken))

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted
-from fetchstash.handlers._data._parquet import ParquetHandler
+from fetchstash.handlers import Extracted, handler_named
 
 Read = Callable[..., tuple[Extracted, str]]
 
@@ -18,7 +17,7 @@ TOWNS = (Path(__file__).parent / "data" / "towns.parquet").read_bytes()
 
 
 def test_the_columns_are_listed_with_their_types_and_the_range_of_their_values(read: Read) -> None:
-    extracted, text = read(ParquetHandler(), TOWNS)
+    extracted, text = read(handler_named("parquet"), TOWNS)
     assert (extracted.facts.rows, extracted.facts.columns) == (4, 11)
     assert extracted.facts.structure_info.startswith(
         "4 rows in 2 row groups, zstd, written by parquet-cpp-arrow version 26.0.1: id int64, town"
@@ -53,7 +52,7 @@ def test_the_columns_are_listed_with_their_types_and_the_range_of_their_values(r
 )
 def test_an_unreadable_file_gives_its_reason(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
-        read(ParquetHandler(), data)
+        read(handler_named("parquet"), data)
 
 
 def test_damage_does_no_harm(read: Read) -> None:
@@ -64,4 +63,4 @@ def test_damage_does_no_harm(read: Read) -> None:
         for _ in range(3):
             broken[chance.randrange(footer, len(broken) - 8)] = chance.randrange(256)
         with suppress(NoText):
-            read(ParquetHandler(), bytes(broken))
+            read(handler_named("parquet"), bytes(broken))

@@ -14,8 +14,15 @@ from PIL import Image
 
 from fetchstash.demo.pdf import Bookmark, make_pdf, stream, write_objects
 from fetchstash.errors import BadArgument, NoText, OutOfRange
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, Part, PartRequest, Picture
-from fetchstash.handlers._pdf._handler import PdfHandler
+from fetchstash.handlers import (
+    Extracted,
+    ExtractLimits,
+    Hints,
+    Part,
+    PartRequest,
+    Picture,
+    handler_named,
+)
 from fetchstash.handlers._pdf._text import mend
 from fetchstash.ranges import Heading
 from fetchstash.text import PreviewLimits
@@ -36,7 +43,7 @@ def save(tmp_path: Path) -> Save:
 
 
 def read(source: Path, limits: ExtractLimits | None = None) -> tuple[Extracted, list[Part]]:
-    extracted = PdfHandler().extract(source, Hints(), limits or ExtractLimits())
+    extracted = handler_named("pdf").extract(source, Hints(), limits or ExtractLimits())
     assert extracted.parts is not None
     return extracted, list(extracted.parts)
 
@@ -232,7 +239,7 @@ def test_a_page_is_a_picture_within_the_bounds(save: Save) -> None:
     limits = ExtractLimits(
         preview=PreviewLimits(max_image_edge_px=400, max_image_size_bytes=30_000)
     )
-    picture = PdfHandler().part(
+    picture = handler_named("pdf").part(
         PartRequest(
             source=save(three_pages()), unit="pages", start=2, end=2, render="image", limits=limits
         )
@@ -257,7 +264,7 @@ def test_a_page_too_large_as_png_becomes_a_jpeg(save: Save) -> None:
         b"<< /Type /Page /Parent 2 0 R /Resources << /XObject << /I 3 0 R >> >> /Contents 4 0 R >>",
     ])  # fmt: skip
     limits = ExtractLimits(preview=PreviewLimits(max_image_size_bytes=40_000))
-    picture = PdfHandler().part(
+    picture = handler_named("pdf").part(
         PartRequest(source=save(data), unit="pages", start=1, end=1, render="image", limits=limits)
     )
     assert isinstance(picture, Picture)
@@ -267,11 +274,13 @@ def test_a_page_too_large_as_png_becomes_a_jpeg(save: Save) -> None:
 
 def test_a_missing_page_is_out_of_range(save: Save) -> None:
     with pytest.raises(OutOfRange, match="There is no page 4: the document has 3"):
-        PdfHandler().part(
+        handler_named("pdf").part(
             PartRequest(source=save(three_pages()), unit="pages", start=4, end=4, render="image")
         )
 
 
 def test_a_part_that_is_no_page_is_a_bad_argument(save: Save) -> None:
     with pytest.raises(BadArgument):
-        PdfHandler().part(PartRequest(source=save(three_pages()), unit="rows", start=1, end=1))
+        handler_named("pdf").part(
+            PartRequest(source=save(three_pages()), unit="rows", start=1, end=1)
+        )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.demo.pdf import stream, write_objects
-from fetchstash.handlers import ExtractLimits, Hints
+from fetchstash.handlers import ExtractLimits, Hints, handler_named
 from fetchstash.handlers._pdf._columns import (
     Box,
     are_side_by_side,
@@ -15,7 +15,6 @@ from fetchstash.handlers._pdf._columns import (
     reading_order,
     sampled,
 )
-from fetchstash.handlers._pdf._handler import PdfHandler
 
 LEFT, RIGHT, WIDTH = 60.0, 310.0, 230.0
 
@@ -127,7 +126,7 @@ def test_a_page_in_two_columns_is_read_down_the_left_one_first(tmp_path: Path) -
             ]
         )
     )
-    parts = PdfHandler().extract(source, Hints(), ExtractLimits()).parts
+    parts = handler_named("pdf").extract(source, Hints(), ExtractLimits()).parts
     assert parts is not None
     [part] = parts
     read = part.text.split("\n")

@@ -9,8 +9,7 @@ import pytest
 
 from fetchstash.demo.pdf import make_pdf, stream, write_objects
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, Picture
-from fetchstash.handlers._pdf._handler import PdfHandler
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, Picture, handler_named
 from fetchstash.handlers._pdf._repair import pages_stated, repaired
 
 Read = Callable[..., tuple[Extracted, str]]
@@ -20,7 +19,7 @@ WHOLE = make_pdf([f"This is page {number} of twenty." for number in range(1, 21)
 
 
 def test_the_pages_before_the_cut_are_read_and_the_loss_is_reported(read: Read) -> None:
-    extracted, text = read(PdfHandler(), WHOLE[: len(WHOLE) // 2])
+    extracted, text = read(handler_named("pdf"), WHOLE[: len(WHOLE) // 2])
     assert text.startswith("[Page 1]\nThis is page 1 of twenty.\n")
     pages = text.count("[Page ")
     assert 5 < pages < 20
@@ -36,7 +35,7 @@ def test_each_complete_page_is_found_wherever_the_cut_is(share: float) -> None:
 
 
 def test_a_page_of_a_cut_file_is_shown_as_a_picture(save: Save) -> None:
-    picture = PdfHandler().part(
+    picture = handler_named("pdf").part(
         PartRequest(
             source=save(WHOLE[: len(WHOLE) // 2]), unit="pages", start=2, end=2, render="image"
         )
@@ -64,7 +63,7 @@ def in_object_stream() -> bytes:
 
 
 def test_pages_within_compressed_object_streams_are_found(read: Read) -> None:
-    picture, text = read(PdfHandler(), in_object_stream())
+    picture, text = read(handler_named("pdf"), in_object_stream())
     assert text == "[Page 1]\nPacked page\n\n"
     assert picture.facts.extraction_truncated
 
@@ -93,7 +92,7 @@ def test_a_linearized_file_says_how_many_pages_it_had() -> None:
 def test_a_file_without_a_complete_page_gives_one_clear_line(read: Read, data: bytes) -> None:
     before = time.process_time()
     with pytest.raises(NoText, match="not one page can be read"):
-        read(PdfHandler(), data)
+        read(handler_named("pdf"), data)
     assert time.process_time() - before < 10
 
 
@@ -101,5 +100,5 @@ def test_a_rotated_page_reads_as_any_other(save: Save) -> None:
     data = make_pdf(["One line of text."], "Rotated").replace(
         b"/Parent 2 0 R ", b"/Parent 2 0 R /Rotate 90 "
     )
-    parts = PdfHandler().extract(save(data), Hints(), ExtractLimits()).parts
+    parts = handler_named("pdf").extract(save(data), Hints(), ExtractLimits()).parts
     assert "".join(part.text for part in parts or ()) == "[Page 1]\nOne line of text.\n\n"

@@ -9,15 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.handlers import Extracted, ExtractLimits, Handler, Hints
-from fetchstash.handlers._binary import BinaryHandler
+from fetchstash.handlers import Extracted, ExtractLimits, Handler, Hints, handler_named
 from fetchstash.handlers._charset import decode
-from fetchstash.handlers._code import CodeHandler, find_symbols
-from fetchstash.handlers._data._xml import XmlHandler
-from fetchstash.handlers._data._yaml import YamlHandler
-from fetchstash.handlers._markdown import MarkdownHandler
+from fetchstash.handlers._code import find_symbols
 from fetchstash.handlers._shared._markdown_marks import find_headings
-from fetchstash.handlers._text import TextHandler
 from fetchstash.ranges import Heading
 
 Read = Callable[..., tuple[Extracted, str]]
@@ -35,28 +30,28 @@ def outline(handler: Handler, source: Path, hints: Hints) -> list[tuple[str, int
 
 
 def test_line_ends_become_line_feeds(read: Read) -> None:
-    assert read(TextHandler(), b"a\r\nb\rc\nd")[1] == "a\nb\nc\nd"
+    assert read(handler_named("text"), b"a\r\nb\rc\nd")[1] == "a\nb\nc\nd"
 
 
 def test_a_long_text_comes_in_parts_of_whole_lines(save: Save) -> None:
     source = save(b"0123456789abcde\r\n" * 200_000)
-    parts = list(TextHandler().extract(source, Hints(), ExtractLimits()).parts or ())
+    parts = list(handler_named("text").extract(source, Hints(), ExtractLimits()).parts or ())
     assert len(parts) > 2
     assert all(part.text.endswith("\n") for part in parts)
     assert "".join(part.text for part in parts) == "0123456789abcde\n" * 200_000
 
 
 def test_structure_info_names_one_long_line(read: Read) -> None:
-    found, text = read(TextHandler(), b"x" * 3_000_000)
+    found, text = read(handler_named("text"), b"x" * 3_000_000)
     assert len(text) == 3_000_000
     assert found.facts.structure_info.endswith("characters")
 
 
 def test_structure_info_names_a_log(read: Read) -> None:
     lines = [f"2024-05-01 12:00:{i % 60:02} INFO event {i}" for i in range(10_000)]
-    found, _ = read(TextHandler(), "\n".join(lines).encode())
+    found, _ = read(handler_named("text"), "\n".join(lines).encode())
     assert found.facts.structure_info == "log of 10,000 lines"
-    assert read(TextHandler(), b"Dear reader,\n" * 100)[0].facts.structure_info == ""
+    assert read(handler_named("text"), b"Dear reader,\n" * 100)[0].facts.structure_info == ""
 
 
 MARKDOWN = """---
@@ -85,8 +80,8 @@ Three
 
 def test_markdown_headings_are_found_and_code_is_not(save: Save) -> None:
     source = save(MARKDOWN.encode())
-    found = MarkdownHandler().extract(source, Hints(), ExtractLimits())
-    assert outline(MarkdownHandler(), source, Hints()) == [
+    found = handler_named("markdown").extract(source, Hints(), ExtractLimits())
+    assert outline(handler_named("markdown"), source, Hints()) == [
         ("One", 1, 4),
         ("Two", 1, 13),
         ("Three", 2, 15),
@@ -145,7 +140,7 @@ def test_symbols_are_deeper_by_their_indent_and_stand_on_their_line() -> None:
     ],
 )
 def test_structure_info_names_the_language_of_code(save: Save, hints: Hints, source: bytes) -> None:
-    found = CodeHandler().extract(save(source), hints, ExtractLimits())
+    found = handler_named("code").extract(save(source), hints, ExtractLimits())
     list(found.parts or ())
     assert found.facts.structure_info == "python, 1 symbols"
 
@@ -155,12 +150,12 @@ def test_yaml_keys_are_found_and_blocks_of_text_are_not(save: Save) -> None:
         b'a: 1\nb:\n  c: |\n    x: y\n  d: &x\n"e f": >-\n  no: key\n# g: 1\nurl: http://x\n'
     )
     found = [("a", 1, 1), ("b", 1, 2), ("c", 2, 3), ("d", 2, 5), ("e f", 1, 6), ("url", 1, 9)]
-    assert outline(YamlHandler(), source, Hints()) == found
+    assert outline(handler_named("yaml"), source, Hints()) == found
 
 
 def test_toml_tables_are_found(save: Save) -> None:
     source = save(b"[project]\nname = 'x'\nlist = [\n  1,\n]\n[[tool.a.b]]\n")
-    assert outline(YamlHandler(), source, Hints(media_type="application/toml")) == [
+    assert outline(handler_named("yaml"), source, Hints(media_type="application/toml")) == [
         ("project", 1, 1),
         ("tool.a.b", 3, 6),
     ]
@@ -170,7 +165,7 @@ def test_xml_on_one_line_is_broken_between_its_tags_alone(read: Read) -> None:
     source = (
         "<r>" + "<a id='1'><b>x > y</b><!-- <c><d> --><e><![CDATA[<f><g>]]></e></a>" * 3 + "</r>"
     )
-    found, text = read(XmlHandler(), source.encode())
+    found, text = read(handler_named("xml"), source.encode())
     assert text.replace("\n", "") == source
     assert "\n<b>x > y</b><!-- <c><d> --><e><![CDATA[<f><g>]]></e></a>\n" in text
     assert found.facts.structure_info == "root r, depth 3, 10 elements: a 3, b 3, e 3, r 1"
@@ -181,7 +176,7 @@ def test_xml_on_one_line_is_broken_between_its_tags_alone(read: Read) -> None:
 
 def test_xml_of_short_lines_is_kept_as_it_is(read: Read) -> None:
     source = "<r>\n  <a/><b/>\n</r>\n"
-    assert read(XmlHandler(), source.encode())[1] == source
+    assert read(handler_named("xml"), source.encode())[1] == source
 
 
 @pytest.mark.parametrize(
@@ -205,7 +200,7 @@ def test_xml_of_short_lines_is_kept_as_it_is(read: Read) -> None:
 def test_hostile_xml_is_text_and_says_how_far_it_was_counted(
     read: Read, source: str, reason: str
 ) -> None:
-    found, text = read(XmlHandler(), source.encode())
+    found, text = read(handler_named("xml"), source.encode())
     assert text.replace("\n", "") == source
     assert reason in found.facts.structure_info
     assert "root:x:" not in text
@@ -214,7 +209,7 @@ def test_hostile_xml_is_text_and_says_how_far_it_was_counted(
 def test_a_binary_is_named_by_libmagic_and_never_read_as_text(save: Save) -> None:
     if find_spec("pylibmagic") is None or find_spec("magic") is None:
         pytest.skip("the extra is not installed")
-    found = BinaryHandler().extract(
+    found = handler_named("binary").extract(
         save(b"NES\x1a\1\1\0\0" + bytes(range(256))), Hints(), ExtractLimits()
     )
     assert (found.parts, found.facts.media_type) == (None, "application/x-nes-rom")
@@ -224,9 +219,9 @@ def test_naming_a_binary_leaves_ctypes_alone(save: Save) -> None:
     source = save(b"NES\x1a\1\1\0\0" + bytes(range(256)))
     program = (
         "import ctypes, sys; before = ctypes.CDLL.__init__\n"
-        "from pathlib import Path; from fetchstash.handlers._binary import BinaryHandler\n"
-        "from fetchstash.handlers import Hints, ExtractLimits\n"
-        f"BinaryHandler().extract(Path({str(source)!r}), Hints(), ExtractLimits())\n"
+        "from pathlib import Path\n"
+        "from fetchstash.handlers import Hints, ExtractLimits, handler_named\n"
+        f"handler_named('binary').extract(Path({str(source)!r}), Hints(), ExtractLimits())\n"
         "assert ctypes.CDLL.__init__ is before and 'pylibmagic' not in sys.modules"
     )
     subprocess.run([sys.executable, "-P", "-c", program], check=True)
@@ -251,6 +246,6 @@ def test_a_label_of_utf_8_is_not_believed_where_nothing_bears_it_out() -> None:
 
 
 def test_an_outline_ends_where_headings_are_too_many(save: Save) -> None:
-    found = MarkdownHandler().extract(save(b"# x\n" * 700_000), Hints(), ExtractLimits())
+    found = handler_named("markdown").extract(save(b"# x\n" * 700_000), Hints(), ExtractLimits())
     assert sum(len(part.headings) for part in found.parts or ()) == 10_000
     assert found.facts.structure_info == "10,000 headings or more"

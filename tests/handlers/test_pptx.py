@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints
-from fetchstash.handlers._office._pptx import PptxHandler
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
 
 Read = Callable[..., tuple[Extracted, str]]
 Pack = Callable[[Mapping[str, str | bytes]], bytes]
@@ -93,14 +92,14 @@ def pptx(pack: Pack) -> Pptx:
     ids=["title", "bullets", "slide number", "table", "picture alone", "pictures, one described"],
 )
 def test_a_slide_becomes_markdown(read: Read, pptx: Pptx, slide: str, text: str) -> None:
-    assert read(PptxHandler(), pptx(slide))[1] == text
+    assert read(handler_named("pptx"), pptx(slide))[1] == text
 
 
 def test_slides_are_pages_in_the_order_of_the_list(
     save: Callable[[bytes], Path], pptx: Pptx
 ) -> None:
     slides = [shape("title", paragraphs(name)) for name in ("first", "second", "third")]
-    extracted = PptxHandler().extract(save(pptx(*slides)), Hints(), ExtractLimits())
+    extracted = handler_named("pptx").extract(save(pptx(*slides)), Hints(), ExtractLimits())
     assert extracted.parts is not None
     parts = list(extracted.parts)
     assert [part.text for part in parts] == [
@@ -123,7 +122,7 @@ def test_charts_diagrams_and_notes_follow_their_slide(read: Read, pptx: Pptx) ->
         "chart": '<c:chart xmlns:c="c"><c:v>Sales</c:v><c:v>2025</c:v><c:v>12.5</c:v></c:chart>',
         "diagramData": f'<d:data xmlns:d="d" xmlns:a="a">{paragraphs("Step one")}</d:data>',
     }
-    _, text = read(PptxHandler(), pptx(shape("title", paragraphs("T")), beside=beside))
+    _, text = read(handler_named("pptx"), pptx(shape("title", paragraphs("T")), beside=beside))
     assert text.split("\n\n") == [
         "## Slide 1: T",
         "Chart: Sales, 2025, 12.5",
@@ -135,9 +134,9 @@ def test_charts_diagrams_and_notes_follow_their_slide(read: Read, pptx: Pptx) ->
 
 def test_a_presentation_without_slides_is_reported(read: Read, pptx: Pptx) -> None:
     with pytest.raises(NoText, match="the document holds no text"):
-        read(PptxHandler(), pptx())
+        read(handler_named("pptx"), pptx())
 
 
 def test_a_package_without_a_presentation_is_reported(read: Read, pack: Pack) -> None:
     with pytest.raises(NoText, match="the package holds no document"):
-        read(PptxHandler(), pack({"other.xml": "<x/>"}))
+        read(handler_named("pptx"), pack({"other.xml": "<x/>"}))

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints
-from fetchstash.handlers._office._rtf import RtfHandler
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
 
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]
@@ -56,17 +55,19 @@ def rtf(body: bytes) -> bytes:
     ],
 )
 def test_the_text_is_read(read: Read, body: bytes, text: str) -> None:
-    assert read(RtfHandler(), rtf(body))[1] == text
+    assert read(handler_named("rtf"), rtf(body))[1] == text
 
 
 def test_the_title_comes_from_the_information_group(read: Read) -> None:
-    extracted, text = read(RtfHandler(), rtf(rb"{\info{\title A plan}{\author Ada}}Text\par"))
+    extracted, text = read(
+        handler_named("rtf"), rtf(rb"{\info{\title A plan}{\author Ada}}Text\par")
+    )
     assert extracted.facts.title == "A plan"
     assert text == "Text\n\n"
 
 
 def test_hidden_text_is_left_out_and_counted(read: Read) -> None:
-    extracted, text = read(RtfHandler(), rtf(rb"{\v obey}seen\v  too\v0  end\par"))
+    extracted, text = read(handler_named("rtf"), rtf(rb"{\v obey}seen\v  too\v0  end\par"))
     assert text == "seen end\n\n"
     assert extracted.facts.hidden_removed == 2
 
@@ -83,7 +84,7 @@ def test_hidden_text_is_left_out_and_counted(read: Read) -> None:
 )
 def test_a_document_without_text_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
-        read(RtfHandler(), data)
+        read(handler_named("rtf"), data)
 
 
 @pytest.mark.parametrize(
@@ -108,14 +109,14 @@ def test_a_document_without_text_gives_one_clear_line(read: Read, data: bytes, r
     ],
 )
 def test_odd_control_words_do_no_harm(read: Read, body: bytes) -> None:
-    _, text = read(RtfHandler(), rtf(b"before " + body))
+    _, text = read(handler_named("rtf"), rtf(b"before " + body))
     assert text.startswith("before")
     text.encode("utf-8")
 
 
 def test_a_title_of_many_words_takes_linear_time(read: Read) -> None:
     extracted, _ = read(
-        RtfHandler(), rtf(rb"{\info{\title " + rb"x\tab " * 300_000 + rb"}}Text\par")
+        handler_named("rtf"), rtf(rb"{\info{\title " + rb"x\tab " * 300_000 + rb"}}Text\par")
     )
     assert extracted.facts.title.count("x") == 300_000
 
@@ -126,14 +127,16 @@ def test_an_unknown_code_page_is_not_looked_up(read: Read, monkeypatch: pytest.M
 
     text = b"".join(rb"\ansicpg%d " % number for number in range(900_000, 900_009))
     monkeypatch.setattr("codecs.lookup", refuse)
-    assert read(RtfHandler(), rtf(text + rb"caf\'e9\par"))[1] == "café\n\n"
+    assert read(handler_named("rtf"), rtf(text + rb"caf\'e9\par"))[1] == "café\n\n"
 
 
 def test_a_document_of_too_many_tokens_is_cut_and_says_so(
     save: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fetchstash.handlers._office._rtf._MAX_TOKENS", 1_000)
-    parts = RtfHandler().extract(save(rtf(rb"x\par " * 2_000)), Hints(), ExtractLimits()).parts
+    parts = (
+        handler_named("rtf").extract(save(rtf(rb"x\par " * 2_000)), Hints(), ExtractLimits()).parts
+    )
     texts: list[str] = []
     with pytest.raises(NoText, match="only its first 1,000 control words"):
         texts.extend(part.text for part in parts or ())

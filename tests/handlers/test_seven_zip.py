@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import NoText, OutOfRange
-from fetchstash.handlers import Extracted, PartRequest, PartText
+from fetchstash.handlers import Extracted, PartRequest, PartText, handler_named
 from fetchstash.handlers._archive import _seven_zip
-from fetchstash.handlers._archive._handler import ArchiveHandler
 from fetchstash.handlers._archive._members import MAX_UNPACKED, members, opened
 
 Read = Callable[..., tuple[Extracted, str]]
@@ -58,7 +57,7 @@ CONTENTS = {
 
 
 def part(source: Path, path: str) -> str:
-    part_text = ArchiveHandler().part(PartRequest(source=source, path=path))
+    part_text = handler_named("archive").part(PartRequest(source=source, path=path))
     assert isinstance(part_text, PartText)
     return part_text.text
 
@@ -118,7 +117,7 @@ def test_a_member_far_inside_a_block_is_not_unpacked() -> None:
 
 @pytest.mark.parametrize("data", [PACKED, PLAIN], ids=["packed directory", "plain directory"])
 def test_members_are_listed_with_their_sizes(read: Read, data: str) -> None:
-    part_text, text = read(ArchiveHandler(), base64.b64decode(data))
+    part_text, text = read(handler_named("archive"), base64.b64decode(data))
     assert text.splitlines() == [
         "Size\tName",
         "0\tz/",
@@ -133,7 +132,7 @@ def test_members_are_listed_with_their_sizes(read: Read, data: str) -> None:
 
 def test_an_archive_with_encrypted_names_is_reported(read: Read) -> None:
     with pytest.raises(NoText, match="its directory is not read: it is encrypted"):
-        read(ArchiveHandler(), base64.b64decode(ENCRYPTED))
+        read(handler_named("archive"), base64.b64decode(ENCRYPTED))
 
 
 def _archives() -> list[bytes]:

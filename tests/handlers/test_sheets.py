@@ -11,8 +11,7 @@ import pytest
 
 from fetchstash import tokens
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, Part
-from fetchstash.handlers._data._sheets import SheetsHandler
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, Part, handler_named
 from fetchstash.text import PreviewLimits
 
 Read = Callable[..., tuple[Extracted, str]]
@@ -81,7 +80,7 @@ def test_each_sheet_is_a_table_of_one_row_a_line(save: Save, xlsx: Workbook) -> 
     data = xlsx(
         {"People": people, "Secret": rows_of(text("A1", "x")), "Empty": ""}, hidden="Secret"
     )
-    extracted = SheetsHandler().extract(save(data), Hints(), ExtractLimits())
+    extracted = handler_named("sheets").extract(save(data), Hints(), ExtractLimits())
     assert extracted.parts is not None
     parts = list(extracted.parts)
     assert "".join(part.text for part in parts) == (
@@ -118,7 +117,7 @@ def test_each_sheet_is_a_table_of_one_row_a_line(save: Save, xlsx: Workbook) -> 
 def test_a_value_is_written_as_its_type_asks(
     read: Read, xlsx: Workbook, cell: str, shown: str
 ) -> None:
-    _, got = read(SheetsHandler(), xlsx({"S": rows_of(text("A1", "Head"), cell)}))
+    _, got = read(handler_named("sheets"), xlsx({"S": rows_of(text("A1", "Head"), cell)}))
     assert got.split("\n")[2] == shown
 
 
@@ -126,7 +125,7 @@ def test_rows_without_a_value_are_left_out_and_columns_stay_in_line(
     read: Read, xlsx: Workbook
 ) -> None:
     sheet = f'<row r="3">{text("B3", "x")}{text("D3", "y")}</row><row r="9">{text("D9", "z")}</row>'
-    assert read(SheetsHandler(), xlsx({"S": sheet}))[1] == "## S (B3:D9)\nx\t\ty\n\t\tz\n\n"
+    assert read(handler_named("sheets"), xlsx({"S": sheet}))[1] == "## S (B3:D9)\nx\t\ty\n\t\tz\n\n"
 
 
 def test_many_rows_come_in_batches_and_the_preview_shows_both_ends(
@@ -134,7 +133,7 @@ def test_many_rows_come_in_batches_and_the_preview_shows_both_ends(
 ) -> None:
     rows = [text("A1", "Row"), *(number(f"A{n}", n) for n in range(2, 2_502))]
     limits = ExtractLimits(preview=PreviewLimits(rows_head=2, rows_tail=1))
-    extracted = SheetsHandler().extract(save(xlsx({"S": rows_of(*rows)})), Hints(), limits)
+    extracted = handler_named("sheets").extract(save(xlsx({"S": rows_of(*rows)})), Hints(), limits)
     parts: list[Part] = list(extracted.parts or ())
     assert [part.rows for part in parts] == [0, 1_000, 1_000, 500, 0]
     assert (extracted.facts.rows, extracted.facts.columns) == (2_500, 1)
@@ -145,7 +144,7 @@ def test_many_rows_come_in_batches_and_the_preview_shows_both_ends(
 @pytest.mark.parametrize("width", [10, 4_000])
 def test_a_preview_has_300_tokens_at_the_most(read: Read, xlsx: Workbook, width: int) -> None:
     rows = [text(f"A{n}", "x" * width) for n in range(1, 100)]
-    extracted, _ = read(SheetsHandler(), xlsx({"S": rows_of(*rows), "T": rows_of(*rows)}))
+    extracted, _ = read(handler_named("sheets"), xlsx({"S": rows_of(*rows), "T": rows_of(*rows)}))
     assert tokens.count(extracted.preview.text).tokens <= 300
 
 
@@ -157,9 +156,9 @@ def test_cells_that_lie_too_far_apart_are_refused(
     data = xlsx({"S": f"<row>{number('A1', 1)}</row><row>{number(cell, 2)}</row>"})
     if refused:
         with pytest.raises(NoText, match="its cells lie too far apart"):
-            read(SheetsHandler(), data)
+            read(handler_named("sheets"), data)
     else:
-        assert read(SheetsHandler(), data)[1].count("\n") == 4
+        assert read(handler_named("sheets"), data)[1].count("\n") == 4
 
 
 @pytest.mark.parametrize(
@@ -176,11 +175,11 @@ def test_cells_that_lie_too_far_apart_are_refused(
 )
 def test_a_cell_that_no_sheet_can_have_is_refused(read: Read, xlsx: Workbook, row: str) -> None:
     with pytest.raises(NoText, match="behind the last of a sheet, XFD1048576"):
-        read(SheetsHandler(), xlsx({"S": row}))
+        read(handler_named("sheets"), xlsx({"S": row}))
 
 
 def test_the_last_cell_of_a_sheet_is_read(read: Read, xlsx: Workbook) -> None:
-    text = read(SheetsHandler(), xlsx({"S": f"<row>{number('XFD1048576', 1)}</row>"}))[1]
+    text = read(handler_named("sheets"), xlsx({"S": f"<row>{number('XFD1048576', 1)}</row>"}))[1]
     assert text == "## S (XFD1048576:XFD1048576)\n1\n\n"
 
 
@@ -204,7 +203,7 @@ def test_an_opendocument_spreadsheet_is_read(read: Read, pack: Pack) -> None:
             "META-INF/manifest.xml": '<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"/>',
         }
     )
-    assert read(SheetsHandler(), data)[1] == "## Data (A1:B1)\nName\t7\n\n"
+    assert read(handler_named("sheets"), data)[1] == "## Data (A1:B1)\nName\t7\n\n"
 
 
 def test_an_opendocument_spreadsheet_with_white_space_between_cells_is_read_as_markdown(
@@ -221,7 +220,7 @@ def test_an_opendocument_spreadsheet_with_white_space_between_cells_is_read_as_m
     with zipfile.ZipFile(out, "w") as container:
         container.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
         container.writestr("content.xml", content)
-    assert read(SheetsHandler(), out.getvalue())[1] == "| Name | Age |\n| --- | --- |\n\n"
+    assert read(handler_named("sheets"), out.getvalue())[1] == "| Name | Age |\n| --- | --- |\n\n"
 
 
 @pytest.mark.parametrize(
@@ -236,12 +235,12 @@ def test_an_opendocument_spreadsheet_with_white_space_between_cells_is_read_as_m
 )
 def test_what_is_no_spreadsheet_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
-        read(SheetsHandler(), data)
+        read(handler_named("sheets"), data)
 
 
 def test_a_spreadsheet_without_values_is_reported(read: Read, xlsx: Workbook) -> None:
     with pytest.raises(NoText, match="holds no value"):
-        read(SheetsHandler(), xlsx({"S": ""}))
+        read(handler_named("sheets"), xlsx({"S": ""}))
 
 
 def test_a_preview_of_many_sheets_shows_the_first_and_names_the_others(
@@ -250,7 +249,9 @@ def test_a_preview_of_many_sheets_shows_the_first_and_names_the_others(
     rows = [
         text(f"{column}{n}", f"{column} of row {n}") for n in range(1, 50) for column in "ABCDEF"
     ]
-    extracted, _ = read(SheetsHandler(), xlsx({f"Sheet {n}": rows_of(*rows) for n in range(9)}))
+    extracted, _ = read(
+        handler_named("sheets"), xlsx({f"Sheet {n}": rows_of(*rows) for n in range(9)})
+    )
     shown = extracted.preview.text.split("\n")
     assert shown[0] == "## Sheet 0 (A1:F49)"
     assert shown[1].startswith("A of row 1\tB of row 1\t")

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints
-from fetchstash.handlers._data._sqlite import SqliteHandler
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
 
 Read = Callable[..., tuple[Extracted, str]]
 
@@ -31,7 +30,7 @@ def test_each_table_comes_with_its_definition_its_count_and_its_rows(
     read: Read, tmp_path: Path
 ) -> None:
     extracted, text = read(
-        SqliteHandler(),
+        handler_named("sqlite"),
         database(
             tmp_path,
             "CREATE TABLE towns (id INTEGER PRIMARY KEY, name TEXT, flag BLOB)",
@@ -53,7 +52,7 @@ def test_each_table_comes_with_its_definition_its_count_and_its_rows(
 def test_each_table_and_its_rows_are_parts(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(database(tmp_path, "CREATE TABLE t (a)", "INSERT INTO t VALUES (1), (2)"))
-    parts = list(SqliteHandler().extract(source, Hints(), ExtractLimits()).parts or ())
+    parts = list(handler_named("sqlite").extract(source, Hints(), ExtractLimits()).parts or ())
     assert [(part.table, part.columns, part.rows, part.headings[:1] != ()) for part in parts] == [
         (None, 0, 0, True), ("t", 1, 0, False), (None, 0, 2, False), (None, 0, 0, False),
     ]  # fmt: skip
@@ -61,7 +60,7 @@ def test_each_table_and_its_rows_are_parts(tmp_path: Path) -> None:
 
 def test_the_first_thousand_of_many_rows_are_read(read: Read, tmp_path: Path) -> None:
     _, text = read(
-        SqliteHandler(),
+        handler_named("sqlite"),
         database(
             tmp_path,
             "CREATE TABLE t (a)",
@@ -74,7 +73,7 @@ def test_the_first_thousand_of_many_rows_are_read(read: Read, tmp_path: Path) ->
 
 def test_long_text_is_cut(read: Read, tmp_path: Path) -> None:
     _, text = read(
-        SqliteHandler(),
+        handler_named("sqlite"),
         database(tmp_path, "CREATE TABLE t (a)", "INSERT INTO t VALUES (printf('%.5000c', 'x'))"),
     )
     assert text.splitlines()[-2] == "x" * 1_000 + "…"
@@ -111,7 +110,7 @@ def test_nothing_that_a_schema_defines_is_run(
 ) -> None:
     data = database(tmp_path, *statements)
     before = time.process_time()
-    extracted, text = read(SqliteHandler(), data)
+    extracted, text = read(handler_named("sqlite"), data)
     assert text.startswith(line)
     assert extracted.facts.structure_info.count("(") == 1
     assert time.process_time() - before < 5
@@ -119,7 +118,7 @@ def test_nothing_that_a_schema_defines_is_run(
 
 def test_a_schema_that_would_load_code_is_refused(read: Read, tmp_path: Path) -> None:
     with pytest.raises(NoText, match="damaged"):
-        read(SqliteHandler(), database(tmp_path, *computed("load_extension('/tmp/evil')")))
+        read(handler_named("sqlite"), database(tmp_path, *computed("load_extension('/tmp/evil')")))
 
 
 def test_a_database_with_a_journal_is_left_as_it_is(tmp_path: Path) -> None:
@@ -132,7 +131,8 @@ def test_a_database_with_a_journal_is_left_as_it_is(tmp_path: Path) -> None:
     source.parent.mkdir()
     source.write_bytes(path.read_bytes())
     assert "".join(
-        part.text for part in SqliteHandler().extract(source, Hints(), ExtractLimits()).parts or ()
+        part.text
+        for part in handler_named("sqlite").extract(source, Hints(), ExtractLimits()).parts or ()
     ).startswith("## t (0")
     assert [entry.name for entry in source.parent.iterdir()] == [source.name]
 
@@ -148,7 +148,7 @@ def test_a_database_with_a_journal_is_left_as_it_is(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_no_database_is_reported(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
-        read(SqliteHandler(), data)
+        read(handler_named("sqlite"), data)
 
 
 def test_damage_does_no_harm(read: Read, tmp_path: Path) -> None:
@@ -161,4 +161,4 @@ def test_damage_does_no_harm(read: Read, tmp_path: Path) -> None:
                 seed * 31 + step
             ) % 256
         with suppress(NoText):
-            read(SqliteHandler(), bytes(broken))
+            read(handler_named("sqlite"), bytes(broken))

@@ -7,8 +7,7 @@ import pytest
 
 from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange
 from fetchstash.handlers import Hints, PartRequest
-from fetchstash.handlers._data._feeds import FeedHandler
-from fetchstash.handlers._data._xml import XmlHandler
+from tests.handlers.parts import text_part
 
 Save = Callable[[bytes], Path]
 
@@ -23,7 +22,7 @@ CATALOGUE = """\
 
 
 def part(source: Path, path: str) -> str:
-    return XmlHandler().part(PartRequest(source=source, path=path)).text
+    return text_part("xml", PartRequest(source=source, path=path)).text
 
 
 @pytest.mark.parametrize(
@@ -53,7 +52,7 @@ def test_an_element_that_is_one_long_line_comes_on_lines(save: Save) -> None:
 def test_the_label_decides_the_charset(save: Save) -> None:
     source = save("<r><a>Łódź</a></r>".encode("iso-8859-2"))
     hints = Hints(charset="iso-8859-2")
-    part_text = XmlHandler().part(PartRequest(source=source, path="/r/a/text()", hints=hints))
+    part_text = text_part("xml", PartRequest(source=source, path="/r/a/text()", hints=hints))
     assert part_text.text == "Łódź\n"
 
 
@@ -61,7 +60,7 @@ def test_a_feed_has_paths_of_elements_too(save: Save) -> None:
     feed = (
         b"<rss><channel><item><title>A</title></item><item><title>B</title></item></channel></rss>"
     )
-    part_text = FeedHandler().part(PartRequest(source=save(feed), path="//item[2]/title/text()"))
+    part_text = text_part("feed", PartRequest(source=save(feed), path="//item[2]/title/text()"))
     assert part_text.text == "B\n"
 
 
@@ -87,4 +86,4 @@ def test_a_path_without_a_match_gives_one_clear_line(
 
 def test_no_picture_is_made_of_an_svg(save: Save) -> None:
     with pytest.raises(BadArgument, match="not rendered"):
-        XmlHandler().part(PartRequest(source=save(b"<svg/>"), render="image"))
+        text_part("xml", PartRequest(source=save(b"<svg/>"), render="image"))

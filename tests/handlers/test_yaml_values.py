@@ -11,8 +11,8 @@ import pytest
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers import Hints, PartRequest
-from fetchstash.handlers._data._yaml import YamlHandler
 from fetchstash.handlers._data._yaml_values import read_yaml
+from tests.handlers.parts import text_part
 
 Save = Callable[[bytes], Path]
 
@@ -37,7 +37,7 @@ services:
 
 def part(source: Path, path: str, media_type: str = "application/yaml") -> str:
     hints = Hints(media_type=media_type)
-    return YamlHandler().part(PartRequest(source=source, path=path, hints=hints)).text
+    return text_part("yaml", PartRequest(source=source, path=path, hints=hints)).text
 
 
 @pytest.mark.parametrize(
