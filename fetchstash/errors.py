@@ -55,7 +55,8 @@ def as_method(call: Call) -> str:
         return "await stash.repair()"
     if call.action == "info":
         return "artifact.outline"
-    receiver = "artifact" if arguments.pop("ref", None) else "stash"
+    is_of_artifact = call.action != "export" and arguments.pop("ref", None)
+    receiver = "artifact" if is_of_artifact else "stash"
     written = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
     return f"{receiver}.{call.action}({written})"
 

@@ -2,10 +2,12 @@
 
 import json
 import pickle
+import shlex
 
 import pytest
 
 from fetchstash import errors
+from fetchstash.cli._main import commands
 from fetchstash.cli._words import as_command
 from fetchstash.errors import (
     BadArgument,
@@ -54,6 +56,12 @@ PAGES = Call("slice", {"ref": "art_a", "path": None, "unit": "pages", "start": 3
             "`fetchstash info art_a`",
             "artifact.outline",
         ),
+        (
+            Call("export", {"ref": "art_a", "target": "a b.bin", "raw": True}),
+            'artifact_slice(artifact_ref="art_a", unit="bytes")',
+            "`fetchstash get art_a -o 'a b.bin' --raw`",
+            "stash.export(ref='art_a', target='a b.bin', raw=True)",
+        ),
         (Call("list"), "artifact_info()", "`fetchstash ls`", "stash.list()"),
         (
             Call("repair"),
@@ -88,6 +96,28 @@ def test_each_face_words_a_next_step_in_its_own_terms(
     assert as_tool(call) == tool
     assert as_command(call) == command
     assert errors.as_method(call) == method
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        PAGES,
+        Call("slice", {"ref": "art_a", "path": "A heading", "max_chars": 500}),
+        Call("grep", {"refs": ["art_a"], "pattern": "-x", "ignore_case": True, "context": 0}),
+        Call("grep", {"ref": "art_a", "pattern": "x", "max_matches": 5, "offset": 3}),
+        Call("search", {"query": "two words", "max_results": 3}),
+        Call("read", {"ref": "art_a", "offset": 5, "max_chars": 500}),
+        Call("fetch", {"url": "https://example.org/?a=b&c"}),
+        Call("export", {"ref": "art_a", "target": "a", "raw": True}),
+        Call("picture", {"ref": "art_a", "page": 2}),
+        Call("info", {"ref": "art_a"}),
+        Call("list"),
+    ],
+    ids=lambda call: call.action,
+)
+def test_a_command_line_is_one_that_the_command_takes(call: Call) -> None:
+    _, name, *arguments = shlex.split(as_command(call).strip("`"))
+    commands.commands[name].make_context(name, arguments)
 
 
 def test_a_line_fills_its_calls_in_order_and_a_clause_begins_the_sentence() -> None:

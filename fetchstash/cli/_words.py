@@ -21,17 +21,22 @@ def as_command(call: Call) -> str:
         return _setting(**arguments)
     if call.action == "picture":  # a terminal shows no picture; the file holds it
         return f"`fetchstash get {arguments.get('ref', 'REF')} -o FILE --raw`"
+    if call.action == "export":
+        raw = " --raw" if arguments.get("raw") else ""
+        return f"`fetchstash get {arguments['ref']} -o {shlex.quote(arguments['target'])}{raw}`"
     positional = [name for name in _POSITIONAL if name in arguments]
     if call.action == "slice" and "path" in positional:
         positional.remove("path")
-    words = ["fetchstash", _COMMANDS.get(call.action, call.action)]
-    for name in positional:
-        value = arguments.pop(name)
-        words += [shlex.quote(item) for item in _items(value)]
+    values = [item for name in positional for item in _items(arguments.pop(name))]
+    flags: list[str] = []
     for name, value in arguments.items():
         flag = "--" + name.replace("_", "-")
-        words += [flag] if value is True else [flag, shlex.quote(str(value))]
-    line = f"`{' '.join(words)}`"
+        flags += [flag] if value is True else [flag, str(value)]
+    words = [*values, *flags]
+    if any(value.startswith("-") for value in values):
+        words = [*flags, "--", *values]
+    command = ["fetchstash", *_COMMANDS.get(call.action, call.action).split()]
+    line = f"`{shlex.join([*command, *words])}`"
     return f"run {line}" if call.action == "repair" else line
 
 
