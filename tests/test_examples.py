@@ -192,9 +192,7 @@ def test_the_agents_loop_answers_out_of_a_long_document_in_a_small_context(
     assert len(json.dumps(FakeModel.seen[-1]["messages"])) < len(BOOK) / 20
 
 
-ADAPTERS = Path(
-    os.environ.get("FETCHSTASH_ADAPTERS_HOME", Path.home() / ".cache/fetchstash/adapters")
-)
+ADAPTERS = Path(os.environ.get("ADAPTERS_HOME", Path.home() / ".cache/fetchstash/adapters"))
 
 
 @pytest.mark.parametrize(

@@ -396,7 +396,7 @@ CASES = [
 FAILURES_ARE_EVENTS = {"responses stream", "async responses stream"}
 
 
-ONLY = os.environ.get("FETCHSTASH_ADAPTER", "")
+ONLY = os.environ.get("ADAPTER_UNDER_TEST", "")
 """The one SDK to test, where others are installed with it."""
 
 
