@@ -3,14 +3,16 @@
 # ruff: noqa: E501 - a document on one line reads better than in pieces
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, handler_named
+from fetchstash.handlers import Extracted, handler_named, route_file
 
 Read = Callable[..., tuple[Extracted, str]]
 Pack = Callable[[Mapping[str, str | bytes]], bytes]
+Save = Callable[[bytes], Path]
 
 CONTAINER = '<container><rootfiles><rootfile full-path="OPS/book.opf"/></rootfiles></container>'
 PACKAGE = """<package xmlns:dc="dc"><metadata><dc:title>The Book</dc:title><dc:creator>Ada</dc:creator><dc:language>en</dc:language>
@@ -89,3 +91,11 @@ def test_a_file_that_is_no_book_gives_one_clear_line(
 ) -> None:
     with pytest.raises(NoText, match=reason):
         read(handler_named("epub"), pack(BOOK | changed))
+
+
+@pytest.mark.parametrize("names", [list(BOOK), list(BOOK)[::-1]], ids=["compressed", "late"])
+def test_a_book_is_recognised_wherever_its_type_is(
+    save: Save, pack: Pack, names: list[str]
+) -> None:
+    source = save(pack({name: BOOK[name] for name in names}))
+    assert route_file(source, {}, "").media_type == "application/epub+zip"

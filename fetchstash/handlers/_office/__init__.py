@@ -94,6 +94,8 @@ FORMATS = (
         handler=_HERE + "_epub:EpubHandler",
         media_types=("application/epub+zip",),
         extensions=("epub",),
+        # Some programs write the member "mimetype" compressed or late (OCF, section 4.3).
+        zip_members=("mimetype", "META-INF/container.xml"),
         signed=True,
     ),
     Format(
