@@ -451,8 +451,10 @@ def groups(count: int, start: int = 1, width: int = 10) -> Groups:
     )
 
 
-def found(*artifacts: ArtifactMatches, refs: tuple[str, ...] = (REF,), **query: Any) -> Matches:
-    return Matches(GrepQuery(**{"pattern": "m", **query}), refs, artifacts)
+def found(
+    *artifacts: ArtifactMatches, pattern: str = "m", refs: tuple[str, ...] = (REF,), **query: Any
+) -> Matches:
+    return Matches(GrepQuery(pattern, **query), refs, artifacts)
 
 
 def test_grep_prints_numbers_context_and_the_count_of_all() -> None:

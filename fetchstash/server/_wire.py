@@ -7,7 +7,7 @@ starts a task for each request, although nobody may read the answers.
 import json
 from collections.abc import AsyncGenerator, AsyncIterable
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import anyio
 import mcp_types as types
@@ -136,5 +136,5 @@ def _request_of(error: Exception) -> dict[str, Any]:
         except (ValueError, RecursionError):
             continue
         if isinstance(request, dict) and "id" in request:
-            return request
+            return cast("dict[str, Any]", request)
     return {}

@@ -43,9 +43,10 @@ def copy_in(path: Path, within: Sequence[str | Path] | None, copy: Path, max_byt
         _copy(path, source, copy, max_bytes)
 
 
-_OPEN_FLAGS = os.O_RDONLY
-for _name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):  # not every system has all
-    _OPEN_FLAGS |= getattr(os, _name, 0)
+# Not every system has all of them.
+_OPEN_FLAGS = sum(
+    getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+)
 
 
 def _place_of(file: BinaryIO, path: Path) -> Path:

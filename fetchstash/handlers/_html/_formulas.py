@@ -172,13 +172,39 @@ _TOKENS: "dict[str, Callable[[str], str]]" = {
     "ms": _text,
     "mtext": _text,
 }
+
+
+def _fraction(top: str, bottom: str) -> str:
+    return f"\\frac{{{top}}}{{{bottom}}}"
+
+
+def _superscript(base: str, up: str) -> str:
+    return f"{_base(base)}^{_group(up)}"
+
+
+def _subscript(base: str, down: str) -> str:
+    return f"{_base(base)}_{_group(down)}"
+
+
+def _both_scripts(base: str, down: str, up: str) -> str:
+    return f"{_base(base)}_{_group(down)}^{_group(up)}"
+
+
+def _root(base: str, index: str) -> str:
+    return f"\\sqrt[{index}]{{{base}}}"
+
+
+def _under_and_over(base: str, down: str, up: str) -> str:
+    return f"{base.strip()}_{_group(down)}^{_group(up)}"
+
+
 _LAYOUTS: "dict[str, tuple[int, Callable[..., str]]]" = {
-    "mfrac": (2, lambda top, bottom: f"\\frac{{{top}}}{{{bottom}}}"),
-    "msup": (2, lambda base, up: f"{_base(base)}^{_group(up)}"),
-    "msub": (2, lambda base, down: f"{_base(base)}_{_group(down)}"),
-    "msubsup": (3, lambda base, down, up: f"{_base(base)}_{_group(down)}^{_group(up)}"),
-    "mroot": (2, lambda base, index: f"\\sqrt[{index}]{{{base}}}"),
+    "mfrac": (2, _fraction),
+    "msup": (2, _superscript),
+    "msub": (2, _subscript),
+    "msubsup": (3, _both_scripts),
+    "mroot": (2, _root),
     "mover": (2, _over),
     "munder": (2, _under),
-    "munderover": (3, lambda base, down, up: f"{base.strip()}_{_group(down)}^{_group(up)}"),
+    "munderover": (3, _under_and_over),
 }
