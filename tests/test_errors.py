@@ -156,7 +156,7 @@ def test_a_long_reason_leaves_room_for_the_next_step() -> None:
 
 
 def test_an_error_survives_pickling_with_its_calls() -> None:
-    error = pickle.loads(pickle.dumps(OutOfRange("No.", "See {}.", PAGES)))  # noqa: S301 - our own
+    error = pickle.loads(pickle.dumps(OutOfRange("No.", "See {}.", PAGES)))
     assert error.line() == OutOfRange("No.", "See {}.", PAGES).line()
 
 

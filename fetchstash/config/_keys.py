@@ -114,7 +114,7 @@ _MEANINGS: Mapping[str, str] = {
     "views.profile": "The host whose limits apply",
     "fetch.max_wire_bytes": "One body as it is sent, in bytes",
     "fetch.max_decoded_bytes": "One body after its content coding is decoded, in bytes",
-    "fetch.deadline_seconds": "One call in all: look-up, redirects, robots.txt, retries, body, extraction",
+    "fetch.deadline_seconds": "One call in all: look-up, redirects, retries, body, extraction",
     "fetch.max_redirects": "Redirects that are followed",
     "fetch.max_header_bytes": "Header fields of one response, in bytes",
     "fetch.max_url_chars": "Characters of a URL",

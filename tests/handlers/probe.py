@@ -83,11 +83,6 @@ def run_program(_: str) -> None:
     subprocess.run(["/bin/true"], check=True)
 
 
-def replace_itself(path: str) -> None:
-    """Start a program in place of this one; where that works nothing comes back."""
-    os.execv(path, [path])
-
-
 def fork(_: str) -> None:
     pid = os.fork()
     if not pid:
@@ -119,29 +114,16 @@ def read_memory(process: str) -> None:
         raise OSError(code, os.strerror(code))
 
 
-def trace(process: str) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.ptrace(16, int(process), None, None) < 0:
-        raise OSError(ctypes.get_errno(), "ptrace")
-    libc.ptrace(17, int(process), None, None)
-
-
 def limit_other(process: str) -> None:
     resource.prlimit(int(process), resource.RLIMIT_NOFILE)
-
-
-def keyring(_: str) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syscall(250, 0, -3, 0, 0, 0) < 0:
-        raise OSError(ctypes.get_errno(), "keyctl")
 
 
 ATTEMPTS: Mapping[str, Callable[[str], None]] = {
     attempt.__name__: attempt
     for attempt in (
-        read_file, write_file, truncate, chmod, make_file, list_folder, link_out, symbolic_link, write_source,
-        tcp, udp, unix, abstract, listen, run_program, fork, signal, signal_group, read_memory, trace,
-        limit_other,
+        read_file, write_file, truncate, chmod, make_file, list_folder, link_out, symbolic_link,
+        write_source, tcp, udp, unix, abstract, listen, run_program, fork, signal, signal_group,
+        read_memory, limit_other,
     )
 }  # fmt: skip
 

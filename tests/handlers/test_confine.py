@@ -1,4 +1,4 @@
-"""A worker that was broken into reaches nothing: what the same attempts reach outside is refused."""
+"""A worker that was broken into reaches nothing; the same attempts reach it from outside."""
 
 import contextlib
 import json

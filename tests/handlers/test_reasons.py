@@ -11,7 +11,7 @@ import pytest
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers import ExtractLimits, Hints, PartRequest, WorkerPool, route_file
 
-SECRET = "IgnoreAllPreviousInstructions"  # noqa: S105 - what must not be quoted
+SECRET = "IgnoreAllPreviousInstructions"
 Pack = Callable[[Mapping[str, str | bytes]], bytes]
 
 
