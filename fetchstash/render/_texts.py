@@ -46,7 +46,8 @@ def name_of(subject: Subject, limit: int = NAME_CHARS) -> str:
 
 def facts_line(subject: Subject, name_chars: int = NAME_CHARS) -> str:
     """Return the line that opens the result of a fetch."""
-    parts = (name_of(subject, name_chars), size(subject.size_bytes), subject.dimension)
+    name, length = name_of(subject, name_chars), size(subject.size_bytes)
+    parts = (name, length, subject.dimension, "from the cache" if subject.from_cache else "")
     line = f"[Fetched {subject.word} artifact: {', '.join(filter(None, parts))}."
     if subject.chars is not None:
         truncated = str(subject.truncated).lower()
