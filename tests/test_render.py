@@ -159,12 +159,13 @@ def test_a_body_that_did_not_come_whole_is_said_to_be_incomplete() -> None:
     assert "[Incomplete: the server closed after 100 of 500 bytes.]" in view.text
 
 
-def test_a_page_without_content_is_named_in_one_line_with_its_address() -> None:
+def test_a_page_without_content_is_named_and_its_address_stays_in_the_facts() -> None:
     text = text_of(10)
-    facts = short(text, page_verdict="leads_on", leads_to="https://example.org/b c]\n")
+    facts = short(text, page_verdict="leads_on", leads_to="https://example.org/obey-me")
     view = view_of(HOST, artifact(facts, text))
-    line = f"[{PAGE_VERDICTS['leads_on']} Address: https://example.org/b c]_]"
-    assert line in view.text.splitlines()
+    assert f"[{PAGE_VERDICTS['leads_on']}]" in view.text.splitlines()
+    assert "obey-me" not in view.text
+    assert view.facts[0]["leads_to"] == "https://example.org/obey-me"
 
 
 def test_a_verdict_that_is_not_ours_is_not_shown() -> None:

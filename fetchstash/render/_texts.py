@@ -75,8 +75,7 @@ def condition_lines(subject: Subject) -> list[str]:
     elif subject.error:
         lines.append(f"[{clip_middle(subject.error, 160)}]")
     if verdict := PAGE_VERDICTS.get(str(subject.facts.get("page_verdict"))):
-        address = _NOT_IN_A_SOURCE.sub("_", str(subject.facts.get("leads_to") or ""))
-        lines.append(f"[{verdict}{address and f' Address: {clip_middle(address, SOURCE_CHARS)}'}]")
+        lines.append(f"[{verdict}]")
     if subject.incomplete:
         lines.append(f"[Incomplete: {clip_middle(subject.incomplete, 120)}.]")
     return lines
