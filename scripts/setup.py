@@ -4,6 +4,7 @@
     scripts/setup.py test [ARGUMENT …]     everything that CI runs (scripts/checks.py)
     scripts/setup.py fuzz [ARGUMENT …]     the fuzzers (scripts/fuzz.py)
     scripts/setup.py torture [ARGUMENT …]  the long tests (scripts/torture.py)
+    scripts/setup.py bench [ARGUMENT …]    the benchmarks (scripts/bench.py)
 
 Set CHECKOUT_VENV to keep another environment: scripts/matrix has one for each interpreter.
 
@@ -191,7 +192,7 @@ def main() -> int:
     if name == "run":
         program = [str(BIN / "fetchstash"), *arguments]
     else:
-        script = {"test": "checks.py", "fuzz": "fuzz.py", "torture": "torture.py"}[name]
+        script = "checks.py" if name == "test" else f"{name}.py"
         program = [str(PYTHON), "-P", str(ROOT / "scripts" / script), *arguments]
     mark_in_use()
     if os.name != "nt":  # replaced, so that the host's signals reach the program itself
