@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fetchstash.client._classify import Verdict, classify
     from fetchstash.client._compact import compact
     from fetchstash.client._extraction import extractor_prompt
+    from fetchstash.client._formats import Format
     from fetchstash.client._history import CompactionConfig, CompactionResult, HistoryCompactor
     from fetchstash.client._oversized import ToolCall, stub_oversized
     from fetchstash.client._pairing import orphans
@@ -27,13 +28,15 @@ if TYPE_CHECKING:
     from fetchstash.client._request import RequestInfo
     from fetchstash.client._rewrite import Target, rewrite
     from fetchstash.client._sections import EXTRACTION_MARK
-    from fetchstash.client._windows import context_window
+    from fetchstash.client._sizes import count_tokens
+    from fetchstash.client._windows import context_window, learned_windows
 
 __all__ = [
     "EXTRACTION_MARK",
     "Change",
     "CompactionConfig",
     "CompactionResult",
+    "Format",
     "HistoryCompactor",
     "Offload",
     "Policy",
@@ -47,7 +50,9 @@ __all__ = [
     "classify",
     "compact",
     "context_window",
+    "count_tokens",
     "extractor_prompt",
+    "learned_windows",
     "orphans",
     "overflow_report",
     "rewrite",
@@ -58,6 +63,7 @@ _MODULES = {
     "_classify": ("Verdict", "classify"),
     "_compact": ("compact",),
     "_extraction": ("extractor_prompt",),
+    "_formats": ("Format",),
     "_history": ("CompactionConfig", "CompactionResult", "HistoryCompactor"),
     "_oversized": ("ToolCall", "stub_oversized"),
     "_pairing": ("orphans",),
@@ -67,7 +73,8 @@ _MODULES = {
     "_request": ("RequestInfo",),
     "_rewrite": ("Target", "rewrite"),
     "_sections": ("EXTRACTION_MARK",),
-    "_windows": ("context_window",),
+    "_sizes": ("count_tokens",),
+    "_windows": ("context_window", "learned_windows"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

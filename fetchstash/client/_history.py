@@ -13,7 +13,7 @@ from fetchstash.client._pairing import pair, units
 from fetchstash.client._policy import Policy, State
 from fetchstash.client._protect import background_task, untouchable
 from fetchstash.client._sections import EXTRACTION_MARK
-from fetchstash.client._sizes import measure
+from fetchstash.client._sizes import count_tokens
 from fetchstash.client._threads import is_large, off_loop
 
 Summarizer = Callable[[str], "str | Awaitable[str]"]
@@ -72,7 +72,7 @@ class HistoryCompactor:
     def count_tokens(self, messages: Sequence[Any]) -> int:
         """Return the tokens of a history: counted where tiktoken is installed, else estimated."""
         history = _History(messages, self.format)
-        return measure(history.data, history.format, "tokens", self.state)
+        return count_tokens(history.data, history.format, self.state)
 
     def needs_compaction(self, messages: Sequence[Any]) -> bool:
         """Return whether a history is longer than ``max_tokens``."""

@@ -23,7 +23,7 @@ from fetchstash.client._policy import Policy, State
 from fetchstash.client._report import Report
 from fetchstash.client._request import NOTHING_KNOWN, RequestInfo
 from fetchstash.client._rewrite import rewrite_for_retry
-from fetchstash.client._sizes import json_tokens, measure, size_in_bytes
+from fetchstash.client._sizes import count_tokens, json_tokens, measure, size_in_bytes
 from fetchstash.client._streaming import AsyncRecoveringStream, RecoveringStream
 from fetchstash.client._streams import aclose, close, failure, get
 from fetchstash.client._target import clamped_output, fixed_size, target_of, unit_of
@@ -245,7 +245,7 @@ class Recovery:
         response = get(response, "response") or response  # an event that ends a Responses stream
         if reported_input(response) is None:
             return
-        size = measure(sent.messages, format, "tokens", state) + json_tokens(request.fixed)
+        size = count_tokens(sent.messages, format, state) + json_tokens(request.fixed)
         verdict = classify(response, self.provider, sent_tokens=size)
         if verdict.kind == "truncated_silently":
             attributes = {
@@ -271,7 +271,7 @@ class Recovery:
         """Remember the window that a refusal states, and how its count relates to ours."""
         if verdict.kind != "overflow_tokens" or not verdict.limit:
             return
-        counted = measure(messages, format, "tokens", state) + json_tokens(request.fixed)
+        counted = count_tokens(messages, format, state) + json_tokens(request.fixed)
         learned = self._learned_windows(request)
         learned.learn(request, verdict.limit, verdict.requested_input, counted)
 

@@ -152,10 +152,18 @@ def _without_long_texts(value: Any, texts: list[str]) -> Any:
     return value
 
 
+def count_tokens(messages: Sequence[Message], format: Format, state: State | None = None) -> int:
+    """Return the tokens of ``messages``: counted where tiktoken is installed, else estimated.
+
+    ``state`` remembers what was counted.
+    """
+    return Sizes(state or State()).total(messages, parts(messages, format))
+
+
 def measure(
     messages: Sequence[Message], format: Format, unit: SizeUnit, state: State | None = None
 ) -> int:
     """Return the size of ``messages`` in this unit. ``state`` remembers what was counted."""
     if unit == "bytes":
         return size_in_bytes(messages)
-    return Sizes(state or State()).total(messages, parts(messages, format))
+    return count_tokens(messages, format, state)

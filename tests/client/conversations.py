@@ -139,3 +139,43 @@ _WRITERS = {
     "anthropic": _anthropic,
     "gemini": _gemini,
 }
+
+
+def blocks_of(message: Any, fmt: str) -> list[Any]:
+    """Return what a message is made of; a content that is a string is one block."""
+    content = message.get("parts" if fmt == "gemini" else "content")
+    if isinstance(content, str):
+        return [{"text": content}] if content else []
+    return content or []
+
+
+def texts_of(messages: list[Any], fmt: str, role: str) -> list[str]:
+    """Return the texts that a role says, without those of messages that call a tool."""
+    texts: list[str] = []
+    for message in messages:
+        blocks = blocks_of(message, fmt)
+        said_by = "assistant" if message.get("role") == "model" else message.get("role")
+        calls = message.get("tool_calls") or any(
+            block.get("type") == "tool_use" or "functionCall" in block for block in blocks
+        )
+        if said_by == role and not calls:
+            texts += [block["text"] for block in blocks if isinstance(block.get("text"), str)]
+    return texts
+
+
+def results(messages: list[Any], fmt: str) -> list[tuple[dict[str, Any], str]]:
+    """Return where the result of each call stands: in which object, under which key."""
+    if fmt == "openai_chat":
+        return [(message, "content") for message in messages if message["role"] == "tool"]
+    if fmt == "openai_responses":
+        return [(item, "output") for item in messages if item.get("type") == "function_call_output"]
+    blocks = [block for message in messages for block in blocks_of(message, fmt)]
+    if fmt == "anthropic":
+        return [(block, "content") for block in blocks if block.get("type") == "tool_result"]
+    answers = [block["functionResponse"] for block in blocks if "functionResponse" in block]
+    return [(answer, "response") for answer in answers]
+
+
+def stub_of(result: Any) -> Any:
+    """Return a stub as data: a format takes it as an object or as its JSON."""
+    return json.loads(result) if isinstance(result, str) else result

@@ -1,9 +1,9 @@
 """Stand-ins that several test modules share."""
 
+import json
 from typing import Any
 
-from fetchstash.client import HistoryCompactor
-from fetchstash.client._formats import Format
+from fetchstash.client import Format, count_tokens
 
 
 class Kept:
@@ -46,7 +46,13 @@ def conversation(*results: str, name: str = "fetch_content", ask: str = "the tas
 
 def tokens_of(messages: list[Any], fmt: Format = "openai_chat") -> int:
     """Return the tokens of a request as the client counts them."""
-    return HistoryCompactor(format=fmt).count_tokens(messages)
+    return count_tokens(messages, fmt)
+
+
+def bytes_of(value: Any) -> int:
+    """Return the bytes of plain data as a provider is sent them."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def prose(chars: int, seed: str = "word") -> str:

@@ -2,9 +2,7 @@
 
 import types
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
-
-from fetchstash.client._shapes import is_list, is_object
+from typing import Any, Literal, TypeGuard, Union, cast, get_args, get_origin, get_type_hints
 
 
 def fault(value: Any, hint: Any) -> str:
@@ -24,7 +22,7 @@ def fault(value: Any, hint: Any) -> str:
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "" if isinstance(value, dict) else f"{value!r:.60} is no object"
     if isinstance(origin, type) and issubclass(origin, Iterable):
-        if not is_list(value):
+        if not _is_list(value):
             return f"{value!r:.60} is no array"
         return next((said for item in value if (said := fault(item, args[0]))), "")
     if origin is not None:  # Required, Annotated and the like
@@ -33,8 +31,9 @@ def fault(value: Any, hint: Any) -> str:
 
 
 def _fault_of_fields(value: Any, hint: Any) -> str:
-    if not is_object(value):
+    if not isinstance(value, dict):
         return f"{value!r:.60} is no {hint.__name__}"
+    value = cast("dict[str, Any]", value)
     fields = get_type_hints(hint)
     missing = hint.__required_keys__ - value.keys()
     unknown = value.keys() - fields.keys()
@@ -65,6 +64,11 @@ def _literals(hint: Any) -> list[Any]:
     if get_origin(hint) is Literal:
         return list(get_args(hint))
     return [tag for inner in get_args(hint) for tag in _literals(inner)]
+
+
+def _is_list(value: Any) -> TypeGuard[list[Any]]:
+    """Return whether this is a list, of what nobody has checked yet."""
+    return isinstance(value, list)
 
 
 def _is_typeddict(hint: Any) -> bool:

@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.client import Policy, Recovery, orphans
-from fetchstash.client._formats import Format
-from fetchstash.client._windows import learned_windows
+from fetchstash.client import Format, Policy, Recovery, learned_windows, orphans
 from tests.client.fakes import Kept, prose
 from tests.client.loopback import Loopback
 from tests.client.test_adapters import needs

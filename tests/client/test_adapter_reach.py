@@ -9,11 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from fetchstash.client import Policy, Recovery, overflow_report
-from fetchstash.client._sizes import measure
-from fetchstash.client._windows import learned_windows
+from fetchstash.client import Policy, Recovery, learned_windows, overflow_report
 from tests.client.conversations import render
-from tests.client.fakes import conversation, prose
+from tests.client.fakes import conversation, prose, tokens_of
 from tests.client.loopback import Loopback
 from tests.client.test_adapters import HISTORY, needs
 
@@ -255,7 +253,7 @@ OPTIONS = [
 
 
 WORK = conversation(*[prose(9_000, f"w{number}") for number in range(3)], "short", ask="task")
-SIZE = measure(WORK, "openai_chat", "tokens")
+SIZE = tokens_of(WORK)
 
 
 @pytest.mark.parametrize("name", OPTIONS)

@@ -23,9 +23,9 @@ from fetchstash.client import (
     Policy,
     Recovery,
     _recovery,
+    learned_windows,
     overflow_report,
 )
-from fetchstash.client._windows import learned_windows
 from tests.client import loopback
 from tests.client.conversations import Turn, render
 from tests.client.fakes import prose

@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from fetchstash.client import (
     EXTRACTION_MARK,
+    Format,
     Policy,
     Recovery,
     State,
@@ -17,7 +18,7 @@ from fetchstash.client import (
     rewrite,
 )
 from fetchstash.client._classes import class_of, critical_messages
-from fetchstash.client._formats import Format, parts, replace_values
+from fetchstash.client._formats import parts, replace_values
 from fetchstash.client._pairing import pair
 from tests.client.conversations import FORMATS, Turn, render, turns
 from tests.client.fakes import Kept, Overflow, conversation, prose, tokens_of

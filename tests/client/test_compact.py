@@ -6,12 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fetchstash.client import Policy, State, compact, orphans, rewrite
-from fetchstash.client._compact import tier_of
-from fetchstash.client._formats import Format, as_json, parts
-from fetchstash.client._sizes import measure
-from tests.client.conversations import FORMATS, Turn, render, turns
-from tests.client.fakes import Kept, conversation, prose, tokens_of
+from fetchstash.client import Format, Policy, State, compact, orphans, rewrite
+from tests.client.conversations import FORMATS, Turn, blocks_of, render, texts_of, turns
+from tests.client.fakes import Kept, bytes_of, conversation, prose, tokens_of
 
 
 def working(*texts: str) -> list[Any]:
@@ -200,9 +197,8 @@ def test_no_truncation_marker_is_inserted_by_any_stage() -> None:
     ]
     history = [*working(*[prose(4_000)] * 4), *old, said("user", "go")]
     sent, _ = compact(history, "openai_chat", 1_000, State(), policy=Policy(offload=Kept()))
-    before = {as_json(message) for message in history}
-    added = "\n".join(as_json(message) for message in sent if as_json(message) not in before)
-    assert added
+    added = json.dumps([message for message in sent if message not in history], ensure_ascii=False)
+    assert added != "[]"
     assert "…" not in added
     assert "..." not in added
     assert "truncat" not in added.lower()
@@ -274,7 +270,9 @@ def test_legacy_mode_compacts_nothing_beforehand() -> None:
     ("size", "tier"), [(70, "normal"), (71, "pressure"), (90, "pressure"), (91, "critical")]
 )
 def test_tiers_end_at_their_thresholds(size: int, tier: str) -> None:
-    assert tier_of(size, 100, Policy()) == tier
+    histories = ([said("user", "a " * words)] for words in range(size))
+    history = next(history for history in histories if tokens_of(history) == size)
+    assert compact(history, "openai_chat", 100, State())[1].tier == tier
 
 
 def test_each_compaction_tells_of_itself_and_warns_of_churn(
@@ -367,7 +365,12 @@ def test_parallel_calls_reasoning_pictures_and_empty_contents_stay_what_the_form
     assert report.changes
     assert not orphans(sent, fmt)
     reasoning = [
-        [part.value for part in parts(messages, fmt) if part.kind == "reasoning"]
+        [
+            block
+            for message in messages
+            for block in (message, *blocks_of(message, fmt))
+            if block.get("type") in {"reasoning", "thinking"}
+        ]
         for messages in (history, sent)
     ]
     if report.merged_messages:
@@ -394,16 +397,15 @@ def test_a_picture_that_a_tool_returned_costs_what_a_picture_costs() -> None:
     ]
     assert 1_600 < tokens_of(messages, "anthropic") < 2_000
     assert 1_600 < compact(messages, "anthropic", 10**6, State())[1].before < 2_000
-    assert measure(messages, "anthropic", "bytes") > 40_000
+    assert bytes_of(messages) > 40_000
+
+
+ROLES = ("assistant", "user")
 
 
 def last_words(messages: list[Any], fmt: Format) -> list[str]:
     """Return the latest answer and the user's last words."""
-    all_parts = parts(messages, fmt)
-    calling = {part.message for part in all_parts if part.kind == "call"}
-    texts = [part for part in all_parts if part.kind == "text" and part.message not in calling]
-    roles = ("assistant", "user")
-    return [text for role in roles for text in [p.value for p in texts if p.role == role][-1:]]
+    return [text for role in ROLES for text in texts_of(messages, fmt, role)[-1:]]
 
 
 @settings(max_examples=60)
@@ -425,7 +427,7 @@ def test_compactions_and_rewrites_of_one_conversation_in_any_order_agree(
         assert messages == render(history[:end], fmt)
         assert not orphans(sent, fmt)
         assert report.after <= report.before
-        kept = {part.value for part in parts(sent, fmt) if part.kind == "text"}
+        kept = {text for role in ROLES for text in texts_of(sent, fmt, role)}
         assert kept.issuperset(last_words(messages, fmt))
         seen += [
             (change.content_hash, change.target, change.label)

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from fetchstash.client._formats import Format, parts, replace_values
-from fetchstash.client._pairing import orphans, pair, units
+from fetchstash.client import Format, orphans
+from fetchstash.client._formats import parts, replace_values
+from fetchstash.client._pairing import pair, units
 from tests.client.conversations import FORMATS, Turn, render, turns
 
 HISTORY = [

@@ -9,13 +9,13 @@ from hypothesis import given, settings, strategies as st
 from fetchstash.client import (
     CompactionConfig,
     CompactionResult,
+    Format,
     HistoryCompactor,
     Policy,
     State,
     extractor_prompt,
     orphans,
 )
-from fetchstash.client._formats import Format
 from tests.client.conversations import FORMATS, Turn, render, turns
 from tests.client.fakes import Kept, conversation, prose
 from tests.client.test_compact import said, working

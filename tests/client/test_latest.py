@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fetchstash.client import Policy, Report, State, Target, compact, orphans, rewrite
-from fetchstash.client._formats import Format, parts
-from fetchstash.client._sizes import measure
-from tests.client.conversations import FORMATS, Turn, render
-from tests.client.fakes import Kept, conversation, prose, tokens_of
+from fetchstash.client import Format, Policy, Report, State, Target, compact, orphans, rewrite
+from tests.client.conversations import FORMATS, Turn, render, results
+from tests.client.fakes import Kept, bytes_of, conversation, prose, tokens_of
 
 Shrink = Callable[[list[Any], int, Policy, State], tuple[list[Any], Report]]
 
@@ -103,7 +101,7 @@ def test_a_rewrite_in_bytes_makes_previews_that_fit_in_bytes() -> None:
     text = "\ufffd\x02x" * 300_000
     sent, report = rewrite(conversation(text), "openai_chat", Target(100_000, "bytes"))
     assert report.fits
-    assert measure(sent, "openai_chat", "bytes") <= 100_000
+    assert bytes_of(sent) <= 100_000
 
 
 def test_a_preview_closes_the_fence_that_it_opens() -> None:
@@ -135,7 +133,7 @@ def test_in_every_format_the_latest_exchange_fits_and_stays_paired(
     assert report.fits
     assert not orphans(sent, fmt)
     shapes = [
-        [isinstance(part.value, str) for part in parts(m, fmt) if part.kind == "result"]
-        for m in (messages, sent)
+        [isinstance(holder[key], str) for holder, key in results(m, fmt)] for m in (messages, sent)
     ]
     assert shapes[0] == shapes[1]
+    assert len(shapes[0]) == len(calls)

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from fetchstash import tokens
-from fetchstash.client import Policy, Recovery, RequestInfo, orphans
-from fetchstash.client._formats import Format, parts
-from tests.client.conversations import FORMATS, Turn, render
+from fetchstash.client import Format, Policy, Recovery, RequestInfo, orphans
+from tests.client.conversations import FORMATS, Turn, render, texts_of
 from tests.client.fakes import Kept, prose
 
 WINDOW = 40_000
@@ -99,17 +98,6 @@ def steps(fmt: Format, number: int) -> list[Any]:
     return named
 
 
-def said(messages: list[Any], fmt: Format, role: str) -> list[str]:
-    """Return the texts that a role says, as JSON, without those of messages that call a tool."""
-    all_parts = parts(messages, fmt)
-    calling = {part.message for part in all_parts if part.kind == "call"}
-    return [
-        part.text
-        for part in all_parts
-        if part.kind == "text" and part.role == role and part.message not in calling
-    ]
-
-
 @pytest.mark.parametrize("fmt", FORMATS)
 @pytest.mark.parametrize("known", [True, False], ids=["window known", "window not known"])
 def test_a_loop_runs_to_its_end_with_half_of_the_window_fixed(fmt: Format, known: bool) -> None:
@@ -126,8 +114,8 @@ def test_a_loop_runs_to_its_end_with_half_of_the_window_fixed(fmt: Format, known
         assert json.dumps(messages) == before
         assert not orphans(sent, fmt)
         for role in ("assistant", "user"):
-            assert said(messages, fmt, role)[-1:] in (
+            assert texts_of(messages, fmt, role)[-1:] in (
                 [],
-                *([text] for text in said(sent, fmt, role)),
+                *([text] for text in texts_of(sent, fmt, role)),
             )
     assert provider.refused.count(True) <= (0 if known else 2)

@@ -10,8 +10,16 @@ from typing import Any
 
 import pytest
 
-from fetchstash.client import Policy, State, Target, ToolCall, compact, rewrite, stub_oversized
-from fetchstash.client._formats import Format
+from fetchstash.client import (
+    Format,
+    Policy,
+    State,
+    Target,
+    ToolCall,
+    compact,
+    rewrite,
+    stub_oversized,
+)
 from fetchstash.demo.pdf import make_pdf
 from tests.client.fakes import Kept, tokens_of
 

@@ -6,11 +6,17 @@ from typing import Any
 
 import pytest
 
-from fetchstash.client import Policy, Recovery, ToolCall, context_window, orphans, stub_oversized
-from fetchstash.client._formats import Format, parts
-from fetchstash.client._sizes import text_tokens
-from tests.client.conversations import FORMATS, Turn, render
-from tests.client.fakes import Kept, prose
+from fetchstash.client import (
+    Format,
+    Policy,
+    Recovery,
+    ToolCall,
+    context_window,
+    orphans,
+    stub_oversized,
+)
+from tests.client.conversations import FORMATS, Turn, render, results, stub_of
+from tests.client.fakes import Kept, prose, tokens_of
 
 CALL = ToolCall("call_1", "fetch", {"url": "https://a.example/", "body": "x" * 5_000})
 
@@ -49,9 +55,15 @@ def test_windows_can_be_overridden() -> None:
     assert context_window("gpt-4", {"gpt-4": 32_000}) == 32_000
 
 
+def tokens_of_text(text: str) -> int:
+    """Return the tokens of a text alone: those of a message that says it, less its frame."""
+    full, empty = ([{"role": "user", "content": said}] for said in (text, ""))
+    return tokens_of(full) - tokens_of(empty)
+
+
 def test_only_what_is_strictly_above_the_fraction_becomes_a_stub() -> None:
     text = prose(20_000)
-    window = round(text_tokens(text) / 0.3)
+    window = round(tokens_of_text(text) / 0.3)
     assert stub_oversized(text, CALL, window + 10) == text
     assert stub_oversized(text, CALL, window - 10)["status"] == "oversized"
 
@@ -132,11 +144,13 @@ def test_a_recovery_that_knows_the_window_replaces_an_oversized_result_before_it
     recovery = Recovery(policy, lambda name, _: events.append(name))
     for _ in range(2):
         recovery.call(sent.append, with_results(small, large, fmt=fmt), fmt)
-    before = parts(with_results(small, large, fmt=fmt), fmt)
-    after = parts(sent[0], fmt)
-    assert [part.value for part in after[:-1]] == [part.value for part in before[:-1]]
-    assert type(after[-1].value) is type(before[-1].value)
-    stub = json.loads(after[-1].text)
+    before = with_results(small, large, fmt=fmt)
+    holder, key = results(before, fmt)[-1]
+    after = results(sent[0], fmt)[-1][0][key]
+    assert type(after) is type(holder[key])
+    holder[key] = after
+    assert sent[0] == before
+    stub = stub_of(after)
     assert stub["status"] == "oversized"
     assert stub["toolInfo"]["toolArgs"] == {"what": "https://a.example/"}
     assert large in kept.texts[stub["artifact_ref"]]
@@ -148,7 +162,7 @@ def test_a_recovery_that_knows_the_window_replaces_an_oversized_result_before_it
 def test_what_is_at_most_the_share_of_the_window_is_sent_as_it_is() -> None:
     text, sent = prose(20_000), list[Any]()
     messages = with_results(text)
-    size = text_tokens(text)
+    size = tokens_of_text(text)
     Recovery(Policy(window=round(size / 0.3) + 10)).call(sent.append, messages)
     Recovery(Policy(window=round(size / 0.3) + 10, oversized_fraction=0.29)).call(
         sent.append, messages

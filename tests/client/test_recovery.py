@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from fetchstash.client import Policy, Recovery, State, _recovery, overflow_report
-from fetchstash.client._formats import as_json
-from tests.client.fakes import Kept, Overflow, conversation, prose
+from tests.client.fakes import Kept, Overflow, bytes_of, conversation, prose
 
 HISTORY = conversation(prose(9_000), prose(9_000), "short")
 OVERFLOW_EVENT = {
@@ -29,7 +28,7 @@ class Provider:
         self.pulled = 0
 
     def __call__(self, messages: Any, **options: Any) -> Any:
-        self.sizes.append(len(as_json(messages)))
+        self.sizes.append(bytes_of(messages))
         self.messages = messages
         self.options = options
         answer = self.answers.pop(0)
@@ -231,7 +230,7 @@ async def test_without_overflow_nothing_is_changed(run: Run, good: Any) -> None:
     assert (
         await run(Recovery(on_event=lambda name, _: events.append(name)), provider, HISTORY) == good
     )
-    assert provider.sizes == [len(as_json(HISTORY))]
+    assert provider.sizes == [bytes_of(HISTORY)]
     assert not events
 
 
@@ -463,7 +462,7 @@ def test_in_legacy_mode_nothing_happens_before_an_overflow() -> None:
 def test_with_a_window_a_request_is_compacted_before_it_is_sent() -> None:
     provider = Provider({"ok": 1})
     Recovery(Policy(window=4_000)).call(provider, HISTORY)
-    assert provider.sizes[0] < len(as_json(HISTORY))
+    assert provider.sizes[0] < bytes_of(HISTORY)
 
 
 @pytest.mark.anyio
@@ -477,7 +476,7 @@ async def test_a_request_that_cannot_be_compacted_is_sent_as_it_is(
     monkeypatch.setattr(_recovery, "compact", broken)
     provider = Provider(good)
     assert await run(Recovery(Policy(window=4_000)), provider, HISTORY) == good
-    assert provider.sizes == [len(as_json(HISTORY))]
+    assert provider.sizes == [bytes_of(HISTORY)]
 
 
 ODD_MESSAGES: list[Any] = [

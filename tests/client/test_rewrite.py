@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fetchstash.client import Policy, State, Target, orphans, rewrite
-from fetchstash.client._formats import Format, as_json, parts, replace_values
-from tests.client.conversations import FORMATS, Turn, render, turns
+from fetchstash.client import Format, Policy, State, Target, orphans, rewrite
+from tests.client.conversations import FORMATS, Turn, render, results, stub_of, turns
 from tests.client.fakes import Kept, conversation, prose
 
 PDF = (
@@ -86,12 +85,11 @@ def test_a_result_that_a_format_wraps_is_read_as_what_it_says(fmt: Format) -> No
         Turn("user", "go"),
     ]
     messages = render(history, fmt)
-    found = next(part for part in parts(messages, fmt) if part.kind == "result")
+    holder, key = results(messages, fmt)[0]
+    holder[key] = wrapped
     kept = Kept()
-    sent, _ = rewrite(
-        replace_values(messages, {found.place: wrapped}), fmt, 1, Policy(offload=kept)
-    )
-    stub = json.loads(next(part for part in parts(sent, fmt) if part.kind == "result").text)
+    sent, _ = rewrite(messages, fmt, 1, Policy(offload=kept))
+    stub = stub_of(results(sent, fmt)[0][0][key])
     assert (stub["content_kind"], stub["source_url"]) == ("html", "https://a.example/")
     assert kept.texts[stub["artifact_ref"]] == text
     assert "evil" not in stub["summary"]
@@ -149,7 +147,8 @@ def test_large_arguments_go_last_and_keep_their_parameters() -> None:
 def test_no_truncation_marker_is_ever_inserted() -> None:
     history = conversation(prose(20_000), prose(20_000), PDF + prose(9_000), "short")
     sent, _ = rewrite(history, "openai_chat", 1, Policy(offload=Kept()))
-    added = [as_json(now) for now, before in zip(sent, history, strict=True) if now != before]
+    changed = [now for now, before in zip(sent, history, strict=True) if now != before]
+    added = [json.dumps(message, ensure_ascii=False) for message in changed]
     assert len(added) == 3
     assert not [text for text in added if "…" in text or "..." in text or "truncat" in text.lower()]
 

@@ -15,9 +15,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.client import Policy, Report, compact, orphans, rewrite
-from fetchstash.client._formats import Format
-from fetchstash.client._policy import State
+from fetchstash.client import Format, Policy, Report, State, compact, orphans, rewrite
 from tests.client.fakes import prose
 from tests.client.sdk_types import fault, tags
 from tests.client.test_adapters import needs

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from fetchstash import tokens
-from fetchstash.client import State, compact
-from fetchstash.client._formats import Format
-from fetchstash.client._sizes import json_tokens, measure, text_tokens
+from fetchstash.client import Format, State, compact, count_tokens
+from fetchstash.client._sizes import json_tokens, text_tokens
 from tests.client.conversations import FORMATS, Turn, render
 from tests.client.fakes import prose
 
@@ -62,9 +61,9 @@ def test_what_was_counted_is_not_counted_again(
 
 def test_a_state_forgets_the_texts_that_are_gone() -> None:
     state = State()
-    measure(render(HISTORY, "openai_chat"), "openai_chat", "tokens", state)
+    count_tokens(render(HISTORY, "openai_chat"), "openai_chat", state)
     held = len(state.digests)
-    measure(render(HISTORY[:3], "openai_chat"), "openai_chat", "tokens", state)
+    count_tokens(render(HISTORY[:3], "openai_chat"), "openai_chat", state)
     assert len(state.digests) < held / 2
 
 

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from fetchstash.client import Policy, Recovery, ToolCall, stub_oversized
-from fetchstash.client._sizes import size_in_bytes
 from fetchstash.demo.driver import ask, started
 from fetchstash.demo.pdf import make_pdf
 from fetchstash.demo.site import Document, Site
-from tests.client.fakes import Kept, conversation, prose
+from tests.client.fakes import Kept, bytes_of, conversation, prose
 
 MAX_BYTES, MAX_TOKENS = 4_194_304, 262_144
 
@@ -35,7 +34,7 @@ class Provider:
         self.refusals: list[str] = []
 
     def __call__(self, messages: Any) -> str:
-        size = size_in_bytes(messages)
+        size = bytes_of(messages)
         tokens = sum(len(str(message.get("content"))) for message in messages) // 8
         if size > MAX_BYTES:
             self.refuse(f"Invalid request: total message size {size} exceeds limit {MAX_BYTES}")
@@ -91,7 +90,7 @@ def test_with_oversized_results_stubbed_the_run_never_gets_there() -> None:
 def newest_too_large(ask: Callable[[Any], Any]) -> None:
     """Run an agent whose newest tool result is larger than the provider takes."""
     messages = conversation(prose(20_000, "notes"), pdf(0) * 4)
-    assert size_in_bytes(messages[-1]) > MAX_BYTES
+    assert bytes_of(messages[-1]) > MAX_BYTES
     ask(messages)
 
 

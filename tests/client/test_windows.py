@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from fetchstash.client import Policy, Recovery, RequestInfo
-from fetchstash.client._sizes import json_tokens, measure
-from fetchstash.client._windows import learned_windows
-from tests.client.fakes import Kept, Overflow, conversation, prose
+from fetchstash import tokens
+from fetchstash.client import Policy, Recovery, RequestInfo, learned_windows
+from tests.client.fakes import Kept, Overflow, conversation, prose, tokens_of
 
 MODEL = RequestInfo("some-model", "https://provider.example/v1")
 REFUSAL = "prompt is too long: 6000 tokens > 5000 maximum"
@@ -90,13 +89,12 @@ def test_a_long_conversation_is_refused_at_most_twice_in_a_small_window(known: b
     """55 steps of 3,000 tokens in a window of 50,000, with system prompt and tools besides."""
     request = RequestInfo("gpt-x", "https://p.example", "x" * 20_000, 50_000 if known else None)
     window, refused, sizes = 50_000, 0, list[int]()
+    fixed = tokens.count("x" * 20_000).tokens
 
     def send(messages: Any) -> str:
         nonlocal refused
         # This provider counts a tenth more than the client does.
-        size = round(
-            1.1 * (measure(messages, "openai_chat", "tokens") + json_tokens(request.fixed))
-        )
+        size = round(1.1 * (tokens_of(messages) + fixed))
         sizes.append(size)
         if size > window:
             refused += 1
