@@ -38,7 +38,9 @@ anyio.run(main)
 async def test_the_run_of_a_killed_process_is_removed_and_that_of_a_living_one_stays(
     limits: StoreLimits, put: Put
 ) -> None:
-    kept = await put(await open_store(limits), b"kept")
+    first = await open_store(limits)
+    kept = await put(first, b"kept")
+    await first.aclose()
     command = [sys.executable, "-P", "-c", PROGRAM, str(limits.folder)]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     try:
