@@ -29,6 +29,7 @@ SLOW = (
     "handlers/test_hostile_served.py",
     "handlers/test_worker.py",
     "scripts/test_setup.py",
+    "server/test_hosts.py",
     "server/test_stdio.py",
     "server/test_tools.py",
     "server/test_two_calls.py",

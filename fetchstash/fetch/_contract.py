@@ -112,8 +112,8 @@ class Fetcher(Protocol):
         - Refused: a scheme, host, port, domain or address that policy forbids (details: host,
           port, address)
         - RobotsRefused: robots.txt forbids it
-        - HttpError: a 4xx or 5xx (details: status, excerpt of at most 500 characters,
-          retry_after_seconds)
+        - HttpError: a 4xx or 5xx (details: status, retry_after_seconds; excerpt of at most 500
+          characters)
         - FetchFailed: no such name, no connection, no HTTP, too many redirects, or an empty body
           that should not be
         - TimedOut: the deadline passed before anything came

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from fetchstash.fetch._exchange import Exchange
 
 _T = TypeVar("_T")
+_log = logging.getLogger("fetchstash.fetch")
 
 _ACCEPT = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, */*;q=0.8"
 _ERROR_BODY_BYTES = 16 * 1024
@@ -238,12 +239,15 @@ class HttpFetcher:
         )
         text = excerpt(body, exchange.headers)
         wait = retry_after_seconds(exchange.headers.get("retry-after", ""), datetime.now(UTC))
-        details = {"status": exchange.status, "excerpt": text} | (
+        details = {"status": exchange.status} | (
             {} if wait is None else {"retry_after_seconds": wait}
         )
+        what = f"{exchange.target.host} answered {exchange.phrase}."
+        _log.info("%s The answer begins: %s", what, text)
         return HttpError(
-            f"{exchange.target.host} answered {exchange.phrase}.",
+            what,
             what_next(exchange.target, exchange.status, wait),
+            excerpt=text,
             **details,
         )
 

@@ -77,7 +77,7 @@ def after_redirect(error: _Error, first: Target, target: Target) -> _Error:
     if is_refusal:
         details = {"redirected": True}
         return type(error)(what, "Look for the document elsewhere.", **details)
-    return type(error)(what, error.next_step, *error.calls, **error.details)
+    return type(error)(what, error.next_step, *error.calls, excerpt=error.excerpt, **error.details)
 
 
 def _belong_together(first: str, second: str) -> bool:

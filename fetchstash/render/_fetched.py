@@ -136,8 +136,12 @@ def _failure_line(host: Host, failure: Failure, limit: int) -> str:
 
 
 def _failure_record(host: Host, failure: Failure) -> Mapping[str, Any]:
-    error, line = failure.error, error_line(failure.error, host.word)
-    return {"source_url": failure.url, "error": {"code": error.code, "line": line, **error.details}}
+    error = failure.error
+    record = {"code": error.code, "line": error_line(error, host.word), **error.details}
+    return {
+        "source_url": failure.url,
+        "error": record | ({"excerpt": error.excerpt} if error.excerpt else {}),
+    }
 
 
 def _share(

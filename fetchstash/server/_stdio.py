@@ -21,6 +21,7 @@ _log = logging.getLogger("fetchstash.server")
 async def serve_stdio(settings: Settings) -> None:
     """Serve until the host closes our stdin or ends us, then close the store."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    logging.getLogger("fetchstash.fetch").setLevel(logging.INFO)  # what a refused request was told
     hide_memory()
     stash = LazyStash(settings, owns_process=True)
     server = build_server(stash)

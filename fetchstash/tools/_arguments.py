@@ -7,6 +7,9 @@ from fetchstash.errors import BadArgument, did_you_mean
 from fetchstash.text import clip
 from fetchstash.tools._specs import Schema, ToolSpec
 
+HOST_ARGUMENTS = {"wait_for_previous": "Gemini CLI"}
+"""Arguments that a host adds to every tool by itself, with the host. They are ignored."""
+
 _WORDS = {
     "string": "a string",
     "integer": "a whole number",
@@ -21,7 +24,11 @@ def checked(tool: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
     Raises BadArgument for an unknown or missing name, a wrong type, a value outside its bounds, or
     two where one is wanted.
     """
-    present = {name: value for name, value in arguments.items() if value is not None}
+    present = {
+        name: value
+        for name, value in arguments.items()
+        if value is not None and name not in HOST_ARGUMENTS
+    }
     for name in present:
         if name not in tool.properties:
             all_names = f"It has {', '.join(tool.properties)}."

@@ -107,8 +107,9 @@ async def test_a_4xx_is_an_error_with_its_status_and_a_short_excerpt_that_is_not
         await fetcher().fetch(url, tmp_path)
     assert failed.value.line().startswith("[http_error] 127.0.0.1 answered 404 Not Found. ")
     assert failed.value.details["status"] == 404
-    assert failed.value.details["excerpt"].startswith("<p>no")
-    assert len(failed.value.details["excerpt"]) <= 500
+    assert failed.value.excerpt.startswith("<p>no")
+    assert len(failed.value.excerpt) <= 500
+    assert "excerpt" not in failed.value.details
     assert "such page" not in failed.value.line()
     assert list(tmp_path.iterdir()) == []
 
