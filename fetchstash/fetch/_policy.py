@@ -6,7 +6,7 @@ Pure functions. Every refusal says what was refused and why; only the operator c
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_network
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from fetchstash.errors import BadArgument, Call, Refused
 from fetchstash.fetch._addresses import Address, Network, plain, why_not_public
@@ -123,9 +123,9 @@ def why_refused(address: Address, machine: Machine) -> str:
 
 
 def _refuse(name: str, target: Target, what: str, address: Address | None = None) -> NoReturn:
-    details = {"host": name, "port": target.port} | (
-        {} if address is None else {"address": str(address)}
-    )
+    details: dict[str, Any] = {"host": name, "port": target.port}
+    if address is not None:
+        details["address"] = str(address)
     host = _plain_name(name)
     written = f"[{host}]:{target.port}" if ":" in host else f"{host}:{target.port}"
     allow = Call("setting", {"name": "fetch.allow_hosts", "value": [written]})

@@ -75,8 +75,7 @@ def after_redirect(error: _Error, first: Target, target: Target) -> _Error:
         what = what.replace(name, f"the site that {first.host} redirected to")
     what = what[:1].upper() + what[1:] if what.startswith("the site") else what
     if is_refusal:
-        details = {"redirected": True}
-        return type(error)(what, "Look for the document elsewhere.", **details)
+        return type(error)(what, "Look for the document elsewhere.", redirected=True)
     return type(error)(what, error.next_step, *error.calls, excerpt=error.excerpt, **error.details)
 
 
