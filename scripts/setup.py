@@ -12,16 +12,19 @@ Everything here prints to stderr, because a host that starts `scripts/run` reads
 The stamp names what was installed and is written last, so that an interrupted set-up starts over.
 Locks belong to the operating system and end with the process that holds them:
 
-- one set-up at a time holds `.venv.lock`;
+- one set-up at a time holds `.venv.lock`, and so do the installers that it started;
 - every program that runs from the environment shares `.venv/fetchstash-in-use` until it ends, and
   an environment in use is never rebuilt.
 """
 
 import contextlib
+import ctypes
+import functools
 import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -37,6 +40,7 @@ LOCK = VENV.with_name(f"{VENV.name}.lock")
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 LOCK_SECONDS = 600
+PR_SET_PDEATHSIG = 1
 
 
 def say(text: str) -> None:
@@ -61,8 +65,11 @@ def try_lock(file: IO[bytes]) -> bool:
 
 
 @contextlib.contextmanager
-def only_one() -> Generator[None]:
-    """Wait for the lock of the set-up and hold it; it ends with this process, however that ends."""
+def only_one() -> Generator[int]:
+    """Wait for the lock of the set-up and hold it; yield its descriptor, for what is started.
+
+    The lock ends with this process and its installers, however they end.
+    """
     end = time.monotonic() + LOCK_SECONDS
     with LOCK.open("ab") as file:
         if not try_lock(file):
@@ -72,7 +79,7 @@ def only_one() -> Generator[None]:
                     say(f"another set-up has held {LOCK} for {LOCK_SECONDS} s. End it, try again.")
                     sys.exit(1)
                 time.sleep(0.2)
-        yield
+        yield file.fileno()
 
 
 def digest(*files: str) -> str:
@@ -103,10 +110,13 @@ def ready(kind: str) -> bool:
     The Python that runs this script does not matter: the environment belongs to the one that made
     it. The packages of the tests include those of the program.
     """
-    stamp, expected = read_stamp(), expected_stamp(kind)
-    if kind == "run":
-        expected["tests"] = stamp.get("tests", "")
-    return stamp == expected
+    return PYTHON.exists() and read_stamp() == needed_stamp(kind)
+
+
+def needed_stamp(kind: str) -> dict[str, str]:
+    """Return the stamp that is wanted; a program is content with the packages of the tests."""
+    expected = expected_stamp(kind)
+    return expected | {"tests": read_stamp().get("tests", "")} if kind == "run" else expected
 
 
 def in_use() -> bool:
@@ -130,37 +140,67 @@ def mark_in_use() -> None:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
 
 
-def install(kind: str) -> None:
+def run_installer(command: list[str], lock: int) -> None:
+    """Run a step of the set-up, which says all it says on stderr and does not outlive the set-up.
+
+    It shares the lock: the next set-up waits until nothing writes to the environment any more. On
+    Linux it ends with the set-up (PR_SET_PDEATHSIG, prctl(2)), so that there is nothing to wait
+    for.
+    """
+    end_with_us = None
+    if sys.platform == "linux":
+        prctl = ctypes.CDLL(None).prctl
+        end_with_us = functools.partial(prctl, PR_SET_PDEATHSIG, signal.SIGKILL)
+    subprocess.run(
+        command,
+        check=True,
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr,
+        pass_fds=() if os.name == "nt" else (lock,),
+        preexec_fn=end_with_us,
+    )
+
+
+def install(kind: str, lock: int) -> None:
     """Install the locked packages, checked by their hashes, and this checkout.
 
-    uv does it where it is installed, pip elsewhere.
+    uv does it where it is installed and succeeds, pip elsewhere.
     """
     say(f"setting up {VENV} (once; half a minute, a few seconds with uv)")
+    if not os.isatty(0):
+        say("a host may give up before that: `scripts/run --version` in a terminal does it first")
     STAMP.unlink(missing_ok=True)
-    uv = shutil.which("uv")
     if not usable():
         shutil.rmtree(VENV, ignore_errors=True)
-        options = ["--without-pip"] if uv else []
-        subprocess.run([sys.executable, "-m", "venv", *options, VENV], check=True, stdout=2)
+        run_installer([sys.executable, "-m", "venv", "--without-pip", str(VENV)], lock)
+    packages = ["--require-hashes", "-r", str(ROOT / "requirements" / f"{kind}.txt")]
+    checkout = ["--no-build-isolation", "--no-deps", "-e", str(ROOT)]
+    pip = [str(PYTHON), "-P", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    uv = shutil.which("uv")
     if uv:
-        install_with = [uv, "pip", "install", "--quiet", "--python", str(PYTHON)]
-        binary: list[str] = []
-    else:
-        install_with = [str(PYTHON), "-P", "-m", "pip", "install", "-q"]
-        install_with.append("--disable-pip-version-check")
-        binary = ["--only-binary", ":all:"]
-    lock = str(ROOT / "requirements" / f"{kind}.txt")
-    subprocess.run([*install_with, *binary, "--require-hashes", "-r", lock], check=True, stdout=2)
-    editable = ["--no-build-isolation", "--no-deps", "-e", str(ROOT)]
-    subprocess.run([*install_with, *editable], check=True, stdout=2)
+        # Like pip and browsers, trust the system's certificates: uv's own list lacks a company's.
+        for name in ("UV_SYSTEM_CERTS", "UV_NATIVE_TLS"):
+            os.environ.setdefault(name, "1")
+        quick = [uv, "pip", "install", "--quiet", "--python", str(PYTHON)]
+        try:
+            run_installer([*quick, *packages], lock)
+            run_installer([*quick, *checkout], lock)
+        except subprocess.CalledProcessError:
+            say("uv could not do it; trying pip")
+            uv = None
+    if not uv:
+        if not usable("pip"):
+            run_installer([str(PYTHON), "-P", "-m", "ensurepip"], lock)
+        run_installer([*pip, "--only-binary", ":all:", *packages], lock)
+        run_installer([*pip, *checkout], lock)
     STAMP.write_text(json.dumps(expected_stamp(kind)), encoding="utf-8")
 
 
-def usable() -> bool:
-    """Return whether the environment's own Python runs and has what the set-up needs of it."""
-    module = "sys" if shutil.which("uv") else "pip"
+def usable(module: str = "sys") -> bool:
+    """Return whether the environment's own Python runs and has a module."""
     try:
-        done = subprocess.run([PYTHON, "-P", "-c", f"import {module}"], check=False, stderr=2)
+        command = [str(PYTHON), "-P", "-c", f"import {module}"]
+        done = subprocess.run(command, check=False, capture_output=True)
     except OSError:
         return False
     return done.returncode == 0
@@ -170,15 +210,24 @@ def set_up(kind: str) -> None:
     """Install what is missing, once, whoever else starts at the same time."""
     if ready(kind):
         return
-    with only_one():
+    with only_one() as lock:
         if ready(kind):
             return
+        stamp, needed = read_stamp(), needed_stamp(kind)
+        if stamp and stamp | {"python": ""} == needed | {"python": ""} and usable("fetchstash"):
+            # Its Python was updated in its place, and still has the packages.
+            STAMP.write_text(json.dumps(needed), encoding="utf-8")
+            return
         # Adding the packages of the tests does not disturb a program that runs.
-        if in_use() and read_stamp().get("program") != expected_stamp(kind)["program"]:
+        if in_use() and not usable():
+            say(f"the Python of {VENV} is gone, and a program still runs from there.")
+            say("End that program, then start this again to make it anew.")
+            sys.exit(1)
+        if in_use() and stamp.get("program") != needed["program"]:
             say(f"{VENV} is out of date, and used as it is: a program still runs from it.")
             say("End that program, then start this again to bring it up to date.")
             return
-        install(kind)
+        install(kind, lock)
 
 
 def main() -> int:
@@ -186,8 +235,13 @@ def main() -> int:
     name, *arguments = sys.argv[1:]
     try:
         set_up("run" if name == "run" else "dev")
-    except (subprocess.CalledProcessError, OSError) as error:
-        say(f"the set-up failed: {error}. Its messages stand above; mend the cause, try again.")
+    except subprocess.CalledProcessError as error:
+        tool = "pip" if "pip" in error.cmd else Path(error.cmd[0]).name
+        say(f"the set-up failed: {tool} ended with exit code {error.returncode}.")
+        say("Its messages stand above; mend the cause, then start this again.")
+        return 1
+    except OSError as error:
+        say(f"the set-up failed: {error}. Mend that, then start this again.")
         return 1
     if name == "run":
         program = [str(BIN / "fetchstash"), *arguments]

@@ -19,6 +19,12 @@ with setup.only_one():
     print("held", flush=True)
     time.sleep(60)
 """
+INSTALL = """
+import subprocess, sys, setup
+with setup.only_one() as lock:
+    program = "import time; print('installing', flush=True, file=sys.stderr); time.sleep(60)"
+    setup.run_installer([sys.executable, "-c", "import sys; " + program], lock)
+"""
 USE = """
 import sys, time, setup
 setup.mark_in_use()
@@ -57,10 +63,11 @@ class Checkout:
         """Set up; the packages themselves are not installed."""
         setup = self.setup
 
-        def install(kind: str) -> None:
+        def install(kind: str, _: int) -> None:
             self.installed.append(kind)
             self.python.parent.mkdir(parents=True, exist_ok=True)
             if not self.python.exists():
+                self.python.unlink(missing_ok=True)
                 self.python.symlink_to(sys.executable)
             setup.STAMP.write_text(json.dumps(setup.expected_stamp(kind)))
 
@@ -73,6 +80,7 @@ class Checkout:
             [sys.executable, "-c", program],
             env=os.environ | {"PYTHONPATH": str(self.folder / "scripts"), "PYTHONSAFEPATH": "1"},
             stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
         )
         assert process.stdout is not None
@@ -94,6 +102,14 @@ def end(process: subprocess.Popen[str], number: int = signal.SIGKILL) -> None:
 
 def test_a_set_up_that_was_killed_does_not_block_the_next_one(checkout: Checkout) -> None:
     end(checkout.start(HOLD))
+    checkout.set_up()
+    assert checkout.installed == ["run"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the next set-up waits for them")
+def test_the_installers_of_a_set_up_that_was_killed_end_with_it(checkout: Checkout) -> None:
+    end(checkout.start(INSTALL))
+    checkout.setup.LOCK_SECONDS = 10  # type: ignore[attr-defined]
     checkout.set_up()
     assert checkout.installed == ["run"]
 
@@ -127,6 +143,78 @@ def test_an_environment_whose_python_is_gone_is_made_anew(checkout: Checkout) ->
     checkout.python.unlink()
     checkout.set_up()
     assert checkout.installed == ["run", "run"]
+
+
+def replace_python(checkout: Checkout, target: Path) -> None:
+    checkout.python.unlink()
+    checkout.python.symlink_to(target)
+
+
+def test_an_environment_whose_python_was_uninstalled_is_made_anew(checkout: Checkout) -> None:
+    python = checkout.folder / "python-of-the-system"
+    checkout.set_up()
+    replace_python(checkout, python)
+    checkout.setup.STAMP.write_text(json.dumps(checkout.setup.expected_stamp("run")))
+    checkout.set_up()
+    assert checkout.installed == ["run", "run"]
+
+
+def test_an_environment_whose_python_was_updated_is_used_as_it_is(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    checkout.set_up()
+    python = checkout.folder / "python-updated"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o700)
+    replace_python(checkout, python)
+    checkout.set_up()
+    assert checkout.installed == ["run"]
+    assert checkout.setup.ready("run")
+
+
+def test_an_environment_in_use_whose_python_is_gone_is_left_alone(
+    checkout: Checkout, capfd: pytest.CaptureFixture[str]
+) -> None:
+    checkout.set_up()
+    server = checkout.start(USE)
+    checkout.python.unlink()
+    with pytest.raises(SystemExit):
+        checkout.set_up()
+    end(server)
+    assert checkout.installed == ["run"]
+    assert "is gone, and a program still runs from there" in capfd.readouterr().err
+
+
+def test_uv_trusts_the_certificates_of_the_system_and_pip_takes_over_where_it_fails(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    programs = checkout.folder / "programs"
+    programs.mkdir()
+    uv = programs / "uv"
+    uv.write_text('#!/bin/sh\necho "certificates: $UV_SYSTEM_CERTS $UV_NATIVE_TLS"\nexit 2\n')
+    uv.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    for name in ("UV_SYSTEM_CERTS", "UV_NATIVE_TLS"):
+        monkeypatch.delenv(name, raising=False)
+    run_installer, commands = checkout.setup.run_installer, []
+
+    def run(command: list[str], lock: int) -> None:
+        commands.append(command)
+        if command[0] == str(uv):
+            run_installer(command, lock)
+        elif "venv" in command:
+            checkout.python.parent.mkdir(parents=True)
+            checkout.python.symlink_to(sys.executable)
+
+    checkout.setup.run_installer = run  # type: ignore[attr-defined]
+    checkout.setup.set_up("run")
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "certificates: 1 1" in err
+    assert "uv could not do it; trying pip" in err
+    assert [str(checkout.python), "-P", "-m", "pip"] == commands[-1][:4]
+    assert checkout.setup.ready("run")
 
 
 def test_a_new_lock_updates_the_environment(checkout: Checkout) -> None:
