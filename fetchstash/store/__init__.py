@@ -1,5 +1,6 @@
 """Artifacts, kept and read back. Knows disks; knows no network and no format."""
 
+from fetchstash.store._base import StoreBase
 from fetchstash.store._contract import (
     REF_PREFIX,
     Facts,
@@ -21,7 +22,7 @@ from fetchstash.store._protocol import ArtifactStore
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
 from fetchstash.store._source import ByteSource, BytesSource
-from fetchstash.store._stamp import keep_store_facts, stamp
+from fetchstash.store._stamp import keep_store_facts, new_facts, stamp
 from fetchstash.store._stride import StrideIndex
 from fetchstash.store._text import StoredText
 
@@ -42,6 +43,7 @@ __all__ = [
     "Passage",
     "Removed",
     "SearchResult",
+    "StoreBase",
     "StoreLimits",
     "StoredText",
     "StrideIndex",
@@ -49,6 +51,7 @@ __all__ = [
     "check_store",
     "count_matches",
     "keep_store_facts",
+    "new_facts",
     "open_store",
     "rank_texts",
     "repair_store",

@@ -14,10 +14,10 @@ from pathlib import Path
 from fetchstash.errors import BadArgument, Call, ExpiredRef, NoText, TooLarge, UnknownRef
 from fetchstash.ranges import Ranges
 from fetchstash.store._advice import larger_than_the_store
+from fetchstash.store._base import StoreBase
 from fetchstash.store._contract import (
     REF_PREFIX,
     Facts,
-    Finding,
     Listing,
     Removed,
     SearchResult,
@@ -58,7 +58,7 @@ class MemoryContents:
     uses: int = 0
 
 
-class MemoryStore:
+class MemoryStore(StoreBase):
     """An ArtifactStore in memory. Its artifacts go with the last store over the same contents."""
 
     def __init__(self, limits: StoreLimits, contents: MemoryContents | None = None) -> None:
@@ -152,14 +152,6 @@ class MemoryStore:
     async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
         """Apply retention: age, count, bytes."""
         return self._retain(dry_run=dry_run)
-
-    async def check(self) -> tuple[Finding, ...]:
-        """Return nothing: memory has no damage that a store could see."""
-        return ()
-
-    async def repair(self) -> tuple[Finding, ...]:
-        """Return nothing: there is nothing to mend."""
-        return ()
 
     async def aclose(self) -> None:
         """Close. An ephemeral store deletes the artifacts of its run first."""

@@ -10,7 +10,7 @@ from fetchstash.store._contract import GrepQuery, Matches, Passage
 from fetchstash.store._disk import translate_errors
 from fetchstash.store._grep import grep
 from fetchstash.store._rank import Ranking, deadline
-from fetchstash.store._source import ByteSource, CachedSource, FileSource, NotCached
+from fetchstash.store._source import ByteSource, BytesSource, CachedSource, FileSource, NotCached
 from fetchstash.store._stride import StrideIndex
 from fetchstash.store._text import StoredText
 from fetchstash.store._threads import Threads
@@ -22,7 +22,8 @@ class TextReader:
     """The stored text of one artifact. It stays readable if the artifact goes meanwhile.
 
     Every read costs one look-up in the stride index and the bytes that it returns, whatever the
-    size of the text. Any store can make one: all it needs is a ByteSource.
+    size of the text. Any store can make one: all it needs is a ByteSource. ``stored`` is the text
+    beneath, for code that may block.
     """
 
     def __init__(
@@ -38,10 +39,15 @@ class TextReader:
         self.lines = index.lines
         self.bytes = index.size
         self.ranges = ranges
-        self._text = StoredText(source, index)
+        self.stored = StoredText(source, index)
         cached = CachedSource(source) if isinstance(source, FileSource) else source
         self._cached = StoredText(cached, index)
         self._threads = threads or Threads()
+
+    @classmethod
+    def of(cls, ref: str, text: bytes, ranges: Ranges) -> "TextReader":
+        """Read a text that is in memory. Indexes it first: time goes with its size."""
+        return cls(ref, BytesSource(text), StrideIndex.of(text), ranges)
 
     async def read_chars(self, start: int, end: int) -> str:
         """Return the characters [start, end), fewer at the end of the text."""
@@ -65,7 +71,7 @@ class TextReader:
     async def grep(self, query: GrepQuery) -> Matches:
         """Search with RE2. Raises BadPattern."""
         return await self._threads.scan(
-            lambda cancelled: grep(self._text, query, self.ref, cancelled)
+            lambda cancelled: grep(self.stored, query, self.ref, cancelled)
         )
 
     async def rank(self, query: str, max_results: int) -> tuple[Passage, ...]:
@@ -76,14 +82,14 @@ class TextReader:
 
         def work(cancelled: Callable[[], bool]) -> tuple[Passage, ...]:
             ranking = Ranking(query)
-            ranking.add(self.ref, self._text, deadline(cancelled))
+            ranking.add(self.ref, self.stored, deadline(cancelled))
             return tuple(ranking.best(max_results))
 
         return await self._threads.scan(work)
 
     async def aclose(self) -> None:
         """Close the source."""
-        self._text.close()
+        self.stored.close()
 
     async def _read(self, work: Callable[[StoredText], T]) -> T:
         """Read at once if no disk is needed: a thread takes longer than most reads."""
@@ -92,4 +98,4 @@ class TextReader:
             with translate_errors():
                 return work(self._cached)
         except NotCached:
-            return await self._threads.run(lambda: work(self._text))
+            return await self._threads.run(lambda: work(self.stored))

@@ -1,9 +1,12 @@
 """The facts that are the store's to say, filled in the same way by every store."""
 
 import base64
+import hashlib
 import secrets
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from fetchstash.store._contract import REF_PREFIX, Facts
 from fetchstash.store._stride import StrideIndex
@@ -41,6 +44,14 @@ def stamp(
         text_lines=text.lines if text else None,
         pinned=False,
     )
+
+
+def new_facts(facts: Facts, raw: Path, text: Path | None, *, max_age_days: float = 7) -> Facts:
+    """Return the facts of a new artifact of these two files, as ``stamp`` does. Blocks."""
+    data = raw.read_bytes()
+    index = StrideIndex.of(text.read_bytes()) if text else None
+    sha256 = hashlib.sha256(data).hexdigest()
+    return stamp(facts, sha256, len(data), index, now=time.time(), max_age_days=max_age_days)
 
 
 def new_ref() -> str:

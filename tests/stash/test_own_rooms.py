@@ -26,7 +26,7 @@ PAGES = [f"Chapter {n}. The number of this page is {n * 7}." for n in range(1, 4
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> ArtifactStore:
     """Open each of the stores."""
     if request.param == "own":
-        return OwnStore()
+        return OwnStore(tmp_path)
     settings: dict[str, Any] = {"store.folder": str(tmp_path / "store")}
     if request.param == "memory":
         settings = {"store.url": "memory:"}

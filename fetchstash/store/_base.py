@@ -1,0 +1,56 @@
+"""Defaults of a store: what a program's own store may leave out."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from fetchstash.errors import NoText
+from fetchstash.store._contract import Finding, Listing, Removed, SearchResult
+from fetchstash.store._rank import rank_texts
+from fetchstash.store._reader import TextReader
+from fetchstash.store._threads import Threads
+
+_MOST_TEXTS = 1_000
+
+
+class StoreBase(ABC):
+    """Completes an ArtifactStore: ranks the texts that it opens, removes and repairs nothing."""
+
+    @abstractmethod
+    async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
+        """List the artifacts of this run, newest first."""
+
+    @abstractmethod
+    async def open_text(self, ref_or_url: str) -> TextReader:
+        """Open the text. Raises NoText where there is none."""
+
+    async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
+        """Rank passages over these artifacts, or the newest 1,000 where ``refs`` is empty."""
+        if not refs:
+            listing = await self.list(limit=_MOST_TEXTS)
+            refs = [facts.artifact_ref for facts in listing.facts]
+        readers: dict[str, TextReader] = {}
+        for ref in refs:
+            with suppress(NoText):
+                readers[ref] = await self.open_text(ref)
+
+        def work(cancelled: Callable[[], bool]) -> SearchResult:
+            texts = {ref: reader.stored for ref, reader in readers.items()}
+            return rank_texts(query, list(texts), texts.get, max_results, cancelled)
+
+        return await Threads().scan(work)
+
+    async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:  # noqa: ARG002 - the Protocol's
+        """Remove nothing: this store has no retention."""
+        return ()
+
+    async def check(self) -> tuple[Finding, ...]:
+        """Return nothing: this store sees no damage."""
+        return ()
+
+    async def repair(self) -> tuple[Finding, ...]:
+        """Return nothing: there is nothing to mend."""
+        return ()
+
+    async def aclose(self) -> None:  # noqa: B027 - a default, not a gap
+        """Do nothing: nothing is open."""
