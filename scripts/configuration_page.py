@@ -3,7 +3,7 @@
 scripts/configuration_page.py > docs/configuration.md
 """
 
-from fetchstash.config import COUNTING_BYTES, KEYS, PROFILES, Key
+from fetchstash.config import CLIENT_NAMES, COUNTING_BYTES, KEYS, PROFILES, Key
 from fetchstash.config._example import toml_value
 
 HEAD = """# Configuration
@@ -25,8 +25,13 @@ their configuration names more. Flags always arrive.
 
 ## Profiles
 
-`views.profile` sets the limits of a host: each host cuts long results in its own way.
+`views.profile` sets the limits of a host: each host cuts long results in its own way. With `auto`,
+the default, the limits are those of the host that asks, by the name in its clientInfo. A named
+profile goes before that name, and a limit that you set goes before both. The list of tools is the
+same for every client.
 
+| clientInfo begins with | profile |
+|---|---|
 """
 
 
@@ -67,11 +72,16 @@ def setting(key: Key) -> str:
 def page() -> str:
     """Return the whole page."""
     parts = [HEAD]
+    parts += [f"| `{name}` | `{profile}` |\n" for name, profile in CLIENT_NAMES.items()]
+    parts.append("\n")
     for profile, values in PROFILES.items():
         limits = ", ".join(f"`{name}` = {value:,}" for name, value in values.items())
         more = ", counted in UTF-8 bytes" if profile in COUNTING_BYTES else ""
         if profile == "claude-code":
-            more = ", and each tool tells Claude Code how long its results may be"
+            more = (
+                ". Each tool tells Claude Code how long its results may be (with `auto`, too), "
+                "unless MAX_MCP_OUTPUT_TOKENS is set in the server's environment"
+            )
         parts.append(f"- `{profile}`: {limits or 'the defaults'}{more}\n")
     section = ""
     for key in KEYS.values():

@@ -8,6 +8,7 @@ in the agent's project.
 
 from fetchstash.config._example import example_file
 from fetchstash.config._keys import (
+    CLIENT_NAMES,
     COUNTING_BYTES,
     KEYS,
     PROFILES,
@@ -18,6 +19,7 @@ from fetchstash.config._keys import (
 from fetchstash.config._load import Settings, load
 
 __all__ = [
+    "CLIENT_NAMES",
     "COUNTING_BYTES",
     "KEYS",
     "PROFILES",

@@ -43,11 +43,14 @@ class HistoryLimits:
     summarizer_max_tokens: int = CompactionConfig().summarizer_max_tokens
 
 
+AUTO = "auto"
+
+
 @dataclass(frozen=True, slots=True)
 class ProfileChoice:
-    """The host whose limits apply."""
+    """The host whose limits apply; "auto": the one that names itself."""
 
-    profile: str = "default"
+    profile: str = AUTO
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,7 @@ _MEANINGS: Mapping[str, str] = {
     ),
     "views.preview_chars": "Characters of a preview",
     "views.structured": "Add structuredContent and output schemas to the results",
-    "views.profile": "The host whose limits apply",
+    "views.profile": "The host whose limits apply; auto: the host that the client says it is",
     "fetch.max_wire_bytes": "One body as it is sent, in bytes",
     "fetch.max_decoded_bytes": "One body after its content coding is decoded, in bytes",
     "fetch.deadline_seconds": "One call in all: look-up, redirects, retries, body, extraction",
@@ -251,10 +254,31 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
     "vscode": _BYTES_OF_VS_CODE,
 }
 COUNTING_BYTES = frozenset({"vscode", "copilot"})
+CLIENT_NAMES: Mapping[str, str] = {
+    "claude-code": "claude-code",
+    "claude-ai": "claude-desktop",
+    "codex-mcp-client": "codex",
+    "cursor": "cursor",
+    "gemini-cli": "gemini",
+    "github-copilot": "copilot",
+    "visual-studio-code": "vscode",
+    "vscode": "vscode",
+}
+"""The profile of a client, by the beginning of its name in clientInfo: ``cursor-vscode`` too.
+
+Names are compared in lower case, with - for blanks.
+"""
+
+
+def profile_of(client_name: str) -> str:
+    """Return the profile of a client by the name that it gives itself, "default" if unknown."""
+    name = "-".join(client_name.lower().split())
+    profiles = (profile for start, profile in CLIENT_NAMES.items() if name.startswith(start))
+    return next(profiles, "default")
 
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {
-    "views.profile": tuple(PROFILES),
+    "views.profile": (AUTO, *PROFILES),
     "ingest.router": ("on", "shadow"),
     "client.compaction_mode": ("tiered", "legacy"),
 }

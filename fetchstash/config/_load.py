@@ -8,12 +8,14 @@ from typing import Any, cast
 
 from fetchstash.client import CompactionConfig, Policy
 from fetchstash.config._keys import (
+    AUTO,
     COUNTING_BYTES,
     KEYS,
     PROFILES,
     IngestLimits,
     Key,
     TelemetryLimits,
+    profile_of,
 )
 from fetchstash.errors import BadArgument, did_you_mean
 from fetchstash.fetch import FetchLimits
@@ -23,6 +25,7 @@ from fetchstash.text import TRUNCATIONS, PreviewLimits, Truncation, ViewLimits
 
 _PREFIX = "FETCHSTASH_"
 _CONFIG_VARIABLE = "FETCHSTASH_CONFIG"
+_OUTPUT_VARIABLE = "MAX_MCP_OUTPUT_TOKENS"
 _STORE_PLACES = {"store.url": "store.folder", "store.folder": "store.url"}
 
 
@@ -32,7 +35,8 @@ class Settings:
 
     ``values`` maps each key to its value, ``origins`` to where that came from. ``client`` and
     ``history`` are for agents that use fetchstash.client, ``truncation`` holds the profiles of
-    context_result.
+    context_result. ``output_is_bounded``: the user bounds what Claude Code shows of a result, by
+    its own MAX_MCP_OUTPUT_TOKENS.
     """
 
     profile: str
@@ -48,6 +52,20 @@ class Settings:
     truncation: Mapping[str, Truncation]
     values: Mapping[str, Any]
     origins: Mapping[str, str]
+    output_is_bounded: bool = False
+
+    def views_for(self, client_name: str) -> ViewLimits:
+        """Return the limits for a client by the name that it gives itself (clientInfo).
+
+        A named profile goes before it, and so does every limit that was set.
+        """
+        profile = profile_of(client_name) if self.profile == AUTO else self.profile
+        limits = {
+            name: value
+            for name, value in PROFILES[profile].items()
+            if self.origins[f"views.{name}"] == "default"
+        }
+        return replace(self.views, **limits, count_bytes=profile in COUNTING_BYTES)
 
 
 def load(
@@ -76,15 +94,16 @@ def load(
                 raise BadArgument(f"There is no setting {path!r} ({origin}).", _advice(path, KEYS))
             if path not in chosen and not _is_overridden(path, origin, chosen):
                 chosen[path] = (_convert(KEYS[path], raw, origin), origin)
-    profile = chosen.get("views.profile", ("default", ""))[0]
-    for name, value in PROFILES[profile].items():
+    profile = chosen.get("views.profile", (AUTO, ""))[0]
+    for name, value in PROFILES.get(profile, {}).items():
         chosen.setdefault(f"views.{name}", (value, f"profile {profile}"))
     defaults = {path: (key.default, "default") for path, key in KEYS.items()}
     chosen = defaults | chosen
     values = {path: value for path, (value, _) in chosen.items()}
     origins = {path: origin for path, (_, origin) in chosen.items()}
     _place_store(values)
-    return _settings(values, origins, truncation)
+    settings = _settings(values, origins, truncation)
+    return replace(settings, output_is_bounded=bool(environment.get(_OUTPUT_VARIABLE)))
 
 
 def _is_overridden(path: str, origin: str, chosen: Mapping[str, tuple[Any, str]]) -> bool:

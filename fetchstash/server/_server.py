@@ -17,7 +17,7 @@ from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, FetchstashError, Internal
 from fetchstash.fetch import Progress
 from fetchstash.render import FRAME_CHARS, Host, View, error_line, error_view, view_of
-from fetchstash.stash import Stash, open_stash
+from fetchstash.stash import Stash, open_stash, with_views
 from fetchstash.store import REF_PREFIX
 from fetchstash.text import clip
 from fetchstash.tools import ToolSpec, answer, tool_named, tool_specs
@@ -50,11 +50,17 @@ class LazyStash:
         self, settings: Settings, *, local: bool = True, owns_process: bool = False
     ) -> None:
         self.settings = settings
-        self.host = Host(settings.views, local, settings.context)
+        self._local = local
         self._owns_process = owns_process
         self._stack = AsyncExitStack()
         self._lock = anyio.Lock()
         self._stash: Stash | None = None
+
+    def host(self, ctx: "Context") -> Host:
+        """Return the host that asks: each request names its client, in either era."""
+        client = ctx.session.client_params
+        views = self.settings.views_for(client.client_info.name if client else "")
+        return Host(views, self._local, self.settings.context)
 
     async def get(self) -> Stash:
         """Return the Stash, opened if need be. After a failure the next call tries again."""
@@ -124,10 +130,11 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
         try:
             if not uri.startswith(prefix + REF_PREFIX):
                 raise BadArgument(f"There is no resource {clip(uri, 120)!r}.", f"Use {TEMPLATE}.")
-            ceiling = settings.views.max_chars_ceiling
+            host = ctx.lifespan_context.host(ctx)
+            ceiling = host.limits.max_chars_ceiling
             stash = await ctx.lifespan_context.get()
             part = await stash.read(uri.removeprefix(prefix), max_chars=ceiling)
-            view = view_of(ctx.lifespan_context.host, part, ceiling)
+            view = view_of(host, part, ceiling)
         except FetchstashError as error:
             raise MCPError(types.INVALID_PARAMS, error_line(error)) from None
         contents = types.TextResourceContents(
@@ -170,8 +177,9 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
 
 def _tool(spec: ToolSpec, settings: Settings) -> types.Tool:
     meta: dict[str, Any] = {}
-    if settings.profile == "claude-code" and spec.body:
-        # Claude Code spills longer results to a file; this raises its limit to ours.
+    if settings.profile in ("auto", "claude-code") and spec.body and not settings.output_is_bounded:
+        # Claude Code spills longer results to a file; this raises its limit to ours, and above
+        # the one that its user may have set. Other hosts do not read it.
         meta["anthropic/maxResultSizeChars"] = settings.views.max_chars_ceiling + FRAME_CHARS
     output = {
         "type": "object",
@@ -199,9 +207,9 @@ async def _answer(
     """Answer a call. Every failure becomes one line, with its facts for ``_meta``."""
     try:
         tool = tool_named(params.name, tools)
-        lazy = ctx.lifespan_context
-        arguments = params.arguments or {}
-        return await answer(await lazy.get(), lazy.host, tool, arguments, progress), {}
+        host = ctx.lifespan_context.host(ctx)
+        stash = with_views(await ctx.lifespan_context.get(), host.limits)
+        return await answer(stash, host, tool, params.arguments or {}, progress), {}
     except FetchstashError as caught:
         telemetry.count("refusals", code=caught.code)
         error = caught

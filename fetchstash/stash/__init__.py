@@ -8,7 +8,7 @@ from fetchstash.stash._bodies import grep_body, passages_body
 from fetchstash.stash._excerpt import Excerpt, Shown, shown_of
 from fetchstash.stash._facts import described, tokens_of
 from fetchstash.stash._open import open_stash
-from fetchstash.stash._stash import Stash
+from fetchstash.stash._stash import Stash, with_views
 from fetchstash.stash._sync import SyncArtifact, SyncStash, open_stash_sync
 from fetchstash.stash._values import (
     ArtifactMatches,
@@ -46,4 +46,5 @@ __all__ = [
     "passages_body",
     "shown_of",
     "tokens_of",
+    "with_views",
 ]

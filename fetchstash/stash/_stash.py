@@ -42,6 +42,7 @@ from fetchstash.store import (
     GrepQuery,
     Removed,
 )
+from fetchstash.text import ViewLimits
 
 MAX_URLS = 10
 MAX_REFS = 10
@@ -331,6 +332,12 @@ class Stash:
     async def repair(self) -> tuple[Finding, ...]:
         """Examine the store and mend what can be mended."""
         return await self.store.repair()
+
+
+def with_views(stash: Stash, views: ViewLimits) -> Stash:
+    """Return the same stash for a reader with other limits."""
+    settings = replace(stash.settings, views=views)
+    return replace(stash, settings=settings, documents=replace(stash.documents, settings=settings))
 
 
 def _check_one(url: object) -> None:

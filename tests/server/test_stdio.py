@@ -36,9 +36,16 @@ def flags(site: Site, tmp_path: Path, *more: str) -> list[str]:
 
 
 @asynccontextmanager
-async def started(arguments: list[str], cwd: Path, *, mode: str = "auto") -> AsyncGenerator[Client]:
-    server = StdioServerParameters(command=FETCHSTASH, args=["serve", *arguments], cwd=cwd)
-    async with Client(server, mode=mode) as client:
+async def started(
+    arguments: list[str],
+    cwd: Path,
+    *,
+    mode: str = "auto",
+    env: dict[str, str] | None = None,
+    **more: Any,
+) -> AsyncGenerator[Client]:
+    server = StdioServerParameters(command=FETCHSTASH, args=["serve", *arguments], cwd=cwd, env=env)
+    async with Client(server, mode=mode, **more) as client:
         yield client
 
 

@@ -665,10 +665,3 @@ def test_a_profile_shows_its_own_defaults() -> None:
     }
     assert specs["fetch_content"].properties["maxChars"]["default"] == 6_800
     assert specs["artifact_grep"].properties["maxChars"]["default"] == 6_800
-
-
-async def test_claude_code_is_told_how_long_results_may_be(connect: Connect) -> None:
-    async with connect(views__profile="claude-code") as client:
-        tools = {tool.name: tool.meta for tool in (await client.list_tools()).tools}
-    assert tools["fetch_content"] == {"anthropic/maxResultSizeChars": 101_200}
-    assert not tools["artifact_info"]
