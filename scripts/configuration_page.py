@@ -36,6 +36,23 @@ same for every client.
 
 
 TAIL = """
+## fetch.headers
+
+Request headers that you set for an origin, each origin a table of its own, such as the token of an
+API or of a wiki. They are read from the file alone. `env:NAME` reads the environment variable of
+that name.
+
+```toml
+[fetch.headers."https://api.example.org"]
+authorization = "env:API_TOKEN"
+```
+
+They are sent to that origin alone (scheme, host and port), and to none after a redirect that led
+elsewhere, not even back. They are sent with no robots.txt, and never shown, logged or stored; no
+tool has an argument for them. What such a page says is kept as any other page. Headers that
+fetchstash sets itself are refused: Host, Content-Length, Accept-Encoding, Range, those of
+conditional requests and those of one connection.
+
 ## context.truncation
 
 The profiles of `context_result`, each a table of its own. They are read from the file alone.

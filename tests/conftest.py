@@ -30,6 +30,7 @@ SLOW = (
     "handlers/test_worker.py",
     "scripts/test_setup.py",
     "server/test_hosts.py",
+    "server/test_own_headers.py",
     "server/test_stdio.py",
     "server/test_tools.py",
     "server/test_two_calls.py",

@@ -22,6 +22,8 @@ def example_file() -> str:
         lines.append(f"# [context.truncation.{name}]")
         values = asdict(profile).items()
         lines += [f"# {key} = {value}" for key, value in values if value is not None]
+    lines += ["", "# Request headers for one origin; env:NAME reads the environment."]
+    lines += ['# [fetch.headers."https://api.example.org"]', '# authorization = "env:API_TOKEN"']
     return "\n".join(lines) + "\n"
 
 

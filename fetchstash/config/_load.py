@@ -18,13 +18,14 @@ from fetchstash.config._keys import (
     profile_of,
 )
 from fetchstash.errors import BadArgument, did_you_mean
-from fetchstash.fetch import FetchLimits
+from fetchstash.fetch import FetchLimits, origin_headers
 from fetchstash.handlers import ExtractLimits
 from fetchstash.store import StoreLimits, store_folder
 from fetchstash.text import TRUNCATIONS, PreviewLimits, Truncation, ViewLimits
 
 _PREFIX = "FETCHSTASH_"
 _CONFIG_VARIABLE = "FETCHSTASH_CONFIG"
+_OF_THE_FILE_ALONE = ("context.truncation", "fetch.headers")
 _OUTPUT_VARIABLE = "MAX_MCP_OUTPUT_TOKENS"
 _STORE_PLACES = {"store.url": "store.folder", "store.folder": "store.url"}
 
@@ -82,6 +83,7 @@ def load(
     environment = environment or {}
     source, data = _read_file(file, environment)
     truncation = _truncations(data, f"file {source}")
+    headers = _headers(data, f"file {source}", environment)
     layers: list[tuple[str, Mapping[str, Any]]] = [
         ("argument", arguments or {}),
         *_environment_layers(environment),
@@ -103,7 +105,11 @@ def load(
     origins = {path: origin for path, (_, origin) in chosen.items()}
     _place_store(values)
     settings = _settings(values, origins, truncation)
-    return replace(settings, output_is_bounded=bool(environment.get(_OUTPUT_VARIABLE)))
+    return replace(
+        settings,
+        fetch=replace(settings.fetch, headers=headers),
+        output_is_bounded=bool(environment.get(_OUTPUT_VARIABLE)),
+    )
 
 
 def _is_overridden(path: str, origin: str, chosen: Mapping[str, tuple[Any, str]]) -> bool:
@@ -210,8 +216,52 @@ def _of_file(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
             )
         table = cast("Mapping[str, Any]", values)
         layer |= {f"{section}.{name}": value for name, value in table.items()}
-    layer.pop("context.truncation", None)
-    return layer
+    return {path: value for path, value in layer.items() if path not in _OF_THE_FILE_ALONE}
+
+
+def _tables(
+    data: Mapping[str, Any], setting: str, key: str, origin: str
+) -> dict[str, Mapping[str, Any]]:
+    """Return the tables [setting.KEY] of the file by their keys."""
+    section, _, name = setting.partition(".")
+    parent = data.get(section)
+    tables: Any = {}
+    if isinstance(parent, dict):
+        tables = cast("Mapping[str, Any]", parent).get(name, {})
+    if not isinstance(tables, dict):
+        shown = "no table" if setting == "fetch.headers" else repr(tables)  # it may be a secret
+        what = f"{setting} is {shown} ({origin})."
+        raise BadArgument(what, f"It must be tables: [{setting}.{key}].")
+    for name, values in cast("Mapping[str, Any]", tables).items():
+        if not isinstance(values, dict):
+            what = f"{setting}.{name} is no table ({origin})."
+            raise BadArgument(what, f"It must be a table: [{setting}.{key}].")
+    return cast("dict[str, Mapping[str, Any]]", tables)
+
+
+def _headers(
+    data: Mapping[str, Any], origin: str, environment: Mapping[str, str]
+) -> dict[str, dict[str, str]]:
+    """Return the request headers of the tables ``[fetch.headers."ORIGIN"]``.
+
+    ``env:NAME`` reads the environment. No error shows a value.
+    """
+    headers: dict[str, dict[str, str]] = {}
+    for site, values in _tables(data, "fetch.headers", '"https://…"', origin).items():
+        headers[site] = {}
+        for name, value in values.items():
+            setting = f'fetch.headers."{site}".{name}'
+            if not isinstance(value, str):
+                raise BadArgument(f"{setting} is no text ({origin}).", "Write it in quotes.")
+            variable = value.removeprefix("env:")
+            if variable == value:
+                headers[site][name] = value
+            elif variable in environment:
+                headers[site][name] = environment[variable]
+            else:
+                what = f"{setting} reads the environment variable {variable}, which is not set."
+                raise BadArgument(what, "Set it for the server, or take the header out.")
+    return origin_headers(headers)
 
 
 def _truncations(data: Mapping[str, Any], origin: str) -> dict[str, Truncation]:
@@ -220,20 +270,10 @@ def _truncations(data: Mapping[str, Any], origin: str) -> dict[str, Truncation]:
     A table ``[context.truncation.NAME]`` of the file changes a built-in profile or adds one.
     """
     profiles = dict(TRUNCATIONS)
-    context = data.get("context")
-    tables: Any = {}
-    if isinstance(context, dict):
-        tables = cast("Mapping[str, Any]", context).get("truncation", {})
-    if not isinstance(tables, dict):
-        what = f"context.truncation is {tables!r} ({origin})."
-        raise BadArgument(what, "It must be tables: [context.truncation.NAME].")
     names = [f.name for f in fields(Truncation)]
-    for profile, values in cast("Mapping[str, Any]", tables).items():
+    for profile, values in _tables(data, "context.truncation", "NAME", origin).items():
         setting = f"context.truncation.{profile}"
-        if not isinstance(values, dict):
-            what = f"{setting} is {values!r} ({origin})."
-            raise BadArgument(what, f"It must be a table: [{setting}].")
-        for name, value in cast("Mapping[str, Any]", values).items():
+        for name, value in values.items():
             if name not in names:
                 what = f"There is no setting '{setting}.{name}' ({origin})."
                 raise BadArgument(what, _advice(name, names))

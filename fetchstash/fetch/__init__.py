@@ -4,6 +4,7 @@ from fetchstash.fetch._cache import age_seconds, is_fresh, may_keep
 from fetchstash.fetch._certificates import certificate_fault
 from fetchstash.fetch._contract import Cached, Fetched, Fetcher, FetchLimits, Progress
 from fetchstash.fetch._fetcher import HttpFetcher, open_fetcher
+from fetchstash.fetch._headers import OriginHeaders, origin_headers
 from fetchstash.fetch._mask import mask_url
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Fetched",
     "Fetcher",
     "HttpFetcher",
+    "OriginHeaders",
     "Progress",
     "age_seconds",
     "certificate_fault",
@@ -19,4 +21,5 @@ __all__ = [
     "mask_url",
     "may_keep",
     "open_fetcher",
+    "origin_headers",
 ]

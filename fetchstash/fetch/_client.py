@@ -14,6 +14,7 @@ from fetchstash.fetch._cache import conditions
 from fetchstash.fetch._coding import decode_beginning
 from fetchstash.fetch._contract import Cached, FetchLimits
 from fetchstash.fetch._exchange import Connections, Exchange
+from fetchstash.fetch._headers import OriginHeaders
 from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._redirect import next_target
 from fetchstash.fetch._refusals import after_redirect
@@ -37,8 +38,14 @@ class Client:
     """Sends requests. Deadlines are on the event loop's clock; callers enforce them by a scope."""
 
     def __init__(
-        self, limits: FetchLimits, policy: Policy, connections: Connections, agent: str
+        self,
+        limits: FetchLimits,
+        policy: Policy,
+        connections: Connections,
+        agent: str,
+        own_headers: OriginHeaders,
     ) -> None:
+        self._own_headers = own_headers
         self._limits = limits
         self._policy = policy
         self._connections = connections
@@ -54,24 +61,32 @@ class Client:
         cached: Cached | None,
         first: Target,
         redirects: int,
+        *,
+        left_origin: bool = False,
     ) -> Exchange:
         """Return the response after all redirects. Raises what the contract of fetch names.
 
-        ``first`` led to ``target`` by so many ``redirects``.
+        ``first`` led to ``target`` by so many ``redirects``; ``left_origin`` says that one of them
+        led to another origin.
         """
         headers = {"User-Agent": self._agent, **headers}
         while True:
+            # A server that is asked first, or in between, chose this URL: it must not choose what
+            # the operator's headers open.
+            left_origin = left_origin or target.origin != first.origin
+            own = {} if left_origin else self._own_headers.get(target.origin, {})
             try:
                 self._policy.check(target)
                 if self._limits.respect_robots:
                     await self._ask_robots(target, deadline)
-                fields = {**headers, **conditions(cached, target, redirects)}
+                fields = {name: value for name, value in headers.items() if name.lower() not in own}
+                fields |= {**own, **conditions(cached, target, redirects)}
                 exchange = await self._send(target, fields, deadline)
                 further = await self._next(exchange, redirects, self._limits.max_redirects)
             except FetchstashError as error:
                 raise (after_redirect(error, first, target) if redirects else error) from None
             if further is None:
-                exchange.redirects = redirects
+                exchange.redirects, exchange.left_origin = redirects, left_origin
                 return exchange
             target, redirects = further, redirects + 1
 

@@ -1,7 +1,7 @@
 """The contract of fetch: a URL in, a file or one clear error out."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -11,7 +11,8 @@ from typing import Protocol
 class FetchLimits:
     """The settings fetch.* of one fetcher. Sizes in bytes, times in seconds.
 
-    ``deadline_seconds`` is for the whole call of a user, extraction included.
+    ``deadline_seconds`` is for the whole call of a user, extraction included. ``headers`` are the
+    request headers that the operator sets for an origin; they are secrets.
     """
 
     max_wire_bytes: int = 128 * 2**20
@@ -30,6 +31,9 @@ class FetchLimits:
     proxy: str = ""
     per_host_concurrency: int = 4
     per_host_rate: float = 0
+    headers: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict[str, Mapping[str, str]], repr=False, hash=False
+    )
 
     @property
     def fetch_seconds(self) -> float:
@@ -62,7 +66,7 @@ class Fetched:
     ``masked_final_url`` instead. ``headers`` have lower-case names; repeated ones are joined by
     ", ". ``incomplete`` says why the body is not whole or empty, "" if it is neither.
     ``not_modified``: the server answered 304, and ``path`` is None. ``redirects`` is how many were
-    followed.
+    followed, ``left_origin`` whether one of them led to another origin.
     """
 
     path: Path | None
@@ -79,6 +83,7 @@ class Fetched:
     incomplete: str = ""
     not_modified: bool = False
     redirects: int = 0
+    left_origin: bool = False
 
 
 Progress = Callable[[int, int | None], None]

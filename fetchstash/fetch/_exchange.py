@@ -43,7 +43,7 @@ class Exchange:
     """A response whose body has not been read.
 
     ``headers`` have lower-case names; repeated ones are joined by ", " (RFC 9110, section 5.3).
-    ``redirects`` led to ``target``.
+    ``redirects`` led to ``target``; ``left_origin``: one of them to another origin.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class Exchange:
             raise httpcore2.RemoteProtocolError("another protocol")
         stream.end_head(self.status, self.headers)
         self.redirects = 0
+        self.left_origin = False
         self._response = response
         self._leave = leave
         self._stream = stream

@@ -19,6 +19,7 @@ from fetchstash.fetch._cache import conditions
 from fetchstash.fetch._coding import ACCEPT_ENCODING, BrokenCoding, codings, decoders
 from fetchstash.fetch._contract import Cached, Fetched, Fetcher, FetchLimits, Progress
 from fetchstash.fetch._gates import Gates
+from fetchstash.fetch._headers import origin_headers, without
 from fetchstash.fetch._machine import Interfaces
 from fetchstash.fetch._mask import mask_url
 from fetchstash.fetch._name import file_name
@@ -49,10 +50,11 @@ class HttpFetcher:
     """The Fetcher over HTTP. Imports no HTTP library before the first fetch."""
 
     def __init__(self, limits: FetchLimits, *, resolver: Resolver | None = None) -> None:
-        """Read the limits. Raises BadArgument for a host, net, domain or proxy that is invalid."""
+        """Read the limits. Raises BadArgument for a host, net, domain, proxy or header in error."""
         self._limits = limits
         self._policy = Policy.of(limits)
         self._proxy = Proxy.of(limits.proxy)
+        self._own_headers = origin_headers(limits.headers)
         self._resolver = resolver or SystemResolver()
         self._agent = limits.user_agent or f"fetchstash/{_version()}"
         self._interfaces = Interfaces()
@@ -80,7 +82,15 @@ class HttpFetcher:
                 self._policy.check(target)  # a plain refusal waits for no library
             client = await self._connect()
             headers = {"Accept": _ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
-            exchange = await client.open(target, headers, deadline, cached, first, redirects)
+            exchange = await client.open(
+                target,
+                headers,
+                deadline,
+                cached,
+                first,
+                redirects,
+                left_origin=after is not None and after.left_origin,
+            )
         if exchange is None:
             raise timed_out(first, self._limits)
         source = after.url if after else url
@@ -160,6 +170,7 @@ class HttpFetcher:
             self._policy,
             Connections(guard, tls_context(), gates),
             self._agent,
+            self._own_headers,
         )
 
     async def _keep(
@@ -184,6 +195,7 @@ class HttpFetcher:
             fetched_at=datetime.now(UTC),
             name=file_name(exchange.headers, exchange.target),
             redirects=exchange.redirects,
+            left_origin=exchange.left_origin,
         )
         was_asked = bool(conditions(cached, exchange.target, exchange.redirects))
         if exchange.status == HTTPStatus.NOT_MODIFIED and was_asked:
@@ -237,7 +249,8 @@ class HttpFetcher:
         body = await read_beginning(
             exchange, _ERROR_BODY_BYTES, min(deadline, anyio.current_time() + _ERROR_BODY_SECONDS)
         )
-        text = excerpt(body, exchange.headers)
+        own = self._own_headers.get(exchange.target.origin, {})
+        text = without(own.values(), excerpt(body, exchange.headers))
         wait = retry_after_seconds(exchange.headers.get("retry-after", ""), datetime.now(UTC))
         details = {"status": exchange.status} | (
             {} if wait is None else {"retry_after_seconds": wait}

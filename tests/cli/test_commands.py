@@ -236,11 +236,12 @@ def test_config_says_where_each_value_came_from_and_prints_an_example(run: Termi
     example = run("config", "--example").stdout
     assert tomllib.loads(example) == {key.section: {} for key in KEYS.values()}
     lines = (
-        line.removeprefix("# ") if " = " in line or "[context." in line else line
+        line.removeprefix("# ") if " = " in line or line.startswith("# [") else line
         for line in example.splitlines()
     )
     told = tomllib.loads("\n".join(lines))
     assert set(told["context"].pop("truncation")) == {"default", "sql_query", "log_search"}
+    assert told["fetch"].pop("headers")
     assert {f"{section}.{name}" for section, values in told.items() for name in values} == set(KEYS)
 
 
