@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 
 from fetchstash import __version__
-from fetchstash.cli import _keeping, _operating, _reading
+from fetchstash.cli import _keeping, _operating, _reading, _register
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -20,7 +20,7 @@ def commands() -> None:
     """
 
 
-for _command in (*_reading.COMMANDS, *_keeping.COMMANDS, *_operating.COMMANDS):
+for _command in (*_reading.COMMANDS, *_keeping.COMMANDS, *_operating.COMMANDS, *_register.COMMANDS):
     commands.add_command(_command)
 
 

@@ -1,0 +1,39 @@
+"""The command that puts fetchstash into the settings of a host: register."""
+
+import click
+
+from fetchstash.cli._run import exit_codes, say
+from fetchstash.hosts import (
+    HOSTS,
+    CommandHost,
+    Place,
+    add_line,
+    register as register_with,
+    snippet,
+    start_command,
+    unregister,
+)
+
+
+@click.command()
+@click.argument("host", type=click.Choice(list(HOSTS)))
+@click.option("--print", "print_only", is_flag=True, help="Show what would be added; add nothing.")
+@click.option("--remove", is_flag=True, help="Take fetchstash out again.")
+@exit_codes
+def register(host: str, print_only: bool, remove: bool) -> None:
+    """Add this fetchstash to a host's servers; all else there stays.
+
+    The file is backed up before it is changed. Claude Code, Codex and Gemini CLI have a command of
+    their own for it, which is run.
+    """
+    target, start, place = HOSTS[host], start_command(), Place()
+    if not print_only:
+        click.echo(unregister(target, place) if remove else register_with(target, start, place))
+    elif isinstance(target, CommandHost):
+        click.echo(add_line(target, start))
+    else:
+        say(f"In {target.file(place)}:")
+        click.echo(snippet(target, start))
+
+
+COMMANDS = (register,)
