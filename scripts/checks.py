@@ -90,8 +90,8 @@ def main() -> None:
     arguments = sys.argv[1:]
     if arguments[:1] == ["--quick"]:
         lint()
-        quick = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", *arguments[1:]]
-        step("quick tests", quick, {**os.environ, "PYTHONPATH": str(ROOT)})
+        quick = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "--durations=5"]
+        step("quick tests", [*quick, *arguments[1:]], {**os.environ, "PYTHONPATH": str(ROOT)})
         return
     if not arguments:
         lint()

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import ifaddr  # noqa: F401 - its import runs ldconfig, once in a process
 import pytest
 from hypothesis import settings
 
@@ -18,38 +19,48 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from tests.loopback import Page, Site
 
-HERE = Path(__file__).parent
-SLOW = (
-    "cli/test_commands.py",
-    "demo/test_tour.py",
-    "fetch/test_hostile.py",
-    "fetch/test_lab.py",
-    "handlers/test_hostile_data.py",
-    "handlers/test_hostile_documents.py",
-    "handlers/test_hostile_served.py",
-    "handlers/test_worker.py",
-    "scripts/test_setup.py",
-    "server/test_hosts.py",
-    "server/test_own_headers.py",
-    "server/test_stdio.py",
-    "server/test_tools.py",
-    "server/test_two_calls.py",
-    "store/test_processes.py",
-    "test_examples.py",
-)
-"""Modules that start many processes, real servers or hostile files: `--quick` leaves them out."""
-
 # The same examples in every run, however slow the machine is; --hypothesis-profile=default looks
 # for new ones.
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
 
 
+MAY_START_A_WORKER = {"connect", "install_plugin", "open_stash"}
+"""Fixtures whose tests are slow without a mark: each opens a whole Stash or loads a plugin."""
+STARTS_A_PROCESS = {"subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn"}
+"""Audit events (PEP 578) of a process that starts."""
+processes: list[str] = []
+
+
+def note_process(event: str, _: object) -> None:
+    """Note the start of a process."""
+    if event in STARTS_A_PROCESS:
+        processes.append(event)
+
+
+sys.addaudithook(note_process)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of the slow modules."""
+    """Mark the tests that use a fixture with a worker."""
     for item in items:
-        if item.path.relative_to(HERE).as_posix() in SLOW:
+        if MAY_START_A_WORKER.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    """Fail a test that starts a process and is not marked slow: ``--quick`` would run it."""
+    yield
+    if processes and not item.get_closest_marker("slow"):
+        pytest.fail(f"{item.name} starts a process. Mark it with @pytest.mark.slow.", pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None]:
+    """Count the processes of each test from none."""
+    processes.clear()
+    yield
 
 
 @pytest.fixture

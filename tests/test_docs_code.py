@@ -46,6 +46,7 @@ def history() -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "number"), BLOCKS)
 def test_a_block_of_python_runs(
     page: Path, number: int, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

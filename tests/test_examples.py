@@ -21,6 +21,8 @@ from fetchstash.config import load
 from fetchstash.demo.pdf import make_pdf
 from tests.loopback import Site
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 HOSTS = sorted((EXAMPLES / "hosts").iterdir())
 BOOK = "".join(

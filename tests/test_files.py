@@ -9,6 +9,8 @@ import pytest
 
 from fetchstash.files import BinaryContent, FileType, TruncationInfo, read_file, read_file_as_string
 
+pytestmark = pytest.mark.slow
+
 
 def written(folder: Path, name: str, content: str | bytes) -> Path:
     path = folder / name

@@ -40,6 +40,7 @@ def test_all_is_what_is_visible() -> None:
         _ = fetchstash.nothing
 
 
+@pytest.mark.slow
 def test_importing_it_imports_no_room_and_no_library() -> None:
     program = (  # those two come from the standard library
         "import importlib, sys, typing; before = set(sys.modules); import fetchstash; "
@@ -50,6 +51,7 @@ def test_importing_it_imports_no_room_and_no_library() -> None:
     assert out.split() == ["fetchstash"]
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.usefixtures("environment")
 async def test_the_environment_is_read_as_by_the_command_and_settings_override_it(
@@ -75,6 +77,7 @@ async def test_the_environment_is_read_as_by_the_command_and_settings_override_i
             await stash.get(page.ref)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("environment")
 def test_a_program_without_a_loop_has_the_same(site: Site, tmp_path: Path) -> None:
     url = site.put("/torque.html", PAGE, "text/html")
@@ -115,6 +118,7 @@ async def test_a_string_where_a_list_is_meant_is_an_error_that_says_so() -> None
             await stash.fetch(["https://example.org/"])  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("environment")
 def test_any_local_file_can_be_added_unless_folders_are_named(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("some words\n")

@@ -309,6 +309,7 @@ def test_the_classes_divide_all_characters_between_them() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

@@ -171,6 +171,7 @@ def test_the_log_and_the_one_before_it_stay_within_the_limit_together(log: Path)
     assert numbers == list(range(numbers[0], 5_000))
 
 
+@pytest.mark.slow
 def test_threads_and_processes_share_a_log_without_breaking_a_line(log: Path) -> None:
     program = "from pathlib import Path; from fetchstash import telemetry; import sys\n"
     program += "telemetry.configure(Path(sys.argv[1]), 10_000_000)\n"
@@ -221,6 +222,7 @@ def test_a_failing_sdk_fails_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     telemetry.count("told")
 
 
+@pytest.mark.slow
 def test_where_nobody_listens_nothing_is_imported() -> None:
     program = """
 import sys

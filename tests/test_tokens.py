@@ -67,6 +67,7 @@ def test_above_the_limit_the_count_is_sampled_and_says_so() -> None:
     assert abs(sampled.tokens - exact.tokens) < 0.02 * exact.tokens
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 300_000), max_size=12), st.booleans())
 @settings(max_examples=15, deadline=None)
 def test_a_text_in_pieces_counts_as_it_does_whole(cuts: list[int], large: bool) -> None:
@@ -159,12 +160,14 @@ def run(folder: Path, *arguments: str, **environment: str) -> str:
     ).stdout.strip()
 
 
+@pytest.mark.slow
 def test_counting_needs_no_network_and_leaves_no_file_and_no_variable_behind(
     tmp_path: Path,
 ) -> None:
     assert run(tmp_path) == "2 None []"
 
 
+@pytest.mark.slow
 def test_a_cache_folder_of_the_user_is_neither_trusted_nor_changed(tmp_path: Path) -> None:
     cache = tmp_path / "mine"
     cache.mkdir()
@@ -175,6 +178,7 @@ def test_a_cache_folder_of_the_user_is_neither_trusted_nor_changed(tmp_path: Pat
     assert (cache / tokens._CACHE_NAME).read_text() == "not a vocabulary"
 
 
+@pytest.mark.slow
 def test_without_tiktoken_there_is_an_estimate(tmp_path: Path) -> None:
     assert run(tmp_path, "without") == "≈2 None []"
 

@@ -17,6 +17,8 @@ import pytest
 from fetchstash.config import KEYS, PROFILES
 from tests.loopback import Site
 
+pytestmark = pytest.mark.slow
+
 FETCHSTASH = shutil.which("fetchstash", path=str(Path(sys.executable).parent)) or "fetchstash"
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

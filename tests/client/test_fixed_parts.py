@@ -60,6 +60,7 @@ def fixed_part(share: float) -> str:
     return text[: round(len(text) * WINDOW * share / tokens.count(text).tokens)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.9, 1.0, 1.3])
 @pytest.mark.parametrize("states_size", [True, False])
 @pytest.mark.parametrize("told", [True, False])

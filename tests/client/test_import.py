@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from fetchstash import client
 
 
@@ -13,6 +15,7 @@ def test_all_is_what_there_is() -> None:
     assert set(client.__all__) <= set(dir(client))
 
 
+@pytest.mark.slow
 def test_no_third_party_module_is_imported_by_any_part_of_the_client() -> None:
     use = "from fetchstash.client import *; classify('prompt is too long');"
     tell = (

@@ -12,6 +12,8 @@ from fetchstash.client import Format, Policy, Recovery, RequestInfo, orphans
 from tests.client.conversations import FORMATS, Turn, render, texts_of
 from tests.client.fakes import Kept, prose
 
+pytestmark = pytest.mark.slow
+
 WINDOW = 40_000
 PNG = base64.b64encode(
     b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\0\0\0\x02\0" + bytes(90_000)

@@ -42,6 +42,7 @@ def test_a_closed_offload_opens_again(tmp_path: Path) -> None:
         assert [stash.get(ref).preview for ref in (first, second)] == ["one", "two"]
 
 
+@pytest.mark.slow
 def test_a_program_that_never_closes_its_offload_ends(tmp_path: Path) -> None:
     program = (
         "import sys; from fetchstash.client.offload import StoreOffload; "

@@ -132,6 +132,7 @@ def real_pdf(seed: int) -> bytes:
     return make_pdf(pages, title=f"Report {seed}")
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_with_the_server_in_front_the_run_never_gets_there() -> None:
     page = prose(300_000, "page").encode()

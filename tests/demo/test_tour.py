@@ -14,6 +14,8 @@ from fetchstash import demo
 from fetchstash.demo import content
 from fetchstash.errors import Internal
 
+pytestmark = pytest.mark.slow
+
 FETCHSTASH = shutil.which("fetchstash", path=sysconfig.get_path("scripts")) or "fetchstash"
 
 

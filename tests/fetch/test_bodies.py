@@ -182,6 +182,7 @@ async def test_an_empty_body_is_said_to_be_empty(
     assert fetched.incomplete == f"the server answered {status.decode()} and sent no content"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
 async def test_slow_bodies_that_are_encoded_keep_no_other_waiting(
     coding: str, site: Site, fetcher: Make, tmp_path: Path

@@ -144,6 +144,7 @@ def serving(first: Sequence[bytes], context: ssl.SSLContext | None) -> Generator
         thread.join(5)
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize("secured", [False, True], ids=["plain", "TLS"])
 @pytest.mark.parametrize("together", [False, True], ids=["apart", "together"])

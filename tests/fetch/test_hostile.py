@@ -6,9 +6,13 @@ import pytest
 
 from tests.fetch.hostile import measured, serve
 
-pytestmark = pytest.mark.skipif(
-    "sys.platform == 'win32'", reason="resident memory is read by resource, which Windows has not"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        "sys.platform == 'win32'",
+        reason="resident memory is read by resource, which Windows has not",
+    ),
+    pytest.mark.slow,
+]
 
 
 @pytest.fixture(scope="module")

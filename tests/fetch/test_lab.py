@@ -7,7 +7,10 @@ import pytest
 from tests.fetch.lab import Row, is_safe, leaks, run_lab, why_no_lab
 
 NO_LAB = why_no_lab()
-pytestmark = pytest.mark.skipif(bool(NO_LAB), reason=f"no network namespace here: {NO_LAB}")
+pytestmark = [
+    pytest.mark.skipif(bool(NO_LAB), reason=f"no network namespace here: {NO_LAB}"),
+    pytest.mark.slow,
+]
 
 BLOCKED = [
     *(

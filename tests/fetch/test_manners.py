@@ -120,6 +120,7 @@ async def test_requests_to_one_host_keep_to_the_rate(
     assert time.monotonic() - began >= 3 / 20
 
 
+@pytest.mark.slow
 async def test_a_missing_server_fails_after_its_retries(fetcher: Make, tmp_path: Path) -> None:
     with pytest.raises(FetchFailed, match="cannot be reached"):
         await fetcher().fetch("http://127.0.0.1:9/", tmp_path)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from fetchstash import fetch
 
 
@@ -19,6 +21,7 @@ def test_the_room_shows_what_it_lists_and_nothing_else() -> None:
     assert set(fetch.__all__) == visible
 
 
+@pytest.mark.slow
 def test_importing_the_room_imports_no_http_library() -> None:
     heavy = "{'httpx2', 'httpcore2', 'hishel', 'idna', 'brotli', 'ifaddr', 'h11'}"
     program = f"import sys, fetchstash.fetch; print(sorted({heavy} & set(sys.modules)))"

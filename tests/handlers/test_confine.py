@@ -18,6 +18,7 @@ from tests.handlers import probe
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's"),
+    pytest.mark.slow,
 ]
 
 Install = Callable[..., None]

@@ -159,6 +159,7 @@ def test_columns_are_chosen_by_name_or_number(save: Save) -> None:
         handler_named("csv").part(PartRequest(source=source, path="country", unit="rows"))
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_row_is_found_by_its_line(tmp_path: Path) -> None:
     source = tmp_path / "big.csv"

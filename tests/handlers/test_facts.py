@@ -50,6 +50,7 @@ FORMATS = (
 """.replace("EXAMPLES_OF_THE_TEST", repr(EXAMPLES))
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_every_fact_of_a_handler_comes_through_the_worker(
     tmp_path: Path, install_handler: Install

@@ -16,7 +16,7 @@ from fetchstash.handlers import (
 )
 from tests.handlers.hostile.texts import texts
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 HOSTILE = texts(2**18)
 

@@ -18,7 +18,7 @@ from fetchstash.handlers import (
 )
 from tests.handlers.hostile.documents import archives, documents, packed, pdfs, pictures
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 TORTURE = Path(__file__).parents[2] / "scripts" / "torture.d" / "handlers.py"
 
 

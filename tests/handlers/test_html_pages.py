@@ -259,6 +259,7 @@ def test_attributes_beyond_the_limit_are_left_out(separator: str) -> None:
 HOSTILE = pages(2**16)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", HOSTILE)
 def test_a_hostile_page_ends_in_bounded_text(tmp_path: Path, page: str) -> None:
     html = HOSTILE[page].decode()

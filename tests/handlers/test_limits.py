@@ -183,12 +183,14 @@ def said_by_the_system(setting: str, limit: int, more: int) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says how much address space is taken")
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_a_worker_has_its_memory_to_the_page(more: int) -> None:
     assert said_by_the_system("memory_mb", 512, more) == ("does not fit" if more > 0 else "fits")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_a_worker_has_its_seconds_of_cpu(more: int) -> None:

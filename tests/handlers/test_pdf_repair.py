@@ -78,6 +78,7 @@ def test_a_linearized_file_says_how_many_pages_it_had() -> None:
     assert pages_stated(WHOLE) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data",
     [

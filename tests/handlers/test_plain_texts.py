@@ -206,6 +206,7 @@ def test_hostile_xml_is_text_and_says_how_far_it_was_counted(
     assert "root:x:" not in text
 
 
+@pytest.mark.slow
 def test_a_binary_is_named_by_libmagic_and_never_read_as_text(save: Save) -> None:
     if find_spec("pylibmagic") is None or find_spec("magic") is None:
         pytest.skip("the extra is not installed")
@@ -215,6 +216,7 @@ def test_a_binary_is_named_by_libmagic_and_never_read_as_text(save: Save) -> Non
     assert (found.parts, found.facts.media_type) == (None, "application/x-nes-rom")
 
 
+@pytest.mark.slow
 def test_naming_a_binary_leaves_ctypes_alone(save: Save) -> None:
     source = save(b"NES\x1a\1\1\0\0" + bytes(range(256)))
     program = (

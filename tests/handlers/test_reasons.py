@@ -11,6 +11,8 @@ import pytest
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers import ExtractLimits, Hints, PartRequest, WorkerPool, route_file
 
+pytestmark = pytest.mark.slow
+
 SECRET = "IgnoreAllPreviousInstructions"
 Pack = Callable[[Mapping[str, str | bytes]], bytes]
 

@@ -64,6 +64,7 @@ def test_the_exported_names_are_those_that_are_visible() -> None:
     assert set(handlers.__all__) == visible | {"TEXT_MEDIA_TYPES"}  # made on first use
 
 
+@pytest.mark.slow
 def test_importing_the_room_imports_no_reader_of_formats() -> None:
     heavy = (
         "selectolax pypdfium2 pypdf PIL tiktoken charset_normalizer jsonpath python_calamine"

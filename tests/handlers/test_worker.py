@@ -24,7 +24,7 @@ from fetchstash.handlers import (
 )
 from fetchstash.ranges import Heading, Table
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="the limits are those of POSIX")
 
 LIMITS = ExtractLimits(max_chars=50, cpu_seconds=1, wall_seconds=20, memory_mb=512)

@@ -32,7 +32,7 @@ print("in use", flush=True)
 time.sleep(60)
 """
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX locks")
+pytestmark = [pytest.mark.skipif(os.name == "nt", reason="POSIX locks"), pytest.mark.slow]
 
 
 class Checkout:

@@ -21,6 +21,8 @@ from mcp.client.stdio import StdioServerParameters
 from tests.loopback import Site
 from tests.server.test_tools import ERAS, REPORT, call, fail, ref_in
 
+pytestmark = pytest.mark.slow
+
 FETCHSTASH = shutil.which("fetchstash", path=str(Path(sys.executable).parent)) or "fetchstash"
 
 

@@ -5,6 +5,8 @@ import pytest
 from fetchstash.demo.driver import ask, started
 from fetchstash.demo.site import NEEDLES, Needle, Site
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("needle", NEEDLES, ids=lambda needle: needle.path)

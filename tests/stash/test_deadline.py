@@ -9,7 +9,7 @@ from fetchstash.handlers import Extraction, ExtractLimits, WorkerPool
 from fetchstash.stash import open_stash
 from tests.loopback import Site
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 class Recorder(WorkerPool):

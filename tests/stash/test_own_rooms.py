@@ -17,7 +17,7 @@ from fetchstash.tools import tool_functions
 from tests.loopback import Site
 from tests.stash.own_store import OwnStore
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 PAGES = [f"Chapter {n}. The number of this page is {n * 7}." for n in range(1, 41)]
 

@@ -19,7 +19,10 @@ DISKS = {
 }
 SIZES = {"xfs": 304, "btrfs": 64}  # in MiB; xfs takes no less than 300
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts small disks")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="mounts small disks"),
+    pytest.mark.slow,
+]
 
 
 @pytest.mark.parametrize("name", DISKS)

@@ -184,6 +184,7 @@ async def test_a_count_that_was_stopped_by_time_says_so(
     assert matches.stopped == "after 0 s"
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize("pattern", [r"\pL{1,200}é$", ".{0,900}" * 30, r"(?i)(\pL{1,9}\pN){30}"])
 async def test_a_pattern_whose_program_is_too_large_is_refused(
@@ -194,6 +195,7 @@ async def test_a_pattern_whose_program_is_too_large_is_refused(
         await reader.grep(GrepQuery(pattern))
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize("pattern", ["x{9}$", r"((x{1,30}){1,30})y", r"\pL{1,9}é$"])
 @pytest.mark.parametrize("text", [b"x" * 4_000_000, b"xx\n" * 1_000_000], ids=["line", "lines"])

@@ -264,6 +264,7 @@ async def assert_all_kept(limits: StoreLimits, kept: list[Facts]) -> None:
     await store.aclose()
 
 
+@pytest.mark.slow
 async def test_every_page_of_the_catalogue_may_be_damaged_and_no_artifact_is_lost(
     limits: StoreLimits, put: Put
 ) -> None:
@@ -280,6 +281,7 @@ async def test_every_page_of_the_catalogue_may_be_damaged_and_no_artifact_is_los
         await assert_all_kept(limits, kept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", range(0, 100, 4))
 async def test_every_field_of_the_header_may_be_damaged_and_no_artifact_is_lost(
     offset: int, limits: StoreLimits, put: Put

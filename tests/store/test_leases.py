@@ -35,6 +35,7 @@ anyio.run(main)
 """
 
 
+@pytest.mark.slow
 async def test_the_run_of_a_killed_process_is_removed_and_that_of_a_living_one_stays(
     limits: StoreLimits, put: Put
 ) -> None:

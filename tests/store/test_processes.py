@@ -12,6 +12,8 @@ import pytest
 
 from fetchstash.store import StoreLimits, open_store
 
+pytestmark = pytest.mark.slow
+
 TORTURE = Path(__file__).parents[2] / "scripts" / "torture.d" / "store.py"
 
 PUT = """

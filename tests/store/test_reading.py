@@ -100,6 +100,7 @@ async def test_following_the_offsets_gives_the_text_exactly_once(
     assert "".join(parts) == text
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_lines_are_numbered_as_sed_numbers_them(
     text: str, open_text: OpenText, tmp_path: Path
@@ -128,6 +129,7 @@ async def test_lines_and_characters_lead_to_each_other(text: str, open_text: Ope
     assert await reader.char_of_line(reader.lines + 1) == len(text)
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_each_byte_belongs_to_a_character(text: str, open_text: OpenText) -> None:
     data = text.encode()

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import fetchstash.store
 
 
@@ -11,6 +13,7 @@ def test_what_is_public_is_what_is_promised() -> None:
     assert sorted(public) == sorted(fetchstash.store.__all__)
 
 
+@pytest.mark.slow
 def test_importing_the_room_imports_nothing_heavy() -> None:
     heavy = {"httpx2", "mcp", "pydantic", "pypdfium2", "re2", "selectolax", "PIL", "tiktoken"}
     code = f"import sys, fetchstash.store; print(sorted({heavy} & set(sys.modules)))"
