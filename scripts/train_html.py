@@ -89,7 +89,7 @@ def read(job: tuple[Path, dict[str, Any]]) -> Sample:
         _safety.check(decode(gzip.decompress((corpus / row["path"]).read_bytes()))).source
     )
     gold = json.loads(gzip.decompress((corpus / row["gold"]).read_bytes()))["text"]
-    blocks = _blocks.cut(page)
+    blocks = _blocks.texts(_blocks.cut(page))
     return Sample(
         row["set"] == "docs",
         row["family"],

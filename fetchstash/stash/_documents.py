@@ -122,6 +122,13 @@ class Documents:
         around = (starts[0], starts[0] + lines) if starts else None
         return replace(excerpt, preview=Preview(value.text, lines_shown=lines), lines=around)
 
+    async def linked_picture(self, facts: Facts, path: str) -> str:
+        """Return the address of a picture that a web page shows, "" for any other document."""
+        if facts.content_kind != "html" or not path:
+            return ""
+        value = await self.part(facts, path=path, render="image")
+        return value.text if isinstance(value, PartText) else ""
+
     async def picture(self, facts: Facts, page: int | None, path: str) -> Picture:
         value = await self.part(facts, path=path, start=page, end=page, render="image")
         if not isinstance(value, handlers.Picture):

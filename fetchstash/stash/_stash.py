@@ -221,8 +221,15 @@ class Stash:
         return whole if max_chars is None else whole.cut(max_chars)
 
     async def picture(self, ref_or_url: str, page: int | None = None, *, path: str = "") -> Picture:
-        """Return page ``page`` (from 1), or an image, as a picture within the image bounds."""
-        return await self.documents.picture(await self.store.get(ref_or_url), page, path)
+        """Return page ``page`` (from 1), or an image, as a picture within the image bounds.
+
+        A picture of a web page is fetched as ``fetch`` does it, and kept as an artifact of its own.
+        """
+        facts = await self.store.get(ref_or_url)
+        if address := await self.documents.linked_picture(facts, path):
+            facts, _ = await self.intake.url(address, refresh=False, progress=None)
+            page, path = None, ""
+        return await self.documents.picture(facts, page, path)
 
     async def grep(
         self,

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fetchstash.errors import FetchstashError
 from fetchstash.render import as_shown
 from fetchstash.stash import Stash
 from tests.loopback import Site
@@ -58,3 +59,27 @@ async def test_a_fragment_shows_its_section(stash: Stash, url: str) -> None:
 async def test_a_fragment_that_names_nothing_shows_the_beginning(stash: Stash, url: str) -> None:
     artifact = await stash.fetch(f"{url}#nowhere")
     assert artifact.preview.startswith("# Gates")
+
+
+PNG = (
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de"
+    "0000000c4944415408d763f8ffff3f0005fe02fedccc59e70000000049454e44ae426082"
+)
+
+
+async def test_a_picture_of_a_page_is_fetched_and_kept(stash: Stash, site: Site) -> None:
+    picture = site.put("/low-gate.png", bytes.fromhex(PNG), "image/png")
+    page = f"<main><p>{WORDS}</p><p><img src=/low-gate.png alt='The low gate'></p></main>"
+    artifact = await stash.fetch(site.put("/open", page.encode(), "text/html"))
+    assert f"![The low gate]({picture})" in await artifact.text()
+    shown = await artifact.picture(path="images/1")
+    assert (shown.width, shown.height) == (1, 1)
+    assert shown.facts.source_url == picture
+    assert (await stash.get(picture)).ref == shown.facts.artifact_ref
+
+
+async def test_a_picture_at_a_private_address_is_refused(stash: Stash, site: Site) -> None:
+    page = f"<main><p>{WORDS}</p><p><img src=http://10.0.0.1/x.png alt='The low gate'></p></main>"
+    artifact = await stash.fetch(site.put("/closed", page.encode(), "text/html"))
+    with pytest.raises(FetchstashError, match="private"):
+        await artifact.picture(path="images/1")

@@ -12,7 +12,7 @@ FORMATS = tuple(
             media_types=(),
             sniff=sniff_html,
             is_markup=True,
-            paths=("page", "left_out", "links", "tables", "#*"),
+            paths=("page", "left_out", "links", "tables", "images", "images/*", "#*"),
         ),
         ("HTML page", "text/html", "html htm"),
         ("HTML page", "application/xhtml+xml", "xhtml"),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from fetchstash.handlers._html._element import BLOCKS, HEADINGS, Element, Node, is_read
+from fetchstash.handlers._html._media import MEDIA, shown
 from fetchstash.handlers._html._tables import (
     code_lines,
     heading_in,
@@ -12,13 +13,15 @@ from fetchstash.handlers._html._tables import (
 )
 from fetchstash.handlers._html._tree import Page
 
-PARAGRAPH, HEADING, CODE, TABLE = "paragraph", "heading", "code", "table"
+PARAGRAPH, HEADING, CODE, TABLE, MEDIUM = "paragraph", "heading", "code", "table", "medium"
 _ITEMS = frozenset(("li", "dt", "dd", "blockquote"))
 
 
 @dataclass(slots=True, eq=False)
 class Block:
     """A run of inline ``nodes`` in ``parent``, or a whole heading, code block or table.
+
+    A medium is a run without words that shows pictures, films or sounds.
 
     ``containers`` are the list items, definitions and quotations around it, the outermost first.
     ``link`` is the address of a link around the whole block. ``words`` is its text with white
@@ -142,6 +145,18 @@ def _add_paragraph(
     )
     if words:
         out.append(Block(PARAGRAPH, run, parent, containers, words, link))
+    elif any(not isinstance(node, str) and _shows_medium(node) for node in run):
+        out.append(Block(MEDIUM, run, parent, containers, "", link))
+
+
+def _shows_medium(node: Element) -> bool:
+    inside = (node, *node.descendants()) if node.children else (node,)
+    return any(element.tag in MEDIA and shown(element) for element in inside)
+
+
+def texts(blocks: list[Block]) -> list[Block]:
+    """Return the blocks that have words."""
+    return [block for block in blocks if block.kind != MEDIUM]
 
 
 def _ends_paragraph(run: list[Node], child: Node) -> bool:

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from itertools import compress
 
 from fetchstash.handlers._html import _scorer
-from fetchstash.handlers._html._blocks import CODE, Block
+from fetchstash.handlers._html._blocks import CODE, MEDIUM, Block, texts
 from fetchstash.handlers._html._landmarks import by_rules_alone
 from fetchstash.handlers._html._repairs import (
     complete_cards,
     fill_gaps,
     keep_bylines,
+    keep_media,
     keep_tables,
     keep_title,
 )
@@ -26,6 +27,15 @@ MIN_AGREED = 0.75
 
 def content(blocks: list[Block]) -> list[bool]:
     """Return which blocks are the content; at least one is if there are any blocks."""
+    with_words = texts(blocks)
+    kept = iter(_choose(with_words))
+    keep = [block.kind != MEDIUM and next(kept) for block in blocks]
+    if len(with_words) < len(blocks):
+        keep_media(blocks, keep)
+    return keep
+
+
+def _choose(blocks: list[Block]) -> list[bool]:
     sizes = [len(block.words) for block in blocks]
     is_short = sum(sizes) < SHORT_PAGE_CHARS
     by_place = by_rules_alone(blocks) if is_short or len(blocks) > MAX_SCORED else []

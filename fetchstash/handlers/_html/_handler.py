@@ -20,12 +20,14 @@ from fetchstash.handlers._html import (
     _blocks,
     _content,
     _markdown,
+    _media,
     _metadata,
     _regions,
     _safety,
     _tree,
     _verdict,
 )
+from fetchstash.handlers._html._element import Element
 from fetchstash.handlers._html._features import linked_words
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._shared._part_text import part_text
@@ -36,10 +38,12 @@ MIN_LEADING_LINKS = 5
 """Blocks that are links; a preview does not begin with as many."""
 RUNNING_WORDS = 12
 PREVIEW_BLOCKS, PREVIEW_CHARS = 60, 4_000
-PATHS = frozenset(("page", "left_out", "links", "tables"))
+PATHS = frozenset(("page", "left_out", "links", "tables", "images"))
+PICTURE = "images/"
+"""Begins the path of one picture, by its number in the listing."""
 _PATHS_IN_WORDS = (
-    'Take a heading of its outline, a fragment such as "#install", or "page", "left_out", "links" '
-    'or "tables".'
+    'Take a heading of its outline, a fragment such as "#install", or "page", "left_out", "links", '
+    '"tables" or "images".'
 )
 _TOO_MANY_TAGS = f"it has no text before its tag {_safety.MAX_TAGS:,}, and the rest is not read"
 
@@ -60,6 +64,7 @@ class HtmlHandler:
         page = _tree.parse(checked.source)
         metadata = _metadata.read(page)
         blocks = _blocks.cut(page)
+        playing = _media.describe(page.media, metadata.linked_data)
         keep = _content.content(blocks)
         content = list(compress(blocks, keep))
         left_out_chars, left_out = _regions.left_out(blocks, keep)
@@ -70,7 +75,7 @@ class HtmlHandler:
                 language=metadata.language,
                 author=metadata.author,
                 published=metadata.published,
-                structure_info=_facts(metadata),
+                structure_info=_facts(metadata, playing),
                 extraction_truncated=checked.cut,
                 hidden_removed=page.hidden,
                 left_out_chars=left_out_chars,
@@ -93,12 +98,14 @@ class HtmlHandler:
     def part(self, request: PartRequest) -> PartText:
         """Return a part of the whole page, navigation and all.
 
-        The path is "page", "left_out" (what is not in the text), "links", "tables" or the fragment
-        of a URL with its "#". Raises OutOfRange for any other path.
+        The path is "page", "left_out" (what is not in the text), "links", "tables", "images" or the
+        fragment of a URL with its "#". Raises OutOfRange for any other path. The picture "images/2"
+        is the text of its address: the page does not hold it.
         """
-        if request.render == "image":
-            raise BadArgument("A web page is not rendered as an image.", 'Use render="text".')
-        if request.path not in PATHS and not request.path.startswith("#"):
+        if request.render == "image" and not request.path.startswith(PICTURE):
+            hint = 'Take render="text", or a picture of path="images", such as "images/1".'
+            raise BadArgument("A web page is not rendered as an image.", hint)
+        if request.path not in PATHS and not request.path.startswith(("#", PICTURE)):
             raise OutOfRange("The page has no such part.", _PATHS_IN_WORDS)
         checked = _read(request.source, request.hints.charset)
         page = _tree.parse(checked.source)
@@ -108,6 +115,15 @@ class HtmlHandler:
         if request.path == "links":
             links = dict.fromkeys(link for block in blocks for link in _links(block, inline))
             text = "".join(f"- {link}\n" for link in links)
+        elif request.path.startswith("images"):
+            _media.describe(page.media, _metadata.read(page).linked_data)
+            listed = _listed(page.media, inline)
+            if request.render == "image":
+                return PartText(_address(listed, request.path), 1)
+            lines = [line for line, _ in listed]
+            if request.path.startswith(PICTURE):
+                lines = [lines[_number(listed, request.path) - 1]]
+            text = "".join(f"{line}\n" for line in lines)
         else:
             chosen = _chosen(request.path, page, blocks)
             text = "".join(piece.text for piece in _markdown.parts(chosen, inline))
@@ -154,7 +170,7 @@ def _is_running(block: _blocks.Block) -> bool:
 
 def _is_link(block: _blocks.Block) -> bool:
     words = len(block.words.split())
-    return bool(block.link) or linked_words(block.nodes) * 5 >= words * 4
+    return bool(words) and (bool(block.link) or linked_words(block.nodes) * 5 >= words * 4)
 
 
 def _read(source: Path, charset: str) -> _safety.Checked:
@@ -189,6 +205,34 @@ def _links(block: _blocks.Block, inline: Inline) -> Iterator[str]:
                 yield f"[{element.text()}]({address})"
 
 
+def _listed(media: list[Element], inline: Inline) -> list[tuple[str, str]]:
+    """Return a numbered line for each picture, film and sound, with the address of its picture."""
+    listed: dict[str, tuple[str, str]] = {}
+    for element in filter(_media.is_medium, media):
+        label, source = _media.labelled(element)
+        if source not in listed and len(listed) < _media.MAX_LISTED:
+            mark = "!" if element.tag == "img" else ""
+            line = f"{len(listed) + 1}. {mark}[{label}]({inline.destination(source)})"
+            listed[source] = line, inline.absolute(_media.still(element))
+    return list(listed.values())
+
+
+def _number(listed: list[tuple[str, str]], path: str) -> int:
+    number = path.removeprefix(PICTURE)
+    if number.isdecimal() and len(number) < 6 and 1 <= int(number) <= len(listed):
+        return int(number)
+    there = f"The page has {len(listed)} pictures."
+    raise OutOfRange(there, 'List them with path="images"; take one as "images/1".')
+
+
+def _address(listed: list[tuple[str, str]], path: str) -> str:
+    """Return the address of a picture of the page."""
+    address = listed[_number(listed, path) - 1][1]
+    if not address.startswith(("http://", "https://")):
+        raise OutOfRange("This is no picture on the web.", 'List them with path="images".')
+    return address
+
+
 def _words(blocks: list[_blocks.Block]) -> str:
     """Return the first texts of blocks, enough to recognise a page without content."""
     texts: list[str] = []
@@ -201,9 +245,10 @@ def _words(blocks: list[_blocks.Block]) -> str:
     return " ".join(texts)
 
 
-def _facts(metadata: _metadata.Metadata) -> str:
+def _facts(metadata: _metadata.Metadata, playing: str) -> str:
     facts = (("site", metadata.site), ("canonical", metadata.canonical))
-    return " · ".join(f"{name}: {value}" for name, value in facts if value)
+    named = [f"{name}: {value}" for name, value in facts if value]
+    return " · ".join([*named, playing] if playing else named)
 
 
 def _base(url: str, page: _tree.Page, metadata: _metadata.Metadata) -> str:

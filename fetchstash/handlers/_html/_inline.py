@@ -5,6 +5,7 @@ from itertools import islice
 from urllib.parse import urljoin
 
 from fetchstash.handlers._html._element import BLOCKS, Element, Node, is_read
+from fetchstash.handlers._html._media import MEDIA, labelled, shown
 from fetchstash.handlers._html._names import names
 from fetchstash.handlers._html._tables import code_lines
 from fetchstash.handlers._shared._markdown_marks import fence_for
@@ -15,6 +16,7 @@ _STRUCK = frozenset(("del", "s", "strike"))
 _ORDINALS = names("st nd rd th er re e ème ième eme o a os as º ª")
 MAX_SCRIPT_CHARS = 30
 """Characters of a superscript or subscript that is marked; a longer one is a note."""
+MAX_LINKED_ALT_CHARS = 100
 _NOT_SHOWN = frozenset(("button", "noscript"))
 # The text of a link that copies the address of a heading.
 _PERMALINK = re.compile(r"[\W_]*$|^(?:permalink|link|anchor|edit|\[?edit\]?)$", re.IGNORECASE)
@@ -43,6 +45,7 @@ class Inline:
         self._page = base.partition("#")[0]
         self._spare = spare
         self._known: dict[str, str] = {}
+        self._media: set[str] = set()  # the addresses that were written
 
     def text(self, nodes: list[Node], *, breaks: str = "\n", emphasis: bool = True) -> str:
         """Return the nodes as Markdown, with ``breaks`` for each line break."""
@@ -53,12 +56,15 @@ class Inline:
 
     def link(self, text: str, href: str) -> str:
         """Return a Markdown link, or the text alone if the address leads nowhere else."""
+        address = self.destination(href) if text else ""
+        return f"[{text}]({address})" if address else text
+
+    def destination(self, href: str) -> str:
+        """Return the address of a link as it stands between parentheses."""
         address = self.absolute(href)
-        if not address or not text:
-            return text
         if ("(" in address or ")" in address) and not _PLAIN.fullmatch(address):
-            address = f"<{address}>"
-        return f"[{text}]({address})"
+            return f"<{address}>"
+        return address
 
     def absolute(self, href: str) -> str:
         """Return the address of a link: "#name" on the same page, "" for a script or data."""
@@ -88,6 +94,15 @@ class Inline:
         page, mark, place = href.partition("#")
         return _escape(f"#{place}" if mark and page == self._page else href)
 
+    def medium(self, element: Element) -> str:
+        """Return a picture as Markdown, a film or sound as a link; each once, "" from then on."""
+        label, source = shown(element) or ("", "")
+        if not source or source in self._media:
+            return ""
+        self._media.add(source)
+        mark = "!" if element.tag == "img" else ""
+        return f"{mark}[{_whole_brackets(label)}]({self.destination(source)})"
+
     def _write(self, nodes: list[Node], out: list[str], emphasis: bool) -> None:
         for node in nodes:
             if isinstance(node, str):
@@ -104,8 +119,8 @@ class Inline:
                 self._write_marked(node, out, "**")
             elif tag in {"em", "i"} and emphasis:
                 self._write_marked(node, out, "*")
-            elif tag == "img":
-                continue
+            elif tag in MEDIA:
+                out.append(self.medium(node) if emphasis else "")
             elif tag == "pre":
                 lines = "".join(node.texts()).strip("\n").split("\n")
                 out.append("<br>".join(f"`{line.rstrip()}`" for line in lines if line.strip()))
@@ -126,17 +141,17 @@ class Inline:
         href = node.attributes.get("href", "")
         text = self.text(node.children, breaks=" ", emphasis=False)
         if not text:
-            images = (inner for inner in node.descendants() if inner.tag == "img")
-            image = next(images, Element("img", {}, None))
-            text = " ".join(image.attributes.get("alt", "").split())[:100]
+            image = next((inner for inner in node.descendants() if inner.tag == "img"), None)
+            if image is not None and emphasis and shown(image):
+                out.append(self.medium(image))
+                return
+            text = labelled(image)[0][:MAX_LINKED_ALT_CHARS] if image is not None else ""
         if href.startswith("#") and _PERMALINK.match(text):
             return
         if not href:
             self._write(node.children, out, emphasis)
         else:
-            if text.count("[") != text.count("]"):
-                text = text.replace("[", "\\[").replace("]", "\\]")
-            out.append(_keep_spaces(node, self.link(text, href)))
+            out.append(_keep_spaces(node, self.link(_whole_brackets(text), href)))
 
     def _write_code(self, node: Element, out: list[str]) -> None:
         links = [e for e in node.descendants() if e.tag == "a" and e.attributes.get("href")]
@@ -170,6 +185,13 @@ class Inline:
             return
         mark = "^" if node.tag == "sup" else "_"
         out.append(f"{mark}{text}" if text.isalnum() and len(text) == 1 else f"{mark}{{{text}}}")
+
+
+def _whole_brackets(text: str) -> str:
+    """Return the text of a link; brackets that have no partner are escaped."""
+    if text.count("[") == text.count("]"):
+        return text
+    return text.replace("[", "\\[").replace("]", "\\]")
 
 
 def _keep_spaces(node: Element, text: str) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from fetchstash.handlers._contract import Part
-from fetchstash.handlers._html._blocks import CODE, HEADING, PARAGRAPH, TABLE, Block
+from fetchstash.handlers._html._blocks import CODE, HEADING, MEDIUM, PARAGRAPH, TABLE, Block
 from fetchstash.handlers._html._element import Element
 from fetchstash.handlers._html._grid import table_lines
 from fetchstash.handlers._html._inline import Inline, code_block
@@ -25,10 +25,13 @@ def parts(blocks: Iterable[Block], inline: Inline) -> Iterator[Part]:
     marks = _Marks()
     before: Block | None = None
     for block in blocks:
+        written: Iterable[str] = _lines(block, inline)
+        if block.kind == MEDIUM and not (written := list(filter(None, written))):
+            continue  # each picture stands there once
         if before is not None and not _follows_closely(before, block):
             lines.append("")
         first, rest = marks.prefixes(block)
-        for number, line in enumerate(_lines(block, inline)):
+        for number, line in enumerate(written):
             if number == 0 and block.kind == HEADING:
                 title = block.words.rstrip(_PERMALINK_SIGNS) or block.words
                 headings.append(Heading(title, block.level, "lines", len(lines) + 1))
@@ -54,7 +57,7 @@ def _lines(block: Block, inline: Inline) -> Iterator[str]:
     else:
         is_plain = all(isinstance(node, str) for node in block.nodes)
         text = block.words if is_plain else inline.text(block.nodes)
-        if block.link and "](" not in text and "\n" not in text:
+        if block.link and text and "](" not in text and "\n" not in text:
             text = inline.link(text, block.link)
         yield from text.split("\n")
 

@@ -22,7 +22,7 @@ _DATES = (
     "dcterms.created", "parsely-pub-date", "sailthru.date", "og:published_time", "publishdate",
     "citation_publication_date",
 )  # fmt: skip
-_INNER_OBJECTS = ("@graph", "mainEntity", "mainEntityOfPage")
+_INNER_OBJECTS = ("@graph", "mainEntity", "mainEntityOfPage", "video", "audio")
 _SITES = ("og:site_name", "application-name", "twitter:site")
 _DATE = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)?|\d{4}/\d\d/\d\d"
@@ -34,7 +34,10 @@ MAX_JSON_NODES = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The metadata of a page, "" for what is missing. ``published`` is an ISO 8601 date or time."""
+    """The metadata of a page, "" for what is missing. ``published`` is an ISO 8601 date or time.
+
+    ``linked_data`` are the objects of its JSON-LD.
+    """
 
     title: str
     author: str
@@ -42,6 +45,7 @@ class Metadata:
     site: str
     language: str
     canonical: str
+    linked_data: tuple[dict[str, Any], ...] = ()
 
 
 def read(page: Page) -> Metadata:
@@ -70,6 +74,7 @@ def read(page: Page) -> Metadata:
         site=_first(meta, _SITES),
         language=(page.language or meta.get("og:locale", "")).replace("_", "-")[:35],
         canonical=(canonical or meta.get("og:url", "")).strip(),
+        linked_data=tuple(linked),
     )
 
 

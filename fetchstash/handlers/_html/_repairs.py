@@ -2,9 +2,10 @@
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from itertools import islice, pairwise
 
-from fetchstash.handlers._html._blocks import CODE, HEADING, TABLE, Block
+from fetchstash.handlers._html._blocks import CODE, HEADING, MEDIUM, TABLE, Block
 from fetchstash.handlers._html._element import Element
 from fetchstash.handlers._html._landmarks import places
 from fetchstash.handlers._html._tables import has_heads
@@ -22,6 +23,13 @@ MAX_GAP = 3
 CARD_WORDS = 60
 """Words inside one link that are a card of a product, a post or an event."""
 BYLINE_WORDS = 12
+MAX_MEDIA = 500
+"""Blocks of pictures that are placed; the listing has all of them."""
+NEIGHBOURS = 20
+"""Blocks on either side in which a picture's text is searched."""
+FIGURE_REACH = 4
+"""Elements above a picture in which its figure is searched."""
+CAPTION_WORDS = 100
 POST_REACH = 6
 """Elements above a block in which its post is searched."""
 _POST = re.compile(r"(?<![a-z])(?:post|comment|message|reply|answer|topic)(?![a-rt-z])")
@@ -130,3 +138,44 @@ def _is_byline(block: Block) -> bool:
         element.tag == "time" or _BYLINE.search(element.attributes.get("class", "").lower())
         for element in near
     )
+
+
+def keep_media(blocks: list[Block], keep: list[bool]) -> None:
+    """Keep pictures and films beside kept blocks, and the captions of their figures."""
+    numbers = [number for number, block in enumerate(blocks) if block.kind == MEDIUM]
+    for number in numbers[:MAX_MEDIA]:
+        figure = _figure(blocks[number].parent)
+        near = _neighbours(blocks, number, figure)
+        around = list((figure or blocks[number].parent).ancestors())
+        distances = [_distance(around, blocks[n].parent) for n in near]
+        closest = [n for n, far in zip(near, distances, strict=True) if far == min(distances)]
+        keep[number] = not near or any(keep[n] for n in closest)
+        caption = number + 1
+        if keep[number] and figure is not None and caption < len(blocks):
+            is_caption = len(blocks[caption].words.split()) <= CAPTION_WORDS
+            inside = (blocks[caption].parent, *blocks[caption].parent.ancestors())
+            keep[caption] = keep[caption] or (is_caption and figure in inside)
+
+
+def _figure(element: Element) -> Element | None:
+    near = islice((element, *element.ancestors()), FIGURE_REACH)
+    return next((around for around in near if around.tag == "figure"), None)
+
+
+def _neighbours(blocks: list[Block], number: int, figure: Element | None) -> list[int]:
+    """Return the numbers of the blocks with words before and after a block and its figure."""
+
+    def is_text(n: int) -> bool:
+        parent = blocks[n].parent
+        inside = figure is not None and (parent is figure or figure in parent.ancestors())
+        return blocks[n].kind != MEDIUM and not inside
+
+    sides = (range(number - 1, -1, -1), range(number + 1, len(blocks)))
+    nearest = (next((n for n in islice(side, NEIGHBOURS) if is_text(n)), -1) for side in sides)
+    return [n for n in nearest if n >= 0]
+
+
+def _distance(around: Sequence[Element], other: Element) -> int:
+    """Return how far up in ``around`` the first element stands that holds ``other``, too."""
+    holders = {other, *other.ancestors()}
+    return next((n for n, element in enumerate(around) if element in holders), len(around))

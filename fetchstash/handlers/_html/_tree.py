@@ -26,6 +26,7 @@ from fetchstash.handlers._html._hidden import (
     paint,
     style_of,
 )
+from fetchstash.handlers._html._media import is_player
 from fetchstash.handlers._html._names import names
 from fetchstash.handlers._html._sheet import StyleSheet
 from fetchstash.handlers._html._style import Style, read_style
@@ -44,6 +45,8 @@ _NEVER_READ = names(
     "script style template svg iframe object embed applet noembed noframes canvas audio video map "
     "datalist select input textarea progress meter frameset frame link meta base title head"
 )
+_PLAYED = names("video audio iframe")
+"""Elements of which a trace is kept: what they play, and where it is."""
 _SPECIAL = names("dialog font img math mjx-container noscript")
 """Elements that need more than a look at their style."""
 _FORMULA_SCRIPT = re.compile(r"mathjax|katex", re.IGNORECASE)
@@ -56,7 +59,8 @@ class Page:
 
     ``hidden`` counts the elements with text that nobody would see; ``body`` has none of them.
     ``has_tex``: a script writes TeX in the text as formulas. ``without_scripts`` are the noscript
-    elements in ``body``. ``inline_scripts`` is the text of scripts, cut at MAX_SCRIPT_CHARS each.
+    elements in ``body``, ``media`` the pictures and players. ``inline_scripts`` is the text of
+    scripts, cut at MAX_SCRIPT_CHARS each.
     """
 
     body: Element
@@ -73,6 +77,7 @@ class Page:
     asks_password: bool = False
     hidden: int = 0
     without_scripts: list[Element] = field(default_factory=list[Element])
+    media: list[Element] = field(default_factory=list[Element])
 
 
 def parse(source: str) -> Page:
@@ -209,6 +214,8 @@ class _Copy:
                         self._add_tex(node, parent)
                     elif tag == "input":
                         _add_task(node, parent)
+                    elif tag in _PLAYED:
+                        self._add_player(node, parent)
                     elif tag not in _NEVER_READ:
                         copied = self._element(tag, node, parent, paints)
                         if copied is not None:
@@ -236,6 +243,19 @@ class _Copy:
         """Add the formula that a script element holds for MathJax."""
         if (script.attributes.get("type") or "").startswith("math/tex"):
             parent.children.append(marked(script.text(deep=True)))
+
+    def _add_player(self, node: "LexborNode", parent: Element) -> None:
+        """Add a film or a sound, without what stands inside for old browsers."""
+        player = Element(node.tag or "", _attributes(node), parent)
+        if player.tag == "iframe" and not (
+            is_player(player.attributes) and _is_seen_frame(player.attributes)
+        ):
+            return
+        source = node.css_first("source[src]")
+        if source is not None:
+            player.attributes.setdefault("src", _attributes(source)["src"])
+        parent.children.append(player)
+        self._page.media.append(player)
 
     def _element(
         self, tag: str, node: "LexborNode", parent: Element, around: Paint
@@ -276,6 +296,8 @@ class _Copy:
         if tag == "math":
             parent.children.append(formula(node))
             return None
+        if tag == "img":
+            self._page.media.append(element)
         painted = paint(element, style, around, complete=self._sheet.complete)
         # Visibility is inherited; a child may take it back.
         turns_invisible = painted.invisible and not around.invisible
