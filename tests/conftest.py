@@ -9,7 +9,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import ifaddr  # noqa: F401 - its import runs ldconfig, once in a process
 import pytest
 from hypothesis import settings
 
@@ -27,14 +26,19 @@ settings.load_profile("steady")
 
 MAY_START_A_WORKER = {"connect", "install_plugin", "open_stash"}
 """Fixtures whose tests are slow without a mark: each opens a whole Stash or loads a plugin."""
-STARTS_A_PROCESS = {"subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn"}
-"""Audit events (PEP 578) of a process that starts."""
 processes: list[str] = []
 
 
-def note_process(event: str, _: object) -> None:
-    """Note the start of a process."""
-    if event in STARTS_A_PROCESS:
+def note_process(event: str, arguments: tuple[Any, ...]) -> None:
+    """Note a fork, or a Python that starts (PEP 578).
+
+    Others do not count: libraries ask `ldconfig` or `lsb_release` when they are imported.
+    """
+    if event == "subprocess.Popen":
+        program = Path(os.fsdecode(arguments[0])).name
+        if program.startswith(("python", "fetchstash")):
+            processes.append(program)
+    elif event in {"os.fork", "os.posix_spawn"}:
         processes.append(event)
 
 
