@@ -1,4 +1,7 @@
-"""What a tool result states of the artifact behind it, or of the bytes that it is."""
+"""What a tool result states of the artifact behind it, or of the bytes that it is.
+
+The client imports no handler, so the kinds of content that it reads and writes stand here.
+"""
 
 import re
 from dataclasses import dataclass
@@ -6,6 +9,7 @@ from dataclasses import dataclass
 HEAD_CHARS = 4_000
 """How much of a result is read: facts stand at its head."""
 
+TEXT_KIND = "text"
 HEAVY_KINDS = frozenset({"pdf", "office_doc", "unknown_binary"})
 """Contents of which a stub loses least: their text can be read again from the artifact."""
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fetchstash.client._artifacts import facts_of
+from fetchstash.client._artifacts import TEXT_KIND, facts_of
 from fetchstash.client._formats import Part, as_json, plain
 from fetchstash.client._keep import Kept, keep
 from fetchstash.client._media import strip_media
@@ -41,7 +41,7 @@ def result_stub(text: str, tool: str, offload: Offload | None) -> dict[str, Any]
     stub: dict[str, Any] = {
         "summary": _summary(text, tool, facts.line, kept),
         "artifact_ref": kept.ref,
-        "content_kind": facts.content_kind or "text",
+        "content_kind": facts.content_kind or TEXT_KIND,
         "media_type": facts.media_type,
         "size_bytes": facts.size_bytes
         if facts.size_bytes is not None

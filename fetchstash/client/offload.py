@@ -9,6 +9,8 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Self
 
+from fetchstash.client._artifacts import TEXT_KIND
+
 
 class StoreOffload:
     """An Offload into the artifact store in ``folder``, for runs of the same name as the server's.
@@ -73,7 +75,7 @@ class StoreOffload:
 
         files = await to_thread.run_sync(self._spool, text)
         facts = Facts(
-            content_kind="text",
+            content_kind=TEXT_KIND,
             media_type="text/plain",
             name=name,
             handler="client",

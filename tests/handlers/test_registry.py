@@ -1,5 +1,6 @@
 """The registry: every format has a handler, and every kind of content a format."""
 
+import ast
 import runpy
 import subprocess
 import sys
@@ -12,7 +13,32 @@ from fetchstash import handlers
 from fetchstash.handlers import ContentKind, Decision, Format
 from fetchstash.handlers._registry import built_in, format_of, handler_of
 
+PACKAGE = Path(handlers.__file__).parents[1]
 DOCS = Path(__file__).parents[2] / "docs" / "handlers.md"
+
+
+def literal_kinds(source: str) -> list[str]:
+    """Return the expressions of a module that name a kind of content by a literal."""
+    expressions: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.keyword(arg="content_kind", value=value) if "'" in ast.unparse(value):
+                expressions.append(ast.unparse(node))
+            case ast.Compare() if "content_kind" in (text := ast.unparse(node)) and "'" in text:
+                expressions.append(text)
+            case ast.Constant(value="office_doc" | "spreadsheet" | "unknown_binary" | "notebook"):
+                expressions.append(ast.unparse(node))
+            case _:
+                pass
+    return expressions
+
+
+def test_no_module_but_the_handlers_names_a_kind_of_content() -> None:
+    # The client imports no handler: it reads kinds in what others fetched.
+    spared = {PACKAGE / "client" / "_artifacts.py"}
+    outside = {path for path in PACKAGE.rglob("*.py") if "handlers" not in path.parts} - spared
+    assert {path: kinds for path in outside if (kinds := literal_kinds(path.read_text()))} == {}
+    assert literal_kinds('Facts(content_kind="pdf") if a.content_kind == "pdf" else "office_doc"')
 
 
 @pytest.mark.parametrize("declared", built_in().all, ids=lambda f: f"{f.kind} {f.media_types}")
