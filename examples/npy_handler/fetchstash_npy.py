@@ -9,9 +9,8 @@ import ast
 import struct
 from pathlib import Path
 
-from fetchstash.errors import NoText
 from fetchstash.facts import DocumentFacts
-from fetchstash.handlers import Extracted, ExtractLimits, Format, Hints, Part
+from fetchstash.handlers import Extracted, ExtractLimits, Format, Hints, Part, Reason
 
 FIRST_VALUES = 100
 CODES = {
@@ -42,9 +41,7 @@ class NpyHandler:
             described = ast.literal_eval(header.decode("latin-1"))
             order, code = described["descr"][0], described["descr"][1:]
             if code not in CODES:
-                raise NoText(
-                    f"it holds values of type {code}, which are no numbers", "Its bytes are kept."
-                )
+                raise Reason.NOT_READ.error()
             width = int(code[1:])
             data = file.read(FIRST_VALUES * width)
         values = struct.unpack(

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fetchstash.errors import OutOfRange
 from fetchstash.handlers import (
     Extracted,
     ExtractLimits,
@@ -19,6 +18,7 @@ from fetchstash.handlers import (
     Head,
     Hints,
     Part,
+    Reason,
     Sniffed,
     TextParts,
     list_preview,
@@ -116,7 +116,7 @@ class PoHandler(TextParts):
         number = path.removeprefix("/")
         if number.isdecimal() and 0 < int(number) <= len(found):
             return str(found[int(number) - 1])
-        raise OutOfRange(f"There are {len(found)} messages.", 'Use "/1", or "/untranslated".')
+        raise Reason.NOTHING_THERE.error(name=path)
 
 
 def sniff(head: Head) -> Sniffed | None:

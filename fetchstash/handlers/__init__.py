@@ -20,6 +20,7 @@ from fetchstash.handlers._contract import (
     Render,
 )
 from fetchstash.handlers._format import Format, Head, Sniffed, family
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._registry import (
     built_in as _built_in,
     describe,
@@ -50,6 +51,7 @@ __all__ = [
     "PartRequest",
     "PartText",
     "Picture",
+    "Reason",
     "Render",
     "Sniffed",
     "TextParts",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol
 
 from fetchstash.facts import DocumentFacts
+from fetchstash.handlers._reasons import Cause
 from fetchstash.ranges import Heading, Preview, Ranges, Unit
 from fetchstash.text import PreviewLimits
 
@@ -111,11 +112,17 @@ class Extracted:
     parts: Iterable[Part] | None
     facts: DocumentFacts = field(default_factory=DocumentFacts)
     preview: Preview = field(default_factory=Preview)
+    cause: Cause | None = None
 
     @_takes_facts(DocumentFacts)
     def learn(self, **facts: Any) -> None:
         """Set fields of ``facts``."""
         self.facts = replace(self.facts, **facts)
+
+    def fail(self, cause: Cause) -> None:
+        """Record why there is no text, or not all of it."""
+        self.cause = cause
+        self.learn(extraction_error=cause.words())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Tables over the declared formats: by media type, name, signature and container member."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
@@ -58,6 +59,10 @@ class Formats:
                 return tuple(self._by_media_type[pattern])
         return ()
 
+    def declares(self, media_type: str) -> bool:
+        """Return whether a format declares this very media type, and no pattern for it."""
+        return "*" not in media_type and media_type in self._by_media_type
+
     def text_media_types(self) -> Mapping[str, ContentKind]:
         """Return the media types whose bytes are text, patterns left out, and the kind of each."""
         table: dict[str, ContentKind] = {}
@@ -95,6 +100,11 @@ def load_handler(declared: Format) -> Handler:
         return declared.handler()
     module, _, name = declared.handler.partition(":")
     return cast("Handler", getattr(import_module(module), name)())
+
+
+def package_name(name: str) -> str:
+    """Return the name of a package as PEP 503 normalises it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def words(formats: Sequence[Format]) -> str:

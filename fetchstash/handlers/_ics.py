@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fetchstash.errors import OutOfRange
 from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._format import Format, Head, Sniffed
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._list_preview import list_preview
 from fetchstash.handlers._shared._part_text import TextParts
 from fetchstash.ranges import Heading
@@ -69,10 +69,9 @@ class IcsHandler(TextParts):
         for count, entry in enumerate(_entries(_lines(read_text(source, hints.charset))), 1):
             if name in (str(count), entry.values.get("UID")):
                 return "".join(f"{line}\n" for line in entry.lines)
-        raise OutOfRange(
-            f"There is no entry {clip(path, 80)!r}: the calendar has {count:,}.",
-            f'Use "/1" to "/{count}", or "/" and a UID.' if count else "Leave the path out.",
-        )
+        if not count:
+            raise Reason.NO_ENTRIES.error(name=path)
+        raise Reason.NO_ENTRY.error(name=path, count=count)
 
 
 def _parts(

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._contract import (
     Extracted,
@@ -23,9 +22,9 @@ from fetchstash.handlers._contract import (
 from fetchstash.handlers._exif import exif_lines
 from fetchstash.handlers._format import Format, Head, Sniffed, family
 from fetchstash.handlers._media._mp4 import mp4
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import part_text
 from fetchstash.handlers._shared._picture import bounded
-from fetchstash.handlers._shared._reasons import EMPTY_FILE, FETCH_AGAIN, KEPT
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -75,13 +74,10 @@ class ImageHandler:
             with _opened(request.source) as image:
                 text = "".join(exif_lines(image))
             if not text:
-                raise OutOfRange("The image has no EXIF.", 'Use render="image" to see it.')
+                raise Reason.IMAGE_NO_EXIF.error()
             return part_text(text, request)
         if request.render != "image" or request.path:
-            raise BadArgument(
-                "An image has no text.",
-                'Use render="image", or path="exif" for all that its EXIF says.',
-            )
+            raise Reason.IMAGE_NO_TEXT.error()
         from PIL import ImageOps  # noqa: PLC0415 - a heavy import
 
         limits = request.limits.preview
@@ -115,7 +111,7 @@ def _opened(source: Path) -> Generator["Image.Image"]:
     from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - a heavy import
 
     if not source.stat().st_size:
-        raise NoText(EMPTY_FILE, FETCH_AGAIN)
+        raise Reason.EMPTY_FILE.error()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", Image.DecompressionBombWarning)
@@ -123,13 +119,12 @@ def _opened(source: Path) -> Generator["Image.Image"]:
             with Image.open(source, formats=_FORMATS) as image:
                 yield image
         except (Image.DecompressionBombWarning, Image.DecompressionBombError):
-            reason = f"the picture has more than {Image.MAX_IMAGE_PIXELS:,} pixels"
-            raise NoText(reason, KEPT) from None
+            limit = Image.MAX_IMAGE_PIXELS or 0
+            raise Reason.IMAGE_PIXELS.error(limit=limit) from None
         except UnidentifiedImageError:
-            reason = "the image is damaged, or of a format that is not known here"
-            raise NoText(reason, KEPT) from None
+            raise Reason.IMAGE_UNKNOWN.error() from None
         except (OSError, SyntaxError, ValueError):  # what Pillow raises for broken data, by format
-            raise NoText("the image is damaged or cut short", FETCH_AGAIN) from None
+            raise Reason.IMAGE_DAMAGED.error() from None
 
 
 def _facts(image: "Image.Image", exif: "Image.Exif") -> str:

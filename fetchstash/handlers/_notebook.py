@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._format import Format
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._reasons import FETCH_AGAIN, KEPT
 from fetchstash.text import clip_middle
 
 # Pictures in a notebook are base64 within its JSON; more than this is not held in memory.
@@ -61,15 +60,15 @@ def _read(source: Path, extracted: Extracted) -> Iterator[Part]:
 
 def _load(source: Path) -> Json:
     if source.stat().st_size > _MAX_BYTES:
-        raise NoText(f"the notebook is larger than {_MAX_BYTES:,} bytes", KEPT)
+        raise Reason.NOTEBOOK_LARGE.error(limit=_MAX_BYTES)
     try:
         notebook = json.loads(source.read_bytes())
     except RecursionError:
-        raise NoText("its JSON is nested too deeply", KEPT) from None
+        raise Reason.NOTEBOOK_DEPTH.error() from None
     except ValueError:  # of JSON and of UTF-8
-        raise NoText("its JSON is damaged or cut short", FETCH_AGAIN) from None
+        raise Reason.NOTEBOOK_DAMAGED.error() from None
     if not isinstance(notebook, dict):
-        raise NoText("it holds no cells", KEPT)
+        raise Reason.NOTEBOOK_EMPTY.error()
     return cast("Json", notebook)
 
 

@@ -8,7 +8,6 @@ from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
-from fetchstash.errors import NoText
 from fetchstash.handlers._contract import (
     ContentKind,
     Decision,
@@ -20,6 +19,7 @@ from fetchstash.handlers._contract import (
 )
 from fetchstash.handlers._format import Format
 from fetchstash.handlers._formats import Formats, load_handler
+from fetchstash.handlers._reasons import Reason
 
 # Sniffers are tried in this order, and the first format of a kind is the kind's own.
 MODULES = (
@@ -94,9 +94,6 @@ def read_part(handler: Handler, request: PartRequest) -> PartText | Picture:
     """Return the part that was asked for. Raises what the handler raises, NoText if it has none."""
     part = getattr(handler, "part", None)
     if part is None:
-        raise NoText(
-            "This kind of document has no parts that are read by path or as pictures.",
-            "Slice its text by lines or characters.",
-        )
+        raise Reason.NO_PATHS.error()
     answer: PartText | Picture = part(request)
     return answer

@@ -29,7 +29,7 @@ PLUGIN = """
 import os, time
 from fetchstash.errors import NoText, OutOfRange
 from fetchstash.facts import DocumentFacts
-from fetchstash.handlers import Extracted, Format, Part, PartText, Sniffed
+from fetchstash.handlers import Extracted, Format, Part, PartText, Reason, Sniffed
 
 class Theirs:
     name = "theirs"
@@ -84,7 +84,16 @@ async def test_a_plugin_reads_its_format_and_no_other(
     ("do", "reason"),
     [
         pytest.param("raise ValueError('x')", "the reader failed (ValueError)", id="raises"),
-        pytest.param("raise NoText('it is odd', 'x')", "it is odd", id="says why"),
+        pytest.param(
+            "raise Reason.ENCRYPTED.error()",
+            "the document is encrypted and opens only with its password",
+            id="says why",
+        ),
+        pytest.param(
+            "raise NoText('it is odd', 'x')",
+            "the reader gave up for a reason of its own",
+            id="says why in own words",
+        ),
         pytest.param("os._exit(1)", "its reader ended unexpectedly (exit status 1)", id="exits"),
         pytest.param("time.sleep(60)", "it took longer than 3 seconds", id="hangs"),
         pytest.param("return None", "the reader failed (AttributeError)", id="returns nothing"),
@@ -160,15 +169,31 @@ async def test_a_plugin_that_does_not_load_changes_nothing_and_is_reported(
 
 @pytest.mark.parametrize("module", ["import os; os._exit(3)", "import time; time.sleep(60)"])
 async def test_a_plugin_that_ends_the_worker_while_it_loads_is_not_tried_again(
-    tmp_path: Path, install_plugin: InstallPlugin, module: str
+    tmp_path: Path, install_plugin: InstallPlugin, caplog: pytest.LogCaptureFixture, module: str
 ) -> None:
     install_plugin("their-pdf", module)
     async with pool_of() as pool:
         extraction, text = await extract(pool, tmp_path)
         assert text == "a line\n"
-        assert extraction.notes[0].startswith("plugin their-pdf: it")
+        (note,) = extraction.notes
+        assert note.startswith("plugin their-pdf: it")
+        assert note.endswith("; it is off until the next start")
+        assert [record.getMessage().partition(". ")[0] for record in caplog.records] == [note]
         extraction, text = await extract(pool, tmp_path)
         assert (text, extraction.notes) == ("a line\n", ())
+
+
+async def test_a_plugin_that_ends_the_worker_while_it_loads_leaves_the_others_on(
+    tmp_path: Path, install_plugin: InstallPlugin
+) -> None:
+    install_plugin("fatal", "import os; os._exit(3)")
+    install_plugin("their-pdf", PLUGIN.replace("DO", READS))
+    async with pool_of(replace(LIMITS, plugins=("fatal", "Their.pdf"))) as pool:
+        for ended in (1, 0):
+            extraction, text = await extract(pool, tmp_path)
+            assert (text, extraction.word) == ("theirs\n", "oddity")
+            assert extraction.notes[0] == "read by plugin their-pdf"
+            assert len(extraction.notes[1:]) == ended
 
 
 async def test_a_sniffer_that_fails_is_named(tmp_path: Path, install_plugin: InstallPlugin) -> None:
@@ -205,7 +230,7 @@ async def test_parts_are_the_plugins_and_the_built_in_formats_where_it_fails(
         about = PartRequest(source=source, path="anything")
         assert await pool.part(decision, about) == PartText("their part", 1)
         assert await pool.part(decision, replace(about, path="/raise")) == PartText("their part", 1)
-        with pytest.raises(OutOfRange, match="There is none"):
+        with pytest.raises(OutOfRange, match="There is nothing of that name"):
             await pool.part(decision, replace(about, path="none"))
         assert await pool.part(decision, replace(about, path="raise")) == PartText("1\n", 1)
 

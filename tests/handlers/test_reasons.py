@@ -1,5 +1,6 @@
 """Reasons are our own words: nothing that a document holds stands in them."""
 
+import ast
 import asyncio
 import json
 import struct
@@ -8,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from fetchstash import handlers
 from fetchstash.errors import FetchstashError
-from fetchstash.handlers import ExtractLimits, Hints, PartRequest, WorkerPool, route_file
+from fetchstash.handlers import ExtractLimits, Hints, PartRequest, Reason, WorkerPool, route_file
 
 pytestmark = pytest.mark.slow
 
@@ -86,3 +88,31 @@ async def test_an_error_quotes_60_characters_of_a_path_at_the_most(
         await pool.aclose()
     assert "m" * 59 in caught.value.what
     assert "m" * 61 not in caught.value.what
+
+
+OWN_WORDS = {"NoText", "OutOfRange", "BadArgument", "TooLarge"}
+MODULES = [
+    path
+    for path in sorted(Path(handlers.__file__).parent.rglob("*.py"))
+    if path.parent.name != "_worker"
+]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
+def test_a_reader_takes_its_reasons_from_the_table(module: Path) -> None:
+    calls = [node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Call)]
+    names = {node.func.id for node in calls if isinstance(node.func, ast.Name)}
+    assert not names & OWN_WORDS, "raise Reason.….error() (docs/handlers.md)"
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_a_reason_is_a_whole_sentence_or_the_end_of_one(reason: Reason) -> None:
+    values: dict[str, int | str | Reason] = dict.fromkeys(reason.names, 2)
+    strings: dict[str, int | str | Reason]
+    strings = {"name": "nowhere", "unit": "lines", "why": Reason.EMPTY_FILE}
+    strings |= {"error": "ValueError", "library": "PIL", "media_type": "text/html"}
+    error = reason.error(**values | {k: v for k, v in strings.items() if k in values})
+    assert error.next_step.endswith(".")
+    assert error.what.endswith(".") or error.what[0].islower() or error.what == "no PDF"
+    assert "{" not in error.line()
+    assert len(error.what) <= 160

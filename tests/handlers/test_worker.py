@@ -117,14 +117,28 @@ async def test_a_document_without_text_leaves_facts_and_no_file(bench: Bench) ->
         ),
         pytest.param("abort", "its reader crashed (SIGABRT)", id="aborts", marks=posix),
         pytest.param("exit", "its reader ended unexpectedly (exit status 3)", id="exits"),
-        pytest.param("panic", "the reader failed (Panic)", id="panics beyond Exception"),
+        pytest.param(
+            "panic", "the reader failed (an error of a library)", id="panics beyond Exception"
+        ),
         pytest.param("sys.exit", "the reader failed (SystemExit)", id="calls sys.exit"),
         pytest.param("deep", "it is nested too deeply", id="recurses"),
-        pytest.param("explain", "it is encrypted with a password", id="explains itself"),
+        pytest.param(
+            "explain",
+            "the document is encrypted and opens only with its password",
+            id="explains itself",
+        ),
+        pytest.param(
+            "say", "the reader gave up for a reason of its own", id="explains itself in own words"
+        ),
         pytest.param("fail", "the reader failed (ValueError)", id="raises, quoting the document"),
         pytest.param(
             "missing",
-            "the library python_calamine_that_is_not_there is missing",
+            "the library of this format is missing",
+            id="lacks a library that nobody knows",
+        ),
+        pytest.param(
+            "lack",
+            "the library PIL is missing",
             id="lacks a library",
         ),
         pytest.param("forge", "its reader sent what is no answer", id="forges frames", marks=posix),

@@ -62,5 +62,6 @@ def _rows(lines: list[str]) -> Part:
 
 def _line(member: Member) -> str:
     name = " ".join(member.name.split())
-    refusal = f" ({member.refused})" if member.refused and not member.name.endswith("/") else ""
+    is_file = not member.name.endswith("/")
+    refusal = f" ({member.refused.what})" if member.refused and is_file else ""
     return f"{'?' if member.size is None else member.size}\t{name}{refusal}\n"

@@ -14,18 +14,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, cast
 
-from fetchstash.errors import NoText, OutOfRange
+from fetchstash.errors import FetchstashError
 from fetchstash.handlers._archive import _seven_zip
 from fetchstash.handlers._archive._streams import STEP, unpacked
-from fetchstash.handlers._shared._reasons import (
-    DAMAGED_ARCHIVE,
-    FETCH_AGAIN,
-    FOLDER,
-    KEPT,
-    LINK,
-    OUTSIDE,
-    quoted,
-)
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._zip import Entry, Zip, is_unsafe
 
 # Bytes that a tar or a compressed file may unpack to while it is listed, and one member when it is
@@ -40,12 +32,12 @@ class Member:
     """A member.
 
     ``size`` is in bytes when unpacked, None if unknown. ``refused`` is why the content is not read,
-    "" if it is.
+    None if it is.
     """
 
     name: str
     size: int | None
-    refused: str = ""
+    refused: Reason | None = None
 
 
 def members(source: Path) -> Iterator[Member]:
@@ -66,10 +58,10 @@ def opened(source: Path, name: str) -> Generator[Iterator[bytes]]:
     for member, content in _walk(source):
         if member.name == name:
             if member.refused:
-                raise NoText(f"{quoted(name)} is not read: {member.refused}.", KEPT)
+                raise Reason.UNREAD_MEMBER.error(name=name, why=member.refused)
             yield content
             return
-    raise OutOfRange(f"There is no member {quoted(name)}.", "The archive's text lists them all.")
+    raise Reason.NO_MEMBER.error(name=name)
 
 
 def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
@@ -86,7 +78,7 @@ def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
         file.seek(0)
         content = unpacked(file, head, size)
         if content is None and not _is_tar(head):
-            raise NoText("the members of this kind of archive are not listed", KEPT)
+            raise Reason.UNLISTED_ARCHIVE.error()
         stream = _Capped(content or iter(lambda: file.read(STEP), b""))
         try:
             if _is_tar(stream.peek(512)):
@@ -94,13 +86,13 @@ def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
             else:
                 yield Member(_inner_name(head), None), _pieces(stream)
         except _BROKEN:
-            raise NoText(DAMAGED_ARCHIVE, FETCH_AGAIN) from None
+            raise Reason.DAMAGED_ARCHIVE.error() from None
 
 
 def _zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
     with Zip(source) as container:
         if _overlap(list(container.entries())):
-            raise NoText("its members overlap, as in a zip bomb: none of them is read", KEPT)
+            raise Reason.OVERLAP.error()
         for entry in container.entries():
             yield (
                 Member(entry.name, entry.size, _refusal(entry)),
@@ -108,14 +100,14 @@ def _zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
             )
 
 
-def _refusal(entry: Entry) -> str:
+def _refusal(entry: Entry) -> Reason | None:
     if is_unsafe(entry.name):
-        return OUTSIDE
+        return Reason.LEADS_OUT
     if entry.is_link:
-        return LINK
+        return Reason.IS_LINK
     if entry.encrypted:
-        return "it is encrypted"
-    return FOLDER if entry.is_folder else ""
+        return Reason.IS_ENCRYPTED
+    return Reason.IS_FOLDER if entry.is_folder else None
 
 
 def _seven_zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
@@ -125,12 +117,12 @@ def _seven_zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]
         yield Member(name, member.size, _refusal_in_seven_zip(member)), _bounded(content)
 
 
-def _refusal_in_seven_zip(member: _seven_zip.SevenZipMember) -> str:
+def _refusal_in_seven_zip(member: _seven_zip.SevenZipMember) -> Reason | None:
     if is_unsafe(member.name):
-        return OUTSIDE
+        return Reason.LEADS_OUT
     if member.is_link:
-        return LINK
-    return FOLDER if member.is_folder else member.unread
+        return Reason.IS_LINK
+    return Reason.IS_FOLDER if member.is_folder else member.unread
 
 
 def _overlap(entries: list[Entry]) -> bool:
@@ -152,25 +144,25 @@ def _tar_members(stream: "_Capped", size: int | None) -> Iterator[tuple[Member, 
             # tarfile keeps every member, and a stream is read once.
             cast("Any", archive).members.clear()
             if info.size < 0:
-                raise NoText(DAMAGED_ARCHIVE, FETCH_AGAIN)
+                raise Reason.DAMAGED_ARCHIVE.error()
             content = archive.extractfile(info) if info.isfile() else None
             yield (
                 Member(info.name + "/" * info.isdir(), info.size, _refusal_in_tar(info)),
                 _pieces(content or io.BytesIO()),
             )
             if not info.offset_data <= archive.offset <= end:
-                raise _too_much() if size is None else NoText(DAMAGED_ARCHIVE, FETCH_AGAIN)
+                raise _too_much() if size is None else Reason.DAMAGED_ARCHIVE.error()
     stream.peek(1)  # raises if the stream is cut short behind the last member
 
 
-def _refusal_in_tar(info: tarfile.TarInfo) -> str:
+def _refusal_in_tar(info: tarfile.TarInfo) -> Reason | None:
     if is_unsafe(info.name):
-        return OUTSIDE
+        return Reason.LEADS_OUT
     if info.issym() or info.islnk():
-        return LINK  # the target is not shown: it is text of the document
+        return Reason.IS_LINK  # the target is not shown: it is text of the document
     if info.isdir():
-        return FOLDER
-    return "" if info.isfile() else "it is a device"
+        return Reason.IS_FOLDER
+    return None if info.isfile() else Reason.IS_DEVICE
 
 
 def _is_tar(head: bytes) -> bool:
@@ -214,15 +206,14 @@ def _bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
         for piece in pieces:
             left -= len(piece)
             if left < 0:
-                raise NoText(f"the member is larger than {MAX_MEMBER:,} bytes", KEPT)
+                raise Reason.LARGE_MEMBER.error(limit=MAX_MEMBER)
             yield piece
     except _BROKEN:
-        raise NoText(DAMAGED_ARCHIVE, FETCH_AGAIN) from None
+        raise Reason.DAMAGED_ARCHIVE.error() from None
 
 
-def _too_much() -> NoText:
-    reason = f"the archive unpacks to more than {MAX_UNPACKED:,} bytes: what follows is not listed"
-    return NoText(reason, KEPT)
+def _too_much() -> FetchstashError:
+    return Reason.LARGE_ARCHIVE.error(limit=MAX_UNPACKED)
 
 
 class _Capped:

@@ -9,13 +9,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import BinaryIO
 
-from fetchstash.errors import NoText
 from fetchstash.handlers._archive._seven_zip_coders import Coder, unpacked, unread
-from fetchstash.handlers._shared._reasons import (
-    DAMAGED_ARCHIVE,
-    FETCH_AGAIN,
-    KEPT,
-)
+from fetchstash.handlers._reasons import Reason
 
 MAGIC = b"7z\xbc\xaf\x27\x1c"
 _MAX_HEADER = 32 * 1024 * 1024
@@ -88,9 +83,9 @@ class SevenZipMember:
         return self.stream.size if self.stream else 0
 
     @property
-    def unread(self) -> str:
-        """The reason why the content is not read, "" if it is."""
-        return unread(self.stream.block.coders) if self.stream else ""
+    def unread(self) -> Reason | None:
+        """The reason why the content is not read, None if it is."""
+        return unread(self.stream.block.coders) if self.stream else None
 
 
 def members(source: Path) -> list[SevenZipMember]:
@@ -99,7 +94,7 @@ def members(source: Path) -> list[SevenZipMember]:
         with source.open("rb") as file:
             return _directory(file)
     except (IndexError, struct.error, lzma.LZMAError, EOFError, ValueError):
-        raise NoText(DAMAGED_ARCHIVE, FETCH_AGAIN) from None
+        raise Reason.DAMAGED_ARCHIVE.error() from None
 
 
 def content(source: Path, stream: Stream | None, limit: int) -> Iterator[bytes]:
@@ -111,14 +106,14 @@ def content(source: Path, stream: Stream | None, limit: int) -> Iterator[bytes]:
     if stream is None:
         return
     if stream.offset + stream.size > limit:
-        raise NoText(f"more than {limit:,} bytes must be unpacked to read the member", KEPT)
+        raise Reason.DEEP_MEMBER.error(limit=limit)
     crc = 0
     with source.open("rb") as file:
         for piece in _pieces(file, stream):
             crc = zlib.crc32(piece, crc)
             yield piece
     if stream.crc not in {None, crc}:
-        raise NoText("the member is damaged: its checksum is wrong", FETCH_AGAIN)
+        raise Reason.DAMAGED_MEMBER.error()
 
 
 def _pieces(file: BinaryIO, stream: Stream) -> Iterator[bytes]:
@@ -133,7 +128,7 @@ def _pieces(file: BinaryIO, stream: Stream) -> Iterator[bytes]:
         if not left:
             return
     if left:
-        raise NoText(DAMAGED_ARCHIVE, FETCH_AGAIN)
+        raise Reason.DAMAGED_ARCHIVE.error()
 
 
 def _packed(file: BinaryIO, block: Block) -> Iterator[bytes]:
@@ -217,7 +212,7 @@ def _directory(file: BinaryIO) -> list[SevenZipMember]:
 def _packed_header(file: BinaryIO, header: Stream) -> bytes:
     """Return a header that is itself packed."""
     if reason := unread(header.block.coders):
-        raise NoText(f"its directory is not read: {reason}", KEPT)
+        raise Reason.UNREAD_DIRECTORY.error(why=reason)
     if header.size > _MAX_HEADER:
         raise IndexError
     return b"".join(_pieces(file, header))

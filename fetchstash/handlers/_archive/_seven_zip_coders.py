@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from fetchstash.errors import NoText
-from fetchstash.handlers._shared._reasons import DAMAGED_ARCHIVE, FETCH_AGAIN
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._zip import inflated
 
 # Each filter for machine code has an old and a new number.
@@ -23,11 +22,11 @@ _FILTERS = {
     b"\3\3\x08\5": lzma.FILTER_SPARC, b"\x09": lzma.FILTER_SPARC,
 }  # fmt: skip
 _AES = b"\6\xf1\7\1"
-_NAMES = {
-    b"\3\4\1": "PPMd",
-    b"\3\3\1\x1b": "BCJ2",
-    b"\4\1\x09": "Deflate64",
-    b"\x0a": "the ARM64 filter",
+_REASONS = {
+    b"\3\4\1": Reason.BY_PPMD,
+    b"\3\3\1\x1b": Reason.BY_BCJ2,
+    b"\4\1\x09": Reason.BY_DEFLATE64,
+    b"\x0a": Reason.BY_ARM64,
 }
 _STEP = 64 * 1024
 _SMALLEST_DICTIONARY = 4_096
@@ -55,16 +54,12 @@ class _Engine(Protocol):
     def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
 
 
-def unread(coders: Sequence[Coder]) -> str:
-    """Return the reason why a block of these coders is not read, "" if it is."""
+def unread(coders: Sequence[Coder]) -> Reason | None:
+    """Return the reason why a block of these coders is not read, None if it is."""
     if any(coder.method == _AES for coder in coders):
-        return "it is encrypted"
+        return Reason.IS_ENCRYPTED
     strange = next((coder for coder in coders if coder.method not in _DECODERS), None)
-    return (
-        f"it is packed with {_NAMES.get(strange.method, 'a method that is not known here')}"
-        if strange
-        else ""
-    )
+    return _REASONS.get(strange.method, Reason.BY_UNKNOWN) if strange else None
 
 
 def unpacked(coders: Sequence[Coder], packed: Iterator[bytes], size: int) -> Iterator[bytes]:
@@ -78,7 +73,7 @@ def unpacked(coders: Sequence[Coder], packed: Iterator[bytes], size: int) -> Ite
             pieces = _DECODERS[coder.method](coder.properties, size, pieces)
         yield from pieces
     except (lzma.LZMAError, zlib.error, OSError, EOFError, ValueError, IndexError, struct.error):
-        raise NoText(DAMAGED_ARCHIVE, FETCH_AGAIN) from None
+        raise Reason.DAMAGED_ARCHIVE.error() from None
 
 
 def _lzma1(properties: bytes, size: int, pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -11,8 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Protocol
 
-from fetchstash.errors import NoText
-from fetchstash.handlers._shared._reasons import KEPT
+from fetchstash.handlers._reasons import Reason
 
 STEP = 64 * 1024
 _STREAMS_AT_LEAST, _BYTES_A_STREAM = 1_000, 200
@@ -85,7 +84,7 @@ def _streams(
     while data.startswith(magic):  # other data behind a stream are ignored
         count += 1
         if count > limit:
-            raise NoText(f"the file holds more than {limit:,} compressed streams", KEPT)
+            raise Reason.MANY_STREAMS.error(limit=limit)
         stream = unpacker()
         while not stream.eof:
             if stream.needs_input and not data and not (data := file.read(STEP)):

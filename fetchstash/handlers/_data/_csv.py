@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fetchstash.errors import OutOfRange
 from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import (
     Extracted,
@@ -17,8 +16,8 @@ from fetchstash.handlers._contract import (
     PartText,
 )
 from fetchstash.handlers._data._csv_dialect import Dialect, cells, column_types, find_dialect
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import part_text
-from fetchstash.handlers._shared._reasons import quoted
 from fetchstash.handlers._shared._table_preview import TableEnds, table_preview
 from fetchstash.text import PreviewLimits, clip
 
@@ -130,8 +129,7 @@ def _chosen_columns(path: str, header: list[str], dialect: Dialect) -> list[int]
         elif name.isdecimal() and 1 <= int(name) <= len(header):
             chosen.append(int(name) - 1)
         else:
-            known = f"names of the header or numbers from 1 to {len(header)}, separated by commas"
-            raise OutOfRange(f"There is no column {quoted(name)}.", f"Take {known}.")
+            raise Reason.NO_COLUMN.error(name=name, count=len(header))
     return chosen
 
 

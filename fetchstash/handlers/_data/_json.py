@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fetchstash.errors import NoText
 from fetchstash.handlers._charset import decode, read_text
 from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._data import _json_shape, _json_values
 from fetchstash.handlers._data._json_layout import find_keys, has_long_lines, lay_out
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import TextParts
-from fetchstash.handlers._shared._reasons import READ_LINES
 from fetchstash.handlers._worker._frames import MAX_HEADINGS
 from fetchstash.ranges import Heading
 
@@ -100,10 +99,7 @@ def _value(source: Path, charset: str) -> Any:
     try:
         return _json_values.read(decode(source.read_bytes(), charset))
     except ValueError:
-        raise NoText(
-            "This is not valid JSON, so it has no paths.",
-            READ_LINES,
-        ) from None
+        raise Reason.BAD_JSON.error() from None
 
 
 class JsonLinesHandler(TextParts):

@@ -4,9 +4,8 @@ import json
 import re
 from typing import Any, TypeGuard
 
-from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers._data._json_layout import lay_out
-from fetchstash.handlers._shared._reasons import quoted
+from fetchstash.handlers._reasons import Reason
 
 # Python reads integers of up to 4,300 digits, a guard against quadratic time; JSON allows more.
 _MAX_DIGITS = 4_000
@@ -104,18 +103,11 @@ def _step(value: Any, name: str, path: str) -> Any:
         and int(name) < len(value)
     ):
         return value[int(name)]
-    raise OutOfRange(
-        f"There is nothing at {quoted(path)}: {_what_is_there(value)}",
-        "Take a key or an index that is there, or read the whole.",
-    )
-
-
-def _what_is_there(value: Any) -> str:
     if is_object(value):
-        return f"the object before it has {len(value):,} other keys."
+        raise Reason.NOT_IN_OBJECT.error(name=path, count=len(value))
     if is_array(value):
-        return f"the array before it has {len(value):,} items, counted from 0."
-    return "the value before it is no object or array."
+        raise Reason.NOT_IN_ARRAY.error(name=path, count=len(value))
+    raise Reason.NOT_IN_VALUE.error(name=path)
 
 
 def _by_path(value: Any, path: str) -> Any:
@@ -126,14 +118,9 @@ def _by_path(value: Any, path: str) -> Any:
         query = JSONPathEnvironment(strict=True).compile(path)
         values: list[Any] = query.findall(value)
     except JSONPathError as error:
-        raise BadArgument(
-            f"{quoted(path)} is no JSONPath of RFC 9535.",
-            "Correct it, or give a JSON pointer such as /items/0/name.",
-        ) from error
+        raise Reason.BAD_JSONPATH.error(name=path) from error
     if not values:
-        raise OutOfRange(
-            f"There is nothing at {quoted(path)}.", "Take a path that is there, or read the whole."
-        )
+        raise Reason.NOTHING_THERE.error(name=path)
     return values[0] if isinstance(query, JSONPath) and query.singular_query() else values
 
 

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fetchstash.errors import NoText
 from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._data._thrift import CompactReader, Struct
-from fetchstash.handlers._shared._reasons import FETCH_AGAIN, KEPT
+from fetchstash.handlers._reasons import Reason
 from fetchstash.text import clip
 
 _MAX_FOOTER = 64 * 2**20
@@ -66,9 +65,7 @@ class ParquetHandler:
         try:
             return _described(footer)
         except (KeyError, TypeError, AttributeError, IndexError, ValueError):
-            raise NoText(
-                "the file is damaged: its metadata are not those of Parquet", KEPT
-            ) from None
+            raise Reason.PARQUET_DAMAGED.error() from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +82,13 @@ def _footer(source: Path) -> bytes:
     with source.open("rb") as file:
         size = file.seek(0, 2)
         if size < 12:
-            raise NoText("the file is cut short", FETCH_AGAIN)
+            raise Reason.CUT_FILE.error()
         file.seek(size - 8)
         length, magic = struct.unpack("<L4s", file.read(8))
         if magic == b"PARE":
-            raise NoText("the file is encrypted", KEPT)
+            raise Reason.PARQUET_ENCRYPTED.error()
         if magic != b"PAR1" or length > min(size - 12, _MAX_FOOTER):
-            raise NoText(
-                "the file is cut short: its metadata, which stand at the end, are missing",
-                FETCH_AGAIN,
-            )
+            raise Reason.PARQUET_CUT.error()
         file.seek(size - 8 - length)
         return file.read(length)
 

@@ -8,10 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._office._odf import OdfHandler
-from fetchstash.handlers._shared._reasons import EMPTY_FILE, FETCH_AGAIN, KEPT
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._table_preview import TableEnds, table_preview
 from fetchstash.handlers._shared._zip import Entry, Zip
 from fetchstash.ranges import Heading
@@ -58,7 +57,7 @@ def _read(source: Path, limits: PreviewLimits, extracted: Extracted) -> Iterator
         workbook = _open(source)
     except CalamineError:
         if not _is_opendocument(source):
-            raise NoText("the spreadsheet is damaged, cut short or encrypted", KEPT) from None
+            raise Reason.SHEETS_DAMAGED.error() from None
         yield from OdfHandler().read(
             source, extracted
         )  # calamine fails on white space between cells; Markdown tables instead
@@ -71,11 +70,11 @@ def _read(source: Path, limits: PreviewLimits, extracted: Extracted) -> Iterator
             state = "" if sheet.visible == SheetVisibleEnum.Visible else ", hidden"
             yield from _read_sheet(workbook.get_sheet_by_index(number), state, limits, tables)
     except CalamineError:
-        raise NoText("a sheet of it is damaged: what follows is missing", KEPT) from None
+        raise Reason.SHEET_DAMAGED.error() from None
     finally:
         workbook.close()
     if not tables:
-        raise NoText("the spreadsheet holds no value", KEPT)
+        raise Reason.SHEETS_EMPTY.error()
     if len(tables) == 1:
         extracted.learn(rows=tables[0].rows, columns=tables[0].columns)
     headers = (
@@ -90,14 +89,12 @@ def _open(source: Path) -> "CalamineWorkbook":
     from python_calamine import CalamineWorkbook, PasswordError  # noqa: PLC0415 - an extra
 
     if not source.stat().st_size:
-        raise NoText(EMPTY_FILE, FETCH_AGAIN)
+        raise Reason.EMPTY_FILE.error()
     _refuse_far_cells(source)
     try:
         return CalamineWorkbook.from_path(source)  # pyright: ignore[reportUnknownMemberType] - a bare PathLike in its stub
     except PasswordError:
-        raise NoText(
-            "the spreadsheet is encrypted and opens only with its password", KEPT
-        ) from None
+        raise Reason.SHEETS_ENCRYPTED.error() from None
 
 
 def _is_opendocument(source: Path) -> bool:
@@ -180,11 +177,7 @@ def _refuse_far_cells(source: Path) -> None:
                 continue
             cells = _spanned_cells(container, entry)
             if cells > _MAX_CELLS:
-                raise NoText(
-                    f"its cells lie too far apart: a sheet spans {cells:,} cells, "
-                    f"and {_MAX_CELLS:,} are read",
-                    KEPT,
-                )
+                raise Reason.SHEET_SPAN.error(cells=cells, limit=_MAX_CELLS)
 
 
 def _spanned_cells(container: Zip, entry: Entry) -> int:
@@ -198,7 +191,7 @@ def _spanned_cells(container: Zip, entry: Entry) -> int:
     for chunk in container.chunks(entry):
         text = kept + chunk
         if any(not row or int(row) > _MAX_ROW for row in _BEYOND.findall(text)):
-            raise NoText(f"it has a cell behind the last of a sheet, XFD{_MAX_ROW}", KEPT)
+            raise Reason.SHEET_ROW.error(limit=_MAX_ROW)
         for column, row in _CELL.findall(text) if entry.size <= _SCANNED_BYTES else ():
             columns.add(column)
             number = int(row)

@@ -11,9 +11,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._shared._reasons import FETCH_AGAIN, KEPT
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._streamed import Streamed
 from fetchstash.ranges import Heading
 
@@ -44,12 +43,12 @@ class SqliteHandler(Streamed):
                 tables = [item for item in items if not item.unread_reason]
                 extracted.learn(sheets=len(tables))
                 if not items:
-                    raise NoText("the database has no tables", KEPT)
+                    raise Reason.DATABASE_EMPTY.error()
                 counts: list[str] = []
                 for item in items:
                     yield from _read_item(database, item, counts)
         except _BROKEN:
-            raise NoText("the database is damaged or cut short", FETCH_AGAIN) from None
+            raise Reason.DATABASE_DAMAGED.error() from None
         extracted.learn(structure_info=", ".join(counts))
 
 

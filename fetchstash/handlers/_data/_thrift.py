@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from fetchstash.errors import NoText
-from fetchstash.handlers._shared._reasons import FETCH_AGAIN
+from fetchstash.errors import FetchstashError
+from fetchstash.handlers._reasons import Reason
 
 _STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(
     13
@@ -95,5 +95,5 @@ class CompactReader:
         return value >> 1 ^ -(value & 1)
 
 
-def _damaged() -> NoText:
-    return NoText("the file is damaged: its metadata break off", FETCH_AGAIN)
+def _damaged() -> FetchstashError:
+    return Reason.PARQUET_METADATA.error()

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._shared._reasons import READ_LINES, quoted
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._xml_events import walk
 from fetchstash.handlers._shared._xml_repair import XmlRepair
 
@@ -38,15 +37,10 @@ def find(source: Path, path: str, charset: str) -> Iterator[str]:
         ValueError,
         TypeError,
     ) as error:  # all are raised for malformed paths
-        raise BadArgument(
-            f"{quoted(path)} is no path to elements.",
-            "Write it as in /catalog/book[2]/title or //book/@id.",
-        ) from error
+        raise Reason.BAD_XPATH.error(name=path) from error
     matches = [element for element in elements if name is None or name in element.attrib]
     if not matches:
-        raise OutOfRange(
-            f"There is nothing at {quoted(path)}.", "Take a path that is there, or read the whole."
-        )
+        raise Reason.NOTHING_THERE.error(name=path)
     for element in matches:
         if name:
             yield element.attrib[name]
@@ -60,10 +54,7 @@ def find(source: Path, path: str, charset: str) -> Iterator[str]:
 def _tree(source: Path, charset: str) -> ET.Element:
     """Return a parent of the root, so that a path begins with the name of the root."""
     if source.stat().st_size > _MAX_BYTES:
-        raise NoText(
-            f"Elements are found by path up to {_MAX_BYTES:,} bytes.",
-            READ_LINES,
-        )
+        raise Reason.LARGE_FOR_ELEMENTS.error(limit=_MAX_BYTES)
     reader = _Reader()
     chunks = (chunk.encode() for chunk in XmlRepair()(read_text(source, charset)))
     for _ in walk(chunks, reader, encoding="utf-8"):

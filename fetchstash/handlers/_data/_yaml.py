@@ -7,13 +7,12 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from fetchstash.errors import NoText
 from fetchstash.handlers._charset import decode, read_text
 from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._data import _json_values
 from fetchstash.handlers._data._yaml_values import read_toml, read_yaml
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import TextParts
-from fetchstash.handlers._shared._reasons import READ_LINES
 from fetchstash.ranges import Heading
 
 # A key of a mapping (YAML 1.2.2, section 7.4.2) with a small indent; deeper keys are left out.
@@ -49,15 +48,9 @@ class YamlHandler(TextParts):
         Raises OutOfRange, BadArgument or NoText.
         """
         if hints.media_type == _INI:
-            raise NoText(
-                "INI has sections, and no values that are read by path.",
-                "Take a section of its outline.",
-            )
+            raise Reason.INI_VALUES.error()
         if source.stat().st_size > _MAX_VALUE_BYTES:
-            raise NoText(
-                f"Values are read by path up to {_MAX_VALUE_BYTES:,} bytes.",
-                READ_LINES,
-            )
+            raise Reason.LARGE_FOR_VALUES.error(limit=_MAX_VALUE_BYTES)
         read = read_toml if hints.media_type == _TOML else read_yaml
         value = read(decode(source.read_bytes(), hints.charset).replace("\r\n", "\n"))
         return _json_values.on_lines(_json_values.pick(value, path))

@@ -9,10 +9,9 @@ import datetime as dt
 from dataclasses import dataclass, field
 from typing import Any
 
-from fetchstash.errors import NoText
 from fetchstash.handlers._data import _json_values
 from fetchstash.handlers._data._json_values import is_array, is_object
-from fetchstash.handlers._shared._reasons import READ_LINES
+from fetchstash.handlers._reasons import Reason
 
 _MAX_VALUES = 1_000_000
 _MAX_DEPTH = 500
@@ -22,7 +21,6 @@ _MERGE = "<<"
 _WORDS = dict.fromkeys(("null", "Null", "NULL", "~", ""), None) | {
     word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")
 }
-_NEXT = READ_LINES
 
 
 def read_yaml(text: str) -> Any:
@@ -35,7 +33,7 @@ def read_yaml(text: str) -> Any:
         for event in yaml.parse(text, Loader=loader):
             builder.take(event)
     except yaml.YAMLError:
-        raise NoText("This is not valid YAML, so it has no paths.", _NEXT) from None
+        raise Reason.BAD_YAML.error() from None
     return builder.documents[0] if len(builder.documents) == 1 else builder.documents
 
 
@@ -46,7 +44,7 @@ def read_toml(text: str) -> Any:
     try:
         return _without_dates(tomllib.loads(text, parse_float=_json_values.Spelled.read))
     except tomllib.TOMLDecodeError:
-        raise NoText("This is not valid TOML, so it has no paths.", _NEXT) from None
+        raise Reason.BAD_TOML.error() from None
 
 
 def _without_dates(value: Any) -> Any:
@@ -99,10 +97,7 @@ class _Builder:
                 )
             case "AliasEvent":
                 if event.anchor not in self._anchors:
-                    raise NoText(
-                        "One of its anchors is missing or holds itself, so it has no paths.",
-                        _NEXT,
-                    )
+                    raise Reason.YAML_ANCHOR.error()
                 value, size = self._anchors[event.anchor]
                 self._grow(size)
                 self._add(value)
@@ -112,14 +107,11 @@ class _Builder:
     def _grow(self, count: int) -> None:
         self._count += count
         if self._count > _MAX_VALUES:
-            raise NoText(
-                f"Its aliases expand to more than {_MAX_VALUES:,} values, so it has no paths.",
-                _NEXT,
-            )
+            raise Reason.YAML_ALIASES.error(limit=_MAX_VALUES)
 
     def _start(self, value: list[Any] | dict[str, Any], anchor: str | None) -> None:
         if len(self._open) == _MAX_DEPTH:
-            raise NoText(f"It is nested deeper than {_MAX_DEPTH}, so it has no paths.", _NEXT)
+            raise Reason.YAML_DEPTH.error(limit=_MAX_DEPTH)
         self._open.append(_Open(value, anchor, self._count))
         self._grow(1)
 

@@ -5,7 +5,6 @@ from itertools import compress
 from pathlib import Path
 from urllib.parse import urljoin
 
-from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import (
@@ -30,6 +29,7 @@ from fetchstash.handlers._html import (
 from fetchstash.handlers._html._element import Element
 from fetchstash.handlers._html._features import linked_words
 from fetchstash.handlers._html._inline import Inline
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import part_text
 from fetchstash.ranges import Preview
 
@@ -41,11 +41,6 @@ PREVIEW_BLOCKS, PREVIEW_CHARS = 60, 4_000
 PATHS = frozenset(("page", "left_out", "links", "tables", "images"))
 PICTURE = "images/"
 """Begins the path of one picture, by its number in the listing."""
-_PATHS_IN_WORDS = (
-    'Take a heading of its outline, a fragment such as "#install", or "page", "left_out", "links", '
-    '"tables" or "images".'
-)
-_TOO_MANY_TAGS = f"it has no text before its tag {_safety.MAX_TAGS:,}, and the rest is not read"
 
 
 class HtmlHandler:
@@ -89,8 +84,8 @@ class HtmlHandler:
             verdict, address = "no_text", ""
         extracted.learn(page_verdict=verdict, leads_to=address)
         if not blocks:
-            error = _TOO_MANY_TAGS if checked.cut else "the page has no text of its own"
-            extracted.learn(extraction_error=error)
+            tags = Reason.PAGE_TAGS.cause(limit=_safety.MAX_TAGS)
+            extracted.fail(tags if checked.cut else Reason.PAGE_WITHOUT_TEXT.cause())
         extracted.preview = _preview(content, inline)
         extracted.parts = _bounded(_markdown.parts(content, inline), limits.max_chars, extracted)
         return extracted
@@ -103,10 +98,9 @@ class HtmlHandler:
         is the text of its address: the page does not hold it.
         """
         if request.render == "image" and not request.path.startswith(PICTURE):
-            hint = 'Take render="text", or a picture of path="images", such as "images/1".'
-            raise BadArgument("A web page is not rendered as an image.", hint)
+            raise Reason.PAGE_NO_PICTURE.error()
         if request.path not in PATHS and not request.path.startswith(("#", PICTURE)):
-            raise OutOfRange("The page has no such part.", _PATHS_IN_WORDS)
+            raise Reason.PAGE_NO_PART.error()
         checked = _read(request.source, request.hints.charset)
         page = _tree.parse(checked.source)
         blocks = _blocks.cut(page)
@@ -141,7 +135,7 @@ def _chosen(path: str, page: _tree.Page, blocks: list[_blocks.Block]) -> Sequenc
         return list(compress(blocks, (not kept for kept in keep)))
     numbers = _regions.section(blocks, page.body, path[1:])
     if numbers is None:
-        raise OutOfRange("The page has no section of that name.", _PATHS_IN_WORDS)
+        raise Reason.PAGE_NO_SECTION.error()
     return [blocks[n] for n in numbers if keep[n]] or [blocks[n] for n in numbers]
 
 
@@ -221,15 +215,14 @@ def _number(listed: list[tuple[str, str]], path: str) -> int:
     number = path.removeprefix(PICTURE)
     if number.isdecimal() and len(number) < 6 and 1 <= int(number) <= len(listed):
         return int(number)
-    there = f"The page has {len(listed)} pictures."
-    raise OutOfRange(there, 'List them with path="images"; take one as "images/1".')
+    raise Reason.PAGE_PICTURES.error(count=len(listed))
 
 
 def _address(listed: list[tuple[str, str]], path: str) -> str:
     """Return the address of a picture of the page."""
     address = listed[_number(listed, path) - 1][1]
     if not address.startswith(("http://", "https://")):
-        raise OutOfRange("This is no picture on the web.", 'List them with path="images".')
+        raise Reason.PAGE_PICTURE_HELD.error()
     return address
 
 

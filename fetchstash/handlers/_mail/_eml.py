@@ -10,12 +10,11 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import cast
 
-from fetchstash.errors import NoText, OutOfRange
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._member import MemberParts
 from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._reasons import EMPTY_FILE, FETCH_AGAIN, KEPT, quoted
 from fetchstash.handlers._shared._streamed import Streamed
 
 _MEDIA_TYPE = "message/rfc822"
@@ -64,9 +63,7 @@ class EmailHandler(Streamed, MemberParts):
         for attached, part in _attachments(_parse(source)):
             if attached == name:
                 return nullcontext([_payload(part)])
-        raise OutOfRange(
-            f"There is no attachment {quoted(name)}.", "The mail's text lists them all."
-        )
+        raise Reason.NO_ATTACHMENT.error(name=name)
 
 
 def _parse(source: Path) -> email.message.Message:
@@ -74,11 +71,11 @@ def _parse(source: Path) -> email.message.Message:
     with source.open("rb") as file:
         raw = file.read(_MAX_BYTES)
     if not raw.strip():
-        raise NoText(EMPTY_FILE, FETCH_AGAIN)
+        raise Reason.EMPTY_FILE.error()
     try:
         return email.message_from_bytes(raw, policy=email.policy.compat32)
     except RecursionError:
-        raise NoText("its parts are nested too deeply", KEPT) from None
+        raise Reason.MAIL_DEPTH.error() from None
 
 
 def _inner(part: email.message.Message) -> list[email.message.Message]:

@@ -6,15 +6,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from fetchstash.errors import NoText, OutOfRange
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office import _rtf
 from fetchstash.handlers._office._compressed_rtf import decompress
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._compound import CompoundFile
 from fetchstash.handlers._shared._member import MemberParts
 from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._reasons import KEPT, quoted
 from fetchstash.handlers._shared._streamed import Streamed
 
 _MAX_BYTES = 128 * 1024 * 1024
@@ -66,9 +65,7 @@ class MsgHandler(Streamed, MemberParts):
         for attached, storage in _attachments(message):
             if attached == name:
                 return nullcontext([message.read(storage, f"__substg1.0_{_DATA}")])
-        raise OutOfRange(
-            f"There is no attachment {quoted(name)}.", "The mail's text lists them all."
-        )
+        raise Reason.NO_ATTACHMENT.error(name=name)
 
 
 def _open(source: Path) -> CompoundFile:
@@ -76,7 +73,7 @@ def _open(source: Path) -> CompoundFile:
         data = file.read(_MAX_BYTES)
     message = CompoundFile(data)
     if ("__properties_version1.0",) not in message.streams:
-        raise NoText("the compound file holds no message", KEPT)
+        raise Reason.MAIL_MISSING.error()
     return message
 
 

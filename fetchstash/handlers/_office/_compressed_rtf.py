@@ -2,8 +2,8 @@
 
 import struct
 
-from fetchstash.errors import NoText
-from fetchstash.handlers._shared._reasons import KEPT
+from fetchstash.errors import FetchstashError
+from fetchstash.handlers._reasons import Reason
 
 _COMPRESSED, _PLAIN = 0x75465A4C, 0x414C454D
 _HEADER = struct.Struct("<4L")
@@ -25,7 +25,7 @@ def decompress(data: bytes) -> bytes:
         raise _damaged()
     _, size, kind, _ = _HEADER.unpack_from(data)
     if size > _MAX_BYTES:
-        raise NoText(f"its RTF unpacks to more than {_MAX_BYTES:,} bytes", KEPT)
+        raise Reason.RTF_LARGE.error(limit=_MAX_BYTES)
     if kind == _PLAIN:
         return data[_HEADER.size : _HEADER.size + size]
     if kind != _COMPRESSED:
@@ -59,5 +59,5 @@ def _decompressed(data: bytes, size: int) -> bytes:
     return bytes(written[len(_INITIAL) :][:size])
 
 
-def _damaged() -> NoText:
-    return NoText("its compressed RTF is damaged", KEPT)
+def _damaged() -> FetchstashError:
+    return Reason.RTF_DAMAGED.error()

@@ -13,11 +13,10 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._compound import CompoundFile
 from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._reasons import ENCRYPTED, KEPT
 
 _MAGIC, _WORD_97 = 0xA5EC, 0x00C1
 _ENCRYPTED, _SECOND_TABLE = 0x0100, 0x0200
@@ -85,16 +84,16 @@ def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
     try:
         magic, version, flags = struct.unpack_from("<HH6xH", stream)
         if magic != _MAGIC or version < _WORD_97:
-            raise NoText("documents of Word before 97 are not read", "Save it as DOCX.")
+            raise Reason.OLD_WORD.error()
         if flags & _ENCRYPTED:
-            raise NoText(ENCRYPTED, KEPT)
+            raise Reason.ENCRYPTED.error()
         table = file.read("1Table" if flags & _SECOND_TABLE else "0Table")
         pieces = _pieces(_at(stream, table, _PIECES_AT), len(stream))
         paragraphs = _looks(stream, _at(stream, table, _PARAGRAPHS_AT), of_paragraphs=True)
         runs = _looks(stream, _at(stream, table, _RUNS_AT), of_paragraphs=False)
         lengths = struct.unpack_from("<8l", stream, _LENGTHS_AT)
     except (struct.error, IndexError):
-        raise NoText("the document is damaged or cut short", KEPT) from None
+        raise Reason.DAMAGED_DOCUMENT.error() from None
     text, hidden = _text(stream, pieces, runs)
     extracted.learn(hidden_removed=hidden)
     writer = _Writer()

@@ -6,9 +6,8 @@ from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote
 
-from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._shared._reasons import KEPT
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._streamed import Streamed
 from fetchstash.handlers._shared._xml_events import attribute, walk
 from fetchstash.handlers._shared._zip import Entry, Zip
@@ -52,7 +51,7 @@ class EpubHandler(Streamed):
                 if chapter.parts:
                     yield Part("\n")
             if empty:
-                raise NoText("the book holds no text", KEPT)
+                raise Reason.BOOK_EMPTY.error()
 
 
 def _refuse_locked(container: Zip, entries: Mapping[str, Entry]) -> None:
@@ -64,7 +63,7 @@ def _refuse_locked(container: Zip, entries: Mapping[str, Entry]) -> None:
     ):
         pass
     if not all(name.startswith(_FONT_ALGORITHMS) for name in algorithms.values):
-        raise NoText("the book is locked by rights management", KEPT)
+        raise Reason.BOOK_LOCKED.error()
 
 
 def _package(container: Zip, entries: Mapping[str, Entry]) -> "_Package":
@@ -77,7 +76,7 @@ def _package(container: Zip, entries: Mapping[str, Entry]) -> "_Package":
             pass
     name = next((root for root in roots.values if root in entries), "")
     if not name:
-        raise NoText("the container holds no book", KEPT)
+        raise Reason.BOOK_MISSING.error()
     package = _Package(posixpath.dirname(name))
     for _ in walk(container.chunks(entries[name], _MAX_SMALL_MEMBER), package):
         pass

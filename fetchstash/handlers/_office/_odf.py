@@ -5,11 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office._slides import Slides
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
-from fetchstash.handlers._shared._reasons import ENCRYPTED, KEPT, NO_DOCUMENT
 from fetchstash.handlers._shared._streamed import Streamed
 from fetchstash.handlers._shared._xml_events import FirstTexts, attribute, walk
 from fetchstash.handlers._shared._zip import Zip
@@ -35,9 +34,9 @@ class OdfHandler(Streamed):
             if "META-INF/manifest.xml" in entries:
                 manifest = container.read(entries["META-INF/manifest.xml"], _MAX_SMALL_MEMBER)
                 if b":encryption-data" in manifest:
-                    raise NoText(ENCRYPTED, KEPT)
+                    raise Reason.ENCRYPTED.error()
             if "content.xml" not in entries:
-                raise NoText(NO_DOCUMENT, KEPT)
+                raise Reason.NO_DOCUMENT.error()
             if "meta.xml" in entries:
                 meta = FirstTexts()
                 for _ in walk(container.chunks(entries["meta.xml"], _MAX_SMALL_MEMBER), meta):

@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
 from fetchstash.handlers._office import _doc, _ppt
 from fetchstash.handlers._office._ole_properties import describe
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._compound import CompoundFile
-from fetchstash.handlers._shared._reasons import ENCRYPTED, KEPT
 
 _MAX_BYTES = 128 * 1024 * 1024
 
@@ -23,7 +22,7 @@ class OldOfficeHandler:
         with source.open("rb") as file:
             container = CompoundFile(file.read(_MAX_BYTES))
         if ("EncryptedPackage",) in container.streams:  # [MS-OFFCRYPTO], section 2.3.4.4
-            raise NoText(ENCRYPTED, KEPT)
+            raise Reason.ENCRYPTED.error()
         extracted = Extracted(parts=None)
         extracted.parts = _parts(container, extracted)
         return extracted

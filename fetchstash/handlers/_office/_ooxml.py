@@ -7,7 +7,7 @@ from itertools import islice
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted
-from fetchstash.handlers._shared._reasons import KEPT, NO_DOCUMENT
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._xml_events import FirstTexts, XmlReader, attribute, walk
 from fetchstash.handlers._shared._zip import Entry, Zip
 
@@ -59,7 +59,7 @@ class Package:
         for relation in self.relations().values():
             if relation.kind == "officeDocument" and relation.target in self:
                 return relation.target
-        raise NoText(NO_DOCUMENT, KEPT)
+        raise Reason.NO_DOCUMENT.error()
 
     def read_small(self, name: str, reader: XmlReader) -> None:
         """Read an optional part, up to the first damage if there is any."""

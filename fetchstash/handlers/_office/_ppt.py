@@ -4,12 +4,11 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office._slides import Slides
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._compound import CompoundFile
 from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._reasons import KEPT
 
 _HEADER = struct.Struct("<HHL")  # section 2.3.1
 _CONTAINER = 0xF
@@ -64,7 +63,7 @@ def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
     """Yield a page for each slide. Raises NoText if the presentation cannot be read."""
     user = file.read("Current User")
     if len(user) >= 16 and struct.unpack_from("<L", user, 12)[0] == _ENCRYPTED_TOKEN:
-        raise NoText("the presentation is encrypted and opens only with its password", KEPT)
+        raise Reason.SLIDES_ENCRYPTED.error()
     stream = _Stream(file.read("PowerPoint Document"))
     try:
         objects, document = stream.objects(struct.unpack_from("<L", user, 16)[0])
@@ -78,7 +77,7 @@ def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
             {note.number: note for note in stream.listed(lists[_NOTES])} if _NOTES in lists else {}
         )
     except (struct.error, KeyError):
-        raise NoText("the presentation is damaged or cut short", KEPT) from None
+        raise Reason.SLIDES_DAMAGED.error() from None
     prose = Prose()
     pages = Slides(prose)
     seen: set[int] = set()

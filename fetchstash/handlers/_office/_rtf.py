@@ -7,10 +7,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._reasons import KEPT
 from fetchstash.handlers._shared._streamed import Streamed
 
 _MAX_BYTES = 128 * 1024 * 1024
@@ -52,7 +51,7 @@ class RtfHandler(Streamed):
         with source.open("rb") as file:
             raw = file.read(_MAX_BYTES)
         if not raw.lstrip().startswith(b"{\\rtf"):
-            raise NoText("the file is no RTF", KEPT)
+            raise Reason.NO_RTF.error()
         prose = Prose()
         yield from read(raw, prose, extracted)
         extracted.learn(extraction_truncated=len(raw) == _MAX_BYTES)
@@ -95,9 +94,7 @@ def read(raw: bytes, prose: Prose, extracted: Extracted) -> Iterator[Part]:
     )
     if count >= _MAX_TOKENS:
         yield from prose.rest()
-        raise NoText(
-            f"only its first {_MAX_TOKENS:,} control words and runs of text are read", KEPT
-        )
+        raise Reason.RTF_TOKENS.error(limit=_MAX_TOKENS)
 
 
 class _Reader:

@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fetchstash.errors import BadArgument, NoText, OutOfRange
+from fetchstash.errors import FetchstashError, NoText
 from fetchstash.handlers._contract import (
     Extracted,
     ExtractLimits,
@@ -29,8 +29,8 @@ from fetchstash.handlers._pdf._columns import (
 )
 from fetchstash.handlers._pdf._repair import pages_stated, repaired
 from fetchstash.handlers._pdf._text import mend
+from fetchstash.handlers._reasons import Cause, Reason
 from fetchstash.handlers._shared._picture import bounded
-from fetchstash.handlers._shared._reasons import EMPTY_FILE, ENCRYPTED, FETCH_AGAIN, KEPT
 from fetchstash.ranges import Heading
 
 if TYPE_CHECKING:
@@ -42,10 +42,8 @@ if TYPE_CHECKING:
 _PYPDF_TRIES = 3
 _MAX_BOOKMARKS = 2_000
 _MAX_REPAIRED = 128 * 2**20
-_NO_PDF = "no PDF"
 # Four times 72 dpi: a larger scale shows no more of a small page.
 _MAX_SCALE = 4.0
-_KEPT = "Its bytes are kept; look at a page as a picture."
 _NO_TITLE = re.compile(
     r"(untitled|microsoft word - .*|.*\.(docx?|pptx?|xlsx?|indd|tex|dvi|qxd|pdf))?",
     re.IGNORECASE | re.DOTALL,
@@ -67,16 +65,11 @@ class PdfHandler:
     def part(self, request: PartRequest) -> PartText | Picture:
         """Return page ``start`` (from 1) as a picture; ``end`` is ignored."""
         if request.render != "image" or request.unit != "pages" or request.path:
-            raise BadArgument(
-                "A PDF has pages.", 'Use unit="pages", with render="image" for a picture.'
-            )
+            raise Reason.PDF_PAGES.error()
         with _opened(request.source) as document:
             number = 1 if request.start is None else request.start
             if not 1 <= number <= len(document):
-                raise OutOfRange(
-                    f"There is no page {number}: the document has {len(document)}.",
-                    f"Use 1 to {len(document)}.",
-                )
+                raise Reason.NO_PAGE.error(number=number, count=len(document))
             if _has_form(document):
                 document.init_forms()
             with closing(document[number - 1]) as page:
@@ -115,7 +108,7 @@ def _read_document(
         parts = _parts(fallback.texts(count))
         first = next(parts, None)
     if first is None:
-        raise NoText(_why_no_text(document), _KEPT)
+        raise _why_no_text(document)
     yield first
     yield from parts
 
@@ -134,10 +127,11 @@ def _read_damaged(
             yield from _read_document(document, limits, extracted, fallback)
         except NoText:
             raise _unreadable(source) from None
-    extracted.learn(extraction_truncated=True, extraction_error=notice)
+    extracted.learn(extraction_truncated=True)
+    extracted.fail(notice)
 
 
-def _recovered(source: Path) -> tuple["PdfDocument", str]:
+def _recovered(source: Path) -> tuple["PdfDocument", Cause]:
     """Open a file that was cut short; return it with a notice of its pages.
 
     Raises NoText if no page is complete.
@@ -145,20 +139,22 @@ def _recovered(source: Path) -> tuple["PdfDocument", str]:
     from pypdfium2 import PdfDocument, PdfiumError  # noqa: PLC0415 - a heavy import
 
     damage = _damage(source)
-    if damage != _NO_PDF and source.stat().st_size <= _MAX_REPAIRED:
+    if damage != Reason.PDF_NONE and source.stat().st_size <= _MAX_REPAIRED:
         data = source.read_bytes()
         repaired_data, pages = repaired(data)
         stated = pages_stated(data)
         with suppress(PdfiumError):
             if pages:
-                among = f"of its {stated:,} pages" if stated else "pages"
-                notice = f"the file is {damage}: {pages:,} {among} were found in it"
+                values = {"why": damage, "pages": pages}
+                notice = Reason.PDF_RECOVERED.cause(**values)
+                if stated:
+                    notice = Reason.PDF_RECOVERED_OF.cause(**values, stated=stated)
                 return PdfDocument(repaired_data), notice
     raise _unreadable(source)
 
 
-def _unreadable(source: Path) -> NoText:
-    return NoText(f"the file is {_damage(source)}: not one page can be read", FETCH_AGAIN)
+def _unreadable(source: Path) -> FetchstashError:
+    return Reason.PDF_NO_PAGE.error(why=_damage(source))
 
 
 def _opened(source: Path) -> "PdfDocument":
@@ -176,16 +172,14 @@ def _open(source: Path) -> "PdfDocument":
     from pypdfium2 import PdfDocument, PdfiumError, raw  # noqa: PLC0415 - a heavy import
 
     if not source.stat().st_size:
-        raise NoText(EMPTY_FILE, FETCH_AGAIN)
+        raise Reason.EMPTY_FILE.error()
     try:
         return PdfDocument(source)
     except PdfiumError as error:
         if error.err_code == raw.FPDF_ERR_PASSWORD:
-            raise NoText(ENCRYPTED, KEPT) from None
+            raise Reason.ENCRYPTED.error() from None
         if error.err_code == raw.FPDF_ERR_SECURITY:
-            raise NoText(
-                "the document is encrypted in a way that is not known here", KEPT
-            ) from None
+            raise Reason.PDF_CIPHER.error() from None
         raise
 
 
@@ -252,8 +246,8 @@ def _blank(first: int, count: int) -> Iterator[Part]:
 
 def _bounded_count(pages: int, limits: ExtractLimits, extracted: Extracted) -> int:
     if pages > limits.pdf_max_pages:
-        reason = f"only the first {limits.pdf_max_pages:,} of its {pages:,} pages were read"
-        extracted.learn(extraction_truncated=True, extraction_error=reason)
+        extracted.learn(extraction_truncated=True)
+        extracted.fail(Reason.PDF_PAGE_LIMIT.cause(limit=limits.pdf_max_pages, pages=pages))
     return min(pages, limits.pdf_max_pages)
 
 
@@ -297,32 +291,35 @@ def _has_field(page: "PdfPage") -> bool:
     return False
 
 
-def _why_no_text(document: "PdfDocument") -> str:
+def _why_no_text(document: "PdfDocument") -> FetchstashError:
     from pypdfium2 import PdfiumError, raw  # noqa: PLC0415 - a heavy import
 
-    is_one = len(document) == 1
-    subject = "page is" if is_one else f"{len(document):,} pages are"
     try:
         with closing(document[0]) as page:
             pictured = any(page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3))
             drawn = any(page.get_objects(max_depth=1))
     except PdfiumError:
-        return f"the document is damaged: its {subject} unreadable"
-    if pictured:
-        pictures = "a picture" if is_one else "pictures"
-        return f"the document has no text layer: its {subject} {pictures}"
-    return f"the document has no text: its {subject} {'drawn' if drawn else 'blank'}"
+        several, one_page = Reason.PDF_UNREADABLE, Reason.PDF_UNREADABLE_PAGE
+    else:
+        if pictured:
+            several, one_page = Reason.PDF_SCANNED, Reason.PDF_SCANNED_PAGE
+        elif drawn:
+            several, one_page = Reason.PDF_DRAWN, Reason.PDF_DRAWN_PAGE
+        else:
+            several, one_page = Reason.PDF_BLANK, Reason.PDF_BLANK_PAGE
+    count = len(document)
+    return one_page.error() if count == 1 else several.error(count=count)
 
 
-def _damage(source: Path) -> str:
+def _damage(source: Path) -> Reason:
     """Return the damage of a file that no library opens: a whole one ends with a marker."""
     with source.open("rb") as file:
         head = file.read(1024)
         file.seek(max(source.stat().st_size - 1024, 0))
         has_end = b"%%EOF" in file.read()
     if b"%PDF-" not in head:
-        return _NO_PDF
-    return "damaged" if has_end else "cut short"
+        return Reason.PDF_NONE
+    return Reason.PDF_DAMAGED if has_end else Reason.PDF_CUT
 
 
 def _picture(page: "PdfPage", limits: ExtractLimits) -> Picture:

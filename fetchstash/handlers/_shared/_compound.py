@@ -6,8 +6,7 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fetchstash.errors import NoText
-from fetchstash.handlers._shared._reasons import KEPT
+from fetchstash.handlers._reasons import Reason
 
 _MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _END_OF_CHAIN, _NOTHING = 0xFFFFFFFE, 0xFFFFFFFF
@@ -36,10 +35,10 @@ class CompoundFile:
     def __init__(self, data: bytes) -> None:
         self._data = data
         if not data.startswith(_MAGIC) or len(data) < 512:
-            raise NoText("the file is no compound file", KEPT)
+            raise Reason.NO_COMPOUND_FILE.error()
         shift, mini_shift, directory_at, mini_table_at, more_at = _HEADER.unpack_from(data)
         if shift not in {9, 12} or mini_shift != 6:
-            raise NoText("the compound file is damaged: its sectors have an unknown size", KEPT)
+            raise Reason.COMPOUND_SECTORS.error()
         self._shift = shift
         self._table = self._read_table(more_at)
         self._mini_table = _numbers(self._chain(mini_table_at))

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from fetchstash.errors import BadArgument, NoText
 from fetchstash.handlers._contract import (
     Extracted,
     ExtractLimits,
@@ -16,8 +15,8 @@ from fetchstash.handlers._contract import (
     PartText,
     Picture,
 )
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import part_text
-from fetchstash.handlers._shared._reasons import KEPT, quoted
 
 WITHIN = "!/"
 """Separates a member from a member of it, as in the URLs of Java archives."""
@@ -41,7 +40,7 @@ class MemberParts(ABC):
         The path is its name; ``inner.zip!/name`` is a member of a member.
         """
         if not request.path:
-            raise BadArgument("This has members.", "Name one of them as path; its text lists them.")
+            raise Reason.MEMBER_WANTED.error()
         name, within = split_path(request.path)
         with self.open_member(request.source, name) as pieces:
             return read_member(pieces, name, replace(request, path=within))
@@ -53,10 +52,7 @@ def split_path(path: str) -> tuple[str, str]:
     Raises NoText if the path goes through too many documents.
     """
     if path.count(WITHIN) > MAX_NESTING:
-        raise NoText(
-            f"Members are read through at most {MAX_NESTING} nested archives or mails.",
-            KEPT,
-        )
+        raise Reason.NESTED_MEMBERS.error(limit=MAX_NESTING)
     name, _, within = path.partition(WITHIN)
     return name, within
 
@@ -80,7 +76,7 @@ def read_member(pieces: Iterable[bytes], name: str, request: PartRequest) -> Par
             return _registry.read_part(handler, replace(request, source=member, hints=hints))
         extracted = handler.extract(member, hints, request.limits)
         if extracted.parts is None:
-            raise NoText(f"{quoted(name)} has no text: it is {decision.media_type}.", KEPT)
+            raise Reason.MEMBER_WITHOUT_TEXT.error(name=name, media_type=decision.media_type)
         return part_text(_text(extracted, request.limits), request)
 
 

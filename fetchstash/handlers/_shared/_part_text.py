@@ -3,8 +3,8 @@
 from abc import ABC, abstractmethod
 from pathlib import Path
 
-from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers._contract import Hints, PartRequest, PartText
+from fetchstash.handlers._reasons import Reason
 from fetchstash.ranges import Unit
 
 
@@ -18,9 +18,7 @@ class TextParts(ABC):
     def part(self, request: PartRequest) -> PartText:
         """Return a range of what the path names. Raises OutOfRange, BadArgument or NoText."""
         if request.render == "image":
-            raise BadArgument(
-                "This part is text, and not rendered as an image.", 'Use render="text".'
-            )
+            raise Reason.NOT_A_PICTURE.error()
         return part_text(self.find(request.source, request.path, request.hints), request)
 
 
@@ -33,7 +31,7 @@ def part_text(text: str, request: PartRequest) -> PartText:
     """
     unit, start, end = request.unit, request.start, request.end
     if unit == "pages":
-        raise BadArgument("This part has no pages.", 'Use unit="lines" or unit="chars".')
+        raise Reason.NO_PAGES.error()
     if unit in {"lines", "rows"}:
         lines = text.split("\n")
         if lines[-1] == "":
@@ -60,12 +58,7 @@ def _bounds(
     first = base if start is None else start
     last = total if end is None else min(end, total)
     if first < base or (end is not None and end < first):
-        raise BadArgument(
-            f"A range of {unit} begins at {base} or later and ends no earlier.",
-            "Correct start and end.",
-        )
+        raise Reason.BAD_RANGE.error(unit=unit, base=base)
     if first >= total + base and total:
-        raise OutOfRange(
-            f"This part has {total:,} {unit}.", f"Take a start of at most {total - 1 + base}."
-        )
+        raise Reason.BEHIND_END.error(total=total, unit=unit, last=total - 1 + base)
     return first - base, last

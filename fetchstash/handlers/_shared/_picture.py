@@ -4,8 +4,8 @@ import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fetchstash.errors import TooLarge
 from fetchstash.handlers._contract import Picture
+from fetchstash.handlers._reasons import Reason
 from fetchstash.text import PreviewLimits
 
 if TYPE_CHECKING:
@@ -30,10 +30,7 @@ def bounded(image: "Image.Image", limits: PreviewLimits, *, photo: bool) -> Pict
                 return Picture(encoded, media_type, *image.size)
         edge = max(image.size) // 2
         if edge < _SMALLEST_EDGE:
-            raise TooLarge(
-                "The picture does not fit the bound even as a thumbnail.",
-                "Raise context.max_image_size_bytes.",
-            )
+            raise Reason.LARGE_PICTURE.error()
 
 
 def _plain(image: "Image.Image") -> "Image.Image":

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Part
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._markdown_marks import fence_for, find_headings
-from fetchstash.handlers._shared._reasons import KEPT
 from fetchstash.handlers._shared._xml_events import XmlReader, walk
 from fetchstash.ranges import Heading
 
@@ -122,7 +122,7 @@ class Prose:
     def end(self) -> Iterator[Part]:
         """Yield the rest of a document. Raises NoText if the document had no block at all."""
         if self._is_empty:
-            raise NoText("the document holds no text", KEPT)
+            raise Reason.NO_TEXT.error()
         yield from self.rest()
 
     def _gap(self) -> None:

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 from xml.parsers import expat
 
-from fetchstash.errors import NoText
-from fetchstash.handlers._shared._reasons import KEPT
+from fetchstash.handlers._reasons import Reason
 
 _MAX_DEPTH = 1_000
 # expat parses an incomplete tag again with each chunk: one of megabytes takes quadratic time.
@@ -42,7 +41,7 @@ def walk(
         nonlocal depth
         depth += 1
         if depth > _MAX_DEPTH:
-            raise NoText(f"its XML is nested deeper than {_MAX_DEPTH:,}", KEPT)
+            raise Reason.XML_DEPTH.error(limit=_MAX_DEPTH)
         reader.start(name[name.find(":") + 1 :], attributes)
 
     def end(name: str) -> None:
@@ -59,12 +58,12 @@ def walk(
             parser.Parse(chunk, False)
             size += len(chunk)
             if size - parser.CurrentByteIndex > _MAX_TAG:
-                raise NoText(f"its XML holds a tag larger than {_MAX_TAG:,} bytes", KEPT)
+                raise Reason.XML_TAG.error(limit=_MAX_TAG)
             yield
         parser.Parse(b"", True)
         yield
     except expat.ExpatError as error:
-        raise NoText(f"its XML is damaged at line {error.lineno:,}", KEPT) from None
+        raise Reason.XML_DAMAGED.error(line=error.lineno) from None
 
 
 def attribute(attributes: Mapping[str, str], name: str) -> str:
@@ -100,4 +99,4 @@ def _refuse_entities(
     _name: str, _system: str | None, _public: str | None, has_subset: bool
 ) -> None:
     if has_subset:
-        raise NoText("it declares entities, which could expand without end", KEPT)
+        raise Reason.XML_ENTITIES.error()

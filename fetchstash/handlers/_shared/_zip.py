@@ -14,8 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from fetchstash.errors import NoText
-from fetchstash.handlers._shared._reasons import FETCH_AGAIN, KEPT
+from fetchstash.handlers._reasons import Reason
 
 MAX_MEMBER = 256 * 1024 * 1024
 _STEP = 64 * 1024
@@ -83,7 +82,7 @@ class Zip:
         for _ in range(self.count):
             head = self._at(place, _ENTRY.size)
             if place + _ENTRY.size > end or head[:4] != b"PK\x01\x02":
-                raise NoText("the zip container is damaged: its directory breaks off", KEPT)
+                raise Reason.ZIP_DIRECTORY_CUT.error()
             fields = _ENTRY.unpack(head)
             flags, method, crc, packed, size = fields[3], fields[4], fields[7], fields[8], fields[9]
             name_size, extra_size, comment_size, offset = (
@@ -124,9 +123,9 @@ class Zip:
         wrong.
         """
         if entry.encrypted:
-            raise NoText("a member of the zip container is encrypted", KEPT)
+            raise Reason.ZIP_MEMBER_ENCRYPTED.error()
         if entry.method not in {_STORED, _DEFLATED}:
-            raise NoText(f"a member has an unknown compression method ({entry.method})", KEPT)
+            raise Reason.ZIP_METHOD.error(method=entry.method)
         packed = self._packed(entry)
         size = crc = 0
         try:
@@ -134,16 +133,12 @@ class Zip:
                 size += len(piece)
                 crc = zlib.crc32(piece, crc)
                 if size > limit:
-                    raise NoText(
-                        f"a member of the zip container unpacks to more than {limit:,} bytes", KEPT
-                    )
+                    raise Reason.ZIP_MEMBER_LARGE.error(limit=limit)
                 yield piece
         except zlib.error:
-            raise NoText(
-                "the zip container is damaged: a member cannot be unpacked", KEPT
-            ) from None
+            raise Reason.ZIP_MEMBER_DAMAGED.error() from None
         if crc != entry.crc:
-            raise NoText("the zip container is damaged: the checksum of a member is wrong", KEPT)
+            raise Reason.ZIP_CHECKSUM.error()
 
     def read(self, entry: Entry, limit: int) -> bytes:
         """Return the content of a member. Raises NoText if it is larger than ``limit`` bytes."""
@@ -152,9 +147,7 @@ class Zip:
     def _packed(self, entry: Entry) -> Iterator[bytes]:
         local = self._at(entry.offset, _LOCAL.size)
         if local[:4] != b"PK\x03\x04":
-            raise NoText(
-                "the zip container is damaged: a member is not where the directory says", KEPT
-            )
+            raise Reason.ZIP_MEMBER_LOST.error()
         name_size, extra_size = _LOCAL.unpack(local)[9:11]
         place = entry.offset + _LOCAL.size + name_size + extra_size
         left = entry.packed
@@ -166,7 +159,7 @@ class Zip:
 
     def _at(self, place: int, size: int) -> bytes:
         if place < 0 or place + size > self._length:
-            raise NoText("the zip container is cut short", FETCH_AGAIN)
+            raise Reason.ZIP_CUT.error()
         self._file.seek(place)
         return self._file.read(size)
 
@@ -179,7 +172,7 @@ class Zip:
         tail = self._at(self._length - tail_size, tail_size)
         end_mark = tail.rfind(b"PK\x05\x06")
         if end_mark < 0 or len(tail) - end_mark < _END.size:
-            raise NoText("the zip container is cut short: it has no directory", FETCH_AGAIN)
+            raise Reason.ZIP_NO_DIRECTORY.error()
         end_at = self._length - tail_size + end_mark
         _, _, _, _, count, size, at, _ = _END.unpack_from(tail, end_mark)
         directory_ends = end_at

@@ -7,55 +7,88 @@ import base64
 import binascii
 import codecs
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from fetchstash import errors
-from fetchstash.errors import FetchstashError, Internal
-from fetchstash.facts import DocumentFacts
-from fetchstash.handlers._contract import ContentKind, Extraction, PartText, Picture
-from fetchstash.handlers._worker._checks import count, headings, line, member, string, text
+from fetchstash.errors import FetchstashError
+from fetchstash.facts import FACTS
+from fetchstash.handlers._contract import (
+    ContentKind,
+    Decision,
+    Extraction,
+    PartRequest,
+    PartText,
+    Picture,
+)
+from fetchstash.handlers._format import Format
+from fetchstash.handlers._formats import words
+from fetchstash.handlers._reasons import Cause, read_cause
+from fetchstash.handlers._registry import describe, format_of
+from fetchstash.handlers._worker._checks import (
+    count,
+    flag,
+    headings,
+    line,
+    lines,
+    member,
+    string,
+    text,
+)
 from fetchstash.handlers._worker._facts import read_facts
 from fetchstash.handlers._worker._frames import (
     MAX_HEADINGS,
     MAX_LINE,
     MAX_PART_TEXT,
     MAX_PREVIEW,
+    MAX_TITLE,
     ProtocolError,
 )
 from fetchstash.hygiene import clean_line
-from fetchstash.ranges import Heading, Preview, Ranges, Table
+from fetchstash.ranges import Heading, Preview, Ranges, Table, Unit
 
 MAX_PAGES = 100_000
 MAX_TABLES = 10_000
 MAX_PICTURE_CHARS = 2**24
 CHUNK_BYTES = 2**20
 
-PART_ERRORS = {
-    cls.code: cls for cls in (errors.OutOfRange, errors.BadArgument, errors.NoText, errors.TooLarge)
-}
+MAX_WORD, MAX_FORMATS = 40, 200
+PICTURE_TYPES = frozenset(("image/png", "image/jpeg"))
 
 
 @dataclass(frozen=True, slots=True)
 class PluginReport:
-    """An installed or enabled package: the words of its formats, or why it was not loaded.
+    """An installed or enabled package: its formats, or why it was not loaded.
 
-    Both are "" for one that is installed and not enabled.
+    It has neither if it is installed and not enabled. ``ended``: loading it ended its worker.
     """
 
     package: str
-    words: str
-    failure: str
+    formats: tuple[Format, ...] = ()
+    failure: str = ""
+    ended: bool = False
+
+    @property
+    def words(self) -> str:
+        """The words of its formats."""
+        return words(self.formats)
 
 
 @dataclass(slots=True)
 class Pieces:
-    """The reports of a running job, added up: its handler, and its pages, tables and headings."""
+    """The reports of a running job, added up: its handler, and its pages, tables and headings.
 
+    ``plugin`` is the package that is loaded or that reads the document, ``declared`` its format,
+    ``brought`` what the packages of the job bring. ``new_worker``: it is the worker's first job.
+    """
+
+    brought: Mapping[str, tuple[Format, ...]] = field(default_factory=dict[str, tuple[Format, ...]])
     handler: str = ""
     plugin: str = ""
+    declared: Format | None = None
     loaded: bool = False
+    new_worker: bool = False
     bytes: int = 0
     chars: int = 0
     pages: list[int] = field(default_factory=list[int])
@@ -65,13 +98,13 @@ class Pieces:
     def add(self, frame: dict[str, Any]) -> None:
         """Add one report. Raises ProtocolError."""
         if "loaded" in frame:
-            self.loaded = True
+            self.loaded, self.plugin = True, ""
             return
         if "plugin" in frame:
-            self.plugin = line(frame, "plugin")
+            self._add_plugin(frame)
             return
         if "handler" in frame:
-            self.handler = line(frame, "handler")
+            self.handler = line(frame, "handler", MAX_WORD)
             return
         piece = member(frame, "piece")
         size, chars = count(piece, "bytes"), count(piece, "chars")
@@ -88,6 +121,16 @@ class Pieces:
             or len(self.outline) > MAX_HEADINGS
         ):
             raise ProtocolError
+
+    def _add_plugin(self, frame: dict[str, Any]) -> None:
+        self.plugin = line(frame, "plugin")
+        if self.plugin and self.plugin not in self.brought:
+            raise ProtocolError
+        if self.plugin and "format" in frame:
+            formats, number = self.brought[self.plugin], count(frame, "format")
+            if number >= len(formats):
+                raise ProtocolError
+            self.declared = formats[number]
 
     def _add_rows(self, piece: dict[str, Any]) -> None:
         rows, columns = count(piece, "rows"), count(piece, "columns")
@@ -138,11 +181,18 @@ def measure(path: Path, pieces: Pieces) -> Measured:
     return Measured(chars, newlines + (last not in ("", "\n")))
 
 
-def extraction(text: Path, done: dict[str, Any], pieces: Pieces, measured: Measured) -> Extraction:
+def extraction(
+    text: Path, done: dict[str, Any], decision: Decision, pieces: Pieces, measured: Measured
+) -> Extraction:
     """Return the extraction of a job that ended well. Raises ProtocolError."""
-    facts = read_facts(done, DocumentFacts)
-    if facts["content_kind"] not in get_args(ContentKind):
-        raise ProtocolError
+    facts = read_facts(done)
+    media_type = facts["media_type"] = facts["media_type"] or decision.media_type
+    if pieces.declared:
+        facts |= pieces.declared.facts(media_type)
+    else:
+        facts |= describe(format_of(decision).kind, media_type)
+    cause = done.get("cause")
+    facts["extraction_error"] = "" if cause is None else _cause(cause, "").words()
     facts["outline"] = (*facts["outline"], *pieces.outline)[:MAX_HEADINGS]
     return Extraction(
         text=text if done.get("has_text") is True else None,
@@ -187,37 +237,73 @@ def part(answer: dict[str, Any]) -> PartText | Picture:
         data = base64.b64decode(string(answer.get("picture"), MAX_PICTURE_CHARS), validate=True)
     except binascii.Error as error:
         raise ProtocolError from error
-    return Picture(
-        data, line(answer, "media_type"), count(answer, "width"), count(answer, "height")
-    )
+    media_type = line(answer, "media_type")
+    if media_type not in PICTURE_TYPES:
+        raise ProtocolError
+    return Picture(data, media_type, count(answer, "width"), count(answer, "height"))
 
 
 def plugins(answer: dict[str, Any]) -> list[PluginReport]:
     """Return the answer about plugins. Raises ProtocolError."""
     match answer.get("plugins"):
         case list(rows):  # pyright: ignore[reportUnknownVariableType]
-            return [PluginReport(*_row(row)) for row in rows]  # pyright: ignore[reportUnknownVariableType]
+            return [_report(row) for row in rows]  # pyright: ignore[reportUnknownVariableType]
         case _:
             raise ProtocolError
 
 
-def _row(row: Any) -> tuple[str, str, str]:
+def _report(row: Any) -> PluginReport:
     match row:
-        case [str(package), str(words), str(failed)]:
-            return clean_line(package), clean_line(words), clean_line(failed)
-        case _:
-            raise ProtocolError
-
-
-def failure(frame: dict[str, Any]) -> FetchstashError:
-    """Return the error of a failed job. Raises ProtocolError."""
-    match frame.get("failed"):
-        case [str(code), str(what), str(next_step)]:
-            return PART_ERRORS.get(code, Internal)(
-                clean_line(what[:MAX_LINE]), clean_line(next_step[:MAX_LINE])
+        case {"package": str(package), "formats": list(formats), "failure": str(failed)} if (  # pyright: ignore[reportUnknownVariableType]
+            len(formats) <= MAX_FORMATS  # pyright: ignore[reportUnknownArgumentType]
+        ):
+            return PluginReport(
+                clean_line(package[:MAX_LINE]),
+                tuple(map(_format, formats)),  # pyright: ignore[reportUnknownArgumentType]
+                clean_line(failed[:MAX_LINE]),
             )
         case _:
             raise ProtocolError
+
+
+def _format(declared: Any) -> Format:
+    """Return what the server needs of a plugin's format; only the worker can read by it."""
+    if not isinstance(declared, dict):
+        raise ProtocolError
+    data: dict[str, Any] = declared  # pyright: ignore[reportUnknownVariableType]
+    kind: Any = data.get("kind")
+    unit: Any = data.get("unit")
+    if kind not in get_args(ContentKind) or unit not in get_args(Unit):
+        raise ProtocolError
+    paths = FACTS["paths"]
+    return Format(
+        kind=kind,
+        word=line(data, "word", MAX_WORD),
+        handler="",
+        media_types=lines(data, "media_types", MAX_FORMATS, MAX_TITLE),
+        is_text=flag(data, "is_text"),
+        paths=lines(data, "paths", paths.max_items, paths.max_chars),
+        unit=unit,
+        page_word=line(data, "page_word", MAX_WORD),
+        pictures=flag(data, "pictures"),
+    )
+
+
+def failure(frame: dict[str, Any], request: PartRequest | None = None) -> FetchstashError:
+    """Return the error of a failed job. Raises ProtocolError.
+
+    It may name what the request named, and nothing else that is not in the table of reasons.
+    """
+    return _cause(frame.get("failed"), request.path if request else "").error()
+
+
+def _cause(data: Any, given: str) -> Cause:
+    if not isinstance(data, dict):
+        raise ProtocolError
+    try:
+        return read_cause(data, given)  # pyright: ignore[reportUnknownArgumentType]
+    except ValueError as error:
+        raise ProtocolError from error
 
 
 def _preview(data: dict[str, Any]) -> Preview:

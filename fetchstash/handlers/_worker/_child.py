@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from fetchstash.errors import FetchstashError, NoText
+from fetchstash.errors import FetchstashError
 from fetchstash.handlers import _registry
 from fetchstash.handlers._contract import (
     Decision,
@@ -26,18 +26,17 @@ from fetchstash.handlers._contract import (
     PartText,
     Picture,
 )
-from fetchstash.handlers._shared._reasons import KEPT
+from fetchstash.handlers._reasons import Cause, Reason, cause_of
 from fetchstash.handlers._worker import _frames, _plugins
 from fetchstash.handlers._worker._confine import confine
 from fetchstash.handlers._worker._facts import facts_json
 from fetchstash.handlers._worker._frames import (
-    MAX_LINE,
     MAX_PART_TEXT,
     MAX_PREVIEW,
 )
 from fetchstash.handlers._worker._limits import job_limits, limit_process
 from fetchstash.handlers._worker._writer import TextWriter
-from fetchstash.hygiene import clean, clean_line
+from fetchstash.hygiene import clean
 from fetchstash.ranges import Preview
 from fetchstash.text import PreviewLimits, clip
 
@@ -78,10 +77,11 @@ def run(job: dict[str, Any], send: Send) -> bool:
         decision, hints, limits = _read_job(job)
         with job_limits(limits.memory_mb, limits.cpu_seconds, limits.wall_seconds):
             if job["do"] == "plugins":
-                listed = [list(map(_cleaned, row)) for row in _plugins.report(limits.plugins)]
+                listed = [_plugins.to_json(row) for row in _plugins.report(limits.plugins)]
                 send({"found": {"plugins": listed}, "sound": True})
                 return True
             for name in limits.plugins:
+                send({"plugin": name})
                 _plugins.load(name)
             send({"loaded": True})
             source = Path(job["source"])
@@ -94,8 +94,7 @@ def run(job: dict[str, Any], send: Send) -> bool:
     except BaseException as error:  # noqa: BLE001 - also pyo3's PanicException and SystemExit
         if isinstance(error, _plugins.PluginError):
             send({"plugin": error.package})
-        code, what, next_step = _reason(error)
-        send({"failed": [code, what, next_step], "sound": _is_sound(error)})
+        send({"failed": _cause(error).to_json(), "sound": _is_sound(error)})
         return _is_sound(error)
     return True
 
@@ -110,16 +109,12 @@ def read(
 ) -> bool:
     """Extract a document by the format that was chosen for it; return as ``extract`` does."""
     declared, decision = choice.format, choice.decision
-    send({"plugin": choice.package})
+    send({"plugin": choice.package, "format": choice.number})
     handler = _registry.handler_of(declared)
     send({"handler": handler.name})
     hints = replace(hints, media_type=decision.media_type)
     extracted = handler.extract(source, hints, limits)
-    media_type = extracted.facts.media_type or decision.media_type
-    if choice.package:
-        extracted.learn(media_type=media_type, **declared.facts(media_type))
-    else:
-        extracted.learn(**_registry.describe(declared.kind, media_type))
+    extracted.learn(media_type=extracted.facts.media_type or decision.media_type)
     return extract(extracted, text, None if declared.is_text else limits.max_chars, send)
 
 
@@ -135,21 +130,20 @@ def extract(extracted: Extracted, text: Path, max_chars: int | None, send: Send)
         writer.write_all(extracted.parts)
     except BaseException as error:  # noqa: BLE001 - as above; text and facts so far are kept
         sound, raised = _is_sound(error), True
-        extracted.learn(extraction_truncated=writer.chars > 0, extraction_error=_reason(error)[1])
+        extracted.learn(extraction_truncated=writer.chars > 0)
+        extracted.fail(_cause(error))
     finally:
         os.close(fd)
     if writer.full:
-        cut = f"only its first {max_chars:,} characters were kept"
-        extracted.learn(
-            extraction_truncated=True,
-            extraction_error=extracted.facts.extraction_error or cut,
-        )
+        extracted.learn(extraction_truncated=True)
+        if not extracted.cause:
+            extracted.fail(Reason.CUT_AT_LIMIT.cause(chars=max_chars or 0))
     extracted.learn(hidden_removed=extracted.facts.hidden_removed + writer.removed)
     done = _facts(extracted)
     if sound:
         counted = writer.counter.result()
         done |= {"tokens": counted.tokens, "tokens_exact": counted.exact}
-    has_text = bool(writer.chars or not extracted.facts.extraction_error)
+    has_text = bool(writer.chars or not extracted.cause)
     send({"done": done | {"has_text": has_text, "raised": raised}, "sound": sound})
     return sound
 
@@ -192,7 +186,8 @@ def _read_job(job: dict[str, Any]) -> tuple[Decision, Hints, ExtractLimits]:
 
 
 def _facts(extracted: Extracted) -> dict[str, Any]:
-    return facts_json(extracted.facts) | {"preview": _preview(extracted.preview)}
+    cause = extracted.cause.to_json() if extracted.cause else None
+    return facts_json(extracted.facts) | {"cause": cause, "preview": _preview(extracted.preview)}
 
 
 def _preview(preview: Preview) -> dict[str, Any]:
@@ -206,27 +201,19 @@ def _preview(preview: Preview) -> dict[str, Any]:
     )
 
 
-def _cleaned(line: str) -> str:
-    return clip(clean_line(line), MAX_LINE)
-
-
-def _reason(error: BaseException) -> tuple[str, str, str]:
-    """Return code, reason and next step of a failure: of foreign exceptions only their class."""
+def _cause(error: BaseException) -> Cause:
+    """Return the cause of a failure: of foreign exceptions only their class."""
     if isinstance(error, FetchstashError):
-        return error.code, _cleaned(error.what), _cleaned(error.next_step)
+        return cause_of(error)
+    if isinstance(error, _plugins.PluginError):
+        return error.cause
     if isinstance(error, MemoryError):
-        what = "it needs more memory than extract.memory_mb allows"
-    elif isinstance(error, _plugins.PluginError):
-        what = str(error)
-    elif isinstance(error, RecursionError):
-        what = "it is nested too deeply"
-    elif isinstance(error, ModuleNotFoundError):
-        extra = _registry.EXTRAS.get(str(error.name).partition(".")[0])
-        hint = f": install fetchstash[{extra}]" if extra else ""
-        what = f"the library {error.name} is missing{hint}"
-    else:
-        what = f"the reader failed ({type(error).__name__})"
-    return NoText.code, _cleaned(what), KEPT
+        return Reason.MEMORY.cause()
+    if isinstance(error, RecursionError):
+        return Reason.DEPTH.cause()
+    if isinstance(error, ModuleNotFoundError):
+        return Reason.LIBRARY.cause(library=str(error.name).partition(".")[0])
+    return Reason.FAILED.cause(error=type(error).__name__)
 
 
 def _is_sound(error: BaseException) -> bool:

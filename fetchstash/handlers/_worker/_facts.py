@@ -1,10 +1,11 @@
 """Facts as frames hold them, derived from the fields of DocumentFacts; both sides clean them."""
 
+import re
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any
 
-from fetchstash.facts import DocumentFacts, Fact, Shape
+from fetchstash.facts import FACTS, PAGE_VERDICTS, DocumentFacts, Fact, Shape
 from fetchstash.handlers._worker._checks import count, flag, headings, line, lines
 from fetchstash.handlers._worker._frames import ProtocolError
 from fetchstash.handlers._worker._writer import headings_json
@@ -14,7 +15,14 @@ from fetchstash.text import clip
 MAX_COUNT = 10**12
 """Of pages, rows, members: more than any document has."""
 
-T = TypeVar("T", bound=DocumentFacts)
+OF_SERVER = frozenset((
+    "content_kind", "word", "is_text", "paths", "unit", "page_word", "pictures",
+    "extraction_error",
+))  # fmt: skip
+"""Facts that the server itself knows: by the format that it chose, or by the table of reasons."""
+
+# RFC 6838, section 4.2.
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}")
 
 _READERS: dict[Shape, Callable[[dict[str, Any], str, Fact], Any]] = {
     "line": lambda data, name, fact: line(data, name, fact.max_chars),
@@ -33,13 +41,28 @@ def _count(data: dict[str, Any], name: str) -> int:
 
 def facts_json(facts: DocumentFacts) -> dict[str, Any]:
     """Return facts as JSON, clean and each within its bound."""
-    return {f.name: _bounded(getattr(facts, f.name), f.metadata["fact"]) for f in fields(facts)}
+    return {
+        f.name: _bounded(getattr(facts, f.name), f.metadata["fact"])
+        for f in fields(facts)
+        if f.name not in OF_SERVER
+    }
 
 
-def read_facts(data: dict[str, Any], cls: type[T]) -> dict[str, Any]:
-    """Return the fields of ``cls`` out of a frame. Raises ProtocolError."""
-    facts = {f.name: f.metadata["fact"] for f in fields(cls) if "fact" in f.metadata}
-    return {name: _READERS[fact.shape](data, name, fact) for name, fact in facts.items()}
+def read_facts(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts in a frame. Raises ProtocolError.
+
+    What stands outside the fence is not among them, but for page_verdict, a key of a table.
+    """
+    facts = {
+        name: _READERS[fact.shape](data, name, fact)
+        for name, fact in FACTS.items()
+        if name not in OF_SERVER
+    }
+    if facts["page_verdict"] not in ("", *PAGE_VERDICTS):
+        raise ProtocolError
+    if not _MEDIA_TYPE.fullmatch(facts["media_type"]):
+        facts["media_type"] = ""
+    return facts
 
 
 def _bounded(value: Any, fact: Fact) -> Any:

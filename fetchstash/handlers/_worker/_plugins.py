@@ -4,7 +4,6 @@ A package declares Formats by the entry points ``fetchstash.formats``. Whatever 
 has its package's name on it, so that the built-in formats can take over.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -14,22 +13,27 @@ from typing import Any, get_args
 
 from fetchstash.handlers._contract import ContentKind, Decision, Hints
 from fetchstash.handlers._format import Format, Head, Sniffed
-from fetchstash.handlers._formats import Formats, words
+from fetchstash.handlers._formats import Formats, package_name
+from fetchstash.handlers._reasons import Cause, Reason
 from fetchstash.handlers._registry import built_in, format_of
 from fetchstash.handlers._routing._router import route_file
 from fetchstash.hygiene import clean_line
+from fetchstash.ranges import Unit
 from fetchstash.text import clip
 
 GROUP = "fetchstash.formats"
 MAX_WORD, MAX_PATHS, MAX_REASON = 40, 20, 200
+SHOWN = ("kind", "word", "media_types", "is_text", "paths", "unit", "page_word", "pictures")
+"""The fields of a Format that the server needs to describe a document."""
 
 
 class PluginError(Exception):
-    """A plugin failed while documents were routed. The message is the reason, for people."""
+    """A plugin failed while documents were routed."""
 
-    def __init__(self, package: str, reason: str) -> None:
-        super().__init__(reason)
+    def __init__(self, package: str, cause: Cause) -> None:
+        super().__init__(cause.words())
         self.package = package
+        self.cause = cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +47,15 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The format that reads a document, and the package that brings it ("" for ours)."""
+    """The format that reads a document, and the package that brings it ("" for ours).
+
+    ``number`` is the format's place among those of its package, from 0.
+    """
 
     format: Format
     decision: Decision
     package: str = ""
+    number: int = 0
 
 
 def choose(decision: Decision, hints: Hints, source: Path | None, names: tuple[str, ...]) -> Choice:
@@ -64,25 +72,27 @@ def choose(decision: Decision, hints: Hints, source: Path | None, names: tuple[s
         again = decision
     best = formats.candidates(again.kind, again.media_type)[0]
     if best in packages:
-        return Choice(best, again, packages[best])
+        return Choice(best, again, *packages[best])
     return Choice(format_of(decision), decision)
 
 
-def report(names: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
-    """Yield package, the words of its formats ("" if not enabled), and why it failed ("")."""
-    enabled = {_normal(name): name for name in names}
+def report(names: tuple[str, ...]) -> Iterator[Plugin]:
+    """Yield what the named packages bring, and the names of the others that are installed."""
+    enabled = set(map(package_name, names))
     for package in sorted({*enabled, *_installed()}):
-        if package in enabled:
-            plugin = load(package)
-            yield package, words(plugin.formats), plugin.failure
-        else:
-            yield package, "", ""
+        yield load(package) if package in enabled else Plugin(package)
+
+
+def to_json(plugin: Plugin) -> dict[str, Any]:
+    """Return what a package brings: of each format what the server says of its documents."""
+    formats = [{name: getattr(f, name) for name in SHOWN} for f in plugin.formats]
+    return {"package": plugin.package, "formats": formats, "failure": plugin.failure}
 
 
 @cache
 def load(package: str) -> Plugin:
     """Load what a package declares. What goes wrong is in ``failure``."""
-    declared = _installed().get(_normal(package))
+    declared = _installed().get(package_name(package))
     if not declared:
         return Plugin(package, failure=f"no installed package of this name has {GROUP}")
     try:
@@ -103,8 +113,11 @@ def check(declared: Any) -> None:
     values: dict[str, Any] = {f.name: getattr(declared, f.name) for f in fields(declared)}
     if values["kind"] not in get_args(ContentKind):
         raise ValueError(f"{values['kind']!r} is no kind of content")
-    if not isinstance(values["word"], str) or not 0 < len(values["word"]) <= MAX_WORD:
-        raise ValueError("word is no name")
+    if values["unit"] not in get_args(Unit):
+        raise ValueError(f"{values['unit']!r} is no unit")
+    for name in ("word", "page_word"):
+        if not isinstance(values[name], str) or not 0 < len(values[name]) <= MAX_WORD:
+            raise ValueError(f"{name} is no name")
     for name in ("media_types", "extensions", "file_names", "paths", "zip_members", "ole_members"):
         strings = values[name]
         if not isinstance(strings, tuple) or any(type(s) is not str for s in strings):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
@@ -119,9 +132,11 @@ def check(declared: Any) -> None:
 
 
 @cache
-def _with_plugins(names: tuple[str, ...]) -> tuple[Formats, Mapping[Format, str]]:
+def _with_plugins(names: tuple[str, ...]) -> tuple[Formats, Mapping[Format, tuple[str, int]]]:
     plugins = [load(name) for name in names]
-    packages = {f: plugin.package for plugin in plugins for f in plugin.formats}
+    packages = {
+        f: (plugin.package, number) for plugin in plugins for number, f in enumerate(plugin.formats)
+    }
     return (Formats([*built_in().all, *packages]) if packages else built_in()), packages
 
 
@@ -129,16 +144,12 @@ def _installed() -> dict[str, list[EntryPoint]]:
     packages: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=GROUP):
         if entry.dist:
-            packages.setdefault(_normal(entry.dist.name), []).append(entry)
+            packages.setdefault(package_name(entry.dist.name), []).append(entry)
     return packages
 
 
 def _formats_of(declared: Any) -> tuple[Any, ...]:
     return declared if isinstance(declared, tuple) else (declared,)  # pyright: ignore[reportUnknownVariableType]
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()  # PEP 503
 
 
 def _guarded(
@@ -148,9 +159,10 @@ def _guarded(
         try:
             sniffed: Any = sniff(head)
         except Exception as error:
-            raise PluginError(package, f"its sniffer failed ({type(error).__name__})") from error
+            cause = Reason.SNIFFER_FAILED.cause(error=type(error).__name__)
+            raise PluginError(package, cause) from error
         if sniffed is not None and not isinstance(sniffed, Sniffed):
-            raise PluginError(package, "its sniffer returned what is no Sniffed")
+            raise PluginError(package, Reason.SNIFFER_ANSWER.cause())
         return sniffed
 
     return guarded

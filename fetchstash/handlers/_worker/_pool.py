@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import tempfile
 from collections.abc import AsyncGenerator
@@ -20,6 +21,7 @@ from fetchstash.handlers._contract import (
     PartText,
     Picture,
 )
+from fetchstash.handlers._formats import package_name
 from fetchstash.handlers._worker import _answers as answers
 from fetchstash.handlers._worker._checks import member
 from fetchstash.handlers._worker._frames import ProtocolError
@@ -28,8 +30,11 @@ from fetchstash.handlers._worker._room import Room
 
 WORKERS = 2
 IDLE_SECONDS = 60
+_log = logging.getLogger("fetchstash.handlers")
+
 # How long a job waits for a free worker, in jobs that take all their time.
 WAIT_JOBS = 3
+NO_ANSWER = "its reader sent what is no answer"
 NO_DECISION = Decision("unknown_binary", "", "", "fallback", (), mismatch=False)
 
 
@@ -56,7 +61,10 @@ class WorkerPool:
         idle_seconds: float = IDLE_SECONDS,
         folder: Path | None = None,
     ) -> None:
-        self._limits = limits or ExtractLimits()
+        limits = limits or ExtractLimits()
+        self._limits = replace(limits, plugins=tuple(map(package_name, limits.plugins)))
+        self._reports: dict[str, answers.PluginReport] = {}
+        self._looking = asyncio.Lock()
         self._folder = folder
         self._idle_seconds = idle_seconds
         self._free = asyncio.Semaphore(workers)
@@ -75,45 +83,63 @@ class WorkerPool:
         seconds: float | None = None,
     ) -> Extraction:
         """Read ``source`` (see Extractor). Where a plugin fails a built-in format takes over."""
+        ended = await self._look_at_plugins()
         limits = self._limits
         if seconds is not None:
             limits = replace(limits, wall_seconds=min(limits.wall_seconds, seconds))
         attempt = await self._extract(source, decision, hints, folder, limits)
         if not attempt.plugin_failure:
-            return attempt.extraction
+            return replace(attempt.extraction, notes=(*attempt.extraction.notes, *ended))
         without = replace(limits, plugins=())
         extraction = (await self._extract(source, decision, hints, folder, without)).extraction
         note = f"plugin {attempt.plugin_failure}"
         if extraction.text is None and not extraction.extraction_error:
             extraction = replace(extraction, extraction_error=note)
-        return replace(extraction, notes=(f"{note}; a built-in format took over",))
+        return replace(extraction, notes=(f"{note}; a built-in format took over", *ended))
 
     async def plugins(self) -> list[answers.PluginReport]:
         """Return what is known of the packages that bring formats. Raises Busy or Internal."""
-        reports = await self._plugins(())
-        enabled = [report for name in self._limits.plugins for report in await self._plugin(name)]
-        named = {report.package for report in enabled}
-        reports = [*enabled, *(report for report in reports if report.package not in named)]
-        return sorted(reports, key=lambda report: report.package)
+        await self._look_at_plugins()
+        installed = {report.package: report for report in await self._plugins(())}
+        return [report for _, report in sorted((installed | self._reports).items())]
 
-    async def _plugin(self, name: str) -> list[answers.PluginReport]:
-        """Return the report of one enabled package; a worker of its own loads it."""
-        try:
-            return [r for r in await self._plugins((name,)) if r.words or r.failure]
-        except WorkerDied as error:
-            return [answers.PluginReport(name, "", str(error))]
+    async def _look_at_plugins(self) -> list[str]:
+        """Look once at what each enabled plugin brings, and turn off those that end a worker.
+
+        Return a note for each that was turned off now.
+        """
+        notes: list[str] = []
+        async with self._looking:
+            for name in [name for name in self._limits.plugins if name not in self._reports]:
+                try:
+                    reports = await self._plugins((name,))
+                    self._reports |= {r.package: r for r in reports if r.package == name}
+                except (WorkerDied, ProtocolError) as error:
+                    notes.append(self._turn_off(name, str(error) or NO_ANSWER))
+        return notes
+
+    def _turn_off(self, name: str, reason: str) -> str:
+        """Leave a plugin out from now on, and say so in the log; return a note."""
+        self._reports[name] = answers.PluginReport(name, failure=reason, ended=True)
+        kept = tuple(plugin for plugin in self._limits.plugins if plugin != name)
+        self._limits = replace(self._limits, plugins=kept)
+        note = f"plugin {name}: {reason}; it is off until the next start"
+        _log.warning("%s. `fetchstash doctor` tries it again.", note)
+        return note
 
     async def _plugins(self, names: tuple[str, ...]) -> list[answers.PluginReport]:
+        """Ask a new worker, because one that has read a document could say anything."""
         job = self._job("plugins", Path(), NO_DECISION, NO_HINTS)
         job["limits"] |= {"plugins": names}
-        async with self._worker(None) as worker:
+        async with self._worker(None, new=True) as worker:
             last = await worker.job(job, self._limits.wall_seconds, _no_report)
             if "found" not in last:
-                raise answers.failure(last)
+                raise WorkerDied(answers.failure(last).what)
             return answers.plugins(member(last, "found"))
 
     async def part(self, decision: Decision, request: PartRequest) -> PartText | Picture:
         """Read one part of a document (see Extractor)."""
+        await self._look_at_plugins()
         named = {
             name: getattr(request, name) for name in ("path", "unit", "start", "end", "render")
         }
@@ -127,7 +153,7 @@ class WorkerPool:
                     next_step = "Ask for a smaller part, or read its text."
                     raise TooLarge(f"That part could not be read: {error}.", next_step) from error
                 if "found" not in last:
-                    raise answers.failure(last)
+                    raise answers.failure(last, request)
                 return answers.part(member(last, "found"))
         except ProtocolError as error:
             raise Internal("A worker sent what is no answer.", "Try again.") from error
@@ -151,18 +177,20 @@ class WorkerPool:
     ) -> "_Attempt":
         text = _new_file(folder)
         kept = False
-        pieces = answers.Pieces()
+        pieces = answers.Pieces({n: self._reports[n].formats for n in limits.plugins})
         try:
             try:
                 extraction, failure = await self._extract_in_worker(
                     source, decision, hints, text, limits, pieces
                 )
             except ProtocolError:
-                failure = "its reader sent what is no answer"
+                failure = NO_ANSWER
                 extraction = Extraction(None, "", extraction_error=failure)
             if failure and limits.plugins and (pieces.plugin or not pieces.handler):
-                if not pieces.loaded:  # not tried again: each document would wait for it
-                    self._limits = replace(self._limits, plugins=())
+                # Else each document would wait for it. A worker that has read a document before
+                # could blame any plugin.
+                if pieces.new_worker and not pieces.loaded and pieces.plugin:
+                    self._turn_off(pieces.plugin, failure)
                 names = pieces.plugin or ", ".join(limits.plugins)
                 return _Attempt(extraction, f"{names}: {failure}")
             kept = extraction.text is not None
@@ -185,6 +213,7 @@ class WorkerPool:
         job = self._job("extract", source, decision, hints)
         job |= {"text": str(text), "limits": asdict(limits)}
         async with self._worker(source) as worker:
+            pieces.new_worker = worker.jobs == 0
             try:
                 last = await worker.job(job, limits.wall_seconds, pieces.add)
                 if "done" not in last:
@@ -192,7 +221,7 @@ class WorkerPool:
                     return Extraction(None, pieces.handler, extraction_error=error), error
                 measured = await asyncio.to_thread(answers.measure, text, pieces)
                 done = member(last, "done")
-                extraction = answers.extraction(text, done, pieces, measured)
+                extraction = answers.extraction(text, done, decision, pieces, measured)
                 return extraction, extraction.extraction_error if done.get("raised") else ""
             except WorkerDied as error:
                 await worker.gone()  # until then it may still write
@@ -209,10 +238,10 @@ class WorkerPool:
         }
 
     @contextlib.asynccontextmanager
-    async def _worker(self, source: Path | None) -> AsyncGenerator[Worker]:
+    async def _worker(self, source: Path | None, *, new: bool = False) -> AsyncGenerator[Worker]:
         """Lend a worker that can read ``source``; wait at most as long as WAIT_JOBS jobs may take.
 
-        It is killed on any exception.
+        ``new``: one that has done no job. It is killed on any exception.
         """
         try:
             async with asyncio.timeout(WAIT_JOBS * self._limits.wall_seconds):
@@ -222,7 +251,10 @@ class WorkerPool:
                 "All workers are busy with other documents.", "Try again in a minute."
             ) from None
         try:
-            worker = self._take_idle(source) or await self._start(source)
+            if new and self._idle:  # two would be one more than may run
+                self._idle.pop().end()
+            worker = None if new else self._take_idle(source)
+            worker = worker or await self._start(source)
             try:
                 yield worker
             except FetchstashError:
@@ -239,7 +271,7 @@ class WorkerPool:
         """Return an idle worker that can read ``source``, and end one that cannot in its place."""
         while self._idle:
             worker = self._idle.pop()
-            if worker.alive and (source is None or worker.room.lend(source)):
+            if worker.alive and worker.room.lend(source):
                 return worker
             worker.end()
         return None
@@ -248,10 +280,9 @@ class WorkerPool:
         if self._closed:
             raise Internal("The workers have ended.", "Start the program again.")
         room = Room(self._folder)
-        if source is not None and not room.lend(
-            source
-        ):  # on another file system, or another user's
+        if source is not None and not room.lend(source):  # on another file system, or not ours
             room.readable = (source,)
+            room.lend(source)
         worker = await Worker.start(room)
         self._all = {w for w in self._all if w.alive} | {worker}
         if self._closed:  # in the meantime

@@ -94,7 +94,7 @@ class Worker:
     ) -> dict[str, Any]:
         """Send ``request``, call ``on_report`` for each report, and return the last frame.
 
-        The files that the request names as source and text are lent to the worker's room. Raises
+        The room lends the document, and a file for the text that the request names. Raises
         WorkerDied, and what ``on_report`` raises. After any exception, also a cancellation, the
         process is dead.
         """

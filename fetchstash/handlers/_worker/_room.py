@@ -1,7 +1,9 @@
 """The room of one worker: the folder that it is confined to, made and cleared by the server."""
 
+import errno
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -18,31 +20,35 @@ class Room:
 
     def __init__(self, folder: Path | None) -> None:
         """Make the room in ``folder``, or in the system's folder for temporary files."""
+        self.document: Path | None = None
         self.path = Path(tempfile.mkdtemp(prefix="worker-", dir=folder))
         self.readable: tuple[Path, ...] = ()
         self._in, self._out = self.path / "in", self.path / "out"
         self._in.mkdir(0o700)
         self._out.mkdir(0o700)
 
-    def lend(self, source: Path) -> Path | None:
-        """Return the path by which the worker may read ``source``, None if there is none."""
-        if source in self.readable:
-            return source
-        linked = self._in / "document"
+    def lend(self, source: Path | None) -> bool:
+        """Clear the room for a job and lend it ``source``; return whether the worker can read it.
+
+        ``document`` is then the path by which the worker reads it, None for a job without one.
+        """
+        self._clear()
+        self.document = source
+        if source is None or source in self.readable:
+            return True
+        self.document = self._in / "document"
         try:
-            linked.unlink(missing_ok=True)
             # A link to a symbolic link would lead out of the room.
-            os.link(source.resolve(), linked)
+            os.link(source.resolve(), self.document)
         except OSError:
-            return None
-        return linked
+            return False
+        return True
 
     @contextmanager
     def lent(self, request: dict[str, Any]) -> Generator[dict[str, Any]]:
-        """Yield a job's request with paths inside the room for its source and its text."""
-        self._clear()
+        """Yield a job's request with paths inside the room: ``document``, and one for its text."""
         text = self._out / "text"
-        inside = request | {"source": str(self.lend(Path(request["source"])) or "")}
+        inside = request | {"source": str(self.document or "")}
         if "text" not in request:
             yield inside
             return
@@ -57,7 +63,7 @@ class Room:
         finally:
             if not linked:
                 with suppress(OSError):  # a text that is gone counts as a wrong answer
-                    shutil.copyfile(text, request["text"])
+                    _copy(text, Path(request["text"]))
 
     def _clear(self) -> None:
         """Remove what earlier jobs left."""
@@ -71,3 +77,19 @@ class Room:
     def remove(self) -> None:
         """Remove the room. A worker that is still ending may leave a file; remove it again then."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _copy(text: Path, target: Path) -> None:
+    """Copy what a worker wrote. Raises OSError for a file that is not its own.
+
+    A worker that was taken over may have put a link to another file in its place where the system
+    does not forbid that (macOS).
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    fd = os.open(text, flags | getattr(os, "O_BINARY", 0))
+    with os.fdopen(fd, "rb") as written:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+            raise OSError(errno.EPERM, "the text is a link")
+        with target.open("r+b") as file:
+            shutil.copyfileobj(written, file)

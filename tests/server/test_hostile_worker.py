@@ -1,0 +1,34 @@
+"""A worker that was taken over puts no word of its own outside the fence."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from fetchstash.handlers._worker import _process
+from tests.loopback import Site
+from tests.server.conftest import Connect
+from tests.server.hostile_worker import ATTACKS, TEXT
+from tests.server.test_fence import checked
+
+pytestmark = pytest.mark.anyio
+WORKER = Path(__file__).with_name("hostile_worker.py")
+DOCUMENTS = {"text/html": f"<p>{TEXT}", "application/pdf": f"%PDF-1.4\n{TEXT}"}
+
+
+@pytest.mark.parametrize("media_type", DOCUMENTS)
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_a_worker_that_was_taken_over_says_nothing_outside_the_fence(
+    site: Site, connect: Connect, monkeypatch: pytest.MonkeyPatch, attack: str, media_type: str
+) -> None:
+    monkeypatch.setattr(_process, "COMMAND", (sys.executable, "-P", str(WORKER), attack))
+    url = site.put("/file", DOCUMENTS[media_type], media_type)
+    async with connect() as client:
+        await checked(client, "fetch_content", url=url, maxChars=1_000)
+        await checked(client, "artifact_info", artifact_ref=url)
+        await checked(client, "artifact_info")
+        await checked(client, "artifact_grep", artifact_ref=url, pattern="the|no")
+        await checked(client, "artifact_search", query="page nowhere")
+        for path in ("page", "nowhere", "#nowhere"):
+            await checked(client, "artifact_slice", artifact_ref=url, path=path)
+        await checked(client, "artifact_slice", artifact_ref=url, unit="pages", render="image")
