@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ def test_no_link_that_a_worker_left_is_followed(
         text = Path(inside["text"])
         text.unlink()
         monkeypatch.undo()
-        make = {
+        make: dict[str, Callable[[], None]] = {
             "symbolic link": lambda: text.symlink_to(tmp_path / "keys"),
             "hard link": lambda: text.hardlink_to(tmp_path / "keys"),
             "pipe": lambda: os.mkfifo(text),
@@ -74,9 +75,14 @@ def test_what_a_worker_left_is_gone_before_its_next_job(room: Room, tmp_path: Pa
 def test_a_document_is_linked_once_for_a_job(
     room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    links: list[object] = []
+    links: list[Path] = []
     link = os.link
-    monkeypatch.setattr(os, "link", lambda *paths: (links.append(paths), link(*paths)))
+
+    def counted(source: Path, target: Path) -> None:
+        links.append(target)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", counted)
     assert room.lend(tmp_path / "keys")
     with room.lent({"source": "x"}) as inside:
         assert Path(inside["source"]).read_text() == "a secret"

@@ -23,9 +23,10 @@ FACTS: dict[str, Any] = {
     "tokens": 9, "tokens_exact": False, "has_text": True,
 }  # fmt: skip
 TEXT = f"{MARK}\n" * 2_000
-PIECE = {
+PIECE: dict[str, Any] = {
     "bytes": len(TEXT), "chars": len(TEXT), "starts_page": True,
-    "headings": [[LINE, 1, "lines", 1]], "table": LINE, "columns": 1, "first_row_line": 1, "rows": 1,
+    "headings": [[LINE, 1, "lines", 1]], "table": LINE, "columns": 1, "first_row_line": 1,
+    "rows": 1,
 }  # fmt: skip
 CAUSES: dict[str, Any] = {
     "a sentence": [MARK, MARK, MARK],
