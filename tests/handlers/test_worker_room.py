@@ -9,6 +9,7 @@ import pytest
 
 from fetchstash.handlers._worker._room import Room
 
+Make = Callable[[], None]
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links are those of POSIX")
 
 
@@ -45,7 +46,7 @@ def test_no_link_that_a_worker_left_is_followed(
         text = Path(inside["text"])
         text.unlink()
         monkeypatch.undo()
-        make: dict[str, Callable[[], None]] = {
+        make: dict[str, Make] = {
             "symbolic link": lambda: text.symlink_to(tmp_path / "keys"),
             "hard link": lambda: text.hardlink_to(tmp_path / "keys"),
             "pipe": lambda: os.mkfifo(text),
