@@ -10,7 +10,7 @@ import pytest
 
 import fetchstash
 from fetchstash import errors
-from fetchstash.cli._main import commands
+from fetchstash.cli import commands
 from fetchstash.config import KEYS, load
 from fetchstash.errors import FetchstashError
 from fetchstash.stash import Artifact, Stash

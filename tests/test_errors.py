@@ -7,8 +7,7 @@ import shlex
 import pytest
 
 from fetchstash import errors
-from fetchstash.cli._main import commands
-from fetchstash.cli._words import as_command
+from fetchstash.cli import as_command, commands
 from fetchstash.errors import (
     BadArgument,
     Call,

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.cli._operating import serve
+from fetchstash.cli import commands
 from fetchstash.config import load
 from fetchstash.demo.pdf import make_pdf
 from tests.loopback import Site
@@ -232,7 +232,7 @@ def test_a_hosts_configuration_names_flags_and_a_profile_that_are_there(path: Pa
     assert entry["command"].endswith("/scripts/run")
     command, *given = entry["args"]
     assert command == "serve"
-    context = serve.make_context("serve", list(given))
+    context = commands.commands["serve"].make_context("serve", list(given))
     profile = context.params["setting__views__profile"]
     assert profile.replace("-", "_") in path.stem
     assert load({"views.profile": profile}).profile == profile

@@ -2,12 +2,13 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fetchstash.config import load
-from fetchstash.handlers._data._json_shape import preview
+from fetchstash.handlers import ExtractLimits, Hints, handler_named
 from fetchstash.ranges import Preview
 from fetchstash.render import Host, View, view_of
 from fetchstash.stash import Excerpt, StoredDocument
@@ -111,8 +112,12 @@ def test_of_a_table_that_had_to_be_cut_again_nobody_counted_the_rows() -> None:
 
 
 @pytest.mark.parametrize("limit", [200, 400, 700, 1_000, 30_000])
-def test_the_sample_of_json_is_whole_and_valid_or_not_there(limit: int) -> None:
-    cut = preview({"items": [{"id": n, "text": "word " * 20} for n in range(900)]}, PreviewLimits())
+def test_the_sample_of_json_is_whole_and_valid_or_not_there(tmp_path: Path, limit: int) -> None:
+    source = tmp_path / "items.json"
+    source.write_text(json.dumps({"items": [{"id": n, "text": "word " * 20} for n in range(900)]}))
+    extracted = handler_named("json").extract(source, Hints(), ExtractLimits())
+    list(extracted.parts or ())
+    cut = extracted.preview
     body = view(TEXT, limit, preview=cut).body
     assert cut.text.startswith(body) or json.loads(body.removeprefix(cut.text))
     assert len(body) <= limit

@@ -1,5 +1,6 @@
 """URL to bytes, safely. Knows the network; knows no handler and no store."""
 
+from fetchstash.fetch._addresses import Address, plain, why_not_public
 from fetchstash.fetch._cache import age_seconds, is_fresh, may_keep
 from fetchstash.fetch._certificates import certificate_fault
 from fetchstash.fetch._contract import Cached, Fetched, Fetcher, FetchLimits, Progress
@@ -8,6 +9,7 @@ from fetchstash.fetch._headers import OriginHeaders, origin_headers
 from fetchstash.fetch._mask import mask_url
 
 __all__ = [
+    "Address",
     "Cached",
     "FetchLimits",
     "Fetched",
@@ -22,4 +24,6 @@ __all__ = [
     "may_keep",
     "open_fetcher",
     "origin_headers",
+    "plain",
+    "why_not_public",
 ]

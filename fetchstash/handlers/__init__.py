@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping as _Mapping
 
-from fetchstash.handlers._charset import charset_of_file, read_text
+from fetchstash.handlers._charset import charset_named, charset_of_file, decode, read_text
 from fetchstash.handlers._contract import (
     ContentKind,
     DecidedBy,
@@ -22,10 +22,11 @@ from fetchstash.handlers._contract import (
 from fetchstash.handlers._format import Format, Head, Sniffed, family
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._registry import (
-    built_in as _built_in,
+    built_in,
     describe,
     format_of,
     handler_named,
+    handler_of,
     kind_of_name,
     kind_word,
 )
@@ -56,12 +57,16 @@ __all__ = [
     "Sniffed",
     "TextParts",
     "WorkerPool",
+    "built_in",
+    "charset_named",
     "charset_of_file",
+    "decode",
     "describe",
     "detect_content_kind",
     "family",
     "format_of",
     "handler_named",
+    "handler_of",
     "kind_of_name",
     "kind_word",
     "list_preview",
@@ -82,5 +87,5 @@ suffixes of RFC 6839 and RFC 9512 decide the rest: ``+json`` is "json", ``+xml``
 def __getattr__(name: str) -> object:
     # Read out of the declarations of formats, which are imported when they are needed.
     if name == "TEXT_MEDIA_TYPES":
-        return _built_in().text_media_types()
+        return built_in().text_media_types()
     raise AttributeError(name)

@@ -124,7 +124,7 @@ class Documents:
 
     async def linked_picture(self, facts: Facts, path: str) -> str:
         """Return the address of a picture that a web page shows, "" for any other document."""
-        if facts.content_kind != "html" or not path:
+        if "images/*" not in facts.paths or not path:
             return ""
         value = await self.part(facts, path=path, render="image")
         return value.text if isinstance(value, PartText) else ""

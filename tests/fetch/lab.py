@@ -67,7 +67,7 @@ def run_lab(rows: Iterable[Row], python: str = sys.executable) -> list[Row]:
 
 def leaks(result: Row) -> list[str]:
     """Return the forbidden addresses that a connection was tried to."""
-    from fetchstash.fetch._addresses import plain, why_not_public
+    from fetchstash.fetch import plain, why_not_public
 
     return [
         dialled

@@ -1,10 +1,8 @@
 """Which addresses are public: a table of each block and each form that carries an address."""
 
-from ipaddress import IPv6Address
-
 import pytest
 
-from fetchstash.fetch._addresses import embedded_ipv4, plain, why_not_public
+from fetchstash.fetch import plain, why_not_public
 
 FORBIDDEN = [
     *(
@@ -151,5 +149,5 @@ def test_a_mapped_address_is_the_ipv4_address_that_it_dials_and_a_zone_is_droppe
 
 
 def test_the_unspecified_address_and_loopback_carry_no_ipv4_address() -> None:
-    assert embedded_ipv4(IPv6Address("::")) is None
-    assert embedded_ipv4(IPv6Address("::1")) is None
+    assert why_not_public(plain("::")) == "the unspecified address (RFC 4291)"
+    assert why_not_public(plain("::1")).startswith("loopback: ")

@@ -11,8 +11,7 @@ import httpcore2
 import pytest
 
 from fetchstash.errors import BadArgument, FetchFailed, Refused, TooLarge
-from fetchstash.fetch import FetchLimits, HttpFetcher
-from fetchstash.fetch._addresses import Address, plain
+from fetchstash.fetch import Address, FetchLimits, HttpFetcher, plain
 from fetchstash.fetch._guard import Guard, GuardedStream, interleaved, race
 from fetchstash.fetch._machine import Interfaces
 from fetchstash.fetch._policy import Policy

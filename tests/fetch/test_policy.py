@@ -1,31 +1,26 @@
 """What may be fetched: ports, domains, names, addresses, and the operator's exceptions."""
 
-from ipaddress import ip_network
+from types import SimpleNamespace
 
+import ifaddr
 import pytest
 
 from fetchstash.errors import BadArgument, Call, Refused
-from fetchstash.fetch import FetchLimits
-from fetchstash.fetch._addresses import plain
-from fetchstash.fetch._machine import read_interfaces
-from fetchstash.fetch._policy import Machine, Policy
-from fetchstash.fetch._url import parse
+from fetchstash.fetch import FetchLimits, HttpFetcher
+from tests.fetch.sending import Answers
 
-NOWHERE = Machine()
+pytestmark = pytest.mark.anyio
 
 
-def decide(
-    url: str, *addresses: str, machine: Machine = NOWHERE, limits: FetchLimits | None = None
-) -> None:
+@pytest.fixture(autouse=True)
+def no_interfaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the machine no address of its own."""
+    monkeypatch.setattr(ifaddr, "get_adapters", list[object])
+
+
+async def decide(url: str, *addresses: str, limits: FetchLimits | None = None) -> None:
     """Raise Refused as a fetch of ``url`` would whose name has these addresses."""
-    policy = Policy.of(limits or FetchLimits())
-    target = parse(url, 8_192)
-    policy.check(target)
-    policy.vet(
-        target,
-        [plain(target.host)] if target.address else [plain(address) for address in addresses],
-        machine,
-    )
+    await HttpFetcher(limits or FetchLimits(), resolver=Answers(*addresses)).check(url)
 
 
 @pytest.mark.parametrize(
@@ -48,11 +43,11 @@ def decide(
         ("http://metadata.google.internal/", ("93.184.216.34",), "a name of a private network"),
     ],
 )
-def test_a_refusal_names_what_was_refused_and_why(
+async def test_a_refusal_names_what_was_refused_and_why(
     url: str, addresses: tuple[str, ...], says: str
 ) -> None:
     with pytest.raises(Refused, match=says):
-        decide(url, *addresses)
+        await decide(url, *addresses)
 
 
 @pytest.mark.parametrize(
@@ -65,16 +60,16 @@ def test_a_refusal_names_what_was_refused_and_why(
         ("http://[::ffff:7f00:1]:22/", "127.0.0.1:22"),
     ],
 )
-def test_a_refusal_carries_the_setting_that_allows_it(url: str, host: str) -> None:
+async def test_a_refusal_carries_the_setting_that_allows_it(url: str, host: str) -> None:
     with pytest.raises(Refused) as refused:
-        decide(url, "127.0.0.1")
+        await decide(url, "127.0.0.1")
     assert refused.value.calls == (Call("setting", {"name": "fetch.allow_hosts", "value": [host]}),)
-    decide(url, "127.0.0.1", limits=FetchLimits(allow_hosts=(host,)))
+    await decide(url, "127.0.0.1", limits=FetchLimits(allow_hosts=(host,)))
 
 
-def test_the_address_behind_a_name_is_in_the_details_and_not_in_the_sentence() -> None:
+async def test_the_address_behind_a_name_is_in_the_details_and_not_in_the_sentence() -> None:
     with pytest.raises(Refused) as refused:
-        decide("http://inside.example.org/", "10.0.0.5")
+        await decide("http://inside.example.org/", "10.0.0.5")
     assert "10.0.0.5" not in refused.value.line()
     assert refused.value.details["address"] == "10.0.0.5"
 
@@ -93,49 +88,56 @@ def test_the_address_behind_a_name_is_in_the_details_and_not_in_the_sentence() -
         ("127.0.0.1", "http://[::ffff:7f00:1]/"),
     ],
 )
-def test_a_host_can_be_excepted_from_the_address_and_port_rules(entry: str, url: str) -> None:
-    decide(url, "127.0.0.1", limits=FetchLimits(allow_hosts=(entry,)))
+async def test_a_host_can_be_excepted_from_the_address_and_port_rules(entry: str, url: str) -> None:
+    await decide(url, "127.0.0.1", limits=FetchLimits(allow_hosts=(entry,)))
 
 
 @pytest.mark.parametrize(
     ("entry", "url"), [("localhost:8000", "http://localhost:8080/"), ("a.org", "http://b.a.org/")]
 )
-def test_an_exception_is_for_that_host_and_port_alone(entry: str, url: str) -> None:
+async def test_an_exception_is_for_that_host_and_port_alone(entry: str, url: str) -> None:
     with pytest.raises(Refused):
-        decide(url, "127.0.0.1", limits=FetchLimits(allow_hosts=(entry,)))
+        await decide(url, "127.0.0.1", limits=FetchLimits(allow_hosts=(entry,)))
 
 
-def test_a_net_can_be_excepted_and_ports_stay_as_they_are() -> None:
+async def test_a_net_can_be_excepted_and_ports_stay_as_they_are() -> None:
     limits = FetchLimits(allow_nets=("198.18.0.0/15",))
-    decide("http://example.org/", "198.18.3.4", limits=limits)
+    await decide("http://example.org/", "198.18.3.4", limits=limits)
     with pytest.raises(Refused, match="Port 22"):
-        decide("http://example.org:22/", "198.18.3.4", limits=limits)
+        await decide("http://example.org:22/", "198.18.3.4", limits=limits)
     with pytest.raises(Refused):
-        decide("http://example.org/", "10.0.0.1", limits=limits)
+        await decide("http://example.org/", "10.0.0.1", limits=limits)
 
 
-def test_domain_lists_hold_for_sub_domains_and_go_before_exceptions() -> None:
+async def test_domain_lists_hold_for_sub_domains_and_go_before_exceptions() -> None:
     only = FetchLimits(allow_domains=("example.org",), allow_hosts=("other.org",))
-    decide("http://www.example.org/", "93.184.216.34", limits=only)
+    await decide("http://www.example.org/", "93.184.216.34", limits=only)
     for url in ("http://other.org/", "http://badexample.org/"):
         with pytest.raises(Refused, match="not among the domains"):
-            decide(url, "93.184.216.34", limits=only)
+            await decide(url, "93.184.216.34", limits=only)
     never = FetchLimits(deny_domains=("example.org",), allow_hosts=("example.org",))
     with pytest.raises(Refused, match="denies"):
-        decide("http://www.example.org/", "93.184.216.34", limits=never)
+        await decide("http://www.example.org/", "93.184.216.34", limits=never)
 
 
-def test_the_machine_s_own_addresses_and_neighbours_are_refused_though_they_are_public() -> None:
-    machine = Machine(frozenset({plain("93.184.216.34")}), (ip_network("93.184.216.0/24"),))
+async def test_the_machine_s_own_addresses_and_neighbours_are_refused_though_they_are_public(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    address = SimpleNamespace(ip="93.184.216.34", network_prefix=24)
+    monkeypatch.setattr(ifaddr, "get_adapters", lambda: [SimpleNamespace(ips=[address])])
     with pytest.raises(Refused, match="this machine's own address"):
-        decide("http://example.org/", "93.184.216.34", machine=machine)
+        await decide("http://example.org/", "93.184.216.34")
     with pytest.raises(Refused, match="on this machine's own network"):
-        decide("http://example.org/", "93.184.216.99", machine=machine)
-    decide("http://example.org/", "93.184.217.1", machine=machine)
+        await decide("http://example.org/", "93.184.216.99")
+    await decide("http://example.org/", "93.184.217.1")
 
 
-def test_the_interfaces_name_loopback_as_the_machine_s_own() -> None:
-    assert plain("127.0.0.1") in read_interfaces().addresses
+async def test_the_interfaces_name_loopback_as_the_machine_s_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.undo()
+    with pytest.raises(Refused, match="this machine's own address"):
+        await decide("http://127.0.0.1/")
 
 
 @pytest.mark.parametrize(
@@ -149,4 +151,4 @@ def test_the_interfaces_name_loopback_as_the_machine_s_own() -> None:
 )
 def test_a_setting_that_cannot_be_read_is_an_error_and_never_ignored(limits: FetchLimits) -> None:
     with pytest.raises(BadArgument, match=r"fetch\."):
-        Policy.of(limits)
+        HttpFetcher(limits)

@@ -15,10 +15,9 @@ from fetchstash.errors import (
     TimedOut,
 )
 from fetchstash.fetch import FetchLimits, HttpFetcher
-from fetchstash.fetch._addresses import Address, plain
 from fetchstash.fetch._refusals import after_redirect
 from fetchstash.fetch._url import parse
-from tests.fetch.sending import Make
+from tests.fetch.sending import Answers, Make
 from tests.loopback import Site
 
 pytestmark = pytest.mark.anyio
@@ -100,18 +99,6 @@ async def test_a_page_may_not_lead_inside(site: Site, fetcher: Make, tmp_path: P
     with pytest.raises(Refused, match=r"site that 127\.0\.0\.1 redirected to") as refused:
         await http.fetch("http://10.0.0.1/", tmp_path, after=first)
     assert refused.value.calls == ()
-
-
-class Answers:
-    """A resolver that gives every name the same addresses, or none."""
-
-    def __init__(self, *addresses: str) -> None:
-        self.addresses = [plain(address) for address in addresses]
-
-    async def look_up(self, host: str) -> list[Address]:
-        if not self.addresses:
-            raise FetchFailed(f"There is no address for the name {host}.", "Check the spelling.")
-        return self.addresses
 
 
 @pytest.mark.parametrize(

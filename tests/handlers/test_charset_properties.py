@@ -2,7 +2,7 @@
 
 from hypothesis import given, settings, strategies as st
 
-from fetchstash.handlers._charset import charset_named, decode
+from fetchstash.handlers import charset_named, decode
 
 TEXTS = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max_size=300)
 LABELS = st.one_of(

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.handlers import detect_content_kind
-from fetchstash.handlers._charset import decode, read_text
+from fetchstash.handlers import decode, detect_content_kind, read_text
 
 JAPANESE = (
     "これは日本語の文章です。漢字とかなが混ざっています。東京は日本の首都で、とても大きな町です。\n"

@@ -10,8 +10,7 @@ from typing import get_args
 import pytest
 
 from fetchstash import handlers
-from fetchstash.handlers import ContentKind, Decision, Format
-from fetchstash.handlers._registry import built_in, format_of, handler_of
+from fetchstash.handlers import ContentKind, Decision, Format, built_in, format_of, handler_of
 
 PACKAGE = Path(handlers.__file__).parents[1]
 DOCS = Path(__file__).parents[2] / "docs" / "handlers.md"
