@@ -74,7 +74,9 @@ class Client:
             # A server that is asked first, or in between, chose this URL: it must not choose what
             # the operator's headers open.
             left_origin = left_origin or target.origin != first.origin
-            own = {} if left_origin else self._own_headers.get(target.origin, {})
+            own: Mapping[str, str] = {}
+            if not left_origin:
+                own = self._own_headers.get(target.origin, own)
             try:
                 self._policy.check(target)
                 if self._limits.respect_robots:
