@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from fetchstash.config import KEYS, Key, Settings, load
+from fetchstash.store import ALL_RUNS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -18,6 +19,10 @@ def setting_flags(command: F) -> F:
     for key in reversed(tuple(KEYS.values())):
         if key.flag:
             command = _option(key)(command)
+    every_run = click.option(
+        "--all-runs", is_flag=True, help="What every project fetched, not this folder's alone."
+    )
+    command = every_run(command)
     file = click.option(
         "--config", "config_file", type=click.Path(path_type=Path), help="Settings file."
     )
@@ -40,6 +45,8 @@ def take_settings(parameters: dict[str, Any], environment: dict[str, str]) -> Se
     """Take the flags out of a command's arguments and read the settings. Raises BadArgument."""
     file = parameters.pop("config_file", None)
     arguments: dict[str, Any] = {}
+    if parameters.pop("all_runs", False):
+        arguments["store.run"] = ALL_RUNS
     for name in [name for name in parameters if name.startswith(_PREFIX)]:
         value = parameters.pop(name)
         if value not in (None, ()):

@@ -5,6 +5,8 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -74,6 +76,11 @@ def with_stash(settings: "Settings", work: "Callable[[Stash], Awaitable[T]]") ->
     import anyio  # noqa: PLC0415 - heavy: only where something is done
 
     from fetchstash.stash import open_stash  # noqa: PLC0415 - as above
+    from fetchstash.store import AUTO_RUN, folder_run  # noqa: PLC0415 - as above
+
+    if settings.store.run == AUTO_RUN and not settings.store.ephemeral:
+        # A command's process ends with it, so even / and the home folder have a run here.
+        settings = replace(settings, store=replace(settings.store, run=folder_run(Path.cwd())))
 
     async def run() -> T:
         async with open_stash(settings) as stash:

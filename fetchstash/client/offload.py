@@ -13,7 +13,7 @@ from fetchstash.client._artifacts import TEXT_KIND
 
 
 class StoreOffload:
-    """An Offload into the artifact store in ``folder``, for runs of the same name as the server's.
+    """An Offload into the artifact store in ``folder``, for a run of the same name as the server's.
 
         recovery = Recovery(Policy(offload=StoreOffload(folder)))
 
@@ -21,7 +21,7 @@ class StoreOffload:
     from the first ``keep`` on. ``close``, the end of a ``with`` block or of the program ends it.
     """
 
-    def __init__(self, folder: str | Path, run: str = "default") -> None:
+    def __init__(self, folder: str | Path, run: str = "auto") -> None:
         self._folder = Path(folder)
         self._run = run
         self._lock = Lock()

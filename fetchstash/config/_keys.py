@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from fetchstash.client import CompactionConfig, Policy
 from fetchstash.fetch import FetchLimits
 from fetchstash.handlers import ExtractLimits
-from fetchstash.store import StoreLimits
+from fetchstash.store import AUTO_RUN, StoreLimits
 from fetchstash.text import MIN_MAX_CHARS, PreviewLimits, ViewLimits
 
 
@@ -98,7 +98,7 @@ class Key:
 _DEFAULTS: Mapping[str, tuple[object, ...]] = {
     "views": (ViewLimits(), ProfileChoice()),
     "fetch": (FetchLimits(),),
-    "store": (StoreLimits(Path()),),
+    "store": (StoreLimits(Path(), run=AUTO_RUN),),
     "ingest": (IngestLimits(),),
     "extract": (ExtractLimits(),),
     "context": (PreviewLimits(),),
@@ -135,7 +135,10 @@ _MEANINGS: Mapping[str, str] = {
     "fetch.per_host_rate": "Requests a second to one host; 0: no limit",
     "store.url": "The store: file:FOLDER, or memory: to keep nothing; empty: store.folder",
     "store.folder": "Where artifacts are kept; empty: the user's data folder",
-    "store.run": "Scope of lists, search and clean-up",
+    "store.run": (
+        "Scope of lists, search, look-up by URL and clean-up; auto: one for each project "
+        "(the first of the client's roots, else the working folder); *: all"
+    ),
     "store.ephemeral": "Delete the run's artifacts at shutdown",
     "store.max_age_days": "Days after which an artifact is deleted",
     "store.max_total_bytes": "Most bytes of all artifacts; the least recently used are evicted",

@@ -1,6 +1,7 @@
 """The MCP face of Stash."""
 
-from fetchstash.server._server import LazyStash, build_server
+from fetchstash.server._lazy import LazyStash
+from fetchstash.server._server import build_server
 from fetchstash.server._stdio import serve_stdio
 
 __all__ = ["LazyStash", "build_server", "serve_stdio"]

@@ -1,23 +1,24 @@
 """The server: MCP requests in, views of a Stash's values out."""
 
-import gc
 import logging
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 import mcp_types as types
-from mcp.server import CacheHint, Server, ServerRequestContext
+from mcp.server import CacheHint, Server
 from mcp.shared.exceptions import MCPError
 
 from fetchstash import __version__, telemetry
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, FetchstashError, Internal
 from fetchstash.fetch import Progress
-from fetchstash.render import FRAME_CHARS, Host, View, error_line, error_view, view_of
-from fetchstash.stash import Stash, open_stash, with_views
+from fetchstash.render import FRAME_CHARS, View, error_line, error_view, view_of
+from fetchstash.server._asking import InputNeeded
+from fetchstash.server._lazy import Context, LazyStash
+from fetchstash.stash import with_views
 from fetchstash.store import REF_PREFIX
 from fetchstash.text import clip
 from fetchstash.tools import ToolSpec, answer, tool_named, tool_specs
@@ -35,47 +36,6 @@ _INSTRUCTIONS = (
     "get_search_content."
 )
 _log = logging.getLogger("fetchstash.server")
-
-Context = ServerRequestContext["LazyStash", Any]
-
-
-class LazyStash:
-    """The Stash of a server, opened by the first call, so that a host sees the tools sooner.
-
-    ``local``: the server's clients share our file system, and are shown paths. ``owns_process``:
-    the process does nothing else.
-    """
-
-    def __init__(
-        self, settings: Settings, *, local: bool = True, owns_process: bool = False
-    ) -> None:
-        self.settings = settings
-        self._local = local
-        self._owns_process = owns_process
-        self._stack = AsyncExitStack()
-        self._lock = anyio.Lock()
-        self._stash: Stash | None = None
-
-    def host(self, ctx: "Context") -> Host:
-        """Return the host that asks: each request names its client, in either era."""
-        client = ctx.session.client_params
-        views = self.settings.views_for(client.client_info.name if client else "")
-        return Host(views, self._local, self.settings.context)
-
-    async def get(self) -> Stash:
-        """Return the Stash, opened if need be. After a failure the next call tries again."""
-        async with self._lock:
-            if self._stash is None:
-                self._stash = await self._stack.enter_async_context(open_stash(self.settings))
-            elif self._owns_process and not gc.get_freeze_count():
-                # The first call imported the rest. Modules stay, and a full collection of them
-                # would stop the loop for 0.1 s.
-                gc.freeze()
-            return self._stash
-
-    async def aclose(self) -> None:
-        """Close it if it was opened."""
-        await self._stack.aclose()
 
 
 def build_server(stash: LazyStash) -> Server[LazyStash]:
@@ -96,13 +56,18 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
     ) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools)
 
-    async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(
+        ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
         async with anyio.create_task_group() as reports:
 
             def progress(done: int, total: int | None) -> None:
                 reports.start_soon(ctx.session.report_progress, done, total)
 
-            view, meta = await _answer(specs, ctx, params, progress)
+            try:
+                view, meta = await _answer(specs, ctx, params, progress)
+            except InputNeeded as needed:
+                return needed.result
             return _result(view, meta, structured=settings.views.structured)
         raise AssertionError  # a task group passes every exception on; type checkers cannot know
 
@@ -132,7 +97,7 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
                 raise BadArgument(f"There is no resource {clip(uri, 120)!r}.", f"Use {TEMPLATE}.")
             host = ctx.lifespan_context.host(ctx)
             ceiling = host.limits.max_chars_ceiling
-            stash = await ctx.lifespan_context.get()
+            stash = await ctx.lifespan_context.get(ctx)
             part = await stash.read(uri.removeprefix(prefix), max_chars=ceiling)
             view = view_of(host, part, ceiling)
         except FetchstashError as error:
@@ -143,7 +108,7 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
         return types.ReadResourceResult(contents=[contents])
 
     async def complete(ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        stash = await ctx.lifespan_context.get()
+        stash = await ctx.lifespan_context.get(ctx)
         listing = await stash.list(limit=10 * COMPLETIONS)
         values = [
             facts.artifact_ref
@@ -156,7 +121,10 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
             )
         )
 
-    return Server(
+    async def roots_changed(ctx: Context, _: types.NotificationParams) -> None:
+        ctx.lifespan_context.forget_roots()
+
+    server = Server(
         "fetchstash",
         version=__version__,
         instructions=_INSTRUCTIONS,
@@ -173,6 +141,10 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
         on_read_resource=read_resource,
         on_completion=complete,
     )
+    # Not as an argument: roots are of the handshake era, and the SDK warns of them.
+    changed = "notifications/roots/list_changed"
+    server.add_notification_handler(changed, types.NotificationParams, roots_changed)
+    return server
 
 
 def _tool(spec: ToolSpec, settings: Settings) -> types.Tool:
@@ -208,8 +180,11 @@ async def _answer(
     try:
         tool = tool_named(params.name, tools)
         host = ctx.lifespan_context.host(ctx)
-        stash = with_views(await ctx.lifespan_context.get(), host.limits)
+        stash = await ctx.lifespan_context.get(ctx, params.input_responses)
+        stash = with_views(stash, host.limits)
         return await answer(stash, host, tool, params.arguments or {}, progress), {}
+    except InputNeeded:
+        raise
     except FetchstashError as caught:
         telemetry.count("refusals", code=caught.code)
         error = caught

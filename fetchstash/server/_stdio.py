@@ -10,7 +10,8 @@ import anyio
 from mcp.server.stdio import stdio_server
 
 from fetchstash.config import Settings
-from fetchstash.server._server import LazyStash, build_server
+from fetchstash.server._lazy import LazyStash
+from fetchstash.server._server import build_server
 from fetchstash.server._wire import relayed
 
 _PR_SET_DUMPABLE = 4

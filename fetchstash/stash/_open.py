@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -14,7 +15,7 @@ from fetchstash.handlers import Extractor, WorkerPool
 from fetchstash.stash._documents import Documents
 from fetchstash.stash._intake import Intake
 from fetchstash.stash._stash import Stash
-from fetchstash.store import ArtifactStore, open_store
+from fetchstash.store import ArtifactStore, open_store, with_run
 
 
 @asynccontextmanager
@@ -35,6 +36,7 @@ async def open_stash(
     """
     if not isinstance(settings, Settings):
         settings = load(settings, os.environ)
+    settings = replace(settings, store=with_run(settings.store))
     telemetry.configure(settings.telemetry.event_log, settings.telemetry.event_log_max_bytes)
     async with AsyncExitStack() as opened:
         if fetcher is None:

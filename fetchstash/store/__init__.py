@@ -2,6 +2,8 @@
 
 from fetchstash.store._base import StoreBase
 from fetchstash.store._contract import (
+    ALL_RUNS,
+    AUTO_RUN,
     REF_PREFIX,
     Facts,
     Finding,
@@ -21,12 +23,15 @@ from fetchstash.store._open import check_store, open_store, repair_store, store_
 from fetchstash.store._protocol import ArtifactStore
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
+from fetchstash.store._runs import folder_run, project_run, with_run
 from fetchstash.store._source import ByteSource, BytesSource
 from fetchstash.store._stamp import keep_store_facts, new_facts, stamp
 from fetchstash.store._stride import StrideIndex
 from fetchstash.store._text import StoredText
 
 __all__ = [
+    "ALL_RUNS",
+    "AUTO_RUN",
     "REF_PREFIX",
     "ArtifactStore",
     "ByteSource",
@@ -50,11 +55,14 @@ __all__ = [
     "TextReader",
     "check_store",
     "count_matches",
+    "folder_run",
     "keep_store_facts",
     "new_facts",
     "open_store",
+    "project_run",
     "rank_texts",
     "repair_store",
     "stamp",
     "store_folder",
+    "with_run",
 ]

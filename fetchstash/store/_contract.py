@@ -12,6 +12,10 @@ from fetchstash.ranges import Heading
 
 REF_PREFIX = "art_"
 DEFAULT_RUN = "default"
+AUTO_RUN = "auto"
+"""One run for each project (_runs.py)."""
+ALL_RUNS = "*"
+"""Lists, searches and finds by URL in all runs. What is put goes into the default one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,7 @@ class StoreLimits:
 
     ``url`` picks the kind of store: "" or ``file:FOLDER`` a folder (``file:`` alone: ``folder``),
     ``memory:`` one that keeps nothing. The limits are of the whole store, pinned artifacts aside.
+    ``open_store`` takes AUTO_RUN as a run's name, too.
     """
 
     folder: Path

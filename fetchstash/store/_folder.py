@@ -25,6 +25,7 @@ from fetchstash.store._advice import larger_than_the_store
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog import Connection, settle, transaction
 from fetchstash.store._contract import (
+    ALL_RUNS,
     DEFAULT_RUN,
     Facts,
     Listing,
@@ -59,7 +60,7 @@ class StoreFolder:
     def __init__(self, limits: StoreLimits) -> None:
         self._limits = limits
         # An unnamed ephemeral run gets a private name, so that it cannot delete shared artifacts.
-        private = limits.ephemeral and limits.run == DEFAULT_RUN
+        private = limits.ephemeral and limits.run in (DEFAULT_RUN, ALL_RUNS)
         self._run = f"ephemeral-{secrets.token_hex(8)}" if private else limits.run
         self._process = os.getpid()
         self._closed = False
@@ -116,7 +117,8 @@ class StoreFolder:
                         self._record_reads(db)
                         now = self._upkeep.believed_now(db)
                         facts = self._stamped(facts, max(now, time.time()), *blobs)
-                        rows.insert(db, self._run, facts, ranges, url, *blobs)
+                        run = DEFAULT_RUN if self._run == ALL_RUNS else self._run
+                        rows.insert(db, run, facts, ranges, url, *blobs)
                 except BaseException:
                     # What cannot be removed now, gc will find.
                     with contextlib.suppress(OSError, sqlite3.Error, StoreError):

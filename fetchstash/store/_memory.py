@@ -16,6 +16,8 @@ from fetchstash.ranges import Ranges
 from fetchstash.store._advice import larger_than_the_store
 from fetchstash.store._base import StoreBase
 from fetchstash.store._contract import (
+    ALL_RUNS,
+    DEFAULT_RUN,
     REF_PREFIX,
     Facts,
     Listing,
@@ -81,9 +83,8 @@ class MemoryStore(StoreBase):
         now, days = time.time(), self._limits.max_age_days
         sha256 = hashlib.sha256(data).hexdigest()
         facts = stamp(facts, sha256, len(data), index, now=now, max_age_days=days)
-        artifact = _Artifact(
-            self._limits.run, url, data, words, index, facts, ranges, self._next_use()
-        )
+        run = DEFAULT_RUN if self._limits.run == ALL_RUNS else self._limits.run
+        artifact = _Artifact(run, url, data, words, index, facts, ranges, self._next_use())
         self._contents.artifacts[facts.artifact_ref] = artifact
         self._retain()
         return facts
@@ -196,7 +197,8 @@ class MemoryStore(StoreBase):
         return tuple(removed)
 
     def _run_artifacts(self) -> Sequence[_Artifact]:
-        return [a for a in self._contents.artifacts.values() if a.run == self._limits.run]
+        run = self._limits.run
+        return [a for a in self._contents.artifacts.values() if run in (a.run, ALL_RUNS)]
 
     def _next_use(self) -> int:
         self._contents.uses += 1

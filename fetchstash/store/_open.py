@@ -10,6 +10,7 @@ from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._local import LocalStore
 from fetchstash.store._memory import MemoryStore
 from fetchstash.store._protocol import ArtifactStore
+from fetchstash.store._runs import with_run
 from fetchstash.store._threads import Threads
 
 OBJECT_STORES = ("s3", "gs", "az")
@@ -47,6 +48,7 @@ async def open_store(limits: StoreLimits) -> ArtifactStore:
     Raises BadArgument for a URL that is no store; StoreError for a folder of another user and for a
     catalogue that is damaged or of a newer version; Busy.
     """
+    limits = with_run(limits)
     folder = store_folder(limits)
     if folder is None:
         return MemoryStore(limits)

@@ -15,7 +15,7 @@ from fetchstash.ranges import Ranges
 from fetchstash.store._advice import REPAIR
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._clock import StoreClock
-from fetchstash.store._contract import REF_PREFIX, Facts
+from fetchstash.store._contract import ALL_RUNS, REF_PREFIX, Facts
 from fetchstash.store._retention import Candidate, Total
 from fetchstash.store._stride import StrideIndex
 from fetchstash.text import clip
@@ -59,9 +59,10 @@ def find(db: sqlite3.Connection, ref_or_url: str, run: str) -> Row:
     Raises UnknownRef or ExpiredRef.
     """
     if not ref_or_url.startswith(REF_PREFIX):
+        condition, names = _in_run(run)
         values = db.execute(
-            _SELECT + " WHERE url_hash = ? AND run = ? ORDER BY id DESC LIMIT 1",
-            (url_hash(db, ref_or_url), run),
+            f"{_SELECT} WHERE url_hash = ? AND {condition} ORDER BY id DESC LIMIT 1",
+            (url_hash(db, ref_or_url), *names),
         ).fetchone()
         if not values:
             raise UnknownRef("Nothing is stored under this URL.", "Fetch it first.")
@@ -84,15 +85,22 @@ def find(db: sqlite3.Connection, ref_or_url: str, run: str) -> Row:
 
 def newest(db: sqlite3.Connection, run: str, limit: int, offset: int) -> Iterator[Row]:
     """Go through a run's artifacts, newest first."""
-    page = db.execute(
-        _SELECT + " WHERE run = ? ORDER BY id DESC LIMIT ? OFFSET ?", (run, limit, offset)
-    )
+    condition, names = _in_run(run)
+    query = f"{_SELECT} WHERE {condition} ORDER BY id DESC LIMIT ? OFFSET ?"
+    page = db.execute(query, (*names, limit, offset))
     yield from (Row(*values) for values in page)
 
 
 def count(db: sqlite3.Connection, run: str) -> int:
     """Return how many artifacts a run has."""
-    return int(db.execute("SELECT count(*) FROM artifact WHERE run = ?", (run,)).fetchone()[0])
+    condition, names = _in_run(run)
+    counted = db.execute(f"SELECT count(*) FROM artifact WHERE {condition}", names)  # noqa: S608 - ours
+    return int(counted.fetchone()[0])
+
+
+def _in_run(run: str) -> tuple[str, tuple[str, ...]]:
+    """Return the condition that an artifact is of a run, and its values."""
+    return ("TRUE", ()) if run == ALL_RUNS else ("run = ?", (run,))
 
 
 def insert(
@@ -256,11 +264,10 @@ def all_refs(db: sqlite3.Connection) -> set[str]:
 
 def texts(db: sqlite3.Connection, run: str) -> list[tuple[str, str, int]]:
     """Return the texts of a run, newest first: reference, SHA-256, size in bytes."""
-    return db.execute(
-        "SELECT ref, text, size FROM artifact JOIN blob ON kind = 'text' AND sha256 = text"
-        " WHERE run = ? ORDER BY id DESC",
-        (run,),
-    ).fetchall()
+    condition, names = _in_run(run)
+    joined = "artifact JOIN blob ON kind = 'text' AND sha256 = text"
+    query = f"SELECT ref, text, size FROM {joined} WHERE {condition} ORDER BY id DESC"  # noqa: S608 - ours
+    return db.execute(query, names).fetchall()
 
 
 def forget(db: sqlite3.Connection, ref: str, *, expired: bool) -> list[tuple[Kind, str]]:

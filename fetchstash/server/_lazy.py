@@ -1,0 +1,96 @@
+"""The Stash of a server: opened by the first call, one for each project of its client."""
+
+import gc
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import anyio
+import mcp_types as types
+from mcp.server import ServerRequestContext
+
+from fetchstash.config import Settings
+from fetchstash.render import Host
+from fetchstash.server._asking import Answers, asked
+from fetchstash.stash import Stash, open_stash
+from fetchstash.store import AUTO_RUN, project_run, with_run
+
+Context = ServerRequestContext["LazyStash", Any]
+
+_ROOTS_SECONDS = 2
+"""Within which a client must list its roots: it is a program, nobody is asked."""
+
+
+class LazyStash:
+    """The Stash of a server, opened by the first call, so that a host sees the tools sooner.
+
+    ``local``: the server's clients share our file system, and are shown paths. ``owns_process``:
+    the process does nothing else.
+    """
+
+    def __init__(
+        self, settings: Settings, *, local: bool = True, owns_process: bool = False
+    ) -> None:
+        self.settings = settings
+        self._local = local
+        self._owns_process = owns_process
+        self._stack = AsyncExitStack()
+        self._lock = anyio.Lock()
+        self._stashes: dict[str, Stash] = {}
+        self._run_of_roots: str | None = None  # "" where the client lists none
+
+    def host(self, ctx: Context) -> Host:
+        """Return the host that asks: each request names its client, in either era."""
+        client = ctx.session.client_params
+        views = self.settings.views_for(client.client_info.name if client else "")
+        return Host(views, self._local, self.settings.context)
+
+    async def get(self, ctx: Context, answers: Answers = None) -> Stash:
+        """Return the Stash of the client's project, opened if need be.
+
+        After a failure the next call tries again. Raises InputNeeded.
+        """
+        async with self._lock:
+            run = await self._run(ctx, answers)
+            if run not in self._stashes:
+                store = replace(self.settings.store, run=run)
+                opened = open_stash(replace(self.settings, store=store))
+                self._stashes[run] = await self._stack.enter_async_context(opened)
+            elif self._owns_process and not gc.get_freeze_count():
+                # The first call imported the rest. Modules stay, and a full collection of them
+                # would stop the loop for 0.1 s.
+                gc.freeze()
+            return self._stashes[run]
+
+    def forget_roots(self) -> None:
+        """Ask for the roots again with the next call: the client said that they changed."""
+        self._run_of_roots = None
+
+    async def aclose(self) -> None:
+        """Close what was opened."""
+        await self._stack.aclose()
+
+    async def _run(self, ctx: Context, answers: Answers) -> str:
+        """Return the run of the client's project: its first root, else the working folder."""
+        store, capabilities = self.settings.store, ctx.session.client_capabilities
+        has_roots = capabilities is not None and capabilities.roots is not None
+        if store.run == AUTO_RUN and not store.ephemeral and self._local and has_roots:
+            if self._run_of_roots is None:
+                request, kind = types.ListRootsRequest(), types.ListRootsResult
+                listed = await asked(ctx, answers, "roots", request, kind, seconds=_ROOTS_SECONDS)
+                folders = [_folder(str(root.uri)) for root in (listed.roots if listed else ())]
+                self._run_of_roots = next((project_run(f) for f in folders if f), "")
+            if self._run_of_roots:
+                return self._run_of_roots
+        return with_run(store).run
+
+
+def _folder(uri: str) -> Path | None:
+    """Return the folder of a file URI (RFC 8089), None for another."""
+    parts = urlsplit(uri)
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path:
+        return None
+    return Path(url2pathname(parts.path))

@@ -1,0 +1,35 @@
+"""Runs: what a list, a search and a look-up by URL go through. A reference is valid in each."""
+
+import hashlib
+import os
+import secrets
+from dataclasses import replace
+from pathlib import Path
+
+from fetchstash.store._contract import AUTO_RUN, DEFAULT_RUN, StoreLimits
+
+_OF_THIS_PROCESS = f"process-{secrets.token_hex(6)}"
+
+
+def folder_run(folder: Path) -> str:
+    """Return the run of a folder: a hash of its path, links resolved."""
+    path = os.path.normcase(os.path.realpath(folder))
+    return f"project-{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"
+
+
+def project_run(folder: Path) -> str:
+    """Return the run of a project's folder; the process's own for what is no project.
+
+    Hosts without a project start servers in / or in the home folder.
+    """
+    path = Path(os.path.realpath(folder))
+    if path == path.parent or path == Path(os.path.realpath(Path.home())):
+        return _OF_THIS_PROCESS
+    return folder_run(path)
+
+
+def with_run(limits: StoreLimits) -> StoreLimits:
+    """Return the limits with a run in place of "auto": that of the working folder."""
+    if limits.run != AUTO_RUN:
+        return limits
+    return replace(limits, run=DEFAULT_RUN if limits.ephemeral else project_run(Path.cwd()))
