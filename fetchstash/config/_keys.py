@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from fetchstash.client import CompactionConfig, Policy
 from fetchstash.fetch import FetchLimits
 from fetchstash.handlers import ExtractLimits
-from fetchstash.store import AUTO_RUN, StoreLimits
+from fetchstash.store import StoreLimits
 from fetchstash.text import MIN_MAX_CHARS, PreviewLimits, ViewLimits
 
 
@@ -98,7 +98,7 @@ class Key:
 _DEFAULTS: Mapping[str, tuple[object, ...]] = {
     "views": (ViewLimits(), ProfileChoice()),
     "fetch": (FetchLimits(),),
-    "store": (StoreLimits(Path(), run=AUTO_RUN),),
+    "store": (StoreLimits(Path()),),
     "ingest": (IngestLimits(),),
     "extract": (ExtractLimits(),),
     "context": (PreviewLimits(),),

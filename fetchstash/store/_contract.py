@@ -24,12 +24,12 @@ class StoreLimits:
 
     ``url`` picks the kind of store: "" or ``file:FOLDER`` a folder (``file:`` alone: ``folder``),
     ``memory:`` one that keeps nothing. The limits are of the whole store, pinned artifacts aside.
-    ``open_store`` takes AUTO_RUN as a run's name, too.
+    ``open_store`` reads AUTO_RUN.
     """
 
     folder: Path
     url: str = ""
-    run: str = DEFAULT_RUN
+    run: str = AUTO_RUN
     ephemeral: bool = False
     max_age_days: float = 7
     max_total_bytes: int = 2 * 2**30

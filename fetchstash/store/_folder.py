@@ -26,6 +26,7 @@ from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog import Connection, settle, transaction
 from fetchstash.store._contract import (
     ALL_RUNS,
+    AUTO_RUN,
     DEFAULT_RUN,
     Facts,
     Listing,
@@ -60,7 +61,7 @@ class StoreFolder:
     def __init__(self, limits: StoreLimits) -> None:
         self._limits = limits
         # An unnamed ephemeral run gets a private name, so that it cannot delete shared artifacts.
-        private = limits.ephemeral and limits.run in (DEFAULT_RUN, ALL_RUNS)
+        private = limits.ephemeral and limits.run in (AUTO_RUN, DEFAULT_RUN, ALL_RUNS)
         self._run = f"ephemeral-{secrets.token_hex(8)}" if private else limits.run
         self._process = os.getpid()
         self._closed = False

@@ -6,7 +6,7 @@ import secrets
 from dataclasses import replace
 from pathlib import Path
 
-from fetchstash.store._contract import AUTO_RUN, DEFAULT_RUN, StoreLimits
+from fetchstash.store._contract import AUTO_RUN, StoreLimits
 
 _OF_THIS_PROCESS = f"process-{secrets.token_hex(6)}"
 
@@ -29,7 +29,10 @@ def project_run(folder: Path) -> str:
 
 
 def with_run(limits: StoreLimits) -> StoreLimits:
-    """Return the limits with a run in place of "auto": that of the working folder."""
-    if limits.run != AUTO_RUN:
+    """Return the limits with the run of the working folder in place of "auto".
+
+    An ephemeral store is left alone: it has a private run, unless one is named.
+    """
+    if limits.run != AUTO_RUN or limits.ephemeral:
         return limits
-    return replace(limits, run=DEFAULT_RUN if limits.ephemeral else project_run(Path.cwd()))
+    return replace(limits, run=project_run(Path.cwd()))
