@@ -26,6 +26,10 @@ def folders(tmp_path: Path) -> list[Path]:
     return made
 
 
+def root(folder: Path) -> Root:
+    return Root.model_validate({"uri": folder.as_uri()})
+
+
 async def listed(client: Client) -> str:
     return await call(client, "artifact_info")
 
@@ -58,8 +62,8 @@ async def test_a_client_that_declares_roots_is_asked_for_its_project(
 
     async def roots(_: Any) -> ListRootsResult:
         asked.append("roots")
-        first = Root(uri=folders[0].as_uri())  # pyright: ignore[reportArgumentType]
-        return ListRootsResult(roots=[first, Root(uri="file:///elsewhere")])  # pyright: ignore[reportArgumentType]
+        first = root(folders[0])
+        return ListRootsResult(roots=[first, root(Path("/elsewhere"))])
 
     url = site.put("/a.txt", "some words", "text/plain")
     arguments = flags(site, tmp_path)
@@ -96,7 +100,7 @@ async def test_roots_that_change_change_the_run(
     now = [folders[0]]
 
     async def roots(_: Any) -> ListRootsResult:
-        return ListRootsResult(roots=[Root(uri=now[0].as_uri())])  # pyright: ignore[reportArgumentType]
+        return ListRootsResult(roots=[root(now[0])])
 
     url = site.put("/a.txt", "some words", "text/plain")
     more: dict[str, Any] = {"mode": "legacy", "list_roots_callback": roots}
