@@ -6,7 +6,7 @@ this runs in the worker alone.
 
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +27,9 @@ from fetchstash.handlers._pdf._columns import (
     reading_order,
     sampled,
 )
+from fetchstash.handlers._pdf._pages import page_parts
 from fetchstash.handlers._pdf._repair import pages_stated, repaired
+from fetchstash.handlers._pdf._tables import Block, page_blocks
 from fetchstash.handlers._pdf._text import mend
 from fetchstash.handlers._reasons import Cause, Reason
 from fetchstash.handlers._shared._picture import bounded
@@ -35,7 +37,7 @@ from fetchstash.ranges import Heading
 
 if TYPE_CHECKING:
     from pypdf import PdfReader
-    from pypdfium2 import PdfDocument, PdfPage
+    from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
 
 # A document without text for pdfium is called scanned after so many pages without text for pypdf,
 # which is 18 times slower.
@@ -102,10 +104,10 @@ def _read_document(
         outline=tuple(_outline(document)),
     )
     count = _bounded_count(pages, limits, extracted)
-    parts = _parts(_texts(document, count, fallback))
+    parts = page_parts(_pages(document, count, fallback), extracted)
     first = next(parts, None)
     if first is None and any(fallback.texts(min(count, _PYPDF_TRIES))):
-        parts = _parts(fallback.texts(count))
+        parts = page_parts(map(_only, fallback.texts(count)), extracted)
         first = next(parts, None)
     if first is None:
         raise _why_no_text(document)
@@ -119,7 +121,8 @@ def _read_damaged(
     """Read a file that pdfium does not open: by pypdf, else the complete pages of a cut file."""
     if pages := fallback.page_count():
         extracted.learn(pages=pages)
-        yield from _parts(fallback.texts(_bounded_count(pages, limits, extracted)))
+        texts = fallback.texts(_bounded_count(pages, limits, extracted))
+        yield from page_parts(map(_only, texts), extracted)
         return
     document, notice = _recovered(source)
     with document:
@@ -183,65 +186,53 @@ def _open(source: Path) -> "PdfDocument":
         raise
 
 
-def _texts(document: "PdfDocument", count: int, fallback: "_Pypdf") -> Iterator[str]:
-    """Yield the texts of the first ``count`` pages. One page is open at a time."""
+def _pages(document: "PdfDocument", count: int, fallback: "_Pypdf") -> Iterator[Sequence[Block]]:
+    """Yield the blocks of the first ``count`` pages. One page is open at a time."""
     from pypdfium2 import PdfiumError  # noqa: PLC0415 - a heavy import
 
     has_form = _has_form(document)
     for index in range(count):
         try:
-            yield mend(_raw_text(document, index, has_form=has_form))
+            yield _page_blocks(document, index, has_form=has_form)
         except PdfiumError:
-            yield fallback.text(index)
+            yield _only(fallback.text(index))
 
 
-def _raw_text(document: "PdfDocument", index: int, *, has_form: bool) -> str:
+def _only(text: str) -> Sequence[Block]:
+    return [text] if text else []
+
+
+def _page_blocks(document: "PdfDocument", index: int, *, has_form: bool) -> Sequence[Block]:
     with closing(document[index]) as page:
         if not has_form or not _has_field(page):
-            return _text_of(page)
+            return _blocks_of(page)
     document.init_forms()  # only when needed: it makes each page slower
     with closing(document[index]) as page:
         page.flatten()  # fields become part of the page when it is loaded again
     with closing(document[index]) as page:
-        return _text_of(page)
+        return _blocks_of(page)
 
 
-def _text_of(page: "PdfPage") -> str:
+def _blocks_of(page: "PdfPage") -> Sequence[Block]:
     with closing(page.get_textpage()) as text_page:
         text = text_page.get_text_bounded()
         runs = text_page.count_rects()
-        if not may_have_columns(runs, text.count("\n")):
-            return text
-        pairs = [
-            (text_page.get_rect(index), text_page.get_rect(index + 1)) for index in sampled(runs)
-        ]
-        if 5 * sum(are_side_by_side(*pair) for pair in pairs) < len(pairs):
-            return text
-        regions = reading_order([text_page.get_rect(index) for index in range(runs)])
-        ordered = "\n".join(text_page.get_text_bounded(*region) for region in regions)
-        # Text on the edge of a region could be lost.
-        return ordered if len("".join(ordered.split())) >= len("".join(text.split())) else text
+        ordered = _in_columns(text_page, text, runs)
+        blocks = page_blocks(page, text_page, text, runs, in_columns=bool(ordered))
+        return blocks or _only(mend(ordered or text))
 
 
-def _parts(texts: Iterable[str]) -> Iterator[Part]:
-    """Yield a part for each page, nothing if no page has text."""
-    waiting = pages = with_text = 0
-    for text in texts:
-        pages += 1
-        if not text:
-            waiting += 1
-            continue
-        with_text += 1
-        yield from _blank(pages - waiting, waiting)
-        waiting = 0
-        yield Part(f"[Page {pages}]\n{text}\n\n", starts_page=True)
-    if with_text:
-        yield from _blank(pages + 1 - waiting, waiting)
-
-
-def _blank(first: int, count: int) -> Iterator[Part]:
-    for number in range(first, first + count):
-        yield Part(f"[Page {number}]\n(no text on this page)\n\n", starts_page=True)
+def _in_columns(text_page: "PdfTextPage", text: str, runs: int) -> str:
+    """Return the text of a page in two columns in reading order, "" for other pages."""
+    if not may_have_columns(runs, text.count("\n")):
+        return ""
+    pairs = [(text_page.get_rect(index), text_page.get_rect(index + 1)) for index in sampled(runs)]
+    if 5 * sum(are_side_by_side(*pair) for pair in pairs) < len(pairs):
+        return ""
+    regions = reading_order([text_page.get_rect(index) for index in range(runs)])
+    ordered = "\n".join(text_page.get_text_bounded(*region) for region in regions)
+    # Text on the edge of a region could be lost.
+    return ordered if len("".join(ordered.split())) >= len("".join(text.split())) else ""
 
 
 def _bounded_count(pages: int, limits: ExtractLimits, extracted: Extracted) -> int:

@@ -1,0 +1,274 @@
+"""The words of a PDF page with their boxes, and its vertical and horizontal rules, by pdfium."""
+
+import re
+from collections.abc import Callable, Iterator
+from ctypes import byref, c_float, c_ushort
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfPage, PdfTextPage
+
+# A drawing of more objects, or a path of more segments, is a picture and no table.
+_MAX_OBJECTS = 10_000
+_MAX_PATHS = 3_000
+_MAX_SEGMENTS = 400
+_MAX_FORMS = 50
+# A character farther from the one before, as a share of its height, begins a word.
+_WORD_GAP = 0.3
+# A filled rectangle thinner than this, in points, is a rule; another has four edges.
+_THIN = 3.0
+_SHORTEST = 3.0
+_STRAIGHT = 0.5
+
+_TOKEN = re.compile(r"[^\s\0]+")
+
+Box = tuple[float, float, float, float]
+"""Left, bottom, right and top."""
+_BoxOf = Callable[[int], Box | None]
+Matrix = tuple[float, float, float, float, float, float]
+_PLAIN: Matrix = (1, 0, 0, 1, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word; its box counts in points from the lower left of the page as it is seen.
+
+    ``first`` and ``last`` are the indexes of its characters in the text of the page.
+    """
+
+    text: str
+    left: float
+    bottom: float
+    right: float
+    top: float
+    first: int
+    last: int
+
+    @property
+    def middle(self) -> float:
+        """The height of its middle."""
+        return (self.bottom + self.top) / 2
+
+    @property
+    def height(self) -> float:
+        """The height of its line."""
+        return self.top - self.bottom
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A straight line: at ``at`` on one axis, from ``start`` to ``end`` on the other."""
+
+    at: float
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules of a page."""
+
+    horizontal: tuple[Rule, ...] = ()
+    vertical: tuple[Rule, ...] = ()
+
+
+def read_chars(text_page: "PdfTextPage") -> str:
+    """Return the characters of a page by their index in pdfium, NUL for those without a meaning."""
+    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+    handle = text_page.raw
+    count = raw.FPDFText_CountChars(handle)
+    buffer = (c_ushort * (count + 1))()
+    if raw.FPDFText_GetText(handle, 0, count, buffer) == count + 1:
+        text = bytes(buffer)[: 2 * count].decode("utf-16-le", "replace")
+        if len(text) == count:
+            return text
+    codes = (raw.FPDFText_GetUnicode(handle, index) for index in range(count))
+    return "".join(chr(code) if code <= 0x10FFFF else "\0" for code in codes)
+
+
+def read_words(text_page: "PdfTextPage", chars: str, rotation: int) -> list[Word]:
+    """Return the words in pdfium's order; ``rotation`` is that of the page, in degrees."""
+    box_of = _boxes_of_chars(text_page, rotation)
+    found: list[Word] = []
+    for match in _TOKEN.finditer(chars):
+        first, last = match.start(), match.end() - 1
+        begin, end = box_of(first), box_of(last)
+        if begin is None or end is None:
+            continue
+        height = begin[3] - begin[1]
+        # Letters of one word stand on one line, each at most as wide as the line is high.
+        if abs(begin[1] - end[1]) < height / 2 and 0 <= end[2] - begin[0] <= height * (
+            last + 1 - first
+        ):
+            found.append(
+                Word(
+                    match[0],
+                    begin[0],
+                    min(begin[1], end[1]),
+                    max(begin[2], end[2]),
+                    max(begin[3], end[3]),
+                    first,
+                    last,
+                )
+            )
+        else:
+            found += _by_letters(chars, first, last, box_of)
+    return found
+
+
+def _by_letters(chars: str, first: int, last: int, box_of: "_BoxOf") -> Iterator[Word]:
+    """Yield the words that letters without spaces make where they stand apart."""
+    start = first
+    before: Box | None = None
+    left = bottom = right = top = 0.0
+    for index in range(first, last + 1):
+        box = box_of(index)
+        if box is None:
+            continue
+        near = _WORD_GAP * max(box[3] - box[1], 1.0)
+        if before is None or not (
+            before[0] - near <= box[0] <= right + near
+            and min(box[3], top) - max(box[1], bottom) > (box[3] - box[1]) / 2
+        ):
+            if before is not None:
+                yield Word(chars[start:index], left, bottom, right, top, start, index - 1)
+            start, (left, bottom, right, top) = index, box
+        left, right = min(left, box[0]), max(right, box[2])
+        bottom, top, before = min(bottom, box[1]), max(top, box[3]), box
+    if before is not None:
+        yield Word(chars[start : last + 1], left, bottom, right, top, start, last)
+
+
+def _boxes_of_chars(text_page: "PdfTextPage", rotation: int) -> "_BoxOf":
+    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+    handle, get, box = text_page.raw, raw.FPDFText_GetLooseCharBox, raw.FS_RECTF()
+    address = byref(box)
+
+    def box_of(index: int) -> Box | None:
+        if not get(handle, index, address):
+            return None
+        upright = (box.left, box.bottom, box.right, box.top)
+        return turned(upright, rotation) if rotation else upright
+
+    return box_of
+
+
+def turned(box: Box, rotation: int) -> Box:
+    """Return a box as it stands when the page is turned clockwise by ``rotation`` degrees."""
+    x0, y0, x1, y1 = box
+    if rotation == 90:
+        return y0, -x1, y1, -x0
+    if rotation == 180:
+        return -x1, -y1, -x0, -y0
+    if rotation == 270:
+        return -y1, x0, -y0, x1
+    return x0, y0, x1, y1
+
+
+def read_rules(page: "PdfPage", rotation: int) -> Rules:
+    """Return the straight lines and edges of rectangles that a page draws."""
+    width, height = page.get_size()
+    if rotation in {90, 270}:
+        width, height = height, width
+    horizontal: list[Rule] = []
+    vertical: list[Rule] = []
+    for box in _boxes(page):
+        x0, y0, x1, y1 = turned(box, rotation)
+        wide, high = x1 - x0, y1 - y0
+        if wide > 0.95 * width and high > 0.95 * height:  # the paper
+            continue
+        if high < _THIN and wide >= _SHORTEST:
+            horizontal.append(Rule((y0 + y1) / 2, x0, x1))
+        elif wide < _THIN and high >= _SHORTEST:
+            vertical.append(Rule((x0 + x1) / 2, y0, y1))
+        elif wide >= _THIN and high >= _THIN:
+            horizontal += [Rule(y0, x0, x1), Rule(y1, x0, x1)]
+            vertical += [Rule(x0, y0, y1), Rule(x1, y0, y1)]
+    return Rules(tuple(horizontal), tuple(vertical))
+
+
+def _boxes(page: "PdfPage") -> Iterator[Box]:
+    """Yield the boxes of straight segments and rectangles."""
+    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+    count = raw.FPDFPage_CountObjects(page.raw)
+    if count > _MAX_OBJECTS:
+        return
+    waiting = [(raw.FPDFPage_GetObject(page.raw, index), _PLAIN) for index in range(count)]
+    waiting.reverse()
+    paths = forms = 0
+    while waiting:
+        item, matrix = waiting.pop()
+        kind = raw.FPDFPageObj_GetType(item)
+        if kind == raw.FPDF_PAGEOBJ_FORM and forms < _MAX_FORMS:
+            forms += 1
+            inner = min(raw.FPDFFormObj_CountObjects(item), _MAX_OBJECTS)
+            within = _product(_matrix(item), matrix)
+            waiting += [(raw.FPDFFormObj_GetObject(item, index), within) for index in range(inner)]
+        elif kind == raw.FPDF_PAGEOBJ_PATH:
+            paths += 1
+            if paths > _MAX_PATHS:
+                return
+            if raw.FPDFPath_CountSegments(item) <= _MAX_SEGMENTS:
+                yield from _straight(item, _product(_matrix(item), matrix))
+
+
+def _matrix(item: Any) -> Matrix:
+    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+    m = raw.FS_MATRIX()
+    return (m.a, m.b, m.c, m.d, m.e, m.f) if raw.FPDFPageObj_GetMatrix(item, byref(m)) else _PLAIN
+
+
+def _product(first: Matrix, then: Matrix) -> Matrix:
+    """Return the matrix that does ``first``, then ``then`` (ISO 32000-1, section 8.3.4)."""
+    a, b, c, d, e, f = first
+    g, h, i, j, k, l = then  # noqa: E741 - the letters go on
+    return (
+        a * g + b * i,
+        a * h + b * j,
+        c * g + d * i,
+        c * h + d * j,
+        e * g + f * i + k,
+        e * h + f * j + l,
+    )
+
+
+def _straight(path: Any, matrix: Matrix) -> Iterator[Box]:
+    """Yield boxes of the straight parts of a path; a closed rectangle is one box."""
+    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+    a, b, c, d, e, f = matrix
+    x, y = c_float(), c_float()
+    points: list[tuple[float, float]] = []
+    for index in range(raw.FPDFPath_CountSegments(path)):
+        segment = raw.FPDFPath_GetPathSegment(path, index)
+        kind = raw.FPDFPathSegment_GetType(segment)
+        raw.FPDFPathSegment_GetPoint(segment, byref(x), byref(y))
+        point = (a * x.value + c * y.value + e, b * x.value + d * y.value + f)
+        if kind == raw.FPDF_SEGMENT_MOVETO:
+            yield from _joined(points)
+            points = [point]
+        elif kind == raw.FPDF_SEGMENT_LINETO:
+            points.append(point)
+            if raw.FPDFPathSegment_GetClose(segment) and points[-1] != points[0]:
+                points.append(points[0])
+        else:  # a curve
+            yield from _joined(points)
+            points = []
+    yield from _joined(points)
+
+
+def _joined(points: list[tuple[float, float]]) -> Iterator[Box]:
+    """Yield the box of a rectangle, or else those of the straight lines between points."""
+    xs, ys = {round(x, 1) for x, _ in points}, {round(y, 1) for _, y in points}
+    if len(points) in {4, 5} and len(xs) == len(ys) == 2:
+        yield min(xs), min(ys), max(xs), max(ys)
+        return
+    for (x0, y0), (x1, y1) in pairwise(points):
+        if abs(x0 - x1) < _STRAIGHT or abs(y0 - y1) < _STRAIGHT:
+            yield min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)

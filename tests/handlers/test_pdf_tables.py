@@ -1,0 +1,181 @@
+"""Tables of PDF pages are read by rows, ruled or not, and those across pages as one."""
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, Part, handler_named
+from tests.handlers.pdf_pages import grid, line, pages, text
+
+Read = Callable[[bytes], tuple[Extracted, list[Part]]]
+
+TOWNS = [
+    ["Town", "Founded", "People", "River"],
+    ["Ashford", "1201", "74,204", "Stour"],
+    ["Bexhill", "772", "43,478", "Egerton"],
+    ["Crawley", "1202", "118,493", "Mole"],
+    ["Dorking", "1086", "11,158", "Pipp"],
+    ["Epsom", "1086", "31,474", "Hogsmill"],
+]
+XS = (60.0, 180.0, 280.0, 380.0, 500.0)
+PROSE = "The wardens open the lower gate at the mark, and the reservoir fills slowly in spring."
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    def handle(data: bytes) -> tuple[Extracted, list[Part]]:
+        source = tmp_path / "document.pdf"
+        source.write_bytes(data)
+        extracted = handler_named("pdf").extract(source, Hints(), ExtractLimits())
+        assert extracted.parts is not None
+        return extracted, list(extracted.parts)
+
+    return handle
+
+
+def cells(
+    rows: Sequence[Sequence[str]],
+    top: float = 700,
+    leading: float = 20,
+    *,
+    by_columns: bool = False,
+) -> bytes:
+    """Return the cells of a table, written row by row or column by column."""
+    places = list(product(range(len(rows)), range(len(rows[0]))))
+    if by_columns:
+        places.sort(key=lambda place: place[1])
+    return b"".join(
+        text(XS[column] + 4, top - leading * row, rows[row][column]) for row, column in places
+    )
+
+
+def ruled(rows: Sequence[Sequence[str]], top: float = 700, leading: float = 20) -> bytes:
+    """Return a table with a rule around each cell."""
+    ys = [top + 14 - leading * row for row in range(len(rows) + 1)]
+    return grid(XS[: len(rows[0]) + 1], ys) + cells(rows, top, leading)
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    head, *body = [f"| {' | '.join(row)} |\n" for row in rows]
+    return head + "|" + " --- |" * len(rows[0]) + "\n" + "".join(body)
+
+
+def whole(parts: Sequence[Part]) -> str:
+    return "".join(part.text for part in parts)
+
+
+@pytest.mark.parametrize("by_columns", [False, True], ids=["by rows", "by columns"])
+@pytest.mark.parametrize("rules", [True, False], ids=["ruled", "without rules"])
+def test_a_table_stands_as_markdown_whatever_order_its_cells_are_written_in(
+    read: Read, rules: bool, by_columns: bool
+) -> None:
+    ys = [714 - 20 * row for row in range(len(TOWNS) + 1)]
+    content = text(60, 760, PROSE) + (grid(XS, ys) if rules else b"")
+    content += cells(TOWNS, by_columns=by_columns) + text(60, 540, PROSE)
+    extracted, parts = read(pages(content))
+    assert whole(parts) == f"[Page 1]\n{PROSE}\n\n{markdown(TOWNS)}\n{PROSE}\n\n"
+    assert [(part.table, part.columns, part.rows) for part in parts if part.table] == [
+        ("Table 1 (page 1)", 4, 5)
+    ]
+    assert extracted.facts.structure_info == "1 table: Table 1 (page 1), 5 rows"
+
+
+def test_a_cell_of_several_lines_is_one_cell_of_its_row(read: Read) -> None:
+    rows = [["Name", "Text"], ["Ash", ""], ["Birch", ""]]
+    content = grid(XS[:3], (714, 694, 654, 614)) + cells([rows[0]])
+    for y, name, words in (
+        (680, "Ash", ("a long", "second line")),
+        (640, "Birch", ("of a bro-", "ken word")),
+    ):
+        content += text(64, y, name) + text(184, y, words[0]) + text(184, y - 12, words[1])
+    _, parts = read(pages(content))
+    assert "| Ash | a long second line |\n| Birch | of a broken word |\n" in whole(parts)
+
+
+def test_a_value_that_spans_rows_is_repeated_and_one_that_spans_columns_is_not(read: Read) -> None:
+    content = (
+        b"".join(line(60, y, 280, y) for y in (714, 694, 654, 634))
+        + line(180, 674, 280, 674)
+        + b"".join(line(x, 714, x, 634) for x in (60, 280))
+        + line(180, 714, 180, 654)
+        + cells([["Name", "Part"], ["Both", "one"], ["", "two"]])
+        + text(64, 640, "A sentence that reaches across both columns")
+    )  # fmt: skip
+    _, parts = read(pages(content))
+    assert "| Both | one |\n| Both | two |\n" in whole(parts)
+    assert "| A sentence that reaches across both columns |  |\n" in whole(parts)
+
+
+def test_a_table_across_pages_is_one_with_its_header_once(read: Read) -> None:
+    many = [TOWNS[0]] + [[f"Town {n}", str(n), f"{n},{n:03}", "Stour"] for n in range(1, 61)]
+    contents = [
+        text(60, 800, "Annual report") + ruled([TOWNS[0], *many[1 + 20 * n : 21 + 20 * n]])
+        + text(60, 40, f"Page {n + 1} of 3")
+        for n in range(3)
+    ]  # fmt: skip
+    contents[2] += text(60, 200, PROSE) + text(60, 180, PROSE) + text(60, 160, PROSE)
+    _, parts = read(pages(*contents))
+    assert markdown(many) in whole(parts)
+    assert [part.rows for part in parts if part.rows] == [20, 20, 20]
+    assert [part.table for part in parts if part.table] == ["Table 1 (page 1)"]
+    assert sum(part.starts_page for part in parts) == 3
+    for number in (1, 2, 3):
+        assert whole(parts).count(f"Page {number} of 3") == 1
+    assert whole(parts).index("[Page 2]") < whole(parts).index("[Page 3]")
+
+
+def test_another_table_on_the_next_page_is_a_table_of_its_own(read: Read) -> None:
+    other = [["Tree", "Height"], ["Ash", "40"], ["Birch", "25"]]
+    _, parts = read(pages(ruled(TOWNS), ruled(other)))
+    assert [part.table for part in parts if part.table] == ["Table 1 (page 1)", "Table 2 (page 2)"]
+    assert "[Page 2]\n| Tree | Height |" in whole(parts)
+
+
+def turned(content: bytes) -> bytes:
+    """Return content as a page that is shown turned by 90 degrees holds it."""
+    return b"0 1 -1 0 595 0 cm\n" + content
+
+
+def test_a_table_on_a_turned_page_is_read_as_it_is_seen(read: Read) -> None:
+    _, parts = read(pages(turned(ruled(TOWNS, top=500)), rotate=90))
+    assert markdown(TOWNS) in whole(parts)
+
+
+LISTING = [
+    "def gate(mark):      # the lower one",
+    "    level = read()   # in metres",
+    "    if level > mark: # too high",
+    "        open()       # until it falls",
+    "    return level     # as it was",
+]
+CONTENTS = [("The gate", 3), ("The mark", 9), ("The reservoir", 12), ("The wardens", 20)]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"".join(text(60, 700 - 14 * n, PROSE) for n in range(6)),
+        b"".join(text(60, 700 - 14 * n, f"{n}.") + text(90, 700 - 14 * n, PROSE) for n in range(6)),
+        b"".join(text(60, 700 - 12 * n, row, font=2) for n, row in enumerate(LISTING * 3)),
+        b"".join(
+            text(60, 700 - 14 * n, title) + text(140, 700 - 14 * n, ". " * 60)
+            + text(520, 700 - 14 * n, str(page))
+            for n, (title, page) in enumerate(CONTENTS)
+        ),
+        grid((60, 300, 540), (700, 500)) + text(70, 650, "a box") + text(310, 650, "and another"),
+        grid(range(60, 560, 50), range(200, 700, 50)),
+    ],
+    ids=["prose", "list", "code", "contents", "boxes", "chart"],
+)  # fmt: skip
+def test_what_is_no_table_stays_text(read: Read, content: bytes) -> None:
+    _, parts = read(pages(content + text(60, 800, "Title")))
+    assert all(part.table is None for part in parts)
+    assert "|" not in whole(parts)
+
+
+def test_a_drawing_of_many_rules_costs_no_text(read: Read) -> None:
+    hatched = b"".join(line(n % 500, n // 500, n % 500 + 5, n // 500 + 300) for n in range(20_000))
+    _, parts = read(pages(hatched + cells(TOWNS)))
+    assert "| Ashford | 1201 | 74,204 | Stour |" in whole(parts)
