@@ -17,7 +17,6 @@ from fetchstash.handlers import (
     WorkerPool,
     handler_named,
 )
-from fetchstash.handlers._data._csv_dialect import cell_type, find_dialect
 from fetchstash.ranges import Preview
 from fetchstash.text import PreviewLimits
 
@@ -29,27 +28,38 @@ PEOPLE = "name,age,town\nann,3,ulm\nbob,4,bonn\ncy,5,kiel\n"
 
 
 @pytest.mark.parametrize(
-    ("lines", "delimiter", "header"),
+    ("lines", "facts"),
     [
-        pytest.param(["a,b", "1,2"], ",", True, id="commas"),
-        pytest.param(["a;b", "1,5;2,5"], ";", True, id="semicolons with decimal commas"),
-        pytest.param(["a\tb", "1\t2"], "\t", True, id="tabs"),
-        pytest.param(["a|b|c", "1|2|3"], "|", True, id="pipes"),
-        pytest.param(["1,2", "3,4"], ",", False, id="no header: numbers"),
-        pytest.param(["2024-01-01,x", "2024-01-02,y"], ",", False, id="no header: a date"),
-        pytest.param(['"a,b",c', '"1,2",3'], ",", True, id="commas inside of quotes"),
-        pytest.param(["only", "one"], ",", True, id="one column"),
-        pytest.param(["12:30,a", "12:31,b", "12:32,c"], ",", True, id="times are no columns"),
-        pytest.param(["x,x,x", "x,x,x"], ",", False, id="no header: it repeats itself"),
+        pytest.param(["a,b", "1,2"], "(comma): a integer, b integer", id="commas"),
+        pytest.param(
+            ["a;b", "1,5;2,5"], "(semicolon): a number, b number", id="semicolons, decimal commas"
+        ),
+        pytest.param(["a\tb", "1\t2"], "(tab): a integer, b integer", id="tabs"),
+        pytest.param(["a|b|c", "1|2|3"], "(pipe): a integer, b integer, c integer", id="pipes"),
+        pytest.param(["1,2", "3,4"], "(comma): 1 integer, 2 integer", id="no header: numbers"),
+        pytest.param(
+            ["2024-01-01,x", "2024-01-02,y"], "(comma): 1 date, 2 text", id="no header: a date"
+        ),
+        pytest.param(
+            ['"a,b",c', '"1,2",3'], "(comma): a,b number, c integer", id="commas inside of quotes"
+        ),
+        pytest.param(["only", "one"], "1 columns (comma): only text", id="one column"),
+        pytest.param(
+            ["12:30,a", "12:31,b", "12:32,c"], "2 columns (comma): ", id="times are no columns"
+        ),
+        pytest.param(
+            ["x,x,x", "x,x,x"], "2 rows × 3 columns (comma): 1 ", id="no header: it repeats itself"
+        ),
     ],
 )
-def test_the_dialect_is_found(lines: list[str], delimiter: str, *, header: bool) -> None:
-    found = find_dialect(lines)
-    assert (found.delimiter, found.header) == (delimiter, header)
+def test_the_delimiter_and_the_header_are_found(read: Read, lines: list[str], facts: str) -> None:
+    extracted, _ = read(handler_named("csv"), "\n".join(lines).encode())
+    assert facts in extracted.facts.structure_info
 
 
-def test_quotes_do_not_slow_the_dialect_down() -> None:
-    assert find_dialect(['"' * 65_536] * 3).delimiter == ","
+def test_quotes_do_not_slow_the_dialect_down(read: Read) -> None:
+    extracted, _ = read(handler_named("csv"), b"\n".join([b'"' * 65_536] * 3))
+    assert "(comma)" in extracted.facts.structure_info
 
 
 @pytest.mark.parametrize(
@@ -61,8 +71,9 @@ def test_quotes_do_not_slow_the_dialect_down() -> None:
         ("x", "text"),
     ],
 )  # fmt: skip
-def test_a_cell_has_a_type(cell: str, kind: str) -> None:
-    assert cell_type(cell) == kind
+def test_a_cell_has_a_type(read: Read, cell: str, kind: str) -> None:
+    extracted, _ = read(handler_named("csv"), f"key\tvalue\nk\t{cell}\n".encode())
+    assert extracted.facts.structure_info.endswith(f"(tab): key text, value {kind}")
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.handlers import Extracted, ExtractLimits, Handler, Hints, handler_named
-from fetchstash.handlers._charset import decode
-from fetchstash.handlers._code import find_symbols
-from fetchstash.handlers._shared._markdown_marks import find_headings
-from fetchstash.ranges import Heading
+from fetchstash.handlers import Extracted, ExtractLimits, Handler, Hints, decode, handler_named
 
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]
+
+
+EXTENSIONS = {
+    "python": "py", "javascript": "js", "typescript": "ts", "rust": "rs", "c++": "cpp",
+    "ruby": "rb", "shell": "sh", "brainfuck": "bf",
+}  # fmt: skip
 
 
 def outline(handler: Handler, source: Path, hints: Hints) -> list[tuple[str, int, int]]:
@@ -91,11 +93,10 @@ def test_markdown_headings_are_found_and_code_is_not(save: Save) -> None:
     assert found.facts.title == "A title"
 
 
-def test_a_fence_stays_open_from_one_chunk_to_the_next() -> None:
-    first, fence = find_headings("# One\n````\n")
-    second, fence = find_headings("# code\n```\n````\n# Two\n", fence)
-    assert [h.title for h in first + second] == ["One", "Two"]
-    assert fence == ""
+def test_a_fence_stays_open_from_one_chunk_to_the_next(save: Save) -> None:
+    source = save(b"# One\n````\n" + b"# code\n```\n" * 300_000 + b"````\n# Two\n")
+    headings = outline(handler_named("markdown"), source, Hints())
+    assert headings == [("One", 1, 1), ("Two", 1, 600_004)]
 
 
 @pytest.mark.parametrize(
@@ -119,15 +120,16 @@ def test_a_fence_stays_open_from_one_chunk_to_the_next() -> None:
         ("brainfuck", "def f():\n", []),
     ],
 )  # fmt: skip
-def test_symbols_are_found(language: str, source: str, symbols: list[str]) -> None:
-    assert [symbol.title for symbol in find_symbols(source, language)] == symbols
+def test_symbols_are_found(save: Save, language: str, source: str, symbols: list[str]) -> None:
+    hints = Hints(name=f"a.{EXTENSIONS.get(language, language)}")
+    headings = outline(handler_named("code"), save(source.encode()), hints)
+    assert [title for title, _, _ in headings] == symbols
 
 
-def test_symbols_are_deeper_by_their_indent_and_stand_on_their_line() -> None:
-    assert find_symbols("class A:\n\n    def f(self):\n", "python") == [
-        Heading("class A", 1, "lines", 1),
-        Heading("def f", 2, "lines", 3),
-    ]
+def test_symbols_are_deeper_by_their_indent_and_stand_on_their_line(save: Save) -> None:
+    source = save(b"class A:\n\n    def f(self):\n")
+    headings = outline(handler_named("code"), source, Hints(name="a.py"))
+    assert headings == [("class A", 1, 1), ("def f", 2, 3)]
 
 
 @pytest.mark.parametrize(

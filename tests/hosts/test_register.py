@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from fetchstash.cli._main import commands
+from fetchstash.cli import commands
 from fetchstash.errors import BadArgument, Busy, StoreError
 from fetchstash.hosts import HOSTS, CommandHost, FileHost, Place, register, unregister
 
