@@ -1,15 +1,19 @@
 """What a stored answer is worth: fresh or not, to be kept or not, and how old (RFC 9111)."""
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 
 import pytest
 
 from fetchstash.fetch import Cached, age_seconds, is_fresh, may_keep
-from fetchstash.fetch._cache import conditions
-from fetchstash.fetch._url import parse
+from tests.fetch.sending import Make
+from tests.loopback import Site
 
-TARGET = parse("http://a.test/x?key=s3cret", 8_192)
+CONDITIONS = ("If-None-Match", "If-Modified-Since")
+Ask = Callable[..., Awaitable[dict[str, str]]]
 
 
 def stored(seconds_ago: float, **headers: str) -> Cached:
@@ -74,33 +78,58 @@ def test_an_answer_s_age_counts_from_where_the_server_made_it() -> None:
     assert 149 <= age_seconds(cached, datetime.now(UTC)) <= 152
 
 
-def test_the_validators_become_conditions() -> None:
+@pytest.fixture
+def ask(site: Site, fetcher: Make, tmp_path: Path) -> Ask:
+    """Return a function that fetches, by a redirect or not, and returns the conditions sent."""
+    sent: dict[str, str] = {}
+
+    def script(handler: BaseHTTPRequestHandler) -> None:
+        sent.update({name: handler.headers[name] for name in CONDITIONS if name in handler.headers})
+        handler.send_response(200)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    async def fetch(cached: Cached | None, redirects: int = 0) -> dict[str, str]:
+        url = site.put("/x?key=s3cret", script=script)
+        if redirects:
+            url = site.put("/begin", status=302, headers={"Location": url})
+        await fetcher().fetch(url, tmp_path, cached=cached)
+        return sent
+
+    return fetch
+
+
+@pytest.mark.anyio
+async def test_the_validators_become_conditions(ask: Ask) -> None:
+    assert await ask(Cached(datetime.now(UTC))) == {}
+    assert await ask(None) == {}
     cached = Cached(datetime.now(UTC), etag='"abc"', last_modified="Sat, 21 Nov 2026 12:00:00 GMT")
-    assert conditions(cached, TARGET, 0) == {
+    assert await ask(cached) == {
         "If-None-Match": '"abc"',
         "If-Modified-Since": "Sat, 21 Nov 2026 12:00:00 GMT",
     }
-    assert conditions(Cached(datetime.now(UTC)), TARGET, 0) == {}
-    assert conditions(None, TARGET, 0) == {}
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("url", "redirects", "is_sent"),
     [
         ("", 0, True),
         ("", 1, False),
-        ("http://a.test/x?key=***", 1, True),
-        ("http://a.test/y", 0, False),
+        ("{}/x?key=***", 1, True),
+        ("{}/y", 0, False),
         ("http://b.test/x?key=***", 1, False),
     ],
 )
-def test_a_validator_is_sent_to_the_url_alone_that_gave_it(
-    url: str, redirects: int, is_sent: bool
+async def test_a_validator_is_sent_to_the_url_alone_that_gave_it(
+    url: str, redirects: int, is_sent: bool, ask: Ask, site: Site
 ) -> None:
-    cached = Cached(datetime.now(UTC), etag='"abc"', url=url)
-    assert bool(conditions(cached, TARGET, redirects)) is is_sent
+    stored_url = url.format(f"http://127.0.0.1:{site.port}")
+    cached = Cached(datetime.now(UTC), etag='"abc"', url=stored_url)
+    assert bool(await ask(cached, redirects)) is is_sent
 
 
-def test_a_validator_that_would_break_the_request_is_left_out() -> None:
+@pytest.mark.anyio
+async def test_a_validator_that_would_break_the_request_is_left_out(ask: Ask) -> None:
     cached = Cached(datetime.now(UTC), etag='"a"\r\nHost: x', last_modified="é")
-    assert conditions(cached, TARGET, 0) == {}
+    assert await ask(cached) == {}

@@ -23,7 +23,6 @@ from fetchstash.handlers import (
     Picture,
     handler_named,
 )
-from fetchstash.handlers._pdf._text import mend
 from fetchstash.ranges import Heading
 from fetchstash.text import PreviewLimits
 
@@ -231,8 +230,12 @@ def test_pypdf_reads_a_page_that_pdfium_does_not(
         ("in\u2011line stays", "in\u2011line stays"),
     ],
 )
-def test_text_is_cleaned(raw: str, mended: str) -> None:
-    assert mend(raw) == mended
+def test_text_is_cleaned(
+    save: Save, monkeypatch: pytest.MonkeyPatch, raw: str, mended: str
+) -> None:
+    monkeypatch.setattr(pypdfium2.PdfTextPage, "get_text_bounded", Mock(return_value=raw))
+    _, parts = read(save(three_pages()))
+    assert parts[0].text == f"[Page 1]\n{mended}\n\n"
 
 
 def test_a_page_is_a_picture_within_the_bounds(save: Save) -> None:
