@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from fetchstash.errors import BadArgument, did_you_mean
 from fetchstash.text import clip
+from fetchstash.tools._other_names import is_other_name, meant
 from fetchstash.tools._specs import Schema, ToolSpec
 
 HOST_ARGUMENTS = {"wait_for_previous": "Gemini CLI"}
@@ -31,9 +32,7 @@ def checked(tool: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
     for name in present:
         if name not in tool.properties:
-            all_names = f"It has {', '.join(tool.properties)}."
-            advice = did_you_mean(name, tool.properties) or all_names
-            raise BadArgument(f"{tool.name} has no argument {clip(name, 60)!r}.", advice)
+            raise _unknown(tool, name, present)
     for name in tool.required:
         if name not in present:
             raise BadArgument(f"{tool.name} needs {name}.", f"Give {name}.")
@@ -48,6 +47,19 @@ def checked(tool: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
         name: schema["default"] for name, schema in tool.properties.items() if "default" in schema
     }
     return {**dict.fromkeys(tool.properties), **defaults, **present}
+
+
+def _unknown(tool: ToolSpec, name: str, arguments: Mapping[str, Any]) -> BadArgument:
+    """Return the error for an argument that a tool does not have, with the call to make instead."""
+    what = f"{tool.name} has no argument {clip(name, 60)!r}."
+    question = did_you_mean(name, tool.properties)
+    if question and not is_other_name(tool, name, arguments[name]):
+        return BadArgument(what, question)
+    call, all_meant = meant(tool, arguments)
+    if not all_meant:
+        return BadArgument(what, f"It has {', '.join(tool.properties)}. Try {{}}.", call)
+    first = "Fetch first, then try" if tool.open_world and call.action == "slice" else "Try"
+    return BadArgument(what, f"{first} {{}}.", call)
 
 
 def _check(name: str, value: Any, schema: Schema) -> None:

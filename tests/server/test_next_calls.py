@@ -1,0 +1,69 @@
+"""Every dead end offers its next call, through the real server over stdio in both eras."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from tests.loopback import Site
+from tests.server.test_stdio import flags, started
+from tests.server.test_tools import ERAS, REPORT, call, fail, ref_in
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+OTHER_NAMES: list[tuple[str, dict[str, Any], str]] = [
+    ("artifact_slice", {"artifact_ref": "REF", "pages": "5"}, 'unit="pages", start=5, end=5'),
+    ("artifact_slice", {"artifact_ref": "REF", "pages": "5-7"}, 'unit="pages", start=5, end=7'),
+    ("artifact_slice", {"artifact_ref": "REF", "page": 5}, 'unit="pages", start=5, end=5'),
+    ("artifact_slice", {"artifact_ref": "REF", "line_range": [5, 9]}, "start=5, end=9"),
+    ("artifact_slice", {"artifact_ref": "REF", "start_line": "5"}, 'unit="lines", start=5'),
+    ("artifact_slice", {"ref": "REF", "offset": 20, "limit": 10}, "start=20, end=29"),
+    ("get_search_content", {"artifact_ref": "REF", "pages": "5"}, 'unit="pages", start=5, end=5'),
+    ("get_search_content", {"url": "URL", "start_index": "9", "max_length": 900}, "offset=9"),
+    ("fetch_content", {"uri": "URL"}, 'fetch_content(url="URL")'),
+    ("fetch_content", {"url": "URL", "prompt": "page 7"}, 'focus="page 7"'),
+    ("fetch_content", {"url": "URL", "pages": "5"}, 'unit="pages", start=5, end=5'),
+    ("artifact_grep", {"query": "is 210", "artifact_ref": "REF"}, 'pattern="is 210"'),
+    ("artifact_grep", {"regex": "7", "ref": "REF", "limit": "2"}, "max_matches=2"),
+    ("artifact_search", {"q": "number", "artifact_ref": "REF"}, 'artifact_refs=["REF"]'),
+    ("artifact_info", {"id": "REF"}, 'artifact_info(artifact_ref="REF")'),
+    ("artifact_info", {"limit": 3}, "artifact_info()"),
+    ("fetch_content", {"url": "URL", "raw": True}, 'fetch_content(url="URL")'),
+]
+"""A tool, arguments as other servers name them, and what the call has that is offered instead."""
+
+
+def parsed(line: str) -> tuple[str, dict[str, Any]]:
+    """Return the tool and the arguments of the call in an error line."""
+    match = re.search(r"([a-z_]+)\((.*)\)\.$", line)
+    assert match is not None, line
+    words = {"true": True, "false": False}
+    arguments: dict[str, Any] = eval(f"dict({match[2]})", words)
+    return match[1], arguments
+
+
+async def fetched_report(client: Client, site: Site) -> tuple[str, str]:
+    url = site.put("/report.pdf", REPORT, "application/pdf")
+    return ref_in(await call(client, "fetch_content", url=url)), url
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_arguments_by_other_names_get_the_call_that_was_meant_and_it_works(
+    mode: str, site: Site, tmp_path: Path
+) -> None:
+    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+        ref, url = await fetched_report(client, site)
+
+        def real(text: Any) -> Any:
+            if isinstance(text, str):
+                return text.replace("REF", ref).replace("URL", url)
+            return text
+
+        for tool, arguments, words in OTHER_NAMES:
+            line = await fail(client, tool, **{k: real(v) for k, v in arguments.items()})
+            assert line.startswith(f"[bad_argument] {tool} has no argument ")
+            assert real(words) in line
+            better, right = parsed(line)
+            await call(client, better, **right)
