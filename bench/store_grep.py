@@ -4,9 +4,9 @@ python bench/store_grep.py [--mb 100] [--repeat 5]
 """
 
 import argparse
-import random
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -15,6 +15,10 @@ import anyio
 
 from fetchstash.ranges import Ranges
 from fetchstash.store import Facts, GrepQuery, StoreLimits, open_store
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from bench._store_text import write_text
 
 PATTERNS = {
     "literal": (GrepQuery("quarterly needle", literal=True), ["-F", "quarterly needle"]),
@@ -29,38 +33,6 @@ PATTERNS = {
     "class": (GrepQuery(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"), ["-e", r"[0-9]{4}-[0-9]{2}-[0-9]{2}"]),
     "(a+)+$": (GrepQuery("(a+)+$"), ["-e", "(a+)+$"]),
 }
-
-
-def write_text(path: Path, megabytes: int) -> None:
-    """Write lines of English-like words; about one in ten thousand matches."""
-    chance = random.Random(1)
-    words = [
-        "system",
-        "time",
-        "value",
-        "data",
-        "user",
-        "request",
-        "server",
-        "result",
-        "memory",
-        "order",
-        "page",
-        "1984",
-        "42",
-        "naïve",
-        "well-known",
-        "12-34",
-        "2026-x",
-    ]
-    block = ""
-    while len(block) < 2**20:
-        block += " ".join(chance.choices(words, k=chance.randint(4, 14))) + "\n"
-        if chance.random() < 1e-4:
-            block += "the quarterly needle of 2026-11-21 is aaaa\n"
-    with path.open("w", encoding="utf-8") as file:
-        for _ in range(megabytes):
-            file.write(block)
 
 
 def ripgrep(arguments: list[str], path: Path) -> tuple[float, int]:
@@ -87,7 +59,7 @@ async def main() -> None:
         print("ripgrep is missing (apt-get install ripgrep): only our own times are shown")
     with tempfile.TemporaryDirectory() as folder:
         store = await open_store(StoreLimits(Path(folder) / "store", max_total_bytes=2**40))
-        write_text(store.spool / "text", args.mb)
+        write_text(store.spool / "text", args.mb, longest=17, needles=1e-4)
         (store.spool / "raw").write_bytes(b"")
         facts = await store.put(store.spool / "raw", store.spool / "text", Facts(), Ranges())
         reader = await store.open_text(facts.artifact_ref)

@@ -25,30 +25,9 @@ from fetchstash.store import (
     open_store,
 )
 
+sys.path.append(str(Path(__file__).parents[1]))
 
-def write_text(path: Path, megabytes: int) -> None:
-    """Write numbered lines of words, some of them long, some not ASCII."""
-    chance = random.Random(1)
-    words = [
-        "system",
-        "time",
-        "value",
-        "data",
-        "user",
-        "request",
-        "server",
-        "result",
-        "memory",
-        "naïve",
-        "数据",
-    ]
-    block = ""
-    while len(block) < 2**20:
-        block += " ".join(chance.choices(words, k=chance.randint(1, 30))) + "\n"
-    encoded = block.encode()[: 2**20].rsplit(b"\n", 1)[0] + b"\n"
-    with path.open("wb") as file:
-        for n in range(megabytes):
-            file.write(b"block %d\n" % n + encoded)
+from bench._store_text import write_text
 
 
 def peak() -> int:

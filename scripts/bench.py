@@ -66,7 +66,7 @@ def run(name: str, arguments: Sequence[str]) -> bool:
 
 def main() -> int:
     """Run all benchmarks, or those that are named; return how many failed."""
-    names = sorted(path.stem for path in FOLDER.glob("*.py"))
+    names = sorted(path.stem for path in FOLDER.glob("[!_]*.py"))
     parser = argparse.ArgumentParser(prog="scripts/bench")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names))
     parser.add_argument("--corpora", type=Path, help="the folder of the corpora")

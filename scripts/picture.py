@@ -1,8 +1,9 @@
 """Draw docs/before-and-after.svg: what a model sees of a PDF without fetchstash and with it.
 
-.venv/bin/python scripts/picture.py
+.venv/bin/python scripts/picture.py [--out FILE]
 """
 
+import argparse
 import asyncio
 import textwrap
 from pathlib import Path
@@ -81,4 +82,6 @@ def drawing(fetched: Answer, found: Answer, body: bytes) -> str:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(drawing(*asyncio.run(seen())), encoding="utf-8")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=Path, default=TARGET)
+    parser.parse_args().out.write_text(drawing(*asyncio.run(seen())), encoding="utf-8")

@@ -1,6 +1,6 @@
 """Train the block scorer of the HTML handler and print its scores on sites it has not seen.
 
-    python scripts/train_html.py CORPUS [--out MODEL.json] [--trees 80] [--leaves 16]
+    python scripts/train_html.py CORPUS [--out MODEL.json] [--trees 80] [--leaves 16] [--pages N]
 
 CORPUS is a folder with index.jsonl (one page a line: set, fold, path, gold), pages/ and gold/.
 Needs lightgbm and numpy, which are in no lock: use an environment of its own with the package's
@@ -208,11 +208,14 @@ def main() -> None:
         type=Path,
         help="a folder for held-out models FOLD.json, for bench/handlers_html.py",
     )
+    parser.add_argument("--pages", type=int, help="take so many pages, spread over the corpus")
     arguments = parser.parse_args()
     rows = [
         json.loads(line)
         for line in (arguments.corpus / "index.jsonl").read_text("utf-8").splitlines()
     ]
+    if arguments.pages:
+        rows = rows[:: max(len(rows) // arguments.pages, 1)]
     with Pool() as pool:
         samples = [
             s

@@ -180,8 +180,7 @@ class Recovery:
         ``read`` gives what an event of the SDK says. ``held``: nothing is passed on before the
         answer or its reasoning begins, for readers of the SDK that cannot begin again.
         """
-        steps = self.steps(messages, format, max_output, "stream_event", request)
-        on_end = partial(self._check_prompt, self._state(messages), format, request)
+        steps, on_end = self._stream_steps(messages, format, max_output, request)
         return RecoveringStream(steps, send, read, held=held, on_end=on_end).open()
 
     async def aopen(
@@ -196,10 +195,21 @@ class Recovery:
         held: bool = False,
     ) -> AsyncRecoveringStream:
         """Do as ``open`` does, with an asynchronous stream."""
-        steps = self.steps(messages, format, max_output, "stream_event", request)
-        on_end = partial(self._check_prompt, self._state(messages), format, request)
+        steps, on_end = self._stream_steps(messages, format, max_output, request)
         stream = AsyncRecoveringStream(steps, send, read, held=held, on_end=on_end)
         return await stream.open(large=is_large(messages))
+
+    def _stream_steps(
+        self,
+        messages: Sequence[Message],
+        format: Format,
+        max_output: int | None,
+        request: RequestInfo,
+    ) -> tuple[Steps, Callable[[Any, Attempt], None]]:
+        """Return the steps of a stream, and what is called at its end."""
+        steps = self.steps(messages, format, max_output, "stream_event", request)
+        on_end = partial(self._check_prompt, self._state(messages), format, request)
+        return steps, on_end
 
     def steps(
         self,
