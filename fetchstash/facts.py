@@ -60,6 +60,10 @@ class DocumentFacts:
     author: str = _line("as the document says")
     published: str = _line("when, as the document says")
     pages: int | None = _count("of the document; of a presentation its slides")
+    unreadable_pages: int = _count(
+        "pages whose text is none, because their fonts have no usable mapping to characters", 0
+    )
+    unreadable_from: int | None = _count("the first of them")
     sheets: int | None = _count("of a workbook; of a database its tables")
     rows: int | None = _count("of the only table, without its header")
     columns: int | None = _count("of the only table")

@@ -51,7 +51,7 @@ def fetched(host: Host, artifact: StoredDocument, max_chars: int | None = None) 
     item = _Item(artifact, host.subject(artifact.facts, artifact.cache))
     subject = item.subject
     limit = host.limits.max_chars(max_chars, host.limits.inline_threshold)
-    head = (facts_line(subject), *condition_lines(subject))
+    head = (facts_line(subject), *condition_lines(subject, host.word))
     if subject.chars is None:
         return View((Block(head),), (subject.facts,), item.pictures)
 
@@ -165,7 +165,7 @@ def _share(
             blocks.append(Block((_failure_line(host, item, FRAME_CHARS_OF_SEVERAL),)))
             continue
         subject = item.subject
-        head = [facts_line(subject, OF_SEVERAL_CHARS), *condition_lines(subject)]
+        head = [facts_line(subject, OF_SEVERAL_CHARS), *condition_lines(subject, host.word)]
         if subject.chars is None:
             blocks.append(Block(tuple(head)))
             facts.append(subject.facts)

@@ -39,7 +39,7 @@ def info(host: Host, facts: Facts) -> View:
         calls = calls_without_text(subject, host.word)
     else:
         calls = follow_up_calls([subject], 0, host.word)
-    head = (f"[{subject.ref}: facts]", *condition_lines(subject))
+    head = (f"[{subject.ref}: facts]", *condition_lines(subject, host.word))
     block = _bounded(host, [clip(line, _LINE_CHARS) for line in lines], subject.source, head, calls)
     record = {**subject.facts, "outline": [heading.to_json() for heading in outline]}
     return View((block,), (subject.facts,), records=(record,))

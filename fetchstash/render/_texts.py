@@ -65,7 +65,7 @@ def reference_line(subject: Subject) -> str:
     return f"[{line}, {name_of(subject, room)}]"
 
 
-def condition_lines(subject: Subject) -> list[str]:
+def condition_lines(subject: Subject, word: Wording) -> list[str]:
     """Return a line for each fault: a failed extraction, a page without content, a partial body."""
     lines: list[str] = []
     if subject.error and (subject.chars is None or subject.truncated):
@@ -76,6 +76,10 @@ def condition_lines(subject: Subject) -> list[str]:
         lines.append(f"[{clip_middle(subject.error, 160)}]")
     if verdict := PAGE_VERDICTS.get(str(subject.facts.get("page_verdict"))):
         lines.append(f"[{verdict}]")
+    if pages := subject.facts.get("unreadable_pages"):
+        first = subject.facts.get("unreadable_from")
+        look = word(Call("picture", {"ref": subject.ref, "page": first}))
+        lines.append(f"[Fonts without a mapping to text: {counted(pages, 'page')}. {look}]")
     if subject.incomplete:
         lines.append(f"[Incomplete: {clip_middle(subject.incomplete, 120)}.]")
     return lines

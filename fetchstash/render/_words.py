@@ -38,7 +38,8 @@ def as_tool(call: Call) -> str:
     tool = _TOOLS[call.action]
     arguments = dict(call.arguments)
     if call.action == "picture":
-        arguments = {"ref": arguments.get("ref"), "render": "image", **arguments}
+        unit = "pages" if "page" in arguments else None
+        arguments = {"ref": arguments.get("ref"), "render": "image", "unit": unit, **arguments}
     written = ", ".join(
         f"{_NAMES.get(name, name)}={json.dumps(value, ensure_ascii=False)}"
         for name, value in arguments.items()

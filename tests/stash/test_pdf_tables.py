@@ -2,8 +2,9 @@
 
 import pytest
 
+from fetchstash.render import as_shown
 from fetchstash.stash import Stash
-from tests.handlers.pdf_pages import pages, text
+from tests.handlers.pdf_pages import pages, text, unmapped
 from tests.loopback import Site
 
 pytestmark = pytest.mark.anyio
@@ -36,3 +37,12 @@ async def test_one_of_several_tables_is_named_as_the_path(stash: Stash, site: Si
     )
     found = await artifact.slice(path="Table 2 (page 3)", unit="rows", start=1, end=1)
     assert found.text == "| 100 | sluice 100 | 10000 |\n"
+
+
+async def test_a_page_of_garbage_comes_with_the_call_for_its_picture(
+    stash: Stash, site: Site
+) -> None:
+    data = unmapped("The wardens open the lower gate at the mark, and it fills slowly. " * 6)
+    artifact = await stash.fetch(site.put("/old.pdf", data, "application/pdf"))
+    look = f'artifact_slice(artifact_ref="{artifact.ref}", render="image", unit="pages", start=2)'
+    assert f"[Fonts without a mapping to text: 1 page. {look}]" in as_shown(artifact)

@@ -27,6 +27,7 @@ from fetchstash.handlers._pdf._columns import (
     reading_order,
     sampled,
 )
+from fetchstash.handlers._pdf._garbage import NO_MAPPING, is_garbage
 from fetchstash.handlers._pdf._pages import page_parts
 from fetchstash.handlers._pdf._repair import pages_stated, repaired
 from fetchstash.handlers._pdf._tables import Block, page_blocks
@@ -218,6 +219,8 @@ def _blocks_of(page: "PdfPage") -> Sequence[Block]:
         text = text_page.get_text_bounded()
         runs = text_page.count_rects()
         ordered = _in_columns(text_page, text, runs)
+        if is_garbage(text):
+            return [f"{NO_MAPPING}\n{mend(text)}"]
         blocks = page_blocks(page, text_page, text, runs, in_columns=bool(ordered))
         return blocks or _only(mend(ordered or text))
 

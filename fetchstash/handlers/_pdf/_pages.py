@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._pdf._garbage import NO_MAPPING
 from fetchstash.handlers._pdf._lines import Row
 from fetchstash.handlers._pdf._tables import Block, PageTable
 from fetchstash.handlers._shared._prose import table_row
@@ -28,6 +29,11 @@ def page_parts(pages: Iterable[Sequence[Block]], extracted: Extracted) -> Iterat
     waiting = number = 0
     for blocks in pages:
         number += 1
+        if blocks and isinstance(blocks[0], str) and blocks[0].startswith(NO_MAPPING):
+            extracted.learn(
+                unreadable_pages=extracted.facts.unreadable_pages + 1,
+                unreadable_from=extracted.facts.unreadable_from or number,
+            )
         if not blocks:
             waiting += 1
             continue
