@@ -72,7 +72,10 @@ class DocumentFacts:
     height: int | None = _count("of an image, in pixels, the right way up")
     structure_info: str = _line("keys, columns or headings in one line", 1_000)
     page_verdict: str = _line("what a web page is instead of content: a key of PAGE_VERDICTS")
-    leads_to: str = _line("the address that a web page without text sends a browser to", 2_000)
+    leads_to: str = _line(
+        "the address that a web page without text leads to: another page, its Markdown or its feed",
+        2_000,
+    )
     left_out_chars: int = _count(
         "characters of a web page that are not in the text, such as navigation", 0
     )

@@ -21,6 +21,8 @@ from fetchstash.store import ArtifactStore, Facts, GrepQuery, TextReader, count_
 FOCUS_PASSAGES = 8
 FOCUS_LINES = 20
 """Lines around the best passage that a preview suggests to read."""
+PICTURES = "images/"
+"""Begins the paths of a document's pictures; a web page answers with their addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,10 @@ class Documents:
         if facts.extraction_error or not described(facts).pictures:
             return None
         try:
-            return await self.picture(facts, None, "")
+            shown = await self.picture(facts, None, "")
         except FetchstashError:
             return None  # the facts are the result; asking for the picture says why there is none
+        return shown if isinstance(shown, Picture) else None
 
     async def excerpt(self, facts: Facts, focus: str, limit: int) -> Excerpt:
         """Read what a preview is cut from."""
@@ -122,15 +125,11 @@ class Documents:
         around = (starts[0], starts[0] + lines) if starts else None
         return replace(excerpt, preview=Preview(value.text, lines_shown=lines), lines=around)
 
-    async def linked_picture(self, facts: Facts, path: str) -> str:
-        """Return the address of a picture that a web page shows, "" for any other document."""
-        if "images/*" not in facts.paths or not path:
-            return ""
-        value = await self.part(facts, path=path, render="image")
-        return value.text if isinstance(value, PartText) else ""
-
-    async def picture(self, facts: Facts, page: int | None, path: str) -> Picture:
+    async def picture(self, facts: Facts, page: int | None, path: str) -> Picture | str:
+        """Return a page, an image or a part as a picture; of one that is linked its address."""
         value = await self.part(facts, path=path, start=page, end=page, render="image")
+        if isinstance(value, PartText) and path.startswith(PICTURES):
+            return value.text
         if not isinstance(value, handlers.Picture):
             text = Call("slice", {"ref": facts.artifact_ref, "path": path or None})
             raise BadArgument("That part is no picture.", "Try {}.", text)

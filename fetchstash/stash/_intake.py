@@ -19,6 +19,8 @@ from fetchstash.stash._values import CacheUse
 from fetchstash.store import ArtifactStore, Facts
 
 _LEAST_EXTRACT_SECONDS = 1
+_LEADING = frozenset(("leads_on", "empty_shell"))
+"""Verdicts of pages without text, which may lead to one that has some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +75,20 @@ class Intake:
             facts = await self.store.touch(known.artifact_ref, revalidated(known, fetched))
             return facts, CacheUse()
         facts = await self._keep(fetched, fetched.path, known, deadline)
-        while facts.page_verdict == "leads_on" and facts.leads_to:
+        while facts.page_verdict in _LEADING and facts.leads_to:
             page = facts
             try:
                 fetched, facts = await self._follow(facts.leads_to, fetched, known, deadline)
             except FetchstashError:
                 break  # the page stays, and names the address
+            is_text = facts.extracted_chars and facts.page_verdict in {"", "leads_on"}
+            if page.page_verdict == "empty_shell" and not is_text:
+                page, facts = facts, page
             if page.artifact_ref != facts.artifact_ref:
                 with suppress(FetchstashError):
                     await self.store.delete(page.artifact_ref)
+            if facts.page_verdict == "empty_shell":
+                break
         return facts, None
 
     async def _follow(

@@ -226,10 +226,12 @@ class Stash:
         A picture of a web page is fetched as ``fetch`` does it, and kept as an artifact of its own.
         """
         facts = await self.store.get(ref_or_url)
-        if address := await self.documents.linked_picture(facts, path):
-            facts, _ = await self.intake.url(address, refresh=False, progress=None)
-            page, path = None, ""
-        return await self.documents.picture(facts, page, path)
+        shown = await self.documents.picture(facts, page, path)
+        if isinstance(shown, str):
+            facts, _ = await self.intake.url(shown, refresh=False, progress=None)
+            shown = await self.documents.picture(facts, None, "")
+            assert isinstance(shown, Picture)  # only a path leads to an address
+        return shown
 
     async def grep(
         self,

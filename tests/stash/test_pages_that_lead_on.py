@@ -47,3 +47,33 @@ async def test_a_page_that_leads_inside_is_shown_and_not_followed(
     async with open_stash() as stash:
         artifact = await stash.fetch(url)
         assert artifact.facts.leads_to == "http://10.0.0.1/x"
+
+
+SHELL = "<title>t</title>{}<div id=root></div><script src=/app.js></script>"
+MARKDOWN = "<link rel=alternate type=text/markdown href=/a.md>"
+
+
+async def test_a_page_of_scripts_is_followed_to_its_markdown(
+    site: Site, open_stash: OpenStash
+) -> None:
+    url = site.put("/a", SHELL.format(MARKDOWN))
+    end = site.put("/a.md", "# Gates\n\nOpen at nine.\n", "text/markdown")
+    async with open_stash() as stash:
+        artifact = await stash.fetch(url)
+        assert "Open at nine." in await artifact.text()
+        assert (artifact.facts.final_url, artifact.facts.page_verdict) == (end, "")
+        assert (await stash.list()).total == 1
+
+
+@pytest.mark.parametrize("body", [SHELL.format(MARKDOWN), SHELL.format(""), ""])
+async def test_a_page_of_scripts_stays_where_its_alternate_has_no_text(
+    body: str, site: Site, open_stash: OpenStash
+) -> None:
+    url = site.put("/a", SHELL.format(MARKDOWN))
+    site.put("/a.md", body)
+    async with open_stash() as stash:
+        artifact = await stash.fetch(url)
+        assert (artifact.facts.final_url, artifact.facts.page_verdict) == (url, "empty_shell")
+        assert (await stash.list()).total == 1
+        assert (await stash.get(url)).ref == artifact.ref
+    assert len(site.asked) == 2

@@ -12,7 +12,7 @@ FORMATS = tuple(
             media_types=(),
             sniff=sniff_html,
             is_markup=True,
-            paths=("page", "left_out", "links", "tables", "images", "images/*", "#*"),
+            paths=("page", "left_out", "links", "tables", "images", "images/*", "data", "#*"),
         ),
         ("HTML page", "text/html", "html htm"),
         ("HTML page", "application/xhtml+xml", "xhtml"),

@@ -40,7 +40,6 @@ MIN_FADING_CHARS = 2_000
 """A script is expected to show an element that only a style hides if it holds more text than
 this and a third of the page."""
 
-MAX_SCRIPT_CHARS = 10_000
 _NEVER_READ = names(
     "script style template svg iframe object embed applet noembed noframes canvas audio video map "
     "datalist select input textarea progress meter frameset frame link meta base title head"
@@ -59,8 +58,8 @@ class Page:
 
     ``hidden`` counts the elements with text that nobody would see; ``body`` has none of them.
     ``has_tex``: a script writes TeX in the text as formulas. ``without_scripts`` are the noscript
-    elements in ``body``, ``media`` the pictures and players. ``inline_scripts`` is the text of
-    scripts, cut at MAX_SCRIPT_CHARS each.
+    elements in ``body``, ``media`` the pictures and players. ``script_texts`` are the
+    attributes and texts of its scripts.
     """
 
     body: Element
@@ -73,7 +72,9 @@ class Page:
     frames: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     has_tex: bool = False
     scripts: int = 0
-    inline_scripts: str = ""
+    script_texts: list[tuple[dict[str, str], str]] = field(
+        default_factory=list[tuple[dict[str, str], str]]
+    )
     asks_password: bool = False
     hidden: int = 0
     without_scripts: list[Element] = field(default_factory=list[Element])
@@ -143,8 +144,8 @@ def _add_to_head(node: "LexborNode", page: Page) -> None:
             )
             if attributes.get("type", "").lower() == "application/ld+json":
                 page.json_ld.append(node.text(deep=True))
-            elif "src" not in attributes and len(page.inline_scripts) < MAX_SCRIPT_CHARS:
-                page.inline_scripts += node.text(deep=True)[:MAX_SCRIPT_CHARS]
+            elif "src" not in attributes:
+                page.script_texts.append((attributes, node.text(deep=True)))
         case "frame" | "iframe":
             if _is_seen_frame(attributes):
                 page.frames.append(attributes)

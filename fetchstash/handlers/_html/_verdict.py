@@ -120,6 +120,6 @@ def leads_to(page: Page) -> str:
         frames = [f for f, name in zip(frames, named, strict=True) if _MAIN_FRAME.search(name)]
     if len(frames) == 1:
         return frames[0]["src"].strip()
-    scripts = page.inline_scripts
+    scripts = "".join(text[: MAX_REDIRECTING_SCRIPT + 1] for _, text in page.script_texts[:99])
     match = _SCRIPTED.search(scripts) if len(scripts) <= MAX_REDIRECTING_SCRIPT else None
     return match[2].strip() if match else ""

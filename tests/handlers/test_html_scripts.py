@@ -1,0 +1,246 @@
+"""Pages of scripts: their text is read out of the data that they bring along."""
+
+# ruff: noqa: E501 - data on one line read better than in pieces
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fetchstash.errors import OutOfRange
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, handler_named
+from tests.handlers.parts import text_part
+
+PROSE = "The reservoir fills slowly in spring, and the wardens open the lower gate then."
+LONG = " ".join(f"Rule {n}: {PROSE}" for n in range(9))
+HINTS = Hints(url="https://example.org/blog")
+Read = Callable[[str], tuple[Extracted, str]]
+
+
+def shell(script: str) -> str:
+    """Return a page that shows nothing by itself."""
+    return f"<title>Gates</title><div id=root></div>{script}<script src=/app.js></script>"
+
+
+def next_data(properties: object) -> str:
+    data = json.dumps({"props": {"pageProps": properties}, "page": "/", "buildId": "x"})
+    return shell(f'<script id="__NEXT_DATA__" type="application/json">{data}</script>')
+
+
+def pushed(*rows: str) -> str:
+    text = json.dumps("".join(rows)).replace("</", "<\\/")
+    middle = len(text) // 2
+    while text[middle - 1] == "\\" or not text[middle - 3 : middle + 3].isalpha():
+        middle += 1
+    pieces = (f'{text[:middle]}"', f'"{text[middle:]}')
+    return shell("".join(f"<script>self.__next_f.push([1,{piece}])</script>" for piece in pieces))
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    def run(html: str) -> tuple[Extracted, str]:
+        source = tmp_path / "page.html"
+        source.write_text(html, "utf-8")
+        extracted = handler_named("html").extract(source, HINTS, ExtractLimits())
+        return extracted, "".join(part.text for part in extracted.parts or ())
+
+    return run
+
+
+PROSEMIRROR = {
+    "type": "doc",
+    "content": [
+        {
+            "type": "heading",
+            "attrs": {"level": 2},
+            "content": [{"type": "text", "text": "Opening"}],
+        },
+        {"type": "paragraph", "content": [{"type": "text", "text": LONG}]},
+        {
+            "type": "bulletList",
+            "content": [
+                {"type": "listItem", "content": [{"type": "text", "text": "Turn the key"}]},
+            ],
+        },
+    ],
+}
+SANITY = [
+    {"_type": "block", "style": "h2", "children": [{"_type": "span", "text": "Opening"}]},
+    {"_type": "block", "style": "normal", "children": [{"_type": "span", "text": LONG}]},
+    {"_type": "block", "style": "normal", "children": [{"_type": "span", "text": "Turn the key"}]},
+]
+CONTENTFUL = {
+    "nodeType": "document",
+    "content": [
+        {"nodeType": "heading-2", "content": [{"nodeType": "text", "value": "Opening"}]},
+        {"nodeType": "paragraph", "content": [{"nodeType": "text", "value": LONG}]},
+        {"nodeType": "paragraph", "content": [{"nodeType": "text", "value": "Turn the key"}]},
+    ],
+}
+FLIGHT = (
+    '1:"$Sreact.fragment"\n',
+    '2:I[123,[],"default"]\n',
+    '0:{"P":null,"f":[[["",{}],["$","$L2",null,{"children":["$","main",null,{"children":[["$","h2",null,{"children":"Opening"}],"$L3"]}]}]]]}\n',
+    f'3:["$","div",null,{{"children":[["$","p",null,{{"children":["{LONG}",["$","b",null,{{"children":" Daily."}}]]}}],["$","p",null,{{"children":"Turn the key"}}]]}}]\n',
+)
+NUXT_3 = [
+    ["ShallowReactive", 1],
+    {"data": 2, "state": 5},
+    {"page": 3},
+    {"title": 4, "body": 6},
+    "Opening",
+    {},
+    f"<p>{LONG}</p><p>Turn the key</p>",
+]
+REMIX_STREAM = [{"_1": 2}, "loaderData", {"_3": 4}, "routes/page", {"_5": 6, "_7": 8},
+                "title", "Opening", "body", f"{LONG}\n\nTurn the key"]  # fmt: skip
+
+DATA: dict[str, str] = {
+    "__NEXT_DATA__ with HTML": next_data(
+        {"post": {"title": "Opening", "content": f"<p>{LONG}</p><p>Turn the key</p>"}}
+    ),
+    "__NEXT_DATA__ with plain texts": next_data(
+        {"post": {"title": "Opening", "body": f"{LONG}\n\nTurn the key"}}
+    ),
+    "the rich text of ProseMirror": next_data({"doc": PROSEMIRROR}),
+    "the rich text of Sanity": next_data({"doc": {"blocks": SANITY}}),
+    "the rich text of Contentful": next_data({"doc": CONTENTFUL}),
+    "a stream of React Server Components": pushed(*FLIGHT),
+    "the flat array of Nuxt 3": shell(
+        '<script type="application/json" id="__NUXT_DATA__">' + json.dumps(NUXT_3) + "</script>"
+    ),
+    "the function of Nuxt 2": shell(
+        "<script>window.__NUXT__=(function(a,b){return {data:[{title:a,body:b}]}}"
+        f'("Opening",{json.dumps(f"<h2>Opening</h2><p>{LONG}</p><p>Turn the key</p>")}))</script>'
+    ),
+    "the context of Remix": shell(
+        "<script>window.__remixContext = "
+        + json.dumps(
+            {"state": {"loaderData": {"a": {"title": "Opening", "text": f"{LONG}\n\nTurn the key"}}}}
+        )
+        + ";</script>"
+    ),
+    "the stream of React Router": shell(
+        "<script>window.__reactRouterContext.streamController.enqueue("
+        + json.dumps(json.dumps(REMIX_STREAM) + "\n")
+        + ")</script>"
+    ),
+    "a state that a script parses": shell(
+        "<script>window.__PRELOADED_STATE__ = JSON.parse("
+        + json.dumps(json.dumps({"post": {"title": "Opening", "text": f"{LONG}\n\nTurn the key"}}))
+        + ")</script>"
+    ),
+    "linked data": shell(
+        '<script type="application/ld+json">'
+        + json.dumps({"@type": "NewsArticle", "headline": "Opening", "articleBody": f"{LONG}\n\nTurn the key"})
+        + "</script>"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("html", DATA.values(), ids=DATA.keys())
+def test_the_text_is_that_of(read: Read, html: str) -> None:
+    extracted, text = read(html)
+    assert text.startswith("# Gates\n\n## Opening\n\n")
+    assert LONG in text
+    assert "Turn the key" in text
+    assert text.count("Rule 3:") == 1
+    assert extracted.facts.page_verdict == ""
+    assert "text from its data: " in extracted.facts.structure_info
+
+
+def test_items_of_data_keep_their_prices(read: Read) -> None:
+    items = [{"name": f"Gate {n}", "price": n + 0.5, "id": "abc", "slug": "g"} for n in range(60)]
+    _, text = read(next_data({"products": items}))
+    assert "- Gate 7: price: 7.5\n" in text
+
+
+NO_TEXT: dict[str, Any] = {
+    "translations": {"i18n": {"cookie": LONG}},
+    "settings": {"runtimeConfig": {"note": LONG}},
+    "little": {"text": PROSE},
+    "code": {"body": "function a() { return 1; } " * 40},
+    "addresses": {"links": ["https://example.org/a/long/address"] * 60},
+}
+
+
+@pytest.mark.parametrize("properties", NO_TEXT.values(), ids=NO_TEXT.keys())
+def test_a_shell_stays_a_shell_with(read: Read, properties: object) -> None:
+    extracted, text = read(next_data(properties))
+    assert extracted.facts.page_verdict == "empty_shell"
+    assert text == ""
+
+
+def test_a_page_that_shows_its_text_is_not_read_from_data(read: Read) -> None:
+    page = next_data({"post": {"body": LONG}})
+    shown = "".join(f"<p>Part {n}. {PROSE}</p>" for n in range(12))
+    extracted, text = read(page.replace("<div id=root>", f"<div id=root><main>{shown}</main>"))
+    assert "Part 3." in text
+    assert "Rule 3:" not in text
+    assert "data" not in extracted.facts.structure_info
+
+
+def test_noscript_is_the_text_of_a_page_of_scripts(read: Read) -> None:
+    _, text = read(shell(f"<noscript><h1>Gates</h1><p>{LONG}</p></noscript>"))
+    assert LONG in text
+
+
+def test_all_data_of_a_page_are_a_part(tmp_path: Path) -> None:
+    source = tmp_path / "page.html"
+    source.write_text(next_data({"note": [1, 2.50]}), "utf-8")
+    text = text_part("html", PartRequest(source=source, path="data")).text
+    assert text.startswith("[__NEXT_DATA__]\n{")
+    assert '"note": [1, 2.5]' in text
+
+
+def test_a_page_without_data_has_no_such_part(tmp_path: Path) -> None:
+    source = tmp_path / "page.html"
+    source.write_text(f"<p>{LONG}</p>", "utf-8")
+    with pytest.raises(OutOfRange):
+        text_part("html", PartRequest(source=source, path="data"))
+
+
+ALTERNATES = {
+    '<link rel=alternate type=text/markdown href="/blog.md">': "https://example.org/blog.md",
+    '<link rel=alternate type="application/rss+xml" href="/blog/feed">': (
+        "https://example.org/blog/feed"
+    ),
+    '<link rel=alternate type="application/rss+xml" href="/feed">': "",
+    '<link rel=alternate hreflang=de href="/de">': "",
+}
+
+
+@pytest.mark.parametrize(("link", "address"), ALTERNATES.items())
+def test_a_shell_leads_to_its_markdown_or_its_own_feed(read: Read, link: str, address: str) -> None:
+    extracted, _ = read(link + shell(""))
+    assert (extracted.facts.page_verdict, extracted.facts.leads_to) == ("empty_shell", address)
+
+
+NESTED = 3_000
+HOSTILE = {
+    "deep lists": "[" * NESTED + "]" * NESTED,
+    "deep objects": '{"a":' * NESTED + "1" + "}" * NESTED,
+    "a flat array that refers to itself": json.dumps([{"a": 1, "b": 1}] + [[n + 1] * 9 for n in range(900)]),
+    "an array that holds itself": json.dumps([{"a": 0}, 1]),
+    "many texts of HTML": json.dumps([f"<p>{PROSE} {n}</p>" for n in range(3_000)]),
+    "many words": json.dumps({"text": PROSE * 9_000}),
+    "odd references": json.dumps([{"_1": 99, "_x": -7, "a": 1}, ["Date", "x"], ["Set", 1, 1]]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_data_end_in_bounded_text(read: Read, data: str) -> None:
+    html = shell(f'<script type="application/json">{data}</script>')
+    _, text = read(html)
+    assert len(text) <= 2 * len(html)
+
+
+def test_a_stream_whose_rows_refer_to_each_other_ends(read: Read) -> None:
+    rows = "".join(
+        f'{n:x}:["$","p",null,{{"children":["$L{n + 1:x}","$L{n - 1:x}"]}}]\n'
+        for n in range(1, 2_000)
+    )
+    extracted, _ = read(shell(f"<script>self.__next_f.push([1,{json.dumps(rows)}])</script>"))
+    assert extracted.facts.page_verdict == "empty_shell"
