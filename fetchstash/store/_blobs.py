@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +20,7 @@ from fetchstash.store._stride import STRIDE, StrideBuilder, StrideIndex
 T = TypeVar("T")
 Kind = Literal["raw", "text"]
 KINDS: tuple[Kind, ...] = ("raw", "text")
+SideBySide = Callable[[Callable[[], None]], None]
 SPOOL_SECONDS = 24 * 3600  # no fetch takes a day: older files were left by a process that died
 
 
@@ -104,10 +105,12 @@ class Blobs:
             os.close(fd)
         return Blob(kind, digest.hexdigest(), status.st_size, status.st_mtime_ns, index)
 
-    def publish(self, moves: Iterable[tuple[Path, Blob]]) -> None:
-        """Rename files of the spool to their names, and sync the names to the disk.
+    @contextlib.contextmanager
+    def published(self, moves: Iterable[tuple[Path, Blob]]) -> Generator[SideBySide]:
+        """Rename files of the spool to their names, and sync the names to the disk meanwhile.
 
         A blob that is there already is replaced by the same bytes, which are known to be sound.
+        Yields a function that runs more work beside; at the end all of it is done.
         """
         folders = set[Path]()
         for source, blob in moves:
@@ -120,7 +123,13 @@ class Blobs:
                 source.unlink()
             folders.add(target.parent)
         _steps.reached("renamed")
-        self._side_by_side(partial(sync_folder, folder) for folder in folders)
+        running = [self._threads.submit(sync_folder, folder) for folder in folders]
+        try:
+            yield lambda work: running.append(self._threads.submit(work))
+        finally:
+            wait(running)
+        for future in running:
+            future.result()
         _steps.reached("folders_synced")
 
     def _side_by_side(self, works: Iterable[Callable[[], T]]) -> list[T]:

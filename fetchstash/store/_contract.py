@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,6 +35,12 @@ class StoreLimits:
     max_age_days: float = 7
     max_total_bytes: int = 2 * 2**30
     max_artifacts: int = 10_000
+
+
+@cache
+def _names() -> tuple[str, ...]:
+    """Return the fields of Facts, those of the document last."""
+    return tuple(sorted((f.name for f in fields(Facts)), key=lambda name: name in FACTS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +88,14 @@ class Facts(DocumentFacts):
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data: times as RFC 3339 in UTC, unknown values as null."""
         data: dict[str, Any] = {}
-        for f in sorted(fields(self), key=lambda f: f.name in FACTS):
-            value: Any = getattr(self, f.name)
+        for name in _names():
+            value: Any = getattr(self, name)
             if isinstance(value, datetime):
                 value = value.isoformat(timespec="seconds").replace("+00:00", "Z")
             elif isinstance(value, tuple):
                 items: tuple[Any, ...] = value  # pyright: ignore[reportUnknownVariableType]
                 value = [item.to_json() if isinstance(item, Heading) else item for item in items]
-            data[f.name] = value
+            data[name] = value
         data["incomplete"] = self.incomplete or None
         return data
 

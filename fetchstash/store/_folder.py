@@ -1,8 +1,8 @@
 """Everything that is done in the folder of a store. All of it blocks and is called from threads.
 
-put   Both files are hashed and synced. Then, under the lock, they are renamed, their folders are
-      synced, the row is inserted and committed, and the sidecar is written. Only then is the put
-      acknowledged.
+put   Both files are hashed and synced. Then, under the lock, they are renamed. While their folders
+      are synced the sidecar is written and the row inserted; then it is committed. Only then is the
+      put acknowledged.
 gc    Under the lock sidecars are removed, rows are deleted and committed, and then files unlinked.
       A crash between the two leaves a file without a row, which the next gc finds by listing the
       folders. As both happen under one lock, no put can claim a file that is about to be unlinked,
@@ -16,6 +16,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from fetchstash.errors import Call, ExpiredRef, NoText, StoreError, TooLarge, UnknownRef
@@ -111,22 +112,24 @@ class StoreFolder:
             blobs = self._blobs.measure(files)
             self._check_size(blobs)
             _steps.reached("measured")
+            moves = zip(files.values(), blobs, strict=True)
             with self._catalog.locked() as db:
                 try:
-                    self._blobs.publish(zip(files.values(), blobs, strict=True))
-                    with transaction(db):
-                        self._record_reads(db)
+                    with transaction(db), self._blobs.published(moves) as beside:
                         now = self._upkeep.believed_now(db)
                         facts = self._stamped(facts, max(now, time.time()), *blobs)
                         run = DEFAULT_RUN if self._run == ALL_RUNS else self._run
-                        rows.insert(db, run, facts, ranges, url, *blobs)
+                        url_hash = rows.url_hash(db, url) if url else None
+                        record = rows.new_record(run, facts, ranges, url_hash, blobs)
+                        beside(partial(self._place.sidecars.add, record))
+                        self._record_reads(db)
+                        rows.insert(db, record, blobs)
                 except BaseException:
                     # What cannot be removed now, gc will find.
                     with contextlib.suppress(OSError, sqlite3.Error, StoreError):
-                        self._withdraw(db, blobs)
+                        self._withdraw(db, facts.artifact_ref, blobs)
                     raise
                 self._catalog.check_current(db)
-                self._place.sidecars.write(rows.record(db, facts.artifact_ref))
                 # The artifact is safe: a failure here is gc's to report.
                 with contextlib.suppress(OSError, sqlite3.Error):
                     self._upkeep.retain(db, now)
@@ -248,7 +251,7 @@ class StoreFolder:
 
     def _changed(self, db: Connection, ref: str) -> Facts:
         """Bring the sidecar of an artifact up to date, and return the facts."""
-        self._place.sidecars.write(rows.record(db, ref))
+        self._place.sidecars.replace(rows.record(db, ref))
         return self._facts(rows.find(db, ref, self._run))
 
     def delete(self, ref: str) -> None:
@@ -305,11 +308,11 @@ class StoreFolder:
     def _stamped(self, facts: Facts, now: float, raw: Blob, text: Blob | None = None) -> Facts:
         """Fill in the store's own facts."""
         index, days = text.index if text else None, self._limits.max_age_days
-        facts = stamp(facts, raw.sha256, raw.size, index, now=now, max_age_days=days)
         shown = text or raw
-        return replace(facts, path=str(self._blobs.path(shown.kind, shown.sha256)))
+        path = str(self._blobs.path(shown.kind, shown.sha256))
+        return stamp(facts, raw.sha256, raw.size, index, now=now, max_age_days=days, path=path)
 
-    def _withdraw(self, db: Connection, blobs: Iterable[Blob]) -> None:
+    def _withdraw(self, db: Connection, ref: str, blobs: Iterable[Blob]) -> None:
         """Unlink what a failed put has renamed, unless an artifact names it."""
         try:
             settle(db)
@@ -319,6 +322,8 @@ class StoreFolder:
                 raise
         known = rows.known(db)
         self._catalog.check_current(db)
+        if ref not in rows.all_refs(db):
+            self._place.sidecars.remove([ref])
         for blob in blobs:
             if (blob.kind, blob.sha256) not in known:
                 self._blobs.remove(blob.kind, blob.sha256)

@@ -315,7 +315,7 @@ class _Store:
         with self._catalog.locked() as db:
             self._sidecars.keep_key(rows.url_key(db))
             for ref in rows.all_refs(db).intersection(refs):
-                self._sidecars.write(rows.record(db, ref))
+                self._sidecars.replace(rows.record(db, ref))
 
     def _quarantined(self) -> Iterator[Ailment]:
         files, size = self._quarantine.count()

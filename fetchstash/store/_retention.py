@@ -26,6 +26,10 @@ class Total:
     artifacts: int
     bytes: int
 
+    def is_within(self, limits: StoreLimits) -> bool:
+        """Return whether nothing must go for their sake."""
+        return self.artifacts <= limits.max_artifacts and self.bytes <= limits.max_total_bytes
+
 
 def plan(
     overdue: Iterable[Candidate],

@@ -4,7 +4,7 @@ import hmac
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -103,35 +103,34 @@ def _in_run(run: str) -> tuple[str, tuple[str, ...]]:
     return ("TRUE", ()) if run == ALL_RUNS else ("run = ?", (run,))
 
 
-def insert(
-    db: sqlite3.Connection,
-    run: str,
-    facts: Facts,
-    ranges: Ranges,
-    url: str,
-    raw: Blob,
-    text: Blob | None = None,
-) -> None:
-    """Add an artifact, as the one that was used last."""
+def new_record(
+    run: str, facts: Facts, ranges: Ranges, url_hash: bytes | None, blobs: Sequence[Blob]
+) -> dict[str, Any]:
+    """Return the row of a new artifact as ``record`` does. ``blobs`` are its raw bytes and text."""
     assert facts.created_at is not None
     assert facts.expires_at is not None
-    for blob in (raw, text):
-        if blob:
-            insert_blob(db, blob)
-    _insert(
-        db,
-        facts.artifact_ref,
-        run,
-        url_hash(db, url) if url else None,
-        raw.sha256,
-        text.sha256 if text else None,
-        raw.size + (text.size if text else 0),
-        0,
-        facts.created_at.timestamp(),
-        facts.expires_at.timestamp(),
-        _dump(facts.to_json()),
-        _dump(ranges.to_json()),
-    )
+    return {
+        "ref": facts.artifact_ref,
+        "run": run,
+        "url_hash": url_hash.hex() if url_hash else None,
+        "raw": blobs[0].sha256,
+        "text": blobs[1].sha256 if len(blobs) > 1 else None,
+        "bytes": sum(blob.size for blob in blobs),
+        "pinned": 0,
+        "created_at": facts.created_at.timestamp(),
+        "expires_at": facts.expires_at.timestamp(),
+        "facts": facts.to_json(),
+        "ranges": ranges.to_json(),
+    }
+
+
+def insert(db: sqlite3.Connection, record: dict[str, Any], blobs: Sequence[Blob]) -> None:
+    """Add an artifact, as the one that was used last."""
+    for blob in blobs:
+        insert_blob(db, blob)
+    url_hash = bytes.fromhex(record["url_hash"]) if record["url_hash"] else None
+    written = {"facts": _dump(record["facts"]), "ranges": _dump(record["ranges"])}
+    _insert(db, *(record | {"url_hash": url_hash} | written).values())
 
 
 def _insert(db: sqlite3.Connection, *values: object) -> None:
@@ -230,6 +229,12 @@ def overdue(db: sqlite3.Connection, now: float) -> Iterator[Candidate]:
         (now,),
     )
     return (Candidate(*row) for row in rows)
+
+
+def has_overdue(db: sqlite3.Connection, now: float) -> bool:
+    """Return whether an artifact of any run is too old."""
+    first = "SELECT 1 FROM artifact WHERE pinned = 0 AND expires_at <= ? LIMIT 1"
+    return db.execute(first, (now,)).fetchone() is not None
 
 
 def least_used(db: sqlite3.Connection) -> Iterator[Candidate]:

@@ -1,8 +1,9 @@
 """Sidecars: each artifact's row as a small file, out of which a lost catalogue is made again.
 
 They are written without a sync of their own: the catalogue is the truth, and a sidecar is read only
-when the catalogue is damaged. It is written after the row is committed and removed before the row
-is deleted. So a sidecar without a row means that the row was lost.
+when the catalogue is damaged. It is written when its files are in place, just before the row is
+committed, and removed before the row is deleted. So a sidecar without a row means that the row was
+lost, or that a put was ended before its commit: then too the artifact is whole.
 """
 
 import contextlib
@@ -30,16 +31,17 @@ class Sidecars:
         """Make the folder if it is missing. Raises StoreError where something is in the way."""
         private_folder(self._folder)
 
-    def write(self, record: dict[str, Any]) -> None:
-        """Write the record of an artifact. If that fails, repair writes it later."""
-        path = self._folder / record["ref"]
-        new = path.with_suffix(".new")
-        data = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
+    def add(self, record: dict[str, Any]) -> None:
+        """Write the record of a new artifact. If that fails, repair writes it later."""
         with contextlib.suppress(OSError):
-            fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(fd, "wb", buffering=0) as file:
-                file.write(data)
-            new.replace(path)
+            _write(self._folder / record["ref"], record)
+
+    def replace(self, record: dict[str, Any]) -> None:
+        """Write the changed record of an artifact. If that fails, the old one stays."""
+        new = self._folder / f"{record['ref']}.new"
+        with contextlib.suppress(OSError):
+            _write(new, record)
+            new.replace(self._folder / record["ref"])
 
     def remove(self, refs: Iterable[str]) -> None:
         """Remove the records of artifacts."""
@@ -74,3 +76,12 @@ class Sidecars:
         with contextlib.suppress(OSError):
             return self._key.read_bytes() or None
         return None
+
+
+def _write(path: Path, record: dict[str, Any]) -> None:
+    data = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.write(fd, data)
+    finally:
+        os.close(fd)

@@ -25,16 +25,17 @@ def stamp(
     *,
     now: float,
     max_age_days: float,
+    path: str | None = None,
 ) -> Facts:
     """Return the facts of a new artifact: a fresh reference, and what was measured of its bytes.
 
-    ``now`` is seconds since 1970. The path is left to the store.
+    ``now`` is seconds since 1970.
     """
     created = datetime.fromtimestamp(now, UTC)
     return replace(
         facts,
         artifact_ref=new_ref(),
-        path=None,
+        path=path,
         size_bytes=size_bytes,
         sha256=sha256,
         created_at=created,

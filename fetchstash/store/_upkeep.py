@@ -97,9 +97,10 @@ class Upkeep:
 
     def retain(self, db: Connection, now: float) -> None:
         """Apply retention after a put, to EVICTIONS_PER_PUT artifacts at most."""
+        if rows.total(db).is_within(self._limits) and not rows.has_overdue(db, now):
+            return
         due = self._due(db, now, EVICTIONS_PER_PUT)
-        if due:
-            self.remove(db, [removed.artifact_ref for removed in due], expired=True)
+        self.remove(db, [removed.artifact_ref for removed in due], expired=True)
 
     def _due(self, db: Connection, now: float, most: int | None) -> Sequence[Removed]:
         """Return what retention removes, the first ``most`` of it."""

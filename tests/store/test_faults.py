@@ -60,6 +60,7 @@ async def test_a_disk_that_fails_at_any_step_of_put_leaves_all_as_it_was(
     monkeypatch.undo()
     assert "Error" not in raised.value.line()
     assert len(strays(limits.folder)) == 2
+    assert [path.name for path in (limits.folder / "facts").iterdir()] == [kept.artifact_ref]
     assert await text_of(store, kept.artifact_ref) == "kept"
     assert (await store.list()).total == 1
     assert await text_of(store, (await put(store, b"and on")).artifact_ref) == "and on"
