@@ -1,4 +1,4 @@
-"""What is known of a document: one dataclass, from the handler to the store's manifest.
+"""Facts of a document: one dataclass, from the handler to the store's manifest.
 
 The frames between worker and server, the manifest and the table in docs/facts.md are derived from
 its fields. A new fact is one field here.
@@ -45,7 +45,7 @@ def _flag(doc: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFacts:
-    """What a handler learns of one document. What is not known is None or empty."""
+    """Facts of one document, from its handler. An unknown fact is None or empty."""
 
     content_kind: str = _line("the kind of its format (docs/handlers.md lists them)")
     media_type: str = _line("what it is; a handler may know a better name than the router")

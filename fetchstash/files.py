@@ -52,7 +52,7 @@ LINE_TOKENS, LINE_CHARS = 60, 160
 
 
 class FileType(Enum):
-    """What a file is: the extension of such files, and those of what else it stands for."""
+    """The kind of a file: the extension of such files, and those of what else it stands for."""
 
     CODE = (".py",)
     TEXT = (".txt", ".eml")
@@ -102,7 +102,7 @@ class FileMetadata:
 
 @dataclass(frozen=True, slots=True)
 class FileExtractionResult:
-    """What ``read_file`` read. ``content`` is None where nothing can be shown: see the message.
+    """The result of ``read_file``. ``content`` is None where nothing can be shown: see the message.
 
     ``truncation_info`` is None where the content is whole. ``next_offset`` is the character to
     read on from, 0 where the content is no prefix of the text, None at its end.
@@ -326,17 +326,19 @@ def shown_of(
         return text, None
     room = _Room(limits)
     preview = extraction.ranges.preview
-    glimpses = () if ends else (preview, preview.without_sample())
-    glimpse = next((one for one in glimpses if one.text and room.fits(one.whole)), None)
-    body = glimpse.whole if glimpse else ""
-    if not glimpse:
+    previews = () if ends else (preview, preview.without_sample())
+    shown_preview = next(
+        (candidate for candidate in previews if candidate.text and room.fits(candidate.whole)), None
+    )
+    body = shown_preview.whole if shown_preview else ""
+    if not shown_preview:
         body, shown = head_and_tail(
             lines, lines, len(lines), most, limits.max_line_length, room.fits
         )
-        glimpse = Preview(lines_shown=shown)
+        shown_preview = Preview(lines_shown=shown)
     total = tokens.TokenCount(extraction.tokens, extraction.tokens_exact)
     info = TruncationInfo.of(
-        glimpse,
+        shown_preview,
         len(lines),
         tokens.count(body),
         total,

@@ -1,4 +1,4 @@
-"""Where the parts of a text are: handlers report it, the store records it, slices read it."""
+"""Places of the parts of a text: handlers report it, the store records it, slices read it."""
 
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
@@ -35,7 +35,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What is shown of a document that does not fit, and how much: None for what it lacks.
+    """A preview of a document that does not fit: None for what it lacks.
 
     ``sample`` stands behind ``text`` where there is room for all of it, else not at all: half of it
     would be no JSON.
@@ -62,7 +62,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Where the parts of a stored text stand.
+    """Places of the parts of a stored text.
 
     ``pages[i]`` is the character at which page ``i + 1`` begins; it ends where the next begins, the
     last at the end of the text. ``preview`` is what the handler would show where the whole

@@ -1,7 +1,7 @@
 """Record events, counters and spans in OpenTelemetry and in a local log.
 
 Names and attributes are facts about content (kinds, sizes, codes, references), never content, and
-the caller masks URLs in them. Nothing here ever fails its caller.
+the caller masks URLs in them. Telemetry never fails its caller.
 
 OpenTelemetry is used through its API alone, and only if something in the process has imported it
 already: an installed SDK has. An event belongs to the current span; without one it becomes a span

@@ -1,4 +1,4 @@
-"""What every command shares: settings, an open Stash, output, errors and exit codes."""
+"""Shared by every command: settings, an open Stash, output, errors and exit codes."""
 
 import functools
 import json

@@ -1,4 +1,4 @@
-"""What a tool result states of the artifact behind it, or of the bytes that it is.
+"""Facts that a tool result states of its artifact or of its own bytes.
 
 The client imports no handler, so the kinds of content that it reads and writes stand here.
 """
@@ -55,7 +55,7 @@ def facts_of(result: str) -> ArtifactFacts:
     """Read the facts of a tool result: fetchstash's own texts, structured facts, or plain bytes."""
     head = result[:HEAD_CHARS]
     fence = _FENCE.search(head)
-    # What stands inside the fence was fetched, and may pretend to be facts.
+    # Text inside the fence was fetched and may pretend to be facts.
     outside = head[: fence.start()] if fence else head
     kind, media_type, size, url, line = (
         pattern.search(outside) for pattern in (_KIND, _MEDIA_TYPE, _SIZE, _URL, _FACTS_LINE)

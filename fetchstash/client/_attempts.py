@@ -16,7 +16,7 @@ Takes the messages, and ``max_output=`` where the caller gave that.
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What to send. ``max_output`` is None unless the output has to be clamped, in tokens."""
+    """The request to send. ``max_output``, in tokens, is None unless it has to be clamped."""
 
     messages: Sequence[Message]
     max_output: int | None = None
@@ -30,7 +30,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of an attempt: a response or an error.
+    """The outcome of an attempt: a response or an error.
 
     An event that reports an error comes with its response.
     ``committed``: output was passed on already, so that it is too late for a retry.
@@ -43,7 +43,7 @@ class Outcome:
 
     @property
     def problem(self) -> Any:
-        """What went wrong, None if nothing did."""
+        """The error or the failed event, None after a success."""
         return self.event if self.error is None else self.error
 
 

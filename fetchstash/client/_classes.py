@@ -24,18 +24,18 @@ def critical_messages(all_parts: Sequence[Part], pairing: Pairing, recent: int) 
     These are the last ``recent`` of what users said and of what the assistant said without calling
     a tool (steering, answers, what was completed), the latest answer in any case, the last system
     instruction, the last reminder of what is to do, and the last exchange with a tool that keeps
-    it. What the prompt of a background extractor quotes is none of them.
+    it. Quotes in the prompt of a background extractor do not count.
     """
-    theirs = [part for part in all_parts if not part.background]
-    texts = [part for part in theirs if part.kind == "text"]
-    answers = _answers(theirs)
+    conversation = [part for part in all_parts if not part.background]
+    texts = [part for part in conversation if part.kind == "text"]
+    answers = _answers(conversation)
     instructions = [part.message for part in texts if part.role == "system"]
     reminders = [
         part.message
         for part in texts
         if part.role != "assistant" and _TODO_TEXT.search(part.text[:2_000])
     ]
-    spoken = sorted({*answers, *user_messages(theirs), *reminders})
+    spoken = sorted({*answers, *user_messages(conversation), *reminders})
     todo = [answered for answered in pairing.pairs if _TODO_TOOL.search(answered.call.name)]
     recently = spoken[max(len(spoken) - recent, 0) :]
     critical = {*recently, *answers[-1:], *instructions[-1:], *reminders[-1:]}
@@ -50,9 +50,9 @@ def latest_answer(all_parts: Sequence[Part]) -> int | None:
 
 
 def _answers(all_parts: Sequence[Part]) -> list[int]:
-    theirs = [part for part in all_parts if not part.background]
-    calling = {part.message for part in theirs if part.kind == "call"}
-    texts = [part for part in theirs if part.kind == "text" and part.role == "assistant"]
+    conversation = [part for part in all_parts if not part.background]
+    calling = {part.message for part in conversation if part.kind == "call"}
+    texts = [part for part in conversation if part.kind == "text" and part.role == "assistant"]
     return sorted({part.message for part in texts} - calling)
 
 

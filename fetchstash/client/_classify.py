@@ -31,7 +31,7 @@ _OF_A_MODEL = re.compile(r"context|tokens?\b|prompt|conversation|model")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an error is, and what to do about it.
+    """The kind of an error, and what to do about it.
 
     ``limit``, ``requested_input`` and ``requested_output`` are in tokens, or in bytes where
     ``kind`` is overflow_bytes; None where the error does not tell. ``evidence`` is the piece of the
@@ -74,7 +74,7 @@ def _truncated(response: Any, sent_tokens: int | None) -> Verdict | None:
     if isinstance(response, str | BaseException):
         return None
     if empty_answer(response):
-        # Nothing was said, so that nothing is lost by a retry.
+        # The answer is empty, so a retry loses nothing.
         return Verdict("truncated_silently", action="rewrite", rule_id="empty-answer")
     if sent_tokens is not None and cut_prompt(response, sent_tokens):
         reported = reported_input(response)

@@ -55,7 +55,7 @@ def compact(
 
     The budget is the context window less what else is in it: system prompt, tools, output. Give the
     same ``state`` for the same conversation, and its messages as they were, not as they were
-    compacted before. What became a stub in this conversation stays one. Give the ``window`` to have
+    compacted before. A stub of this conversation stays a stub. Give the ``window`` to have
     each tool result above ``policy.oversized_fraction`` of it replaced by an oversized stub. With
     little of ``remaining_seconds`` left only a request that would not fit is touched, as far as it
     must be.

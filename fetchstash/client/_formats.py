@@ -62,7 +62,7 @@ def parts(messages: Sequence[Message], format: Format) -> list[Part]:
 def replace_values(messages: Sequence[Message], changes: Mapping[Place, Any]) -> list[Message]:
     """Return ``messages`` with the values at these places replaced.
 
-    What is not on the way to a change is shared, not copied.
+    Values without a change are shared, not copied.
     """
     replaced = list(messages)
     for (number, path), value in changes.items():
@@ -88,19 +88,18 @@ def _pieces(part: Part) -> Iterator[Part]:
     quoted = list(sections(part.text))
     task = part.text[: quoted[0].start] if quoted else part.text
     yield Part(part.place, "opaque", part.role, task, background=True)
-    for index, one in enumerate(quoted):
-        value = part.text[one.start : one.end]
-        yield Part(
-            (number, (*path, index)), one.kind, one.role, value, name=one.name, background=True
-        )
+    for index, section in enumerate(quoted):
+        value = part.text[section.start : section.end]
+        place = (number, (*path, index))
+        yield Part(place, section.kind, section.role, value, name=section.name, background=True)
 
 
 def _replaced(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
     if not path:
         return new
     if isinstance(value, str):
-        one = list(sections(value))[int(path[0])]
-        return value[: one.start] + str(new) + value[one.end :]
+        section = list(sections(value))[int(path[0])]
+        return value[: section.start] + str(new) + value[section.end :]
     copy: Any = value.copy()  # a dict or a list, for a place was read from this very value
     copy[path[0]] = _replaced(value[path[0]], path[1:], new)
     return copy
@@ -186,7 +185,7 @@ def _server_call(number: int, index: int, block: dict[str, Any]) -> Part:
     return Part(place, "call", "assistant", block.get("input", {}), *identity, shape=shape)
 
 
-# Where the texts of these results are. Other results, and encrypted ones, stay as they are.
+# The keys of the texts of these results. Other and encrypted results stay as they are.
 _SERVER_TEXTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "mcp_tool_result": (("content",),),
     "code_execution_tool_result": (("content", "stdout"), ("content", "stderr")),

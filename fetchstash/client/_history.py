@@ -163,7 +163,7 @@ class _History:
         self.data: list[Message] = list(messages)
         self.format: Format = format
         if any(hasattr(message, "parts") and hasattr(message, "kind") for message in messages):
-            # Who has messages of PydanticAI has the SDK.
+            # Messages of PydanticAI exist only where the SDK is installed.
             self._converter = import_module("fetchstash.client.adapters._pydantic_messages")
             self.data, self.format = self._converter.to_data(messages), "anthropic"
 

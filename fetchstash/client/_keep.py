@@ -11,7 +11,7 @@ _log = logging.getLogger("fetchstash.client")
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Where a content is kept: ``ref`` is "" if it is not, ``lost`` if keeping it failed."""
+    """The place of a kept content: ``ref`` is "" if it is not, ``lost`` if keeping it failed."""
 
     ref: str = ""
     lost: bool = False

@@ -1,8 +1,8 @@
 """Pictures, documents, audio and video in messages: what each provider documents they cost.
 
 Base64 is never charged as text. A block is recognised by its shape, so one table serves the four
-formats, the blocks of LangChain and MCP, and the objects of PydanticAI. Where a provider documents
-several rules for several models the largest counts: the model is not known here.
+formats, the blocks of LangChain and MCP, and the objects of PydanticAI. If a provider documents a
+rule for each model, the largest size counts: the model is not known here.
 
 Read on 2026-11-22:
 - Anthropic, "Vision": one token per patch of 28 x 28 pixels, after fitting 2576 pixels and 4784
@@ -71,7 +71,7 @@ class Media:
 
     @property
     def label(self) -> str:
-        """What stands for it in a text."""
+        """The words that replace it in a text."""
         size = f", {self.size_bytes} bytes" if self.data else ""
         return f"({self.media_type or 'file'}{size})"
 

@@ -21,7 +21,7 @@ def merge_of(
     messages: Sequence[Message], all_parts: Sequence[Part], offload: Offload | None
 ) -> Merge:
     """Return the merge of ``messages``, whose parts are ``all_parts``."""
-    # As plain text and not as JSON, whose escapes would hide what somebody greps for.
+    # Plain text, because the escapes of JSON would hide words from a grep.
     whole = "\n\n".join(
         f"[{part.role} {part.kind} {part.name}]\n{plain(part.value)}" for part in all_parts
     )

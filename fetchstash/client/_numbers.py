@@ -88,7 +88,7 @@ _OUTPUTS = _patterns(
     r"requested {N} output tokens",
     r"max_(?:completion_|new_|output_)?tokens['\"`]?(?: is too large:)? \(?{N}",
 )
-# What a request is made of, where each part is stated: together they are the input.
+# The parts of a request, if each is stated: their sum is the input.
 _INPUT_PARTS = _patterns(
     r"{N} (?:in|of) (?:the |your )?(?:messages|prompt|functions|tools|text input|tool input|tool definitions|images?)\b",
     r"\b(?:input|prefix|prompt|query|system|tool|image) (?:tokens|length) \({N}\)",
@@ -135,8 +135,8 @@ def _by_order(text: str, limit: int | None, wanted: int | None) -> tuple[int | N
 
 def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:
     for pattern in patterns:
-        for found in pattern.finditer(text):
-            size = _number(found[1], found[2])
+        for match in pattern.finditer(text):
+            size = _number(match[1], match[2])
             if size >= SMALLEST or pattern in _OUTPUTS or pattern in _INPUTS[:4]:
                 return size
     return None

@@ -1,4 +1,4 @@
-"""What the client may do, and for how long it remembers what it did."""
+"""The client's policy, and how long it remembers its decisions."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -58,7 +58,7 @@ class Merge:
 
 @dataclass(slots=True)
 class State:
-    """What was decided in one conversation, so that the same is decided again.
+    """Decisions of one conversation, so that the next request gets the same ones.
 
     Stubs stay where they are, and prompt caches stay warm. ``memo`` has the stub of each content
     that was ever tried, None where none was smaller. ``stubs`` has the target and the label of

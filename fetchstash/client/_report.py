@@ -1,4 +1,4 @@
-"""What a rewrite or a compaction did, and what it left."""
+"""The report of a rewrite or a compaction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a request has besides its messages."""
+"""The parts of a request besides its messages."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class RequestInfo:
-    """What adapters know of a request besides its messages; each field may be left out.
+    """The parts of a request that adapters know besides its messages; each field may be left out.
 
     ``model`` and ``endpoint`` name the model or deployment and the address that serves it.
     ``fixed`` is the rest that fills the window and cannot shrink, as plain data: the system prompt

@@ -38,7 +38,7 @@ def stub_oversized(work: Work, window: int, on_event: OnEvent | None) -> None:
 def stub_unavoidable(work: Work, goal: int) -> None:
     """Shrink the latest results first if no other stub can bring the size down to ``goal``.
 
-    What is older would be lost for nothing.
+    Older results would be lost for nothing.
     """
     if sum(work.size_of(part) for part in work.all_parts if part.message in work.kept) > goal:
         stub_latest(work, goal)

@@ -1,4 +1,4 @@
-"""What a rule is, and the codes and statuses that tell an overflow, or something else, by themselves.
+"""Rules, and the codes and statuses that decide without a wording.
 
 The wordings are in ``_wordings.py``.
 """
@@ -32,8 +32,8 @@ class Rule:
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return where this rule finds its wording."""
-        found = _compiled(self.pattern).search(text)
-        return None if found and self.unless and _compiled(self.unless).search(text) else found
+        match = _compiled(self.pattern).search(text)
+        return None if match and self.unless and _compiled(self.unless).search(text) else match
 
 
 # Compiled when first used: an agent that never sees an error does not pay for them.

@@ -14,7 +14,7 @@
 
 A text of the user's whose first line is the mark is such a prompt, and of the class
 background_extraction: nobody said it, and what it quotes is bounded as the conversation itself
-would be. What stands before the first heading is the extractor's task, and stays.
+would be. The text before the first heading is the extractor's task, and stays.
 """
 
 import re
@@ -33,7 +33,7 @@ _HEADING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What a heading stands over: ``text[start:end]`` of the prompt."""
+    """The text under a heading: ``text[start:end]`` of the prompt."""
 
     start: int
     end: int

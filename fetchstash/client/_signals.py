@@ -18,7 +18,7 @@ _ATTRIBUTES = (
     "finish_reason", "stop_reason", "message", "detail", "details", "description", "body", "error",
     "errors", "metadata", "raw", "response", "incomplete_details", "param", "choices", "text",
 )  # fmt: skip
-# Where a body or an event carries what somebody wrote, not what went wrong.
+# Keys of a body or an event with content, not with an error.
 _CONTENT_KEYS = frozenset(
     {
         "content",
@@ -67,7 +67,7 @@ _WORD = re.compile(r"[A-Za-z][\w.\-]*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What an error says.
+    """The words and numbers of an error.
 
     ``statuses`` are HTTP statuses, the outermost first; ``codes`` are in lower case, class names of
     exceptions among them; ``text`` is all wording, in order.

@@ -66,7 +66,7 @@ class Sizes:
     """The sizes of parts in tokens, remembered in the state of a conversation.
 
     A long string is known again by its identity, and an equal one by its hash, wherever it stands.
-    What was not asked for since the last ``Sizes`` of the same state is forgotten.
+    Sizes not asked for since the last ``Sizes`` of the same state are forgotten.
     """
 
     def __init__(self, state: State) -> None:
@@ -76,7 +76,7 @@ class Sizes:
         state.digests = self._digests
 
     def digest(self, part: Part) -> str:
-        """Return the hash of a part's text. Of media only their type and size count."""
+        """Return the hash of a part's text. Media count by their type and size alone."""
         if isinstance(part.value, str):
             return self._digest(part.value)
         container = self._container(part)

@@ -22,7 +22,7 @@ def _as_it_is(event: Any) -> Any:
 
 
 class _Decisions:
-    """What the synchronous and the asynchronous stream decide alike.
+    """Decisions that both kinds of stream share.
 
     ``read`` gives what an event of the SDK says, as an object or as plain data; it may raise the
     SDK's own error for an event that reports one. ``held``: nothing is passed on before the answer
@@ -158,7 +158,7 @@ class RecoveringStream(_Decisions):
 
 
 class AsyncRecoveringStream(_Decisions):
-    """The same, asynchronous. What is made smaller for a large history is made so in a thread."""
+    """The same, asynchronous. A large history is made smaller in a thread."""
 
     async def open(self, *, large: bool) -> Self:
         """Open the stream, and return it."""

@@ -132,7 +132,7 @@ def finish_reasons(event: Any) -> list[str]:
 
 
 def close(stream: Any) -> None:
-    """Close a stream. What it raises does not matter: its connection is not used again."""
+    """Close a stream. Its errors do not matter: its connection is not used again."""
     with suppress(Exception):
         stream.close()
 

@@ -1,4 +1,4 @@
-"""What stands for a content that left the context: short sentences and facts, no mark of a cut."""
+"""Stubs of contents that left the context: short sentences and facts, no mark of a cut."""
 
 import json
 import re
@@ -160,8 +160,8 @@ def _summary(text: str, tool: str, line: str, kept: Kept) -> str:
 
 def first_sentence(text: str) -> str:
     """Return the first sentence or line, if it is short and printable; else ""."""
-    found = _SENTENCE.match(text.lstrip()[:400])
-    sentence = " ".join(found[0].split()) if found else ""
+    match = _SENTENCE.match(text.lstrip()[:400])
+    sentence = " ".join(match[0].split()) if match else ""
     return sentence if sentence.isprintable() and "\ufffd" not in sentence else ""
 
 

@@ -247,7 +247,7 @@ MAX_LEARNED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class LearnedWindow:
-    """What a refusal said.
+    """The window and the size that a refusal stated.
 
     ``limit`` is in the provider's tokens, ``scale`` of which one token of our count is. ``rest`` is
     what the request had besides its messages where only the provider knows that.

@@ -24,9 +24,9 @@ _LIMIT = (
     rf"(?:{_WINDOW}|(?:max(?:imum)?|allowed|permitted|configured|supported|model'?s?)[ \w'`_-]{{0,30}}"
     r"(?:tokens?|length|input|prompt|context|capacity|maximum \d[\d,]*)|tokens? (?:limit|maximum|capacity)|(?:input|prompt|length) limit)"
 )
-# What OpenAI quotes as the place of a content, and not of a name or an id.
+# The place that OpenAI quotes for a content, not for a name or an id.
 _CONTENT = r"(?:messages|input|contents|prompt|instructions|system)(?:\[\d+\])?(?:\.[^']*?\b(?:content|text|output|arguments|parts)\b[^']*)?'"
-# What else can be too long or too many, without anything being said of the conversation.
+# Other things that can be too long or too many, without a word about the conversation.
 _OTHERS = (
     r"(?:images?|pictures?|audio|videos?|files?|attachments?|uploads?|pdfs?|pages?|tools?|functions?|schemas?|grammar|headers?|urls?|uris?|names?|descriptions?|"
     r"passwords?|batch(?:es)?|stack|recursion|redirects?|retries|stop sequences?|enums?|enum values|properties|keys?|ids?|arrays?|labels?|embeddings?|dimensions?|"
@@ -67,7 +67,7 @@ FIRST = (
 """Read before statuses and codes: a transport has one code for a large message and for a quota, a library one class for many refusals."""
 
 WORDINGS = (
-    # Of waiting and of money: both count tokens, too.
+    # Rate limits and money: both count tokens, too.
     Rule(
         "rate-limit", "not_overflow",
         r"rate[ _-]?limit|too many requests|throttl|(?:tokens?|requests?)(?: limit)?(?: exceeded)? ?(?:per|/|a) ?(?:min|minute|hour|day|sec|month)|"
@@ -196,7 +196,7 @@ WORDINGS = (
         "features, models and policies",
         "The long context beta is not yet available for this subscription.",
     ),
-    # What is left are sentences that only a conversation is the subject of.
+    # The remaining sentences can only be about a conversation.
     Rule(
         "too-many-bytes", "overflow_bytes",
         r"too many (?:total )?(?:\w+ )?bytes|(?:payload|body|message) (?:size|length)[: ]*\(?\d+\)? exceeds|exceed\w*.{0,40}\d ?[kmg]i?b\b|(?:text|request|prompt|input|total) bytes .{0,30}exceed|exceeds? .{0,30}\bbytes\b",

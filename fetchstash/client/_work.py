@@ -85,15 +85,15 @@ class Work:
         """Read the messages as they are now. Merged ones are ours: no words of the user's."""
         self.all_parts = parts(self.messages, self.format)
         self.merged = self._merged()
-        theirs = [part for part in self.all_parts if part.message not in self.merged]
-        pairing = pair(theirs)
+        conversation = [part for part in self.all_parts if part.message not in self.merged]
+        pairing = pair(conversation)
         self.calls = {answered.result.place: answered.call for answered in pairing.pairs}
         self.units = units(len(self.messages), self.all_parts, pairing)
-        self.kept = untouchable(len(self.messages), theirs, self.units, self.prefix)
-        self._task = background_task(theirs)
+        self.kept = untouchable(len(self.messages), conversation, self.units, self.prefix)
+        self._task = background_task(conversation)
         recent = self.policy.preserve_recent_critical_messages
-        self.critical = critical_messages(theirs, pairing, recent)
-        self._answer = latest_answer(theirs)
+        self.critical = critical_messages(conversation, pairing, recent)
+        self._answer = latest_answer(conversation)
         if self.unit == "bytes":
             self.size = size_in_bytes(self.messages)
         else:
@@ -179,7 +179,7 @@ class Work:
         return key in self.state.protected and not last
 
     def _is_protected(self, part: Part) -> bool:
-        # Of critical messages only what is said is critical, and the list of what is to do.
+        # In a critical message only the text and the to-do list are critical.
         return part.message in self.kept or (
             part.kind in {"text", "opaque"} and part.message in self.critical
         )
@@ -210,7 +210,7 @@ class Work:
     def free_texts(self) -> list[Part]:
         """Return the older texts and media that may be replaced, oldest first.
 
-        What the user said comes last: all else is about it.
+        The user's words come last: all else is about it.
         """
         free = self.free_parts("text") + self.free_parts("opaque")
         return sorted(free, key=lambda part: (part.role == "user", part.message))
@@ -311,7 +311,7 @@ class Work:
     def stub_critical(self, goal: int) -> None:
         """Stub critical messages one by one, oldest first, until ``goal``; never the answer.
 
-        What was said goes before instructions and the list of what is to do.
+        Answers go before instructions and the to-do list.
         """
         standing = {part.message for part in self.all_parts if part.role in {"system", "tool"}} | {
             part.message for part in self.all_parts if part.kind == "call"

@@ -14,7 +14,7 @@ from fetchstash.text import MIN_MAX_CHARS, PreviewLimits, ViewLimits
 
 @dataclass(frozen=True, slots=True)
 class IngestLimits:
-    """What picks the handler, and the folders that ``stash_file`` may read.
+    """The rule that picks the handler, and the folders that ``stash_file`` may read.
 
     Without folders there is no such tool.
     """

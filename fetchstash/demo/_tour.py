@@ -89,9 +89,9 @@ async def _reach(walk: _Tour, site: Site) -> None:
         url=site.url(content.STATIONS_JSON),
         maxChars=1_000,
     )
-    one = {"pattern": content.ROCK.pattern, "context": 0}
+    pattern = {"pattern": content.ROCK.pattern, "context": 0}
     await walk.step(
-        f"One record of {content.STATIONS:,}", "artifact_grep", artifact_ref=stations.ref, **one
+        f"One record of {content.STATIONS:,}", "artifact_grep", artifact_ref=stations.ref, **pattern
     )
     value = f"/stations/{content.NEEDLE_STATION}"
     await walk.step(

@@ -1,8 +1,8 @@
 """Hold back received bytes that do not belong to the current response.
 
 h11 asks for bytes only while a response is not complete. It is handed none beyond the next place
-where the response may end. What is left over would answer another request: it came from a server,
-or a proxy before it, that lost track of its responses (RFC 9112, section 11.2).
+where the response may end. Bytes after the response would answer another request: it came from a
+server, or a proxy before it, that lost track of its responses (RFC 9112, section 11.2).
 """
 
 import re

@@ -26,7 +26,7 @@ from fetchstash.fetch._url import Target
 _NEXT_ATTEMPT_SECONDS = 0.25  # RFC 8305, section 5: the Connection Attempt Delay
 _MAX_ATTEMPTS = 6
 _CONNECT_SECONDS = 15
-# What asyncio reads at a time. httpcore2 asks for a quarter, and the rest would be copied thrice.
+# The size of one read of asyncio. httpcore2 asks for a quarter; the rest would be copied thrice.
 _BODY_READ_BYTES = 256 * 1024
 _TURNS_TO_READ = 10  # turns of the event loop: what has arrived is read within three
 

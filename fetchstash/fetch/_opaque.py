@@ -12,7 +12,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 _RUN = re.compile(r"[A-Za-z0-9]+")
 _HASHES = re.compile(r"[0-9a-fA-F]+(?:\.{2,3}[0-9a-fA-F]+)?")
 _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,5}\Z")
-# What stands before a public hash of content, such as a commit, ...
+# Names of a public hash of content, such as a commit, ...
 _PUBLIC = frozenset({"blob", "blobs", "commit", "commits", "compare", "raw", "tree"})
 # ... and before what only those know who were given the link.
 _SHARED = frozenset(

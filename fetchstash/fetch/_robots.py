@@ -26,7 +26,7 @@ _SAFE = "%!&'()+,-./:;=?@[]^_|~\\"  # all that a request target may hold, but fo
 
 @dataclass(frozen=True, slots=True)
 class Robots:
-    """One origin's rules, one a line. Without any all is allowed, or nothing if ``unreachable``.
+    """One origin's rules, one a line. Without rules all is allowed, or nothing if unreachable.
 
     A line is + or - and a pattern. The longest pattern stands first, and so decides (2.2.2).
     """
@@ -72,8 +72,8 @@ def product_token(agent: str) -> str:
 
 def _our_rules(text: str, token: str) -> list[str]:
     """Return the rules of the groups for ``token``, or else those for ``*`` (2.2.1)."""
-    ours: list[str] = []
-    everyone: list[str] = []
+    our_rules: list[str] = []
+    general_rules: list[str] = []
     named = for_us = for_everyone = in_agents = False
     for key, value in _records(text.lstrip("\ufeff\ufffd")):  # a byte order mark, or a part of it
         if key in _USER_AGENT:
@@ -87,10 +87,10 @@ def _our_rules(text: str, token: str) -> list[str]:
             in_agents = False
             if value and (for_us or for_everyone):
                 rule = _KINDS[key] + _pattern(value)
-                (ours if for_us else everyone).append(rule)
+                (our_rules if for_us else general_rules).append(rule)
                 if for_us and for_everyone:
-                    everyone.append(rule)
-    return ours if named else everyone
+                    general_rules.append(rule)
+    return our_rules if named else general_rules
 
 
 def _records(text: str) -> Iterator[tuple[str, str]]:

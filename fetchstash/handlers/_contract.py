@@ -20,7 +20,7 @@ Render = Literal["text", "image"]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the router decided that the bytes are, and why.
+    """The router's decision: the format of the bytes, and why.
 
     ``media_type`` is the decided one, ``declared_type`` the label's ("" if none), both bare, in
     lower case. ``evidence`` is a list of short strings. ``mismatch``: the bytes contradict the
@@ -40,7 +40,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What is known of a document besides its bytes; all of it may be wrong.
+    """Hints about a document besides its bytes; each may be wrong.
 
     ``url`` is the final one, masked. The worker fills in ``media_type`` from the decision, and
     ``charset`` where only the decision has one.
@@ -102,7 +102,7 @@ def _takes_facts(
 
 @dataclass(slots=True)
 class Extracted:
-    """What a handler reads out of one document.
+    """The text and the facts that a handler reads out of one document.
 
     ``parts`` is consumed once, in order; None: the document has no text (an image, a binary). Call
     ``learn`` at any time before the last part: ``facts`` are read after it. The outline in
@@ -170,7 +170,7 @@ class Handler(Protocol):
     """Reads documents of a format, or of a family of them, in the worker process.
 
     It reads ``source`` and no other file, and no network. Its module imports libraries inside
-    functions. What it raises becomes ``extraction_error``, and the text before it is kept. Errors
+    functions. An error becomes ``extraction_error``; the text before it is kept. Errors
     of fetchstash.errors are shown as they are (NoText, "it is encrypted with a password"); of any
     other exception only the class is named, because messages quote the document. A handler may have
 

@@ -23,7 +23,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Sniffed:
-    """What a sniffer recognised, and by what evidence.
+    """The format that a sniffer recognised, and the evidence.
 
     ``full``: the structure is so plain that it outweighs a label of another family.
     """
@@ -45,8 +45,8 @@ class Format:
     A format is recognised by ``signatures`` (offset and bytes), by the members that a ZIP or OLE
     container must have (a ZIP's by how they begin), by ``sniff``, by its label, or by
     ``extensions`` and ``file_names``. ``signed``: there is no such file without its signature, so
-    that a label alone proves nothing. Of two formats for one document the one of higher
-    ``priority`` reads it.
+    that a label alone proves nothing. If two formats fit, the one of higher ``priority``
+    reads the document.
 
     ``is_text``: the text is the document itself, and is kept whole. ``is_markup``: the bytes are
     text, from which the handler reads another. ``paths`` are the paths that ``Handler.part``

@@ -29,7 +29,7 @@ from fetchstash.handlers._shared._picture import bounded
 if TYPE_CHECKING:
     from PIL import Image
 
-# What the web serves; Pillow's other formats are rare, and some of them start other programs (EPS).
+# Formats of the web. Others of Pillow's are rare, and some start programs (EPS).
 _FORMATS = (
     "PNG", "JPEG", "GIF", "WEBP", "AVIF", "BMP", "TIFF", "ICO", "ICNS", "JPEG2000", "PPM", "TGA",
     "PCX",

@@ -24,7 +24,7 @@ class NotebookHandler:
     name = "notebook"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - JSON is UTF-8
-        """Read ``source``. What cannot be read raises NoText when the parts are read."""
+        """Read ``source``. An unreadable notebook raises NoText when its parts are read."""
         extracted = Extracted(parts=None)
         extracted.parts = _read(source, extracted)
         return extracted

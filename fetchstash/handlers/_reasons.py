@@ -369,7 +369,7 @@ def cause_of(error: FetchstashError) -> Cause:
     return Cause(next((r for r in own if isinstance(error, r.cls)), Reason.OWN_REASON), {})
 
 
-def read_cause(data: Mapping[str, Any], given: str | None = None) -> Cause:
+def read_cause(data: Mapping[str, Any], request_text: str | None = None) -> Cause:
     """Return the cause in JSON, each value checked.
 
     A ``name`` must stand in what the caller gave. Raises ValueError for anything that is no cause.
@@ -377,7 +377,7 @@ def read_cause(data: Mapping[str, Any], given: str | None = None) -> Cause:
     reason = _reason(data.get("reason"))
     if set(data) != reason.names | {"reason"}:
         raise ValueError
-    return Cause(reason, {name: _checked(name, data[name], given) for name in reason.names})
+    return Cause(reason, {name: _checked(name, data[name], request_text) for name in reason.names})
 
 
 def quoted(argument: str) -> str:
@@ -391,7 +391,7 @@ def _reason(code: Any) -> Reason:
     return Reason[code.upper()]
 
 
-def _checked(name: str, value: Any, given: str | None) -> Value:
+def _checked(name: str, value: Any, request_text: str | None) -> Value:
     match name:
         case "why":
             why = _reason(value)
@@ -399,7 +399,7 @@ def _checked(name: str, value: Any, given: str | None) -> Value:
                 raise ValueError
             return why
         case "name":
-            if isinstance(value, str) and (given is None or value in given):
+            if isinstance(value, str) and (request_text is None or value in request_text):
                 return value
         case "error" | "library" | "media_type":
             if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""What the lines of a result say of an artifact."""
+"""The lines of a result about its artifact."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -65,14 +65,14 @@ class View:
 
     @property
     def body(self) -> str:
-        """What came from outside, without any frame."""
+        """The content from outside, without any frame."""
         return "".join(block.body or "" for block in self.blocks)
 
 
 def error_line(error: FetchstashError, word: Wording = as_tool) -> str:
     """Return the one line of an error, its next step in the words of a face.
 
-    What it quotes of its cause is cleaned and clipped, so that the next step stays. A handler's
+    The quote of its cause is cleaned and clipped, so that the next step stays. A handler's
     reason is a clause, as it stands behind "Failed to extract text from PDF:"; here it becomes a
     sentence.
     """
@@ -89,7 +89,7 @@ def error_view(error: FetchstashError, word: Wording = as_tool) -> View:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Whom a view is made for: limits, how it counts, and the face that words its next steps.
+    """The reader of a view: limits, how it counts, and the face that words its next steps.
 
     ``local``: it shares our file system, so that a path helps it.
     """

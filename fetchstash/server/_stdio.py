@@ -1,4 +1,4 @@
-"""Serve over stdin and stdout. Nothing but JSON-RPC goes to stdout."""
+"""Serve over stdin and stdout. Only JSON-RPC goes to stdout."""
 
 import ctypes
 import logging

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """What is known of a fetched document or file.
+    """The facts of a fetched document or file.
 
     ``cache`` says that a stored copy answered; ``image`` is a fetched image as a picture.
     """
@@ -51,12 +51,12 @@ class StoredDocument:
 
     @property
     def tokens(self) -> TokenCount:
-        """What the whole text would cost, in o200k tokens."""
+        """The size of the whole text in o200k tokens."""
         return tokens_of(self.facts)
 
     @property
     def preview(self) -> str:
-        """What a model would be shown of the text: all of it where it fits, else a preview.
+        """The preview that a model would be shown: all of it where it fits, else a preview.
 
         "" where there is no text. ``fetchstash.as_shown`` adds the frame: facts, notices, a fence
         and the next calls.

@@ -20,7 +20,7 @@ from fetchstash.tokens import TokenCount
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """What a preview of a text is cut from.
+    """The text that a preview is cut from.
 
     ``text`` is the beginning of the text, one character more than ``limit`` if there are more.
     ``preview`` shows a long text better than its beginning does: the handler's preview, or the

@@ -12,7 +12,7 @@ from fetchstash.text import clip
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is asked for: a path, a unit, and where to start and end (None: at the ends)."""
+    """A part that is asked for: a path, a unit, and where to start and end (None: at the ends)."""
 
     path: str = ""
     unit: Unit = "lines"

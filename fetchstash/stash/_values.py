@@ -1,4 +1,4 @@
-"""What a Stash returns: plain values with their next steps as data. render frames them."""
+"""Values that a Stash returns: plain values with their next steps as data. render frames them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -101,7 +101,7 @@ class Slice:
     def cut(self, limit: int, measure: Measure = len) -> "Slice":
         """Return it cut at the last whole line, page or row that fits ``limit``.
 
-        Where not even one unit fits it is cut inside.
+        If not even one unit fits, it is cut inside.
         """
         fits = prefix_length(self.text, limit, measure)
         by_chars = self.unit in ("chars", "bytes") and not self.bytes_per_line
@@ -148,7 +148,7 @@ class ArtifactMatches:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """What a grep matched in one artifact or several. Iterating gives each Match."""
+    """Matches of a grep in one artifact or several. Iterating gives each Match."""
 
     query: GrepQuery
     refs: tuple[str, ...]

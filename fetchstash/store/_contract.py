@@ -45,7 +45,7 @@ def _names() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts(DocumentFacts):
-    """What is known of one artifact: of its document, and of its keeping (docs/facts.md).
+    """Facts of one artifact: of its document, and of its keeping (docs/facts.md).
 
     Every string is clean: hygiene done, secrets masked.
     The store fills artifact_ref, path, size_bytes, sha256, created_at, expires_at (UTC) and pinned,

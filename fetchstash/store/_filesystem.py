@@ -1,4 +1,4 @@
-"""What the file system under a store keeps of its promises, and how much room it has."""
+"""Promises that the file system under a store keeps, and its free room."""
 
 import os
 import sys

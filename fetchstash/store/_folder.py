@@ -105,7 +105,7 @@ class StoreFolder:
         self._place.follow()
 
     def put(self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, url: str) -> Facts:
-        """Keep both files. What is left of them in the spool is removed, whatever happens."""
+        """Keep both files. Their rest in the spool is always removed."""
         files: dict[Kind, Path] = {"raw": raw, "text": text} if text else {"raw": raw}
         try:
             check_room(self._place.path)
@@ -125,7 +125,7 @@ class StoreFolder:
                         self._record_reads(db)
                         rows.insert(db, record, blobs)
                 except BaseException:
-                    # What cannot be removed now, gc will find.
+                    # gc removes later what cannot be removed now.
                     with contextlib.suppress(OSError, sqlite3.Error, StoreError):
                         self._withdraw(db, facts.artifact_ref, blobs)
                     raise

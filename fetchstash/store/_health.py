@@ -1,4 +1,4 @@
-"""What `fetchstash doctor` finds in a store: is it whole and private, and does its disk keep faith.
+"""Findings of `fetchstash doctor` in a store: is it whole and private, and is its disk reliable.
 
 Repair never deletes a sound file. It makes a lost row again out of its sidecar, and moves what it
 cannot place to the quarantine.

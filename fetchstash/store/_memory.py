@@ -53,7 +53,7 @@ class _Artifact:
 
 @dataclass
 class MemoryContents:
-    """What stores of one program share, each seen from a run of its own, as a folder would be."""
+    """Contents that stores of one program share, as stores over one folder do."""
 
     artifacts: dict[str, _Artifact] = field(default_factory=dict[str, _Artifact])
     expired: set[str] = field(default_factory=set[str])

@@ -1,4 +1,4 @@
-"""The quarantine: where repair moves what it cannot place. Nothing in it is ever deleted by us."""
+"""The quarantine: where repair moves what it cannot place. fetchstash never deletes from it."""
 
 import contextlib
 import time

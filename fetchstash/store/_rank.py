@@ -33,8 +33,8 @@ _UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
     r"\uf900-\ufaff\U00020000-\U0003ffff"
 )
-# What separates words: white space; ASCII, Latin-1, general, CJK and full-width punctuation; arrows
-# and drawings. Letters, digits and the marks of every script are left.
+# Characters that separate words: white space; ASCII, Latin-1, general, CJK and full-width
+# punctuation; arrows and drawings. Letters, digits and the marks of every script are left.
 _SEPARATORS = (
     r"\s\x00-/:-@\[-`{-\xbf\u2000-\u206f\u2190-\u2bff\u3000-\u303f\uff00-\uff0f\uff1a-\uff20"
     r"\uff3b-\uff40\uff5b-\uff65"
@@ -59,10 +59,10 @@ def hit_offset(query: str, text: str) -> int:
     terms = set(words(query))
     most, offset, start = 0, 0, 0
     for line in text.split("\n"):
-        found = [word.start() for word in _WORD.finditer(line) if terms & set(words(word[0]))]
+        offsets = [word.start() for word in _WORD.finditer(line) if terms & set(words(word[0]))]
         matched = len(terms.intersection(words(line)))
-        if matched > most and found:
-            most, offset = matched, start + found[0]
+        if matched > most and offsets:
+            most, offset = matched, start + offsets[0]
         start += len(line) + 1
     return offset
 

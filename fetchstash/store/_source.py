@@ -1,4 +1,4 @@
-"""Where the bytes of a text come from: grep, ranking and slices read any ByteSource."""
+"""Sources of the bytes of a text: grep, ranking and slices read any ByteSource."""
 
 import os
 import sys

@@ -11,7 +11,7 @@ _UNITS = ("rows", "columns", "lines")
 
 @dataclass(frozen=True, slots=True)
 class TruncationInfo:
-    """What is shown of how much: rows and columns of a table, lines of a text, else None.
+    """How much of a text is shown: rows and columns of a table, lines of a text, else None.
 
     ``cells_truncated`` counts the cells of which only the beginning is shown. Tokens are o200k,
     counted where they are ``exact``, else estimated. ``total_output_limit_reached``:
@@ -34,7 +34,7 @@ class TruncationInfo:
     @classmethod
     def of(
         cls,
-        glimpse: Preview,
+        preview: Preview,
         total_lines: int,
         shown: TokenCount,
         total: TokenCount,
@@ -43,16 +43,16 @@ class TruncationInfo:
     ) -> Self:
         """Return what ``preview`` shows of a text, at ``shown`` of ``total`` tokens."""
         return cls(
-            lines_shown=glimpse.lines_shown,
-            columns_shown=glimpse.columns_shown,
-            rows_shown=glimpse.rows_shown,
-            cells_truncated=glimpse.cells_truncated,
+            lines_shown=preview.lines_shown,
+            columns_shown=preview.columns_shown,
+            rows_shown=preview.rows_shown,
+            cells_truncated=preview.cells_truncated,
             tokens_shown=shown.tokens,
             total_tokens=total.tokens,
             total_output_limit_reached=total_output_limit_reached,
             total_lines=total_lines,
-            total_columns=glimpse.total_columns,
-            total_rows=glimpse.total_rows,
+            total_columns=preview.total_columns,
+            total_rows=preview.total_rows,
             tokens_shown_exact=shown.exact,
             total_tokens_exact=total.exact,
         )

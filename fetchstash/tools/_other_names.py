@@ -61,30 +61,30 @@ _SHOWN_CHARS = 100
 def meant(tool: ToolSpec, arguments: Mapping[str, Any]) -> tuple[Call, bool]:
     """Return the call that unknown arguments are likely to mean, and whether each means something.
 
-    What means nothing is left out of it.
+    Arguments without a meaning are left out.
     """
-    ours = {name: value for name, value in arguments.items() if name in tool.properties}
+    known = {name: value for name, value in arguments.items() if name in tool.properties}
     unknown = {name: value for name, value in arguments.items() if name not in tool.properties}
     method, count, all_meant = _METHODS[tool.name], None, True
     for name, value in unknown.items():
         part = _part(plain(name), value)
         target = next((t for t in tool.properties if plain(name) in _OTHERS.get(t, "").split()), "")
         if part and tool.name in ("artifact_slice", "get_search_content", "fetch_content"):
-            method, ours = "slice", {**_of_slice(ours), **part}
+            method, known = "slice", {**_of_slice(known), **part}
         elif tool.name == "artifact_slice" and plain(name) in _COUNTS.split() and _bounds(value):
             count = _bounds(value)
-        elif target and target not in ours:
-            ours[target] = _as_kind(value, tool.properties[target])
+        elif target and target not in known:
+            known[target] = _as_kind(value, tool.properties[target])
         else:
             all_meant = False
-    if count and "end" not in ours:
-        ours["end"] = ours.get("start", 1) + count[0] - 1
+    if count and "end" not in known:
+        known["end"] = known.get("start", 1) + count[0] - 1
     for name in ("artifact_ref",) if method == "slice" else (*tool.required, *tool.one_of[:1]):
-        if not any(other in ours for other in (name, *tool.one_of)):
-            ours[name] = "…"
-    if method == "info" and not ours:
+        if not any(other in known for other in (name, *tool.one_of)):
+            known[name] = "…"
+    if method == "info" and not known:
         method = "list"
-    named = {_METHODS_NAMES.get(name, name): _short(value) for name, value in ours.items()}
+    named = {_METHODS_NAMES.get(name, name): _short(value) for name, value in known.items()}
     return Call(method, named), all_meant
 
 
@@ -92,7 +92,9 @@ def is_other_name(tool: ToolSpec, name: str, value: Any) -> bool:
     """Return whether a name is one that other servers use, and not one of ours in other letters."""
     if plain(name) in map(plain, tool.properties):
         return False
-    known = any(plain(name) in _OTHERS.get(ours, "").split() for ours in tool.properties)
+    known = any(
+        plain(name) in _OTHERS.get(property_name, "").split() for property_name in tool.properties
+    )
     return known or _part(plain(name), value) is not None
 
 
@@ -104,8 +106,12 @@ def plain(name: str) -> str:
 def _of_slice(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that a slice has as well; a URL that was fetched names its artifact."""
     kept = ("artifact_ref", "path", "start", "end", "maxChars")
-    ours = {name: value for name, value in arguments.items() if name in kept}
-    return {"artifact_ref": arguments["url"], **ours} if "url" in arguments else ours
+    kept_arguments = {name: value for name, value in arguments.items() if name in kept}
+    return (
+        {"artifact_ref": arguments["url"], **kept_arguments}
+        if "url" in arguments
+        else kept_arguments
+    )
 
 
 def _part(name: str, value: Any) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@
     client.models.generate_content(model=…, contents=[…])
     client.chats.create(model=…); client.aio.models.generate_content(…)
 
-What is replaced is the one function of the SDK's models that sends a request: the public ones call
+It replaces the one function of the SDK's models that sends a request: the public ones call
 it once for each round of automatic function calling, each of which may overflow.
 """
 
@@ -39,7 +39,7 @@ class RecoveringClient:
 
 
 class AsyncRecoveringClient:
-    """What ``aio`` of such a client is."""
+    """The ``aio`` of such a client."""
 
     def __init__(self, client: genai.Client, recovery: Recovery) -> None:
         self._client = client.aio

@@ -43,7 +43,7 @@ def recovering(
 ) -> Client:
     """Return a copy of ``client`` that recovers; it shares the connections.
 
-    What ``with_options`` and ``copy`` make of it recovers, too. Raises what the SDK raises.
+    Clients made by ``with_options`` and ``copy`` recover, too. Raises what the SDK raises.
     """
     return _recovering(client, configured(recovery, options))
 

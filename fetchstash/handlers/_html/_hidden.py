@@ -54,7 +54,7 @@ class HiddenBy(Enum):
 
 
 class Paint(NamedTuple):
-    """What an element's texts inherit. A colour is None where it is not known.
+    """The styles that an element's texts inherit. A colour is None where it is not known.
 
     ``covered``: an element around has a background, under which negative layers are painted.
     """
@@ -115,7 +115,7 @@ def hidden_by(element: Element, style: Style | None, around: Paint) -> HiddenBy 
     if not attributes and style is None:
         return None
     if "hidden" in attributes:
-        # What a search in the page finds counts as seen (HTML Standard, 6.1).
+        # Text that a search in the page finds counts as seen (HTML Standard, 6.1).
         return None if attributes["hidden"].lower() == "until-found" else HiddenBy.ATTRIBUTE
     classes = attributes.get("class", "").split()
     shown_again = any(map(_SHOWN_AGAIN.match, classes))

@@ -132,13 +132,13 @@ class StyleSheet:
 
     def _look_up(self, tag: str, classes: list[str], name: str) -> _Rules:
         own = {f".{class_name}" for class_name in classes} | {name}
-        found = _Rules(None)
+        rules = _Rules(None)
         for key in (tag, *sorted(own), "*"):
             for entry in self._entries.get(key, ()):
                 if entry.tag in {"", tag} and entry.names <= own and self._has_style(entry):
-                    (found.complex if entry.is_complex else found.simple).append(entry)
-        found.style = self._merge(found.simple) if found.simple else None
-        return found
+                    (rules.complex if entry.is_complex else rules.simple).append(entry)
+        rules.style = self._merge(rules.simple) if rules.simple else None
+        return rules
 
     def _has_style(self, entry: _Entry) -> bool:
         if not entry.is_read:

@@ -274,13 +274,13 @@ class _Copy:
             return None
         if tag == "noscript":
             self._page.without_scripts.append(element)
-        found = rendered(
+        inline = rendered(
             tag, element.attributes.get("class", ""), node, has_sources=self._has_sources
         )
         if tag == "img":
-            found = picture(element.attributes) or None
-        if found is not None:
-            parent.children.append(found)
+            inline = picture(element.attributes) or None
+        if inline is not None:
+            parent.children.append(inline)
             return None
         style = style_of(element, self._sheet, node.mem_id)
         cause = hidden_by(element, style, around)

@@ -53,7 +53,7 @@ def grids(rules: Rules) -> list[Grid]:
             lines[0].append(horizontal[index])
         else:
             lines[1].append(vertical[index - len(horizontal)])
-    found: list[Grid] = []
+    grids: list[Grid] = []
     for across_lines, down_lines in members.values():
         if across_lines and down_lines:
             ends_x = [end for rule in across_lines for end in (rule.start, rule.end)]
@@ -61,8 +61,8 @@ def grids(rules: Rules) -> list[Grid]:
             xs = _places([*(rule.at for rule in down_lines), min(ends_x), max(ends_x)])
             ys = _places([*(rule.at for rule in across_lines), min(ends_y), max(ends_y)])[::-1]
             if len(xs) > 2 and len(ys) > 2 and len(xs) * len(ys) <= _MAX_CELLS:
-                found.append(Grid(xs, ys, tuple(across_lines), tuple(down_lines)))
-    return sorted(found, key=lambda grid: -grid.ys[0])
+                grids.append(Grid(xs, ys, tuple(across_lines), tuple(down_lines)))
+    return sorted(grids, key=lambda grid: -grid.ys[0])
 
 
 def fill(grid: Grid, words: Sequence[Word]) -> list[Row]:

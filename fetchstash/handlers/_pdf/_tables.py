@@ -149,17 +149,17 @@ def _tables(
     words: list[Word], ruled: Sequence[Grid], rules: Rules
 ) -> list[tuple[PageTable, Sequence[Word]]]:
     """Return the tables that ``words`` make, each with its words."""
-    found: list[tuple[PageTable, Sequence[Word]]] = []
+    tables: list[tuple[PageTable, Sequence[Word]]] = []
     for grid in ruled:
         inside = [word for word in words if grid.holds(word)]
         if rows := fill(grid, inside):
-            found.append((PageTable(tuple(rows), grid.xs), inside))
+            tables.append((PageTable(tuple(rows), grid.xs), inside))
             taken = set(inside)
             words = [word for word in words if word not in taken]
     for table in aligned_tables(words, rules.horizontal):
         edges = tuple(edge for column in table.columns for edge in column)
-        found.append((PageTable(table.rows, edges), table.words))
-    return found
+        tables.append((PageTable(table.rows, edges), table.words))
+    return tables
 
 
 def _blocks(chars: str, tables: Sequence[tuple[PageTable, Sequence[Word]]]) -> list[Block]:

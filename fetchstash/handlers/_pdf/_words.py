@@ -92,7 +92,7 @@ def read_chars(text_page: "PdfTextPage") -> str:
 def read_words(text_page: "PdfTextPage", chars: str, rotation: int) -> list[Word]:
     """Return the words in pdfium's order; ``rotation`` is that of the page, in degrees."""
     box_of = _boxes_of_chars(text_page, rotation)
-    found: list[Word] = []
+    words: list[Word] = []
     for match in _TOKEN.finditer(chars):
         first, last = match.start(), match.end() - 1
         begin, end = box_of(first), box_of(last)
@@ -103,7 +103,7 @@ def read_words(text_page: "PdfTextPage", chars: str, rotation: int) -> list[Word
         if abs(begin[1] - end[1]) < height / 2 and 0 <= end[2] - begin[0] <= height * (
             last + 1 - first
         ):
-            found.append(
+            words.append(
                 Word(
                     match[0],
                     begin[0],
@@ -115,8 +115,8 @@ def read_words(text_page: "PdfTextPage", chars: str, rotation: int) -> list[Word
                 )
             )
         else:
-            found += _by_letters(chars, first, last, box_of)
-    return found
+            words += _by_letters(chars, first, last, box_of)
+    return words
 
 
 def _by_letters(chars: str, first: int, last: int, box_of: "_BoxOf") -> Iterator[Word]:

@@ -1,1 +1,1 @@
-"""What a document is: by its bytes first, then by its structure, its label and its name."""
+"""The format of a document: by its bytes first, then by its structure, its label and its name."""

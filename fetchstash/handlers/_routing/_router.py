@@ -1,9 +1,9 @@
 """Decide what bytes are by the bytes themselves, not by their label, and record the reason.
 
-Binary signatures and the members of containers come first, for no text looks like them. What has
-none must pass the text test, or it is unknown_binary. Of a text, a full structure (HTML, XML, JSON,
-mail) outweighs a label of another family; else a label that says something specific, the extension,
-and a structure that shows less surely decide, in this order.
+Binary signatures and the members of containers come first, for no text looks like them. Bytes
+without one must pass the text test, or are unknown_binary. Of a text, a full structure (HTML, XML,
+JSON, mail) outweighs a label of another family; else a label that says something specific, the
+extension, and a structure that shows less surely decide, in this order.
 
     mime        a specific label, and the bytes agree
     magic       a signature or the members of a container, against the label or without one

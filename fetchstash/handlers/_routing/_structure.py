@@ -114,19 +114,19 @@ def _json_extent(text: str) -> tuple[int, str, int]:
     """Return where the first value ends (0: it does not), and what closes it where."""
     closers: list[str] = []
     cut = 0
-    for found in _JSON_MARK.finditer(text):
-        mark = found[0]
+    for match in _JSON_MARK.finditer(text):
+        mark = match[0]
         if mark in {"{", "["}:
             closers.append("}" if mark == "{" else "]")
-            cut = found.end()
+            cut = match.end()
         elif mark in {"}", "]"}:
             if not closers or closers.pop() != mark:
                 return 0, "", 0
-            cut = found.end()
+            cut = match.end()
             if not closers:
                 return cut, "", cut
         elif mark == ",":
-            cut = found.start()
+            cut = match.start()
     return 0, "".join(reversed(closers)), cut
 
 

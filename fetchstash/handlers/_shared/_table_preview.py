@@ -92,11 +92,13 @@ def table_preview(tables: Sequence[TableEnds], limits: PreviewLimits) -> Preview
             return widest(short, "cell", most.cell)
         if most.tables == 1 and fit(narrow := replace(short, columns=1)):
             return widest(narrow, "columns", most.columns)
-    one = _shown(tables, _Bounds(tables=1, titles=0, rows=0, columns=1, cell=1), limits)
+    smallest = _shown(tables, _Bounds(tables=1, titles=0, rows=0, columns=1, cell=1), limits)
     return replace(
-        one,
-        text=one.text[
-            : largest(len(one.text), lambda n: fits(one.text[:n], limits.structured_tokens))
+        smallest,
+        text=smallest.text[
+            : largest(
+                len(smallest.text), lambda n: fits(smallest.text[:n], limits.structured_tokens)
+            )
         ],
     )
 

@@ -1,6 +1,6 @@
 """Check what a worker answers: hostile bytes may have taken it over.
 
-Whatever is wrong raises ProtocolError, upon which the worker is killed.
+Any fault raises ProtocolError, and the worker is killed.
 """
 
 import base64
@@ -297,11 +297,11 @@ def failure(frame: dict[str, Any], request: PartRequest | None = None) -> Fetchs
     return _cause(frame.get("failed"), request.path if request else "").error()
 
 
-def _cause(data: Any, given: str) -> Cause:
+def _cause(data: Any, path: str) -> Cause:
     if not isinstance(data, dict):
         raise ProtocolError
     try:
-        return read_cause(data, given)  # pyright: ignore[reportUnknownArgumentType]
+        return read_cause(data, path)  # pyright: ignore[reportUnknownArgumentType]
     except ValueError as error:
         raise ProtocolError from error
 

@@ -38,7 +38,7 @@ class PluginError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """What a package brings: its formats, or why it could not be loaded."""
+    """The formats of a package: its formats, or why it could not be loaded."""
 
     package: str
     formats: tuple[Format, ...] = ()
@@ -91,14 +91,14 @@ def to_json(plugin: Plugin) -> dict[str, Any]:
 
 @cache
 def load(package: str) -> Plugin:
-    """Load what a package declares. What goes wrong is in ``failure``."""
+    """Load what a package declares. An error is in ``failure``."""
     declared = _installed().get(package_name(package))
     if not declared:
         return Plugin(package, failure=f"no installed package of this name has {GROUP}")
     try:
         formats = tuple(f for entry in declared for f in _formats_of(entry.load()))
-        for one in formats:
-            check(one)
+        for declared_format in formats:
+            check(declared_format)
     except Exception as error:  # noqa: BLE001 - somebody else's package must not break ours
         reason = clip(clean_line(f"{type(error).__name__}: {error}"), MAX_REASON)
         return Plugin(package, failure=reason)

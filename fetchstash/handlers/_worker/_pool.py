@@ -82,7 +82,7 @@ class WorkerPool:
         *,
         seconds: float | None = None,
     ) -> Extraction:
-        """Read ``source`` (see Extractor). Where a plugin fails a built-in format takes over."""
+        """Read ``source`` (see Extractor). If a plugin fails, a built-in format takes over."""
         ended = await self._look_at_plugins()
         limits = self._limits
         if seconds is not None:
