@@ -42,6 +42,13 @@ def paragraph(text: str, style: str = "", properties: str = "") -> str:
     return f"<w:p><w:pPr>{style}{properties}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
 
 
+SUP, SUB = (f'<w:vertAlign w:val="{name}script"/>' for name in ("super", "sub"))
+
+
+def run(text: str, properties: str = "") -> str:
+    return f'<w:r><w:rPr>{properties}</w:rPr><w:t xml:space="preserve">{text}</w:t></w:r>'
+
+
 def item(text: str, list_id: int, level: int = 0) -> str:
     return paragraph(
         text, properties=f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{list_id}"/></w:numPr>'
@@ -99,13 +106,18 @@ Docx = Callable[..., bytes]
         (table(["boxed"]), "boxed\n\n"),
         ('<w:p><w:hyperlink r:id="web"><w:r><w:t>site</w:t></w:r></w:hyperlink></w:p>', "[site](https://example.org/)\n\n"),
         ("<w:p><w:r><w:t>a</w:t><w:tab/><w:t>b</w:t><w:br/><w:t>c</w:t></w:r></w:p>", "a\tb\nc\n\n"),
-        ("<w:p><w:del><w:r><w:delText>old</w:delText></w:r></w:del><w:ins><w:r><w:t>new</w:t></w:r></w:ins></w:p>", "new\n\n"),
+        ("<w:p><w:del><w:r><w:delText>old</w:delText></w:r></w:del><w:ins><w:r><w:t>new</w:t></w:r></w:ins></w:p>", "~~old~~<ins>new</ins>\n\n"),
+        ("<w:p><w:moveFrom><w:r><w:t>gone </w:t></w:r></w:moveFrom><w:r><w:t>stays</w:t></w:r><w:moveTo><w:r><w:t> gone</w:t></w:r></w:moveTo></w:p>", "~~gone~~ stays <ins>gone</ins>\n\n"),
+        ("<w:p>" + run("10") + run("-", SUP) + run("3", SUP) + run(" CO") + run("2", SUB) + run(" on the 1") + run("st", SUP) + "</w:p>", "10^{-3} CO_2 on the 1st\n\n"),
+        ("<w:p>" + run("old ", "<w:strike/>") + run("new", '<w:strike w:val="0"/>') + "</w:p>", "~~old~~ new\n\n"),
+        ("<w:p>" + run("x", "<w:rPrChange><w:rPr><w:strike/></w:rPr></w:rPrChange>") + "</w:p>", "x\n\n"),
         ("<w:p><w:r><w:instrText>PAGE</w:instrText></w:r><w:r><w:t>7</w:t></w:r></w:p>", "7\n\n"),
         (TEXT_BOX, "box\n\nhost\n\n"),
     ],
     ids=[
         "text", "styles", "outline level", "ring of styles", "bullets", "numbers", "no list",
-        "table", "table in table", "box", "link", "tab and break", "tracked change", "field code",
+        "table", "table in table", "box", "link", "tab and break", "tracked change", "moved text",
+        "scripts", "struck out", "look before a change", "field code",
         "text box once",
     ],
 )  # fmt: skip

@@ -17,6 +17,16 @@ Odf = Callable[..., bytes]
 NAMES = ("office", "text", "table", "draw", "presentation", "xlink", "style", "dc", "meta")
 SPACES = " ".join(f'xmlns:{name}="{name}"' for name in NAMES)
 NUMBERED = '<text:list-style style:name="N"><text:list-level-style-number text:level="1" style:num-format="1"/></text:list-style>'
+LOOKS = "".join(
+    f'<style:style style:name="{name}"><style:text-properties style:{look}/></style:style>'
+    for name, look in (
+        ("Up", 'text-position="super 58%"'),
+        ("Down", 'text-position="-33% 58%"'),
+        ("Gone", 'text-line-through-style="solid"'),
+    )
+)
+CHANGES = """<text:tracked-changes><text:changed-region text:id="c1"><text:deletion><text:p>was</text:p></text:deletion></text:changed-region>
+<text:changed-region text:id="c2"><text:insertion><dc:creator>Ada</dc:creator></text:insertion></text:changed-region></text:tracked-changes>"""
 META = """<dc:title>A plan</dc:title><meta:initial-creator>Ada</meta:initial-creator>
 <meta:creation-date>2026-05-01T10:00:00</meta:creation-date>"""
 SOURCE = "<text:note-citation>1</text:note-citation><text:note-body><text:p>Source.</text:p></text:note-body>"
@@ -39,7 +49,7 @@ def table(*rows: list[str]) -> str:
 @pytest.fixture
 def odf(pack: Pack) -> Odf:
     def make(body: str, **members: str) -> bytes:
-        content = f"<office:document-content {SPACES}><office:automatic-styles>{NUMBERED}</office:automatic-styles>"
+        content = f"<office:document-content {SPACES}><office:automatic-styles>{NUMBERED}{LOOKS}</office:automatic-styles>"
         return pack(
             {
                 "content.xml": f"{content}<office:body>{body}</office:body></office:document-content>",
@@ -63,8 +73,10 @@ def odf(pack: Pack) -> Odf:
         (f"<text:p>Claim{NOTE} made.</text:p>", "Claim[^1] made.\n\n[^1]: Source.\n\n"),
         (table(["N", "V"], ["a", "1"]), "| N | V |\n| --- | --- |\n| a | 1 |\n\n"),
         ("<text:tracked-changes><text:p>deleted</text:p></text:tracked-changes><text:p>kept</text:p>", "kept\n\n"),
+        (CHANGES + '<text:p>It <text:change text:change-id="c1"/>is <text:change-start text:change-id="c2"/>now</text:p><text:p>here<text:change-end text:change-id="c2"/>.</text:p>', "It ~~was~~is <ins>now</ins>\n\n<ins>here</ins>.\n\n"),
+        ('<text:p>10<text:span text:style-name="Up">-3</text:span> CO<text:span text:style-name="Down">2</text:span> <text:span text:style-name="Gone">x</text:span></text:p>', "10^{-3} CO_2 ~~x~~\n\n"),
     ],
-    ids=["text", "heading", "list", "numbers", "nested list", "signs", "link", "note", "table", "tracked change"],
+    ids=["text", "heading", "list", "numbers", "nested list", "signs", "link", "note", "table", "tracked change", "marked changes", "scripts"],
 )  # fmt: skip
 def test_structure_becomes_markdown(read: Read, odf: Odf, body: str, text: str) -> None:
     assert read(handler_named("odf"), odf(body))[1] == text

@@ -7,7 +7,7 @@ the MathML itself is text that a reader does not see, so that it must look like 
 import re
 from typing import TYPE_CHECKING
 
-from fetchstash.handlers._html._names import names
+from fetchstash.handlers._shared import _tex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,17 +28,7 @@ _COMMENT = re.compile(r"(?<!\\)%[^\n]*\n")
 _DELIMITED = re.compile(r"\\\(((?:[^\\$]|\\[^()])*)\\\)|\\\[((?:[^\\$]|\\[^\[\]])*)\\\]")
 _PICTURE = re.compile(r"(?:^|[\s_-])(?:latex|tex|mathjax|math|equation)(?:$|[\s_-])", re.IGNORECASE)
 _RENDERED = re.compile(r"(?:^|\s)MathJax(?:_(?:Display|SVG|CHTML|SVG_Display))?(?:\s|$)")
-_FUNCTIONS = names(
-    "arccos arcsin arctan arg cos cosh cot det dim exp gcd hom inf ker lg lim ln log max min mod "
-    "Pr sec sin sinh sup tan tanh"
-)
 _OPERATORS = {"\u2212": "-", "\u2061": "", "\u2062": "", "\u2063": "", "\u2064": ""}
-_ACCENTS = {
-    "\u00af": "overline", "\u203e": "overline", "^": "hat", "\u02c6": "hat", "~": "tilde",
-    "\u02dc": "tilde", "\u2192": "vec", "\u20d7": "vec", "\u02d9": "dot", ".": "dot",
-    "\u00a8": "ddot",
-}  # fmt: skip
-_BIG = frozenset("\u2211\u220f\u222b\u222e\u22c3\u22c2\u2210")  # sum, product, integrals, ...
 
 
 def marked(tex: str) -> str:
@@ -130,81 +120,28 @@ class _Writer:
                 return "".join(parts)
 
 
-def _identifier(text: str) -> str:
-    if len(text) < 2:
-        return text
-    return f"\\{text} " if text in _FUNCTIONS else f"\\mathrm{{{text}}}"
-
-
 def _operator(text: str) -> str:
     return (
         f" {text} " if text in {"=", "<", ">", "\u2264", "\u2265"} else _OPERATORS.get(text, text)
     )
 
 
-def _text(text: str) -> str:
-    return f"\\text{{{text}}}" if text else ""
-
-
-def _group(text: str) -> str:
-    return text if len(text) == 1 else f"{{{text}}}"
-
-
-def _base(text: str) -> str:
-    return text if len(text) == 1 or text.startswith("\\") or text.isalnum() else f"{{{text}}}"
-
-
-def _over(base: str, mark: str) -> str:
-    if mark in _ACCENTS:
-        return f"\\{_ACCENTS[mark]}{{{base}}}"
-    return f"{base}^{_group(mark)}" if base in _BIG else f"\\overset{{{mark}}}{{{base}}}"
-
-
-def _under(base: str, mark: str) -> str:
-    is_big = base in _BIG or base.startswith("\\")
-    return f"{base.strip()}_{_group(mark)}" if is_big else f"\\underset{{{mark}}}{{{base}}}"
-
-
 _TOKENS: "dict[str, Callable[[str], str]]" = {
-    "mi": _identifier,
+    "mi": _tex.identifier,
     "mn": str,
     "mo": _operator,
-    "ms": _text,
-    "mtext": _text,
+    "ms": _tex.prose,
+    "mtext": _tex.prose,
 }
 
 
-def _fraction(top: str, bottom: str) -> str:
-    return f"\\frac{{{top}}}{{{bottom}}}"
-
-
-def _superscript(base: str, up: str) -> str:
-    return f"{_base(base)}^{_group(up)}"
-
-
-def _subscript(base: str, down: str) -> str:
-    return f"{_base(base)}_{_group(down)}"
-
-
-def _both_scripts(base: str, down: str, up: str) -> str:
-    return f"{_base(base)}_{_group(down)}^{_group(up)}"
-
-
-def _root(base: str, index: str) -> str:
-    return f"\\sqrt[{index}]{{{base}}}"
-
-
-def _under_and_over(base: str, down: str, up: str) -> str:
-    return f"{base.strip()}_{_group(down)}^{_group(up)}"
-
-
 _LAYOUTS: "dict[str, tuple[int, Callable[..., str]]]" = {
-    "mfrac": (2, _fraction),
-    "msup": (2, _superscript),
-    "msub": (2, _subscript),
-    "msubsup": (3, _both_scripts),
-    "mroot": (2, _root),
-    "mover": (2, _over),
-    "munder": (2, _under),
-    "munderover": (3, _under_and_over),
+    "mfrac": (2, _tex.fraction),
+    "msup": (2, _tex.superscript),
+    "msub": (2, _tex.subscript),
+    "msubsup": (3, _tex.both_scripts),
+    "mroot": (2, _tex.root),
+    "mover": (2, _tex.over),
+    "munder": (2, _tex.under),
+    "munderover": (3, _tex.under_and_over),
 }

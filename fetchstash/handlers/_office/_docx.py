@@ -6,15 +6,20 @@ from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office._docx_styles import Numbering, Styles
+from fetchstash.handlers._office._omml import FORMULA, Formula
 from fetchstash.handlers._office._ooxml import Package, Relation
+from fetchstash.handlers._office._runs import Runs
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
 from fetchstash.handlers._shared._streamed import Streamed
 from fetchstash.handlers._shared._xml_events import attribute
 from fetchstash.handlers._shared._zip import Zip
 
-# The second rendering of an object, the old text of a tracked change, and the code of a field.
-_SKIPPED = {"Fallback", "delText", "moveFrom", "instrText", "delInstrText"}
+# The second rendering of an object, the code of a field, and how text looked before a change.
+_SKIPPED = {"Fallback", "instrText", "delInstrText", "rPrChange", "pPrChange"}
 _OFF = {"0", "false", "off"}
+# Tracked changes (ECMA-376-1, section 17.13.5): the text that they bring, and that they take.
+_INSERTED, _DELETED = {"ins", "moveTo"}, {"del", "moveFrom"}
+_SCRIPTS = {"superscript": "^", "subscript": "_"}
 
 
 class DocxHandler(Streamed):
@@ -65,7 +70,7 @@ def _side_parts(relations: Iterable[Relation]) -> list[tuple[str, str]]:
 class _Paragraph:
     """An open paragraph; ``level`` is the heading level, 0 for text."""
 
-    pieces: list[str] = field(default_factory=list[str])
+    runs: Runs = field(default_factory=Runs)
     level: int = 0
     list_id: str = ""
     list_level: int = 0
@@ -95,14 +100,21 @@ class _Reader:
         self._tables = OpenTables(prose)
         self._cell_width = 1
         self._links: list[str] = []
+        self._formula: Formula | None = None
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if self._skipping or name in _SKIPPED:
+        if self._formula:
+            self._formula.start(name, attributes)
+        elif self._skipping or name in _SKIPPED:
             self._skipping += 1
-        elif name == "t":
+        elif name in {"t", "delText"}:
             self._in_text = True
+        elif name == FORMULA:
+            self._formula = Formula()
         elif name == "r":
             self._run_is_hidden = False
+            if self._paragraphs:
+                self._paragraphs[-1].runs.wear()
         elif name == "p":
             self._paragraphs.append(_Paragraph())
         elif name in _TABLE_PARTS:
@@ -116,7 +128,13 @@ class _Reader:
         self, name: str, attributes: Mapping[str, str], paragraph: _Paragraph
     ) -> None:
         if name in _SIGNS:
-            paragraph.pieces.append(_SIGNS[name])
+            paragraph.runs.mark(_SIGNS[name])
+        elif name in _INSERTED or name in _DELETED:
+            paragraph.runs.change(inserted=name in _INSERTED, deleted=name in _DELETED)
+        elif name == "vertAlign":
+            paragraph.runs.look(script=_SCRIPTS.get(attribute(attributes, "val"), ""))
+        elif name in {"strike", "dstrike"}:
+            paragraph.runs.look(struck=attribute(attributes, "val") not in _OFF)
         elif name == "pStyle":
             style = attribute(attributes, "val")
             paragraph.level = self._styles.level(style)
@@ -134,32 +152,45 @@ class _Reader:
         elif name == "hyperlink":
             relation = self._relations.get(attribute(attributes, "id"))
             self._links.append(relation.target if relation and relation.external else "")
-            paragraph.pieces.append("[" if self._links[-1] else "")
+            paragraph.runs.mark("[" if self._links[-1] else "")
         elif name in {"footnoteReference", "endnoteReference"}:
-            paragraph.pieces.append(_note_mark(name, attributes))
+            paragraph.runs.mark(_note_mark(name, attributes))
 
     def end(self, name: str) -> None:
-        if self._skipping:
+        if self._formula:
+            if self._formula.end():
+                self._write_formula(self._formula.latex())
+                self._formula = None
+        elif self._skipping:
             self._skipping -= 1
-        elif name == "t":
+        elif name in {"t", "delText"}:
             self._in_text = False
+        elif name in _INSERTED or name in _DELETED:
+            if self._paragraphs:
+                self._paragraphs[-1].runs.change()
         elif name == "p" and self._paragraphs:
             self._write(self._paragraphs.pop())
         elif name in _TABLE_PARTS:
             self._end_table_part(name)
         elif name == "hyperlink" and self._links and self._paragraphs:
             target = self._links.pop()
-            self._paragraphs[-1].pieces.append(f"]({target})" if target else "")
+            self._paragraphs[-1].runs.mark(f"]({target})" if target else "")
 
     def text(self, data: str) -> None:
-        if self._in_text and not self._skipping and self._paragraphs:
+        if self._formula:
+            self._formula.add(data)
+        elif self._in_text and not self._skipping and self._paragraphs:
             if self._run_is_hidden:
                 self.hidden += 1
             else:
-                self._paragraphs[-1].pieces.append(data)
+                self._paragraphs[-1].runs.add(data)
+
+    def _write_formula(self, latex: str) -> None:
+        if self._paragraphs:
+            self._paragraphs[-1].runs.mark(latex)
 
     def _write(self, paragraph: _Paragraph) -> None:
-        text = "".join(paragraph.pieces).strip()
+        text = paragraph.runs.text()
         if not text:
             return
         if self._tables:

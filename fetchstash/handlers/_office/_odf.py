@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._office._runs import PLAIN, Look, Runs
 from fetchstash.handlers._office._slides import Slides
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
@@ -16,9 +17,9 @@ from fetchstash.handlers._shared._zip import Zip
 _MAX_SMALL_MEMBER = 4 * 1024 * 1024
 # Cells and spaces may repeat, the empty rest of a sheet a million times (section 19.675 f.).
 _MAX_REPEATS = 100
-# Deleted text of tracked changes, the number of a note (its mark replaces it), and scripts.
-_SKIPPED = {"tracked-changes", "note-citation", "scripts", "event-listeners"}
-_INLINE = {"s", "tab", "line-break", "a", "note"}
+# The number of a note (its mark replaces it), and scripts.
+_SKIPPED = {"note-citation", "scripts", "event-listeners"}
+_INLINE = {"s", "tab", "line-break", "a", "note", "span", "change", "change-start", "change-end"}
 _SPACE = re.compile(r"\s+")
 
 
@@ -60,7 +61,52 @@ class _Paragraph:
     """An open paragraph; ``level`` is the heading level, 0 for text."""
 
     level: int = 0
-    pieces: list[str] = field(default_factory=list[str])
+    runs: Runs = field(default_factory=Runs)
+
+
+class _Changes:
+    """Tracked changes (section 5.5): they are listed first, and points in the text name them."""
+
+    def __init__(self) -> None:
+        self.listing = False
+        self.inside = False
+        self._region = ""
+        self._insertions: set[str] = set()
+        self._deleted: dict[str, list[str]] = {}
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> bool:
+        """Take a start tag; return whether it belongs to the list of changes."""
+        if name == "tracked-changes":
+            self.listing = True
+        elif name == "changed-region":
+            self._region = attribute(attributes, "id")
+        elif name == "insertion" and self.listing:
+            self._insertions.add(self._region)
+        return self.listing
+
+    def is_insertion(self, region: str) -> bool:
+        """Return whether the text of a change was inserted."""
+        return region in self._insertions
+
+    def add_deleted(self, text: str) -> None:
+        """Add a paragraph of what a change deleted."""
+        self._deleted.setdefault(self._region, []).append(text)
+
+    def write_deleted(self, region: str, runs: Runs) -> None:
+        """Write what a change deleted where it stood."""
+        runs.change(deleted=True)
+        runs.mark(" ".join(self._deleted.pop(region, [])))
+        runs.change(inserted=self.inside)
+
+
+def _look(attributes: Mapping[str, str]) -> Look | None:
+    """Return how a style lets text look (sections 20.384 and 20.375), None if plain."""
+    position = attribute(attributes, "text-position").partition(" ")[0]
+    script = {"super": "^", "sub": "_"}.get(position, "")
+    if not script and position.rstrip("%").lstrip("-").isdecimal() and position.strip("-0%"):
+        script = "_" if position.startswith("-") else "^"
+    struck = attribute(attributes, "text-line-through-style") not in {"", "none"}
+    return Look(script, struck) if script or struck else None
 
 
 class _Reader:
@@ -85,6 +131,10 @@ class _Reader:
         self._item_is_new = False
         self._is_title = False
         self._in_notes = False
+        self._looks: dict[str, Look] = {}
+        self._style = ""
+        self._spans: list[str] = []
+        self._changes = _Changes()
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if self._skipping or name in _SKIPPED:
@@ -94,9 +144,10 @@ class _Reader:
             self._paragraphs.append(
                 _Paragraph((int(level) if level.isdecimal() else 1) if name == "h" else 0)
             )
+            self._paragraphs[-1].runs.change(inserted=self._changes.inside)
         elif self._paragraphs and name in _INLINE:
-            self._start_inline(name, attributes, self._paragraphs[-1].pieces)
-        else:
+            self._start_inline(name, attributes, self._paragraphs[-1].runs)
+        elif not self._changes.start(name, attributes):
             self._start_block(name, attributes)
 
     def _start_block(self, name: str, attributes: Mapping[str, str]) -> None:
@@ -127,6 +178,10 @@ class _Reader:
             case "notes":
                 self.slides.open()
                 self._in_notes = True
+            case "style":
+                self._style = attribute(attributes, "name")
+            case "text-properties" if look := _look(attributes):
+                self._looks[self._style] = look
             case "list-style":
                 self._list_style = attribute(attributes, "name")
             case "list-level-style-number":
@@ -138,20 +193,30 @@ class _Reader:
             case _:
                 pass
 
-    def _start_inline(self, name: str, attributes: Mapping[str, str], pieces: list[str]) -> None:
+    def _start_inline(self, name: str, attributes: Mapping[str, str], runs: Runs) -> None:
         if name == "s":
             count = attribute(attributes, "c")
-            pieces.append(" " * min(int(count) if count.isdecimal() else 1, _MAX_REPEATS))
+            runs.add(" " * min(int(count) if count.isdecimal() else 1, _MAX_REPEATS))
         elif name == "tab":
-            pieces.append("\t")
+            runs.mark("\t")
         elif name == "line-break":
-            pieces.append("\n")
+            runs.mark("\n")
         elif name == "a":
             self._links.append(attribute(attributes, "href"))
-            pieces.append("[")
+            runs.mark("[")
         elif name == "note":
             self._note = attribute(attributes, "id").removeprefix("ftn")
-            pieces.append(f"[^{self._note}]")
+            runs.mark(f"[^{self._note}]")
+        elif name == "span":
+            self._spans.append(attribute(attributes, "style-name"))
+            runs.wear(self._look())
+        elif name == "change":
+            self._changes.write_deleted(attribute(attributes, "change-id"), runs)
+        elif name in {"change-start", "change-end"}:
+            self._changes.inside = name == "change-start" and self._changes.is_insertion(
+                attribute(attributes, "change-id")
+            )
+            runs.change(inserted=self._changes.inside)
 
     def end(self, name: str) -> None:
         if self._skipping:
@@ -159,12 +224,18 @@ class _Reader:
         elif name in {"p", "h"} and self._paragraphs:
             self._write(self._paragraphs.pop())
         elif name == "a" and self._links and self._paragraphs:
-            self._paragraphs[-1].pieces.append(f"]({self._links.pop()})")
+            self._paragraphs[-1].runs.mark(f"]({self._links.pop()})")
+        elif name == "span" and self._spans:
+            self._spans.pop()
+            if self._paragraphs:
+                self._paragraphs[-1].runs.wear(self._look())
         else:
             self._end_block(name)
 
     def _end_block(self, name: str) -> None:
         match name:
+            case "tracked-changes":
+                self._changes.listing = False
             case "list" if self._lists:
                 self._lists.pop()
                 self._counts.pop()
@@ -187,10 +258,17 @@ class _Reader:
     def text(self, data: str) -> None:
         if self._paragraphs and not self._skipping:
             # White space collapses (section 6.1.2); spaces that count are elements.
-            self._paragraphs[-1].pieces.append(_SPACE.sub(" ", data))
+            self._paragraphs[-1].runs.add(_SPACE.sub(" ", data))
+
+    def _look(self) -> Look:
+        looks = (self._looks[style] for style in reversed(self._spans) if style in self._looks)
+        return next(looks, PLAIN)
 
     def _write(self, paragraph: _Paragraph) -> None:
-        text = "".join(paragraph.pieces).strip()
+        text = paragraph.runs.text()
+        if self._changes.listing:
+            self._changes.add_deleted(text)
+            return
         if self._note:
             self._notes.append(f"[^{self._note}]: {text}")
             return

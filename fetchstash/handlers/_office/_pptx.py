@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._office._omml import FORMULA, Formula
 from fetchstash.handlers._office._ooxml import Package, Relation
+from fetchstash.handlers._office._runs import Runs
 from fetchstash.handlers._office._slides import Slides
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
 from fetchstash.handlers._shared._streamed import Streamed
@@ -129,24 +131,35 @@ class _Reader:
         self._skipping = 0
         self._placeholder = ""
         self._in_text = False
-        self._pieces: list[str] = []
+        self._runs = Runs()
+        self._formula: Formula | None = None
         self._level = 0
         self._link = ""
         self._tables = OpenTables(prose)
         self._is_picture = False
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if self._skipping or name == "Fallback":
+        if self._formula:
+            self._formula.start(name, attributes)
+        elif self._skipping or name == "Fallback":
             self._skipping += 1
         elif name == "t":
             self._in_text = True
+        elif name == FORMULA:
+            self._formula = Formula()
         elif name == "p":
-            self._pieces, self._level, self._link = [], 0, ""
+            self._runs, self._level, self._link = Runs(), 0, ""
+        elif name == "rPr":
+            raised = attribute(attributes, "baseline")
+            script = "_" if raised.startswith("-") else "^" if raised.strip("0%") else ""
+            self._runs.look(
+                script=script, struck=attribute(attributes, "strike") in {"sngStrike", "dblStrike"}
+            )
         elif name == "pPr":
             level = attribute(attributes, "lvl")
             self._level = int(level) if level.isdecimal() else 0
         elif name == "br":
-            self._pieces.append("\n")
+            self._runs.mark("\n")
         elif name == "hlinkClick":
             relation = self._relations.get(attribute(attributes, "id"))
             self._link = relation.target if relation and relation.external else ""
@@ -169,13 +182,19 @@ class _Reader:
             self._tables.start_cell()
 
     def end(self, name: str) -> None:
-        if self._skipping:
+        if self._formula:
+            if self._formula.end():
+                self._runs.mark(self._formula.latex())
+                self._formula = None
+        elif self._skipping:
             self._skipping -= 1
         elif name == "t":
             self._in_text = False
-        elif name == "r" and self._link and self._pieces:
-            self._pieces[-1] = f"[{self._pieces[-1]}]({self._link})"
-            self._link = ""
+        elif name == "r":
+            self._runs.wear()
+            if self._link:
+                self._runs.link(self._link)
+                self._link = ""
         elif name == "p":
             self._write()
         elif name == "tc":
@@ -184,16 +203,18 @@ class _Reader:
             self._tables.end_table()
 
     def text(self, data: str) -> None:
-        if self._in_text and not self._skipping:
-            self._pieces.append(data)
+        if self._formula:
+            self._formula.add(data)
+        elif self._in_text and not self._skipping:
+            self._runs.add(data)
 
     def _open(self, title: str = "") -> None:
         if self._slides:
             self._slides.open(title)
 
     def _write(self) -> None:
-        text = "".join(self._pieces).strip()
-        self._pieces = []
+        text = self._runs.text()
+        self._runs = Runs()
         if not text or self._placeholder in _FURNITURE:
             return
         if self._tables:
