@@ -70,7 +70,7 @@ PAGES = Call("slice", {"ref": "art_a", "path": None, "unit": "pages", "start": 3
         ),
         (
             Call("setting", {"name": "fetch.allow_hosts", "value": ["a.test:81"]}),
-            "the operator can allow it",
+            "the operator can allow it by fetch.allow_hosts",
             "add --allow-host a.test:81 (fetch.allow_hosts)",
             "pass settings={'fetch.allow_hosts': ['a.test:81']} to open_stash",
         ),
@@ -127,7 +127,8 @@ def test_a_line_fills_its_calls_in_order_and_a_clause_begins_the_sentence() -> N
         Call("list"),
     )
     assert error.line(as_tool) == (
-        "[refused] a.test is private. The operator can allow it; else read artifact_info()."
+        "[refused] a.test is private. The operator can allow it by fetch.allow_hosts; "
+        "else read artifact_info()."
     )
     assert str(error).endswith(
         "Pass settings={'fetch.allow_hosts': ['a.test']} to open_stash; else read stash.list()."

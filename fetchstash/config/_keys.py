@@ -133,6 +133,9 @@ _MEANINGS: Mapping[str, str] = {
     "fetch.proxy": ("HTTP proxy (http://HOST:PORT); empty: none, whatever the environment says"),
     "fetch.per_host_concurrency": "Requests to one host at a time",
     "fetch.per_host_rate": "Requests a second to one host; 0: no limit",
+    "fetch.ask": (
+        "Ask the person about a private host that is refused, where the client can ask (stdio only)"
+    ),
     "store.url": "The store: file:FOLDER, or memory: to keep nothing; empty: store.folder",
     "store.folder": "Where artifacts are kept; empty: the user's data folder",
     "store.run": (

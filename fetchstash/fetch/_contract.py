@@ -12,7 +12,8 @@ class FetchLimits:
     """The settings fetch.* of one fetcher. Sizes in bytes, times in seconds.
 
     ``deadline_seconds`` is for the whole call of a user, extraction included. ``headers`` are the
-    request headers that the operator sets for an origin; they are secrets.
+    request headers that the operator sets for an origin; they are secrets. ``ask`` is for faces
+    that can ask a person about a private host.
     """
 
     max_wire_bytes: int = 128 * 2**20
@@ -31,6 +32,7 @@ class FetchLimits:
     proxy: str = ""
     per_host_concurrency: int = 4
     per_host_rate: float = 0
+    ask: bool = True
     headers: Mapping[str, Mapping[str, str]] = field(
         default_factory=dict[str, Mapping[str, str]], repr=False, hash=False
     )
@@ -115,7 +117,7 @@ class Fetcher(Protocol):
 
         - BadArgument: no URL, or one that is too long
         - Refused: a scheme, host, port, domain or address that policy forbids (details: host,
-          port, address)
+          port, address; private, what it is, if a person may be asked to allow it)
         - RobotsRefused: robots.txt forbids it
         - HttpError: a 4xx or 5xx (details: status, retry_after_seconds; excerpt of at most 500
           characters)

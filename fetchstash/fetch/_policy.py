@@ -4,7 +4,7 @@ Pure functions. Every refusal says what was refused and why; only the operator c
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_network
 from typing import Any, NoReturn
 
@@ -25,6 +25,17 @@ _INSIDE_NAMES = {
     "consul": "a Consul cluster",
     "metadata.tencentyun.com": "a cloud platform's metadata service",
 }
+# What a person may allow for a session: hosts of their own. Never a platform's metadata service,
+# which hands out keys, nor what no server answers on.
+_MAY_BE_ASKED = (
+    "in a private network",
+    "in a provider's shared address space",
+    "loopback",
+    "on this machine's own network",
+    "reserved for benchmarks",
+    "this machine's own address",
+)
+_INSIDE_NAMES_TO_ASK = frozenset({"localhost", "local", "internal", "home.arpa", "svc", "consul"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +48,17 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The rules of one fetcher, parsed once from its limits."""
+    """The rules of one fetcher, parsed once from its limits.
+
+    ``granted`` are the hosts and ports that a person allowed since.
+    """
 
     ports: frozenset[int]
     hosts: frozenset[tuple[str, int | None]]
     nets: tuple[Network, ...]
     only_domains: tuple[str, ...]
     never_domains: tuple[str, ...]
+    granted: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]], compare=False)
 
     @classmethod
     def of(cls, limits: FetchLimits) -> "Policy":
@@ -61,6 +76,13 @@ class Policy:
         name = _plain_name(host)
         return (name, None) in self.hosts or (name, port) in self.hosts
 
+    def grant(self, host: str, port: int) -> None:
+        """Let a private host pass the address and port rules, on this port alone."""
+        self.granted.add((_plain_name(host), port))
+
+    def _is_granted(self, target: Target) -> bool:
+        return (_plain_name(target.host), target.port) in self.granted
+
     def check(self, target: Target) -> None:
         """Raise Refused unless domain, host name and port are allowed. Looks up no name."""
         name = target.host.removesuffix(".")
@@ -77,14 +99,16 @@ class Policy:
                 "{}.",
                 Call("setting", {"name": "fetch.allow_domains", "value": [name]}),
             )
-        if self.is_exempt(target.host, target.port):
+        if self.is_exempt(target.host, target.port) or self._is_granted(target):
             return
+        private = _private_by_name(target)
         if target.port not in self.ports:
             allowed = ", ".join(str(port) for port in sorted(self.ports))
             _refuse(
                 name,
                 target,
                 f"Port {target.port} of {name} is not among the allowed ports ({allowed}).",
+                private=private,
             )
         if target.address is None:
             if "." not in name and name != "localhost":
@@ -92,10 +116,11 @@ class Policy:
                     name,
                     target,
                     f"{name} is a name without a dot, and such names are of a local network.",
+                    private=private,
                 )
             for inside, what in _INSIDE_NAMES.items():
                 if _is_in_domain(name, inside):
-                    _refuse(name, target, f"{name} is a name of {what}.")
+                    _refuse(name, target, f"{name} is a name of {what}.", private=private)
 
     def vet(self, target: Target, addresses: Sequence[Address], machine: Machine) -> None:
         """Raise Refused unless all ``addresses`` may be dialled for ``target``.
@@ -105,12 +130,19 @@ class Policy:
         """
         if self.is_exempt(target.host, target.port):
             return
-        for address in addresses:
-            why = "" if _is_in(address, self.nets) else why_refused(address, machine)
-            if why:
-                name = target.host.removesuffix(".")
-                is_are = "is" if target.address is not None else "leads to an address that is"
-                _refuse(name, target, f"{name} {is_are} {why}.", address)
+        reasons = {
+            address: "" if _is_in(address, self.nets) else why_refused(address, machine)
+            for address in addresses
+        }
+        forbidden = {address: why for address, why in reasons.items() if why}
+        may_be_asked = all(why.startswith(_MAY_BE_ASKED) for why in forbidden.values())
+        if may_be_asked and self._is_granted(target):
+            return
+        for address, why in forbidden.items():
+            name = target.host.removesuffix(".")
+            is_are = "is" if target.address is not None else "leads to an address that is"
+            private = f"{is_are} {why}" if may_be_asked else ""
+            _refuse(name, target, f"{name} {is_are} {why}.", address, private=private)
 
 
 def why_refused(address: Address, machine: Machine) -> str:
@@ -122,10 +154,26 @@ def why_refused(address: Address, machine: Machine) -> str:
     )
 
 
-def _refuse(name: str, target: Target, what: str, address: Address | None = None) -> NoReturn:
+def _private_by_name(target: Target) -> str:
+    """Return what a private host is that a person may be asked about, by its name alone, or ""."""
+    name = target.host.removesuffix(".")
+    if target.address is not None:
+        why = why_not_public(target.address)
+        return f"is {why}" if why.startswith(_MAY_BE_ASKED) else ""
+    if "." not in name:
+        return "is a name of a local network"
+    inside = (i for i in _INSIDE_NAMES_TO_ASK if _is_in_domain(name, i))
+    return next((f"is a name of {_INSIDE_NAMES[i]}" for i in inside), "")
+
+
+def _refuse(
+    name: str, target: Target, what: str, address: Address | None = None, *, private: str
+) -> NoReturn:
     details: dict[str, Any] = {"host": name, "port": target.port}
     if address is not None:
         details["address"] = str(address)
+    if private:
+        details["private"] = private
     host = _plain_name(name)
     written = f"[{host}]:{target.port}" if ":" in host else f"{host}:{target.port}"
     allow = Call("setting", {"name": "fetch.allow_hosts", "value": [written]})

@@ -32,7 +32,8 @@ def as_tool(call: Call) -> str:
         return "the operator can repair the store"
     if call.action == "setting":
         name: str = call.arguments["name"]
-        return f"the operator can {'allow it' if name.startswith(_ALLOWING) else f'change {name}'}"
+        verb = "allow it by" if name.startswith(_ALLOWING) else "change"
+        return f"the operator can {verb} {name}"
     if call.action == "export":
         return f"{as_tool(Call('slice', {'ref': call.arguments['ref'], 'unit': 'bytes'}))}"
     tool = _TOOLS[call.action]

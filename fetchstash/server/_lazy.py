@@ -1,6 +1,7 @@
 """The Stash of a server: opened by the first call, one for each project of its client."""
 
 import gc
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,10 @@ import mcp_types as types
 from mcp.server import ServerRequestContext
 
 from fetchstash.config import Settings
+from fetchstash.fetch import HttpFetcher
 from fetchstash.render import Host
 from fetchstash.server._asking import Answers, asked
+from fetchstash.server._person import Person
 from fetchstash.stash import Stash, open_stash
 from fetchstash.store import AUTO_RUN, project_run, with_run
 
@@ -41,6 +44,8 @@ class LazyStash:
         self._lock = anyio.Lock()
         self._stashes: dict[str, Stash] = {}
         self._run_of_roots: str | None = None  # "" where the client lists none
+        self._fetcher: HttpFetcher | None = None
+        self._person = Person(may_be_asked=settings.fetch.ask and local)
 
     def host(self, ctx: Context) -> Host:
         """Return the host that asks: each request names its client, in either era."""
@@ -57,13 +62,34 @@ class LazyStash:
             run = await self._run(ctx, answers)
             if run not in self._stashes:
                 store = replace(self.settings.store, run=run)
-                opened = open_stash(replace(self.settings, store=store))
+                opened = open_stash(replace(self.settings, store=store), fetcher=self._fetching())
                 self._stashes[run] = await self._stack.enter_async_context(opened)
             elif self._owns_process and not gc.get_freeze_count():
                 # The first call imported the rest. Modules stay, and a full collection of them
                 # would stop the loop for 0.1 s.
                 gc.freeze()
             return self._stashes[run]
+
+    async def person_allows(
+        self, ctx: Context, answers: Answers, refusals: Iterable[Mapping[str, Any]]
+    ) -> bool:
+        """Return whether the person allowed one of the hosts that were refused just now.
+
+        ``refusals`` are the details of the errors. Raises InputNeeded.
+        """
+        allowed = False
+        for refusal in refusals:
+            if await self._person.allows(ctx, answers, refusal):
+                self._fetching().grant(refusal["host"], refusal["port"])
+                allowed = True
+        return allowed
+
+    def _fetching(self) -> HttpFetcher:
+        """Return the fetcher of all projects: what a person allowed holds in each."""
+        if self._fetcher is None:
+            self._fetcher = HttpFetcher(self.settings.fetch)
+            self._stack.push_async_callback(self._fetcher.aclose)
+        return self._fetcher
 
     def forget_roots(self) -> None:
         """Ask for the roots again with the next call: the client said that they changed."""

@@ -2,9 +2,9 @@
 
 import logging
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import mcp_types as types
@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 
 from fetchstash import __version__, telemetry
 from fetchstash.config import Settings
-from fetchstash.errors import BadArgument, FetchstashError, Internal
+from fetchstash.errors import BadArgument, FetchstashError, Internal, Refused
 from fetchstash.fetch import Progress
 from fetchstash.render import FRAME_CHARS, View, error_line, error_view, view_of
 from fetchstash.server._asking import InputNeeded
@@ -179,10 +179,12 @@ async def _answer(
     """Answer a call. Every failure becomes one line, with its facts for ``_meta``."""
     try:
         tool = tool_named(params.name, tools)
-        host = ctx.lifespan_context.host(ctx)
+        host, arguments = ctx.lifespan_context.host(ctx), params.arguments or {}
         stash = await ctx.lifespan_context.get(ctx, params.input_responses)
         stash = with_views(stash, host.limits)
-        return await answer(stash, host, tool, params.arguments or {}, progress), {}
+        return await _with_person(
+            ctx, params, lambda: answer(stash, host, tool, arguments, progress)
+        ), {}
     except InputNeeded:
         raise
     except FetchstashError as caught:
@@ -195,6 +197,21 @@ async def _answer(
             "Try again; the server's log has the details.",
         )
     return error_view(error), {"fetchstash/error": {"code": error.code, **error.details}}
+
+
+async def _with_person(
+    ctx: Context, params: types.CallToolRequestParams, run: Callable[[], Awaitable[View]]
+) -> View:
+    """Answer a call; where a private host is refused, ask the person, and answer it again."""
+    allows, answers = ctx.lifespan_context.person_allows, params.input_responses
+    try:
+        view = await run()
+    except Refused as refused:
+        if not await allows(ctx, answers, [refused.details]):
+            raise
+        return await run()
+    failures = [cast("Mapping[str, Any]", r["error"]) for r in view.records if "error" in r]
+    return await run() if await allows(ctx, answers, failures) else view
 
 
 def _result(view: View, meta: dict[str, Any], *, structured: bool) -> types.CallToolResult:

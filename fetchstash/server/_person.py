@@ -1,0 +1,64 @@
+"""Ask the person at the client whether a private host that was refused may be fetched."""
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp.server import ServerRequestContext
+
+from fetchstash.server._asking import Answers, asked
+
+_SECONDS = 120
+"""Within which a person must answer; hosts give up on a call soon after that."""
+
+
+class Person:
+    """Whoever sits at the client. Is asked once about each host and port, while the process runs.
+
+    A model cannot answer: its arguments are of the tool, and a key is sent to the client alone.
+    """
+
+    def __init__(self, *, may_be_asked: bool) -> None:
+        self._may_be_asked = may_be_asked
+        self._decisions: dict[tuple[str, int], bool] = {}
+        self._keys: dict[tuple[str, int], str] = {}
+        self._lock = anyio.Lock()
+
+    async def allows(
+        self,
+        ctx: ServerRequestContext[Any, Any],
+        answers: Answers,
+        refusal: Mapping[str, Any],
+    ) -> bool:
+        """Return whether the person allows the host of a refusal. Raises InputNeeded."""
+        what = refusal.get("private")
+        if not (what and self._may_be_asked and _can_be_asked(ctx)):
+            return False
+        place = refusal["host"], refusal["port"]
+        async with self._lock:
+            if place not in self._decisions:
+                key = self._keys.setdefault(place, f"allow-{secrets.token_hex(16)}")
+                answer = await asked(
+                    ctx, answers, key, _question(*place, what), types.ElicitResult, seconds=_SECONDS
+                )
+                self._decisions[place] = answer is not None and answer.action == "accept"
+            return self._decisions[place]
+
+
+def _can_be_asked(ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Return whether the client declares forms; one that names no mode has them (2025-06-18)."""
+    capabilities = ctx.session.client_capabilities
+    elicitation = capabilities.elicitation if capabilities else None
+    return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+
+
+def _question(host: str, port: int, what: str) -> types.ElicitRequest:
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    message = (
+        f"Allow {place} for this session? {host} {what}. fetchstash was asked to fetch from it."
+    )
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
+    params = types.ElicitRequestFormParams(message=message, requested_schema=schema)
+    return types.ElicitRequest(params=params)

@@ -1,0 +1,208 @@
+"""A private host that is refused is asked of the person, over stdio in both protocol eras."""
+
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp_types import ClientCapabilities, ElicitRequestFormParams, ElicitResult
+
+from fetchstash.config import load
+from fetchstash.errors import Refused
+from fetchstash.fetch import FetchLimits, HttpFetcher
+from fetchstash.server import LazyStash, build_server
+from tests.loopback import Site
+from tests.server.test_hosts import exchanged, modern
+from tests.server.test_stdio import started
+from tests.server.test_tools import ERAS, call, fail, text_of
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+
+class Answering:
+    """A person who gives the same answer to every question, and remembers the questions."""
+
+    def __init__(self, action: str = "accept") -> None:
+        self.questions: list[str] = []
+        self._action: Any = action
+
+    async def __call__(self, _: object, params: Any) -> ElicitResult:
+        assert isinstance(params, ElicitRequestFormParams)
+        self.questions.append(params.message)
+        return ElicitResult(action=self._action, content={} if self._action == "accept" else None)
+
+
+Arguments = Callable[..., list[str]]
+
+
+@pytest.fixture
+def arguments(tmp_path: Path) -> Arguments:
+    """Return the flags of a server that allows no host."""
+    store = str(tmp_path / "store")
+    return lambda *more: ["--no-respect-robots", "--folder", store, *more]
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_person_who_says_yes_is_asked_once_and_for_that_host_and_port_alone(
+    mode: str, site: Site, tmp_path: Path, arguments: Arguments
+) -> None:
+    person = Answering()
+    urls = [site.put(f"/{n}.txt", f"words {n}", "text/plain") for n in range(3)]
+    more: dict[str, Any] = {"mode": mode, "elicitation_callback": person}
+    async with started(arguments(), tmp_path, **more) as client:
+        for number, url in enumerate(urls):
+            assert f"words {number}" in await call(client, "fetch_content", url=url)
+        question = (
+            f"Allow 127.0.0.1:{site.port} for this session? 127.0.0.1 is loopback: the machine "
+            "fetchstash runs on (RFC 1122). fetchstash was asked to fetch from it."
+        )
+        assert person.questions == [question]
+        line = await fail(client, "fetch_content", url=f"http://127.0.0.2:{site.port}/")
+        assert line.startswith(("[refused] ", "[http_error] ", "[fetch_failed] "))
+        assert len(person.questions) == 2  # another host is another question
+    async with started(arguments(), tmp_path, mode=mode) as client:
+        assert (await fail(client, "fetch_content", url=urls[0])).startswith("[refused] ")
+
+
+@pytest.mark.parametrize("mode", ERAS)
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_person_who_says_no_is_not_asked_again(
+    mode: str, action: str, site: Site, tmp_path: Path, arguments: Arguments
+) -> None:
+    person = Answering(action)
+    url = site.put("/a.txt", "words", "text/plain")
+    more: dict[str, Any] = {"mode": mode, "elicitation_callback": person}
+    async with started(arguments(), tmp_path, **more) as client:
+        for _ in range(2):
+            line = await fail(client, "fetch_content", url=url)
+            assert line.startswith("[refused] ")
+            assert line.endswith("The operator can allow it by fetch.allow_hosts.")
+    assert len(person.questions) == 1
+    assert not site.asked
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_one_of_several_urls_is_asked_about_too(
+    mode: str, site: Site, tmp_path: Path, arguments: Arguments
+) -> None:
+    person = Answering()
+    urls = [site.put(f"/{n}.txt", f"words {n}", "text/plain") for n in range(2)]
+    more: dict[str, Any] = {"mode": mode, "elicitation_callback": person}
+    async with started(arguments(), tmp_path, **more) as client:
+        text = await call(client, "fetch_content", urls=[*urls, "http://10.0.0.1:22/"])
+        assert "words 0" in text
+        assert "words 1" in text
+    assert len(person.questions) == 2
+    assert "10.0.0.1:22" in person.questions[1]
+    assert "in a private network (RFC 1918)" in person.questions[1]
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_nobody_is_asked_without_the_capability_or_with_the_setting_off(
+    mode: str, site: Site, tmp_path: Path, arguments: Arguments
+) -> None:
+    person = Answering()
+    url = site.put("/a.txt", "words", "text/plain")
+    for flags, more in (
+        (arguments(), {}),
+        (arguments("--no-ask"), {"elicitation_callback": person}),
+    ):
+        async with started(flags, tmp_path, mode=mode, **more) as client:
+            line = await fail(client, "fetch_content", url=url)
+            assert line.endswith("The operator can allow it by fetch.allow_hosts.")
+    assert not person.questions
+
+
+@pytest.mark.parametrize("mode", ERAS)
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://169.254.169.254/latest/meta-data/",
+        "http://metadata.tencentyun.com/",
+        "http://[fd00:ec2::254]/",
+        "http://x.onion/",
+        "http://224.0.0.1/",
+        "ftp://10.0.0.1/",
+        "http://example.org:22/",
+    ],
+)
+async def test_a_person_is_not_asked_about_what_no_person_should_allow(
+    mode: str, url: str, tmp_path: Path, arguments: Arguments
+) -> None:
+    person = Answering()
+    more: dict[str, Any] = {"mode": mode, "elicitation_callback": person}
+    async with started(arguments(), tmp_path, **more) as client:
+        assert (await fail(client, "fetch_content", url=url)).startswith("[refused] ")
+    assert not person.questions
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_server_that_redirects_to_a_private_host_asks_nobody(
+    mode: str, site: Site, tmp_path: Path, arguments: Arguments
+) -> None:
+    person = Answering()
+    inside = {"Location": "http://10.0.0.1/"}
+    url = site.put("/away", status=302, headers=inside)
+    flags = arguments("--allow-host", f"127.0.0.1:{site.port}")
+    more: dict[str, Any] = {"mode": mode, "elicitation_callback": person}
+    async with started(flags, tmp_path, **more) as client:
+        assert (await fail(client, "fetch_content", url=url)).startswith("[refused] ")
+    assert not person.questions
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_nobody_is_asked_where_the_client_is_elsewhere(
+    mode: str, site: Site, tmp_path: Path
+) -> None:
+    person = Answering()
+    url = site.put("/a.txt", "words", "text/plain")
+    settings = load({"store.folder": str(tmp_path / "store"), "fetch.respect_robots": False})
+    server = build_server(LazyStash(settings, local=False))
+    async with Client(server, mode=mode, elicitation_callback=person) as client:
+        assert (await fail(client, "fetch_content", url=url)).startswith("[refused] ")
+    assert not person.questions
+
+
+def test_an_answer_to_a_question_that_was_not_asked_opens_nothing(
+    site: Site, arguments: Arguments
+) -> None:
+    url = site.put("/a.txt", "words", "text/plain")
+    request = modern(
+        1,
+        "tools/call",
+        "somebody",
+        name="fetch_content",
+        arguments={"url": url},
+        inputResponses={f"allow-127.0.0.1:{site.port}": {"action": "accept", "content": {}}},
+    )
+    forms = ClientCapabilities.model_validate({"elicitation": {"form": {}}})
+    meta = request["params"]["_meta"]
+    meta["io.modelcontextprotocol/clientCapabilities"] = forms.model_dump(exclude_none=True)
+    (answer,) = exchanged(arguments(), request)
+    assert answer["result"]["resultType"] == "input_required"
+    assert not site.asked
+
+
+async def test_a_yes_for_a_name_lets_no_metadata_service_through(tmp_path: Path) -> None:
+    class Rebinding:
+        async def look_up(self, _: str) -> list[IPv4Address | IPv6Address]:
+            return [ip_address("169.254.169.254")]
+
+    fetcher = HttpFetcher(FetchLimits(respect_robots=False), resolver=Rebinding())
+    fetcher.grant("intranet.example", 80)
+    with pytest.raises(Refused, match="metadata service"):
+        await fetcher.fetch("http://intranet.example/", tmp_path)
+    await fetcher.aclose()
+
+
+async def test_the_text_of_a_refusal_names_the_setting(
+    tmp_path: Path, arguments: Arguments
+) -> None:
+    async with started(arguments(), tmp_path) as client:
+        result: Any = await client.call_tool("fetch_content", {"url": "http://10.1.2.3/"})
+    assert text_of(result) == (
+        "[refused] 10.1.2.3 is in a private network (RFC 1918). "
+        "The operator can allow it by fetch.allow_hosts."
+    )
