@@ -28,7 +28,7 @@ class Answering:
         self.questions: list[str] = []
         self._action: Any = action
 
-    async def __call__(self, _: object, params: Any) -> ElicitResult:
+    async def __call__(self, context: Any, params: Any) -> ElicitResult:
         assert isinstance(params, ElicitRequestFormParams)
         self.questions.append(params.message)
         return ElicitResult(action=self._action, content={} if self._action == "accept" else None)
