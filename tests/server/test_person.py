@@ -28,7 +28,7 @@ class Answering:
         self.questions: list[str] = []
         self._action: Any = action
 
-    async def __call__(self, context: Any, params: Any) -> ElicitResult:
+    async def __call__(self, context: Any, params: Any) -> ElicitResult:  # noqa: ARG002 - the SDK names it
         assert isinstance(params, ElicitRequestFormParams)
         self.questions.append(params.message)
         return ElicitResult(action=self._action, content={} if self._action == "accept" else None)
@@ -105,10 +105,11 @@ async def test_nobody_is_asked_without_the_capability_or_with_the_setting_off(
 ) -> None:
     person = Answering()
     url = site.put("/a.txt", "words", "text/plain")
-    for flags, more in (
+    cases: list[tuple[list[str], dict[str, Any]]] = [
         (arguments(), {}),
         (arguments("--no-ask"), {"elicitation_callback": person}),
-    ):
+    ]
+    for flags, more in cases:
         async with started(flags, tmp_path, mode=mode, **more) as client:
             line = await fail(client, "fetch_content", url=url)
             assert line.endswith("The operator can allow it by fetch.allow_hosts.")
