@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def headings(page: str) -> set[str]:
     return set(re.findall(r"^#+ (.+)$", text, re.MULTILINE))
 
 
-def test_the_page_of_the_settings_is_what_the_table_says() -> None:
+def test_the_page_of_settings_equals_the_table_of_settings() -> None:
     page = runpy.run_path(str(ROOT / "scripts" / "configuration_page.py"))["page"]
     assert (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8") == page(), (
         "run scripts/configuration_page.py > docs/configuration.md"
@@ -52,7 +53,14 @@ def test_the_page_of_the_settings_is_what_the_table_says() -> None:
     assert headings("configuration.md") >= set(KEYS)
 
 
-def test_every_tool_and_argument_is_told() -> None:
+def test_how_it_works_shows_the_layers_that_are_checked() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    page = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+    assert " → ".join(layers) in " ".join(page.split())
+
+
+def test_every_tool_and_argument_has_a_description() -> None:
     assert headings("tools.md") >= set(TOOLS)
     text = (ROOT / "docs" / "tools.md").read_text(encoding="utf-8")
     for name, spec in TOOLS.items():
@@ -62,24 +70,24 @@ def test_every_tool_and_argument_is_told() -> None:
         } == set(), name
 
 
-def test_every_error_code_is_told() -> None:
+def test_every_error_code_has_a_heading() -> None:
     assert headings("errors.md") - {"Errors"} == CODES
 
 
-def test_every_command_is_told() -> None:
+def test_every_command_has_a_heading() -> None:
     assert headings("cli.md") - {"The command line"} == {
         f"fetchstash {name}" for name in commands.commands
     }
 
 
-def test_every_fact_is_told() -> None:
+def test_every_fact_has_a_description() -> None:
     text = (ROOT / "docs" / "facts.md").read_text(encoding="utf-8")
     assert [f.name for f in fields(Facts) if f"`{f.name}`" not in text] == [
         "caching"
     ]  # how long a copy stays fresh is our own affair
 
 
-def test_every_name_of_the_library_is_told() -> None:
+def test_the_library_page_names_every_public_name() -> None:
     text = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
     errors_of_ours = {name for name in fetchstash.__all__ if hasattr(errors, name)}
     methods = {
@@ -93,7 +101,7 @@ def test_every_name_of_the_library_is_told() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_no_page_names_what_is_not_there(page: Path) -> None:
+def test_a_page_names_only_settings_flags_tools_and_links_that_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     # An excerpt of an example has the names of its SDK.
     text = re.sub(r"```python\n# examples/.*?```", "", text, flags=re.DOTALL)
