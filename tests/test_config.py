@@ -51,9 +51,9 @@ def test_an_argument_wins_over_the_environment_the_file_the_profile_and_the_defa
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_profile_sets_the_limits_of_its_host(profile: str) -> None:
     views = load(environment={"FETCHSTASH_VIEWS_PROFILE": profile}).views
-    ceilings = {"vscode": 6_800, "copilot": 6_800, "codex": 45_000, "gemini": 38_000}
+    ceilings = {"vscode": 6_800, "copilot": 6_800, "codex": 38_000, "gemini": 38_000}
     assert views.max_chars_ceiling == ceilings.get(profile, 100_000)
-    assert views.count_bytes is (profile in {"vscode", "copilot"})
+    assert views.count_bytes is (profile in {"vscode", "copilot", "codex"})
 
 
 def test_lists_are_parted_by_commas_in_the_environment() -> None:

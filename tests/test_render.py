@@ -410,7 +410,7 @@ def test_pages_are_cut_between_pages() -> None:
     assert 'unit="pages", start=3, end=3' in view.text
 
 
-def test_vs_code_counts_bytes_and_codex_cannot_go_higher_than_its_ceiling() -> None:
+def test_a_host_that_counts_bytes_is_shown_no_more_of_them_than_its_ceiling() -> None:
     host = Host(ViewLimits(6_800, 6_800, 6_800, count_bytes=True))
     view = view_of(host, reading("ä" * 20_000, 0))
     assert view.body == "ä" * 3_400

@@ -241,9 +241,9 @@ _BOUNDS: Mapping[str, tuple[float, float | None]] = {
     "telemetry.event_log_max_bytes": (1_024, None),
 }
 
-# Measured limits of the hosts: VS Code moves a result over 8 KiB to a file, Codex cuts the middle
-# out of one over some 48,000 characters, the Gemini CLI moves one over 40,000 to a file. Claude
-# Code reads the size from the list of tools instead.
+# Measured limits of the hosts (scripts/hosts): VS Code moves a result over 8 KiB to a file, Codex
+# cuts the middle out of one over 40,000 bytes with its own lines, the Gemini CLI moves one over
+# 40,000 characters to a file. Claude Code reads the size from the list of tools instead.
 _BYTES_OF_VS_CODE: Mapping[str, Any] = {
     "default_max_chars": 6_800,
     "max_chars_ceiling": 6_800,
@@ -253,13 +253,13 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "claude-code": {},
     "claude-desktop": {},
-    "codex": {"max_chars_ceiling": 45_000},
+    "codex": {"max_chars_ceiling": 38_000},
     "copilot": _BYTES_OF_VS_CODE,
     "cursor": {},
     "gemini": {"max_chars_ceiling": 38_000},
     "vscode": _BYTES_OF_VS_CODE,
 }
-COUNTING_BYTES = frozenset({"vscode", "copilot"})
+COUNTING_BYTES = frozenset({"codex", "copilot", "vscode"})
 CLIENT_NAMES: Mapping[str, str] = {
     "claude-code": "claude-code",
     "claude-ai": "claude-desktop",

@@ -232,7 +232,7 @@ def test_config_says_where_each_value_came_from_and_prints_an_example(run: Termi
     (run.folder / "fetchstash" / "fetchstash.toml").write_text("[views]\npreview_chars = 500\n")
     shown = run("config", "--profile", "codex").stdout
     assert "views.max_chars_ceiling" in shown
-    assert "45000  (profile codex)" in shown
+    assert "38000  (profile codex)" in shown
     assert f"500  (file {run.folder / 'fetchstash' / 'fetchstash.toml'})" in shown
     assert "(environment variable FETCHSTASH_STORE_FOLDER)" in shown
     example = run("config", "--example").stdout
@@ -285,7 +285,7 @@ def test_doctor_finds_an_altered_file_and_mends_what_can_be_mended(
     assert all(not line.startswith(("fault", "warning")) for line in lines)
     assert sum("profile " in line for line in lines) == len(PROFILES)
     assert (
-        "profile codex, in force: texts up to 30,000 characters come whole, 45,000 at the most"
+        "profile codex, in force: texts up to 30,000 bytes come whole, 38,000 at the most"
         in "\n".join(lines)
     )
     Path(facts["path"]).chmod(0o600)

@@ -1,0 +1,135 @@
+"""The hosts as npm has them: how each is installed, registered as README says, and asked."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scripts.drive.scenes import SLICE, Limits
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fetchstash" / "hosts"
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host: its npm package and program, and how ``register`` calls it."""
+
+    name: str
+    package: str
+    program: str
+    limits: Limits
+    model: str = ""
+
+    @property
+    def home(self) -> Path:
+        """The folder in which it is installed."""
+        return CACHE / self.program
+
+    @property
+    def folder(self) -> Path:
+        """The folder of its programs."""
+        return self.home / "node_modules" / ".bin"
+
+    def command(self, api: str) -> list[str]:
+        """Return the command line that asks it one thing, with its model at ``api``."""
+        match self.program:
+            case "claude":
+                return ["claude", "-p", "Go on."]
+            case "gemini":
+                return ["gemini", "-p", "Go on.", "--approval-mode", "yolo"]
+            case _:
+                provider = f'name="x",base_url="{api}/v1",wire_api="responses",env_key="KEY"'
+                flags = ["-c", 'model_provider="x"', "-c", f"model_providers.x={{{provider}}}"]
+                flags += ["-m", self.model] if self.model else []
+                return ["codex", "exec", "--skip-git-repo-check", *flags, "Go on."]
+
+    def environment(self, home: Path, api: str, extra: Sequence[Path] = ()) -> dict[str, str]:
+        """Return all of its environment: nothing of ours gets through."""
+        node = Path(shutil.which("node") or "/usr/bin/node").parent
+        path = [self.folder, *extra, node, "/usr/local/bin", "/usr/bin", "/bin"]
+        return {
+            "HOME": str(home),
+            "PATH": os.pathsep.join(map(str, path)),
+            "TERM": "dumb",
+            "KEY": "none",
+            "ANTHROPIC_API_KEY": "none",
+            "ANTHROPIC_BASE_URL": api,
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "GEMINI_API_KEY": "none",
+            "GOOGLE_GEMINI_BASE_URL": api,
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        }
+
+    def furnish(self, home: Path) -> None:
+        """Write what its user has set before: how to log in, and the allow rule of README."""
+        if self.program == "claude":
+            rule = re.search(r"`(\{\"permissions\".*?\})`", readme())
+            assert rule
+            write(home / ".claude" / "settings.json", rule[1])
+        if self.program == "gemini":
+            settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+            write(home / ".gemini" / "settings.json", json.dumps(settings))
+
+
+# Codex: 10,000 tokens of four bytes each, the frame and two lines of its own included.
+CODEX = Limits(38_000, in_bytes=True)
+HOSTS: Mapping[str, Host] = {
+    host.name: host
+    for host in (
+        Host("claude-code", "@anthropic-ai/claude-code", "claude", Limits(SLICE)),
+        Host("codex", "@openai/codex", "codex", CODEX),
+        # A model that calls tools by themselves, after a search, and not from JavaScript.
+        Host("codex gpt-5.5", "@openai/codex", "codex", CODEX, "gpt-5.5"),
+        Host("gemini", "@google/gemini-cli", "gemini", Limits(38_000)),
+    )
+}
+
+
+def readme() -> str:
+    """Return the text of README."""
+    return (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def write(file: Path, text: str) -> None:
+    """Write a file, and its folder."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
+def install(host: Host) -> str:
+    """Install a host if it is not there, and return its version, "" if it cannot be had."""
+    npm = shutil.which("npm")
+    if npm and not (host.folder / host.program).exists():
+        host.home.mkdir(parents=True, exist_ok=True)
+        command = [npm, "install", "--no-fund", "--no-audit", "--prefix", str(host.home)]
+        subprocess.run([*command, host.package], capture_output=True, check=False, timeout=300)
+    try:
+        done = subprocess.run(
+            [host.folder / host.program, "--version"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def uv_folder() -> Path | None:
+    """Return the folder of uvx, installed by pip if it is not there; None if it cannot be had."""
+    if uvx := shutil.which("uvx"):
+        return Path(uvx).parent
+    folder = CACHE / "uv"
+    programs = folder / ("Scripts" if os.name == "nt" else "bin")
+    if not (programs / "uvx").exists():
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        pip = [str(programs / "python"), "-m", "pip", "install", "-q", "uv"]
+        subprocess.run(pip, capture_output=True, check=False)
+    return programs if (programs / "uvx").exists() else None
