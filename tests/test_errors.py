@@ -187,5 +187,5 @@ def test_codes_are_unique_and_the_head_of_the_module_lists_every_one() -> None:
         ("x" * 10_000_000, ""),
     ],
 )
-def test_a_question_names_what_is_near_and_nothing_else(wrong: str, question: str) -> None:
+def test_a_question_names_near_values_alone(wrong: str, question: str) -> None:
     assert did_you_mean(wrong, ["maxChars", "focus", "url"]) == question

@@ -85,7 +85,7 @@ def test_a_failure_is_a_sentence_in_brackets(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["a\0b", "\ud800", "x" * 5_000, "."], ids=["NUL", "half a character", "long", "folder"]
 )
-def test_what_is_no_file_is_said_to_be_none(path: str) -> None:
+def test_a_path_that_is_no_file_gives_an_error_that_says_so(path: str) -> None:
     result = read_file(path)
     assert not result.success
     assert result.error_message

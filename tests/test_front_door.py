@@ -24,7 +24,7 @@ def environment(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setenv(f"FETCHSTASH_{name}", value)
 
 
-def test_all_is_what_is_visible() -> None:
+def test_all_equals_the_visible_names() -> None:
     for name in fetchstash.__all__:
         assert getattr(fetchstash, name).__module__.startswith("fetchstash.")
     visible = {

@@ -196,14 +196,14 @@ LEGITIMATE = [
 @pytest.mark.parametrize(
     ("attack", "left"), [pytest.param(text, left, id=name) for name, text, left in ATTACKS]
 )
-def test_what_nobody_sees_goes(attack: str, left: str) -> None:
+def test_invisible_characters_are_removed(attack: str, left: str) -> None:
     cleaned = clean(attack)
     assert cleaned.text == left
     assert cleaned.removed == len(attack) - len(left)
 
 
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in LEGITIMATE])
-def test_what_has_a_meaning_stays(text: str) -> None:
+def test_characters_with_a_meaning_stay(text: str) -> None:
     assert clean(text) == hygiene.Cleaned(text, 0)
     assert clean(f"x {text} y {text}\n") == hygiene.Cleaned(f"x {text} y {text}\n", 0)
 
@@ -266,7 +266,7 @@ def test_cleaning_again_changes_nothing(text: str) -> None:
 
 
 @given(TEXTS)
-def test_what_comes_out_encodes_and_holds_no_control(text: str) -> None:
+def test_decoded_text_can_be_encoded_and_holds_no_control_character(text: str) -> None:
     cleaned = clean(text).text
     cleaned.encode()
     assert {
@@ -322,7 +322,7 @@ def test_the_classes_divide_all_characters_between_them() -> None:
         "_STANDARDIZED",
     ],
 )
-def test_what_gives_a_meaning_is_itself_seen(name: str) -> None:
+def test_characters_that_change_a_meaning_are_visible(name: str) -> None:
     bases = re.compile(f"[{getattr(hygiene, name)}]")
     fine = re.compile(f"[{hygiene._FINE}]")
     assert not [

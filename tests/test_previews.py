@@ -104,7 +104,7 @@ def test_a_table_says_its_rows_columns_and_cells() -> None:
     )
 
 
-def test_of_a_table_that_had_to_be_cut_again_nobody_counted_the_rows() -> None:
+def test_a_table_that_was_cut_twice_has_no_count_of_rows() -> None:
     cut = Preview("\n".join(["cell"] * 100), rows_shown=100, total_rows=900)
     found = view(TEXT, 200, preview=cut)
     assert found.body == "\n".join(["cell"] * 40)

@@ -151,7 +151,7 @@ def test_a_failed_extraction_says_why() -> None:
     assert not view.is_error
 
 
-def test_a_body_that_did_not_come_whole_is_said_to_be_incomplete() -> None:
+def test_a_partial_body_is_marked_as_incomplete() -> None:
     text = text_of(100)
     view = view_of(
         HOST, artifact(short(text, incomplete="the server closed after 100 of 500 bytes"), text)
@@ -298,7 +298,7 @@ def test_urls_that_led_to_one_artifact_name_it_once_in_the_calls() -> None:
     assert tail.startswith(f'artifact_grep(artifact_ref="{REF}", pattern="…") · ')
 
 
-def test_what_a_short_text_leaves_goes_to_the_others() -> None:
+def test_the_room_that_a_short_text_leaves_goes_to_the_others() -> None:
     texts = [text_of(1_000), text_of(16_000)]
     view = view_of(HOST, tuple(artifact(short(t), t) for t in texts), 20_000)
     assert all(text in view.text for text in texts)

@@ -33,7 +33,7 @@ def saved(shown: Any) -> Path:
     return Path(found[1])
 
 
-def test_at_the_threshold_a_result_comes_back_as_it_was() -> None:
+def test_a_result_at_the_threshold_comes_back_unchanged() -> None:
     for result in ("x" * 5_000, b"x" * 5_000, {"a": 1}, [1, 2], None):
         assert context_result()(returning(result))() is result
 
@@ -97,7 +97,7 @@ def test_records_that_hold_others_come_as_their_shape(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_json_cannot_say_is_kept_as_words(tmp_path: Path) -> None:
+def test_values_that_json_cannot_express_are_kept_as_words(tmp_path: Path) -> None:
     ring: dict[Any, Any] = {(1, 2): "x" * 6_000}
     ring["ring"] = ring
     shown = context_result()(returning(ring))(ctx=tmp_path)

@@ -88,7 +88,7 @@ def test_spans_nest(spans: InMemorySpanExporter) -> None:
     assert inner.parent.span_id == outer.context.span_id
 
 
-def test_an_error_is_told_by_its_code_and_not_by_its_text(
+def test_an_error_is_recognised_by_its_code_and_not_by_its_text(
     spans: InMemorySpanExporter, log: Path
 ) -> None:
     with pytest.raises(Refused), telemetry.span("fetch"):
@@ -142,7 +142,7 @@ def test_the_log_is_json_lines_that_only_we_can_read(log: Path) -> None:
         assert stat.S_IMODE(log.parent.stat().st_mode) == 0o700
 
 
-def test_long_odd_and_unprintable_attributes_are_told_in_short(log: Path) -> None:
+def test_long_odd_and_unprintable_attributes_are_shortened(log: Path) -> None:
     telemetry.event(
         "odd",
         path=Path("a"),
@@ -223,7 +223,7 @@ def test_a_failing_sdk_fails_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_where_nobody_listens_nothing_is_imported() -> None:
+def test_telemetry_without_a_listener_imports_no_module() -> None:
     program = """
 import sys
 from fetchstash import telemetry

@@ -179,7 +179,7 @@ def test_a_cache_folder_of_the_user_is_neither_trusted_nor_changed(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_without_tiktoken_there_is_an_estimate(tmp_path: Path) -> None:
+def test_tokens_are_estimated_if_tiktoken_is_missing(tmp_path: Path) -> None:
     assert run(tmp_path, "without") == "≈2 None []"
 
 

@@ -97,7 +97,7 @@ def test_fetch_shows_what_a_model_would_see(run: Terminal, site: Site) -> None:
     assert facts["extracted_chars"] == len(TEXT)
 
 
-def test_in_a_pipe_the_body_goes_to_stdout_and_the_notices_to_stderr(
+def test_a_pipe_gets_the_body_on_stdout_and_the_notices_on_stderr(
     run: Terminal, site: Site
 ) -> None:
     url = site.put("/long.txt", TEXT, "text/plain")
@@ -142,7 +142,7 @@ def test_json_is_one_object_a_line(run: Terminal, site: Site) -> None:
     ] == list(KEYS)
 
 
-def test_of_several_urls_one_that_fails_is_an_object_in_its_place(
+def test_a_url_that_fails_among_several_is_an_object_in_its_place(
     run: Terminal, site: Site
 ) -> None:
     urls = [site.url("/none"), site.put("/a.txt", "words", "text/plain")]
@@ -201,7 +201,7 @@ def test_ctrl_c_ends_a_fetch_with_nothing_half_written(run: Terminal, site: Site
     assert not list((run.folder / "store" / "spool").iterdir())
 
 
-def test_a_wrong_setting_is_told_before_anything_is_done(run: Terminal) -> None:
+def test_a_wrong_setting_is_reported_before_any_work(run: Terminal) -> None:
     run.env["FETCHSTASH_FETCH_PORT"] = "1"
     done = run("ls", code=2)
     assert done.stderr == (

@@ -77,7 +77,7 @@ def test_openais_stream_helpers_recover_and_accumulate_the_second_answer_alone()
 
 @needs("openai")
 @pytest.mark.parametrize("ways", [["with_options"], ["copy"], ["with_options", "copy"]])
-def test_what_is_derived_from_openais_client_recovers(ways: list[str]) -> None:
+def test_a_client_derived_from_openais_recovers(ways: list[str]) -> None:
     with Loopback("overflow", "good") as provider:
         client = openai(provider.url)
         for way in ways:

@@ -476,7 +476,7 @@ async def test_another_error_takes_one_request(case: Case) -> None:
     assert len(provider.bodies) == 1
 
 
-async def test_with_nothing_to_shrink_there_is_one_request(case: Case) -> None:
+async def test_a_request_that_cannot_shrink_is_sent_once(case: Case) -> None:
     with (
         Loopback("overflow", "good") as provider,
         pytest.raises(Exception, match=r"context|too long|token") as caught,
@@ -498,7 +498,7 @@ async def test_an_overflow_after_output_takes_one_request(case: Case) -> None:
     assert len(provider.bodies) == 1
 
 
-async def test_without_an_overflow_the_request_is_as_it_was(case: Case) -> None:
+async def test_a_request_without_an_overflow_stays_unchanged(case: Case) -> None:
     with Loopback("good") as provider:
         assert await case.run(provider.url, HISTORY, Recovery()) == "Hello."
     assert len(provider.bodies) == 1
@@ -654,7 +654,7 @@ async def test_langchains_events_recover_from_an_overflow_and_show_the_good_answ
         pytest.param(_pydantic_stream, marks=needs("pydantic_ai")),
     ],
 )
-async def test_a_retry_that_fails_after_output_is_told_as_failed(run: Any) -> None:
+async def test_an_event_reports_a_retry_that_fails_after_output(run: Any) -> None:
     """The framework passes the tokens on; the adapter sees one answer or one error."""
     events: list[Any] = []
     recovery = Recovery(

@@ -55,7 +55,7 @@ def text_of(message: Any, fmt: Format) -> str:
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
-def test_what_a_prompt_quotes_is_of_the_class_background_extraction(fmt: Format) -> None:
+def test_quotes_of_a_prompt_have_the_class_background_extraction(fmt: Format) -> None:
     found = parts([turn("the task", fmt), turn(PROMPT, fmt)], fmt)
     critical = critical_messages(found, pair(found), 6)
     assert [(part.kind, part.name, class_of(part, critical)) for part in found] == [
@@ -147,7 +147,7 @@ def test_an_extractors_request_that_is_refused_is_sent_once_more_and_smaller() -
     assert len(requests[1][1]["content"]) < len(PROMPT) / 2
 
 
-def test_the_prompt_that_extractor_prompt_makes_is_known_again_and_told_of() -> None:
+def test_a_prompt_of_extractor_prompt_is_recognised_and_reported() -> None:
     history = conversation(prose(3_000, "one"), prose(3_000, "two"), "ok")
     prompt, _ = extractor_prompt(history, "openai_chat", 100_000, State())
     assert prompt is not None

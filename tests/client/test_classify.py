@@ -398,7 +398,7 @@ class ProviderError(Exception):
 @pytest.mark.parametrize(
     ("kind", "wording"), WORDINGS, ids=[wording[:60] for _, wording in WORDINGS]
 )
-def test_a_wording_is_told_for_what_it_is(kind: str, wording: str) -> None:
+def test_a_wording_gets_its_verdict(kind: str, wording: str) -> None:
     assert classify(wording).kind == kind
 
 
@@ -450,7 +450,7 @@ def test_an_output_dominant_overflow_wants_its_output_clamped_and_no_rewrite() -
     assert classify("Overloaded").action == "none"
 
 
-def test_a_rate_limit_that_no_waiting_satisfies_is_said_to_be_that() -> None:
+def test_a_request_above_the_whole_rate_limit_has_a_rule_of_its_own() -> None:
     wording = "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 15041, please reduce your message size"
     assert classify(ProviderError(wording, 413)) == Verdict(
         "not_overflow",
@@ -560,7 +560,7 @@ def test_a_body_inside_a_body_is_read() -> None:
     assert classify(body).limit == 262_144
 
 
-def test_what_somebody_wrote_is_not_what_went_wrong() -> None:
+def test_quoted_content_is_no_sign_of_an_error() -> None:
     answer = {
         "choices": [
             {

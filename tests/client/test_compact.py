@@ -96,7 +96,7 @@ def test_merge_of_old_context_in_the_critical_tier_keeps_the_latest_instruction(
     assert f"{prose(300)} 3" in "".join(kept.texts.values())
 
 
-def test_in_the_critical_tier_system_task_last_user_turn_and_the_latest_call_still_stay() -> None:
+def test_the_critical_tier_keeps_system_task_last_user_turn_and_latest_call() -> None:
     history = [
         *working(*[prose(3_000)] * 4),
         said("user", prose(2_000)),
@@ -109,7 +109,7 @@ def test_in_the_critical_tier_system_task_last_user_turn_and_the_latest_call_sti
     assert sent[-3:-1] == history[-3:-1]
 
 
-def test_critical_turns_shrink_oldest_first_and_no_more_than_needed() -> None:
+def test_critical_turns_shrink_oldest_first_and_only_as_far_as_needed() -> None:
     turns = [
         said(role, prose(4_000, f"{role}{n}")) for n in range(3) for role in ("user", "assistant")
     ]
@@ -242,7 +242,7 @@ def test_a_content_whose_stub_is_no_gain_is_not_tried_again() -> None:
     assert first.changes
 
 
-def test_what_was_no_gain_for_a_compaction_is_none_for_a_rewrite_and_the_other_way_round() -> None:
+def test_a_content_without_gain_for_a_compaction_has_none_for_a_rewrite_and_vice_versa() -> None:
     history, state = working(*[prose(4_000)] * 2, "ok"), State()
     history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps(
         {f"key{n}": n for n in range(120)}

@@ -87,7 +87,7 @@ def told() -> list[tuple[str, dict[str, Any]]]:
     return events
 
 
-def test_each_documented_event_is_told_with_its_attributes(
+def test_each_documented_event_comes_with_its_attributes(
     told: list[tuple[str, dict[str, Any]]],
 ) -> None:
     attributes: defaultdict[str, set[str]] = defaultdict(set)

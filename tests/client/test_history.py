@@ -31,7 +31,7 @@ def test_a_history_needs_compaction_above_its_bound() -> None:
 
 
 @pytest.mark.anyio
-async def test_without_a_summarizer_contents_become_stubs() -> None:
+async def test_contents_become_stubs_if_there_is_no_summarizer() -> None:
     history = working(*[prose(4_000)] * 5)
     result = await HistoryCompactor(SMALL).compact(history)
     assert result.original_messages == history
@@ -41,7 +41,7 @@ async def test_without_a_summarizer_contents_become_stubs() -> None:
 
 
 @pytest.mark.anyio
-async def test_with_a_summarizer_its_summary_takes_the_place_of_what_is_old() -> None:
+async def test_the_summary_of_a_summarizer_replaces_the_old_messages() -> None:
     handed: list[str] = []
     told: list[CompactionResult[Any]] = []
 
@@ -76,7 +76,7 @@ async def test_summarizer_and_on_compaction_may_be_synchronous() -> None:
 
 
 @pytest.mark.anyio
-async def test_what_nobody_said_but_an_extractors_prompt_is_not_summed_up() -> None:
+async def test_quotes_of_an_extractors_prompt_are_not_summed_up() -> None:
     prompt, _ = extractor_prompt(working(prose(4_000), "ok"), "openai_chat", 10_000, State())
     history = [
         said("system", "Extract."),
@@ -91,7 +91,7 @@ async def test_what_nobody_said_but_an_extractors_prompt_is_not_summed_up() -> N
 @pytest.mark.anyio
 @settings(max_examples=40)
 @given(turns, st.sampled_from(FORMATS), st.booleans(), st.booleans())
-async def test_in_every_format_no_pair_is_orphaned_and_what_is_latest_stays(
+async def test_every_format_keeps_pairs_and_the_latest_message(
     history: list[Turn], fmt: Format, repeat_ids: bool, summed_up: bool
 ) -> None:
     messages = render([*history, Turn("user", "Go on.")], fmt, repeat_ids=repeat_ids)
@@ -164,7 +164,7 @@ def test_no_document_is_raw_in_an_extraction_prompt_whatever_its_shape_is_as_an_
     assert len(prompt) < 600
 
 
-def test_what_a_request_protects_is_bounded_in_an_extraction_prompt() -> None:
+def test_the_protected_parts_of_a_request_are_bounded_in_an_extraction_prompt() -> None:
     history = [
         said("system", "Be good."),
         said("user", prose(30_000, "task")),

@@ -9,7 +9,7 @@ import pytest
 from fetchstash import client
 
 
-def test_all_is_what_there_is() -> None:
+def test_all_equals_the_visible_names() -> None:
     assert len(client.__all__) == len(set(client.__all__))
     assert all(hasattr(client, name) for name in client.__all__)
     assert set(client.__all__) <= set(dir(client))

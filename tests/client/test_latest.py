@@ -56,7 +56,7 @@ def test_older_results_go_first(shrink: Shrink) -> None:
 
 
 @both
-def test_of_parallel_results_the_largest_goes_and_the_others_stay(shrink: Shrink) -> None:
+def test_the_largest_of_parallel_results_goes_and_the_others_stay(shrink: Shrink) -> None:
     history = parallel(prose(6_000, "a"), prose(60_000, "b"), prose(6_000, "c"))
     sent, _ = shrink(history, tokens_of(history) // 2, Policy(offload=Kept()), State())
     assert [n for n in range(6) if sent[n] != history[n]] == [4]
@@ -111,7 +111,7 @@ def test_a_preview_closes_the_fence_that_it_opens() -> None:
     assert json.loads(sent[3]["content"])["preview"].endswith("</untrusted-ab12>")
 
 
-def test_nothing_is_replaced_in_the_prefix() -> None:
+def test_the_prefix_stays_unchanged() -> None:
     history = conversation(prose(80_000))
     sent, report = rewrite(history, "openai_chat", 1_000, prefix=4)
     assert sent == history
@@ -124,7 +124,7 @@ def test_nothing_is_replaced_in_the_prefix() -> None:
     st.sampled_from(FORMATS),
     st.integers(700, 4_000),
 )
-def test_in_every_format_the_latest_exchange_fits_and_stays_paired(
+def test_the_latest_exchange_fits_and_stays_paired_in_every_format(
     chars: list[int], fmt: Format, size: int
 ) -> None:
     calls = tuple(("read", f"{n}", prose(count, f"w{n}x")) for n, count in enumerate(chars))

@@ -163,7 +163,7 @@ CARRIERS: dict[str, tuple[Format, Callable[[Any], list[Any]]]] = {
 
 
 @pytest.mark.parametrize("name", CARRIERS)
-def test_in_no_format_is_base64_counted_as_text(name: str) -> None:
+def test_no_format_counts_base64_as_text(name: str) -> None:
     fmt, carry = CARRIERS[name]
     block, tokens = BLOCKS[name]
     messages = carry(block)
@@ -183,7 +183,7 @@ def test_the_size_of_a_picture_is_read_from_its_bytes(data: bytes, size: int) ->
 
 
 @pytest.mark.parametrize("data", [b"", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xff", b"RIFF", b"junk"])
-def test_of_a_picture_that_cannot_be_read_an_average_is_assumed(data: bytes) -> None:
+def test_an_unreadable_picture_counts_as_an_average_one(data: bytes) -> None:
     assert cost(
         {"type": "image", "source": {"type": "base64", "data": text(data)}}
     ) == pytest.approx(1_600, abs=10)
@@ -194,7 +194,7 @@ def test_pages_in_compressed_object_streams_are_counted() -> None:
     assert cost({"inlineData": blob}) == pytest.approx(7 * 560, abs=10)
 
 
-def test_a_hostile_pdf_costs_no_more_than_its_bounds() -> None:
+def test_a_hostile_pdf_stays_within_its_bounds() -> None:
     bomb = zlib.compress(b"/Type /Page\n" * 5_000_000)
     data = b"%PDF-1.5\n/Type /ObjStm stream\n" + bomb
     assert cost(
@@ -297,7 +297,7 @@ def test_an_older_picture_or_document_of_the_users_becomes_a_block_of_text(
 
 
 @pytest.mark.parametrize("data", [png(64, 64), BinaryContent(png(64, 64), "image/png")])
-def test_in_bytes_a_medium_is_as_long_as_its_base64(data: Any) -> None:
+def test_the_bytes_of_a_medium_are_those_of_its_base64(data: Any) -> None:
     messages: list[Any] = [{"role": "user", "parts": [{"inline_data": {"data": data}}]}]
     _, report = rewrite(messages, "gemini", Target(1, "bytes"))
     assert report.before == pytest.approx(200_029 * 4 / 3, rel=0.01)

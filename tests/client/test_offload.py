@@ -15,7 +15,7 @@ from tests.client.fakes import conversation, prose
 
 
 @pytest.mark.anyio
-async def test_what_was_left_out_of_a_request_is_an_artifact(tmp_path: Path) -> None:
+async def test_a_content_left_out_of_a_request_is_an_artifact(tmp_path: Path) -> None:
     text = prose(9_000)
     policy = Policy(offload=StoreOffload(tmp_path / "store"))
     sent, _ = rewrite(conversation(text, "short"), "openai_chat", 100, policy)

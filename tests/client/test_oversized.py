@@ -61,7 +61,7 @@ def tokens_of_text(text: str) -> int:
     return tokens_of(full) - tokens_of(empty)
 
 
-def test_only_what_is_strictly_above_the_fraction_becomes_a_stub() -> None:
+def test_a_result_becomes_a_stub_only_strictly_above_the_fraction() -> None:
     text = prose(20_000)
     window = round(tokens_of_text(text) / 0.3)
     assert stub_oversized(text, CALL, window + 10) == text
@@ -159,7 +159,7 @@ def test_a_recovery_that_knows_the_window_replaces_an_oversized_result_before_it
     assert events.count("tool.result.oversized_excluded") == 1
 
 
-def test_what_is_at_most_the_share_of_the_window_is_sent_as_it_is() -> None:
+def test_a_result_up_to_the_share_of_the_window_is_sent_unchanged() -> None:
     text, sent = prose(20_000), list[Any]()
     messages = with_results(text)
     size = tokens_of_text(text)
@@ -171,7 +171,7 @@ def test_what_is_at_most_the_share_of_the_window_is_sent_as_it_is() -> None:
     assert "oversized" in str(sent[1])
 
 
-def test_in_legacy_mode_an_oversized_result_is_sent_as_it_is() -> None:
+def test_legacy_mode_sends_an_oversized_result_unchanged() -> None:
     messages, sent = with_results(prose(40_000)), list[Any]()
     Recovery(Policy(window=20_000, compaction_mode="legacy")).call(sent.append, messages)
     assert sent == [messages]

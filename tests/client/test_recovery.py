@@ -145,7 +145,7 @@ async def test_a_second_overflow_surfaces_the_providers_own_error_as_not_retryab
 
 @pytest.mark.anyio
 @every
-async def test_whatever_the_retry_raises_is_not_retryable_and_tells_what_had_been_tried(
+async def test_an_error_of_the_retry_is_not_retryable_and_reports_the_rewrite(
     run: Run, good: Any
 ) -> None:
     busy = ValueError("the model is busy")
@@ -173,7 +173,7 @@ async def test_another_error_is_raised_as_it_is_after_one_request(run: Run, good
 
 @pytest.mark.anyio
 @every
-async def test_with_nothing_to_shrink_there_is_one_request(run: Run, good: Any) -> None:
+async def test_a_request_that_cannot_shrink_is_sent_once(run: Run, good: Any) -> None:
     provider, events = Provider(Overflow(), good), list[Any]()
     with pytest.raises(Overflow):
         await run(
@@ -225,7 +225,7 @@ async def test_failure_of_the_rewrite_raises_the_providers_error_from_it(
 
 @pytest.mark.anyio
 @every
-async def test_without_overflow_nothing_is_changed(run: Run, good: Any) -> None:
+async def test_a_conversation_without_an_overflow_stays_unchanged(run: Run, good: Any) -> None:
     provider, events = Provider(good), list[Any]()
     assert (
         await run(Recovery(on_event=lambda name, _: events.append(name)), provider, HISTORY) == good
@@ -356,7 +356,7 @@ FIRST_OUTPUTS: list[Any] = [
 @pytest.mark.anyio
 @streamed
 @pytest.mark.parametrize("output", FIRST_OUTPUTS, ids=repr)
-async def test_whatever_the_first_output_is_nothing_is_held_back_or_retried_after_it(
+async def test_no_event_is_held_back_or_retried_after_the_first_output(
     run: Run, output: Any
 ) -> None:
     provider = Provider([CREATED, output, Overflow()], [DELTA])
@@ -451,7 +451,7 @@ def test_stubs_stay_where_they_are_in_the_next_request() -> None:
     assert provider.sizes[2] < provider.sizes[0]
 
 
-def test_in_legacy_mode_nothing_happens_before_an_overflow() -> None:
+def test_legacy_mode_changes_no_request_before_an_overflow() -> None:
     provider = Provider(Overflow(), {"ok": 1}, {"ok": 2})
     recovery = Recovery(Policy(compaction_mode="legacy", window=100))
     recovery.call(provider, HISTORY)
@@ -459,7 +459,7 @@ def test_in_legacy_mode_nothing_happens_before_an_overflow() -> None:
     assert provider.sizes[2] == provider.sizes[0]
 
 
-def test_with_a_window_a_request_is_compacted_before_it_is_sent() -> None:
+def test_a_known_window_compacts_a_request_before_it_is_sent() -> None:
     provider = Provider({"ok": 1})
     Recovery(Policy(window=4_000)).call(provider, HISTORY)
     assert provider.sizes[0] < bytes_of(HISTORY)
@@ -506,7 +506,7 @@ async def test_odd_messages_are_sent_as_they_are_and_the_providers_error_is_the_
     assert len(provider.sizes) == 1
 
 
-def test_with_a_format_that_is_none_the_providers_error_is_raised_from_the_rewrites() -> None:
+def test_an_unknown_format_raises_the_providers_error_from_the_rewrites() -> None:
     no_format: Any = "no_format"
     assert Recovery(Policy(window=1)).call(Provider({"ok": 1}), HISTORY, no_format) == {"ok": 1}
     with pytest.raises(Overflow) as caught:
@@ -518,7 +518,7 @@ def test_with_a_format_that_is_none_the_providers_error_is_raised_from_the_rewri
     "error",
     [StopIteration("spent"), StopAsyncIteration("spent"), ExceptionGroup("all", [ValueError("x")])],
 )
-def test_what_send_raises_is_raised_whatever_it_is_and_without_a_trace_of_ours(
+def test_an_exception_of_send_is_raised_without_a_cause_of_ours(
     error: Exception,
 ) -> None:
     with pytest.raises(type(error)) as caught:

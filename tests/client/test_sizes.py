@@ -38,7 +38,7 @@ def test_the_estimate_of_a_long_text_is_close_to_its_count(text: str) -> None:
 
 @pytest.mark.parametrize("fmt", FORMATS)
 @pytest.mark.parametrize("copied", [False, True], ids=["same objects", "equal copies"])
-def test_what_was_counted_is_not_counted_again(
+def test_counted_texts_are_not_counted_again(
     fmt: Format, copied: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[int] = []

@@ -62,12 +62,12 @@ def run(ask: Callable[[Any], Any], tool: Callable[[str, int], Any]) -> None:
         ask(messages)
 
 
-def test_without_the_client_the_run_dies_of_its_message_size() -> None:
+def test_a_run_without_the_client_dies_of_its_message_size() -> None:
     with pytest.raises(Refused, match="total message size"):
         run(Provider(), lambda text, _: text)
 
 
-def test_with_the_client_the_run_survives_both_refusals_and_ends_well() -> None:
+def test_the_client_survives_both_refusals_and_the_run_ends_well() -> None:
     provider, kept = Provider(), Kept()
     recovery = Recovery(Policy(offload=kept))
     run(lambda messages: recovery.call(provider, messages), lambda text, _: text)
@@ -76,7 +76,7 @@ def test_with_the_client_the_run_survives_both_refusals_and_ends_well() -> None:
     assert pdf(0) in kept.texts.values()
 
 
-def test_with_oversized_results_stubbed_the_run_never_gets_there() -> None:
+def test_a_run_with_oversized_results_stubbed_never_overflows() -> None:
     provider, policy = Provider(), Policy(offload=Kept())
     run(
         provider,
@@ -94,12 +94,12 @@ def newest_too_large(ask: Callable[[Any], Any]) -> None:
     ask(messages)
 
 
-def test_without_the_client_the_run_dies_of_its_newest_result() -> None:
+def test_a_run_without_the_client_dies_of_its_newest_result() -> None:
     with pytest.raises(Refused, match="total message size"):
         newest_too_large(Provider())
 
 
-def test_with_the_client_a_newest_result_that_is_too_large_keeps_a_preview() -> None:
+def test_the_client_keeps_a_preview_of_a_newest_result_that_is_too_large() -> None:
     provider, kept = Provider(), Kept()
     sent: list[Any] = []
 
@@ -116,7 +116,7 @@ def test_with_the_client_a_newest_result_that_is_too_large_keeps_a_preview() -> 
     assert sent[1][:-1] == sent[0][:-1]
 
 
-def test_with_the_window_known_a_newest_result_that_is_too_large_is_never_sent() -> None:
+def test_a_newest_result_that_is_too_large_for_a_known_window_is_never_sent() -> None:
     provider, kept = Provider(), Kept()
     recovery = Recovery(Policy(offload=kept, window=MAX_TOKENS))
     newest_too_large(lambda messages: recovery.call(provider, messages))
@@ -134,7 +134,7 @@ def real_pdf(seed: int) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.anyio
-async def test_with_the_server_in_front_the_run_never_gets_there() -> None:
+async def test_the_server_in_front_keeps_the_run_from_an_overflow() -> None:
     page = prose(300_000, "page").encode()
     pages = {f"/{n}": Document("text/html", real_pdf(n) if n < 3 else page) for n in range(7)}
     assert all(len(pages[f"/{n}"].body) > 600_000 for n in range(3))

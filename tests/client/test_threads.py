@@ -85,7 +85,7 @@ async def test_a_history_compactor_works_in_a_thread_too() -> None:
     assert threads.elsewhere
 
 
-def test_where_the_event_loop_is_not_asyncios_the_work_is_done_at_once() -> None:
+def test_work_is_done_at_once_in_a_loop_that_is_not_asyncios() -> None:
     threads = Threads()
     recovery = Recovery(Policy(window=3_000, offload=threads))
     running = recovery.acall(answer, conversation(*LARGE))

@@ -56,7 +56,7 @@ def test_a_stated_limit_is_of_one_model_at_one_endpoint() -> None:
         assert sent(Recovery(), messages, request, limit=10**6) == [len(str(messages))]
 
 
-def test_without_a_models_name_a_recovery_remembers_the_limit_for_itself() -> None:
+def test_a_recovery_remembers_the_limit_of_a_model_without_a_name_for_itself() -> None:
     messages = conversation(*[prose(9_000, f"w{number}") for number in range(4)])
     recovery = Recovery()
     assert len(sent(recovery, messages, RequestInfo(), limit=24_000)) == 2

@@ -112,7 +112,7 @@ class ProviderError(Exception):
     TABLE,
     ids=[f"{source}: {words[:50]}" for _, source, _, words in TABLE],
 )
-def test_a_wording_that_no_rule_was_written_from_is_told_for_what_it_is(
+def test_an_unseen_wording_gets_its_verdict(
     kind: str, source: str, status: int | None, words: str
 ) -> None:
     verdict = classify(ProviderError(words, status) if status else words)

@@ -49,7 +49,7 @@ def test_a_result_is_bounded_in_rows_and_columns(lines: int, line: str) -> None:
     assert all(len(row) < COLUMNS for row in rows)
 
 
-def test_a_long_result_keeps_its_beginning_and_its_end_and_says_what_is_left_out() -> None:
+def test_a_long_result_keeps_both_ends_and_says_how_much_is_left_out() -> None:
     rows = result_rows("\n".join(map(str, range(100))))
     assert rows[0] == "| 0"
     assert rows[HEAD_ROWS] == f"| [... {100 - HEAD_ROWS - TAIL_ROWS} more rows ...]"

@@ -55,7 +55,7 @@ def test_an_interrupt_ends_the_server_and_leaves_nothing(tmp_path: Path) -> None
     assert not list(tmp_path.iterdir())
 
 
-def test_without_the_command_it_says_what_to_do(
+def test_a_missing_command_gives_an_error_with_the_next_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sysconfig, "get_path", {"scripts": str(tmp_path)}.get)

@@ -145,7 +145,7 @@ async def test_an_unrequested_range_is_marked_incomplete(
     assert (await fetcher().fetch(url, tmp_path)).incomplete == "the server sent only a part of it"
 
 
-async def test_what_came_by_the_deadline_is_kept_and_marked(
+async def test_a_body_cut_at_the_deadline_is_kept_and_marked(
     site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
     url = site.put(
@@ -173,7 +173,7 @@ def test_the_deadline_leaves_time_before_the_usual_client_gives_up_and_for_extra
 
 
 @pytest.mark.parametrize("status", [b"200 OK", b"204 No Content"])
-async def test_an_empty_body_is_said_to_be_empty(
+async def test_an_empty_body_gets_a_notice(
     site: Site, fetcher: Make, tmp_path: Path, status: bytes
 ) -> None:
     url = site.put("/x", script=sends(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n"))
@@ -216,7 +216,7 @@ async def test_slow_bodies_that_are_encoded_keep_no_other_waiting(
     assert size == 500_000
 
 
-async def test_what_is_received_while_a_batch_is_written_arrives_in_order(
+async def test_events_during_the_write_of_a_batch_arrive_in_order(
     site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
     body = b"".join(b"%07d\n" % number for number in range(500_000))

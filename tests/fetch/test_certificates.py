@@ -75,7 +75,7 @@ async def test_the_certificate_is_checked_for_the_name_and_not_for_the_address_t
         await http.fetch(f"https://127.0.0.1:{port}/", tmp_path)
 
 
-async def test_a_plain_server_at_an_https_url_is_said_to_speak_no_tls(
+async def test_a_plain_server_at_an_https_url_gives_an_error_about_tls(
     site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
     with pytest.raises(FetchFailed, match=r"does not speak TLS.*write http://"):

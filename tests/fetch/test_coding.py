@@ -86,7 +86,7 @@ def test_all_members_and_frames_are_read(header: str, encode: Callable[[bytes], 
     assert decode(header, encode(b"one ") + encode(b"") + encode(b"two"), chunk=5) == b"one two"
 
 
-def test_what_follows_the_last_gzip_member_is_left_out() -> None:
+def test_bytes_after_the_last_gzip_member_are_left_out() -> None:
     assert (
         decode("gzip", gzip.compress(b"one") + b"\0\0\0" + gzip.compress(b"two") + b"\0\0trailing")
         == b"onetwo"
@@ -145,7 +145,7 @@ def test_a_bomb_takes_memory_for_one_step_at_a_time(
     assert peak < 2 * 2**20
 
 
-def test_the_beginning_is_what_can_be_read_of_a_broken_body() -> None:
+def test_the_readable_beginning_of_a_broken_body_is_kept() -> None:
     assert decode_beginning(gzip.compress(TEXT)[:200], "gzip", 50) == TEXT[:50]
     assert decode_beginning(b"plain", "gzip", 50) == b""
     assert decode_beginning(b"plain", "", 3) == b"pla"

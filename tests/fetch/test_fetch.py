@@ -145,7 +145,7 @@ async def test_a_stored_answer_that_has_not_changed_is_not_sent_again(
         (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", "is no HTTP"),
     ],
 )
-async def test_an_answer_that_is_no_http_is_said_to_be_what_it_is(
+async def test_an_answer_without_http_gives_an_error_that_names_its_protocol(
     site: Site, fetcher: Make, tmp_path: Path, answer: bytes, words: str
 ) -> None:
     with pytest.raises(FetchFailed, match=words):

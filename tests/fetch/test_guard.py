@@ -84,7 +84,7 @@ def guard(resolver: Resolver, network: Network, **limits: Any) -> Guard:
     return Guard(Policy.of(FetchLimits(**limits)), resolver, Interfaces(), 65_536, network=network)
 
 
-async def test_a_name_is_looked_up_once_and_its_vetted_address_is_what_is_dialled() -> None:
+async def test_a_name_is_looked_up_once_and_its_vetted_address_is_dialled() -> None:
     resolver, network = Resolver([plain("93.184.216.34")], [plain("10.0.0.1")]), Network()
     await guard(resolver, network).connect_tcp("example.org", 80)
     assert (resolver.asked, network.dialled) == (["example.org"], ["93.184.216.34 80"])

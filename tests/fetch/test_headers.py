@@ -46,7 +46,7 @@ REFUSED: Mapping[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_header_of_an_origin_is_refused_without_its_value(name: str) -> None:
+def test_an_invalid_header_of_an_origin_is_refused_without_its_value(name: str) -> None:
     origin, header, words = REFUSED[name]
     with pytest.raises(BadArgument, match=words) as error:
         HttpFetcher(FetchLimits(headers={origin: {header: SECRET}}))

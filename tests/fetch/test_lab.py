@@ -71,7 +71,7 @@ def row(url: str, expected: str, **more: object) -> Row:
     return {"id": url, "url": url, "expected": expected, "dns": NAMES, **more}
 
 
-def test_nothing_leaves_for_a_forbidden_address_and_everything_good_is_fetched() -> None:
+def test_no_packet_goes_to_a_forbidden_address_and_every_good_url_is_fetched() -> None:
     rows = [row(url, "block") for url in BLOCKED] + [row(url, "allow") for url in ALLOWED]
     rows += [
         row(url, "block", via="redirect")

@@ -115,7 +115,7 @@ def test_a_secret_deeper_in_is_masked(url: str, masked: str) -> None:
 
 
 @pytest.mark.parametrize("url", UNTOUCHED)
-def test_what_is_no_secret_stays(url: str) -> None:
+def test_words_that_are_no_secret_stay(url: str) -> None:
     assert mask_url(url) == url
 
 

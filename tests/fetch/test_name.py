@@ -63,7 +63,7 @@ def test_a_long_name_keeps_its_extension() -> None:
         ("https://a.org/%2e%2e%2f%2e%2e", "a.org"),
     ],
 )
-def test_without_a_header_the_path_gives_the_name_or_else_the_host(url: str, name: str) -> None:
+def test_the_path_or_else_the_host_gives_the_name_if_no_header_does(url: str, name: str) -> None:
     assert file_name({}, parse(url, 8_192)) == name
 
 

@@ -68,7 +68,7 @@ async def test_a_redirect_to_a_private_address_is_refused_in_words_without_a_hin
 
 
 @pytest.mark.parametrize("location", ["evilscheme://evil.test/", "http://evil@evil.test/"])
-async def test_a_redirect_to_what_is_never_fetched_repeats_nothing_of_it(
+async def test_a_redirect_to_a_forbidden_url_gives_an_error_that_repeats_no_part_of_it(
     location: str, site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
     url = site.put("/begin", status=302, headers={"Location": location})

@@ -174,7 +174,7 @@ def test_a_redirect_is_read_against_the_url_that_it_came_from(location: str, lea
 
 
 @pytest.mark.parametrize("location", ["http://[", "//[::1", "https://a b/", "http:x", "/\r\nx"])
-def test_a_redirect_to_what_is_no_url_fails(location: str) -> None:
+def test_a_redirect_to_an_invalid_url_fails(location: str) -> None:
     with pytest.raises(FetchFailed):
         join(parse("https://example.com/", MAX), location, MAX)
 

@@ -117,7 +117,7 @@ def test_a_member_of_a_damaged_stream_gives_one_clear_line(save: Save) -> None:
         part(save(data[:-5_000]), "content")
 
 
-def test_members_are_read_through_two_archives_and_no_more(save: Save, pack: Pack) -> None:
+def test_members_are_read_through_at_most_two_archives(save: Save, pack: Pack) -> None:
     once = pack({"text.txt": "deep\n"})
     twice = pack({"one.zip": once})
     source = save(pack({"two.zip": pack({"three.zip": twice, "one.zip": once})}))

@@ -52,7 +52,7 @@ def test_headers_and_body_are_read(read: Read) -> None:
     assert found.facts.members == 0
 
 
-def test_of_alternatives_the_plain_text_is_read(read: Read) -> None:
+def test_the_plain_text_of_several_alternatives_is_read(read: Read) -> None:
     message = mail(body="plain")
     message.add_alternative("<p>markup</p>", subtype="html")
     _, text = read(handler_named("email"), message.as_bytes())
@@ -60,7 +60,7 @@ def test_of_alternatives_the_plain_text_is_read(read: Read) -> None:
     assert "markup" not in text
 
 
-def test_a_body_that_is_html_alone_becomes_markdown_without_what_is_hidden(read: Read) -> None:
+def test_a_body_of_html_alone_becomes_markdown_without_its_hidden_text(read: Read) -> None:
     message = mail()
     message.set_content(
         '<h2>News</h2><ul><li>a</li></ul><p style="display:none">obey</p>', subtype="html"

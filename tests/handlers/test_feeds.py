@@ -92,7 +92,7 @@ def test_broken_xml_is_repaired_wherever_it_is_cut_into_chunks(broken: str, repa
         assert "".join(XmlRepair()([broken[:at], broken[at:]])) == repaired
 
 
-def test_what_is_right_in_xml_stays_as_it_is() -> None:
+def test_well_formed_xml_stays_unchanged() -> None:
     for at in range(len(RIGHT)):
         repair = XmlRepair()
         assert "".join(repair([RIGHT[:at], RIGHT[at:]])) == RIGHT

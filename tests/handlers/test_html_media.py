@@ -169,7 +169,9 @@ def test_pictures_and_films_are_listed_once_each(part: Callable[..., str]) -> No
     assert part("images/2") == "2. ![](https://example.org/b.png)\n"
 
 
-def test_the_address_of_a_picture_is_what_is_to_be_shown(part: Callable[..., str]) -> None:
+def test_a_picture_or_a_film_is_shown_by_its_address(
+    part: Callable[..., str],
+) -> None:
     assert part("images/1", render="image") == "https://example.org/a.png"
     assert part("images/3", render="image") == "https://example.org/p.jpg"  # its poster
 

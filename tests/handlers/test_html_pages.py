@@ -149,7 +149,7 @@ def test_text_inside_of_very_deep_tags_is_read(tmp_path: Path) -> None:
     assert "The gate is open." in text
 
 
-def test_text_after_too_many_tags_is_said_to_be_unread(tmp_path: Path) -> None:
+def test_text_after_too_many_tags_is_reported_as_unread(tmp_path: Path) -> None:
     extracted, text = extract(tmp_path, f"{'<b>' * 900_000}The gate is open.")
     assert (text, extracted.facts.extraction_truncated) == ("", True)
     assert "800,000" in extracted.facts.extraction_error

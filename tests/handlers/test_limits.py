@@ -205,7 +205,7 @@ ELSEWHERE = {
     "extract.memory_mb": test_a_worker_has_its_memory_to_the_page,
     "extract.cpu_seconds": test_a_worker_has_its_seconds_of_cpu,
     "extract.plugins": "test_plugins",
-    "extract.wall_seconds": "test_worker: test_a_job_may_take_its_wall_seconds_and_no_more",
+    "extract.wall_seconds": "test_worker: test_a_job_ends_at_its_wall_seconds",
 }
 
 

@@ -86,7 +86,7 @@ def test_a_body_that_is_html_alone_becomes_markdown(read: Read) -> None:
     ],
     ids=["empty", "cut short", "Word", "sectors of a gigabyte"],
 )
-def test_what_is_no_message_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
+def test_an_invalid_message_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
         read(handler_named("msg"), data)
 

@@ -135,7 +135,7 @@ def test_an_encrypted_document_is_reported(read: Read, odf: Odf) -> None:
     ],
     ids=["nothing", "open end", "deep"],
 )
-def test_what_cannot_be_read_gives_one_clear_line(
+def test_an_unreadable_document_gives_one_clear_line(
     read: Read, odf: Odf, body: str, reason: str
 ) -> None:
     with pytest.raises(NoText, match=reason):

@@ -9,7 +9,7 @@ from fetchstash.handlers._pdf._garbage import is_garbage
 from tests.handlers.pdf_pages import SENTENCE, unmapped
 
 
-def test_text_of_a_font_without_a_mapping_is_said_to_be_none(tmp_path: Path) -> None:
+def test_a_page_whose_font_has_no_mapping_is_reported_as_unreadable(tmp_path: Path) -> None:
     source = tmp_path / "document.pdf"
     source.write_bytes(unmapped(SENTENCE * 4))
     extracted = handler_named("pdf").extract(source, Hints(), ExtractLimits())

@@ -169,7 +169,7 @@ CONTENTS = [("The gate", 3), ("The mark", 9), ("The reservoir", 12), ("The warde
     ],
     ids=["prose", "list", "code", "contents", "boxes", "chart"],
 )  # fmt: skip
-def test_what_is_no_table_stays_text(read: Read, content: bytes) -> None:
+def test_text_that_is_no_table_stays_text(read: Read, content: bytes) -> None:
     _, parts = read(pages(content + text(60, 800, "Title")))
     assert all(part.table is None for part in parts)
     assert "|" not in whole(parts)

@@ -124,7 +124,7 @@ async def test_a_plugin_reads_its_format_and_no_other(
         ),
     ],
 )
-async def test_where_a_plugin_fails_a_built_in_format_takes_over_and_says_so(
+async def test_a_built_in_format_takes_over_from_a_failed_plugin_and_says_so(
     tmp_path: Path, install_plugin: InstallPlugin, do: str, reason: str
 ) -> None:
     install_plugin("their-pdf", PLUGIN.replace("DO", do))
@@ -235,7 +235,9 @@ async def test_parts_are_the_plugins_and_the_built_in_formats_where_it_fails(
         assert await pool.part(decision, replace(about, path="raise")) == PartText("1\n", 1)
 
 
-async def test_what_is_installed_and_not_enabled_is_listed(install_plugin: InstallPlugin) -> None:
+async def test_plugins_that_are_installed_and_not_enabled_are_listed(
+    install_plugin: InstallPlugin,
+) -> None:
     install_plugin("not-named", "raise SystemExit")
     install_plugin("their-pdf", PLUGIN.replace("DO", READS))
     async with pool_of(replace(LIMITS, plugins=("Their.PDF", "missing"))) as pool:

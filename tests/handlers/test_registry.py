@@ -78,7 +78,7 @@ def test_a_document_is_read_by_the_handler_of_its_media_type_and_kind(
     assert handler_of(format_of(decision)).name == name
 
 
-def test_the_table_of_formats_is_what_the_declarations_say() -> None:
+def test_the_table_of_formats_equals_the_declarations() -> None:
     page = runpy.run_path(str(DOCS.parents[1] / "scripts" / "formats_page.py"))["page"]
     text = DOCS.read_text(encoding="utf-8")
     assert page(text) == text, "run scripts/formats_page.py"

@@ -322,7 +322,7 @@ def test_an_empty_file_is_routed_by_label_and_name(
         ),
     ],
 )
-def test_in_shadow_mode_the_label_decides_and_the_routers_decision_is_recorded(
+def test_the_label_decides_in_shadow_mode_and_the_routers_decision_is_recorded(
     data: bytes, label: str, kind: str, own: str
 ) -> None:
     decision = route(data, label, "/a", shadow=True)

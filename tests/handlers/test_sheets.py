@@ -233,7 +233,7 @@ def test_an_opendocument_spreadsheet_with_white_space_between_cells_is_read_as_m
     ],
     ids=["empty", "text", "OLE", "zip"],
 )
-def test_what_is_no_spreadsheet_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
+def test_an_invalid_spreadsheet_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
         read(handler_named("sheets"), data)
 

@@ -105,7 +105,7 @@ def computed(expression: str) -> tuple[str, ...]:
     ],
     ids=["an endless view", "a column of 10^20 characters", "a virtual table and what it keeps"],
 )
-def test_nothing_that_a_schema_defines_is_run(
+def test_a_definition_in_a_schema_is_never_run(
     read: Read, tmp_path: Path, statements: tuple[str, ...], line: str
 ) -> None:
     data = database(tmp_path, *statements)

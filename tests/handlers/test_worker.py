@@ -176,7 +176,7 @@ async def test_a_worker_that_takes_too_long_is_killed(bench: Bench) -> None:
     await bench.pool.aclose()
 
 
-async def test_a_worker_is_given_no_more_time_than_the_caller_has_left(bench: Bench) -> None:
+async def test_a_worker_gets_at_most_the_callers_remaining_time(bench: Bench) -> None:
     extraction = await bench.run("after sleep", seconds=2)
     assert extraction.extraction_error == "it took longer than 2 seconds"
     assert text_of(extraction) == TWO_PAGES
@@ -190,9 +190,7 @@ async def test_a_worker_is_given_no_more_time_than_the_caller_has_left(bench: Be
         pytest.param(1.6, "it took longer than 2 seconds", id="beyond"),
     ],
 )
-async def test_a_job_may_take_its_wall_seconds_and_no_more(
-    bench: Bench, share: float, error: str
-) -> None:
+async def test_a_job_ends_at_its_wall_seconds(bench: Bench, share: float, error: str) -> None:
     bench.pool = WorkerPool(ExtractLimits(wall_seconds=2), workers=1)
     await bench.run("whole")  # what it takes to start a worker is no part of a job's time
     begun = time.monotonic()
@@ -204,7 +202,7 @@ async def test_a_job_may_take_its_wall_seconds_and_no_more(
     await bench.pool.aclose()
 
 
-async def test_nothing_that_a_handler_prints_reaches_the_pipe(
+async def test_the_output_of_a_handler_never_reaches_the_pipe(
     bench: Bench, capfd: pytest.CaptureFixture[str]
 ) -> None:
     extraction = await bench.run("after chatter")

@@ -65,7 +65,7 @@ def test_a_room_holds_the_document_of_its_last_job_alone(room: Room, tmp_path: P
     assert not list((room.path / "in").iterdir())
 
 
-def test_what_a_worker_left_is_gone_before_its_next_job(room: Room, tmp_path: Path) -> None:
+def test_files_of_a_worker_are_removed_before_its_next_job(room: Room, tmp_path: Path) -> None:
     (room.path / "out" / "folder").mkdir()
     (room.path / "out" / "link").symlink_to(tmp_path)
     room.lend(None)

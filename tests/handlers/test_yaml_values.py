@@ -108,7 +108,7 @@ MERGES = "a: &a {k: 1}\n" + "".join(
     ],
     ids=["cut", "no anchor", "in itself", "deep", "billion laughs", "merge keys"],
 )
-def test_what_cannot_be_read_is_said_in_one_line(save: Save, text: str, reason: str) -> None:
+def test_an_unreadable_file_gives_one_line(save: Save, text: str, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
         part(save(text.encode()), "/a")
 

@@ -89,7 +89,9 @@ def test_a_host_without_a_file_gets_one_that_only_its_owner_reads(
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_what_is_there_is_kept_and_backed_up_and_remove_undoes_it(file: Path, place: Place) -> None:
+def test_existing_settings_are_kept_and_backed_up_and_remove_undoes_the_entry(
+    file: Path, place: Place
+) -> None:
     before = file.read_text()
     file.chmod(0o640)
     said = register(cursor(), START, place)
@@ -129,7 +131,7 @@ def test_a_new_place_of_the_program_replaces_the_old_one_and_keeps_what_was_adde
     }
 
 
-def test_removing_what_is_not_there_says_so(place: Place, file: Path) -> None:
+def test_removing_a_missing_entry_says_so(place: Place, file: Path) -> None:
     assert "does not have it" in unregister(cursor(), place)
     file.unlink()
     assert "does not have it" in unregister(cursor(), place)
@@ -164,7 +166,7 @@ def test_a_malformed_file_is_left_as_it_is(data: bytes, file: Path, place: Place
     assert backups(file) == []
 
 
-def test_a_file_that_may_not_be_written_is_said_to_be_so(
+def test_an_unwritable_file_gives_an_error_that_says_so(
     file: Path, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = file.read_text()
@@ -179,7 +181,9 @@ def test_a_file_that_may_not_be_written_is_said_to_be_so(
     assert file.read_text() == before
 
 
-def test_a_folder_in_place_of_the_file_is_said_to_be_so(file: Path, place: Place) -> None:
+def test_a_folder_in_place_of_the_file_gives_an_error_that_says_so(
+    file: Path, place: Place
+) -> None:
     file.unlink()
     file.mkdir()
     with pytest.raises(StoreError, match="cannot be changed"):
@@ -228,7 +232,7 @@ def test_a_host_with_a_command_of_its_own_is_registered_by_it(
 
 
 @posix
-def test_what_the_command_of_a_host_refuses_is_one_line(place: Place, programs: Path) -> None:
+def test_a_refusal_of_a_hosts_command_is_one_line(place: Place, programs: Path) -> None:
     with pytest.raises(BadArgument, match="command claude is not on PATH"):
         register(HOSTS["claude-code"], START, place)
     put(programs, "claude", "sys.exit('MCP server fetchstash already exists in user config')")

@@ -102,7 +102,7 @@ async def checked(client: Client, tool: str, **arguments: Any) -> str:
 
 
 @pytest.mark.parametrize("title", DOCUMENTS)
-async def test_what_a_document_says_stands_inside_the_fence(
+async def test_the_text_of_a_document_stands_inside_the_fence(
     site: Site, connect: Connect, title: str
 ) -> None:
     body, media_type = DOCUMENTS[title]

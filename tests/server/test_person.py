@@ -100,7 +100,7 @@ async def test_one_of_several_urls_is_asked_about_too(
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_nobody_is_asked_without_the_capability_or_with_the_setting_off(
+async def test_a_client_without_the_capability_or_with_the_setting_off_is_not_asked(
     mode: str, site: Site, tmp_path: Path, arguments: Arguments
 ) -> None:
     person = Answering()
@@ -154,9 +154,7 @@ async def test_a_server_that_redirects_to_a_private_host_asks_nobody(
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_nobody_is_asked_where_the_client_is_elsewhere(
-    mode: str, site: Site, tmp_path: Path
-) -> None:
+async def test_a_remote_client_is_not_asked(mode: str, site: Site, tmp_path: Path) -> None:
     person = Answering()
     url = site.put("/a.txt", "words", "text/plain")
     settings = load({"store.folder": str(tmp_path / "store"), "fetch.respect_robots": False})

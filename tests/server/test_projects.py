@@ -118,7 +118,7 @@ async def test_roots_that_change_change_the_run(
 
 @pytest.mark.parametrize("mode", ERAS)
 @pytest.mark.parametrize("place", ["/", "home"])
-async def test_where_there_is_no_project_each_process_has_a_run_of_its_own(
+async def test_each_process_without_a_project_has_a_run_of_its_own(
     mode: str, place: str, site: Site, tmp_path: Path, folders: list[Path]
 ) -> None:
     cwd = folders[2] if place == "home" else Path(place)

@@ -133,7 +133,7 @@ def fetching(number: int, url: str) -> dict[str, Any]:
     }
 
 
-def test_nothing_but_json_rpc_goes_to_stdout_and_it_ends_when_stdin_does(
+def test_only_json_rpc_goes_to_stdout_and_the_server_ends_with_stdin(
     site: Site, tmp_path: Path
 ) -> None:
     urls = [site.put("/r.pdf", REPORT, "text/html"), "http://10.1.2.3/", "javascript:alert(1)"]

@@ -246,7 +246,7 @@ async def test_the_facts_travel_in_meta_without_the_outline(connect: Connect, si
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_whatever_a_model_gets_wrong_is_one_line_and_the_server_lives_on(
+async def test_every_mistake_of_a_model_is_one_line_and_the_server_lives_on(
     mode: str, connect: Connect, site: Site
 ) -> None:
     async with connect(mode=mode) as client:
@@ -369,7 +369,7 @@ async def test_a_page_of_lone_surrogates_does_not_kill_the_server(
         )
 
 
-async def test_a_body_that_breaks_off_is_kept_and_said_to_be_incomplete(
+async def test_a_body_that_breaks_off_is_kept_and_marked_as_incomplete(
     connect: Connect, site: Site
 ) -> None:
     def break_off(handler: Any) -> None:
@@ -515,7 +515,7 @@ async def test_a_page_can_be_seen_as_a_picture(connect: Connect, site: Site) -> 
         assert "page 3 as a picture" in text_of(result)
 
 
-async def test_the_call_that_is_told_of_pages_without_text_shows_one(
+async def test_the_call_in_the_notice_about_pages_without_text_shows_a_page(
     connect: Connect, site: Site
 ) -> None:
     scan = make_pdf(["", ""], title="A scan")

@@ -25,7 +25,7 @@ ONE_LINE = "word " * 20_000 + "the tern colony was counted twice " + "word " * 2
     ],
 )
 @pytest.mark.parametrize("max_chars", [200, 400, 1_000])
-async def test_a_hit_is_in_what_is_shown_of_its_passage(
+async def test_the_shown_part_of_a_passage_holds_the_hit(
     name: str, text: str, max_chars: int, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_text(text)

@@ -15,7 +15,7 @@ from tests.stash.conftest import OpenStash
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_fresh_copy_is_used_without_asking_and_said_to_be_one(
+async def test_a_fresh_copy_is_used_without_a_request_and_with_a_notice(
     site: Site, open_stash: OpenStash
 ) -> None:
     url = site.put("/a.txt", "one", "text/plain", headers={"Cache-Control": "max-age=600"})

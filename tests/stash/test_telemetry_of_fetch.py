@@ -50,7 +50,7 @@ async def test_the_decision_is_an_event_of_the_span_that_is_open(
     assert "secret words" not in str(attributes)
 
 
-async def test_in_shadow_mode_the_label_decides_and_both_are_recorded(
+async def test_the_label_decides_in_shadow_mode_and_both_kinds_are_recorded(
     site: Site, open_stash: OpenStash, tmp_path: Path
 ) -> None:
     log = tmp_path / "events.jsonl"

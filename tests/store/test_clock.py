@@ -57,7 +57,7 @@ async def test_a_process_whose_clock_is_wrong_expires_nothing(
 
 
 @pytest.mark.anyio
-async def test_what_is_old_goes_at_the_second_look_after_a_long_pause(
+async def test_old_artifacts_expire_at_the_second_check_after_a_long_pause(
     store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = await put(store, b"old")

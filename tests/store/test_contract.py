@@ -70,7 +70,7 @@ async def open_(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         await store.aclose()
 
 
-async def test_what_was_put_comes_back_whole_by_reference_and_by_url(open_: Open, put: Put) -> None:
+async def test_an_artifact_comes_back_whole_by_reference_and_by_url(open_: Open, put: Put) -> None:
     store = await open_()
     text = "first line\nÜnïcode 😀\n"
     facts = await put(
@@ -170,7 +170,7 @@ async def test_an_artifact_without_text_has_facts_and_bytes_only(open_: Open, pu
         "art_\ud800\n'; DROP TABLE artifact",
     ],
 )
-async def test_what_was_never_there_is_unknown(ref: str, open_: Open) -> None:
+async def test_a_reference_that_never_existed_is_unknown(ref: str, open_: Open) -> None:
     store = await open_()
     for call in (store.get, store.open_text, store.touch, store.pin, store.delete):
         with pytest.raises(UnknownRef):
@@ -179,7 +179,7 @@ async def test_what_was_never_there_is_unknown(ref: str, open_: Open) -> None:
         await raw_of(store, ref)
 
 
-async def test_what_was_deleted_is_unknown_and_what_retention_took_is_expired(
+async def test_a_deleted_artifact_is_unknown_and_an_evicted_one_expired(
     open_: Open, put: Put
 ) -> None:
     store = await open_(max_artifacts=1)

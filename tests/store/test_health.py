@@ -45,7 +45,7 @@ async def test_a_sound_store_has_no_finding_and_looking_changes_nothing(
     assert await text_of(store, facts.artifact_ref) == "text"
 
 
-async def test_where_there_is_no_store_nothing_is_made(limits: StoreLimits) -> None:
+async def test_a_missing_store_is_not_made(limits: StoreLimits) -> None:
     assert wrong(await check_store(limits)) == []
     assert not limits.folder.exists()
 

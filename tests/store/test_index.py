@@ -101,7 +101,7 @@ async def test_a_text_that_is_indexed_in_many_steps_is_found_as_in_one(
     assert replace(passage, score=0) == replace(expected, score=0)
 
 
-async def test_a_search_answers_from_what_is_indexed_and_counts_what_is_not(
+async def test_a_search_answers_from_indexed_texts_and_counts_the_others(
     store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = await fill(store, put)
@@ -141,14 +141,14 @@ async def test_a_search_is_no_use_of_the_artifacts_it_reads(limits: StoreLimits,
 
 
 @pytest.mark.parametrize("query", ["", "?!", "absent"])
-async def test_nothing_is_found_for_words_that_are_not_there(
+async def test_words_that_do_not_occur_give_no_passage(
     query: str, store: ArtifactStore, put: Put
 ) -> None:
     await fill(store, put)
     assert (await store.search(query, (), 3)).passages == ()
 
 
-async def test_what_was_put_later_is_found_and_what_was_deleted_is_not(
+async def test_a_search_finds_later_artifacts_and_no_deleted_ones(
     store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     kept = await fill(store, put)

@@ -105,9 +105,7 @@ async def test_files_of_others_in_the_folder_outlive_an_ephemeral_store(
     assert files(limits.folder) == [limits.folder / "notes"]
 
 
-async def test_what_was_read_last_is_remembered_when_the_store_is_opened_again(
-    limits: StoreLimits, put: Put
-) -> None:
+async def test_the_order_of_use_survives_a_reopened_store(limits: StoreLimits, put: Put) -> None:
     store = await open_store(replace(limits, max_artifacts=2))
     read, other = await put(store, b"read"), await put(store, b"other")
     await store.get(read.artifact_ref)
@@ -123,7 +121,7 @@ async def test_what_was_read_last_is_remembered_when_the_store_is_opened_again(
 @pytest.mark.skipif(
     not hasattr(os, "RWF_NOWAIT"), reason="this system cannot say what it has in memory"
 )
-async def test_what_the_page_cache_has_is_read_without_a_thread(
+async def test_cached_pages_are_read_without_a_thread(
     store: ArtifactStore, put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = await put(store, b"line\n" * 50_000)
@@ -241,7 +239,7 @@ async def test_a_text_that_is_no_utf8_is_refused_and_leaves_nothing(
     assert not any(files(limits.folder / kind) for kind in ("raw", "text", "spool"))
 
 
-async def test_what_no_store_can_hold_is_refused(limits: StoreLimits, put: Put) -> None:
+async def test_an_artifact_larger_than_the_store_is_refused(limits: StoreLimits, put: Put) -> None:
     store = await open_store(replace(limits, max_total_bytes=100))
     kept = await put(store, b"small")
     with pytest.raises(TooLarge):
@@ -291,7 +289,7 @@ async def test_orphans_are_listed_and_removed_by_gc(
         assert path.read_bytes() == b"raw"
 
 
-async def test_only_so_many_expired_references_are_remembered(
+async def test_the_store_remembers_a_bounded_number_of_expired_references(
     limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_rows, "MAX_EXPIRED", 3)

@@ -140,7 +140,7 @@ async def test_each_byte_belongs_to_a_character(text: str, open_text: OpenText) 
 
 
 @pytest.mark.anyio
-async def test_what_is_past_the_end_is_empty_or_out_of_range(open_text: OpenText) -> None:
+async def test_an_offset_past_the_end_is_empty_or_out_of_range(open_text: OpenText) -> None:
     reader = await open_text(b"one\ntwo\n")
     assert await reader.read_chars(8, 10) == ""
     with pytest.raises(OutOfRange, match="no line 4: the text has 2"):

@@ -8,7 +8,7 @@ import pytest
 import fetchstash.store
 
 
-def test_what_is_public_is_what_is_promised() -> None:
+def test_every_public_name_stands_in_all() -> None:
     public = {name for name in vars(fetchstash.store) if not name.startswith("_")}
     assert sorted(public) == sorted(fetchstash.store.__all__)
 

@@ -12,7 +12,7 @@ Put = Callable[..., Awaitable[Facts]]
 
 
 @pytest.mark.anyio
-async def test_nothing_that_is_asked_all_day_scans_or_sorts_the_artifacts(
+async def test_frequent_queries_never_scan_or_sort_the_artifacts(
     limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: set[str] = set()
