@@ -1,4 +1,4 @@
-"""Commands for what is kept: ls, pin, rm, gc, stats."""
+"""Commands for what is kept: ls, open, pin, rm, gc, stats."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -6,82 +6,152 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fetchstash.cli import _show
+from fetchstash.cli._each import kept_each
+from fetchstash.cli._flags import as_model_flag
+from fetchstash.cli._help import Command
+from fetchstash.cli._meter import Meter
+from fetchstash.cli._model import print_as_model
 from fetchstash.cli._run import (
+    aside,
     command,
     json_flag,
     print_objects,
+    print_text,
     say,
-    show,
-    view_for_terminal,
     with_stash,
 )
+from fetchstash.cli._table import Cell, Column, table
+from fetchstash.cli._terminal import screen_of
+from fetchstash.cli._words import command_line, short_ref
+from fetchstash.errors import Call
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
     from fetchstash.stash import Stash
+    from fetchstash.store import Facts
+
+_ON_A_TERMINAL = 100
+_PAGE = 1_000
+_refs = click.argument("words", nargs=-1, required=True, metavar="REF...")
 
 
-@click.command()
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    help="Artifacts to list.",
-)
+@click.command(cls=Command, short_help="List what is kept, the newest first")
+@click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="Artifacts to list.")
+@as_model_flag
 @json_flag
 @command
-def ls(settings: "Settings", limit: int, as_json: bool) -> None:
-    """List the run's artifacts, newest first."""
-    listing = with_stash(settings, lambda stash: stash.list(limit=limit))
-    show(view_for_terminal(settings, listing), as_json=as_json)
+def ls(settings: "Settings", limit: int | None, model: bool, as_json: bool) -> None:
+    """List what is kept, the newest first; @1, @2 … name it in every command."""
+    screen = screen_of()
+    plain = as_json or not screen.is_terminal
+
+    async def work(stash: "Stash") -> None:
+        if model:
+            return print_as_model(settings, await stash.list())
+        left = limit or (None if plain else _ON_A_TERMINAL)
+        first = 0
+        while left is None or left > 0:
+            page = await stash.list(limit=min(left or _PAGE, _PAGE), offset=first)
+            if as_json:
+                print_objects([_without_outline(facts) for facts in page.facts])
+            elif plain:
+                print_text("".join(f"{_show.plain_row(facts)}\n" for facts in page.facts))
+            elif page.facts:
+                click.echo("\n".join(_show.listed(screen, page.facts, first + 1)))
+            first += len(page.facts)
+            left = None if left is None else left - len(page.facts)
+            if not page.facts or first >= page.total:
+                break
+        if not plain and first < page.total:
+            more = command_line(Call("list", {"limit": page.total}))
+            aside(f"{first} of {page.total}, the newest first. {more} lists all.")
+        if not first:
+            aside(f"Nothing is kept here yet. {command_line(Call('fetch', {'url': 'URL'}))}")
+        return None
+
+    with_stash(settings, work)
 
 
-@click.command()
-@click.argument("refs", nargs=-1, required=True, metavar="REF...")
+def _without_outline(facts: "Facts") -> dict[str, object]:
+    from dataclasses import replace  # noqa: PLC0415
+
+    data = replace(facts, outline=()).to_json()
+    del data["outline"], data["caching"]
+    return data
+
+
+@click.command(cls=Command, short_help="Keep artifacts whatever their age")
+@_refs
 @click.option("--unpin", is_flag=True, help="Let retention have them again.")
 @command
-def pin(settings: "Settings", refs: Sequence[str], unpin: bool) -> None:
+def pin(settings: "Settings", words: Sequence[str], unpin: bool) -> int | None:
     """Keep artifacts whatever their age and however full the store is."""
 
-    async def work(stash: "Stash") -> None:
-        for ref in refs:
-            await stash.pin(ref, pinned=not unpin)
+    async def work(stash: "Stash", facts: "Facts") -> None:
+        await stash.pin(facts.artifact_ref, pinned=not unpin)
+        aside(f"{'Unpinned' if unpin else 'Pinned'} {_named(facts)}.")
 
-    with_stash(settings, work)
+    return kept_each(settings, words, work)
 
 
-@click.command()
-@click.argument("refs", nargs=-1, required=True, metavar="REF...")
+@click.command(cls=Command, short_help="Delete artifacts")
+@_refs
 @command
-def rm(settings: "Settings", refs: Sequence[str]) -> None:
+def rm(settings: "Settings", words: Sequence[str]) -> int | None:
     """Delete artifacts, and the bytes that no other shares."""
 
-    async def work(stash: "Stash") -> None:
-        for ref in refs:
-            await stash.delete(ref)
+    async def work(stash: "Stash", facts: "Facts") -> None:
+        await stash.delete(facts.artifact_ref)
+        aside(f"Deleted {_named(facts)}.")
 
-    with_stash(settings, work)
+    return kept_each(settings, words, work)
 
 
-@click.command()
+def _named(facts: "Facts") -> str:
+    name = facts.title or facts.name
+    return f"{short_ref(facts.artifact_ref)} ({name})" if name else short_ref(facts.artifact_ref)
+
+
+@click.command("open", cls=Command, short_help="Open the kept file in its own program")
+@_refs
+@command
+def open_(settings: "Settings", words: Sequence[str]) -> int | None:
+    """Open a read-only copy of the kept file in the program that this system has for it."""
+    from fetchstash.cli._open import open_copy  # noqa: PLC0415 - only where it is needed
+
+    async def work(stash: "Stash", facts: "Facts") -> None:
+        async with stash.raw(facts.artifact_ref) as path:
+            aside(f"Opening {open_copy(facts, path)}")
+
+    return kept_each(settings, words, work)
+
+
+@click.command(cls=Command, short_help="Remove now what is too old or too much")
 @click.option("--dry-run", is_flag=True, help="Say what would go and why, and remove nothing.")
 @json_flag
 @command
 def gc(settings: "Settings", dry_run: bool, as_json: bool) -> None:
     """Apply retention now: age, count, bytes, and what no artifact names."""
-    removed = with_stash(settings, lambda stash: stash.gc(dry_run=dry_run))
+    from fetchstash.render import size  # noqa: PLC0415 - heavy
+
+    with Meter("Cleaning up"):
+        removed = with_stash(settings, lambda stash: stash.gc(dry_run=dry_run))
     if as_json:
         print_objects([asdict(item) for item in removed])
         return
-    for item in removed:
-        click.echo(f"{item.artifact_ref}  {item.size_bytes:>12,}  {item.reason}")
+    columns = (Column("ref", least=7, style="reference"), Column("size", right=True), Column("why"))
+    rows = [
+        [Cell(short_ref(item.artifact_ref)), Cell(size(item.size_bytes)), Cell(item.reason)]
+        for item in removed
+    ]
+    if rows:
+        click.echo("\n".join(table(screen_of(), columns, rows)))
     total = sum(item.size_bytes for item in removed)
     say(f"{len(removed)} {'would go' if dry_run else 'removed'}, {total:,} bytes.")
 
 
-@click.command()
+@click.command(cls=Command, short_help="Sum up what was fetched, by kind and host")
 @json_flag
 @command
 def stats(settings: "Settings", as_json: bool) -> None:
@@ -93,8 +163,8 @@ def stats(settings: "Settings", as_json: bool) -> None:
     if as_json:
         print_objects(_stats.as_objects(rows, shown))
     else:
-        for line in _stats.printed(rows, shown):
+        for line in _stats.printed(screen_of(), rows, shown):
             click.echo(line)
 
 
-COMMANDS = (ls, pin, rm, gc, stats)
+COMMANDS = (ls, open_, pin, rm, gc, stats)

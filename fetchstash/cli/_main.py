@@ -6,28 +6,45 @@ from collections.abc import Sequence
 import click
 
 from fetchstash import __version__
-from fetchstash.cli import _keeping, _operating, _reading, _register
+from fetchstash.cli import _fetching, _keeping, _operating, _reading, _register
+from fetchstash.cli._help import SOURCE_HELP, Group
+from fetchstash.cli._run import INTERRUPTED
+from fetchstash.cli._terminal import screen_of
+
+SECTIONS = {
+    "Read": (*_fetching.COMMANDS, *_reading.COMMANDS),
+    "Keep": _keeping.COMMANDS,
+    "Run": (*_operating.COMMANDS, *_register.COMMANDS),
+}
+"""The commands under their headings. A new one is a line in its module's COMMANDS."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Group,
+    sections=SECTIONS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 1 no match, 2 wrong usage, 3 refused or failed, 130 interrupted.",
+)
 @click.version_option(__version__, "-V", "--version", prog_name="fetchstash")
 def commands() -> None:
-    """Fetch any web page or document without flooding an agent's context.
-
-    Without a command, or with flags alone, fetchstash serves MCP over stdin and stdout.
-
-    Exit codes: 0, 1 no match, 2 wrong usage, 3 refused or failed, 130 interrupted.
-    """
+    """Fetch any page or document, keep it, and read it in parts."""
 
 
-for _command in (*_reading.COMMANDS, *_keeping.COMMANDS, *_operating.COMMANDS, *_register.COMMANDS):
-    commands.add_command(_command)
+commands.help = f"{commands.help}\n\n{SOURCE_HELP}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; never returns."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     informs = bool(words) and words[0] in ("-h", "--help", "-V", "--version")
-    if not words or (words[0].startswith("-") and not informs):
+    if not words and screen_of("stdin").is_terminal:
+        words = ["--help"]  # a person, not a host
+    elif not words or (words[0].startswith("-") and not informs):
         words.insert(0, "serve")
-    commands(words, prog_name="fetchstash")
+    try:
+        sys.exit(commands.main(words, prog_name="fetchstash", standalone_mode=False))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(INTERRUPTED)

@@ -5,13 +5,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fetchstash.cli._help import Command
 from fetchstash.cli._run import FAILED, command, exit_codes, json_flag, print_objects
+from fetchstash.cli._table import Cell, Column, table
+from fetchstash.cli._terminal import Screen, safe_line, screen_of
 
 if TYPE_CHECKING:
+    from fetchstash.cli._doctor import Diagnosis
     from fetchstash.config import Settings
 
 
-@click.command()
+@click.command(cls=Command, short_help="Serve MCP over stdin and stdout")
 @command
 def serve(settings: "Settings") -> None:
     """Serve MCP over stdin and stdout, as a host starts it."""
@@ -22,7 +26,7 @@ def serve(settings: "Settings") -> None:
     anyio.run(serve_stdio, settings)
 
 
-@click.command()
+@click.command(cls=Command, short_help="Print the settings and where each came from")
 @click.option(
     "--example",
     is_flag=True,
@@ -45,12 +49,18 @@ def config(settings: "Settings", example: bool, as_json: bool) -> None:
     if as_json:
         print_objects(rows)
         return
-    width = max(len(path) for path in KEYS)
-    for row in rows:
-        click.echo(f"{row['key']:<{width}}  {row['value']!r}  ({row['origin']})")
+    columns = (Column("setting"), Column("value", least=12), Column("from", least=8))
+    cells_of_rows = [
+        [Cell(str(row["key"])), Cell(safe_line(repr(row["value"]))), Cell(safe_line(row["origin"]))]
+        for row in rows
+    ]
+    screen = screen_of()
+    if not screen.is_terminal:  # whole values, for a program
+        screen = Screen(is_terminal=False, width=10**6)
+    click.echo("\n".join(table(screen, columns, cells_of_rows)))
 
 
-@click.command()
+@click.command(cls=Command, short_help="Examine the installation and the store")
 @click.option(
     "--repair",
     is_flag=True,
@@ -62,9 +72,9 @@ def doctor(settings: "Settings", repair: bool, as_json: bool) -> int | None:
     """Examine the installation and the store; the exit code says whether all is well."""
     import anyio  # noqa: PLC0415 - heavy
 
-    from fetchstash.cli._doctor import Diagnosis, examine  # noqa: PLC0415 - as above
+    from fetchstash.cli._doctor import examine  # noqa: PLC0415 - as above
 
-    async def diagnose() -> list[Diagnosis]:
+    async def diagnose() -> "list[Diagnosis]":
         return [diagnosis async for diagnosis in examine(settings, repair=repair)]
 
     diagnoses = anyio.run(diagnose)
@@ -72,11 +82,22 @@ def doctor(settings: "Settings", repair: bool, as_json: bool) -> int | None:
         print_objects([asdict(diagnosis) for diagnosis in diagnoses])
     else:
         for diagnosis in diagnoses:
-            click.echo(f"{diagnosis.level:<7}  {diagnosis.what} {diagnosis.next_step}".rstrip())
+            _print_diagnosis(diagnosis)
     return FAILED if any(item.level in ("warning", "fault") for item in diagnoses) else None
 
 
-@click.command()
+def _print_diagnosis(diagnosis: "Diagnosis") -> None:
+    """Print a line, on a terminal under itself where it is long."""
+    screen = screen_of()
+    text = safe_line(f"{diagnosis.what} {diagnosis.next_step}")
+    if screen.is_terminal:
+        hang = " " * 9
+        text = click.wrap_text(text, screen.width, hang, hang).lstrip()
+    style = "key" if diagnosis.level == "ok" else "warning"
+    click.echo(f"{screen.style(f'{diagnosis.level:<7}', style)}  {text}")
+
+
+@click.command(cls=Command, short_help="See what a model sees, on a site of its own")
 @exit_codes
 def demo() -> int:
     """Show what a model sees and what each call costs, on a small site of its own."""

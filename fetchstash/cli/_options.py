@@ -29,6 +29,12 @@ def setting_flags(command: F) -> F:
     return file(command)
 
 
+def is_setting(parameter: click.Parameter) -> bool:
+    """Return whether a parameter of a command is the flag of a setting, or --config."""
+    name = parameter.name or ""
+    return name.startswith(_PREFIX) or name == "config_file"
+
+
 def _option(key: Key) -> Callable[[F], F]:
     name = _PREFIX + key.path.replace(".", "__")
     if key.kind is bool:

@@ -1,247 +1,327 @@
-"""Commands that fetch and read: fetch, get, grep, slice, search, info."""
+"""Commands that read parts: grep, slice, search, info."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from fetchstash.cli import _show
+from fetchstash.cli._each import found, read_each, report, warn
+from fetchstash.cli._flags import UNITS, as_model_flag, max_chars_flag, refresh_flag
+from fetchstash.cli._grep import Hit, Scanner, hits, spans
+from fetchstash.cli._help import Command
+from fetchstash.cli._meter import Meter
+from fetchstash.cli._model import print_as_model, print_json
+from fetchstash.cli._pictures import check_name, save_picture
 from fetchstash.cli._run import (
-    FAILED,
     NO_MATCH,
+    aside,
     command,
     json_flag,
-    max_chars_flag,
     print_objects,
-    show,
-    view_for_terminal,
+    print_text,
+    say,
     with_stash,
 )
+from fetchstash.cli._sources import Source, is_plain_source, sources
+from fetchstash.cli._terminal import safe, screen_of, window_cells
+from fetchstash.cli._words import command_line
+from fetchstash.errors import Call, FetchstashError
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
-    from fetchstash.render import Value
     from fetchstash.stash import Stash
+    from fetchstash.store import Facts, GrepQuery
 
-_UNITS = ("lines", "chars", "bytes", "pages", "rows")
-_output_flag = click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the whole text there.",
-)
-_raw_flag = click.option("--raw", is_flag=True, help="With -o: the bytes as they came.")
+_ALL = 10**9
+_MODEL_CONTEXT, _MODEL_MATCHES = 2, 30
+"""The defaults of the tools; a person gets every match, and no context unasked."""
 
 
-class _Meter:
-    """How far a download is, on a terminal; nothing in a pipe."""
-
-    def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
-
-    def __call__(self, done: int, total: int | None) -> None:
-        if self._shown:
-            of = f" of {total:,}" if total else ""
-            click.echo(f"\r\033[K{done:,}{of}", nl=False, err=True)
-
-    def clear(self) -> None:
-        if self._shown:
-            click.echo("\r\033[K", nl=False, err=True)
-
-
-@click.command()
-@click.argument("urls", nargs=-1, required=True, metavar="URL...")
-@click.option(
-    "--focus", default="", help="What you look for, in words: a preview shows the best passages."
-)
-@click.option(
-    "--refresh", is_flag=True, help="Ask the server even where a kept copy is still fresh."
-)
-@_output_flag
-@_raw_flag
-@max_chars_flag
-@json_flag
-@command
-def fetch(
-    settings: "Settings",
-    urls: Sequence[str],
-    output: Path | None,
-    raw: bool,
-    as_json: bool,
-    **options: Any,
-) -> int | None:
-    """Fetch URLs and show what a model would see of them."""
-    meter = _Meter()
-
-    async def work(stash: "Stash") -> "Value":
-        if len(urls) > 1:
-            return await stash.fetch_many(urls, progress=meter, **options)
-        artifact = await stash.fetch(urls[0], progress=meter, **options)
-        if output is not None:
-            await stash.export(artifact.ref, output, raw=raw)
-        return artifact
-
-    if output is not None and len(urls) > 1:
-        raise click.UsageError("-o writes one document: give one URL.")
-    try:
-        value = with_stash(settings, work)
-    finally:
-        meter.clear()
-    view = view_for_terminal(settings, value, options["max_chars"])
-    if as_json:
-        print_objects(view.records or view.facts)
-    elif output is None:
-        click.echo(view.text)
-    return FAILED if view.is_error else None
-
-
-@click.command()
-@click.argument("ref")
-@click.option(
-    "--offset", type=click.IntRange(min=0), default=0, help="First character.", show_default=True
-)
-@_output_flag
-@_raw_flag
-@max_chars_flag
-@json_flag
-@command
-def get(
-    settings: "Settings",
-    ref: str,
-    offset: int,
-    output: Path | None,
-    raw: bool,
-    max_chars: int | None,
-    as_json: bool,
-) -> None:
-    """Read an artifact's text; REF is an artifact_ref or a URL fetched before."""
-    if output is not None:
-        with_stash(settings, lambda stash: stash.export(ref, output, raw=raw))
-    else:
-        limit = _limit(settings, max_chars)
-        part = with_stash(settings, lambda stash: stash.read(ref, offset, max_chars=limit))
-        show(view_for_terminal(settings, part, max_chars), as_json=as_json)
-
-
-@click.command()
+@click.command(cls=Command, short_help="Find the lines that match a pattern")
 @click.argument("pattern")
-@click.argument("refs", nargs=-1, required=True, metavar="REF...")
+@click.argument("words", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("-F", "--literal", is_flag=True, help="PATTERN is plain text.")
 @click.option("-i", "--ignore-case", is_flag=True, help="Ignore case.")
 @click.option(
-    "-C",
-    "--context",
-    type=click.IntRange(0, 50),
-    default=2,
-    help="Lines around a match.",
-    show_default=True,
+    "-C", "--context", type=click.IntRange(0, 50), metavar="N", help="Lines around a match."
 )
 @click.option(
     "-m",
     "--max-matches",
-    type=click.IntRange(1, 1_000),
-    default=30,
-    help="Matches to show.",
-    show_default=True,
+    type=click.IntRange(1),
+    metavar="N",
+    help="Matches to show of each source.",
 )
 @click.option(
-    "--offset", type=click.IntRange(min=0), default=0, help="Matches to skip.", show_default=True
+    "--offset", type=click.IntRange(min=0), metavar="N", default=0, help="Matches to skip."
 )
+@refresh_flag
 @max_chars_flag
+@as_model_flag
 @json_flag
 @command
 def grep(
     settings: "Settings",
     pattern: str,
-    refs: Sequence[str],
+    words: Sequence[str],
+    context: int | None,
+    max_matches: int | None,
+    refresh: bool,
     max_chars: int | None,
+    model: bool,
     as_json: bool,
     **options: Any,
 ) -> int | None:
-    """Find the lines of artifacts that match an RE2 pattern."""
-    matches = with_stash(settings, lambda stash: stash.grep(pattern, refs, **options))
-    view = view_for_terminal(settings, matches, max_chars)
-    show(view, as_json=as_json)
-    return None if view.records else NO_MATCH
+    """Find the lines that match an RE2 pattern: all of them, each whole."""
+    if model:
+        options["context"] = _MODEL_CONTEXT if context is None else context
+        options["max_matches"] = max_matches or _MODEL_MATCHES
+
+        async def ask(stash: "Stash") -> int | None:
+            refs = [
+                known.artifact_ref
+                for known in await found(stash, settings, named, refresh=refresh)
+                if not isinstance(known, FetchstashError)
+            ]
+            matches = await stash.grep(pattern, refs, **options)
+            print_as_model(settings, matches, max_chars)
+            return None if matches.total else NO_MATCH
+
+        with sources(words, settings) as named:
+            return with_stash(settings, ask)
+
+    from fetchstash.store import GrepQuery, compile_pattern  # noqa: PLC0415 - heavy
+
+    query = GrepQuery(pattern, context=context or 0, max_matches=max_matches or _ALL, **options)
+    compile_pattern(query)  # a wrong one is said once, before anything is fetched
+    printer = _Printer(query, several=len(words) > 1, as_json=as_json)
+    with sources(words, settings) as named:
+        code = read_each(settings, named, printer.show, refresh=refresh)
+    if code:
+        return code
+    return None if printer.total else NO_MATCH
 
 
-@click.command("slice")
-@click.argument("ref")
+class _Printer:
+    """Prints the matches in one source after the other."""
+
+    def __init__(self, query: "GrepQuery", *, several: bool, as_json: bool) -> None:
+        self.total = 0
+        self._query, self._several, self._as_json = query, several, as_json
+        self._screen = screen_of()
+        self._headed = False
+
+    async def show(self, stash: "Stash", source: Source, facts: "Facts") -> None:
+        """Print the matches in one artifact."""
+        from fetchstash.store import compile_pattern  # noqa: PLC0415 - heavy
+
+        warn(facts)
+        scanner = Scanner(self._query, compile_pattern(self._query))
+        self._headed = False
+        async for hit in hits(stash, facts.artifact_ref, scanner):
+            if self._as_json:
+                line = {"line": hit.number, "text": hit.text, "match": hit.match}
+                print_objects([{"artifact_ref": facts.artifact_ref, **line}])
+            elif self._screen.is_terminal:
+                self._draw(facts, hit, scanner)
+            else:
+                mark = ":" if hit.match else "-"
+                name = f"{source.word}{mark}" if self._several else ""
+                gap = "--\n" if hit.after_gap and self._query.context else ""
+                print_text(f"{gap}{name}{hit.number}{mark}{hit.text}\n")
+        self.total += scanner.total
+        if scanner.total > scanner.shown:
+            aside(f"Shown: {scanner.shown:,} of {scanner.total:,} matches.")
+        if left_out := await stash.documents.count_left_out(facts, self._query):
+            there = command_line(Call("slice", {"ref": facts.artifact_ref, "path": "left_out"}))
+            aside(f"{left_out} more in what its text leaves out: {there}")
+
+    def _draw(self, facts: "Facts", hit: Hit, scanner: Scanner) -> None:
+        """Print a line as a terminal shows it: a window of a long one, its matches coloured."""
+        screen = self._screen
+        if self._several and not self._headed:
+            click.echo("\n" * bool(self.total) + _show.heading(screen, facts)[0])
+        elif hit.after_gap and self._query.context:
+            click.echo(screen.style("--", "dim"))
+        self._headed = True
+        number = f"{hit.number}{':' if hit.match else '-'}"
+        text = safe(hit.text)
+        first = next(spans(scanner.pattern, text), (0, 0)) if hit.match else (0, 0)
+        text = window_cells(text, *first, screen.width - len(number))
+        pieces, at = [screen.style(number, "key")], 0
+        for start, end in spans(scanner.pattern, text) if hit.match else ():
+            pieces += [text[at:start], screen.style(text[start:end], "match")]
+            at = end
+        click.echo("".join([*pieces, text[at:]]))
+
+
+@click.command("slice", cls=Command, short_help="Read lines, pages, rows, a sheet, a member …")
+@click.argument("word", metavar="SOURCE")
+@click.option("--path", default="", help="Heading, sheet, member, JSON pointer, links …")
 @click.option(
-    "--path", default="", help="Heading, sheet, archive member, JSON pointer or JSONPath."
-)
-@click.option(
-    "--unit",
-    type=click.Choice(_UNITS),
-    default="lines",
-    show_default=True,
-    help="What start and end count.",
+    "--unit", type=click.Choice(UNITS), metavar="UNIT", help=f"{', '.join(UNITS)} (default: lines)."
 )
 @click.option(
     "--start",
     type=click.IntRange(min=0),
-    help="First: lines, pages and rows count from 1, the others from 0.",
+    metavar="N",
+    help="First line, page or row from 1; else 0.",
 )
 @click.option(
     "--end",
     type=click.IntRange(min=0),
-    help="Last, included for lines, pages and rows, excluded for the others.",
+    metavar="N",
+    help="Last line, page or row; else one past it.",
 )
+@click.option(
+    "--render",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write page --start, or an image, as a picture (.png, .jpg, .webp).",
+)
+@refresh_flag
 @max_chars_flag
+@as_model_flag
 @json_flag
 @command
 def slice_(
-    settings: "Settings", ref: str, max_chars: int | None, as_json: bool, **part: Any
-) -> None:
-    """Read exactly a part of an artifact."""
-    limit = _limit(settings, max_chars)
-    value = with_stash(settings, lambda stash: stash.slice(ref, max_chars=limit, **part))
-    show(view_for_terminal(settings, value, max_chars), as_json=as_json)
+    settings: "Settings",
+    word: str,
+    path: str,
+    unit: Literal["lines", "chars", "bytes", "pages", "rows"] | None,
+    start: int | None,
+    end: int | None,
+    render: Path | None,
+    refresh: bool,
+    max_chars: int | None,
+    model: bool,
+    as_json: bool,
+) -> int | None:
+    """Read exactly a part: lines, pages, rows, a heading, a sheet, a member, a JSON value."""
+    if render and (unit not in (None, "pages") or end is not None):
+        raise click.UsageError("--render takes one page: name it with --start.")
+    if render:
+        check_name(render)
+    screen, views = screen_of(), settings.views
+
+    async def show(stash: "Stash", _: Source, facts: "Facts") -> None:
+        ref = facts.artifact_ref
+        if render:
+            picture = await stash.picture(ref, start, path=path)
+            save_picture(picture, render)
+            aside(f"Wrote {picture.width}×{picture.height} px to {render}.")
+            return
+        limit = views.max_chars(max_chars, views.default_max_chars) if model else max_chars
+        if screen.is_terminal and not as_json:
+            limit = limit or views.default_max_chars
+        part = await stash.slice(
+            ref, path=path, unit=unit or "lines", start=start, end=end, max_chars=limit
+        )
+        if model:
+            print_as_model(settings, part, max_chars)
+        elif as_json:
+            print_json(settings, part)
+        else:
+            print_text(part.text)
+            if part.cut_at is not None:
+                say(
+                    f"It goes on behind its first {part.cut_at:,} characters: name a narrower path."
+                )
+            if part.next and screen.is_terminal:
+                click.echo("\n" + screen.style(f"{_show.opening_of(part)}. Next:", "dim"))
+                click.echo("\n".join(_show.next_steps(screen, [part.next])))
+
+    with sources([word], settings) as named:
+        return read_each(settings, named, show, refresh=refresh, model=model)
 
 
-@click.command()
-@click.argument("query")
-@click.argument("refs", nargs=-1, metavar="[REF]...")
+@click.command(cls=Command, short_help="Rank passages by the words you look for")
+@click.argument("words", nargs=-1, required=True, metavar="WORDS...")
+@click.option("--in", "places", multiple=True, metavar="SOURCE", help="Search there alone.")
 @click.option(
     "-n",
     "--max-results",
     type=click.IntRange(1, 50),
+    metavar="N",
     default=8,
     help="Passages to show.",
-    show_default=True,
 )
+@refresh_flag
 @max_chars_flag
+@as_model_flag
 @json_flag
 @command
 def search(
     settings: "Settings",
-    query: str,
-    refs: Sequence[str],
+    words: Sequence[str],
+    places: Sequence[str],
     max_results: int,
+    refresh: bool,
     max_chars: int | None,
+    model: bool,
     as_json: bool,
 ) -> int | None:
-    """Rank the passages of artifacts, or of all of the run, by the words of QUERY."""
-    search = with_stash(settings, lambda stash: stash.search(query, refs, max_results=max_results))
-    view = view_for_terminal(settings, search, max_chars)
-    show(view, as_json=as_json)
-    return None if view.records else NO_MATCH
+    """Rank the passages of all that is kept here by the words you look for."""
+    query = " ".join(word for word in words if not is_plain_source(word))
+    places = (*places, *(word for word in words if is_plain_source(word)))
+
+    async def work(stash: "Stash") -> int | None:
+        results = await found(stash, settings, named, refresh=refresh)
+        code = max(
+            (
+                report(named, source, result)
+                for source, result in zip(named, results, strict=True)
+                if isinstance(result, FetchstashError)
+            ),
+            default=0,
+        )
+        refs = [
+            result.artifact_ref for result in results if not isinstance(result, FetchstashError)
+        ]
+        if code and not refs:
+            return code
+        with Meter("Searching"):
+            passages = await stash.search(query, refs, max_results=max_results)
+        if model:
+            print_as_model(settings, passages, max_chars)
+        elif as_json:
+            print_json(settings, passages)
+        elif screen_of().is_terminal:
+            for line in _show.passages(screen_of(), passages, query):
+                click.echo(line)
+        else:
+            print_text(f"{passages}\n" if passages.best_first else "")
+        if passages.pending:
+            say(f"{_show.counted(passages.pending, 'texts')} not indexed yet: search again later.")
+        if not passages.best_first:
+            aside(f"No passage of {_show.counted(passages.searched, 'artifacts')} has these words.")
+        return code or (None if passages.best_first else NO_MATCH)
+
+    with sources(places, settings) as named:
+        return with_stash(settings, work)
 
 
-@click.command()
-@click.argument("ref")
+@click.command(cls=Command, short_help="Show the facts and the outline of a document")
+@click.argument("word", metavar="SOURCE")
+@refresh_flag
+@as_model_flag
 @json_flag
 @command
-def info(settings: "Settings", ref: str, as_json: bool) -> None:
-    """Show the facts and the outline of an artifact."""
-    artifact = with_stash(settings, lambda stash: stash.get(ref))
-    show(view_for_terminal(settings, artifact.facts), as_json=as_json)
+def info(settings: "Settings", word: str, refresh: bool, model: bool, as_json: bool) -> int | None:
+    """Show what is known of a document, and its outline."""
+
+    async def show(_: "Stash", __: Source, facts: "Facts") -> None:
+        if model:
+            print_as_model(settings, facts)
+        elif as_json:
+            print_json(settings, facts)
+        else:
+            click.echo("\n".join(_show.known(screen_of(), facts)))
+
+    with sources([word], settings) as named:
+        return read_each(settings, named, show, refresh=refresh, model=model)
 
 
-def _limit(settings: "Settings", max_chars: int | None) -> int:
-    """Return how many characters a read needs at most."""
-    return settings.views.max_chars(max_chars, settings.views.default_max_chars)
-
-
-COMMANDS = (fetch, get, grep, slice_, search, info)
+COMMANDS = (grep, slice_, search, info)

@@ -2,6 +2,7 @@
 
 import click
 
+from fetchstash.cli._help import Command
 from fetchstash.cli._run import exit_codes, say
 from fetchstash.hosts import (
     HOSTS,
@@ -15,7 +16,7 @@ from fetchstash.hosts import (
 )
 
 
-@click.command()
+@click.command(cls=Command, short_help="Add fetchstash to a host, or take it out")
 @click.argument("host", type=click.Choice(list(HOSTS)))
 @click.option("--print", "print_only", is_flag=True, help="Show what would be added; add nothing.")
 @click.option("--remove", is_flag=True, help="Take fetchstash out again.")

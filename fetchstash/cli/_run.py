@@ -12,21 +12,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fetchstash.cli._options import setting_flags, take_settings
+from fetchstash.cli._terminal import safe, safe_line, screen_of
 from fetchstash.cli._words import as_command
 from fetchstash.errors import BadArgument, FetchstashError, StoreError
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
-    from fetchstash.render import Value, View
     from fetchstash.stash import Stash
 
 NO_MATCH, USAGE, FAILED, INTERRUPTED = 1, 2, 3, 130
 
 T = TypeVar("T")
 
-max_chars_flag = click.option(
-    "--max-chars", type=int, help="Characters to show at the most (200 to the ceiling)."
-)
 json_flag = click.option(
     "--json", "as_json", is_flag=True, help="Print data, one JSON object a line."
 )
@@ -53,10 +50,11 @@ def exit_codes(body: Callable[..., int | None]) -> Callable[..., None]:
             code = body(**arguments)
             sys.stdout.flush()
         except FetchstashError as error:
-            from fetchstash.render import error_line  # noqa: PLC0415 - heavy
+            code = failed(error)
+            if arguments.get("model"):
+                from fetchstash.render import error_line  # noqa: PLC0415 - heavy
 
-            code = USAGE if isinstance(error, BadArgument) else FAILED
-            say(error_line(error, as_command))
+                click.echo(safe_line(error_line(error)))
         except KeyboardInterrupt:
             code = INTERRUPTED
         except BrokenPipeError:
@@ -69,6 +67,15 @@ def exit_codes(body: Callable[..., int | None]) -> Callable[..., None]:
         sys.exit(code or 0)
 
     return run
+
+
+def failed(error: FetchstashError, about: str = "") -> int:
+    """Say what failed, and about what, and return its exit code."""
+    from fetchstash.render import error_line  # noqa: PLC0415 - heavy
+
+    line = error_line(error, as_command)
+    say(f"{about}: {line}" if about else line)
+    return USAGE if isinstance(error, BadArgument) else FAILED
 
 
 def with_stash(settings: "Settings", work: "Callable[[Stash], Awaitable[T]]") -> T:
@@ -90,35 +97,32 @@ def with_stash(settings: "Settings", work: "Callable[[Stash], Awaitable[T]]") ->
 
 
 def say(text: str) -> None:
-    """Print what is no result, to stderr."""
-    click.echo(text, err=True)
+    """Print what is no result, to stderr, on one line."""
+    click.echo(safe_line(text), err=True)
+
+
+def aside(text: str) -> None:
+    """Say what only a person wants to know: on a terminal alone."""
+    screen = screen_of("stderr")
+    if screen.is_terminal:
+        click.echo(screen.style(safe_line(text), "dim"), err=True)
+
+
+def print_text(text: str) -> None:
+    """Print a text of a document: as it is in a pipe, and safely on a terminal."""
+    if screen_of().is_terminal:
+        click.echo(safe(text), nl=not text.endswith("\n"))
+    else:
+        write(text.encode())
+
+
+def write(data: bytes) -> None:
+    """Write bytes to stdout."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
 
 
 def print_objects(objects: "Sequence[Mapping[str, object]]") -> None:
-    """Print data, one JSON object a line."""
+    """Print data, one JSON object a line; what would steer a terminal is escaped there."""
     for item in objects:
-        click.echo(json.dumps(item, ensure_ascii=False))
-
-
-def view_for_terminal(settings: "Settings", value: "Value", max_chars: int | None = None) -> "View":
-    """Return what a person at a terminal is shown of a value."""
-    from fetchstash.render import Face, Host, view_of  # noqa: PLC0415 - heavy
-
-    face = Face(as_command, "--max-chars", "--refresh")
-    return view_of(Host(settings.views, True, settings.context, face), value, max_chars)
-
-
-def show(view: "View", *, as_json: bool) -> None:
-    """Print a view: whole on a terminal; in a pipe the bodies, and the notices on stderr."""
-    if as_json:
-        print_objects(view.records or view.facts)
-    elif sys.stdout.isatty():
-        click.echo(view.text)
-    else:
-        for block in view.blocks:
-            for line in block.head:
-                say(line)
-            if block.body is not None:
-                click.echo(block.body, nl=not block.body.endswith("\n"))
-            for line in block.tail:
-                say(line)
+        write(json.dumps(item, ensure_ascii=screen_of().is_terminal).encode() + b"\n")

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from fetchstash.cli._table import Cell, Column, table
+from fetchstash.cli._terminal import Screen, safe_line
 from fetchstash.store import Facts
 from fetchstash.tokens import TokenCount
 
@@ -72,32 +74,37 @@ def _shown_bytes(line: str) -> int:
     return 0
 
 
-def printed(rows: Sequence[Row], shown: int | None) -> list[str]:
+def printed(screen: Screen, rows: Sequence[Row], shown: int | None) -> list[str]:
     """Return the lines for a person."""
-    width = max((len(row.name) for row in rows), default=4)
     lines: list[str] = []
-    group = ""
-    for row in rows:
-        if row.group != group:
-            group = row.group
-            lines.append(f"{group:<{width}}  {'artifacts':>9}  {'bytes':>15}  {'tokens':>13}")
-        tokens = f"{TokenCount(row.tokens, row.tokens_exact):,}"
-        lines.append(
-            f"{row.name:<{width}}  {row.artifacts:>9,}  {row.size_bytes:>15,}  {tokens:>13}"
-        )
+    for group in dict.fromkeys(row.group for row in rows):
+        columns = (Column(group, least=8), *_NUMBERS)
+        lines += [*table(screen, columns, [_cells(r) for r in rows if r.group == group]), ""]
     whole = sum(row.tokens for row in rows if row.group == "kind")
-    together = (
-        f"All texts together: {TokenCount(whole, all(row.tokens_exact for row in rows)):,} tokens."
-    )
+    counted = TokenCount(whole, all(row.tokens_exact for row in rows))
+    lines.append(f"All texts together: {counted:,} tokens.")
     if shown is None:
-        lines.append(
-            f"{together} With telemetry.event_log, what was shown of them is counted, too."
-        )
+        lines.append("With telemetry.event_log, what was shown of them is counted, too.")
     else:
-        lines.append(
-            f"{together} Shown: about {shown:,}. Kept out: about {max(whole - shown, 0):,}."
-        )
+        lines.append(f"Shown: about {shown:,}. Kept out: about {max(whole - shown, 0):,}.")
     return lines
+
+
+_NUMBERS = (
+    Column("artifacts", right=True),
+    Column("bytes", right=True),
+    Column("tokens", right=True),
+)
+
+
+def _cells(row: Row) -> list[Cell]:
+    tokens = f"{TokenCount(row.tokens, row.tokens_exact):,}"
+    return [
+        Cell(safe_line(row.name)),
+        Cell(f"{row.artifacts:,}"),
+        Cell(f"{row.size_bytes:,}"),
+        Cell(tokens),
+    ]
 
 
 def as_objects(rows: Sequence[Row], shown: int | None) -> tuple[Mapping[str, object], ...]:

@@ -1,43 +1,81 @@
-"""How a person at a terminal is told what to do next: as a command line."""
+"""How a person is told things: next steps as command lines, short references, ages."""
 
 import shlex
+from datetime import UTC, datetime
 from typing import Any
 
 from fetchstash.config import KEYS
 from fetchstash.errors import Call
 
+SHORT_REF_CHARS = 7
+"""Of the 26 random characters of a reference. Ten thousand artifacts rarely share so many."""
+
 _COMMANDS = {
     "read": "get",
     "list": "ls",
     "repair": "doctor --repair",
+    "add_file": "fetch",
 }
+_UNITS = (("s", 1, 60), ("min", 60, 60), ("h", 3_600, 48), ("d", 86_400, 366))
 _POSITIONAL = ("pattern", "query", "url", "urls", "ref", "refs", "path")
+
+
+def short_ref(ref: str) -> str:
+    """Return a reference as it is shown and may be typed: its first characters."""
+    return ref.removeprefix("art_")[:SHORT_REF_CHARS] if ref.startswith("art_") else ref
+
+
+def age(then: datetime, now: datetime | None = None) -> str:
+    """Return how long ago, or how long from now, in one unit: "12 s", "5 min", "3 h", "6 d"."""
+    ahead = (then - (now or datetime.now(UTC))).total_seconds()
+    seconds = abs(ahead)
+    for unit, length, most in _UNITS:
+        # What is past is cut off, what is to come rounded: a fresh copy is kept for seven days.
+        count = round(seconds / length) if ahead > 0 else int(seconds // length)
+        if count < most:
+            return f"{count} {unit}"
+    return f"{seconds // 31_557_600:.0f} y"
 
 
 def as_command(call: Call) -> str:
     """Word a next step for a terminal: a command line, or the flag and the key of a setting."""
-    arguments = {name: value for name, value in call.arguments.items() if value is not None}
     if call.action == "setting":
-        return _setting(**arguments)
-    if call.action == "picture":  # a terminal shows no picture; the file holds it
-        return f"`fetchstash get {arguments.get('ref', 'REF')} -o FILE --raw`"
-    if call.action == "export":
-        raw = " --raw" if arguments.get("raw") else ""
-        return f"`fetchstash get {arguments['ref']} -o {shlex.quote(arguments['target'])}{raw}`"
+        return _setting(**call.arguments)
+    line = command_line(call)
+    return f"run `{line}`" if call.action == "repair" else f"`{line}`"
+
+
+def command_line(call: Call) -> str:
+    """Return the command that does what a call says."""
+    arguments = {name: value for name, value in call.arguments.items() if value is not None}
+    action = call.action
+    if action == "picture":
+        action = "slice"
+        page = arguments.pop("page", None)
+        arguments |= {"start": page} if page else {}
+        arguments["render"] = f"page-{page}.png" if page else "picture.png"
+    if action == "export":
+        action = "get"
+        arguments["output"] = arguments.pop("target")
     positional = [name for name in _POSITIONAL if name in arguments]
-    if call.action == "slice" and "path" in positional:
+    if action == "slice" and "path" in positional:
         positional.remove("path")
-    values = [item for name in positional for item in _items(arguments.pop(name))]
+    if action == "search":
+        refs = [*_items(arguments.pop("refs", ())), *_items(arguments.pop("ref", ()))]
+        positional = ["query"] if "query" in arguments else []
+        arguments |= {"in": refs} if refs else {}
+    values = [short_ref(item) for name in positional for item in _items(arguments.pop(name))]
     flags: list[str] = []
     for name, value in arguments.items():
         flag = "--" + name.replace("_", "-")
-        flags += [flag] if value is True else [flag, str(value)]
+        if value is True:
+            flags.append(flag)
+        elif value is not False:
+            flags += [word for item in _items(value) for word in (flag, short_ref(item))]
     words = [*values, *flags]
     if any(value.startswith("-") for value in values):
         words = [*flags, "--", *values]
-    command = ["fetchstash", *_COMMANDS.get(call.action, call.action).split()]
-    line = f"`{shlex.join([*command, *words])}`"
-    return f"run {line}" if call.action == "repair" else line
+    return shlex.join(["fetchstash", *_COMMANDS.get(action, action).split(), *words])
 
 
 def _setting(name: str, value: Any) -> str:

@@ -7,6 +7,7 @@ from fetchstash.stash._artifact import Artifact, StoredDocument
 from fetchstash.stash._bodies import grep_body, passages_body
 from fetchstash.stash._excerpt import Excerpt, Shown, shown_of
 from fetchstash.stash._facts import described, tokens_of
+from fetchstash.stash._files import replacing
 from fetchstash.stash._open import open_stash
 from fetchstash.stash._stash import Stash, with_views
 from fetchstash.stash._sync import SyncArtifact, SyncStash, open_stash_sync
@@ -44,6 +45,7 @@ __all__ = [
     "open_stash",
     "open_stash_sync",
     "passages_body",
+    "replacing",
     "shown_of",
     "tokens_of",
     "with_views",

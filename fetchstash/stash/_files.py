@@ -20,8 +20,8 @@ def copy_in(path: Path, within: Sequence[str | Path] | None, copy: Path, max_byt
 
     The file is opened once, and what was opened is checked: where it really is must lie in one of
     the folders ``within`` (None: anywhere), however names change meanwhile. Raises Refused for a
-    file outside of them, whether there is one or not, and for a hard link to another user's file;
-    TooLarge over ``max_bytes``; BadArgument for a file that is missing or unreadable.
+    file outside of them, whether there is one or not, and then for a hard link to another user's
+    file; TooLarge over ``max_bytes``; BadArgument for a file that is missing or unreadable.
     """
     missing = BadArgument(f"There is no file {path}.", "Give the path of an existing one.")
     roots = None if within is None else [Path(root).expanduser().resolve() for root in within]
@@ -39,7 +39,7 @@ def copy_in(path: Path, within: Sequence[str | Path] | None, copy: Path, max_byt
         raise missing from None
     with source:
         _check_place(path, _place_of(source, real), roots)
-        _check_file(path, os.fstat(source.fileno()), max_bytes)
+        _check_file(path, os.fstat(source.fileno()), max_bytes, anywhere=roots is None)
         _copy(path, source, copy, max_bytes)
 
 
@@ -68,11 +68,11 @@ def _check_place(path: Path, real: Path, roots: Sequence[Path] | None) -> None:
         raise Refused(f"{path} is in no folder that may be read.", "{}.", allow)
 
 
-def _check_file(path: Path, status: os.stat_result, max_bytes: int) -> None:
+def _check_file(path: Path, status: os.stat_result, max_bytes: int, *, anywhere: bool) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise BadArgument(f"{path} is no regular file.", "Give the path of a file.")
     # A hard link has no place of its own: it may name a file that lies outside of the folders.
-    if os.name != "nt" and status.st_nlink > 1 and status.st_uid != os.geteuid():
+    if not anywhere and os.name != "nt" and status.st_nlink > 1 and status.st_uid != os.geteuid():
         what = f"{path} is a hard link to a file of another user."
         raise Refused(what, "Copy it, and give the path of the copy.")
     if status.st_size > max_bytes:
@@ -110,13 +110,21 @@ _MAX_BYTES = {"name": "fetch.max_decoded_bytes", "value": 2**30}
 def replacing(target: Path) -> Generator[BinaryIO]:
     """Give a file that replaces ``target`` at the end, if all went well.
 
-    Raises BadArgument where it cannot be written.
+    A link stays, and what it leads to is replaced; a file keeps its permissions; a device or a pipe
+    is written to as it is. Raises BadArgument where it cannot be written.
     """
     name = ""
     try:
+        target = target.resolve()
+        mode = _mode_for(target)
+        if not stat.S_ISREG(mode):
+            with target.open("wb") as file:
+                yield file
+            return
         fd, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}-")
         with os.fdopen(fd, "wb") as file:
             yield file
+        Path(name).chmod(stat.S_IMODE(mode))
         Path(name).replace(target)
         name = ""
     except OSError as error:
@@ -125,6 +133,16 @@ def replacing(target: Path) -> Generator[BinaryIO]:
     finally:
         if name:
             Path(name).unlink(missing_ok=True)
+
+
+def _mode_for(target: Path) -> int:
+    """Return the mode of a file that is there, or the one that a new file gets."""
+    try:
+        return target.stat().st_mode
+    except FileNotFoundError:
+        mask = os.umask(0o077)  # there is no other way to read it
+        os.umask(mask)
+        return stat.S_IFREG | (0o666 & ~mask)
 
 
 def copy_out(source: Path, target: Path) -> None:

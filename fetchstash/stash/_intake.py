@@ -1,5 +1,6 @@
 """Take documents in: fetch or copy, route, extract, store."""
 
+import hashlib
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -101,8 +102,16 @@ class Intake:
         return fetched, await self._keep(fetched, fetched.path, known, deadline)
 
     async def file(self, path: Path, name: str) -> Facts:
-        """Return the facts of a file that is in the spool, stored under ``name``."""
-        return await self._take_in(path, Hints(name=name), Facts(), url="")
+        """Return the facts of a file that is in the spool, stored under ``name``.
+
+        The same bytes under the same name stay the same artifact.
+        """
+        digest = await anyio.to_thread.run_sync(_sha256, path)
+        key = f"file:{digest}/{name}"  # no URL that can be fetched, and none to be guessed
+        known = await self._known(key)
+        if known and not known.extraction_error:
+            return await self.store.touch(known.artifact_ref)
+        return await self._take_in(path, Hints(name=name), Facts(), url=key)
 
     async def delete_ephemeral(self) -> None:
         """Delete what must not be kept."""
@@ -175,3 +184,8 @@ class Intake:
         )
         telemetry.count("extracted_chars", kept.extracted_chars or 0)
         return kept
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -16,7 +16,7 @@ from fetchstash.store._contract import (
     SearchResult,
     StoreLimits,
 )
-from fetchstash.store._grep import count_matches
+from fetchstash.store._grep import Pattern, compile_pattern, count_matches
 from fetchstash.store._local import LocalStore
 from fetchstash.store._memory import MemoryContents, MemoryStore
 from fetchstash.store._open import check_store, open_store, repair_store, store_folder
@@ -46,6 +46,7 @@ __all__ = [
     "MemoryContents",
     "MemoryStore",
     "Passage",
+    "Pattern",
     "Removed",
     "SearchResult",
     "StoreBase",
@@ -54,6 +55,7 @@ __all__ = [
     "StrideIndex",
     "TextReader",
     "check_store",
+    "compile_pattern",
     "count_matches",
     "folder_run",
     "keep_store_facts",

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from fetchstash.errors import BadPattern
+from fetchstash.errors import BadPattern, Call
 from fetchstash.hygiene import clean_line
 from fetchstash.store._contract import GrepQuery, Line, Matches
 from fetchstash.store._source import BytesSource
@@ -96,7 +96,8 @@ def compile_pattern(query: GrepQuery) -> Pattern:
         message = clean_line(error.args[0].decode("utf-8", "replace"))
         raise BadPattern(
             f"RE2 does not take this pattern: {message.replace('(?m)', '', 1)}.",
-            "RE2 has no look-around and no back-references; for plain text set literal=true.",
+            "RE2 has no look-around and no back-references; plain text: {}.",
+            Call("grep", {"literal": True}),
         ) from error
     finally:
         re2.purge()  # its cache would keep 128 patterns of up to MAX_MEMORY

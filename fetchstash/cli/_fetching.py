@@ -1,0 +1,243 @@
+"""Commands that bring whole documents: fetch, get."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fetchstash.cli import _show
+from fetchstash.cli._each import read_each, report, warn
+from fetchstash.cli._flags import (
+    as_model_flag,
+    max_chars_flag,
+    output_flag,
+    raw_flag,
+    refresh_flag,
+)
+from fetchstash.cli._help import Command
+from fetchstash.cli._locate import each, fetched
+from fetchstash.cli._meter import Meter
+from fetchstash.cli._model import print_as_model, print_json
+from fetchstash.cli._run import (
+    FAILED,
+    aside,
+    command,
+    json_flag,
+    print_text,
+    say,
+    with_stash,
+    write,
+)
+from fetchstash.cli._sources import Source, sources
+from fetchstash.cli._terminal import safe_line, screen_of
+from fetchstash.cli._words import short_ref
+from fetchstash.errors import Call, FetchstashError, NoText
+
+if TYPE_CHECKING:
+    from fetchstash.config import Settings
+    from fetchstash.render import Value
+    from fetchstash.stash import Artifact, Stash
+    from fetchstash.store import Facts
+
+_PIECE_CHARS = 2**20
+_STDOUT = Path("-")
+
+
+@click.command(cls=Command, short_help="Fetch documents and show them")
+@click.argument("words", nargs=-1, required=True, metavar="SOURCE...")
+@click.option("--focus", default="", metavar="WORDS", help="What the preview should show.")
+@refresh_flag
+@output_flag
+@raw_flag
+@max_chars_flag
+@as_model_flag
+@json_flag
+@command
+def fetch(
+    settings: "Settings",
+    words: Sequence[str],
+    focus: str,
+    refresh: bool,
+    output: Path | None,
+    raw: bool,
+    max_chars: int | None,
+    model: bool,
+    as_json: bool,
+) -> int | None:
+    """Fetch documents: a preview of a long one on a terminal, the whole text in a pipe."""
+    _check_output(words, output, raw=raw)
+    whole = output or (max_chars is None and not screen_of().is_terminal)
+
+    async def work(stash: "Stash") -> int | None:
+        with Meter("Fetching", give_up=settings.fetch.deadline_seconds) as meter:
+
+            async def take(source: Source) -> "Artifact":
+                with meter.download(source.word) as progress:
+                    return await fetched(
+                        stash,
+                        source,
+                        focus=focus,
+                        max_chars=max_chars,
+                        refresh=refresh,
+                        progress=progress,
+                    )
+
+            results = await each(named, take)
+        if model or as_json:
+            value = _value(named, results)
+            if as_json:
+                print_json(settings, value)
+            else:
+                print_as_model(settings, value, max_chars)
+            return FAILED if any(isinstance(r, FetchstashError) for r in results) else None
+        code: int | None = None
+        for source, result in zip(named, results, strict=True):
+            if isinstance(result, FetchstashError):
+                code = max(code or 0, report(named, source, result))
+                continue
+            warn(result.facts)
+            if raw or (whole and result.facts.extracted_chars is not None):
+                await _write_out(stash, result.facts, output, raw=raw)
+            else:
+                _preview(settings, result, max_chars)
+        return code
+
+    with sources(words, settings) as named:
+        return with_stash(settings, work)
+
+
+def _check_output(words: Sequence[str], output: Path | None, *, raw: bool) -> None:
+    """Raise click.UsageError for what cannot be written."""
+    if output not in (None, _STDOUT) and len(words) > 1:
+        raise click.UsageError("-o writes one document: name one source.")
+    if raw and output in (None, _STDOUT) and screen_of().is_terminal:
+        raise click.UsageError("Raw bytes may upset a terminal: add -o FILE, or use a pipe.")
+
+
+def _value(named: Sequence[Source], results: "Sequence[Artifact | FetchstashError]") -> "Value":
+    """Return what render takes: one artifact, or several with the failures in their places.
+
+    Raises the error of the only one.
+    """
+    from fetchstash.fetch import mask_url  # noqa: PLC0415 - the rooms are heavy
+    from fetchstash.stash import Failure  # noqa: PLC0415 - as above
+
+    if len(results) == 1:
+        if isinstance(results[0], FetchstashError):
+            raise results[0]
+        return results[0]
+    return tuple(
+        Failure(safe_line(mask_url(source.word)), result)
+        if isinstance(result, FetchstashError)
+        else result
+        for source, result in zip(named, results, strict=True)
+    )
+
+
+def _preview(settings: "Settings", artifact: "Artifact", max_chars: int | None) -> None:
+    """Print what it is, the text where that is short, else a preview and the next commands."""
+    from fetchstash.stash import shown_of  # noqa: PLC0415 - heavy
+
+    screen, facts = screen_of(), artifact.facts
+    if screen.is_terminal:
+        click.echo("\n".join(_show.heading(screen, facts)))
+    if facts.extracted_chars is None:
+        if screen.is_terminal:
+            click.echo("\n".join(_show.next_steps(screen, _show.without_text(facts))))
+        return
+    views = settings.views
+    limit = views.max_chars(max_chars, views.inline_threshold)
+    shown = shown_of(artifact.excerpt, facts, views, settings.context, limit)
+    if screen.is_terminal:
+        click.echo()
+    print_text(shown.body)
+    if shown.info and screen.is_terminal:
+        if artifact.excerpt.unfocused:
+            say("No passage has a word of the focus.")
+        amount = f"A preview of {_show.counted(facts.extracted_chars, 'characters')}. Next:"
+        click.echo("\n" + screen.style(amount, "dim"))
+        steps = _show.next_steps(screen, _show.after_preview(artifact), pipe="less")
+        click.echo("\n".join(steps))
+    elif screen.is_terminal:
+        click.echo()
+
+
+async def _write_out(
+    stash: "Stash", facts: "Facts", output: Path | None, *, raw: bool, offset: int = 0
+) -> None:
+    """Write the whole text, or the bytes, to a file or to stdout."""
+    ref = facts.artifact_ref
+    if output not in (None, _STDOUT):
+        await stash.export(ref, output, raw=raw)
+        aside(f"Wrote {short_ref(ref)} to {output}.")
+        return
+    if raw:
+        async with stash.raw(ref) as path:
+            with path.open("rb") as file:
+                while data := file.read(_PIECE_CHARS):
+                    write(data)
+        return
+    whole = False
+    while not whole:
+        part = await stash.read(ref, offset, max_chars=_PIECE_CHARS)
+        print_text(part.text)
+        offset, whole = offset + len(part.text), part.is_whole
+
+
+@click.command(cls=Command, short_help="Print the whole text, or the bytes")
+@click.argument("words", nargs=-1, required=True, metavar="SOURCE...")
+@click.option(
+    "--offset", type=click.IntRange(min=0), metavar="N", default=0, help="First character, from 0."
+)
+@refresh_flag
+@output_flag
+@raw_flag
+@max_chars_flag
+@as_model_flag
+@json_flag
+@command
+def get(
+    settings: "Settings",
+    words: Sequence[str],
+    offset: int,
+    refresh: bool,
+    output: Path | None,
+    raw: bool,
+    max_chars: int | None,
+    model: bool,
+    as_json: bool,
+) -> int | None:
+    """Print the whole text of documents, or their bytes; a terminal gets the first 30,000."""
+    _check_output(words, output, raw=raw)
+    terminal = screen_of().is_terminal and output is None
+
+    async def show(stash: "Stash", _: Source, facts: "Facts") -> None:
+        ref, default = facts.artifact_ref, settings.views.default_max_chars
+        if model:
+            limit = settings.views.max_chars(max_chars, default)
+            part = await stash.read(ref, offset, max_chars=limit)
+            return print_as_model(settings, part, max_chars)
+        if as_json:
+            return print_json(settings, await stash.read(ref, offset, max_chars=max_chars))
+        warn(facts)
+        if not raw and facts.extracted_chars is None:
+            calls = _show.without_text(facts)
+            what = f"{short_ref(ref)} has no text."
+            raise NoText(what, "Try " + " or ".join("{}" for _ in calls) + ".", *calls)
+        if raw or not (terminal or max_chars):
+            return await _write_out(stash, facts, output, raw=raw, offset=offset)
+        part = await stash.read(ref, offset, max_chars=max_chars or default)
+        print_text(part.text)
+        if part.next and terminal:
+            screen = screen_of()
+            click.echo("\n" + screen.style(f"{_show.opening_of(part)}. Next:", "dim"))
+            calls = (Call("read", {"ref": ref}), part.next)
+            click.echo("\n".join(_show.next_steps(screen, calls, pipe="less")))
+        return None
+
+    with sources(words, settings) as named:
+        return read_each(settings, named, show, refresh=refresh, model=model)
+
+
+COMMANDS = (fetch, get)

@@ -1,0 +1,89 @@
+"""Help in short screens: a command's own options; the settings have a screen of their own."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from fetchstash.cli._options import is_setting
+
+SOURCE_HELP = (
+    "SOURCE is a URL, example.com, a file, - for stdin, or what is kept: @1 the newest, @2 …, or "
+    "the beginning of a reference."
+)
+
+_RANGE = re.compile(r"\s*\[[^]]*[<>]=[^]]*\]$")
+"""What click says of the numbers that an option takes; a wrong one is told them."""
+
+
+class Command(click.Command):
+    """A command whose help leaves out the flags of the settings."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        if any(is_setting(parameter) for parameter in self.params):
+            self.params.append(
+                click.Option(
+                    ["--help-settings"],
+                    is_flag=True,
+                    expose_value=False,
+                    is_eager=True,
+                    callback=_print_settings,
+                    help="Show the flags of the settings.",
+                )
+            )
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options of the command itself."""
+        rows = _rows(ctx, [option for option in self.get_params(ctx) if not is_setting(option)])
+        if rows:
+            with formatter.section("Options"):
+                formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Say what a SOURCE is, where the command takes one."""
+        metavars = {parameter.metavar or "" for parameter in self.params}
+        if any("SOURCE" in metavar for metavar in metavars):
+            formatter.write_paragraph()
+            formatter.write_text(SOURCE_HELP)
+        super().format_epilog(ctx, formatter)
+
+
+class Group(click.Group):
+    """The commands under the headings of ``sections``."""
+
+    command_class = Command
+
+    def __init__(
+        self, *arguments: Any, sections: Mapping[str, Sequence[click.Command]], **named: Any
+    ) -> None:
+        super().__init__(*arguments, **named)
+        self._sections = sections
+        for commands in sections.values():
+            for command in commands:
+                self.add_command(command)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands; --help and --version are known to whoever got here."""
+        widest = max(len(name) for name in self.list_commands(ctx))
+        for heading, commands in self._sections.items():
+            rows = [(f"{c.name or '':<{widest}}", c.short_help or "") for c in commands]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
+
+def _rows(ctx: click.Context, options: Sequence[click.Parameter]) -> list[tuple[str, str]]:
+    rows = (option.get_help_record(ctx) for option in options if isinstance(option, click.Option))
+    return [(flags, _RANGE.sub("", text)) for flags, text in filter(None, rows)]
+
+
+def _print_settings(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted or ctx.resilient_parsing:
+        return
+    formatter = ctx.make_formatter()
+    rows = _rows(ctx, [option for option in ctx.command.params if is_setting(option)])
+    with formatter.section("Settings, for this call alone (docs/configuration.md)"):
+        formatter.write_dl(rows)
+    click.echo(formatter.getvalue().rstrip())
+    ctx.exit()

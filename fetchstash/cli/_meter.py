@@ -1,0 +1,177 @@
+"""How far long work is: one line on stderr, drawn on a terminal alone, gone when it ends."""
+
+import re
+import sys
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from fetchstash.cli._terminal import Screen, cells, clip_cells, safe_line, screen_of
+from fetchstash.text import clip_middle
+
+_DELAY_SECONDS = 0.4
+"""Shorter work shows nothing."""
+
+_TICK_SECONDS = 0.1
+_RATE_SECONDS = 5
+"""The rate is that of the last few seconds."""
+
+_NAME_CELLS = 28
+_LEAST_BAR = 6
+_PLAIN_SCHEME = re.compile("https?://")
+_START_OF_LINE = "\r\x1b[K"
+
+
+@dataclass(slots=True)
+class Download:
+    """How far one download is, in bytes; ``total`` is None where the server does not say."""
+
+    name: str
+    started: float
+    done: int = 0
+    total: int | None = None
+    ended: bool = False
+    samples: deque[tuple[float, int]] = field(default_factory=deque[tuple[float, int]])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.ended = True
+
+    def __call__(self, done: int, total: int | None) -> None:
+        """Take a report of the fetcher."""
+        self.report(done, total, time.monotonic())
+
+    def report(self, done: int, total: int | None, now: float) -> None:
+        """Take a report at a time in seconds."""
+        self.done, self.total = done, total
+        self.samples.append((now, done))
+        while now - self.samples[0][0] > _RATE_SECONDS:
+            self.samples.popleft()
+
+    def rate(self, now: float) -> float:
+        """Return the bytes a second of late, 0 while that is unknown."""
+        if not self.samples:
+            return 0.0
+        then, done = self.samples[0]
+        if len(self.samples) == 1:
+            then, done = self.started, 0
+        return (self.done - done) / (now - then) if now > then else 0.0
+
+
+class Meter:
+    """Shows what is being done, and for how long; with downloads their size, rate and time left.
+
+    A thread draws it, so that it moves while a host does not answer and while a disk is slow.
+    """
+
+    def __init__(self, doing: str, *, screen: Screen | None = None, give_up: float = 0) -> None:
+        self._screen = screen or screen_of("stderr")
+        self._doing = doing
+        self._give_up = give_up
+        self._started = time.monotonic()
+        self._downloads: list[Download] = []
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._drawn = False
+
+    def __enter__(self) -> Self:
+        if self._screen.is_terminal:
+            self._thread = threading.Thread(target=self._draw, daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        if self._thread:
+            self._thread.join()
+        if self._drawn:
+            _write(_START_OF_LINE)
+
+    def download(self, name: str) -> Download:
+        """Return the progress of one more download."""
+        download = Download(_PLAIN_SCHEME.sub("", safe_line(name)), time.monotonic())
+        self._downloads.append(download)
+        return download
+
+    def _draw(self) -> None:
+        self._stop.wait(_DELAY_SECONDS)
+        while not self._stop.is_set():
+            self._drawn = True
+            _write(_START_OF_LINE + self.line(time.monotonic()))
+            self._stop.wait(_TICK_SECONDS)
+
+    def line(self, now: float) -> str:
+        """Return the line for a time in seconds, a cell shorter than the screen."""
+        width = self._screen.width - 1
+        running = [download for download in self._downloads if not download.ended]
+        if len(running) != 1:
+            count = len(self._downloads)
+            so_far = f", {count - len(running)} of {count}" if count > 1 else ""
+            received = sum(download.done for download in self._downloads)
+            amount = f", {_size(received)}" if received else ""
+            return clip_cells(
+                f"{self._doing}{so_far}{amount}, {_clock(now - self._started)}", width
+            )
+        (download,) = running
+        name = clip_middle(download.name, min(_NAME_CELLS, width // 3))
+        if not download.samples:
+            waited = f"{name}: no answer yet, {_clock(now - download.started)}"
+            most = f" of at most {_clock(self._give_up)}" if self._give_up else ""
+            return clip_cells(waited + most, width)
+        if download.done == download.total:
+            since = now - download.samples[-1][0]
+            return clip_cells(
+                f"{name}: {_size(download.done)} received, reading, {_clock(since)}", width
+            )
+        return clip_cells(_transfer(name, download, now, width), width)
+
+
+def _transfer(name: str, download: Download, now: float, width: int) -> str:
+    rate = download.rate(now)
+    speed = f"{_size(int(rate))}/s" if rate >= 1 else "stalled"
+    if not download.total:
+        return f"{name}  {_size(download.done)}  {speed}  {_clock(now - download.started)}"
+    left = f"{_clock((download.total - download.done) / rate)} left" if rate >= 1 else ""
+    amounts = f"{_size(download.done)} of {_size(download.total)}"
+    text = "  ".join(filter(None, (amounts, speed, left)))
+    room = width - cells(name) - cells(text) - 4
+    if room < _LEAST_BAR:
+        return f"{name}  {text}"
+    full = min(room * download.done // download.total, room)
+    return f"{name}  {_mark('━', '#') * full}{_mark('─', '.') * (room - full)}  {text}"
+
+
+def _mark(char: str, plain: str) -> str:
+    try:
+        char.encode(sys.stderr.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return plain
+    return char
+
+
+def _size(count: int) -> str:
+    from fetchstash.render import size  # noqa: PLC0415 - heavy
+
+    return size(count)
+
+
+def _clock(seconds: float) -> str:
+    """Return a time as a clock shows it: 0:07, 12:30, 1:02:03."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _write(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()

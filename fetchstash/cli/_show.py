@@ -1,0 +1,250 @@
+"""What a person at a terminal is shown of each value, in lines."""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fetchstash.cli._table import Cell, Column, table
+from fetchstash.cli._terminal import Screen, cells, clip_cells, safe, safe_line, window_cells
+from fetchstash.cli._words import age, command_line, short_ref
+from fetchstash.errors import Call
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from fetchstash.stash import Artifact, Passages, Slice
+    from fetchstash.store import Facts
+
+
+_AROUND_HIT = 2
+"""Lines before and after the best one of a passage."""
+
+
+def heading(screen: Screen, facts: "Facts") -> list[str]:
+    """Return two lines: what it is called, with a link to its page, and what it is."""
+    name = facts.title or facts.name or facts.final_url
+    linked = screen.link(screen.style(safe_line(name), "title"), facts.final_url)
+    about = " · ".join((*described_in_words(facts), short_ref(facts.artifact_ref)))
+    return [linked, screen.style(about, "dim")]
+
+
+def described_in_words(facts: "Facts") -> list[str]:
+    """Return what an artifact is: kind, size, pages or the like, characters."""
+    from fetchstash.render import size  # noqa: PLC0415 - heavy
+    from fetchstash.stash import described  # noqa: PLC0415 - as above
+
+    facts = described(facts)
+    words = [safe_line(facts.word), size(facts.size_bytes)]
+    if facts.width is not None and facts.height is not None and facts.pages is None:
+        words.append(f"{facts.width}×{facts.height} px")
+    counts = (
+        (facts.page_word, facts.pages),
+        ("sheets", facts.sheets),
+        ("members", facts.members),
+        ("rows", facts.rows),
+    )
+    words += [counted(count, word) for word, count in counts if count is not None][:1]
+    if facts.extracted_chars is not None:
+        words.append(counted(facts.extracted_chars, "characters"))
+    return words
+
+
+def counted(count: int, plural: str) -> str:
+    """Return "1 page", "1,200 pages"."""
+    return f"{count:,} {plural.removesuffix('s') if count == 1 else plural}"
+
+
+def conditions(facts: "Facts") -> list[str]:
+    """Return a line for each thing that is wrong with a document, or with its text."""
+    from fetchstash.facts import PAGE_VERDICTS  # noqa: PLC0415 - as others
+
+    lines: list[str] = []
+    if facts.extraction_error:
+        whole = facts.extracted_chars is None or facts.extraction_truncated
+        opening = "No text could be read out of it: " if facts.extracted_chars is None else ""
+        opening = opening or ("Not all of it could be read: " if whole else "")
+        lines.append(f"{opening}{facts.extraction_error}")
+    elif facts.extraction_truncated:
+        lines.append("Not all of its text could be read.")
+    if verdict := PAGE_VERDICTS.get(facts.page_verdict):
+        lines.append(verdict)
+    if facts.incomplete:
+        lines.append(f"It is incomplete: {facts.incomplete}.")
+    return lines
+
+
+def next_steps(screen: Screen, calls: Sequence[Call], pipe: str = "") -> list[str]:
+    """Return the commands that go on, one a line; ``pipe`` is what the first is piped into."""
+    lines = [command_line(call) for call in calls]
+    lines[:1] = [f"{line} | {pipe}" for line in lines[:1] if pipe] or lines[:1]
+    return [screen.style(f"  {line}", "key") for line in lines]
+
+
+def after_preview(artifact: "Artifact") -> tuple[Call, ...]:
+    """Return how to go on after a preview: all of it, grep, and a part."""
+    ref, facts = artifact.ref, artifact.facts
+    unit = "pages" if facts.page_range else facts.unit if facts.rows else "lines"
+    start, end = artifact.excerpt.lines or (1, 2 if unit == "pages" else 100)
+    unit = "lines" if artifact.excerpt.lines else unit
+    part = {"ref": ref, "unit": None if unit == "lines" else unit, "start": start, "end": end}
+    return (
+        Call("read", {"ref": ref}),
+        Call("grep", {"ref": ref, "pattern": "WORDS"}),
+        Call("slice", part),
+    )
+
+
+def without_text(facts: "Facts") -> tuple[Call, ...]:
+    """Return how to look at what has no text: in its own program, as a picture, as a file."""
+    from fetchstash.stash import described  # noqa: PLC0415 - heavy
+
+    ref = facts.artifact_ref
+    picture = (Call("picture", {"ref": ref}),) if described(facts).pictures else ()
+    target = safe_line(facts.name).replace("/", "-") or "FILE"
+    return (
+        Call("open", {"ref": ref}),
+        *picture,
+        Call("export", {"ref": ref, "target": target, "raw": True}),
+    )
+
+
+def opening_of(part: "Slice") -> str:
+    """Return what a part is: ``k3xq5y7, lines 7 to 9 of 10,000``."""
+    word = "characters" if part.unit == "chars" else part.unit
+    where = f" in {safe_line(part.path)!r}" if part.path else ""
+    opening, units = f"{short_ref(part.facts.artifact_ref)}{where}, {word}", part.units
+    if part.unit in ("chars", "bytes") or not part.count:
+        return f"{opening} {part.start:,} to {part.start + units:,} of {part.count:,}"
+    if not part.is_whole and not units:
+        opening = opening.removesuffix("s")
+        return f"{opening} {part.start:,} of {part.count:,}, its beginning"
+    last = part.end if part.is_whole else part.start + units - 1
+    return f"{opening} {part.start:,} to {last:,} of {part.count:,}"
+
+
+_LISTED = (
+    Column("", right=True, style="dim"),
+    Column("ref", from_width=70, style="reference"),
+    Column("age", right=True),
+    Column("size", right=True),
+    Column("kind", least=4),
+    Column("title", least=8),
+    Column("from", least=6),
+    Column("expires", right=True),
+)
+
+
+def listed(screen: Screen, artifacts: Sequence["Facts"], first: int = 1) -> list[str]:
+    """Return the table of artifacts, the newest with number ``first``."""
+    return table(screen, _LISTED, [_row(f"@{n}", f) for n, f in enumerate(artifacts, start=first)])
+
+
+def _row(number: str, facts: "Facts") -> list[Cell]:
+    from fetchstash.render import size  # noqa: PLC0415 - heavy
+    from fetchstash.stash import described  # noqa: PLC0415 - as above
+
+    return [
+        Cell(number),
+        Cell(short_ref(facts.artifact_ref)),
+        Cell(_age(facts.created_at)),
+        Cell(size(facts.size_bytes)),
+        Cell(safe_line(described(facts).word)),
+        Cell(safe_line(facts.title or facts.name), facts.final_url),
+        Cell(origin(facts)),
+        Cell("pinned" if facts.pinned else _age(facts.expires_at)),
+    ]
+
+
+def _age(time: "datetime | None") -> str:
+    return age(time) if time else ""
+
+
+def origin(facts: "Facts") -> str:
+    """Return the host that an artifact is from, or "file"."""
+    from urllib.parse import urlsplit  # noqa: PLC0415 - as others
+
+    return safe_line(urlsplit(facts.final_url).netloc) or "file"
+
+
+def plain_row(facts: "Facts") -> str:
+    """Return a row of a listing for a program: whole values between tabs."""
+    times = [
+        t.isoformat(timespec="seconds") if t else "" for t in (facts.created_at, facts.expires_at)
+    ]
+    values = (
+        facts.artifact_ref,
+        times[0],
+        str(facts.size_bytes),
+        facts.content_kind,
+        facts.title or facts.name,
+        facts.final_url or "file",
+        "pinned" if facts.pinned else "",
+        times[1],
+    )
+    return "\t".join(map(safe_line, values))
+
+
+def passages(screen: Screen, found: "Passages", query: str) -> list[str]:
+    """Return ranked passages: title, reference and lines, and the lines around the best hit."""
+    words = re.compile("|".join(map(re.escape, query.split())), re.IGNORECASE)
+    lines: list[str] = []
+    for passage in found:
+        facts = found.facts[passage.artifact_ref]
+        texts = passage.text.rstrip("\n").split("\n")
+        hit = min(passage.text.count("\n", 0, passage.hit), len(texts) - 1)
+        first, last = max(hit - _AROUND_HIT, 0), min(hit + _AROUND_HIT, len(texts) - 1)
+        where = f"{short_ref(facts.artifact_ref)}, line {passage.first_line + hit:,}"
+        title = clip_cells(
+            safe_line(facts.title or facts.name), max(screen.width - cells(where) - 2, 10)
+        )
+        linked = screen.link(screen.style(title, "title"), facts.final_url)
+        lines += ["", f"{linked}  {screen.style(where, 'dim')}"]
+        gutter = len(str(passage.first_line + last))
+        for number in range(first, last + 1):
+            text = texts[number]
+            match = words.search(text)
+            start, end = match.span() if match else (0, 0)
+            shown = window_cells(safe(text), start, end, screen.width - gutter - 2)
+            painted = words.sub(lambda word: screen.style(word[0], "match"), shown)
+            place = screen.style(f"{passage.first_line + number:>{gutter}}", "key")
+            lines.append(f"{place}  {painted}")
+    return lines[1:]
+
+
+def known(screen: Screen, facts: "Facts") -> list[str]:
+    """Return what is known of a document for a person, and its outline."""
+    from fetchstash.fetch import mask_url  # noqa: PLC0415 - heavy
+    from fetchstash.stash import tokens_of  # noqa: PLC0415 - as above
+
+    asked, final = facts.source_url, facts.final_url
+    if facts.pinned:
+        kept = "until it is unpinned"
+    else:
+        kept = f"for {_age(facts.expires_at)} from now" if facts.expires_at else ""
+    rows = {
+        "reference": facts.artifact_ref,
+        "from": mask_url(final),
+        "asked for": mask_url(asked) if asked != final else "",
+        "fetched": f"{_age(facts.created_at)} ago" if facts.created_at else "",
+        "kept": kept,
+        "author": facts.author,
+        "published": facts.published,
+        "language": facts.language,
+        "tokens": f"{tokens_of(facts):,}" if facts.extracted_chars is not None else "",
+        "structure": facts.structure_info,
+        "left out": facts.left_out,
+        "media type": facts.media_type,
+        "text": facts.path or "",
+    }
+    lines = heading(screen, facts)
+    lines += [
+        f"{screen.style(f'{name:<10}', 'dim')}  {safe_line(v)}" for name, v in rows.items() if v
+    ]
+    lines += [screen.style(line, "warning") for line in map(safe_line, conditions(facts))]
+    if facts.outline:
+        lines.append(screen.style("outline", "dim"))
+    width = max((len(str(entry.start)) for entry in facts.outline), default=0)
+    for entry in facts.outline:
+        place = screen.style(f"{entry.unit.removesuffix('s')} {entry.start:>{width}}", "dim")
+        lines.append(f"  {place}  {'  ' * (entry.level - 1)}{safe_line(entry.title)}")
+    return lines

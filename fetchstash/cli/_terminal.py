@@ -1,0 +1,116 @@
+"""What the terminal is and may be sent: width in cells, colour, links, no control characters."""
+
+import os
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from functools import cache
+from typing import TextIO
+from unicodedata import category, east_asian_width
+from urllib.parse import quote
+
+# Controls but line feed and tab (ECMA-48), and what changes direction (UTS 55, section 3). The
+# stored text is free of them; names, messages and stores of others may not be.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_MARKS = re.compile("[\u061c\u200e\u200f]")
+_OUTSIDE_A_LINK = "".join(chr(code) for code in range(0x21, 0x7F))
+_VARIATION_TO_EMOJI = "\ufe0f"
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """A stream that is printed to.
+
+    ``width`` is in cells. ``styled``: colour and links are wanted, and understood.
+    """
+
+    is_terminal: bool
+    width: int = 80
+    styled: bool = False
+
+    def style(self, text: str, name: str) -> str:
+        """Return ``text`` in the style of a role: title, dim, match, key or warning."""
+        return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if self.styled else text
+
+    def link(self, text: str, url: str) -> str:
+        """Return ``text`` as a link to a page of the web (OSC 8), where the terminal shows it."""
+        if not self.styled or not url.startswith(("http://", "https://")):
+            return text
+        return f"\x1b]8;;{quote(url, safe=_OUTSIDE_A_LINK)}\x1b\\{text}\x1b]8;;\x1b\\"
+
+
+# Select Graphic Rendition (ECMA-48, section 8.3.117): bold, faint, and four colours.
+_STYLES = {
+    "title": "1",
+    "dim": "2",
+    "match": "1;31",
+    "key": "32",
+    "reference": "33",
+    "warning": "33",
+}
+
+
+@cache
+def screen_of(stream_name: str = "stdout") -> Screen:
+    """Return what is known of stdout or stderr. NO_COLOR (no-color.org) takes colour and links."""
+    stream: TextIO | None = getattr(sys, stream_name)
+    is_terminal = stream is not None and stream.isatty()
+    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    width = max(shutil.get_terminal_size((80, 24)).columns, 20)
+    return Screen(is_terminal, width, styled=is_terminal and not plain)
+
+
+def safe(text: str) -> str:
+    """Return a text as a terminal may be sent it: what would steer the terminal is spelled out."""
+    return _UNSAFE.sub(_spelled, _MARKS.sub("", text))
+
+
+def safe_line(text: str) -> str:
+    """Return a text safe and on one line."""
+    return " ".join(safe(text).split())
+
+
+def _spelled(control: re.Match[str]) -> str:
+    code = ord(control[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def cells(text: str) -> int:
+    """Return the width of a line in cells: two for a wide character, none for a combining one."""
+    return len(text) if text.isascii() else sum(_cells_of_each(text))
+
+
+def _cells_of_each(text: str) -> list[int]:
+    widths: list[int] = []
+    for char in text:
+        if char == _VARIATION_TO_EMOJI and widths and widths[-1] == 1:
+            widths.append(1)  # the symbol before it is drawn as an emoji, two cells wide
+        elif category(char) in ("Mn", "Me", "Cf") or "\u1160" <= char <= "\u11ff":
+            widths.append(0)
+        else:
+            widths.append(2 if east_asian_width(char) in "WF" else 1)
+    return widths
+
+
+def clip_cells(text: str, width: int) -> str:
+    """Return a line cut to ``width`` cells, with an ellipsis where it is cut."""
+    if cells(text) <= width:
+        return text
+    room, kept = max(width - 1, 0), 0
+    for kept, taken in enumerate(_cells_of_each(text)):  # noqa: B007 - its last value counts
+        room -= taken
+        if room < 0:
+            break
+    return text[:kept].rstrip() + "…" * (width > 0)
+
+
+def window_cells(line: str, start: int, end: int, width: int) -> str:
+    """Return at most ``width`` cells of a line around its characters [start, end)."""
+    from fetchstash.text import window  # noqa: PLC0415 - only where it is needed
+
+    chars, shown = width, window(line, start, end, width)
+    while chars and (over := cells(shown) - width) > 0:
+        chars -= max(over // 2, 1)
+        shown = window(line, start, end, chars)
+    return shown
