@@ -11,7 +11,7 @@ import pytest
 
 import fetchstash
 from fetchstash import errors
-from fetchstash.cli import commands
+from fetchstash.cli import Command, commands
 from fetchstash.config import KEYS, load
 from fetchstash.errors import FetchstashError
 from fetchstash.stash import Artifact, Stash
@@ -38,6 +38,10 @@ FLAGS = {
     if isinstance(parameter, click.Option)
     for option in (*parameter.opts, *parameter.secondary_opts)
 } | {"--help", "--version"}
+
+
+EVERYWHERE = {"--json", "--as-model", "--help-settings", "--refresh", "--max-chars", "--all-runs"}
+"""Options of many commands, which the page tells once."""
 
 
 def headings(page: str) -> set[str]:
@@ -75,9 +79,19 @@ def test_every_error_code_has_a_heading() -> None:
 
 
 def test_every_command_has_a_heading() -> None:
-    assert headings("cli.md") - {"The command line"} == {
+    assert {heading for heading in headings("cli.md") if heading.startswith("fetchstash ")} == {
         f"fetchstash {name}" for name in commands.commands
     }
+
+
+def test_every_option_of_a_command_stands_under_its_heading() -> None:
+    text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    for name, command in commands.commands.items():
+        assert isinstance(command, Command)
+        section = text.partition(f"## fetchstash {name}\n")[2].partition("\n## ")[0]
+        for option in command.own_options:
+            told = text if set(option.opts) & EVERYWHERE else section
+            assert any(re.search(rf"`[^`]*{flag}\b", told) for flag in option.opts), option.opts
 
 
 def test_every_fact_has_a_description() -> None:

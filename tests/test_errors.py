@@ -38,9 +38,15 @@ PAGES = Call("slice", {"ref": "art_a", "path": None, "unit": "pages", "start": 3
             "stash.grep(refs=['art_a', 'art_b'], pattern='two words', literal=True)",
         ),
         (
+            Call("search", {"query": "two words", "refs": ["art_" + "a" * 26]}),
+            f'artifact_search(query="two words", artifact_refs=["art_{"a" * 26}"])',
+            "`fetchstash search 'two words' --in aaaaaaa`",
+            f"stash.search(query='two words', refs=['art_{'a' * 26}'])",
+        ),
+        (
             Call("picture", {"ref": "art_a", "page": 3}),
-            'artifact_slice(artifact_ref="art_a", render="image", start=3)',
-            "`fetchstash get art_a -o FILE --raw`",
+            'artifact_slice(artifact_ref="art_a", render="image", unit="pages", start=3)',
+            "`fetchstash slice art_a --start 3 --render page-3.png`",
             "artifact.picture(page=3)",
         ),
         (

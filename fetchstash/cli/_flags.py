@@ -7,7 +7,10 @@ import click
 UNITS = ("lines", "chars", "bytes", "pages", "rows")
 
 max_chars_flag = click.option(
-    "--max-chars", type=int, metavar="N", help="Characters to show at the most, 200 or more."
+    "--max-chars",
+    type=click.IntRange(min=200),
+    metavar="N",
+    help="Characters to show at the most, 200 or more.",
 )
 as_model_flag = click.option(
     "--as-model", "model", is_flag=True, help="Show exactly what a model is shown."

@@ -18,10 +18,11 @@ _RANGE = re.compile(r"\s*\[[^]]*[<>]=[^]]*\]$")
 
 
 class Command(click.Command):
-    """A command whose help leaves out the flags of the settings."""
+    """A command whose help leaves out the flags of the settings, but for those it ``shows``."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
+    def __init__(self, *arguments: Any, shows: Sequence[str] = (), **named: Any) -> None:
         super().__init__(*arguments, **named)
+        self._shows = shows
         if any(is_setting(parameter) for parameter in self.params):
             self.params.append(
                 click.Option(
@@ -34,12 +35,22 @@ class Command(click.Command):
                 )
             )
 
+    @property
+    def own_options(self) -> list[click.Option]:
+        """The options that are this command's, as its help shows them."""
+        return [
+            option
+            for option in self.params
+            if isinstance(option, click.Option)
+            and (not is_setting(option) or option.name in self._shows)
+        ]
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options of the command itself."""
-        rows = _rows(ctx, [option for option in self.get_params(ctx) if not is_setting(option)])
-        if rows:
-            with formatter.section("Options"):
-                formatter.write_dl(rows)
+        help_option = self.get_help_option(ctx)
+        rows = _rows(ctx, [*self.own_options, *([help_option] if help_option else [])])
+        with formatter.section("Options"):
+            formatter.write_dl(rows)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Say what a SOURCE is, where the command takes one."""
@@ -73,8 +84,8 @@ class Group(click.Group):
                 formatter.write_dl(rows)
 
 
-def _rows(ctx: click.Context, options: Sequence[click.Parameter]) -> list[tuple[str, str]]:
-    rows = (option.get_help_record(ctx) for option in options if isinstance(option, click.Option))
+def _rows(ctx: click.Context, options: Sequence[click.Option]) -> list[tuple[str, str]]:
+    rows = (option.get_help_record(ctx) for option in options)
     return [(flags, _RANGE.sub("", text)) for flags, text in filter(None, rows)]
 
 
@@ -82,7 +93,9 @@ def _print_settings(ctx: click.Context, _: click.Parameter, wanted: bool) -> Non
     if not wanted or ctx.resilient_parsing:
         return
     formatter = ctx.make_formatter()
-    rows = _rows(ctx, [option for option in ctx.command.params if is_setting(option)])
+    rows = _rows(
+        ctx, [o for o in ctx.command.params if isinstance(o, click.Option) and is_setting(o)]
+    )
     with formatter.section("Settings, for this call alone (docs/configuration.md)"):
         formatter.write_dl(rows)
     click.echo(formatter.getvalue().rstrip())

@@ -36,7 +36,7 @@ _PAGE = 1_000
 _refs = click.argument("words", nargs=-1, required=True, metavar="REF...")
 
 
-@click.command(cls=Command, short_help="List what is kept, the newest first")
+@click.command(cls=Command, short_help="List what is kept, the newest first", shows=["all_runs"])
 @click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="Artifacts to list.")
 @as_model_flag
 @json_flag
@@ -67,7 +67,10 @@ def ls(settings: "Settings", limit: int | None, model: bool, as_json: bool) -> N
             more = command_line(Call("list", {"limit": page.total}))
             aside(f"{first} of {page.total}, the newest first. {more} lists all.")
         if not first:
-            aside(f"Nothing is kept here yet. {command_line(Call('fetch', {'url': 'URL'}))}")
+            everywhere = command_line(Call("list", {"all_runs": True}))
+            aside(
+                f"Nothing is kept for this folder yet. {everywhere} lists all folders' artifacts."
+            )
         return None
 
     with_stash(settings, work)
@@ -151,7 +154,9 @@ def gc(settings: "Settings", dry_run: bool, as_json: bool) -> None:
     say(f"{len(removed)} {'would go' if dry_run else 'removed'}, {total:,} bytes.")
 
 
-@click.command(cls=Command, short_help="Sum up what was fetched, by kind and host")
+@click.command(
+    cls=Command, short_help="Sum up what was fetched, by kind and host", shows=["all_runs"]
+)
 @json_flag
 @command
 def stats(settings: "Settings", as_json: bool) -> None:

@@ -1,6 +1,7 @@
 """From what a person names to the artifact: kept already, fetched, or copied in."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,7 +12,7 @@ from fetchstash.errors import BadArgument, Call, FetchstashError, UnknownRef
 if TYPE_CHECKING:
     from fetchstash.fetch import Progress
     from fetchstash.stash import Artifact, Stash
-    from fetchstash.store import Facts
+    from fetchstash.store import ArtifactStore, Facts
 
 T = TypeVar("T")
 
@@ -41,13 +42,17 @@ async def kept(stash: "Stash", source: Source) -> "Facts":
 
 async def _by_prefix(stash: "Stash", source: Source) -> "Facts":
     """Return the facts of the one artifact whose reference begins so."""
+    from fetchstash.store import ALL_RUNS, open_store  # noqa: PLC0415 - heavy
+
     if len(source.value) >= _REF_CHARS:
         return await stash.store.get(f"art_{source.value}")
-    matches: list[Facts] = []
-    offset = 0
-    while page := (await stash.list(limit=_PAGE, offset=offset)).facts:
-        matches += [f for f in page if f.artifact_ref.startswith(f"art_{source.value}")]
-        offset += _PAGE
+    matches = await _beginning_with(stash.store, source.value)
+    if not matches:  # a reference works in every run
+        everywhere = await open_store(replace(stash.settings.store, run=ALL_RUNS))
+        try:
+            matches = await _beginning_with(everywhere, source.value)
+        finally:
+            await everywhere.aclose()
     if len(matches) == 1:
         return matches[0]
     if not matches:
@@ -56,6 +61,15 @@ async def _by_prefix(stash: "Stash", source: Source) -> "Facts":
     some = ", ".join(facts.artifact_ref for facts in matches[:_CANDIDATES])
     what = f"{len(matches)} references begin with {source.word}: {some}."
     raise BadArgument(what, "Give more of one.")
+
+
+async def _beginning_with(store: "ArtifactStore", beginning: str) -> "list[Facts]":
+    matches: list[Facts] = []
+    offset = 0
+    while page := (await store.list(limit=_PAGE, offset=offset)).facts:
+        matches += [facts for facts in page if facts.artifact_ref.startswith(f"art_{beginning}")]
+        offset += _PAGE
+    return matches
 
 
 async def located(

@@ -8,7 +8,7 @@ import click
 from fetchstash.cli._help import Command
 from fetchstash.cli._run import FAILED, command, exit_codes, json_flag, print_objects
 from fetchstash.cli._table import Cell, Column, table
-from fetchstash.cli._terminal import Screen, safe_line, screen_of
+from fetchstash.cli._terminal import safe_line, screen_of
 
 if TYPE_CHECKING:
     from fetchstash.cli._doctor import Diagnosis
@@ -49,15 +49,17 @@ def config(settings: "Settings", example: bool, as_json: bool) -> None:
     if as_json:
         print_objects(rows)
         return
-    columns = (Column("setting"), Column("value", least=12), Column("from", least=8))
-    cells_of_rows = [
-        [Cell(str(row["key"])), Cell(safe_line(repr(row["value"]))), Cell(safe_line(row["origin"]))]
-        for row in rows
+    texts = [
+        [safe_line(text) for text in (path, repr(shown[path]), settings.origins[path])]
+        for path in KEYS
     ]
     screen = screen_of()
-    if not screen.is_terminal:  # whole values, for a program
-        screen = Screen(is_terminal=False, width=10**6)
-    click.echo("\n".join(table(screen, columns, cells_of_rows)))
+    if screen.is_terminal:
+        columns = (Column("setting"), Column("value", least=12), Column("from", least=8))
+        lines = table(screen, columns, [[Cell(text) for text in row] for row in texts])
+    else:
+        lines = ["\t".join(row) for row in texts]
+    click.echo("\n".join(lines))
 
 
 @click.command(cls=Command, short_help="Examine the installation and the store")

@@ -30,9 +30,9 @@ def setting_flags(command: F) -> F:
 
 
 def is_setting(parameter: click.Parameter) -> bool:
-    """Return whether a parameter of a command is the flag of a setting, or --config."""
+    """Return whether a parameter of a command is the flag of a setting: of every command."""
     name = parameter.name or ""
-    return name.startswith(_PREFIX) or name == "config_file"
+    return name.startswith(_PREFIX) or name in ("config_file", "all_runs")
 
 
 def _option(key: Key) -> Callable[[F], F]:

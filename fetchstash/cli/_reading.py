@@ -237,7 +237,9 @@ def slice_(
         return read_each(settings, named, show, refresh=refresh, model=model)
 
 
-@click.command(cls=Command, short_help="Rank passages by the words you look for")
+@click.command(
+    cls=Command, short_help="Rank passages by the words you look for", shows=["all_runs"]
+)
 @click.argument("words", nargs=-1, required=True, metavar="WORDS...")
 @click.option("--in", "places", multiple=True, metavar="SOURCE", help="Search there alone.")
 @click.option(

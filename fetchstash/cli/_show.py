@@ -127,9 +127,9 @@ _LISTED = (
     Column("ref", from_width=70, style="reference"),
     Column("age", right=True),
     Column("size", right=True),
-    Column("kind", least=4),
-    Column("title", least=8),
-    Column("from", least=6),
+    Column("kind", least=5),
+    Column("title", least=8, weight=3),
+    Column("from", least=6, weight=2),
     Column("expires", right=True),
 )
 

@@ -12,11 +12,13 @@ _GAP = 2
 class Column:
     """A column. One with ``least`` may shrink to that many cells, others are as wide as they are.
 
-    ``from_width``: the narrowest terminal that shows it. ``style`` is a role of the screen.
+    Of those the widest for its ``weight`` does. ``from_width`` is the narrowest terminal that shows
+    it, ``style`` a role of the screen.
     """
 
     heading: str
     least: int | None = None
+    weight: int = 1
     right: bool = False
     from_width: int = 0
     style: str = ""
@@ -41,7 +43,7 @@ def table(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence[Cel
 
 
 def _widths(room: int, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return a width for each column: the widest of those that may shrink gives way first."""
+    """Return a width for each column: the widest of those that may shrink gives way."""
     widths = [
         max(cells(text) for text in (column.heading, *(row[n] for row in rows)))
         for n, column in enumerate(columns)
@@ -51,7 +53,7 @@ def _widths(room: int, columns: Sequence[Column], rows: Sequence[Sequence[str]])
         flexible = [n for n, column in enumerate(columns) if widths[n] > (column.least or room)]
         if not flexible:
             break
-        widths[max(flexible, key=lambda n: widths[n])] -= 1
+        widths[max(flexible, key=lambda n: widths[n] / columns[n].weight)] -= 1
         over -= 1
     return widths
 

@@ -1,5 +1,6 @@
 """How a person is told things: next steps as command lines, short references, ages."""
 
+import re
 import shlex
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +11,7 @@ from fetchstash.errors import Call
 SHORT_REF_CHARS = 7
 """Of the 26 random characters of a reference. Ten thousand artifacts rarely share so many."""
 
+_REF = re.compile("art_[a-z2-7]{26}")
 _COMMANDS = {
     "read": "get",
     "list": "ls",
@@ -22,7 +24,7 @@ _POSITIONAL = ("pattern", "query", "url", "urls", "ref", "refs", "path")
 
 def short_ref(ref: str) -> str:
     """Return a reference as it is shown and may be typed: its first characters."""
-    return ref.removeprefix("art_")[:SHORT_REF_CHARS] if ref.startswith("art_") else ref
+    return ref[4 : 4 + SHORT_REF_CHARS] if _REF.fullmatch(ref) else ref
 
 
 def age(then: datetime, now: datetime | None = None) -> str:
@@ -56,7 +58,7 @@ def command_line(call: Call) -> str:
         arguments["render"] = f"page-{page}.png" if page else "picture.png"
     if action == "export":
         action = "get"
-        arguments["output"] = arguments.pop("target")
+        arguments = {"ref": arguments["ref"], "o": arguments.pop("target"), **arguments}
     positional = [name for name in _POSITIONAL if name in arguments]
     if action == "slice" and "path" in positional:
         positional.remove("path")
@@ -67,7 +69,7 @@ def command_line(call: Call) -> str:
     values = [short_ref(item) for name in positional for item in _items(arguments.pop(name))]
     flags: list[str] = []
     for name, value in arguments.items():
-        flag = "--" + name.replace("_", "-")
+        flag = f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
         if value is True:
             flags.append(flag)
         elif value is not False:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,114 +14,23 @@ from pathlib import Path
 import pytest
 
 from fetchstash.config import KEYS, PROFILES
+from tests.cli.terminal import FETCHSTASH, Terminal
 from tests.loopback import Site
 
 pytestmark = pytest.mark.slow
 
-FETCHSTASH = shutil.which("fetchstash", path=str(Path(sys.executable).parent)) or "fetchstash"
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-class Terminal:
-    """Runs commands with a store of their own, which may fetch from the test's site."""
-
-    def __init__(self, site: Site, folder: Path) -> None:
-        self.env = {
-            **{
-                name: value
-                for name, value in os.environ.items()
-                if not name.startswith("FETCHSTASH_")
-            },
-            "FETCHSTASH_STORE_FOLDER": str(folder / "store"),
-            "FETCHSTASH_FETCH_ALLOW_HOSTS": f"127.0.0.1:{site.port}",
-            "FETCHSTASH_FETCH_RESPECT_ROBOTS": "false",
-            "XDG_CONFIG_HOME": str(folder),
-        }
-        self.folder = folder
-
-    def __call__(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        """Run a command in a pipe and check its exit code."""
-        command = [FETCHSTASH, *arguments]
-        done = subprocess.run(
-            command,
-            env=self.env,
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == code, done.stderr
-        assert "Traceback" not in done.stderr
-        return done
-
-    def on_terminal(self, *arguments: str) -> str:
-        """Run a command whose stdout and stderr are a terminal, and return what it shows."""
-        pty = pytest.importorskip("pty", reason="Windows has no pseudo-terminals of this kind")
-        leader, follower = pty.openpty()
-        with subprocess.Popen(
-            [FETCHSTASH, *arguments],
-            env=self.env,
-            cwd=self.folder,
-            stdout=follower,
-            stderr=follower,
-        ) as process:
-            os.close(follower)
-            shown = b""
-            try:
-                while more := os.read(leader, 65_536):
-                    shown += more
-            except OSError:  # Linux ends a terminal that nobody holds any more with EIO
-                pass
-            process.wait(30)
-        os.close(leader)
-        return shown.decode().replace("\r\n", "\n")
-
-
-@pytest.fixture
-def run(site: Site, tmp_path: Path) -> Terminal:
-    return Terminal(site, tmp_path)
-
-
 TEXT = "".join(f"line {n}\n" for n in range(1, 10_001))
-
-
-def test_fetch_shows_what_a_model_would_see(run: Terminal, site: Site) -> None:
-    url = site.put("/long.txt", TEXT, "text/plain")
-    shown = run("fetch", url, "--max-chars", "1000").stdout
-    assert shown.startswith("[Fetched text artifact: long.txt, ")
-    assert "[Preview: 1000 of 98894 chars." in shown
-    (facts,) = map(json.loads, run("fetch", url, "--json").stdout.splitlines())
-    assert facts["extracted_chars"] == len(TEXT)
-
-
-def test_a_pipe_gets_the_body_on_stdout_and_the_notices_on_stderr(
-    run: Terminal, site: Site
-) -> None:
-    url = site.put("/long.txt", TEXT, "text/plain")
-    run("fetch", url)
-    done = run("slice", url, "--start", "7", "--end", "9")
-    assert done.stdout == "line 7\nline 8\nline 9\n"
-    assert "lines 7 to 9 of 10000]" in done.stderr
-    assert "untrusted" not in done.stderr
-    assert run("grep", "77$", url, "-C", "0", "-m", "2").stdout == "77:line 77\n--\n177:line 177\n"
-    assert run("get", url, "--max-chars", "200").stdout == TEXT[:200] + "\n" * (TEXT[199] != "\n")
-
-
-def test_on_a_terminal_everything_is_shown(run: Terminal, site: Site) -> None:
-    url = site.put("/long.txt", TEXT, "text/plain")
-    assert "What follows was fetched" in run.on_terminal("fetch", url)
-    shown = run.on_terminal("slice", url, "--start", "7", "--end", "9")
-    assert "<untrusted-" in shown
-    assert "line 8" in shown
 
 
 def test_json_is_one_object_a_line(run: Terminal, site: Site) -> None:
     url = site.put("/long.txt", TEXT, "text/plain")
     ref = json.loads(run("fetch", url, "--json").stdout)["artifact_ref"]
     found = [
-        json.loads(line) for line in run("grep", "^line 77$", ref, "--json").stdout.splitlines()
+        json.loads(line)
+        for line in run("grep", "^line 77$", ref, "-C", "2", "--json").stdout.splitlines()
     ]
     assert [(one["line"], one["match"]) for one in found] == [
         (75, False),
@@ -146,7 +54,9 @@ def test_a_url_that_fails_among_several_is_an_object_in_its_place(
     run: Terminal, site: Site
 ) -> None:
     urls = [site.url("/none"), site.put("/a.txt", "words", "text/plain")]
-    failed, came = (json.loads(line) for line in run("fetch", *urls, "--json").stdout.splitlines())
+    failed, came = (
+        json.loads(line) for line in run("fetch", *urls, "--json", code=3).stdout.splitlines()
+    )
     assert (failed["source_url"], failed["error"]["code"], failed["error"]["status"]) == (
         urls[0],
         "http_error",
@@ -170,9 +80,7 @@ def test_exit_codes_say_what_happened(run: Terminal, site: Site) -> None:
     assert run("grep", "nothing", url, code=1).stdout == ""
     run("search", "nothing", code=1)
     assert run("grep", code=2).stdout == ""
-    assert "[bad_argument] 5 characters are too few" in (
-        run("get", url, "--max-chars", "5", code=2).stderr
-    )
+    assert "5 is not in the range" in run("get", url, "--max-chars", "5", code=2).stderr
     assert "[refused] " in run("fetch", "http://10.0.0.1/", code=3).stderr
     assert "[unknown_ref] " in run("get", "art_" + "a" * 26, code=3).stderr
     assert "[http_error] " in run("fetch", site.url("/none"), code=3).stderr
@@ -232,9 +140,9 @@ def test_config_says_where_each_value_came_from_and_prints_an_example(run: Termi
     (run.folder / "fetchstash" / "fetchstash.toml").write_text("[views]\npreview_chars = 500\n")
     shown = run("config", "--profile", "codex").stdout
     assert "views.max_chars_ceiling" in shown
-    assert "38000  (profile codex)" in shown
-    assert f"500  (file {run.folder / 'fetchstash' / 'fetchstash.toml'})" in shown
-    assert "(environment variable FETCHSTASH_STORE_FOLDER)" in shown
+    assert "views.max_chars_ceiling\t38000\tprofile codex\n" in shown
+    assert f"\t500\tfile {run.folder / 'fetchstash' / 'fetchstash.toml'}\n" in shown
+    assert "\tenvironment variable FETCHSTASH_STORE_FOLDER\n" in shown
     example = run("config", "--example").stdout
     assert tomllib.loads(example) == {key.section: {} for key in KEYS.values()}
     lines = (

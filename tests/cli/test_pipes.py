@@ -1,0 +1,146 @@
+"""A pipe gets everything, and nothing else."""
+
+import json
+import os
+import stat
+import subprocess
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import FETCHSTASH, Terminal
+from tests.loopback import Site
+
+pytestmark = pytest.mark.slow
+
+TEXT = "".join(f"line {n} é\n" for n in range(1, 20_001)) + "no feed at the end"
+
+
+@pytest.mark.parametrize("command", ["get", "fetch"])
+def test_the_whole_text_comes_through_a_pipe(command: str, run: Terminal, site: Site) -> None:
+    url = site.put("/long.txt", TEXT, "text/plain; charset=utf-8")
+    done = run(command, url)
+    assert done.stdout == TEXT
+    assert done.stderr == ""
+    assert run(command, url, "-o", "-").stdout == TEXT
+    assert run("get", url, "--offset", "100").stdout == TEXT[100:]
+    assert run("get", url, "--max-chars", "200").stdout == TEXT[:200]
+
+
+def test_texts_of_several_sources_follow_each_other(run: Terminal, site: Site) -> None:
+    urls = [site.put(f"/{n}.txt", f"text {n}\n", "text/plain") for n in range(12)]
+    assert run("get", *urls).stdout == "".join(f"text {n}\n" for n in range(12))
+
+
+def test_every_match_comes_through_a_pipe_and_every_line_is_whole(
+    run: Terminal, site: Site
+) -> None:
+    long = "x" * 5_000 + " line"
+    url = site.put("/long.txt", f"{TEXT}\n{long}\n", "text/plain; charset=utf-8")
+    lines = run("grep", "line", url).stdout.splitlines()
+    assert len(lines) == 20_001
+    assert lines[76] == "77:line 77 é"
+    assert lines[-1] == f"20002:{long}"
+    assert run("grep", "line", url, "-m", "2").stdout == "1:line 1 é\n2:line 2 é\n"
+    assert run("grep", "77 é$", url, "-C", "1", "-m", "2").stdout == (
+        "76-line 76 é\n77:line 77 é\n78-line 78 é\n--\n"
+        "176-line 176 é\n177:line 177 é\n178-line 178 é\n"
+    )
+    assert len(run("grep", "line", url, "--json").stdout.splitlines()) == 20_001
+
+
+def test_matches_in_several_sources_are_named_as_grep_names_files(
+    run: Terminal, site: Site
+) -> None:
+    url = site.put("/a.txt", "a needle\n", "text/plain")
+    run("fetch", url)
+    assert run("grep", "needle", "@1", url).stdout == f"@1:1:a needle\n{url}:1:a needle\n"
+
+
+def test_the_bytes_come_through_a_pipe(run: Terminal, site: Site) -> None:
+    data = bytes(range(256)) * 9_000
+    url = site.put("/a.bin", data, "application/octet-stream")
+    assert run.in_bytes("get", url, "--raw").stdout == data
+    assert run.in_bytes("fetch", url, "--raw", "-o", "-").stdout == data
+
+
+def test_a_slice_and_the_list_are_whole(run: Terminal, site: Site) -> None:
+    url = site.put("/long.txt", TEXT, "text/plain; charset=utf-8")
+    assert run("slice", url).stdout == TEXT
+    (part,) = run("slice", url, "--json").stdout.splitlines()
+    assert json.loads(part)["text"] == TEXT
+    run("fetch", *(site.put(f"/{n}.txt", f"text {n}\n", "text/plain") for n in range(12)))
+    rows = [row.split("\t") for row in run("ls").stdout.splitlines()]
+    assert len(rows) == 13
+    assert [len(row) for row in rows] == [8] * 13
+    assert rows[-1][2:6] == [str(len(TEXT.encode())), "text", "long.txt", url]
+    assert len(run("ls", "--json").stdout.splitlines()) == 13
+    assert len(run("ls", "-n", "2").stdout.splitlines()) == 2
+
+
+def test_of_several_urls_one_that_fails_makes_the_exit_code_and_the_others_are_shown(
+    run: Terminal, site: Site
+) -> None:
+    urls = [
+        site.put("/a.txt", "first\n", "text/plain"),
+        site.url("/none"),
+        site.put("/b.txt", "last\n", "text/plain"),
+    ]
+    for command in ("fetch", "get"):
+        done = run(command, *urls, code=3)
+        assert done.stdout == "first\nlast\n"
+        assert done.stderr.startswith(f"{urls[1]}: [http_error] ")
+    assert run("grep", "first", *urls, code=3).stdout == f"{urls[0]}:1:first\n"
+    done = run("fetch", *urls, "--as-model", code=3)
+    assert "[http_error]" in done.stdout
+
+
+def test_a_reader_that_goes_away_ends_the_command_quietly(run: Terminal, site: Site) -> None:
+    url = site.put("/long.txt", TEXT * 20, "text/plain; charset=utf-8")
+    run("fetch", url, "-o", "out.txt")
+    for arguments in (["get", url], ["grep", "line", url], ["slice", url, "--json"]):
+        with subprocess.Popen(
+            [FETCHSTASH, *arguments],
+            env=run.env,
+            cwd=run.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            assert process.stdout
+            assert process.stderr
+            process.stdout.read(10)
+            process.stdout.close()
+            assert process.stderr.read() == b""
+            assert process.wait(30) == 0
+
+
+def test_a_file_is_written_as_a_whole_keeps_its_mode_and_its_link(
+    run: Terminal, site: Site
+) -> None:
+    url = site.put("/a.txt", "words\n", "text/plain")
+    target, link = run.folder / "a.txt", run.folder / "link.txt"
+    target.write_text("old")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    run("get", url, "-o", str(link))
+    assert link.is_symlink()
+    assert target.read_text() == "words\n"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    run("get", url, "-o", "new.txt")
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE((run.folder / "new.txt").stat().st_mode) == 0o666 & ~mask
+    run("get", url, "-o", "/dev/null")
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+def test_a_file_is_left_as_it_was_where_a_fetch_fails(run: Terminal, site: Site) -> None:
+    def break_off(handler: BaseHTTPRequestHandler) -> None:
+        handler.close_connection = True
+
+    target = run.folder / "a.txt"
+    target.write_text("old")
+    run("fetch", site.put("/broken", script=break_off), "-o", str(target), code=3)
+    assert target.read_text() == "old"
+    assert [path.name for path in run.folder.iterdir() if path.name.startswith(".a")] == []

@@ -1,0 +1,180 @@
+"""What a person sees on a terminal, at the width that it has."""
+
+import json
+import re
+from io import BytesIO
+
+import pytest
+from PIL import Image
+
+from fetchstash.cli._terminal import cells
+from fetchstash.demo.content import documents
+from tests.cli.terminal import Terminal, plain
+from tests.loopback import Site
+
+pytestmark = pytest.mark.slow
+
+TEXT = "".join(f"line {n}\n" for n in range(1, 10_001))
+PAGE = "<title>Tide gauges</title><h1>Gauges</h1><p>The tide gauge stands on the mole.</p>"
+
+
+def ref_of(run: Terminal, url: str) -> str:
+    """Fetch a URL and return its reference."""
+    return str(json.loads(run("fetch", url, "--json").stdout)["artifact_ref"])
+
+
+def test_a_long_text_is_a_preview_with_commands_as_next_steps(run: Terminal, site: Site) -> None:
+    url = site.put("/long.txt", TEXT, "text/plain")
+    shown = plain(run.on_terminal("fetch", url))
+    short = ref_of(run, url)[4:11]
+    assert f"text · 97 KB · 98,894 characters · {short}\n" in shown
+    assert f"  fetchstash get {short} | less\n" in shown
+    assert f"  fetchstash slice {short} --start 1 --end 100\n" in shown
+    for words in ("untrusted", "What follows", "artifact_ref", "[Preview", "[Fetched"):
+        assert words not in shown
+
+
+@pytest.mark.parametrize("command", ["get", "slice", "grep", "search", "info", "ls"])
+def test_no_command_prints_a_fence_or_a_notice_of_the_models(
+    command: str, run: Terminal, site: Site
+) -> None:
+    url = site.put("/page.html", PAGE)
+    run("fetch", url)
+    arguments = {
+        "grep": ["gauge", url],
+        "search": ["tide", "gauge"],
+        "ls": [],
+    }.get(command, [url])
+    shown = plain(run.on_terminal(command, *arguments))
+    assert not re.search(r"untrusted|What follows|artifact_ref|^\[", shown, re.MULTILINE)
+    assert "gauge" in shown.lower()
+    done = run(command, *arguments)
+    assert not re.search(r"untrusted|What follows|artifact_ref|^\[", done.stdout, re.MULTILINE)
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "opening"),
+    [
+        (["fetch", "URL"], "[Fetched text artifact: long.txt, "),
+        (["get", "URL"], "[REF: characters 0 to 30000 of 98894]\n[Content truncated at 30000 "),
+        (["grep", "7$", "URL"], "[REF: matches 1 to 30 of 1000]\nWhat follows was fetched"),
+        (["slice", "URL", "--start", "7"], "[REF: lines 7 to "),
+        (["info", "URL"], "[REF: facts]\n"),
+        (["ls"], "[Run "),
+        (["search", "line", "77", "--in", "URL"], "[passages 1 to "),
+        (["get", "URL", "--offset", "200000"], "[out_of_range] There are 98894 characters"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_as_model_shows_what_the_tool_answers(
+    command: list[str], opening: str, run: Terminal, site: Site
+) -> None:
+    url = site.put("/long.txt", TEXT, "text/plain")
+    ref = ref_of(run, url)
+    arguments = [url if word == "URL" else word for word in command]
+    code = 3 if "200000" in arguments else 0
+    shown = run(*arguments, "--as-model", code=code).stdout
+    assert shown.startswith(opening.replace("REF", ref))
+    assert "fetchstash get" not in shown
+
+
+def test_the_list_is_a_table_that_fits_the_terminal(run: Terminal, site: Site) -> None:
+    wide = "<title>日本語の長い題名が続く記録と説明の頁、その二</title><p>文</p>"
+    run("fetch", site.put("/page.html", PAGE))
+    run("fetch", site.put("/wide.html", wide))
+    run("pin", "@2")
+    for width in (60, 80, 160):
+        lines = plain(run.on_terminal("ls", columns=width)).splitlines()
+        assert len(lines) == 3
+        assert max(map(cells, lines)) <= width
+        assert lines[0].split()[-6:] == ["age", "size", "kind", "title", "from", "expires"]
+        assert lines[1].startswith("@1")
+        assert " HTM" in lines[1]
+        assert "127.0." in lines[1]
+        assert lines[1].endswith("7 d")
+        assert "Tide gauges" in lines[2]
+        assert lines[2].endswith("pinned")
+    assert "日本語の長い題名が続く記録と説明の頁、その二" in lines[1]
+
+
+def test_colour_and_links_are_on_a_terminal_alone_and_no_color_takes_them(
+    run: Terminal, site: Site
+) -> None:
+    url = site.put("/page.html", PAGE)
+    run("fetch", url)
+    styled = run.on_terminal("ls")
+    assert f"\x1b]8;;{url}\x1b\\" in styled
+    assert "\x1b[2m" in styled
+    assert "\x1b[1;31mgauge\x1b[0m" in run.on_terminal("grep", "gauge", url)
+    assert "\x1b" not in run("ls").stdout + run("grep", "gauge", url).stdout
+    run.env["NO_COLOR"] = "1"
+    assert "\x1b" not in run.on_terminal("ls") + run.on_terminal("grep", "gauge", url)
+
+
+def test_what_a_document_holds_never_steers_the_terminal(run: Terminal, site: Site) -> None:
+    evil = "a\x1b]0;owned\x07b \x1b[2J\u202egauge\u2066 \x9b31m"
+    url = site.put("/evil.html", f"<title>{evil}</title><p>{evil} gauge</p>")
+    (run.folder / "evil\x1b[2J.txt").write_text(evil + " gauge")
+    shown = "".join(
+        run.on_terminal(*command)
+        for command in (
+            ["fetch", url, "evil\x1b[2J.txt"],
+            ["get", "@1"],
+            ["get", "@2"],
+            ["grep", "gauge", "@1", "@2"],
+            ["search", "gauge"],
+            ["slice", "@1"],
+            ["info", "@1"],
+            ["ls"],
+            ["pin", "@1"],
+        )
+    )
+    assert not re.search(
+        "[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", plain(shown)
+    )
+    assert "\x1b" not in plain(shown)
+
+
+def test_raw_bytes_are_kept_from_a_terminal(run: Terminal, site: Site) -> None:
+    url = site.put("/a.bin", b"\x1b[2J\x00\xff", "application/octet-stream")
+    for arguments in (["get", url, "--raw"], ["fetch", url, "--raw", "-o", "-"]):
+        assert "upset a terminal" in run.on_terminal(*arguments, code=2)
+
+
+def test_matches_on_a_terminal_fit_a_line_and_each_source_has_its_title(
+    run: Terminal, site: Site
+) -> None:
+    long = site.put(
+        "/long.html", f"<title>Long</title><p>{'word ' * 500} needle {'word ' * 500}</p>"
+    )
+    other = site.put("/other.html", "<title>Other</title><p>A needle.</p>")
+    lines = plain(run.on_terminal("grep", "needle", long, other)).splitlines()
+    assert lines[0] == "Long"
+    assert lines[1].startswith("1:…")
+    assert "needle" in lines[1]
+    assert max(map(cells, lines)) <= 80
+    assert lines[2:] == ["", "Other", "1:A needle."]
+
+
+def test_a_document_without_text_is_opened_or_shown_as_a_picture(run: Terminal, site: Site) -> None:
+    data = BytesIO()
+    Image.new("RGB", (40, 30), "red").save(data, "PNG")
+    url = site.put("/red.png", data.getvalue(), "image/png")
+    shown = plain(run.on_terminal("fetch", url))
+    short = ref_of(run, url)[4:11]
+    assert "PNG image · " in shown
+    assert "40×30 px" in shown
+    assert f"  fetchstash open {short}\n" in shown
+    assert f"  fetchstash slice {short} --render picture.png\n" in shown
+    assert f"Try `fetchstash open {short}` or " in run("get", url, code=3).stderr
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg", "webp"])
+def test_render_writes_a_page_as_a_picture(suffix: str, run: Terminal) -> None:
+    (run.folder / "report.pdf").write_bytes(documents()["/report.pdf"].body)
+    run("slice", "report.pdf", "--start", "2", "--render", f"page.{suffix}")
+    with Image.open(run.folder / f"page.{suffix}") as picture:
+        assert picture.format == {"png": "PNG", "jpg": "JPEG", "webp": "WEBP"}[suffix]
+        assert picture.height == 1_568
+    assert "end the file's name so" in run("slice", "@1", "--render", "page.txt", code=2).stderr
