@@ -64,6 +64,8 @@ class DocumentFacts:
         "pages whose text is none, because their fonts have no usable mapping to characters", 0
     )
     unreadable_from: int | None = _count("the first of them")
+    pages_without_text: int | None = _count("pages without a text layer that OCR has not read")
+    ocr_pages: int | None = _count("pages whose text was read by OCR")
     sheets: int | None = _count("of a workbook; of a database its tables")
     rows: int | None = _count("of the only table, without its header")
     columns: int | None = _count("of the only table")

@@ -43,6 +43,7 @@ async def examine(settings: "Settings", *, repair: bool) -> AsyncGenerator[Diagn
     async with aclosing(_worker(settings)) as findings:
         async for diagnosis in findings:
             yield diagnosis
+    yield _ocr(settings)
     yield _vocabulary()
 
 
@@ -169,6 +170,23 @@ async def _worker(settings: "Settings") -> AsyncGenerator[Diagnosis]:
         )
     else:
         yield Diagnosis("ok", "libmagic: it names unknown binaries")
+
+
+def _ocr(settings: "Settings") -> Diagnosis:
+    """Say whether pages without a text layer are read, without loading the models."""
+    from fetchstash.handlers import ocr_is_installed, ocr_limits  # noqa: PLC0415 - as above
+
+    if settings.extract.ocr == "off":
+        return Diagnosis("note", "OCR: off", "Set extract.ocr to auto to have scans read.")
+    if not ocr_is_installed():
+        return Diagnosis(
+            "note",
+            "OCR: not installed, so scanned pages and photos have no text",
+            "Install fetchstash[ocr] to have them read.",
+        )
+    held = f"{ocr_limits(settings.extract).memory_mb:,} MiB"
+    version_of = f"rapidocr {version('rapidocr')}"
+    return Diagnosis("ok", f"OCR: {version_of}, in a worker of its own, held to {held}")
 
 
 def _vocabulary() -> Diagnosis:

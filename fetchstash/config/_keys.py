@@ -158,6 +158,10 @@ _MEANINGS: Mapping[str, str] = {
     "extract.cpu_seconds": "CPU seconds of one extraction",
     "extract.wall_seconds": "Seconds of one extraction",
     "extract.plugins": "Installed packages whose formats are loaded, in the worker alone",
+    "extract.ocr": (
+        "auto: pages without text are read when they are asked for, where the extra ocr is "
+        "installed; off: never"
+    ),
     "context.max_tokens_per_file": "Most tokens of one preview or read_file",
     "context.max_total_output": "Most characters of one preview or read_file",
     "context.max_lines": "Lines of a text preview",
@@ -286,6 +290,7 @@ def profile_of(client_name: str) -> str:
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "views.profile": (AUTO, *PROFILES),
     "ingest.router": ("on", "shadow"),
+    "extract.ocr": ("auto", "off"),
     "client.compaction_mode": ("tiered", "legacy"),
 }
 

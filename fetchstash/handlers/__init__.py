@@ -13,6 +13,8 @@ from fetchstash.handlers._contract import (
     Extractor,
     Handler,
     Hints,
+    PageReader,
+    PageText,
     Part,
     PartRequest,
     PartText,
@@ -20,6 +22,7 @@ from fetchstash.handlers._contract import (
     Render,
 )
 from fetchstash.handlers._format import Format, Head, Sniffed, family
+from fetchstash.handlers._ocr import is_installed as ocr_is_installed, ocr_limits
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._registry import (
     built_in,
@@ -32,6 +35,7 @@ from fetchstash.handlers._registry import (
 )
 from fetchstash.handlers._routing._router import detect_content_kind, route_file
 from fetchstash.handlers._shared._list_preview import list_preview
+from fetchstash.handlers._shared._pages import blank_page, ocr_page, ocr_text
 from fetchstash.handlers._shared._part_text import TextParts, part_text
 from fetchstash.handlers._worker._pool import WorkerPool
 
@@ -48,6 +52,8 @@ __all__ = [
     "Handler",
     "Head",
     "Hints",
+    "PageReader",
+    "PageText",
     "Part",
     "PartRequest",
     "PartText",
@@ -57,6 +63,7 @@ __all__ = [
     "Sniffed",
     "TextParts",
     "WorkerPool",
+    "blank_page",
     "built_in",
     "charset_named",
     "charset_of_file",
@@ -70,6 +77,10 @@ __all__ = [
     "kind_of_name",
     "kind_word",
     "list_preview",
+    "ocr_is_installed",
+    "ocr_limits",
+    "ocr_page",
+    "ocr_text",
     "part_text",
     "read_text",
     "route_file",

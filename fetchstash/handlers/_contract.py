@@ -60,7 +60,8 @@ NO_HINTS = Hints()
 class ExtractLimits:
     """Limits of one extraction: the settings extract.*, and context.* for previews.
 
-    ``plugins`` names the packages whose formats are loaded.
+    ``plugins`` names the packages whose formats are loaded. ``ocr`` "auto": pages without text are
+    read when they are asked for, where the extra `ocr` is installed.
     """
 
     max_chars: int = 20_000_000
@@ -69,6 +70,7 @@ class ExtractLimits:
     cpu_seconds: float = 30
     wall_seconds: float = 60
     plugins: tuple[str, ...] = ()
+    ocr: Literal["auto", "off"] = "auto"
     preview: PreviewLimits = field(default_factory=PreviewLimits)
 
 
@@ -79,6 +81,7 @@ class Part:
     Parts are written in order, as they are; each carries its own line feeds. ``starts_page``: a
     page begins here. ``headings`` count lines from this part's first, which is 1. The last ``rows``
     lines are table rows; ``table`` is the title of a table of ``columns`` that begins with them.
+    ``blank``: a page without text, which OCR may read; its text is that of ``blank_page``.
     """
 
     text: str
@@ -87,6 +90,7 @@ class Part:
     table: str | None = None
     columns: int = 0
     rows: int = 0
+    blank: bool = False
 
 
 P = ParamSpec("P")
@@ -147,6 +151,14 @@ class PartText:
     cut: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """The text that OCR read on a page, and how sure of it the models are, from 0 to 1."""
+
+    text: str
+    confidence: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartRequest:
     """A request for a part of ``source`` that is no range of its stored text.
@@ -177,7 +189,11 @@ class Handler(Protocol):
         part(request: PartRequest) -> PartText | Picture
 
     which answers for a part that is no range of the text: a JSON value, an archive's member, a page
-    as a picture. It raises OutOfRange or BadArgument for a part that is not there.
+    as a picture. It raises OutOfRange or BadArgument for a part that is not there. And
+
+        raster(source: Path, page: int, edge: int) -> PIL.Image.Image
+
+    which returns a page (from 1), or the image itself, for OCR, some ``edge`` pixels long.
     """
 
     name: str
@@ -212,6 +228,21 @@ class Extraction(DocumentFacts):
     tokens_exact: bool = True
     ranges: Ranges = field(default_factory=Ranges)
     notes: tuple[str, ...] = ()
+
+
+class PageReader(Protocol):
+    """Reads the text of pages that are pictures."""
+
+    async def read_page(self, decision: Decision, source: Path, page: int) -> PageText:
+        """Return the text of page ``page`` (from 1) of ``source``, or of an image.
+
+        Raises OutOfRange, NoText, TooLarge, Busy or Internal.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """End all workers."""
+        ...
 
 
 class Extractor(Protocol):

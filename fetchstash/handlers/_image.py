@@ -88,6 +88,14 @@ class ImageHandler:
             image.thumbnail((edge, edge), reducing_gap=2.0)
             return bounded(ImageOps.exif_transpose(image), limits, photo=photo)
 
+    def raster(self, source: Path, page: int, edge: int) -> "Image.Image":  # noqa: ARG002 - one page
+        """Return the image for OCR, the right way up."""
+        from PIL import ImageOps  # noqa: PLC0415 - a heavy import
+
+        with _opened(source) as image:
+            image.draft(None, (edge, edge))
+            return ImageOps.exif_transpose(image)
+
 
 def _heif_facts(source: Path) -> Extracted | None:
     """Return the size of a HEIF picture (a phone's), None for other images.
@@ -155,7 +163,7 @@ _IMAGE = Format(
     word="{} image",
     handler=ImageHandler,
     media_types=(),
-    paths=("exif",),
+    paths=("exif", "text"),
     pictures=True,
 )
 

@@ -32,8 +32,8 @@ THERE_INSIDE = "Take a key or an index that is there, or read the whole."
 
 LIBRARIES: Mapping[str, str] = {
     "PIL": "", "charset_normalizer": "", "jsonpath": "", "lxml": "", "magic": "magic",
-    "pypdf": "", "pypdfium2": "", "python_calamine": "", "selectolax": "", "tiktoken": "",
-    "yaml": "",
+    "onnxruntime": "ocr", "pypdf": "", "pypdfium2": "", "python_calamine": "", "rapidocr": "ocr",
+    "selectolax": "", "tiktoken": "", "yaml": "",
 }  # fmt: skip
 """Libraries that a reader may miss, by the name that is imported, and the extra that brings each.
 
@@ -76,6 +76,7 @@ class Reason(Enum):
         "This kind of document has no parts that are read by path or as pictures.",
         "Slice its text by lines or characters.",
     )
+    NO_OCR = "this kind of document has no pages that OCR reads", KEPT
     NOT_A_PICTURE = (
         "This part is text, and not rendered as an image.", 'Use render="text".', BadArgument,
     )  # fmt: skip

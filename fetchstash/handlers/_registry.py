@@ -39,9 +39,6 @@ MODULES = (
     "fetchstash.handlers._archive",
 )
 
-# Libraries that come with an extra, by the name that is imported.
-EXTRAS = {"magic": "magic"}
-
 
 @cache
 def built_in() -> Formats:

@@ -15,6 +15,7 @@ from fetchstash.render._texts import (
     follow_up_calls,
     preview_notice,
     reference_line,
+    unread_lines,
 )
 from fetchstash.render._view import FACTS_AT_MOST, Block, Host, View, error_line
 from fetchstash.stash import Failure, Shown, StoredDocument, shown_of
@@ -51,7 +52,8 @@ def fetched(host: Host, artifact: StoredDocument, max_chars: int | None = None) 
     item = _Item(artifact, host.subject(artifact.facts, artifact.cache))
     subject = item.subject
     limit = host.limits.max_chars(max_chars, host.limits.inline_threshold)
-    head = (facts_line(subject), *condition_lines(subject, host.word))
+    unread = unread_lines(artifact.unread, host.word)
+    head = (facts_line(subject), *condition_lines(subject, host.word), *unread)
     if subject.chars is None:
         return View((Block(head),), (subject.facts,), item.pictures)
 
@@ -165,7 +167,12 @@ def _share(
             blocks.append(Block((_failure_line(host, item, FRAME_CHARS_OF_SEVERAL),)))
             continue
         subject = item.subject
-        head = [facts_line(subject, OF_SEVERAL_CHARS), *condition_lines(subject, host.word)]
+        unread = unread_lines(item.artifact.unread, host.word)
+        head = [
+            facts_line(subject, OF_SEVERAL_CHARS),
+            *condition_lines(subject, host.word),
+            *unread,
+        ]
         if subject.chars is None:
             blocks.append(Block(tuple(head)))
             facts.append(subject.facts)

@@ -1,7 +1,7 @@
 """Views of a grep and of a search."""
 
 from fetchstash.errors import Call
-from fetchstash.render._texts import OF_SEVERAL_CHARS, SENTENCE, SOURCE_CHARS, counted
+from fetchstash.render._texts import OF_SEVERAL_CHARS, SENTENCE, SOURCE_CHARS, counted, unread_lines
 from fetchstash.render._view import FACTS_AT_MOST, Block, Host, View
 from fetchstash.stash import ArtifactMatches, Matches, Passages, grep_body, passages_body
 from fetchstash.store import Facts
@@ -61,7 +61,9 @@ def _blocks(
         full = full or printed < artifact.shown
         room = max(room - host.measure(text), 0)
         shown += printed
-        head = (_opening(artifact, printed), *_left_out(host, artifact.left_out, artifact.facts))
+        left_out = _left_out(host, artifact.left_out, artifact.facts)
+        unread = unread_lines(artifact.unread, host.word)
+        head = (_opening(artifact, printed), *left_out, *unread)
         source_chars = OF_SEVERAL_CHARS if several else SOURCE_CHARS
         source = host.subject(artifact.facts).source
         fenced = host.fenced(text, source, head, sentence=not several, source_chars=source_chars)

@@ -28,7 +28,12 @@ def read(host: Host, part: Slice, max_chars: int | None = None) -> View:
                 "Name a narrower path for the rest.]"
             )
         tail: tuple[str, ...] = ()
-        if following := shown.next:
+        if shown.is_whole and (following := shown.next):
+            head.append(
+                f"[Page {part.unread} was not read in time. Continue with the call at the end.]"
+            )
+            tail = (host.word(following),)
+        elif following := shown.next:
             at_ceiling = applied == host.limits.max_chars_ceiling
             advice = "Continue with the call above." if at_ceiling else host.higher_limit
             at_end = "Continue with the call at the end."

@@ -21,6 +21,7 @@ from fetchstash.stash._values import (
     Passages,
     Picture,
     Slice,
+    Unread,
 )
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "StoredDocument",
     "SyncArtifact",
     "SyncStash",
+    "Unread",
     "described",
     "grep_body",
     "open_stash",

@@ -10,7 +10,7 @@ from fetchstash.config import Settings
 from fetchstash.ranges import Heading, Unit
 from fetchstash.stash._excerpt import Excerpt, shown_of
 from fetchstash.stash._facts import tokens_of
-from fetchstash.stash._values import CacheUse, Matches, Passages, Picture, Slice, summary
+from fetchstash.stash._values import CacheUse, Matches, Passages, Picture, Slice, Unread, summary
 from fetchstash.store import Facts
 from fetchstash.tokens import TokenCount
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class StoredDocument:
     """The facts of a fetched document or file.
 
-    ``cache`` says that a stored copy answered; ``image`` is a fetched image as a picture.
+    ``cache`` says that a stored copy answered; ``image`` is a fetched image as a picture;
+    ``unread`` are pages without text.
     """
 
     facts: Facts
@@ -30,6 +31,7 @@ class StoredDocument:
     excerpt: Excerpt = field(default_factory=Excerpt, repr=False)
     cache: CacheUse | None = None
     image: Picture | None = field(default=None, repr=False)
+    unread: Unread | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         return summary(self.facts)

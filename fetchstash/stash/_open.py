@@ -11,9 +11,16 @@ import anyio
 from fetchstash import telemetry
 from fetchstash.config import Settings, load
 from fetchstash.fetch import Fetcher, open_fetcher
-from fetchstash.handlers import Extractor, WorkerPool
+from fetchstash.handlers import (
+    Extractor,
+    PageReader,
+    WorkerPool,
+    ocr_is_installed,
+    ocr_limits,
+)
 from fetchstash.stash._documents import Documents
 from fetchstash.stash._intake import Intake
+from fetchstash.stash._scans import Scans
 from fetchstash.stash._stash import Stash
 from fetchstash.store import ArtifactStore, open_store, with_run
 
@@ -25,14 +32,15 @@ async def open_stash(
     store: ArtifactStore | None = None,
     fetcher: Fetcher | None = None,
     extractor: Extractor | None = None,
+    page_reader: PageReader | None = None,
 ) -> AsyncGenerator[Stash]:
     """Open a Stash and close it again.
 
     Settings come from the environment and the settings file, as for the command. A mapping such as
     ``{"fetch.allow_hosts": ["localhost:8000"]}`` overrides those that it names; a Settings object
-    replaces all. ``store``, ``fetcher`` and ``extractor`` may be anything that keeps the Protocol
-    of its room; the caller closes what the caller opened. Raises BadArgument for a setting that is
-    wrong, and StoreError.
+    replaces all. ``store``, ``fetcher``, ``extractor`` and ``page_reader`` (OCR) may be anything
+    that keeps the Protocol of its room; the caller closes what the caller opened. Raises
+    BadArgument for a setting that is wrong, and StoreError.
     """
     if not isinstance(settings, Settings):
         settings = load(settings, os.environ)
@@ -48,14 +56,19 @@ async def open_stash(
         if extractor is None:
             extractor = WorkerPool(settings.extract, folder=store.spool)
             opened.push_async_callback(_close, extractor)
+        if page_reader is None and settings.extract.ocr == "auto" and ocr_is_installed():
+            page_reader = WorkerPool(ocr_limits(settings.extract), workers=1, folder=store.spool)
+            opened.push_async_callback(_close, page_reader)
         intake = Intake(settings, fetcher, extractor, store)
+        documents = Documents(settings, store, extractor)
         try:
-            yield Stash(settings, store, Documents(settings, store, extractor), intake)
+            scans = Scans(settings, documents, page_reader)
+            yield Stash(settings, store, documents, intake, scans)
         finally:
             with anyio.CancelScope(shield=True):
                 await intake.delete_ephemeral()
 
 
-async def _close(room: Fetcher | Extractor | ArtifactStore) -> None:
+async def _close(room: Fetcher | Extractor | PageReader | ArtifactStore) -> None:
     with anyio.CancelScope(shield=True):
         await room.aclose()

@@ -25,6 +25,7 @@ from fetchstash.stash._excerpt import Excerpt
 from fetchstash.stash._files import copy_in, copy_out, replacing
 from fetchstash.stash._intake import Intake
 from fetchstash.stash._parts import Part
+from fetchstash.stash._scans import Scans, is_image
 from fetchstash.stash._values import (
     ArtifactMatches,
     CacheUse,
@@ -62,6 +63,7 @@ class Stash:
     store: ArtifactStore
     documents: Documents
     intake: Intake
+    scans: Scans
 
     # --- taking in --------------------------------------------------------------------------------
 
@@ -81,8 +83,9 @@ class Stash:
         the server even where the stored copy is still fresh.
         """
         _check_one(url)
-        limit = self._preview_limit(max_chars)
+        limit, deadline = self._preview_limit(max_chars), self._deadline()
         facts, cache = await self.intake.url(url, refresh=refresh, progress=progress)
+        facts = await self.scans.first_pages(facts, limit, deadline, progress)
         return await self._artifact(facts, focus, limit, cache, fragment=urldefrag(url).fragment)
 
     async def fetch_many(
@@ -99,12 +102,13 @@ class Stash:
         ``progress`` is called with the number of URLs that are done, and of all.
         """
         _check_list("urls", urls, 1, MAX_URLS)
-        limit = self._preview_limit(max_chars)
+        limit, deadline = self._preview_limit(max_chars), self._deadline()
         results: dict[int, Artifact | Failure] = {}
 
         async def fetch(position: int, url: str) -> None:
             try:
                 facts, cache = await self.intake.url(url, refresh=refresh, progress=None)
+                facts = await self.scans.first_pages(facts, limit, deadline, None)
                 results[position] = await self._artifact(
                     facts, focus, limit, cache, fragment=urldefrag(url).fragment
                 )
@@ -131,7 +135,7 @@ class Stash:
         ``within`` are the folders that it must lie in, links resolved (None: anywhere). Raises
         Refused for a file outside of them, and TooLarge.
         """
-        limit = self._preview_limit(max_chars)
+        limit, deadline = self._preview_limit(max_chars), self._deadline()
         limit_bytes = self.settings.fetch.max_decoded_bytes
         # Made out here: a thread that a cancelled call leaves behind could not remove it.
         descriptor, name = tempfile.mkstemp(prefix="add-", dir=self.store.spool)  # 0600
@@ -142,11 +146,16 @@ class Stash:
             facts = await self.intake.file(copy, Path(path).name)
         finally:
             copy.unlink(missing_ok=True)  # noqa: ASYNC240 - at once, also when cancelled
+        facts = await self.scans.first_pages(facts, limit, deadline, None)
         return await self._artifact(facts, focus, limit)
 
     def _preview_limit(self, max_chars: int | None) -> int:
         views = self.settings.views
         return views.max_chars(max_chars, views.inline_threshold)
+
+    def _deadline(self) -> float:
+        """Return when a call that begins now must end, on the loop's clock."""
+        return anyio.current_time() + self.settings.fetch.deadline_seconds
 
     async def _artifact(
         self,
@@ -158,13 +167,14 @@ class Stash:
         fragment: str = "",
     ) -> Artifact:
         excerpt, image = Excerpt(), None
-        if facts.extracted_chars is None:
+        if facts.extracted_chars is None or is_image(facts):
             image = await self.documents.image(facts)
-        else:
+        if facts.extracted_chars is not None:
             excerpt = await self.documents.excerpt(facts, focus, limit)
             if fragment and not focus.strip() and len(excerpt.text) != facts.extracted_chars:
                 excerpt = await self.documents.at_fragment(excerpt, facts, fragment)
-        return Artifact(facts, self.settings, excerpt, cache, image, stash=self)
+        unread = self.scans.unread(facts)
+        return Artifact(facts, self.settings, excerpt, cache, image, unread, stash=self)
 
     # --- reading back -----------------------------------------------------------------------------
 
@@ -186,6 +196,7 @@ class Stash:
     ) -> Slice:
         """Return the stored text from character ``offset`` on."""
         facts = await self.store.get(ref_or_url)
+        self.scans.refuse_scan(facts)
         async with self.documents.text(facts.artifact_ref) as reader:
             return await _read.from_offset(reader, facts, offset, max_chars)
 
@@ -198,14 +209,24 @@ class Stash:
         start: int | None = None,
         end: int | None = None,
         max_chars: int | None = None,
+        progress: Progress | None = None,
     ) -> Slice:
         """Return exactly a part of an artifact, of all of it or of what ``path`` names.
 
         Lines, pages and rows count from 1, end included; chars and bytes from 0, end excluded.
-        ``max_chars`` cuts at the last whole unit that fits.
+        ``max_chars`` cuts at the last whole unit that fits. Pages without a text layer are read by
+        OCR first; ``progress`` is called with how many of them are read, and of how many.
         """
+        deadline = self._deadline()
         facts = await self.store.get(ref_or_url)
-        part = Part(path, unit, start, end)
+        unread: int | None = None
+        if path == "text" and is_image(facts):
+            facts, path = await self.scans.image(facts, deadline), ""
+        elif unit == "pages":
+            facts, unread = await self.scans.pages(facts, start, end, max_chars, deadline, progress)
+        if unit != "bytes":
+            self.scans.refuse_scan(facts)
+        part = Part(path, unit, start, end if unread is None else unread - 1)
         if _read.answered_by_handler(facts, path):
             value = await self.documents.part(facts, path=path, unit="chars")
             if isinstance(value, handlers.Picture):
@@ -218,6 +239,8 @@ class Stash:
         else:
             async with self.documents.text(facts.artifact_ref) as reader:
                 whole = await _read.of_text(reader, facts, part, max_chars)
+        if unread is not None:
+            whole = replace(whole, unread=unread, asked_end=end)
         return whole if max_chars is None else whole.cut(max_chars)
 
     async def picture(self, ref_or_url: str, page: int | None = None, *, path: str = "") -> Picture:
@@ -255,14 +278,16 @@ class Stash:
         skip, wanted = offset, max_matches
         for ref in refs_or_urls:
             facts = await self.store.get(ref)
+            self.scans.refuse_scan(facts)
             async with self.documents.text(facts.artifact_ref) as reader:
                 page = replace(query, offset=skip, max_matches=max(wanted, 1))
                 here = await reader.grep(page)
             groups, shown = (here.groups, here.shown) if wanted else ((), 0)
             skipped = min(skip, here.total)
             left_out = 0 if offset else await self.documents.count_left_out(facts, query)
+            unread = self.scans.unread(facts)
             results.append(
-                ArtifactMatches(facts, groups, skipped, here.total, here.stopped, left_out)
+                ArtifactMatches(facts, groups, skipped, here.total, here.stopped, left_out, unread)
             )
             skip, wanted = max(skip - here.total, 0), max(wanted - shown, 0)
         matches = Matches(query, tuple(refs_or_urls), tuple(results))

@@ -31,6 +31,18 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """Pages without text: how many, and the call that reads them by OCR, or else shows one.
+
+    ``is_readable``: OCR is there.
+    """
+
+    pages: int
+    call: Call
+    is_readable: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Slice:
     """A part of an artifact's text.
 
@@ -40,7 +52,8 @@ class Slice:
     units there are in what ``path`` names ("": the whole text). ``char`` is where the part begins,
     in characters of what ``char_path`` names. ``page_ends``: where in ``text`` each page ends.
     ``bytes_per_line``: the text is a hex dump (0: it is not). ``cut_at``: the worker stopped after
-    so many characters of what ``path`` names (None: it did not).
+    so many characters of what ``path`` names (None: it did not). ``unread`` is the first page that
+    was asked for and that there was no time to read (None: there is none), ``asked_end`` the last.
     """
 
     facts: Facts
@@ -56,6 +69,8 @@ class Slice:
     page_ends: tuple[int, ...] = ()
     bytes_per_line: int = 0
     cut_at: int | None = None
+    unread: int | None = None
+    asked_end: int | None = None
     by: Literal["read", "slice"] = "slice"
 
     def __str__(self) -> str:
@@ -87,7 +102,7 @@ class Slice:
         """
         ref, units = self.facts.artifact_ref, self.units
         if self.is_whole:
-            return None
+            return self._unread_pages
         if self.by == "read":
             return Call("read", {"ref": ref, "offset": self.start + units})
         if units or self.unit in ("chars", "bytes"):
@@ -97,6 +112,14 @@ class Slice:
             start, end = self.char + len(self.text), self.char + self.total
         part = {"ref": ref, "path": path or None, "unit": unit, "start": start, "end": end}
         return Call("slice", part)
+
+    @property
+    def _unread_pages(self) -> Call | None:
+        """The call that reads the pages that there was no time for."""
+        if self.unread is None:
+            return None
+        part = {"unit": "pages", "start": self.unread, "end": self.asked_end}
+        return Call("slice", {"ref": self.facts.artifact_ref, "path": self.path or None, **part})
 
     def cut(self, limit: int, measure: Measure = len) -> "Slice":
         """Return it cut at the last whole line, page or row that fits ``limit``.
@@ -130,7 +153,8 @@ class ArtifactMatches:
     """The matches of one artifact: groups of neighbouring lines, from match ``skipped`` + 1 on.
 
     ``stopped`` says which limit ended the count ("": none); ``total`` is then "at least".
-    ``left_out`` counts the matches in the parts of a web page that the text leaves out.
+    ``left_out`` counts the matches in the parts of a web page that the text leaves out; ``unread``
+    are pages without text, in which there may be more.
     """
 
     facts: Facts
@@ -139,6 +163,7 @@ class ArtifactMatches:
     total: int
     stopped: str = ""
     left_out: int = 0
+    unread: Unread | None = None
 
     @property
     def shown(self) -> int:

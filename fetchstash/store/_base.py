@@ -3,9 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 
-from fetchstash.errors import NoText
-from fetchstash.store._contract import Finding, Listing, Removed, SearchResult
+from fetchstash.errors import NoText, StoreError
+from fetchstash.ranges import Ranges
+from fetchstash.store._contract import Facts, Finding, Listing, Removed, SearchResult
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
 from fetchstash.store._threads import Threads
@@ -23,6 +25,13 @@ class StoreBase(ABC):
     @abstractmethod
     async def open_text(self, ref_or_url: str) -> TextReader:
         """Open the text. Raises NoText where there is none."""
+
+    async def replace_text(
+        self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
+    ) -> Facts:
+        """Raise StoreError: this store keeps no text but the first, so that OCR is of no use."""
+        del text, facts, ranges, known
+        raise StoreError(f"This store cannot replace the text of {ref}.", "Use another store.")
 
     async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
         """Rank passages over these artifacts, or the newest 1,000 where ``refs`` is empty."""

@@ -78,6 +78,12 @@ class LocalStore:
 
         return await self._threads.scan(work)
 
+    async def replace_text(
+        self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
+    ) -> Facts:
+        """Give an artifact a new text. Raises Busy where it was replaced since ``known``."""
+        return await self._run(lambda: self._folder.replace_text(ref, text, facts, ranges, known))
+
     async def touch(self, ref: str, facts: Facts | None = None) -> Facts:
         """Mark as used now and keep for a whole term; ``facts`` replaces the caller's own facts."""
         return await self._run(lambda: self._folder.touch(ref, facts))

@@ -29,7 +29,7 @@ from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
 from fetchstash.store._retention import Candidate, Total, plan
 from fetchstash.store._source import BytesSource
-from fetchstash.store._stamp import keep_store_facts, stamp
+from fetchstash.store._stamp import keep_store_facts, refuse_changed, restamp, stamp
 from fetchstash.store._stride import StrideIndex
 from fetchstash.store._text import StoredText
 from fetchstash.store._threads import Threads
@@ -130,6 +130,18 @@ class MemoryStore(StoreBase):
         return await self._threads.scan(
             lambda cancelled: rank_texts(query, list(texts), texts.get, max_results, cancelled)
         )
+
+    async def replace_text(
+        self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
+    ) -> Facts:
+        """Give an artifact a new text. Raises Busy where it was replaced since ``known``."""
+        words, _ = await self._threads.run(lambda: self._take(text, None))
+        index = await self._threads.run(lambda: StrideIndex.of(words))
+        artifact = self._use(ref)
+        refuse_changed(artifact.facts, known)
+        artifact.facts = restamp(facts, artifact.facts, index)
+        artifact.text, artifact.index, artifact.ranges = words, index, ranges
+        return artifact.facts
 
     async def touch(self, ref: str, facts: Facts | None = None) -> Facts:
         """Mark as used now and keep for a whole term; ``facts`` replaces the caller's own facts."""

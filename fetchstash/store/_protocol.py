@@ -56,6 +56,17 @@ class ArtifactStore(Protocol):
         """Rank passages over these artifacts, or all of the run where ``refs`` is empty."""
         ...
 
+    async def replace_text(
+        self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
+    ) -> Facts:
+        """Give an artifact a new text, a file of the spool, with its facts and ranges.
+
+        The file is gone from the spool afterwards, and the earlier text from the store. ``known``
+        are the facts from which the caller made the new text: raises Busy where those of the
+        document are others by now.
+        """
+        ...
+
     async def touch(self, ref: str, facts: Facts | None = None) -> Facts:
         """Mark as used now and keep for a whole term from now.
 

@@ -207,6 +207,30 @@ def renew(db: sqlite3.Connection, row: Row, facts: Facts, expires_at: float) -> 
     )
 
 
+def replace_text(
+    db: sqlite3.Connection, row: Row, facts: Facts, ranges: Ranges, text: Blob
+) -> str | None:
+    """Set another text; return the earlier one if no artifact names it any more."""
+    earlier = blob(db, "text", row.text).size if row.text else 0
+    insert_blob(db, text)
+    db.execute(
+        "UPDATE artifact SET text = ?, bytes = bytes + ?, facts = ?, ranges = ? WHERE id = ?",
+        (
+            text.sha256,
+            text.size - earlier,
+            _dump(facts.to_json()),
+            _dump(ranges.to_json()),
+            row.id,
+        ),
+    )
+    if not row.pinned:  # no trigger counts it
+        db.execute("UPDATE total SET bytes = bytes + ?", (text.size - earlier,))
+    if not row.text or naming(db, "text", row.text):
+        return None
+    db.execute("DELETE FROM blob WHERE kind = 'text' AND sha256 = ?", (row.text,))
+    return row.text
+
+
 def pin(db: sqlite3.Connection, row: Row, *, pinned: bool) -> None:
     """Set or lift an artifact's pin."""
     db.execute("UPDATE artifact SET pinned = ? WHERE id = ?", (pinned, row.id))

@@ -65,7 +65,7 @@ async def _artifact_grep(stash: Stash, arguments: Arguments, _: Progress | None)
     return await stash.grep(arguments["pattern"], refs, **{name: arguments[name] for name in names})
 
 
-async def _artifact_slice(stash: Stash, arguments: Arguments, _: Progress | None) -> Value:
+async def _artifact_slice(stash: Stash, arguments: Arguments, progress: Progress | None) -> Value:
     ref, path, start = arguments["artifact_ref"], arguments["path"], arguments["start"]
     if arguments["render"] == "image":
         return await stash.picture(ref, start, path=path)
@@ -76,6 +76,7 @@ async def _artifact_slice(stash: Stash, arguments: Arguments, _: Progress | None
         start=start,
         end=arguments["end"],
         max_chars=_limit(stash, arguments),
+        progress=progress,
     )
 
 

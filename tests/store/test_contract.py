@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.errors import ExpiredRef, NoText, UnknownRef
+from fetchstash.errors import Busy, ExpiredRef, NoText, UnknownRef
 from fetchstash.ranges import Heading, Preview, Ranges, Table
 from fetchstash.store import (
     ArtifactStore,
@@ -320,3 +320,72 @@ async def test_an_ephemeral_store_takes_its_run_along_and_no_other(open_: Open, 
     assert (await store.get(kept.artifact_ref)).artifact_ref == kept.artifact_ref
     with pytest.raises((UnknownRef, ExpiredRef)):
         await store.get(gone.artifact_ref)
+
+
+def spooled(store: ArtifactStore, text: str) -> Path:
+    path = store.spool / "new-text"
+    path.write_bytes(text.encode())
+    return path
+
+
+async def test_a_text_that_is_replaced_is_read_from_then_on(open_: Open, put: Put) -> None:
+    store = await open_()
+    known = await put(store, b"old words\n", facts=FACTS, ranges=RANGES)
+    other = await put(store, b"old words\n", facts=FACTS)
+    ref = known.artifact_ref
+    await store.open_text(ref)
+    facts = await store.replace_text(
+        ref,
+        spooled(store, "new\nwords é\n"),
+        replace(known, ocr_pages=1),
+        Ranges((0, 4)),
+        known=known,
+    )
+    assert (facts.extracted_chars, facts.text_lines, facts.text_bytes) == (12, 2, 13)
+    assert facts.ocr_pages == 1
+    assert facts.sha256 == known.sha256
+    assert facts == await store.get(ref)
+    reader = await store.open_text(ref)
+    assert await reader.read_chars(0, 99) == "new\nwords é\n"
+    assert reader.ranges.pages == (0, 4)
+    await reader.aclose()
+    assert await text_of(store, other.artifact_ref) == "old words\n"
+    assert [found for found in await store.check() if found.level == "fault"] == []
+    assert list(store.spool.glob("new-text")) == []
+    assert (await store.search("new", [ref], 1)).passages[0].text.startswith("new")
+
+
+async def test_an_artifact_without_text_is_given_one(open_: Open, put: Put) -> None:
+    store = await open_()
+    known = await put(store, None, facts=replace(FACTS, extraction_error="no text layer"))
+    facts = replace(known, extraction_error="", ocr_pages=1)
+    await store.replace_text(
+        known.artifact_ref, spooled(store, "read"), facts, Ranges(), known=known
+    )
+    assert await text_of(store, known.artifact_ref) == "read"
+    assert (await store.get(known.artifact_ref)).extraction_error == ""
+
+
+async def test_a_text_is_not_replaced_by_one_that_was_made_from_an_earlier_one(
+    open_: Open, put: Put
+) -> None:
+    store = await open_()
+    known = await put(store, b"old", facts=FACTS)
+    ref, facts = known.artifact_ref, replace(known, ocr_pages=1)
+    await store.replace_text(ref, spooled(store, "first"), facts, Ranges(), known=known)
+    with pytest.raises(Busy):
+        await store.replace_text(ref, spooled(store, "second"), facts, Ranges(), known=known)
+    assert await text_of(store, ref) == "first"
+    assert list(store.spool.glob("new-text")) == []
+    assert await store.gc(dry_run=True) == ()
+
+
+async def test_the_size_of_a_replaced_text_counts_towards_the_limit(open_: Open, put: Put) -> None:
+    store = await open_(max_total_bytes=2_000)
+    known = await put(store, b"small", facts=FACTS)
+    ref = known.artifact_ref
+    facts = replace(known, ocr_pages=1)
+    await store.replace_text(ref, spooled(store, "x" * 1_500), facts, Ranges(), known=known)
+    await put(store, b"y" * 700, b"z", facts=FACTS)
+    with pytest.raises(ExpiredRef):
+        await store.get(ref)

@@ -6,8 +6,8 @@ this runs in the worker alone.
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,7 @@ from fetchstash.handlers._shared._picture import bounded
 from fetchstash.ranges import Heading
 
 if TYPE_CHECKING:
+    from PIL import Image
     from pypdf import PdfReader
     from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
 
@@ -69,14 +70,27 @@ class PdfHandler:
         """Return page ``start`` (from 1) as a picture; ``end`` is ignored."""
         if request.render != "image" or request.unit != "pages" or request.path:
             raise Reason.PDF_PAGES.error()
-        with _opened(request.source) as document:
-            number = 1 if request.start is None else request.start
-            if not 1 <= number <= len(document):
-                raise Reason.NO_PAGE.error(number=number, count=len(document))
-            if _has_form(document):
-                document.init_forms()
-            with closing(document[number - 1]) as page:
-                return _picture(page, request.limits)
+        with _page(request.source, 1 if request.start is None else request.start) as page:
+            return _picture(page, request.limits)
+
+    def raster(self, source: Path, page: int, edge: int) -> "Image.Image":
+        """Return page ``page`` (from 1) for OCR."""
+        with _page(source, page) as opened:
+            scale = edge / max(*opened.get_size(), 1.0)
+            with closing(opened.render(scale=scale, rev_byteorder=True)) as bitmap:
+                return bitmap.to_pil().copy()
+
+
+@contextmanager
+def _page(source: Path, number: int) -> Generator["PdfPage"]:
+    """Open a page, with the fields of its forms. Raises OutOfRange."""
+    with _opened(source) as document:
+        if not 1 <= number <= len(document):
+            raise Reason.NO_PAGE.error(number=number, count=len(document))
+        if _has_form(document):
+            document.init_forms()
+        with closing(document[number - 1]) as page:
+            yield page
 
 
 def _read(source: Path, limits: ExtractLimits, extracted: Extracted) -> Iterator[Part]:
@@ -111,6 +125,7 @@ def _read_document(
         parts = page_parts(map(_only, fallback.texts(count)), extracted)
         first = next(parts, None)
     if first is None:
+        extracted.learn(pages_without_text=count)
         raise _why_no_text(document)
     yield first
     yield from parts

@@ -7,6 +7,7 @@ from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._pdf._garbage import NO_MAPPING
 from fetchstash.handlers._pdf._lines import Row
 from fetchstash.handlers._pdf._tables import Block, PageTable
+from fetchstash.handlers._shared._pages import blank_page
 from fetchstash.handlers._shared._prose import table_row
 from fetchstash.handlers._shared._words import counted
 
@@ -76,7 +77,7 @@ class _Writer:
         if count:
             yield from self.close()
         for number in range(first, first + count):
-            yield Part(f"[Page {number}]\n(no text on this page)\n\n", starts_page=True)
+            yield Part(blank_page(number), starts_page=True, blank=True)
 
     def page(self, number: int, blocks: list[Block]) -> Iterator[Part]:
         """Yield the parts of a page, and what was held of the page before."""

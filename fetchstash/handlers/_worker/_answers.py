@@ -18,6 +18,7 @@ from fetchstash.handlers._contract import (
     ContentKind,
     Decision,
     Extraction,
+    PageText,
     PartRequest,
     PartText,
     Picture,
@@ -241,6 +242,13 @@ def part(answer: dict[str, Any]) -> PartText | Picture:
     if media_type not in PICTURE_TYPES:
         raise ProtocolError
     return Picture(data, media_type, count(answer, "width"), count(answer, "height"))
+
+
+def page(answer: dict[str, Any]) -> PageText:
+    """Return the text that OCR read. Raises ProtocolError."""
+    if (confidence := count(answer, "confidence")) > 1_000:
+        raise ProtocolError
+    return PageText(text(answer, "text", MAX_PART_TEXT), confidence / 1_000)
 
 
 def plugins(answer: dict[str, Any]) -> list[PluginReport]:

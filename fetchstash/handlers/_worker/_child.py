@@ -89,6 +89,9 @@ def run(job: dict[str, Any], send: Send) -> bool:
                 choice = _plugins.choose(decision, hints, source, limits.plugins)
                 return read(choice, source, hints, limits, send, Path(job["text"]))
             choice = _plugins.choose(decision, hints, None, limits.plugins)
+            if job["do"] == "ocr":
+                send({"found": page(choice, source, job["page"]), "sound": True})
+                return True
             request = PartRequest(**job["request"], source=source, hints=hints, limits=limits)
             send({"found": part(choice, request), "sound": True})
     except BaseException as error:  # noqa: BLE001 - also pyo3's PanicException and SystemExit
@@ -138,6 +141,8 @@ def extract(extracted: Extracted, text: Path, max_chars: int | None, send: Send)
         extracted.learn(extraction_truncated=True)
         if not extracted.cause:
             extracted.fail(Reason.CUT_AT_LIMIT.cause(chars=max_chars or 0))
+    if writer.blank_pages:
+        extracted.learn(pages_without_text=writer.blank_pages)
     extracted.learn(hidden_removed=extracted.facts.hidden_removed + writer.removed)
     done = _facts(extracted)
     if sound:
@@ -160,6 +165,18 @@ def part(choice: _plugins.Choice, request: PartRequest) -> dict[str, Any]:
         }
     cut = len(answer.text) > MAX_PART_TEXT
     return {"text": clean(answer.text[:MAX_PART_TEXT]).text, "total": answer.total, "cut": cut}
+
+
+def page(choice: _plugins.Choice, source: Path, number: int) -> dict[str, Any]:
+    """Return the text that OCR reads on a page as JSON. Raises NoText where there is none."""
+    from fetchstash.handlers._ocr import _engine  # noqa: PLC0415 - for the worker of OCR alone
+
+    raster = getattr(_registry.handler_of(choice.format), "raster", None)
+    if raster is None:
+        raise Reason.NO_OCR.error()
+    reading = _engine.read(raster(source, number, _engine.MAX_EDGE))
+    text = clip(clean(reading.text).text, MAX_PART_TEXT)
+    return {"text": text, "confidence": round(1_000 * reading.confidence)}
 
 
 def _part(choice: _plugins.Choice, request: PartRequest) -> PartText | Picture:

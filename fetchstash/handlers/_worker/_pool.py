@@ -5,10 +5,10 @@ import contextlib
 import logging
 import os
 import tempfile
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fetchstash.errors import Busy, FetchstashError, Internal, TooLarge
 from fetchstash.handlers._contract import (
@@ -17,6 +17,7 @@ from fetchstash.handlers._contract import (
     Extraction,
     ExtractLimits,
     Hints,
+    PageText,
     PartRequest,
     PartText,
     Picture,
@@ -27,6 +28,8 @@ from fetchstash.handlers._worker._checks import member
 from fetchstash.handlers._worker._frames import ProtocolError
 from fetchstash.handlers._worker._process import Worker, WorkerDied
 from fetchstash.handlers._worker._room import Room
+
+T = TypeVar("T")
 
 WORKERS = 2
 IDLE_SECONDS = 60
@@ -144,8 +147,23 @@ class WorkerPool:
             name: getattr(request, name) for name in ("path", "unit", "start", "end", "render")
         }
         job = self._job("part", request.source, decision, request.hints) | {"request": named}
+        return await self._answer(request.source, job, answers.part, request)
+
+    async def read_page(self, decision: Decision, source: Path, page: int) -> PageText:
+        """Read the text of a page by OCR (see PageReader)."""
+        job = self._job("ocr", source, decision, NO_HINTS) | {"page": page}
+        return await self._answer(source, job, answers.page)
+
+    async def _answer(
+        self,
+        source: Path,
+        job: dict[str, Any],
+        read: Callable[[dict[str, Any]], T],
+        request: PartRequest | None = None,
+    ) -> T:
+        """Return what a worker answers. Raises TooLarge, Internal, and what the handler raises."""
         try:
-            async with self._worker(request.source) as worker:
+            async with self._worker(source) as worker:
                 try:
                     last = await worker.job(job, self._limits.wall_seconds, _no_report)
                 except WorkerDied as error:
@@ -154,7 +172,7 @@ class WorkerPool:
                     raise TooLarge(f"That part could not be read: {error}.", next_step) from error
                 if "found" not in last:
                     raise answers.failure(last, request)
-                return answers.part(member(last, "found"))
+                return read(member(last, "found"))
         except ProtocolError as error:
             raise Internal("A worker sent what is no answer.", "Try again.") from error
 

@@ -31,6 +31,7 @@ class TextWriter:
     bytes: int = 0
     removed: int = 0
     full: bool = False
+    blank_pages: int = 0
     outline_room: int = MAX_HEADINGS
     counter: Counter = field(default_factory=Counter)
 
@@ -70,6 +71,7 @@ class TextWriter:
             "first_row_line": self.newlines + _lines(text) - rows + 1,
             "rows": rows,
         }
+        self.blank_pages += part.blank
         self.bytes += len(data)
         self.chars += len(text)
         self.newlines += newlines

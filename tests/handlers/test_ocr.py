@@ -1,0 +1,157 @@
+"""OCR with the real models, confined in a worker. Runs where the extra `ocr` is: scripts/extras."""
+
+import random
+from collections.abc import AsyncGenerator, Callable
+from difflib import SequenceMatcher
+from pathlib import Path
+
+import pytest
+from PIL import Image, ImageFilter
+
+from fetchstash.errors import FetchstashError, NoText, OutOfRange
+from fetchstash.handlers import (
+    Decision,
+    ExtractLimits,
+    PageReader,
+    WorkerPool,
+    ocr_is_installed,
+    ocr_limits,
+)
+from tests.scanned import PROSE, page, png, scan
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+if not ocr_is_installed():
+    pytest.skip("the extra ocr is not installed: scripts/extras", allow_module_level=True)
+
+PDF = Decision("pdf", "application/pdf", "", "magic", (), mismatch=False)
+PNG = Decision("image", "image/png", "", "magic", (), mismatch=False)
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def reader() -> AsyncGenerator[WorkerPool]:
+    pool = WorkerPool(ocr_limits(ExtractLimits()), workers=1)
+    yield pool
+    await pool.aclose()
+
+
+def accuracy(text: str, expected: str) -> float:
+    """Return the share of the expected words that stand in ``text`` in their order."""
+    words = expected.split()
+    blocks = SequenceMatcher(None, words, text.split(), autojunk=False).get_matching_blocks()
+    return sum(block.size for block in blocks) / len(words)
+
+
+def noisy(picture: Image.Image) -> Image.Image:
+    """Return a picture with specks, grey paper and soft edges."""
+    specks = random.Random(7)
+    spoiled = picture.point([round(35 + level * 0.8) for level in range(256)])  # pyright: ignore[reportUnknownMemberType]
+    for _ in range(spoiled.width * spoiled.height // 150):
+        at = specks.randrange(spoiled.width), specks.randrange(spoiled.height)
+        spoiled.putpixel(at, specks.choice((0, 255)))
+    return spoiled.filter(ImageFilter.GaussianBlur(0.7))
+
+
+def in_two_columns() -> tuple[Image.Image, str]:
+    """Return a page with two columns, and its text in reading order."""
+    whole = Image.new("L", page("").size, 255)
+    texts = [PROSE[: PROSE.index(" It was")], PROSE[PROSE.index("It was") :]]
+    for position, text in enumerate(texts):
+        column = page(text, points=10, width=36).crop((100, 0, 720, whole.height))
+        whole.paste(column, (60 + 590 * position, 0))
+    return whole, " ".join(texts)
+
+
+PAGES: dict[str, tuple[Callable[[], Image.Image], float]] = {
+    "upright": (page, 0.97),
+    "skewed": (lambda: page().rotate(2, Image.Resampling.BICUBIC, fillcolor=255), 0.9),
+    "noisy": (lambda: noisy(page()), 0.9),
+    "on its left side": (lambda: page().transpose(Image.Transpose.ROTATE_90), 0.9),
+    "on its right side": (lambda: page().transpose(Image.Transpose.ROTATE_270), 0.9),
+    "upside down": (lambda: page().transpose(Image.Transpose.ROTATE_180), 0.9),
+}
+
+
+async def read(
+    reader: PageReader, folder: Path, data: bytes, decision: Decision, number: int = 1
+) -> tuple[str, float]:
+    path = folder / "document"
+    path.write_bytes(data)
+    result = await reader.read_page(decision, path, number)
+    return result.text, result.confidence
+
+
+@pytest.mark.parametrize("name", PAGES)
+async def test_the_words_of_a_scanned_page_are_read(
+    name: str, reader: WorkerPool, tmp_path: Path
+) -> None:
+    make, least = PAGES[name]
+    text, confidence = await read(reader, tmp_path, scan([make()]), PDF)
+    assert accuracy(text, PROSE) >= least
+    assert confidence > 0.9
+
+
+async def test_two_columns_are_read_one_after_the_other(reader: WorkerPool, tmp_path: Path) -> None:
+    picture, expected = in_two_columns()
+    text, _ = await read(reader, tmp_path, scan([picture]), PDF)
+    assert accuracy(text, expected) >= 0.9
+
+
+async def test_a_screenshot_with_small_letters_is_read(reader: WorkerPool, tmp_path: Path) -> None:
+    picture = page("Settings\nThe server is not running", dpi=72, points=12).crop((0, 0, 400, 120))
+    text, _ = await read(reader, tmp_path, png(picture.convert("RGBA")), PNG)
+    assert text.split() == ["Settings", "The", "server", "is", "not", "running"]
+
+
+async def test_a_blank_page_has_no_text(reader: WorkerPool, tmp_path: Path) -> None:
+    assert await read(reader, tmp_path, scan([page("")]), PDF) == ("", 1.0)
+
+
+async def test_a_page_that_is_not_there_is_out_of_range(reader: WorkerPool, tmp_path: Path) -> None:
+    with pytest.raises(OutOfRange, match="There is no page 2"):
+        await read(reader, tmp_path, scan([page("")]), PDF, 2)
+
+
+@pytest.mark.parametrize("kind", [PDF, PNG], ids=["pdf", "png"])
+async def test_damaged_bytes_are_one_clear_error(
+    kind: Decision, reader: WorkerPool, tmp_path: Path
+) -> None:
+    data = scan([page("")])[:60] if kind is PDF else png(page())[:500]
+    with pytest.raises(FetchstashError) as caught:
+        await read(reader, tmp_path, data, kind)
+    assert caught.value.code in ("no_text", "too_large")
+
+
+async def test_other_documents_have_no_pages_for_ocr(reader: WorkerPool, tmp_path: Path) -> None:
+    text = Decision("text", "text/plain", "", "structure", (), mismatch=False)
+    with pytest.raises(NoText):
+        await read(reader, tmp_path, b"words", text)
+
+
+async def test_the_worker_of_ocr_is_confined_as_the_others_are(
+    reader: WorkerPool, tmp_path: Path
+) -> None:
+    await read(reader, tmp_path, scan([page("word")]), PDF)
+    plain = WorkerPool(ExtractLimits())
+    try:
+        await plain.plugins()
+        assert reader.unconfined == plain.unconfined
+    finally:
+        await plain.aclose()
+
+
+async def test_memory_above_the_limit_is_refused_and_the_next_page_is_read(
+    tmp_path: Path,
+) -> None:
+    pool = WorkerPool(ExtractLimits(memory_mb=400), workers=1)
+    try:
+        with pytest.raises(FetchstashError, match=r"memory|crashed|failed|ended"):
+            await read(pool, tmp_path, scan([page()]), PDF)
+        assert (await read(pool, tmp_path, scan([page("")]), PDF))[0] == ""
+    finally:
+        await pool.aclose()
