@@ -17,6 +17,7 @@ from fetchstash.errors import BadArgument, FetchstashError, Internal, Refused
 from fetchstash.fetch import Progress
 from fetchstash.render import FRAME_CHARS, View, error_line, error_view, view_of
 from fetchstash.server._asking import InputNeeded
+from fetchstash.server._icons import ICONS
 from fetchstash.server._lazy import Context, LazyStash
 from fetchstash.stash import with_views
 from fetchstash.store import REF_PREFIX
@@ -127,6 +128,8 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
     server = Server(
         "fetchstash",
         version=__version__,
+        title="fetchstash",
+        icons=[ICONS["fetchstash"]],
         instructions=_INSTRUCTIONS,
         lifespan=lifespan,
         cache_hints={
@@ -148,7 +151,7 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
 
 
 def _tool(spec: ToolSpec, settings: Settings) -> types.Tool:
-    meta: dict[str, Any] = {}
+    meta: dict[str, Any] = {"anthropic/searchHint": spec.search_hint}
     if settings.profile in ("auto", "claude-code") and spec.body and not settings.output_is_bounded:
         # Claude Code spills longer results to a file; this raises its limit to ours, and above
         # the one that its user may have set. Other hosts do not read it.
@@ -160,13 +163,15 @@ def _tool(spec: ToolSpec, settings: Settings) -> types.Tool:
     }
     return types.Tool(
         name=spec.name,
+        title=spec.title,
+        icons=[ICONS[spec.name]],
         description=spec.description,
         input_schema=spec.input_schema,
         output_schema=output if settings.views.structured else None,
         annotations=types.ToolAnnotations(
             read_only_hint=True, idempotent_hint=True, open_world_hint=spec.open_world
         ),
-        _meta=meta or None,
+        _meta=meta,
     )
 
 

@@ -14,10 +14,13 @@ Schema = Mapping[str, Any]
 class ToolSpec:
     """One tool. ``one_of``: exactly one of these arguments is required.
 
-    ``body``: its result carries stored or fetched text.
+    ``body``: its result carries stored or fetched text. Hosts that defer tools find them by the
+    words of ``description`` and ``search_hint``, so both hold the words that people search with.
     """
 
     name: str
+    title: str
+    search_hint: str
     description: str
     properties: Mapping[str, Schema]
     required: tuple[str, ...] = ()
@@ -27,15 +30,25 @@ class ToolSpec:
 
     @property
     def input_schema(self) -> dict[str, Any]:
-        """JSON Schema of the arguments, as hosts and models see it."""
+        """JSON Schema of the arguments, as hosts and models see it.
+
+        The bounds that no model comes near are checked, and left out: each conversation pays for
+        every token.
+        """
         schema: dict[str, Any] = {
             "type": "object",
-            "properties": dict(self.properties),
+            "properties": {name: _short(schema) for name, schema in self.properties.items()},
             "additionalProperties": False,
         }
         if self.required:
             schema["required"] = list(self.required)
         return schema
+
+
+def _short(schema: Schema) -> Schema:
+    items: Schema | None = schema.get("items")
+    kept = {name: value for name, value in schema.items() if name not in ("maxLength", "minItems")}
+    return {**kept, "items": _short(items)} if items else kept
 
 
 def _text(
@@ -89,8 +102,12 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     focus = _text("What you look for, in words: a preview then shows the best passages", default="")
     fetch = ToolSpec(
         "fetch_content",
-        "Fetch web pages or documents (HTML, PDF, JSON, CSV, images, …) as text, and keep them as "
-        f"artifacts for {days}. A text longer than maxChars comes as a preview with an "
+        "Fetch a URL",
+        "open website, scrape page, download file, read pdf",
+        "Fetch a URL (HTTP GET): open a website, browse the web, read or scrape a web page or "
+        "link, download a file or document (HTML, PDF, DOCX, XLSX, JSON, CSV, images, …) as "
+        f"Markdown or text. What it downloads is kept for {days}: download once, read often. A text longer "
+        "than maxChars comes as a preview with an "
         "artifact_ref to grep, slice, search or read on.",
         {
             "url": _text(at_most=url_chars),
@@ -104,8 +121,10 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     )
     read = ToolSpec(
         "get_search_content",
-        "Read an artifact's text from a character offset on. The end of the result says how to go "
-        "on.",
+        "Read on",
+        "read more, continue long page",
+        "Read on in a fetched page or document: continue its full text from a character offset. "
+        "The end of the result says how to read more.",
         {
             "artifact_ref": ref,
             "offset": _number(default=0),
@@ -115,8 +134,11 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     )
     grep = ToolSpec(
         "artifact_grep",
-        "Find the lines that match an RE2 pattern (no look-around, no back-references) in one "
-        "artifact or several, with line numbers and the count of all matches.",
+        "Grep",
+        "grep, regex search, find text",
+        "Grep fetched pages and documents: search for a regex (RE2 pattern: no look-around, no "
+        "back-references) or plain text. Gives the matching lines with numbers and the count of "
+        "all matches.",
         {
             "pattern": _text(at_most=1_000),
             "artifact_ref": ref,
@@ -133,9 +155,12 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     )
     part = ToolSpec(
         "artifact_slice",
-        "Read exactly a part of an artifact. Lines, pages and rows count from 1, end included; "
-        "chars and bytes from 0, end "
-        "excluded. start and end count inside path.",
+        "Read a part",
+        "pdf pages, spreadsheet rows, page as image",
+        "Read exactly a part of a fetched document: lines, PDF pages, table or spreadsheet rows, a "
+        "section, the links of a page, a JSON value; or a page as an image. Lines, pages and rows "
+        "count from 1, end included; chars and bytes from 0, end excluded. start and end count "
+        "inside path.",
         {
             "artifact_ref": ref,
             "path": _text(
@@ -153,8 +178,10 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     )
     search = ToolSpec(
         "artifact_search",
-        "Rank the passages of artifacts by the words of a query; each comes with its artifact_ref "
-        "and lines.",
+        "Search",
+        "full-text search",
+        "Full-text search in everything that was fetched, or in some documents: find the passages "
+        "that fit the words of a query best, each with its artifact_ref and lines.",
         {
             "query": _text(at_most=1_000),
             "artifact_refs": _texts("None: all of this run", item_chars=url_chars),
@@ -165,8 +192,10 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     )
     info = ToolSpec(
         "artifact_info",
-        "Facts and outline of an artifact, and how to read it; without artifact_ref the list of "
-        "all, newest first.",
+        "Facts and list",
+        "list fetched documents, history",
+        "List fetched pages and documents (history), newest first; with artifact_ref the facts "
+        "(metadata) and the outline (table of contents) of one, and how to read it.",
         {"artifact_ref": _text("", at_most=url_chars, default="")},
         body=False,
     )
@@ -175,7 +204,9 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
         return specs
     file = ToolSpec(
         "stash_file",
-        "Take in a file of this machine as fetch_content does a URL.",
+        "Read a file",
+        "read a local file: pdf, docx, xlsx, csv, log",
+        "Read a local file of this machine as fetch_content does a URL.",
         {
             "path": _text(at_most=4_096),
             "focus": focus,
