@@ -106,9 +106,9 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
         "open website, scrape page, download file, read pdf",
         "Fetch a URL (HTTP GET): open a website, browse the web, read or scrape a web page or "
         "link, download a file or document (HTML, PDF, DOCX, XLSX, JSON, CSV, images, …) as "
-        f"Markdown or text. What it downloads is kept for {days}: download once, read often. A text longer "
-        "than maxChars comes as a preview with an "
-        "artifact_ref to grep, slice, search or read on.",
+        f"Markdown or text. What it downloads is kept for {days}: download once, read often. "
+        "A text longer than maxChars comes as a preview with an artifact_ref to grep, slice, "
+        "search or read on.",
         {
             "url": _text(at_most=url_chars),
             "urls": _texts("Instead of url; they share maxChars", item_chars=url_chars),
