@@ -2,6 +2,6 @@
 
 from fetchstash.server._lazy import LazyStash
 from fetchstash.server._server import build_server
-from fetchstash.server._stdio import serve_stdio
+from fetchstash.server._stdio import hide_memory, serve_stdio
 
-__all__ = ["LazyStash", "build_server", "serve_stdio"]
+__all__ = ["LazyStash", "build_server", "hide_memory", "serve_stdio"]

@@ -247,7 +247,7 @@ async def test_it_answers_at_once_while_a_big_page_is_converted(
 @pytest.mark.skipif(sys.platform != "linux", reason="prctl is Linux's")
 def test_other_processes_cannot_trace_the_server() -> None:
     program = (
-        "import ctypes; from fetchstash.server._stdio import hide_memory; hide_memory();"
+        "import ctypes; from fetchstash.server import hide_memory; hide_memory();"
         "print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"  # PR_GET_DUMPABLE
     )
     command = [sys.executable, "-P", "-c", program]
