@@ -271,6 +271,24 @@ class Reason(Enum):
     PAGE_NO_PART = "The page has no such part.", PAGE_PATHS, OutOfRange
     PAGE_NO_SECTION = "The page has no section of that name.", PAGE_PATHS, OutOfRange
 
+    # Pictures of documents, and what their text leaves out
+    DOCUMENT_PICTURES = (
+        "The document has {count} pictures.",
+        'List them with path="images"; take one as "images/1".',
+        OutOfRange,
+    )
+    DOCUMENT_NO_PICTURE = (
+        "This part is no picture.",
+        'Take a picture of path="images", such as "images/1".',
+        BadArgument,
+    )
+    DOCUMENT_NO_PART = (
+        "The document has no such part.",
+        'Take a heading of its outline, "images" or "left_out".',
+        OutOfRange,
+    )
+    DOCUMENT_HOLDS_NO_PICTURE = "The document does not hold this picture.", KEPT, OutOfRange
+
     # Pictures
     IMAGE_DAMAGED = "the image is damaged or cut short", FETCH_AGAIN
     IMAGE_UNKNOWN = "the image is damaged, or of a format that is not known here", KEPT

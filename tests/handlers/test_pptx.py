@@ -119,13 +119,14 @@ def test_slides_are_pages_in_the_order_of_the_list(
 def test_charts_diagrams_and_notes_follow_their_slide(read: Read, pptx: Pptx) -> None:
     beside = {
         "notesSlide": f'<p:notes xmlns:p="p" xmlns:a="a">{shape("sldImg", "")}{shape("body", paragraphs("Say hello."))}</p:notes>',
-        "chart": '<c:chart xmlns:c="c"><c:v>Sales</c:v><c:v>2025</c:v><c:v>12.5</c:v></c:chart>',
+        "chart": '<c:chart xmlns:c="c"><c:plotArea><c:pieChart><c:ser><c:tx><c:v>Sales</c:v></c:tx><c:cat><c:pt idx="0"><c:v>2025</c:v></c:pt></c:cat><c:val><c:pt idx="0"><c:v>12.5</c:v></c:pt></c:val></c:ser></c:pieChart></c:plotArea></c:chart>',
         "diagramData": f'<d:data xmlns:d="d" xmlns:a="a">{paragraphs("Step one")}</d:data>',
     }
     _, text = read(handler_named("pptx"), pptx(shape("title", paragraphs("T")), beside=beside))
     assert text.split("\n\n") == [
         "## Slide 1: T",
-        "Chart: Sales, 2025, 12.5",
+        "Chart (pie)",
+        "|  | Sales |\n| --- | --- |\n| 2025 | 12.5 |",
         "Step one",
         "Notes: Say hello.",
         "",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._data._sheet_notes import read_notes
 from fetchstash.handlers._office._odf import OdfHandler
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._table_preview import TableEnds, table_preview
@@ -81,6 +82,7 @@ def _read(source: Path, limits: PreviewLimits, extracted: Extracted) -> Iterator
         f"{table.title.removeprefix('## ')}: {', '.join(_cells(table.header))}" for table in tables
     )
     extracted.learn(structure_info="; ".join(headers))
+    yield from read_notes(source)
     extracted.preview = table_preview(tables, limits)
 
 

@@ -11,6 +11,8 @@ _WORD = "application/vnd.ms-word.document.macroenabled.12"
 _POWERPOINT = "application/vnd.ms-powerpoint.presentation.macroenabled.12"
 # Parts of an Office Open XML package (ECMA-376, part 2); macros change the format.
 _PACKAGE = "[Content_Types].xml"
+# Pictures, and what the text leaves out (handlers/_shared/_beside.py).
+_BESIDE = ("left_out", "images", "images/*")
 
 
 def _sniff_rtf(head: Head) -> Sniffed | None:
@@ -23,6 +25,7 @@ _DOCX = Format(
     kind="office_doc",
     word="DOCX",
     handler=_HERE + "_docx:DocxHandler",
+    paths=_BESIDE,
     media_types=(_OOXML + "wordprocessingml.document", _OOXML + "wordprocessingml.template"),
     extensions=("docx",),
     zip_members=(_PACKAGE, "word/"),
@@ -32,6 +35,7 @@ _PPTX = Format(
     kind="office_doc",
     word="PPTX",
     handler=_HERE + "_pptx:PptxHandler",
+    paths=_BESIDE,
     media_types=(
         _OOXML + "presentationml.presentation",
         _OOXML + "presentationml.slideshow",
@@ -46,6 +50,7 @@ _ODT = Format(
     kind="office_doc",
     word="ODT",
     handler=_HERE + "_odf:OdfHandler",
+    paths=_BESIDE,
     media_types=(_ODF + "text", _ODF + "text-template"),
     extensions=("odt",),
     signed=True,
@@ -92,6 +97,7 @@ FORMATS = (
         kind="office_doc",
         word="EPUB",
         handler=_HERE + "_epub:EpubHandler",
+        paths=_BESIDE,
         media_types=("application/epub+zip",),
         extensions=("epub",),
         # Some programs write the member "mimetype" compressed or late (OCF, section 4.3).

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._office._chart import Chart
 from fetchstash.handlers._office._docx_styles import Numbering, Styles
 from fetchstash.handlers._office._omml import FORMULA, Formula
 from fetchstash.handlers._office._ooxml import Package, Relation
 from fetchstash.handlers._office._runs import Runs
+from fetchstash.handlers._shared._beside import Beside, BesideParts
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
-from fetchstash.handlers._shared._streamed import Streamed
 from fetchstash.handlers._shared._xml_events import attribute
 from fetchstash.handlers._shared._zip import Zip
 
@@ -19,15 +20,16 @@ _SKIPPED = {"Fallback", "instrText", "delInstrText", "rPrChange", "pPrChange"}
 _OFF = {"0", "false", "off"}
 # Tracked changes (ECMA-376-1, section 17.13.5): the text that they bring, and that they take.
 _INSERTED, _DELETED = {"ins", "moveTo"}, {"del", "moveFrom"}
+_MAX_CHARTS = 1_000
 _SCRIPTS = {"superscript": "^", "subscript": "_"}
 
 
-class DocxHandler(Streamed):
+class DocxHandler(BesideParts):
     """Reads Word documents and templates of 2007 and later."""
 
     name = "docx"
 
-    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
+    def read_beside(self, source: Path, extracted: Extracted, beside: Beside) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText if it cannot be read."""
         with Zip(source) as container:
             package = Package(container)
@@ -42,7 +44,7 @@ class DocxHandler(Streamed):
                     package.read_small(relation.target, numbering)
             prose = Prose()
             for part, label in [(main, ""), *_side_parts(relations.values())]:
-                reader = _Reader(prose, styles, numbering, package.relations(part), label)
+                reader = _Reader(prose, styles, numbering, package, part, label, beside)
                 yield from read_prose(package.chunks(part), reader, prose)
                 extracted.learn(hidden_removed=extracted.facts.hidden_removed + reader.hidden)
             yield from prose.end()
@@ -84,15 +86,21 @@ class _Reader:
         prose: Prose,
         styles: Styles,
         numbering: Numbering,
-        relations: Mapping[str, Relation],
+        package: Package,
+        part: str,
         label: str,
+        beside: Beside,
     ) -> None:
         self.hidden = 0
         self._prose = prose
         self._styles = styles
         self._numbering = numbering
-        self._relations = relations
+        self._package = package
+        self._relations = package.relations(part)
         self._label = label
+        self._beside = beside
+        self._description = ""
+        self._charts: list[Chart] = []
         self._skipping = 0
         self._in_text = False
         self._run_is_hidden = False
@@ -153,6 +161,19 @@ class _Reader:
             relation = self._relations.get(attribute(attributes, "id"))
             self._links.append(relation.target if relation and relation.external else "")
             paragraph.runs.mark("[" if self._links[-1] else "")
+        elif name == "docPr":
+            self._description = attribute(attributes, "descr") or attribute(attributes, "title")
+        elif name in {"blip", "imagedata"}:
+            identifiers = (attribute(attributes, key) for key in ("embed", "link", "id"))
+            relation = self._relations.get(next(filter(None, identifiers), ""))
+            label = self._description or attribute(attributes, "title")
+            if relation:
+                paragraph.runs.mark(self._beside.picture(relation.target, label))
+        elif name == "chart":
+            relation = self._relations.get(attribute(attributes, "id"))
+            if relation and len(self._charts) < _MAX_CHARTS:
+                self._charts.append(Chart())
+                self._package.read_small(relation.target, self._charts[-1])
         elif name in {"footnoteReference", "endnoteReference"}:
             paragraph.runs.mark(_note_mark(name, attributes))
 
@@ -170,8 +191,10 @@ class _Reader:
                 self._paragraphs[-1].runs.change()
         elif name == "p" and self._paragraphs:
             self._write(self._paragraphs.pop())
+            self._write_charts()
         elif name in _TABLE_PARTS:
             self._end_table_part(name)
+            self._write_charts()
         elif name == "hyperlink" and self._links and self._paragraphs:
             target = self._links.pop()
             self._paragraphs[-1].runs.mark(f"]({target})" if target else "")
@@ -201,6 +224,11 @@ class _Reader:
             self._prose.item(text, paragraph.list_level, mark)
         else:
             self._prose.paragraph(f"{self._label}: {text}" if self._label else text)
+
+    def _write_charts(self) -> None:
+        """Write the charts that waited for the end of a paragraph or a table."""
+        while self._charts and not self._tables and not self._paragraphs:
+            self._charts.pop(0).write(self._prose)
 
     def _start_table_part(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "tbl":

@@ -1,14 +1,16 @@
 """EPUB: the chapters of a book in reading order, as Markdown (EPUB 3.3, OCF)."""
 
 import posixpath
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote
 
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._shared._streamed import Streamed
+from fetchstash.handlers._shared._beside import Beside, BesideParts
 from fetchstash.handlers._shared._xml_events import attribute, walk
 from fetchstash.handlers._shared._zip import Entry, Zip
 
@@ -17,15 +19,17 @@ _MAX_SMALL_MEMBER = 4 * 1024 * 1024
 _MAX_CHAPTER = 16 * 1024 * 1024
 # A free book may obfuscate its fonts (OCF, section 4.4); other algorithms lock the text.
 _FONT_ALGORITHMS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
+_PICTURE = re.compile(r"!\[([^\]\n]{0,400})\]\(([^)\n]{1,1000})\)")
+_PICTURE_FILES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg")
 _METADATA = {"title", "creator", "language", "date"}
 
 
-class EpubHandler(Streamed):
+class EpubHandler(BesideParts):
     """Reads books that carry no rights management."""
 
     name = "epub"
 
-    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
+    def read_beside(self, source: Path, extracted: Extracted, beside: Beside) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText if it cannot be read."""
         from fetchstash.handlers._html._whole import whole  # noqa: PLC0415 - imports the HTML parser
 
@@ -47,11 +51,31 @@ class EpubHandler(Streamed):
                 chapter = whole(markup)
                 extracted.learn(hidden_removed=extracted.facts.hidden_removed + chapter.hidden)
                 empty = empty and not chapter.parts
-                yield from chapter.parts
+                pictures = _Pictures(name, entries, beside)
+                for part in chapter.parts:
+                    yield replace(part, text=_PICTURE.sub(pictures.numbered, part.text))
                 if chapter.parts:
                     yield Part("\n")
+            for name in entries:  # the cover, which no chapter may show
+                if name.lower().endswith(_PICTURE_FILES):
+                    beside.picture(name)
             if empty:
                 raise Reason.BOOK_EMPTY.error()
+
+
+class _Pictures:
+    """Gives the pictures of a chapter the numbers that they have in the list of pictures."""
+
+    def __init__(self, chapter: str, entries: Mapping[str, Entry], beside: Beside) -> None:
+        self._folder = posixpath.dirname(chapter)
+        self._entries = entries
+        self._beside = beside
+
+    def numbered(self, match: re.Match[str]) -> str:
+        """Return a picture in Markdown with its number; one that is not in the book stays."""
+        label, target = match.groups()
+        member = posixpath.normpath(posixpath.join(self._folder, unquote(target.strip("<>"))))
+        return self._beside.picture(member, label) if member in self._entries else match[0]
 
 
 def _refuse_locked(container: Zip, entries: Mapping[str, Entry]) -> None:

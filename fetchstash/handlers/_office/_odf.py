@@ -2,17 +2,21 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
+from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._office._odf_parts import Margins, OdfChart
 from fetchstash.handlers._office._runs import PLAIN, Look, Runs
 from fetchstash.handlers._office._slides import Slides
 from fetchstash.handlers._reasons import Reason
+from fetchstash.handlers._shared._beside import Beside, BesideParts
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
-from fetchstash.handlers._shared._streamed import Streamed
 from fetchstash.handlers._shared._xml_events import FirstTexts, attribute, walk
-from fetchstash.handlers._shared._zip import Zip
+from fetchstash.handlers._shared._zip import Entry, Zip
 
 _MAX_SMALL_MEMBER = 4 * 1024 * 1024
 # Cells and spaces may repeat, the empty rest of a sheet a million times (section 19.675 f.).
@@ -20,18 +24,20 @@ _MAX_REPEATS = 100
 # The number of a note (its mark replaces it), and scripts.
 _SKIPPED = {"note-citation", "scripts", "event-listeners"}
 _INLINE = {"s", "tab", "line-break", "a", "note", "span", "change", "change-start", "change-end"}
+_MAX_MEMBERS = 20_000
+_MAX_OBJECTS = 1_000
 _SPACE = re.compile(r"\s+")
 
 
-class OdfHandler(Streamed):
+class OdfHandler(BesideParts):
     """Reads text documents, presentations and drawings of LibreOffice and others."""
 
     name = "odf"
 
-    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
+    def read_beside(self, source: Path, extracted: Extracted, beside: Beside) -> Iterator[Part]:
         """Yield the parts of any OpenDocument file. Raises NoText if it cannot be read."""
         with Zip(source) as container:
-            entries = container.find(["content.xml", "meta.xml", "META-INF/manifest.xml"])
+            entries = {e.name: e for e in islice(container.entries(), _MAX_MEMBERS)}
             if "META-INF/manifest.xml" in entries:
                 manifest = container.read(entries["META-INF/manifest.xml"], _MAX_SMALL_MEMBER)
                 if b":encryption-data" in manifest:
@@ -49,11 +55,27 @@ class OdfHandler(Streamed):
                     language=meta.texts.get("language", ""),
                 )
             prose = Prose()
-            reader = _Reader(prose)
+            reader = _Reader(prose, beside, container, entries)
             yield from read_prose(container.chunks(entries["content.xml"]), reader, prose)
+            if "styles.xml" in entries:
+                margins = Margins()
+                with suppress(NoText):
+                    for _ in walk(container.chunks(entries["styles.xml"]), margins):
+                        pass
+                for text in margins.texts:
+                    prose.paragraph(text)
             if reader.slides.count:
                 extracted.learn(pages=reader.slides.count, structure_info=reader.slides.summary())
             yield from prose.end()
+
+
+@dataclass(slots=True)
+class _Frame:
+    """An open frame: the picture in it, and what describes it."""
+
+    picture: str = ""
+    label: str = ""
+    is_empty: bool = True
 
 
 @dataclass(slots=True)
@@ -112,10 +134,19 @@ def _look(attributes: Mapping[str, str]) -> Look | None:
 class _Reader:
     """Writes the text of content.xml into ``prose``."""
 
-    def __init__(self, prose: Prose) -> None:
+    def __init__(
+        self, prose: Prose, beside: Beside, container: Zip, entries: Mapping[str, Entry]
+    ) -> None:
         self.slides = Slides(prose)
+        self._beside = beside
+        self._container = container
+        self._entries = entries
         self._pictures = 0
-        self._is_frame = False
+        self._shown: list[str] = []
+        self._frames: list[_Frame] = []
+        self._charts: list[OdfChart] = []
+        self._label: list[str] | None = None  # of the open frame or comment
+        self._comment: list[str] | None = None
         self._prose = prose
         self._skipping = 0
         self._tables = OpenTables(prose)
@@ -151,7 +182,10 @@ class _Reader:
             self._start_block(name, attributes)
 
     def _start_block(self, name: str, attributes: Mapping[str, str]) -> None:
-        is_first_in_frame, self._is_frame = self._is_frame, name == "frame"
+        frame = self._frames[-1] if self._frames else None
+        is_first_in_frame = frame is not None and frame.is_empty
+        if frame:
+            frame.is_empty = False
         match name:
             case "list":
                 self._lists.append(attribute(attributes, "style-name"))
@@ -169,12 +203,23 @@ class _Reader:
             case "page":
                 self.slides.begin()
                 self._pictures = 0
+                self._shown.clear()
             case "frame":
                 self._is_title = attribute(attributes, "class") == "title"
-            case "image" if (
-                is_first_in_frame
-            ):  # any other replaces an object of the frame, such as a table
-                self._pictures += 1
+                self._frames.append(_Frame())
+            case "image" if frame and is_first_in_frame:
+                # Any other replaces an object of the frame, such as a table.
+                frame.picture = attribute(attributes, "href") or "-"
+            case "title" | "desc" if frame:
+                self._label = []
+            case "object" if frame:
+                self._read_object(attribute(attributes, "href").removeprefix("./"))
+            case "annotation":
+                self._comment = []
+            case "creator" if self._comment is not None:
+                self._label = []
+            case "date" if self._comment is not None:
+                self._label = []
             case "notes":
                 self.slides.open()
                 self._in_notes = True
@@ -245,9 +290,22 @@ class _Reader:
                 self._tables.end_cell(self._cell_width)
                 self._cell_width = 1
             case "page":
-                self.slides.end(self._pictures)
-            case "frame":
+                self.slides.end(self._pictures, shown=self._shown)
+                self._write_charts()
+            case "frame" if self._frames:
                 self._is_title = False
+                self._write_picture(self._frames.pop())
+            case "title" | "desc" if self._frames and self._label is not None:
+                self._frames[-1].label = "".join(self._label)
+                self._label = None
+            case "annotation" if self._comment is not None:
+                self._notes += [f"Comment by {': '.join(self._comment)}"] if self._comment else []
+                self._comment = None
+            case "creator" if self._comment is not None and self._label is not None:
+                self._comment.insert(0, "".join(self._label).strip())
+                self._label = None
+            case "date":
+                self._label = None
             case "notes":
                 self._in_notes = False
             case "note":
@@ -256,7 +314,9 @@ class _Reader:
                 pass
 
     def text(self, data: str) -> None:
-        if self._paragraphs and not self._skipping:
+        if self._label is not None:
+            self._label.append(data)
+        elif self._paragraphs and not self._skipping:
             # White space collapses (section 6.1.2); spaces that count are elements.
             self._paragraphs[-1].runs.add(_SPACE.sub(" ", data))
 
@@ -269,6 +329,9 @@ class _Reader:
         if self._changes.listing:
             self._changes.add_deleted(text)
             return
+        if self._comment is not None:
+            self._comment.append(text)
+            return
         if self._note:
             self._notes.append(f"[^{self._note}]: {text}")
             return
@@ -280,6 +343,33 @@ class _Reader:
             for note in self._notes:
                 self._prose.paragraph(note)
             self._notes.clear()
+            if not self.slides.count:
+                self._write_charts()
+
+    def _read_object(self, name: str) -> None:
+        entry = self._entries.get(f"{name}/content.xml")
+        if entry and len(self._charts) < _MAX_OBJECTS:
+            self._charts.append(OdfChart())
+            with suppress(NoText):
+                for _ in walk(self._container.chunks(entry), self._charts[-1]):
+                    pass
+
+    def _write_charts(self) -> None:
+        while self._charts and not self._tables:
+            self._charts.pop(0).write(self._prose)
+
+    def _write_picture(self, frame: _Frame) -> None:
+        member = frame.picture.removeprefix("./")
+        is_there = member in self._entries or member.startswith(("http://", "https://"))
+        shown = self._beside.picture(member, frame.label) if is_there else ""
+        if self._paragraphs:
+            self._paragraphs[-1].runs.mark(shown)
+        elif self.slides.count and is_there:
+            self._shown.append(shown)
+        elif self.slides.count:
+            self._pictures += bool(member)
+        else:
+            self._prose.paragraph(shown)
 
     def _write_block(self, text: str, level: int) -> None:
         if self._in_notes:

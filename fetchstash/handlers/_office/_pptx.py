@@ -4,29 +4,29 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._office._chart import Chart
 from fetchstash.handlers._office._omml import FORMULA, Formula
 from fetchstash.handlers._office._ooxml import Package, Relation
 from fetchstash.handlers._office._runs import Runs
 from fetchstash.handlers._office._slides import Slides
+from fetchstash.handlers._shared._beside import Beside, BesideParts
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
-from fetchstash.handlers._shared._streamed import Streamed
 from fetchstash.handlers._shared._xml_events import attribute
 from fetchstash.handlers._shared._zip import Zip
 
 _TITLES = {"title", "ctrTitle"}
 # Fields that repeat on every slide.
 _FURNITURE = {"sldNum", "dt", "ftr", "hdr", "sldImg"}
-_MAX_CHART_VALUES = 500
 _NO_TITLES = {"Presentation", "PowerPoint Presentation"}
 _BODIES = {"body", "subTitle", "obj"}
 
 
-class PptxHandler(Streamed):
+class PptxHandler(BesideParts):
     """Reads presentations of PowerPoint 2007 and later."""
 
     name = "pptx"
 
-    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
+    def read_beside(self, source: Path, extracted: Extracted, beside: Beside) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText if it cannot be read."""
         with Zip(source) as container:
             package = Package(container)
@@ -37,7 +37,7 @@ class PptxHandler(Streamed):
             slides = Slides(prose)
             for slide in _slides(package):
                 slides.begin()
-                yield from _read_slide(package, slide, slides, prose)
+                yield from _read_slide(package, slide, slides, prose, beside)
             extracted.learn(pages=slides.count, structure_info=slides.summary())
             yield from prose.end()
 
@@ -53,23 +53,27 @@ def _slides(package: Package) -> list[str]:
     )
 
 
-def _read_slide(package: Package, slide: str, slides: Slides, prose: Prose) -> Iterator[Part]:
+def _read_slide(
+    package: Package, slide: str, slides: Slides, prose: Prose, beside: Beside
+) -> Iterator[Part]:
     relations = package.relations(slide)
-    reader = _Reader(prose, relations, slides)
+    reader = _Reader(prose, relations, beside, slides)
     yield from read_prose(package.chunks(slide), reader, prose)
-    slides.end(reader.pictures, reader.descriptions)
-    beside = sorted(relations.values(), key=lambda relation: relation.kind)
-    for relation in beside:
+    slides.end(reader.pictures, reader.descriptions, reader.shown)
+    for relation in sorted(relations.values(), key=lambda relation: relation.kind):
         if relation.kind == "chart":
-            chart = _Chart()
+            chart = Chart()
             package.read_small(relation.target, chart)
-            prose.paragraph(f"Chart: {', '.join(chart.texts)}" if chart.texts else "")
-        elif relation.kind == "diagramData":
-            yield from read_prose(package.chunks(relation.target), _Reader(prose, {}), prose)
-        elif relation.kind == "notesSlide":
-            yield from read_prose(
-                package.chunks(relation.target), _Reader(prose, {}, label="Notes: "), prose
-            )
+            chart.write(prose)
+        elif relation.kind == "comments":
+            comments = _Comments()
+            package.read_small(relation.target, comments)
+            for text in comments.texts:
+                prose.paragraph(f"Comment: {text}" if text.strip() else "")
+        elif relation.kind in {"diagramData", "notesSlide"}:
+            label = "Notes: " if relation.kind == "notesSlide" else ""
+            within = _Reader(prose, {}, beside, label=label)
+            yield from read_prose(package.chunks(relation.target), within, prose)
 
 
 class _SlideIds:
@@ -91,22 +95,26 @@ class _SlideIds:
         pass
 
 
-class _Chart:
-    """Collects titles, names and the cached values of a chart."""
+class _Comments:
+    """Collects the comments of a slide (section 19.4, and those of 2018 with rich text)."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self._in_text = False
 
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:  # noqa: ARG002 - only text is read
-        self._in_text = name in {"t", "v"}
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        del attributes
+        if name in {"cm", "reply"}:
+            self.texts.append("")
+        self._in_text = name in {"text", "t"}
 
-    def end(self, name: str) -> None:  # noqa: ARG002
+    def end(self, name: str) -> None:
+        del name
         self._in_text = False
 
     def text(self, data: str) -> None:
-        if self._in_text and len(self.texts) < _MAX_CHART_VALUES:
-            self.texts.append(data)
+        if self._in_text and self.texts:
+            self.texts[-1] += data
 
 
 class _Reader:
@@ -119,11 +127,14 @@ class _Reader:
         self,
         prose: Prose,
         relations: Mapping[str, Relation],
+        beside: Beside,
         slides: Slides | None = None,
         label: str = "",
     ) -> None:
         self.pictures = 0
         self.descriptions: list[str] = []
+        self.shown: list[str] = []
+        self._beside = beside
         self._prose = prose
         self._slides = slides
         self._relations = relations
@@ -136,7 +147,7 @@ class _Reader:
         self._level = 0
         self._link = ""
         self._tables = OpenTables(prose)
-        self._is_picture = False
+        self._description: str | None = None  # of the open picture
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if self._formula:
@@ -168,11 +179,16 @@ class _Reader:
         elif name == "ph":
             self._placeholder = attribute(attributes, "type") or "body"
         elif name == "pic":
-            self.pictures += 1
-            self._is_picture = True
-        elif name == "cNvPr" and self._is_picture:
-            self._is_picture = False
-            self.descriptions += filter(None, [attribute(attributes, "descr").strip()])
+            self._description = ""
+        elif name == "cNvPr" and self._description is not None:
+            self._description = attribute(attributes, "descr").strip()
+        elif name == "blip" and self._description is not None:
+            relation = self._relations.get(
+                attribute(attributes, "embed") or attribute(attributes, "link")
+            )
+            if relation:
+                self.shown.append(self._beside.picture(relation.target, self._description))
+                self._description = None
         elif name == "tbl":
             self._open()
             self._tables.start_table()
@@ -197,6 +213,10 @@ class _Reader:
                 self._link = ""
         elif name == "p":
             self._write()
+        elif name == "pic" and self._description is not None:
+            self.pictures += 1
+            self.descriptions += filter(None, [self._description])
+            self._description = None
         elif name == "tc":
             self._tables.end_cell()
         elif name == "tbl":
@@ -215,7 +235,10 @@ class _Reader:
     def _write(self) -> None:
         text = self._runs.text()
         self._runs = Runs()
-        if not text or self._placeholder in _FURNITURE:
+        if self._placeholder in _FURNITURE:
+            self._beside.leave_out("footers", text)
+            return
+        if not text:
             return
         if self._tables:
             self._tables.add(text)

@@ -31,10 +31,16 @@ class Slides:
         elif title:
             self._prose.heading(title, 3)
 
-    def end(self, pictures: int, descriptions: Sequence[str] = ()) -> None:
-        """End a slide with its number of pictures and their descriptions."""
+    def end(
+        self, pictures: int, descriptions: Sequence[str] = (), shown: Sequence[str] = ()
+    ) -> None:
+        """End a slide: ``shown`` are its pictures as Markdown.
+
+        ``pictures`` counts those that cannot be shown, and ``descriptions`` are theirs.
+        """
         self.open()
-        self.pictures += pictures
+        self.pictures += pictures + len(shown)
+        self._prose.paragraph("\n".join(filter(None, shown)))
         if pictures:
             described = "; ".join(
                 " ".join(text.split()) for text in descriptions[:_MAX_DESCRIPTIONS]
