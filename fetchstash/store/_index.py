@@ -12,17 +12,21 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from threading import Event, Thread
 
 from fetchstash.errors import FetchstashError
 from fetchstash.store._contract import Passage, SearchResult
 from fetchstash.store._disk import locked, locked_now, private_file
-from fetchstash.store._rank import MAX_TERMS, deadline, hit_offset, passages, words
+from fetchstash.store._rank import MAX_TERMS, Deadline, hit_offset, passages, words
 from fetchstash.store._text import StoredText
 
 BUILD_SECONDS = 1.0
-"""What a search spends on indexing, out of the time that it has."""
+"""What a search spends on indexing at most, out of the time that it has."""
+
+RANK_SECONDS = 0.8
+"""So much of that time is left for the answer."""
 
 STEP_SECONDS = 0.1
 """So long the index is locked at a time, and so long the thread rests between two steps."""
@@ -62,7 +66,7 @@ class SearchIndex:
         texts: Texts,
         open_text: OpenText,
         limit: int,
-        cancelled: Callable[[], bool],
+        expired: Deadline,
     ) -> SearchResult:
         """Rank the indexed passages of ``texts``. Raises sqlite3.Error for a damaged index.
 
@@ -71,9 +75,9 @@ class SearchIndex:
         terms = list(dict.fromkeys(words(query)))[:MAX_TERMS]
         if not terms:
             return SearchResult(())
-        expired = deadline(cancelled)
         work = _Work(self._missing(texts), texts, open_text)
-        self._build(work, _earlier(expired, BUILD_SECONDS))
+        spare = expired.seconds_left - RANK_SECONDS
+        self._build(work, _earlier(expired, min(BUILD_SECONDS, spare)))
         pending = len(work.missing)
         hits = self._best(terms, texts, limit, expired)
         if pending and not (self._builder and self._builder.is_alive()):
@@ -156,19 +160,18 @@ class SearchIndex:
         if not self._path.exists():
             return []
         with contextlib.closing(self._open()) as db:
-            db.execute("CREATE TEMP TABLE wanted (sha256 TEXT PRIMARY KEY)")
-            with _commit(db):
-                db.executemany("INSERT INTO wanted VALUES (?)", ((sha256,) for sha256 in texts))
             db.set_progress_handler(expired, 10_000)
             asked = _rarest(db, terms)
-            return db.execute(
+            ranked = db.execute(
                 "SELECT text.sha256, first_line, last_line, start, passage.size,"
                 " -bm25(words_of) AS score FROM words_of"
                 " JOIN passage ON passage.id = words_of.rowid"
-                " JOIN text ON text.id = passage.text JOIN wanted USING (sha256)"
-                " WHERE words_of MATCH ? ORDER BY score DESC, passage.id LIMIT ?",
-                (" OR ".join(f'"{term}"' for term in asked), limit),
-            ).fetchall()
+                " JOIN text ON text.id = passage.text"
+                " WHERE words_of MATCH ? ORDER BY score DESC, passage.id",
+                (" OR ".join(f'"{term}"' for term in asked),),
+            )
+            # Texts of other runs are left out here: a table of this run's would take longer.
+            return list(islice((hit for hit in ranked if hit[0] in texts), limit))
 
     def _open(self) -> sqlite3.Connection:
         private_file(self._path)

@@ -27,6 +27,23 @@ MAX_HITS = 20_000
 MAX_SECONDS = 2.0
 K1, B = 1.2, 0.75
 
+
+class Deadline:
+    """Called, it says whether a search must stop: after MAX_SECONDS, or if it was cancelled."""
+
+    def __init__(self, cancelled: Callable[[], bool]) -> None:
+        self._end = time.monotonic() + MAX_SECONDS
+        self._cancelled = cancelled
+
+    def __call__(self) -> bool:
+        return time.monotonic() > self._end or self._cancelled()
+
+    @property
+    def seconds_left(self) -> float:
+        """How long is left; below 0 when it is over."""
+        return self._end - time.monotonic()
+
+
 # Scripts that put no space between words: Thai to Myanmar, Khmer, kana, Han, Hangul. Their words
 # are pairs of characters.
 _UNSPACED = (
@@ -235,10 +252,12 @@ def rank_texts(
 ) -> SearchResult:
     """Rank passages by reading the texts of ``refs``, for MAX_SECONDS at most.
 
+    ``cancelled`` may be a Deadline, whose time has begun already.
+
     ``open_text`` returns None for a text that need not be searched.
     """
     ranking = Ranking(query)
-    expired = deadline(cancelled)
+    expired = cancelled if isinstance(cancelled, Deadline) else Deadline(cancelled)
     pending = 0
     for number, ref in enumerate(refs):
         text = open_text(ref)
@@ -249,9 +268,3 @@ def rank_texts(
                 pending = len(refs) - number
                 break
     return SearchResult(tuple(ranking.best(max_results)), pending)
-
-
-def deadline(cancelled: Callable[[], bool]) -> Callable[[], bool]:
-    """Return a function that says whether to stop: after MAX_SECONDS, or if cancelled."""
-    end = time.monotonic() + MAX_SECONDS
-    return lambda: time.monotonic() > end or cancelled()

@@ -9,7 +9,7 @@ from fetchstash.ranges import Ranges
 from fetchstash.store._contract import GrepQuery, Matches, Passage
 from fetchstash.store._disk import translate_errors
 from fetchstash.store._grep import grep
-from fetchstash.store._rank import Ranking, deadline
+from fetchstash.store._rank import Deadline, Ranking
 from fetchstash.store._source import ByteSource, BytesSource, CachedSource, FileSource, NotCached
 from fetchstash.store._stride import StrideIndex
 from fetchstash.store._text import StoredText
@@ -82,7 +82,7 @@ class TextReader:
 
         def work(cancelled: Callable[[], bool]) -> tuple[Passage, ...]:
             ranking = Ranking(query)
-            ranking.add(self.ref, self.stored, deadline(cancelled))
+            ranking.add(self.ref, self.stored, Deadline(cancelled))
             return tuple(ranking.best(max_results))
 
         return await self._threads.scan(work)

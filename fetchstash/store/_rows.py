@@ -299,6 +299,14 @@ def texts(db: sqlite3.Connection, run: str) -> list[tuple[str, str, int]]:
     return db.execute(query, names).fetchall()
 
 
+def run_state(db: sqlite3.Connection, run: str) -> tuple[int, str]:
+    """Return what changes with every artifact that comes or goes: their count, and the newest."""
+    condition, names = _in_run(run)
+    query = f"SELECT ref FROM artifact WHERE {condition} ORDER BY id DESC LIMIT 1"  # noqa: S608 - ours
+    (ref,) = db.execute(query, names).fetchone() or ("",)
+    return count(db, run), ref
+
+
 def forget(db: sqlite3.Connection, ref: str, *, expired: bool) -> list[tuple[Kind, str]]:
     """Delete the row of an artifact, and return the blobs that no other artifact shares.
 

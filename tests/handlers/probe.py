@@ -51,8 +51,42 @@ def symbolic_link(path: str) -> None:
 
 def write_source(_: str) -> None:
     """Write into the document itself, which shares its file with the store's blob."""
-    with Path(_own_folder()).parent.joinpath("in", "document").open("ab") as file:
+    with _source().open("ab") as file:
         file.write(b"x")
+
+
+def _source() -> Path:
+    return Path(_own_folder()).parent.joinpath("in", "document")
+
+
+def touch_source(_: str) -> None:
+    """Change the document's time, by which the store knows that a blob was altered."""
+    os.utime(_source(), (1, 1))
+
+
+def chmod_source(_: str) -> None:
+    _source().chmod(0o666)
+
+
+def label_source(_: str) -> None:
+    os.setxattr(_source(), "user.fetchstash", b"x")
+
+
+def cut_source(_: str) -> None:
+    os.truncate(_source(), 0)
+
+
+def flag_source(_: str) -> None:
+    """Set an attribute of the document's inode (FS_IOC_SETFLAGS: do not record accesses)."""
+    import fcntl
+
+    with _source().open("rb") as file:
+        fcntl.ioctl(file, 0x40086602, (0x80).to_bytes(8, "little"))
+
+
+def affinity(process: str) -> None:
+    """Hold the server to one processor."""
+    os.sched_setaffinity(int(process), os.sched_getaffinity(int(process)))
 
 
 def tcp(port: str) -> None:
@@ -123,7 +157,8 @@ ATTEMPTS: Mapping[str, Callable[[str], None]] = {
     for attempt in (
         read_file, write_file, truncate, chmod, make_file, list_folder, link_out, symbolic_link,
         write_source, tcp, udp, unix, abstract, listen, run_program, fork, signal, signal_group,
-        read_memory, limit_other,
+        read_memory, limit_other, affinity, touch_source, chmod_source, label_source,
+        cut_source, flag_source,
     )
 }  # fmt: skip
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.handlers import Decision, Extraction, Hints, WorkerPool
+from fetchstash.handlers._worker._room import Room
 from tests.handlers import probe
 
 pytestmark = [
@@ -79,6 +80,7 @@ class Prey:
             ("signal_group", ""),
             ("read_memory", me),
             ("limit_other", me),
+            ("affinity", me),
         ]
 
 
@@ -146,6 +148,41 @@ async def test_a_worker_cannot_write_its_document_nor_name_others_files(
     orders = [("write_source", ""), ("link_out", secret), ("symbolic_link", secret)]
     lines = await run(pool, tmp_path, orders)
     assert [line for line in lines if ": refused" not in line] == []
+
+
+async def test_a_worker_changes_nothing_about_its_document(
+    pool: WorkerPool, tmp_path: Path
+) -> None:
+    """Its document is a second name of the store's own file, whose time and rights it shares."""
+    names = ("touch_source", "chmod_source", "label_source", "cut_source", "flag_source")
+    orders = [(name, "") for name in names]
+    lines = await run(pool, tmp_path, orders)
+    assert len(lines) == len(orders)
+    assert [line for line in lines if ": refused" not in line] == []
+
+
+async def test_a_worker_reaches_no_other_jobs_files(pool: WorkerPool, tmp_path: Path) -> None:
+    room = Room(tmp_path / "spool")
+    document, text = tmp_path / "another", tmp_path / "spool" / "another's text"
+    document.write_text("secret")
+    text.touch()
+    assert room.lend(document)
+    with room.lent({"text": str(text)}) as another:
+        orders = [
+            ("read_file", another["source"]),
+            ("read_file", str(document)),
+            ("read_file", another["text"]),
+            ("write_file", another["text"]),
+            ("write_file", str(text)),
+            ("make_file", str(room.path / "out")),
+            ("list_folder", str(room.path / "in")),
+            ("list_folder", str(tmp_path / "spool")),
+            ("link_out", another["source"]),
+        ]
+        lines = await run(pool, tmp_path, orders)
+        assert len(lines) == len(orders)
+        assert [line for line in lines if ": refused" not in line] == []
+        assert text.read_text() == ""
 
 
 async def test_a_worker_writes_files_in_its_own_folder_which_is_gone_with_it(

@@ -111,6 +111,41 @@ async def test_a_search_answers_from_indexed_texts_and_counts_the_others(
     assert [passage.artifact_ref for passage in result.passages] == [kept[3].artifact_ref]
 
 
+async def test_a_run_of_many_small_texts_is_indexed_too(
+    store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = await fill(store, put)
+    monkeypatch.setattr(_folder, "INDEX_BYTES", 10**12)
+    monkeypatch.setattr(_folder, "INDEX_TEXTS", 5)
+    monkeypatch.setattr(_index, "BUILD_SECONDS", -1)
+    assert (await store.search("topic3", (), 1)).pending == 6
+    result = await search_when_indexed(store, "topic3", 1)
+    assert [passage.artifact_ref for passage in result.passages] == [kept[3].artifact_ref]
+
+
+async def test_a_search_that_lost_its_time_to_a_long_list_still_answers(
+    store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(store, put)
+    await search_when_indexed(store, "topic3", 1)
+    monkeypatch.setattr(_index, "RANK_SECONDS", 10**6)  # no time is left for indexing
+    await put(store, document("needle number 9 about topic9", 9))
+    result = await store.search("topic3", (), 1)
+    assert (len(result.passages), result.pending) == (1, 1)
+
+
+async def test_a_search_sees_what_came_and_went_since_the_last(
+    store: ArtifactStore, put: Put
+) -> None:
+    kept = await fill(store, put)
+    await search_when_indexed(store, "topic3", 1)
+    await store.delete(kept[-1].artifact_ref)
+    again = await put(store, document("needle number 7 about topic7", 7))
+    result = await search_when_indexed(store, "topic7", 1)
+    assert [passage.artifact_ref for passage in result.passages] == [again.artifact_ref]
+    assert not (await search_when_indexed(store, "topic5", 1)).passages
+
+
 async def test_a_search_does_not_wait_for_another_that_builds_the_index(
     store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:

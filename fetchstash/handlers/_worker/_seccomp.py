@@ -21,7 +21,7 @@ _X32_CALL = 0x40000000
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
 # Offsets in struct seccomp_data; both architectures are little-endian.
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
@@ -54,11 +54,26 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "setpriority": (141, 140),
     "ioprio_set": (251, 30),
     "migrate_pages": (256, 238),
+    "move_pages": (279, 239),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
+    "process_mrelease": (448, 448),
+    # memory and messages that processes share, by a number that can be guessed
     "shmget": (29, 194),
     "shmat": (30, 196),
+    "shmctl": (31, 195),
     "semget": (64, 190),
+    "semctl": (66, 191),
+    "semop": (65, 193),
+    "semtimedop": (220, 192),
     "msgget": (68, 186),
+    "msgsnd": (69, 189),
+    "msgrcv": (70, 188),
+    "msgctl": (71, 187),
     "mq_open": (240, 180),
+    "mq_unlink": (241, 181),
     # attributes of files, which Landlock does not cover
     "chmod": (90, None),
     "fchmod": (91, 52),
@@ -74,6 +89,9 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "removexattr": (197, 14),
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
+    "setxattrat": (463, 463),
+    "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
     "truncate": (76, 45),
     "utime": (132, None),
     "utimes": (235, None),
@@ -91,6 +109,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "fsopen": (430, 430),
     "fsmount": (432, 432),
     "mount_setattr": (442, 442),
+    "open_tree_attr": (467, 467),
     "open_by_handle_at": (304, 265),
     "name_to_handle_at": (303, 264),
     "add_key": (248, 217),
@@ -104,6 +123,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
     "personality": (135, 92),
+    "syslog": (103, 116),
     "init_module": (175, 105),
     "finit_module": (313, 273),
     "kexec_load": (246, 104),
@@ -117,6 +137,10 @@ _CLONE, _CLONE3 = (56, 220), (435, 435)
 # For kill(2) 0 is the process group, and so the server.
 _ON_A_PROCESS = {"kill": (62, 129), "tgkill": (234, 131)}
 _PRLIMIT = (302, 261)
+# ioctl(2) sets flags of files that are open for reading: only what Python asks of a file is left
+# (TCGETS, TIOCGWINSZ, FIONBIO, FIONREAD, FIONCLEX, FIOCLEX).
+_IOCTL = (16, 29)
+_IOCTL_REQUESTS = (0x5401, 0x5413, 0x5421, 0x541B, 0x5450, 0x5451)
 
 
 class _Program(ctypes.Structure):
@@ -170,6 +194,14 @@ def _filter(process: int) -> bytes:
             *refuse,
             (_RETURN, 0, 0, _ALLOW),
         ]
+    requests = [(_EQUAL, len(_IOCTL_REQUESTS) - n, 0, r) for n, r in enumerate(_IOCTL_REQUESTS)]
+    code += [
+        (_EQUAL, 0, len(requests) + 3, _IOCTL[column]),
+        (_LOAD, 0, 0, _SECOND_ARGUMENT),
+        *requests,
+        *refuse,
+        (_RETURN, 0, 0, _ALLOW),
+    ]
     refused = (numbers[column] for numbers in _REFUSED.values())
     code += [
         instruction
