@@ -102,23 +102,26 @@ def write(file: Path, text: str) -> None:
     file.write_text(text, encoding="utf-8")
 
 
+def npm_program(package: str, program: str) -> str | None:
+    """Return the path of a program of an npm package, installed if need be; None if it cannot."""
+    folder = CACHE / program
+    path = folder / "node_modules" / ".bin" / program
+    npm = shutil.which("npm")
+    if npm and not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        command = [npm, "install", "--no-fund", "--no-audit", "--prefix", str(folder), package]
+        subprocess.run(command, capture_output=True, check=False, timeout=300)
+    return str(path) if path.exists() else None
+
+
 def install(host: Host) -> str:
     """Install a host if it is not there, and return its version, "" if it cannot be had."""
-    npm = shutil.which("npm")
-    if npm and not (host.folder / host.program).exists():
-        host.home.mkdir(parents=True, exist_ok=True)
-        command = [npm, "install", "--no-fund", "--no-audit", "--prefix", str(host.home)]
-        subprocess.run([*command, host.package], capture_output=True, check=False, timeout=300)
-    try:
-        done = subprocess.run(
-            [host.folder / host.program, "--version"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-    except OSError:
+    program = npm_program(host.package, host.program)
+    if program is None:
         return ""
+    done = subprocess.run(
+        [program, "--version"], capture_output=True, text=True, check=False, timeout=60
+    )
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
