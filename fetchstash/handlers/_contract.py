@@ -16,6 +16,8 @@ ContentKind = Literal[
 ]  # fmt: skip
 DecidedBy = Literal["mime", "magic", "structure", "extension", "fallback"]
 Render = Literal["text", "image"]
+PagesRead = Callable[[int, int | None], None]
+"""Told how many pages of a document are read, and of how many, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,8 +258,11 @@ class Extractor(Protocol):
         folder: Path,
         *,
         seconds: float | None = None,
+        reading: PagesRead | None = None,
     ) -> Extraction:
         """Read ``source``; the text goes to a new 0600 file in ``folder``.
+
+        ``reading`` is called with the number of pages that were read, and of all if it is known.
 
         ``seconds`` is the time that is left, if less than the limits allow. What was read by then
         is kept.

@@ -14,15 +14,15 @@ from mcp.shared.exceptions import MCPError
 from fetchstash import __version__, telemetry
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, FetchstashError, Internal, Refused
-from fetchstash.fetch import Progress
 from fetchstash.render import FRAME_CHARS, View, error_line, error_view, view_of
 from fetchstash.server._asking import InputNeeded
 from fetchstash.server._icons import ICONS
 from fetchstash.server._lazy import Context, LazyStash
+from fetchstash.server._progress import reports_to
 from fetchstash.stash import with_views
 from fetchstash.store import REF_PREFIX
 from fetchstash.text import clip
-from fetchstash.tools import ToolSpec, answer, tool_named, tool_specs
+from fetchstash.tools import Reports, ToolSpec, answer, tool_named, tool_specs
 
 TEMPLATE = "fetchstash://artifact/{artifact_ref}"
 COMPLETIONS = 100
@@ -60,13 +60,13 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
     async def call_tool(
         ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        async with anyio.create_task_group() as reports:
+        async with anyio.create_task_group() as tasks:
 
-            def progress(done: int, total: int | None) -> None:
-                reports.start_soon(ctx.session.report_progress, done, total)
+            def send(progress: float, total: float | None, message: str) -> None:
+                tasks.start_soon(ctx.session.report_progress, progress, total, message)
 
             try:
-                view, meta = await _answer(specs, ctx, params, progress)
+                view, meta = await _answer(specs, ctx, params, reports_to(send))
             except InputNeeded as needed:
                 return needed.result
             return _result(view, meta, structured=settings.views.structured)
@@ -179,7 +179,7 @@ async def _answer(
     tools: Mapping[str, ToolSpec],
     ctx: Context,
     params: types.CallToolRequestParams,
-    progress: Progress,
+    reports: Reports,
 ) -> tuple[View, dict[str, Any]]:
     """Answer a call. Every failure becomes one line, with its facts for ``_meta``."""
     try:
@@ -188,7 +188,7 @@ async def _answer(
         stash = await ctx.lifespan_context.get(ctx, params.input_responses)
         stash = with_views(stash, host.limits)
         return await _with_person(
-            ctx, params, lambda: answer(stash, host, tool, arguments, progress)
+            ctx, params, lambda: answer(stash, host, tool, arguments, reports)
         ), {}
     except InputNeeded:
         raise

@@ -25,6 +25,18 @@ _LEADING = frozenset(("leads_on", "empty_shell"))
 
 
 @dataclass(frozen=True, slots=True)
+class _Call:
+    """One call: when it must end, on the loop's clock, and who is told of the pages read."""
+
+    deadline: float
+    reading: Progress | None = None
+
+    @property
+    def left(self) -> float:
+        return max(self.deadline - anyio.current_time(), 0)
+
+
+@dataclass(frozen=True, slots=True)
 class Intake:
     """Turns URLs and files into stored artifacts.
 
@@ -43,19 +55,26 @@ class Intake:
     )
 
     async def url(
-        self, url: str, *, refresh: bool, progress: Progress | None
+        self,
+        url: str,
+        *,
+        refresh: bool,
+        progress: Progress | None,
+        reading: Progress | None = None,
     ) -> tuple[Facts, CacheUse | None]:
         """Return the facts of what a URL leads to now, and whether a stored copy answered.
 
-        A fresh copy is used; a stale one is revalidated (RFC 9111, section 4).
+        A fresh copy is used; a stale one is revalidated (RFC 9111, section 4). ``progress`` is told
+        of the bytes that came, ``reading`` of the pages that were read.
         """
         async with self.in_flight.setdefault(url, anyio.Lock()):
-            return await self._url(url, refresh=refresh, progress=progress)
+            deadline = anyio.current_time() + self.settings.fetch.deadline_seconds
+            call = _Call(deadline, reading)
+            return await self._url(url, call, refresh=refresh, progress=progress)
 
     async def _url(
-        self, url: str, *, refresh: bool, progress: Progress | None
+        self, url: str, call: _Call, *, refresh: bool, progress: Progress | None
     ) -> tuple[Facts, CacheUse | None]:
-        deadline = anyio.current_time() + self.settings.fetch.deadline_seconds
         known = await self._known(url)
         cached = cached_of(known) if known else None
         if known and cached and not refresh:
@@ -75,11 +94,11 @@ class Intake:
             assert known is not None  # only a conditional request is answered without a body
             facts = await self.store.touch(known.artifact_ref, revalidated(known, fetched))
             return facts, CacheUse()
-        facts = await self._keep(fetched, fetched.path, known, deadline)
+        facts = await self._keep(fetched, fetched.path, known, call)
         while facts.page_verdict in _LEADING and facts.leads_to:
             page = facts
             try:
-                fetched, facts = await self._follow(facts.leads_to, fetched, known, deadline)
+                fetched, facts = await self._follow(facts.leads_to, fetched, known, call)
             except FetchstashError:
                 break  # the page stays, and names the address
             is_text = facts.extracted_chars and facts.page_verdict in {"", "leads_on"}
@@ -93,13 +112,12 @@ class Intake:
         return facts, None
 
     async def _follow(
-        self, address: str, page: Fetched, known: Facts | None, deadline: float
+        self, address: str, page: Fetched, known: Facts | None, call: _Call
     ) -> tuple[Fetched, Facts]:
         """Fetch what a page without text leads to; it counts as one more redirect."""
-        seconds = max(deadline - anyio.current_time(), 0)
-        fetched = await self.fetcher.fetch(address, self.store.spool, after=page, seconds=seconds)
+        fetched = await self.fetcher.fetch(address, self.store.spool, after=page, seconds=call.left)
         assert fetched.path is not None  # the request was not conditional
-        return fetched, await self._keep(fetched, fetched.path, known, deadline)
+        return fetched, await self._keep(fetched, fetched.path, known, call)
 
     async def file(self, path: Path, name: str) -> Facts:
         """Return the facts of a file that is in the spool, stored under ``name``.
@@ -125,31 +143,26 @@ class Intake:
         except (UnknownRef, ExpiredRef):
             return None
 
-    async def _keep(
-        self, fetched: Fetched, raw: Path, known: Facts | None, deadline: float
-    ) -> Facts:
+    async def _keep(self, fetched: Fetched, raw: Path, known: Facts | None, call: _Call) -> Facts:
         """Store a response. If the body is unchanged, keep the stored copy and update its facts."""
         try:
-            return await self._store(fetched, raw, known, deadline)
+            return await self._store(fetched, raw, known, call)
         finally:
             raw.unlink(missing_ok=True)  # noqa: ASYNC240 -- it is in the spool
 
-    async def _store(
-        self, fetched: Fetched, raw: Path, known: Facts | None, deadline: float
-    ) -> Facts:
+    async def _store(self, fetched: Fetched, raw: Path, known: Facts | None, call: _Call) -> Facts:
         if known and same_again(known, renewed := with_response(known, fetched), fetched.sha256):
             return await self.store.touch(known.artifact_ref, renewed)
         declared = fetched.headers.get("content-type", "")
         hints = Hints(url=fetched.masked_final_url, declared_type=declared, name=fetched.name)
-        seconds = max(int(deadline - anyio.current_time()), _LEAST_EXTRACT_SECONDS)
         facts = with_response(Facts(), fetched)
-        facts = await self._take_in(raw, hints, facts, url=fetched.url, seconds=seconds)
+        facts = await self._take_in(raw, hints, facts, url=fetched.url, call=call)
         if not may_keep(fetched.headers):
             self.ephemeral_refs.add(facts.artifact_ref)
         return facts
 
     async def _take_in(
-        self, raw: Path, hints: Hints, facts: Facts, *, url: str, seconds: float | None = None
+        self, raw: Path, hints: Hints, facts: Facts, *, url: str, call: _Call | None = None
     ) -> Facts:
         """Route, extract and store one file."""
         shadow = self.settings.ingest.router == "shadow"
@@ -158,9 +171,11 @@ class Intake:
             lambda: route_file(raw, headers, hints.name or hints.url, shadow=shadow)
         )
         hints = replace(hints, charset=decision.charset)
+        seconds = max(int(call.left), _LEAST_EXTRACT_SECONDS) if call else None
+        reading = call.reading if call else None
         with telemetry.span("extract", content_kind=decision.kind):
             extraction = await self.extractor.extract(
-                raw, decision, hints, self.store.spool, seconds=seconds
+                raw, decision, hints, self.store.spool, seconds=seconds, reading=reading
             )
         threshold = self.settings.views.inline_threshold
         facts = with_extraction(

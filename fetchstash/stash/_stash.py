@@ -75,17 +75,21 @@ class Stash:
         max_chars: int | None = None,
         refresh: bool = False,
         progress: Progress | None = None,
+        reading: Progress | None = None,
     ) -> Artifact:
         """Fetch a URL and return its artifact.
 
         ``focus`` says in words what the preview of a long text should show. A text of at most
         ``max_chars`` characters (views.inline_threshold if None) needs no preview. ``refresh`` asks
-        the server even where the stored copy is still fresh.
+        the server even where the stored copy is still fresh. ``progress`` is called with the bytes
+        that came, and of how many if the server says so, ``reading`` with the pages that were read.
         """
         _check_one(url)
         limit, deadline = self._preview_limit(max_chars), self._deadline()
-        facts, cache = await self.intake.url(url, refresh=refresh, progress=progress)
-        facts = await self.scans.first_pages(facts, limit, deadline, progress)
+        facts, cache = await self.intake.url(
+            url, refresh=refresh, progress=progress, reading=reading
+        )
+        facts = await self.scans.first_pages(facts, limit, deadline, reading)
         return await self._artifact(facts, focus, limit, cache, fragment=urldefrag(url).fragment)
 
     async def fetch_many(

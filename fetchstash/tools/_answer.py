@@ -1,6 +1,7 @@
 """From a tool's arguments to what a model is shown."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from fetchstash.errors import BadArgument, did_you_mean
@@ -14,16 +15,28 @@ from fetchstash.tools._specs import ToolSpec
 Arguments = Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """Who is told how far a call is: bytes that came, pages that were read, URLs that are done."""
+
+    received: Progress | None = None
+    read: Progress | None = None
+    fetched: Progress | None = None
+
+
+NO_REPORTS = Reports()
+
+
 async def answer(
     stash: Stash,
     host: Host,
     tool: ToolSpec,
     arguments: Arguments,
-    progress: Progress | None = None,
+    reports: Reports = NO_REPORTS,
 ) -> View:
     """Check a tool's arguments, run it, and return the view. Raises FetchstashError."""
     checked_arguments = checked(tool, arguments)
-    value = await _CALLS[tool.name](stash, checked_arguments, progress)
+    value = await _CALLS[tool.name](stash, checked_arguments, reports)
     return view_of(host, value, checked_arguments.get("maxChars"))
 
 
@@ -41,31 +54,31 @@ def _limit(stash: Stash, arguments: Arguments) -> int:
     return views.max_chars(arguments["maxChars"], views.default_max_chars)
 
 
-async def _fetch_content(stash: Stash, arguments: Arguments, progress: Progress | None) -> Value:
+async def _fetch_content(stash: Stash, arguments: Arguments, reports: Reports) -> Value:
     options: dict[str, Any] = {
         "focus": arguments["focus"],
         "max_chars": arguments["maxChars"],
         "refresh": arguments["refresh"],
-        "progress": progress,
     }
     urls = arguments["urls"] or [arguments["url"]]
     if len(urls) == 1:
-        return await stash.fetch(urls[0], **options)
-    return await stash.fetch_many(urls, **options)
+        received, read = reports.received, reports.read
+        return await stash.fetch(urls[0], **options, progress=received, reading=read)
+    return await stash.fetch_many(urls, **options, progress=reports.fetched)
 
 
-async def _get_search_content(stash: Stash, arguments: Arguments, _: Progress | None) -> Value:
+async def _get_search_content(stash: Stash, arguments: Arguments, _: Reports) -> Value:
     limit = _limit(stash, arguments)
     return await stash.read(arguments["artifact_ref"], arguments["offset"], max_chars=limit)
 
 
-async def _artifact_grep(stash: Stash, arguments: Arguments, _: Progress | None) -> Value:
+async def _artifact_grep(stash: Stash, arguments: Arguments, _: Reports) -> Value:
     refs = arguments["artifact_refs"] or [arguments["artifact_ref"]]
     names = ("literal", "ignore_case", "context", "max_matches", "offset")
     return await stash.grep(arguments["pattern"], refs, **{name: arguments[name] for name in names})
 
 
-async def _artifact_slice(stash: Stash, arguments: Arguments, progress: Progress | None) -> Value:
+async def _artifact_slice(stash: Stash, arguments: Arguments, reports: Reports) -> Value:
     ref, path, start = arguments["artifact_ref"], arguments["path"], arguments["start"]
     if arguments["render"] == "image":
         return await stash.picture(ref, start, path=path)
@@ -76,22 +89,22 @@ async def _artifact_slice(stash: Stash, arguments: Arguments, progress: Progress
         start=start,
         end=arguments["end"],
         max_chars=_limit(stash, arguments),
-        progress=progress,
+        progress=reports.read,
     )
 
 
-async def _artifact_search(stash: Stash, arguments: Arguments, _: Progress | None) -> Value:
+async def _artifact_search(stash: Stash, arguments: Arguments, _: Reports) -> Value:
     refs = arguments["artifact_refs"] or ()
     return await stash.search(arguments["query"], refs, max_results=arguments["max_results"])
 
 
-async def _artifact_info(stash: Stash, arguments: Arguments, _: Progress | None) -> Value:
+async def _artifact_info(stash: Stash, arguments: Arguments, _: Reports) -> Value:
     if ref := arguments["artifact_ref"]:
         return (await stash.get(ref)).facts
     return await stash.list()
 
 
-async def _stash_file(stash: Stash, arguments: Arguments, _: Progress | None) -> Value:
+async def _stash_file(stash: Stash, arguments: Arguments, _: Reports) -> Value:
     return await stash.add_file(
         arguments["path"],
         within=stash.settings.ingest.read_roots,
@@ -100,7 +113,7 @@ async def _stash_file(stash: Stash, arguments: Arguments, _: Progress | None) ->
     )
 
 
-_CALLS: Mapping[str, Callable[[Stash, Arguments, Progress | None], Awaitable[Value]]] = {
+_CALLS: Mapping[str, Callable[[Stash, Arguments, Reports], Awaitable[Value]]] = {
     "fetch_content": _fetch_content,
     "get_search_content": _get_search_content,
     "artifact_grep": _artifact_grep,

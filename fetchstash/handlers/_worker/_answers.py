@@ -18,6 +18,7 @@ from fetchstash.handlers._contract import (
     ContentKind,
     Decision,
     Extraction,
+    PagesRead,
     PageText,
     PartRequest,
     PartText,
@@ -82,9 +83,11 @@ class Pieces:
 
     ``plugin`` is the package that is loaded or that reads the document, ``declared`` its format,
     ``brought`` what the packages of the job bring. ``new_worker``: it is the worker's first job.
+    ``reading`` is told of each page.
     """
 
     brought: Mapping[str, tuple[Format, ...]] = field(default_factory=dict[str, tuple[Format, ...]])
+    reading: PagesRead | None = None
     handler: str = ""
     plugin: str = ""
     declared: Format | None = None
@@ -122,6 +125,9 @@ class Pieces:
             or len(self.outline) > MAX_HEADINGS
         ):
             raise ProtocolError
+        if self.reading and piece.get("starts_page") is True:
+            total = None if piece.get("page_count") is None else count(piece, "page_count")
+            self.reading(len(self.pages), total)
 
     def _add_plugin(self, frame: dict[str, Any]) -> None:
         self.plugin = line(frame, "plugin")

@@ -128,7 +128,11 @@ def extract(extracted: Extracted, text: Path, max_chars: int | None, send: Send)
         return True
     sound, raised = True, False
     fd = os.open(text, os.O_WRONLY | getattr(os, "O_BINARY", 0))
-    writer = TextWriter(fd, send, max_chars)
+
+    def report(frame: dict[str, Any]) -> None:
+        send({"piece": frame["piece"] | {"page_count": extracted.facts.pages}})
+
+    writer = TextWriter(fd, report, max_chars)
     try:
         writer.write_all(extracted.parts)
     except BaseException as error:  # noqa: BLE001 - as above; text and facts so far are kept

@@ -17,6 +17,7 @@ from fetchstash.handlers._contract import (
     Extraction,
     ExtractLimits,
     Hints,
+    PagesRead,
     PageText,
     PartRequest,
     PartText,
@@ -84,17 +85,19 @@ class WorkerPool:
         folder: Path,
         *,
         seconds: float | None = None,
+        reading: PagesRead | None = None,
     ) -> Extraction:
         """Read ``source`` (see Extractor). If a plugin fails, a built-in format takes over."""
         ended = await self._look_at_plugins()
         limits = self._limits
         if seconds is not None:
             limits = replace(limits, wall_seconds=min(limits.wall_seconds, seconds))
-        attempt = await self._extract(source, decision, hints, folder, limits)
+        attempt = await self._extract(source, decision, hints, folder, limits, reading)
         if not attempt.plugin_failure:
             return replace(attempt.extraction, notes=(*attempt.extraction.notes, *ended))
         without = replace(limits, plugins=())
-        extraction = (await self._extract(source, decision, hints, folder, without)).extraction
+        attempt_of_ours = await self._extract(source, decision, hints, folder, without, reading)
+        extraction = attempt_of_ours.extraction
         note = f"plugin {attempt.plugin_failure}"
         if extraction.text is None and not extraction.extraction_error:
             extraction = replace(extraction, extraction_error=note)
@@ -191,11 +194,18 @@ class WorkerPool:
         await asyncio.gather(*(worker.gone() for worker in self._all))
 
     async def _extract(
-        self, source: Path, decision: Decision, hints: Hints, folder: Path, limits: ExtractLimits
+        self,
+        source: Path,
+        decision: Decision,
+        hints: Hints,
+        folder: Path,
+        limits: ExtractLimits,
+        reading: PagesRead | None,
     ) -> "_Attempt":
         text = _new_file(folder)
         kept = False
-        pieces = answers.Pieces({n: self._reports[n].formats for n in limits.plugins})
+        brought = {n: self._reports[n].formats for n in limits.plugins}
+        pieces = answers.Pieces(brought, reading)
         try:
             try:
                 extraction, failure = await self._extract_in_worker(
