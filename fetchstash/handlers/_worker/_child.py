@@ -48,6 +48,11 @@ Send = Callable[[dict[str, Any]], None]
 
 def main() -> None:
     """Serve jobs until the server closes the pipe or a job leaves this process in doubt."""
+    arguments = sys.argv[1:]
+    if sys.platform == "win32":
+        from fetchstash.handlers._worker._windows import restricted  # noqa: PLC0415 - Windows alone
+
+        arguments = restricted(arguments)
     # The pipe moves to other descriptors, because libraries print and read.
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -55,7 +60,7 @@ def main() -> None:
     os.dup2(nowhere, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the server, which closes the pipe
     limit_process()
-    room, *readable = map(Path, sys.argv[1:])
+    room, *readable = map(Path, arguments)
     missing = confine(room, readable)
     gc.set_threshold(*GC_THRESHOLDS)
 

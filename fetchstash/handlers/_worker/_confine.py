@@ -32,7 +32,7 @@ def confine(room: Path, readable: Sequence[Path]) -> list[str]:
     if sys.platform == "win32":
         from fetchstash.handlers._worker import _windows  # noqa: PLC0415 - Windows alone has it
 
-        return _windows.restrict()
+        return _windows.missing(sys.argv)
     if sys.platform != "linux":
         return []  # macOS: the server started this process in a sandbox (_process)
     return _confine_on_linux(room, readable)
