@@ -9,27 +9,22 @@ from typing import Any, cast
 import anyio
 import mcp_types as types
 from mcp.server import CacheHint, Server
-from mcp.shared.exceptions import MCPError
 
 from fetchstash import __version__, telemetry
 from fetchstash.config import Settings
-from fetchstash.errors import BadArgument, FetchstashError, Internal, Refused
-from fetchstash.render import FRAME_CHARS, View, error_line, error_view, view_of
+from fetchstash.errors import FetchstashError, Internal, Refused
+from fetchstash.render import FRAME_CHARS, View, error_view
+from fetchstash.server import _prompts, _resources
 from fetchstash.server._asking import InputNeeded
 from fetchstash.server._icons import ICONS
 from fetchstash.server._lazy import Context, LazyStash
 from fetchstash.server._progress import reports_to
 from fetchstash.stash import with_views
-from fetchstash.store import REF_PREFIX
-from fetchstash.text import clip
 from fetchstash.tools import Reports, ToolSpec, answer, tool_named, tool_specs
 
-TEMPLATE = "fetchstash://artifact/{artifact_ref}"
-COMPLETIONS = 100
-"""Values of one completion at the most (MCP, completion/complete)."""
-
-# The lists of tools and templates never change while the server runs; artifacts belong to the
-# caller.
+_TAKING_IN = ("fetch_content", "stash_file")
+# The lists of tools, prompts and templates never change while the server runs; artifacts belong to
+# the caller.
 _LASTING = CacheHint(ttl_ms=3_600_000, scope="public")
 _INSTRUCTIONS = (
     "Fetch with fetch_content. What does not fit comes as a preview and an artifact_ref: find the "
@@ -44,6 +39,7 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
     settings = stash.settings
     specs = {spec.name: spec for spec in tool_specs(settings)}
     tools = [_tool(spec, settings) for spec in specs.values()]
+    announcer = _resources.Announcer()
 
     @asynccontextmanager
     async def lifespan(_: Server[LazyStash]) -> AsyncGenerator[LazyStash]:
@@ -69,58 +65,10 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
                 view, meta = await _answer(specs, ctx, params, reports_to(send))
             except InputNeeded as needed:
                 return needed.result
+            if params.name in _TAKING_IN:
+                await announcer.fetched(ctx, view.facts)
             return _result(view, meta, structured=settings.views.structured)
         raise AssertionError  # a task group passes every exception on; type checkers cannot know
-
-    async def list_templates(
-        _: Context, __: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        template = types.ResourceTemplate(
-            uri_template=TEMPLATE,
-            name="artifact",
-            description="The stored text of an artifact.",
-            mime_type="text/plain",
-        )
-        return types.ListResourceTemplatesResult(resource_templates=[template])
-
-    async def list_resources(
-        _: Context, __: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        return types.ListResourcesResult(resources=[])
-
-    async def read_resource(
-        ctx: Context, params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult:
-        prefix = TEMPLATE.partition("{")[0]
-        uri = str(params.uri)
-        try:
-            if not uri.startswith(prefix + REF_PREFIX):
-                raise BadArgument(f"There is no resource {clip(uri, 120)!r}.", f"Use {TEMPLATE}.")
-            host = ctx.lifespan_context.host(ctx)
-            ceiling = host.limits.max_chars_ceiling
-            stash = await ctx.lifespan_context.get(ctx)
-            part = await stash.read(uri.removeprefix(prefix), max_chars=ceiling)
-            view = view_of(host, part, ceiling)
-        except FetchstashError as error:
-            raise MCPError(types.INVALID_PARAMS, error_line(error)) from None
-        contents = types.TextResourceContents(
-            uri=params.uri, mime_type="text/plain", text=view.text
-        )
-        return types.ReadResourceResult(contents=[contents])
-
-    async def complete(ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        stash = await ctx.lifespan_context.get(ctx)
-        listing = await stash.list(limit=10 * COMPLETIONS)
-        values = [
-            facts.artifact_ref
-            for facts in listing
-            if facts.artifact_ref.startswith(params.argument.value)
-        ]
-        return types.CompleteResult(
-            completion=types.Completion(
-                values=values[:COMPLETIONS], has_more=len(values) > COMPLETIONS
-            )
-        )
 
     async def roots_changed(ctx: Context, _: types.NotificationParams) -> None:
         ctx.lifespan_context.forget_roots()
@@ -134,15 +82,19 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
         lifespan=lifespan,
         cache_hints={
             "tools/list": _LASTING,
+            "prompts/list": _LASTING,
             "resources/templates/list": _LASTING,
             "server/discover": _LASTING,
         },
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
-        on_read_resource=read_resource,
-        on_completion=complete,
+        on_list_resources=_resources.list_resources,
+        on_list_resource_templates=_resources.list_templates,
+        on_read_resource=_resources.read_resource,
+        on_subscriptions_listen=announcer.listen,
+        on_list_prompts=_prompts.list_prompts,
+        on_get_prompt=_prompts.get_prompt,
+        on_completion=_resources.complete,
     )
     # Not as an argument: roots are of the handshake era, and the SDK warns of them.
     changed = "notifications/roots/list_changed"

@@ -7,6 +7,7 @@ import signal
 import sys
 
 import anyio
+from mcp.server import NotificationOptions
 from mcp.server.stdio import stdio_server
 
 from fetchstash.config import Settings
@@ -31,7 +32,9 @@ async def serve_stdio(settings: Settings) -> None:
             if sys.platform != "win32":
                 tasks.start_soon(_end_on_signal, stash)
             async with stdio_server() as transport, relayed(*transport) as (incoming, outgoing):
-                await server.run(incoming, outgoing, server.create_initialization_options())
+                changes = NotificationOptions(resources_changed=True)
+                options = server.create_initialization_options(changes)
+                await server.run(incoming, outgoing, options)
             tasks.cancel_scope.cancel()
     except* BrokenPipeError:
         _log.info("The host has closed our stdout: nobody is left to answer.")

@@ -6,7 +6,7 @@ is a next step, never carried out: only the model knows what it meant.
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from fetchstash.errors import Call
 from fetchstash.tools._specs import Schema, ToolSpec
@@ -136,7 +136,7 @@ def _bounds(value: Any) -> tuple[int, int] | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, Sequence) and not isinstance(value, str):
-        items: Sequence[Any] = value
+        items = cast("Sequence[object]", value)
         value = "-".join(map(str, items[:3]))
     match = _RANGE.fullmatch(str(value))
     return None if match is None else (int(match[1]), int(match[2] or match[1]))

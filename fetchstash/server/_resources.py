@@ -1,0 +1,188 @@
+"""The run's artifacts as MCP resources: listed, completed, read, and announced when they change."""
+
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import mcp_types as types
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+from mcp.shared.exceptions import MCPError
+from mcp.shared.subscriptions import ResourcesListChanged
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange, UnknownRef
+from fetchstash.render import error_line, size, view_of
+from fetchstash.server._lazy import Context
+from fetchstash.stash import Stash
+from fetchstash.store import REF_PREFIX, Facts
+from fetchstash.text import clip, clip_middle
+
+TEMPLATE = "fetchstash://artifact/{artifact_ref}"
+_PREFIX = TEMPLATE.partition("{")[0]
+_PAGE = 50
+"""Artifacts of one page of the list."""
+
+COMPLETIONS = 100
+"""Values of one completion at the most (MCP, completion/complete)."""
+
+_TITLE_CHARS, _SOURCE_CHARS = 80, 160
+_AGES = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def in_one_line(handler: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+    """Answer the errors of a handler as JSON-RPC has them, in one line."""
+
+    @wraps(handler)
+    async def handled(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return await handler(*args, **kwargs)
+        except FetchstashError as error:
+            raise MCPError(_number(error), error_line(error)) from None
+
+    return handled
+
+
+def _number(error: FetchstashError) -> int:
+    """Return JSON-RPC's code: the parameters are wrong, or the server failed."""
+    wrong = (BadArgument, UnknownRef, OutOfRange, NoText)
+    return types.INVALID_PARAMS if isinstance(error, wrong) else types.INTERNAL_ERROR
+
+
+async def list_templates(
+    _: Context, __: types.PaginatedRequestParams | None
+) -> types.ListResourceTemplatesResult:
+    """Return the one template."""
+    template = types.ResourceTemplate(
+        uri_template=TEMPLATE,
+        name="artifact",
+        title="What was fetched",
+        description="The stored text of an artifact.",
+        mime_type="text/plain",
+    )
+    return types.ListResourceTemplatesResult(resource_templates=[template])
+
+
+@in_one_line
+async def list_resources(
+    ctx: Context, params: types.PaginatedRequestParams | None
+) -> types.ListResourcesResult:
+    """Return a page of the run's artifacts, newest first."""
+    cursor = (params.cursor if params else None) or "0"
+    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
+        raise BadArgument("That is no cursor of this list.", "Ask again without a cursor.")
+    stash = await ctx.lifespan_context.get(ctx)
+    page = await stash.list(limit=_PAGE, offset=int(cursor))
+    now = datetime.now(UTC)
+    following = int(cursor) + len(page.facts)
+    return types.ListResourcesResult(
+        resources=[_resource(facts, now) for facts in page.facts],
+        next_cursor=str(following) if page.facts and following < page.total else None,
+    )
+
+
+def _resource(facts: Facts, now: datetime) -> types.Resource:
+    created, has_text = facts.created_at or now, facts.extracted_chars is not None
+    source = clip_middle(facts.source_url or facts.name, _SOURCE_CHARS)
+    parts = [source, facts.word, size(facts.size_bytes), f"fetched {age(created, now)}"]
+    return types.Resource(
+        uri=_PREFIX + facts.artifact_ref,
+        name=facts.artifact_ref,
+        title=clip(facts.title or facts.name or source, _TITLE_CHARS),
+        description=", ".join(filter(None, parts)),
+        mime_type="text/plain" if has_text else facts.media_type,
+        size=facts.text_bytes if has_text else facts.size_bytes,
+        annotations=types.Annotations(last_modified=created.isoformat(timespec="seconds")),
+    )
+
+
+def age(then: datetime, now: datetime) -> str:
+    """Return how long ago something was, in its largest unit."""
+    seconds = max(int((now - then).total_seconds()), 0)
+    for length, unit in _AGES:
+        if count := seconds // length:
+            return f"{count} {unit}{'' if count == 1 else 's'} ago"
+    return "just now"
+
+
+async def read_resource(
+    ctx: Context, params: types.ReadResourceRequestParams
+) -> types.ReadResourceResult:
+    """Return the text of an artifact, of an image its picture. Errors carry the URI as data."""
+    uri = str(params.uri)
+    try:
+        if not uri.startswith(_PREFIX + REF_PREFIX):
+            raise BadArgument(f"There is no resource {clip(uri, 120)!r}.", f"Use {TEMPLATE}.")
+        stash = await ctx.lifespan_context.get(ctx)
+        contents = await _contents(ctx, stash, uri)
+    except FetchstashError as error:
+        data = {"uri": uri, "code": error.code}
+        raise MCPError(_number(error), error_line(error), data) from None
+    return types.ReadResourceResult(contents=[contents])
+
+
+async def _contents(
+    ctx: Context, stash: Stash, uri: str
+) -> types.TextResourceContents | types.BlobResourceContents:
+    ref = uri.removeprefix(_PREFIX)
+    facts = (await stash.get(ref)).facts
+    if facts.extracted_chars is None and facts.width is not None and facts.pages is None:
+        picture = await stash.picture(ref)
+        blob = b64encode(picture.data).decode("ascii")
+        return types.BlobResourceContents(uri=uri, mime_type=picture.media_type, blob=blob)
+    host = ctx.lifespan_context.host(ctx)
+    ceiling = host.limits.max_chars_ceiling
+    part = await stash.read(ref, max_chars=ceiling)
+    text = view_of(host, part, ceiling).text
+    return types.TextResourceContents(uri=uri, mime_type="text/plain", text=text)
+
+
+@in_one_line
+async def complete(ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+    """Return references that begin so, then those whose title or URL holds the words."""
+    stash = await ctx.lifespan_context.get(ctx)
+    listing = await stash.list(limit=10 * COMPLETIONS)
+    values = matching(list(listing), params.argument.value)
+    completion = types.Completion(
+        values=values[:COMPLETIONS], total=len(values), has_more=len(values) > COMPLETIONS
+    )
+    return types.CompleteResult(completion=completion)
+
+
+def matching(artifacts: Sequence[Facts], typed: str) -> list[str]:
+    """Return the references that ``typed`` may mean: by their beginning, then by title or URL."""
+    words = typed.casefold().split()
+    begun = [facts for facts in artifacts if facts.artifact_ref.startswith(typed)]
+    about = [
+        facts
+        for facts in artifacts
+        if words and facts not in begun and all(word in _words(facts) for word in words)
+    ]
+    return [facts.artifact_ref for facts in (*begun, *about)]
+
+
+def _words(facts: Facts) -> str:
+    return f"{facts.title} {facts.source_url} {facts.final_url} {facts.name}".casefold()
+
+
+class Announcer:
+    """Tells clients that the list of artifacts changed, in the way of their era."""
+
+    def __init__(self) -> None:
+        self._bus = InMemorySubscriptionBus()
+        self._known: set[str] = set()
+        self.listen = ListenHandler(self._bus)
+
+    async def fetched(self, ctx: Context, facts: Sequence[Any]) -> None:
+        """Announce artifacts that this process has not seen yet."""
+        refs = {str(item["artifact_ref"]) for item in facts} - self._known
+        if not refs:
+            return
+        self._known |= refs
+        if ctx.session.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            await ctx.session.send_resource_list_changed()
+        await self._bus.publish(ResourcesListChanged())
