@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fetchstash.cli import _show
+from fetchstash.cli._complete import complete_sources
 from fetchstash.cli._each import read_each, report, warn
 from fetchstash.cli._flags import (
     as_model_flag,
@@ -45,7 +46,9 @@ _STDOUT = Path("-")
 
 
 @click.command(cls=Command, short_help="Fetch documents and show them")
-@click.argument("words", nargs=-1, required=True, metavar="SOURCE...")
+@click.argument(
+    "words", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_sources
+)
 @click.option("--focus", default="", metavar="WORDS", help="What the preview should show.")
 @refresh_flag
 @output_flag
@@ -186,7 +189,9 @@ async def _write_out(
 
 
 @click.command(cls=Command, short_help="Print the whole text, or the bytes")
-@click.argument("words", nargs=-1, required=True, metavar="SOURCE...")
+@click.argument(
+    "words", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_sources
+)
 @click.option(
     "--offset", type=click.IntRange(min=0), metavar="N", default=0, help="First character, from 0."
 )

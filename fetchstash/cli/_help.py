@@ -75,13 +75,17 @@ class Group(click.Group):
             for command in commands:
                 self.add_command(command)
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands; --help and --version are known to whoever got here."""
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one screen of 24 rows: all commands, and no blank line between their headings."""
+        formatter.write(f"Usage: {ctx.command_path} COMMAND [OPTIONS]\n{self.help}\n")
         widest = max(len(name) for name in self.list_commands(ctx))
         for heading, commands in self._sections.items():
-            rows = [(f"{c.name or '':<{widest}}", c.short_help or "") for c in commands]
-            with formatter.section(heading):
-                formatter.write_dl(rows)
+            formatter.write(f"{heading}\n")
+            with formatter.indentation():
+                formatter.write_dl(
+                    [(f"{c.name or '':<{widest}}", c.short_help or "") for c in commands]
+                )
+        formatter.write(f"{self.epilog}\n")
 
 
 def _rows(ctx: click.Context, options: Sequence[click.Option]) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fetchstash.cli import _show
+from fetchstash.cli._complete import complete_kept
 from fetchstash.cli._each import kept_each
 from fetchstash.cli._flags import as_model_flag
 from fetchstash.cli._help import Command
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
 _ON_A_TERMINAL = 100
 _PAGE = 1_000
-_refs = click.argument("words", nargs=-1, required=True, metavar="REF...")
+_refs = click.argument(
+    "words", nargs=-1, required=True, metavar="REF...", shell_complete=complete_kept
+)
 
 
 @click.command(cls=Command, short_help="List what is kept, the newest first", shows=["all_runs"])

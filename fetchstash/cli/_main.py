@@ -7,7 +7,7 @@ import click
 
 from fetchstash import __version__
 from fetchstash.cli import _fetching, _keeping, _operating, _reading, _register
-from fetchstash.cli._help import SOURCE_HELP, Group
+from fetchstash.cli._help import Group
 from fetchstash.cli._run import INTERRUPTED
 from fetchstash.cli._terminal import screen_of
 
@@ -23,14 +23,11 @@ SECTIONS = {
     cls=Group,
     sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 1 no match, 2 wrong usage, 3 refused or failed, 130 interrupted.",
+    epilog="fetchstash COMMAND --help shows a command's options.",
 )
 @click.version_option(__version__, "-V", "--version", prog_name="fetchstash")
 def commands() -> None:
-    """Fetch any page or document, keep it, and read it in parts."""
-
-
-commands.help = f"{commands.help}\n\n{SOURCE_HELP}"
+    """Fetch documents, keep them, and read them in parts."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
+from fetchstash.cli._complete import complete_hosts
 from fetchstash.config import KEYS, Key, Settings, load
 from fetchstash.store import ALL_RUNS
 
@@ -43,8 +45,22 @@ def _option(key: Key) -> Callable[[F], F]:
         )
     shown = "TEXT" if (key.item or key.kind) is str else "NUMBER"
     return click.option(
-        f"--{key.flag}", name, multiple=key.kind is tuple, metavar=shown, help=f"{key.meaning}."
+        f"--{key.flag}",
+        name,
+        multiple=key.kind is tuple,
+        metavar=shown,
+        help=f"{key.meaning}.",
+        shell_complete=_completion(key),
     )
+
+
+def _completion(key: Key) -> Callable[..., list[CompletionItem]] | None:
+    """Return what completes a value: the choices of a setting, or hosts."""
+    if key.name in ("allow_hosts", "allow_domains", "deny_domains"):
+        return complete_hosts
+    if not key.choices:
+        return None
+    return lambda _, __, begun: [CompletionItem(c) for c in key.choices if c.startswith(begun)]
 
 
 def take_settings(parameters: dict[str, Any], environment: dict[str, str]) -> Settings:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from fetchstash.cli import _show
+from fetchstash.cli._complete import complete_sources
 from fetchstash.cli._each import found, read_each, report, warn
 from fetchstash.cli._flags import UNITS, as_model_flag, max_chars_flag, refresh_flag
 from fetchstash.cli._grep import Hit, Scanner, hits, spans
@@ -41,7 +42,9 @@ _MODEL_CONTEXT, _MODEL_MATCHES = 2, 30
 
 @click.command(cls=Command, short_help="Find the lines that match a pattern")
 @click.argument("pattern")
-@click.argument("words", nargs=-1, required=True, metavar="SOURCE...")
+@click.argument(
+    "words", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_sources
+)
 @click.option("-F", "--literal", is_flag=True, help="PATTERN is plain text.")
 @click.option("-i", "--ignore-case", is_flag=True, help="Ignore case.")
 @click.option(
@@ -158,7 +161,7 @@ class _Printer:
 
 
 @click.command("slice", cls=Command, short_help="Read lines, pages, rows, a sheet, a member …")
-@click.argument("word", metavar="SOURCE")
+@click.argument("word", metavar="SOURCE", shell_complete=complete_sources)
 @click.option("--path", default="", help="Heading, sheet, member, JSON pointer, links …")
 @click.option(
     "--unit", type=click.Choice(UNITS), metavar="UNIT", help=f"{', '.join(UNITS)} (default: lines)."
@@ -241,7 +244,14 @@ def slice_(
     cls=Command, short_help="Rank passages by the words you look for", shows=["all_runs"]
 )
 @click.argument("words", nargs=-1, required=True, metavar="WORDS...")
-@click.option("--in", "places", multiple=True, metavar="SOURCE", help="Search there alone.")
+@click.option(
+    "--in",
+    "places",
+    multiple=True,
+    metavar="SOURCE",
+    shell_complete=complete_sources,
+    help="Search there alone.",
+)
 @click.option(
     "-n",
     "--max-results",
@@ -306,7 +316,7 @@ def search(
 
 
 @click.command(cls=Command, short_help="Show the facts and the outline of a document")
-@click.argument("word", metavar="SOURCE")
+@click.argument("word", metavar="SOURCE", shell_complete=complete_sources)
 @refresh_flag
 @as_model_flag
 @json_flag
