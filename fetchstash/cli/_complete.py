@@ -33,7 +33,7 @@ _BASH = """\
     COMPREPLY=()
     while IFS=, read -r type value; do
         if [[ $type == file ]]; then
-            compopt -o filenames
+            ((${#COMPREPLY[@]})) || compopt -o filenames
             while read -r value; do COMPREPLY+=("$value"); done < <(compgen -f -- "$word")
         elif [[ $type == plain ]]; then
             COMPREPLY+=("${value#"$before"}")

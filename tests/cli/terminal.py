@@ -24,6 +24,39 @@ def plain(shown: str) -> str:
     return _STYLES.sub("", _METER.sub("", shown))
 
 
+_TAKE_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execvpe(sys.argv[1], sys.argv[1:], os.environ)
+"""
+
+
+def start_on_terminal(
+    command: list[str], env: dict[str, str], folder: Path, columns: int = 80
+) -> tuple[subprocess.Popen[bytes], int]:
+    """Start a program whose controlling terminal is a new one, so that ^C there is a signal.
+
+    Return the process and the terminal's other end.
+    """
+    pty = pytest.importorskip("pty", reason="Windows has no pseudo-terminals of this kind")
+    import fcntl
+    import termios
+
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-c", _TAKE_TERMINAL, *command],
+        env=env,
+        cwd=folder,
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        start_new_session=True,
+    )
+    os.close(follower)
+    return process, leader
+
+
 class Terminal:
     """Runs commands with a store of their own, which may fetch from the test's site."""
 
@@ -70,23 +103,7 @@ class Terminal:
 
     def start(self, *arguments: str, columns: int = 80) -> tuple[subprocess.Popen[bytes], int]:
         """Start a command on a terminal of its own; return it and the terminal's other end."""
-        pty = pytest.importorskip("pty", reason="Windows has no pseudo-terminals of this kind")
-        import fcntl
-        import termios
-
-        leader, follower = pty.openpty()
-        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        process = subprocess.Popen(
-            [FETCHSTASH, *arguments],
-            env=self.env,
-            cwd=self.folder,
-            stdin=follower,
-            stdout=follower,
-            stderr=follower,
-            start_new_session=True,  # its own group, which ^C is sent to
-        )
-        os.close(follower)
-        return process, leader
+        return start_on_terminal([FETCHSTASH, *arguments], self.env, self.folder, columns)
 
     def on_terminal(self, *arguments: str, columns: int = 80, code: int = 0) -> str:
         """Run a command on a terminal and return what it is sent, colour and links included."""

@@ -1,0 +1,82 @@
+"""Help: short screens, each command with its own options."""
+
+import os
+
+import click
+import pytest
+
+from fetchstash.cli import Command, commands
+from fetchstash.cli._terminal import cells
+from tests.cli.terminal import Terminal, read_all
+
+ROWS = 24
+
+
+def helped(name: str, width: int) -> list[str]:
+    """Return the lines that a command prints of itself."""
+    command = commands.commands[name] if name else commands
+    context = click.Context(
+        command,
+        info_name=f"fetchstash {name}".strip(),
+        terminal_width=width,
+        help_option_names=["-h", "--help"],
+    )
+    return command.get_help(context).splitlines()
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_all_commands_fit_one_screen(width: int) -> None:
+    lines = helped("", width)
+    assert len(lines) < ROWS
+    assert max(map(cells, lines)) <= width
+    assert {line.split()[0] for line in lines if line.startswith("  ")} == set(commands.commands)
+
+
+@pytest.mark.parametrize("name", sorted(commands.commands))
+def test_a_command_fits_one_screen_with_its_own_options(name: str) -> None:
+    lines = helped(name, 80)
+    assert len(lines) < ROWS
+    assert max(map(cells, lines)) <= 80
+    text = "\n".join(lines)
+    for flag in ("--allow-host", "--max-artifacts", "--profile", "--config"):
+        assert flag not in text
+
+
+def test_settings_have_a_screen_of_their_own_and_are_taken_by_every_command() -> None:
+    with_settings = [
+        command
+        for command in commands.commands.values()
+        if any("--allow-host" in option.opts for option in command.params)
+    ]
+    assert len(with_settings) >= 14
+    for command in with_settings:
+        assert isinstance(command, Command)
+        assert any("--help-settings" in option.opts for option in command.own_options)
+
+
+@pytest.mark.slow
+def test_the_flags_of_the_settings_are_listed_when_asked_for(run: Terminal) -> None:
+    text = run("get", "--help-settings").stdout
+    for flag in ("--allow-host", "--max-artifacts", "--profile", "--config", "--all-runs"):
+        assert f"  {flag}" in text
+    assert "--offset" not in text
+
+
+@pytest.mark.slow
+def test_a_person_who_types_the_name_alone_gets_help_and_a_host_is_served(run: Terminal) -> None:
+    process, leader = run.start()
+    assert "Usage: fetchstash COMMAND" in read_all(leader)
+    assert process.wait(30) == 0
+    assert run().stdout == ""  # a host that closed its end at once
+    assert "No such option" in run("--no-such-flag", code=2).stderr
+
+
+@pytest.mark.slow
+def test_an_interrupt_before_anything_began_is_told_by_the_exit_code(run: Terminal) -> None:
+    process, leader = run.start("get", "-")
+    seen = b""
+    while b"Ctrl-D" not in seen:
+        seen += os.read(leader, 1_000)
+    os.write(leader, b"\x03")
+    assert "Traceback" not in read_all(leader)
+    assert process.wait(30) == 130
