@@ -25,7 +25,7 @@ READ_LINES = "Slice its text by lines, or grep it."
 LOOK = "Its bytes are kept; look at a page as a picture."
 PAGE_PATHS = (
     'Take a heading of its outline, a fragment such as "#install", or "page", "left_out", "links", '
-    '"tables" or "images".'
+    '"tables", "images" or "data".'
 )
 THERE = "Take a path that is there, or read the whole."
 THERE_INSIDE = "Take a key or an index that is there, or read the whole."
@@ -268,6 +268,7 @@ class Reason(Enum):
     PAGE_PICTURE_HELD = (
         "This is no picture on the web.", 'List them with path="images".', OutOfRange,
     )  # fmt: skip
+    PAGE_NO_DATA = "The page holds no data.", 'Read it by path="page".', OutOfRange
     PAGE_NO_PART = "The page has no such part.", PAGE_PATHS, OutOfRange
     PAGE_NO_SECTION = "The page has no section of that name.", PAGE_PATHS, OutOfRange
 

@@ -116,3 +116,12 @@ def test_a_reason_is_a_whole_sentence_or_the_end_of_one(reason: Reason) -> None:
     assert error.what.endswith(".") or error.what[0].islower() or error.what == "no PDF"
     assert "{" not in error.line()
     assert len(error.what) <= 160
+
+
+@pytest.mark.parametrize(
+    "module", [m for m in MODULES if m.stem != "_contract"], ids=lambda path: path.stem
+)
+def test_a_reader_gives_its_reason_for_missing_text_from_the_table(module: Path) -> None:
+    calls = [node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Call)]
+    learnt = {keyword.arg for call in calls for keyword in call.keywords}
+    assert "extraction_error" not in learnt, "extracted.fail(Reason.….cause()) (docs/handlers.md)"

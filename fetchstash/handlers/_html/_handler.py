@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from itertools import compress
 from pathlib import Path
 
-from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._contract import (
     Extracted,
@@ -27,6 +26,7 @@ from fetchstash.handlers._html._features import linked_words
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._html._listings import PICTURE
 from fetchstash.handlers._html._reading import Reading
+from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import part_text
 from fetchstash.ranges import Preview
 
@@ -35,11 +35,6 @@ MIN_LEADING_LINKS = 5
 RUNNING_WORDS = 12
 PREVIEW_BLOCKS, PREVIEW_CHARS = 60, 4_000
 PATHS = frozenset(("page", "left_out", "links", "tables", "images", "data"))
-_PATHS_IN_WORDS = (
-    'Take a heading of its outline, a fragment such as "#install", or "page", "left_out", "links", '
-    '"tables", "images" or "data".'
-)
-_TOO_MANY_TAGS = f"it has no text before its tag {_safety.MAX_TAGS:,}, and the rest is not read"
 
 
 class HtmlHandler:
@@ -83,8 +78,8 @@ class HtmlHandler:
             ),
         )
         if not reading.content:
-            error = _TOO_MANY_TAGS if checked.cut else "the page has no text of its own"
-            extracted.learn(extraction_error=error)
+            tags = Reason.PAGE_TAGS.cause(limit=_safety.MAX_TAGS)
+            extracted.fail(tags if checked.cut else Reason.PAGE_WITHOUT_TEXT.cause())
         extracted.preview = _preview(reading.content, reading.inline())
         parts = _markdown.parts(reading.content, inline)
         extracted.parts = _bounded(parts, limits.max_chars, extracted)
@@ -100,10 +95,9 @@ class HtmlHandler:
         """
         path = request.path
         if request.render == "image" and not path.startswith(PICTURE):
-            hint = 'Take render="text", or a picture of path="images", such as "images/1".'
-            raise BadArgument("A web page is not rendered as an image.", hint)
+            raise Reason.PAGE_NO_PICTURE.error()
         if path not in PATHS and not path.startswith(("#", PICTURE)):
-            raise OutOfRange("The page has no such part.", _PATHS_IN_WORDS)
+            raise Reason.PAGE_NO_PART.error()
         checked = _reading.load(request.source, request.hints.charset)
         reading = _reading.read(checked.source, request.hints.url)
         if request.render == "image":
@@ -131,7 +125,7 @@ def _chosen(path: str, reading: Reading) -> Sequence[_blocks.Block]:
         return list(compress(blocks, (not kept for kept in keep)))
     numbers = _regions.section(blocks, reading.page.body, path[1:])
     if numbers is None:
-        raise OutOfRange("The page has no section of that name.", _PATHS_IN_WORDS)
+        raise Reason.PAGE_NO_SECTION.error()
     return [blocks[n] for n in numbers if keep[n]] or [blocks[n] for n in numbers]
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from fetchstash.errors import OutOfRange
 from fetchstash.handlers._data._json_values import on_lines
 from fetchstash.handlers._html import _media
 from fetchstash.handlers._html._blocks import Block
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._html._reading import Reading, embedded
+from fetchstash.handlers._reasons import Reason
 
 PICTURE = "images/"
 """Begins the path of one picture, by its number in the listing."""
@@ -35,7 +35,7 @@ def data(reading: Reading) -> str:
     """Return the data that a page brings along for its scripts, as JSON under their names."""
     pieces = [f"[{name}]\n{on_lines(value).rstrip()}\n" for name, value in embedded(reading.page)]
     if not pieces:
-        raise OutOfRange("The page holds no data.", 'Read it by path="page".')
+        raise Reason.PAGE_NO_DATA.error()
     return "\n".join(pieces)
 
 
@@ -52,7 +52,7 @@ def address(reading: Reading, path: str) -> str:
     listed = _listed(reading)
     picture = listed[_number(len(listed), path) - 1][1]
     if not picture.startswith(("http://", "https://")):
-        raise OutOfRange("This is no picture on the web.", 'List them with path="images".')
+        raise Reason.PAGE_PICTURE_HELD.error()
     return picture
 
 
@@ -73,5 +73,4 @@ def _number(count: int, path: str) -> int:
     number = path.removeprefix(PICTURE)
     if number.isdecimal() and len(number) < 6 and 1 <= int(number) <= count:
         return int(number)
-    hint = 'List them with path="images"; take one as "images/1".'
-    raise OutOfRange(f"The page has {count} pictures.", hint)
+    raise Reason.PAGE_PICTURES.error(count=count)
