@@ -250,3 +250,26 @@ def test_the_packages_of_the_tests_are_added_beside_a_running_server(checkout: C
     checkout.set_up("dev")
     end(server)
     assert checkout.installed == ["run", "dev"]
+
+
+@pytest.mark.slow
+def test_the_python_of_the_environment_serves_where_no_other_is_on_path(tmp_path: Path) -> None:
+    scripts, programs = tmp_path / "scripts", tmp_path / "programs"
+    own = tmp_path / ".venv" / "bin" / "python"
+    for folder in (scripts, programs, own.parent):
+        folder.mkdir(parents=True)
+    shutil.copy(ROOT / "scripts" / "with-python", scripts)
+    for name in ("dirname", "sh"):
+        (programs / name).symlink_to(shutil.which(name) or name)
+    old = programs / "python3"
+    old.write_text("#!/bin/sh\nexit 1\n")
+    old.chmod(0o700)
+    own.symlink_to(sys.executable)
+    program = [str(scripts / "with-python"), "-c", "import sys; print(sys.flags.safe_path)"]
+    environment = {"PATH": str(programs)}
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+    own.unlink()
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Python 3.11 or newer is needed" in done.stderr
