@@ -11,10 +11,23 @@ from pathlib import Path
 
 from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints
-from fetchstash.handlers._format import Format, family
+from fetchstash.handlers._format import Format, Head, Sniffed, family
+from fetchstash.handlers._reasons import Reason
 
 _OCTETS = "application/octet-stream"
 _HEAD_BYTES = 64 * 1024
+
+
+class UnreadHandler:
+    """Says that a known format has no reader here."""
+
+    name = "unread"
+
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - it is not read
+        """Return no text, and the reason."""
+        extracted = Extracted(None)
+        extracted.fail(Reason.NO_READER.cause())
+        return extracted
 
 
 class BinaryHandler:
@@ -67,6 +80,29 @@ _BINARY = Format(
     media_types=(),
 )
 
+# Documents that somebody may want to read, and that have no reader here.
+_UNREAD = Format(kind="unknown_binary", word="binary", handler=UnreadHandler, media_types=())
+
+
+def _sniff_dbf(head: Head) -> Sniffed | None:
+    """Recognise a dBASE table: its version, a date, the length of its header, and its end mark."""
+    data = head.data
+    if head.is_text or len(data) < 66 or data[0] not in _DBF_VERSIONS:
+        return None
+    month, day, length = data[2], data[3], int.from_bytes(data[8:10], "little")
+    is_header = length % 32 in {0, 1} and 64 < length <= len(data) and data[length - 1] == 13
+    if (
+        1 <= month <= 12
+        and 1 <= day <= 31
+        and (is_header or data[length - 264 : length - 263] == b"\r")
+    ):
+        return Sniffed("application/vnd.dbf", "header of a dBASE table")
+    return None
+
+
+_DBF_VERSIONS = (0x02, 0x03, 0x04, 0x05, 0x30, 0x31, 0x32, 0x43, 0x7B, 0x83, 0x8B, 0x8E, 0xF5)
+_ONENOTE = bytes.fromhex("e4525c7b8cd8a74daeb15378d02996d3")
+
 FORMATS = (
     *family(
         _BINARY,
@@ -114,8 +150,48 @@ FORMATS = (
         signatures=((0, b"\xd4\xc3\xb2\xa1"), (0, b"\xa1\xb2\xc3\xd4")),
     ),
     replace(
-        _BINARY,
+        _UNREAD,
+        word="Kindle book (MOBI)",
+        extensions=("mobi", "azw3"),
         media_types=("application/x-mobipocket-ebook",),
         signatures=((60, b"BOOKMOBI"),),
+    ),
+    *family(
+        _UNREAD,
+        ("OneNote file", "application/onenote application/msonenote", "one", _ONENOTE),
+        ("Outlook mailbox (PST)", "application/vnd.ms-outlook-pst", "pst ost", b"!BDN"),
+        ("Compiled HTML Help file (CHM)", "application/vnd.ms-htmlhelp", "chm", b"ITSF"),
+        ("AutoCAD drawing (DWG)", "image/vnd.dwg application/acad", "dwg", b"AC10"),
+        ("Access database", "application/x-msaccess", "mdb accdb", b"\0\1\0\0Standard "),
+        ("WordPerfect document", "application/vnd.wordperfect", "wpd", b"\xffWPC"),
+        (
+            "InDesign document",
+            "application/x-indesign",
+            "indd",
+            b"\x06\x06\xed\xf5\xd8\x1d\x46\xe5",
+        ),
+    ),
+    replace(
+        _UNREAD,
+        word="dBASE table (DBF)",
+        media_types=("application/vnd.dbf", "application/x-dbf"),
+        extensions=("dbf",),
+        sniff=_sniff_dbf,
+        signed=True,
+    ),
+    replace(
+        _UNREAD,
+        word="Visio drawing",
+        media_types=("application/vnd.ms-visio.drawing", "application/vnd.visio"),
+        extensions=("vsdx", "vsd"),
+        zip_members=("[Content_Types].xml", "visio/"),
+        ole_members=("VisioDocument",),
+    ),
+    replace(
+        _UNREAD,
+        word="Publisher document",
+        media_types=("application/x-mspublisher",),
+        extensions=("pub",),
+        ole_members=("Quill",),
     ),
 )

@@ -72,6 +72,7 @@ class Reason(Enum):
     CUT_FILE = "the file is cut short", FETCH_AGAIN
     NOT_READ = "it is of a variant that its reader does not know", KEPT
     CUT_AT_LIMIT = "only its first {chars:,} characters were kept", KEPT
+    NO_READER = "no reader for it; its bytes are kept", KEPT
     NO_PATHS = (
         "This kind of document has no parts that are read by path or as pictures.",
         "Slice its text by lines or characters.",
@@ -288,6 +289,14 @@ class Reason(Enum):
         'Take a heading of its outline, "images" or "left_out".',
         OutOfRange,
     )
+    IWORK_NO_TEXT = (
+        "its text is in a form that no library here reads, and it brings no preview as PDF", LOOK,
+    )  # fmt: skip
+    IWORK_NO_PART = (
+        "The document has a preview and no other parts.",
+        'Look at it with render="image".',
+        OutOfRange,
+    )
     DOCUMENT_HOLDS_NO_PICTURE = "The document does not hold this picture.", KEPT, OutOfRange
 
     # Pictures
@@ -303,6 +312,9 @@ class Reason(Enum):
 
     # Mails, notebooks, calendars
     MAIL_DEPTH = "its parts are nested too deeply", KEPT
+    MHTML_NO_PAGE = "the web archive holds no page", KEPT
+    WARC_EMPTY = "the web archive holds no response", KEPT
+    MAILS_CUT = "only its first {limit:,} mails were read", KEPT
     MAIL_MISSING = "the compound file holds no message", KEPT
     NOTEBOOK_LARGE = "the notebook is larger than {limit:,} bytes", KEPT
     NOTEBOOK_EMPTY = "it holds no cells", KEPT

@@ -40,12 +40,17 @@ def cell(kind: int, column: int, value: bytes) -> bytes:
 @pytest.fixture
 def xlsb(pack: Pack) -> bytes:
     """Return a workbook of one sheet with text, numbers and truths."""
+    return packed_xlsb(pack)
+
+
+def packed_xlsb(pack: Pack, *, damage: bytes = b"") -> bytes:
     text, real, truth, row, bundle = 6, 5, 4, 0, 156
     sheet = b"".join(
         (
             record(129),
             record(148, struct.pack("<4L", 0, 1, 0, 2)),
             record(145),
+            damage,
             record(row, struct.pack("<L13x", 0)),
             *(cell(text, column, wide(name)) for column, name in enumerate(("Town", "Sold", "Open"))),
             record(row, struct.pack("<L13x", 1)),
@@ -103,3 +108,9 @@ def test_a_binary_workbook_is_read(save: Save, read: Read, xlsb: bytes) -> None:
 def test_a_damaged_workbook_gives_one_clear_line(read: Read, data: bytes) -> None:
     with pytest.raises(NoText, match=r"damaged, cut short or encrypted|holds no value"):
         read(handler_named("sheets"), data)
+
+
+def test_a_text_that_is_in_no_table_is_one_clear_line(read: Read, pack: Pack) -> None:
+    shared_string = record(7, bytes(12))  # the library's Rust panics at it
+    with pytest.raises(NoText, match="damaged"):
+        read(handler_named("sheets"), packed_xlsb(pack, damage=shared_string))

@@ -17,6 +17,7 @@ from fetchstash.handlers import (
     PartRequest,
     PartText,
     handler_named,
+    route_file,
 )
 
 Read = Callable[..., tuple[Extracted, str]]
@@ -157,3 +158,42 @@ def test_a_hostile_mail_ends_in_text_or_one_clear_line(read: Read, data: bytes) 
 def test_an_empty_file_is_named(read: Read) -> None:
     with pytest.raises(NoText, match="the file is empty"):
         read(handler_named("email"), b"")
+
+
+def test_all_addresses_are_shown_however_many_headers_hold_them(read: Read) -> None:
+    raw = (
+        b"From: a@example.org\nTo: b@example.org\nTo: c@example.org\nCc: d@example.org\n"
+        b"Bcc: e@example.org\nSubject: s\n\nbody\n"
+    )
+    text = read(handler_named("email"), raw)[1]
+    assert "To: b@example.org, c@example.org\nCc: d@example.org\nBcc: e@example.org\n" in text
+    many = ", ".join(f"person{number}@example.org" for number in range(2_000))
+    assert many in read(handler_named("email"), b"From: a@x\nTo: %s\n\nbody" % many.encode())[1]
+
+
+def mailbox() -> bytes:
+    second = mail("Second", "From here on >From is quoted.\n\n>>From the start.\n")
+    second.add_attachment("a,b\n1,2\n", filename="table.csv", subtype="csv")
+    quoted = second.as_bytes().replace(b"\nFrom here", b"\n>From here")
+    line = b"From ada@example.org Fri May  1 10:00:00 2026\n"
+    return line + mail("First").as_bytes() + b"\n" + line + quoted + b"\n"
+
+
+def test_a_mailbox_is_many_mails_each_a_page(save: Save) -> None:
+    source = save(mailbox())
+    decision = route_file(source, {}, "list.mbox")
+    assert (decision.kind, decision.media_type) == ("email", "application/mbox")
+    extracted = handler_named("mbox").extract(source, Hints(), ExtractLimits())
+    parts = list(extracted.parts or ())
+    assert [part.text.split("\n")[0] for part in parts if part.starts_page] == [
+        "# First",
+        "# Second",
+    ]
+    assert "From here on >From is quoted.\n\n>From the start.\n" in parts[-1].text
+    assert parts[-1].text.endswith("- attachment 2/table.csv\n\n")
+    assert (extracted.facts.pages, extracted.facts.members) == (2, 1)
+    table = handler_named("mbox").part(PartRequest(source=source, path="2/table.csv"))
+    assert isinstance(table, PartText)
+    assert table.text == "a,b\n1,2\n"
+    with pytest.raises(OutOfRange):
+        handler_named("mbox").part(PartRequest(source=source, path="1/table.csv"))

@@ -140,3 +140,22 @@ def test_chains_and_trees_that_are_rings_end() -> None:
     for number in range(8):
         struct.pack_into("<3L", ring, directory + 128 * number + 68, 1, 2, 1)
     assert len(CompoundFile(bytes(ring)).streams) <= len(MAIL)
+
+
+def recipient(kind: int) -> bytes:
+    return bytes(8) + struct.pack("<HHLLL", 3, 0x0C15, 0, kind, 0)
+
+
+def test_recipients_come_with_all_their_addresses(read: Read) -> None:
+    people = (("Bob", "bob@example.org", 1), ("Carl", "carl@example.org", 2), ("", "d@x", 1))
+    mail = MAIL | {
+        f"__recip_version1.0_#0000000{number}/{name}": data
+        for number, (person, address, kind) in enumerate(people)
+        for name, data in (
+            ("__properties_version1.0", recipient(kind)),
+            ("__substg1.0_3001001F", wide(person)),
+            ("__substg1.0_39FE001F", wide(address)),
+        )
+    }
+    text = read(handler_named("msg"), compound(mail))[1]
+    assert "To: Bob <bob@example.org>; d@x\nCc: Carl <carl@example.org>\n" in text

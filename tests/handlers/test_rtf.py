@@ -141,3 +141,11 @@ def test_a_document_of_too_many_tokens_is_cut_and_says_so(
     with pytest.raises(NoText, match="only its first 1,000 control words"):
         texts.extend(part.text for part in parts or ())
     assert "".join(texts).startswith("x\n\nx\n\n")
+
+
+def test_headers_and_footers_of_pages_stand_once_at_the_end(read: Read) -> None:
+    header = r"{\header\pard Annual \b report\par}{\footerl\pard Page {\field{\*\fldinst PAGE}{\fldrslt 1}}\par}"
+    data = rf"{{\rtf1{header}{header} One.\par Two.\par}}".encode()
+    assert read(handler_named("rtf"), data)[1] == (
+        "One.\n\nTwo.\n\nHeader: Annual report\n\nFooter: Page 1\n\n"
+    )

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fetchstash.handlers._format import Format, family
+from fetchstash.handlers._format import Format, Head, Sniffed, family
 
 _ARCHIVE = Format(
     kind="archive",
@@ -14,12 +14,29 @@ _ARCHIVE = Format(
 )
 
 
+_WARC = replace(
+    _ARCHIVE,
+    word="web archive (WARC)",
+    handler="fetchstash.handlers._archive._warc:WarcHandler",
+    media_types=("application/warc",),
+    extensions=("warc",),
+)
+
+
+def _sniff_warc(head: Head) -> Sniffed | None:
+    is_warc = head.data.startswith(b"WARC/1.")
+    return Sniffed("application/warc", "signature WARC/1.") if is_warc else None
+
+
 def _zip(member: str) -> Format:
     return replace(_ARCHIVE, zip_members=(member,))
 
 
 FORMATS = (
     _ARCHIVE,
+    # A web archive is text where its pages are.
+    replace(_WARC, signatures=((0, b"WARC/1."),)),
+    replace(_WARC, signed=False, is_markup=True, sniff=_sniff_warc),
     *family(
         _ARCHIVE,
         ("ZIP", "application/zip application/x-zip-compressed", "zip whl"),

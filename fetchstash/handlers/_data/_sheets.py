@@ -72,6 +72,11 @@ def _read(source: Path, limits: PreviewLimits, extracted: Extracted) -> Iterator
             yield from _read_sheet(workbook.get_sheet_by_index(number), state, limits, tables)
     except CalamineError:
         raise Reason.SHEET_DAMAGED.error() from None
+    except BaseException as error:
+        # A panic in calamine's Rust is a BaseException that no module exports.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise Reason.SHEET_DAMAGED.error() from None
     finally:
         workbook.close()
     if not tables:
@@ -97,6 +102,10 @@ def _open(source: Path) -> "CalamineWorkbook":
         return CalamineWorkbook.from_path(source)  # pyright: ignore[reportUnknownMemberType] - a bare PathLike in its stub
     except PasswordError:
         raise Reason.SHEETS_ENCRYPTED.error() from None
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise Reason.SHEETS_DAMAGED.error() from None
 
 
 def _is_opendocument(source: Path) -> bool:

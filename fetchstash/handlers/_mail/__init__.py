@@ -1,9 +1,29 @@
 """Mail: messages, mailboxes and Outlook's own format."""
 
+import re
 from dataclasses import replace
 
-from fetchstash.handlers._format import Format, family
+from fetchstash.handlers._format import Format, Head, Sniffed, family
 from fetchstash.handlers._routing._structure import sniff_mail
+
+_MHTML = "application/x-mimearchive"
+_SAVED = re.compile(
+    r"^(?:Snapshot-)?Content-Location:|^From: .{0,10}Saved by|\btype=\"?text/html\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_RELATED = re.compile(r"^Content-Type:\s*multipart/related\b", re.IGNORECASE | re.MULTILINE)
+
+
+def _sniff_mhtml(head: Head) -> Sniffed | None:
+    """Recognise the header that browsers write before a saved page."""
+    header = re.split(r"\r?\n\r?\n", head.text, maxsplit=1)[0]
+    if not re.match(r"[A-Za-z][A-Za-z0-9-]*:", header) or not _RELATED.search(header):
+        return None
+    # A mail may hold a page with its pictures, too: it has been received, and names who by.
+    if not _SAVED.search(header) or re.search(r"^(?:Received|To):", header, re.MULTILINE):
+        return None
+    return Sniffed(_MHTML, "header of a saved web page")
+
 
 _EML = Format(
     kind="email",
@@ -15,8 +35,21 @@ _EML = Format(
 )
 
 FORMATS = (
+    Format(
+        kind="office_doc",
+        word="web archive (MHTML)",
+        handler="fetchstash.handlers._mail._mhtml:MhtmlHandler",
+        media_types=(_MHTML, "multipart/related"),
+        extensions=("mhtml", "mht"),
+        sniff=_sniff_mhtml,
+        is_markup=True,
+        paths=("page", "left_out", "links", "tables", "#*"),
+    ),
     *family(replace(_EML, sniff=sniff_mail), ("email", "message/rfc822 message/*", "eml")),
-    *family(_EML, ("email", "application/mbox", "mbox")),
+    *family(
+        replace(_EML, handler="fetchstash.handlers._mail._mbox:MboxHandler", page_word="mails"),
+        ("mailbox", "application/mbox", "mbox"),
+    ),
     replace(
         _EML,
         word="Outlook message",

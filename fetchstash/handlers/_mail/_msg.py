@@ -23,6 +23,10 @@ _CC, _BODY, _HTML, _RTF = "0E03", "1000", "1013", "1009"
 _FILE_NAMES = ("3707", "3704", "3001")
 _DATA = "37010102"
 _SUBMITTED = 0x0039
+_RECIPIENT, _RECIPIENT_TYPE = "__recip_version1.0_#", 0x0C15
+_RECIPIENTS = {1: "To", 2: "Cc", 3: "Bcc"}
+_ADDRESSES = ("39FE", "3003")
+_MAX_RECIPIENTS = 1_000
 
 
 class MsgHandler(Streamed, MemberParts):
@@ -45,6 +49,7 @@ class MsgHandler(Streamed, MemberParts):
             "From": author,
             "To": _text(message, _TO),
             "Cc": _text(message, _CC),
+            **_recipients(message),
             "Date": date,
         }
         prose.paragraph("\n".join(f"{name}: {value}" for name, value in headers.items() if value))
@@ -99,6 +104,23 @@ def _write_body(message: CompoundFile, prose: Prose, extracted: Extracted) -> It
         extracted.learn(hidden_removed=page.hidden)
     elif packed := message.read(f"__substg1.0_{_RTF}0102"):
         yield from _rtf.read(decompress(packed), prose, extracted)
+
+
+def _recipients(message: CompoundFile) -> dict[str, str]:
+    """Return the recipients with their addresses, by header ([MS-OXMSG], section 2.2.1)."""
+    found: dict[str, list[str]] = {}
+    storages = {path[0] for path in message.streams if path[0].startswith(_RECIPIENT)}
+    for storage in sorted(storages)[:_MAX_RECIPIENTS]:
+        # Entries of 16 bytes follow a header of 8 (section 2.4.2.1).
+        properties = message.read(storage, "__properties_version1.0")[8:]
+        entries = struct.iter_unpack("<HH4xI4x", properties[: len(properties) // 16 * 16])
+        kind = next((value for _, tag, value in entries if tag == _RECIPIENT_TYPE), 1)
+        name = _text(message, _FILE_NAMES[-1], storage)
+        address = next((text for tag in _ADDRESSES if (text := _text(message, tag, storage))), "")
+        both = name and address and name != address
+        shown = f"{name} <{address}>" if both else name or address
+        found.setdefault(_RECIPIENTS.get(kind, "To"), []).append(shown)
+    return {header: "; ".join(filter(None, names)) for header, names in found.items()}
 
 
 def _attachments(message: CompoundFile) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fetchstash.handlers._format import Format, Head, Sniffed
+from fetchstash.handlers._format import Format, Head, Sniffed, family
 
 _HERE = "fetchstash.handlers._office."
 _OOXML = "application/vnd.openxmlformats-officedocument."
@@ -13,6 +13,23 @@ _POWERPOINT = "application/vnd.ms-powerpoint.presentation.macroenabled.12"
 _PACKAGE = "[Content_Types].xml"
 # Pictures, and what the text leaves out (handlers/_shared/_beside.py).
 _BESIDE = ("left_out", "images", "images/*")
+
+
+_FB2, _JATS, _OPML = "application/x-fictionbook+xml", "application/jats+xml", "text/x-opml"
+
+
+def _sniff_xml_text(head: Head) -> Sniffed | None:
+    """Recognise the root element of one of these formats."""
+    start = head.text.lstrip("\ufeff \t\r\n")[:2_048]
+    if not start.startswith("<"):
+        return None
+    if "<FictionBook" in start:
+        return Sniffed(_FB2, "element FictionBook")
+    if "<article" in start and ("JATS" in start or "NLM//DTD" in start or "jats" in start):
+        return Sniffed(_JATS, "JATS article")
+    if "<opml" in start:
+        return Sniffed(_OPML, "element opml")
+    return None
 
 
 def _sniff_rtf(head: Head) -> Sniffed | None:
@@ -91,6 +108,14 @@ FORMATS = (
         extensions=("odp",),
         page_word="slides",
     ),
+    # Some programs write "mimetype" compressed or late, so that the members alone tell.
+    replace(
+        _ODT,
+        word="office document",
+        media_types=("application/vnd.oasis.opendocument",),
+        extensions=(),
+        zip_members=("content.xml", "META-INF/manifest.xml"),
+    ),
     replace(_ODT, word="ODG", media_types=(_ODF + "graphics",), extensions=()),
     replace(_ODT, word="office document", media_types=(_ODF + "*",), extensions=()),
     Format(
@@ -111,6 +136,57 @@ FORMATS = (
         media_types=("application/rtf", "text/rtf"),
         extensions=("rtf",),
         sniff=_sniff_rtf,
+    ),
+    *family(
+        Format(
+            kind="office_doc",
+            word="",
+            handler=_HERE + "_xml_texts:XmlTextHandler",
+            media_types=(),
+            is_markup=True,
+        ),
+        ("FictionBook", _FB2, "fb2"),
+        ("OPML outline", _OPML, "opml"),
+    ),
+    Format(
+        kind="office_doc",
+        word="JATS article",
+        handler=_HERE + "_xml_texts:XmlTextHandler",
+        media_types=(_JATS,),
+        sniff=_sniff_xml_text,
+        is_markup=True,
+    ),
+    # Pages, Numbers and Keynote store the same members.
+    Format(
+        kind="office_doc",
+        word="iWork document",
+        handler=_HERE + "_iwork:IWorkHandler",
+        media_types=(
+            "application/vnd.apple.iwork",
+            "application/vnd.apple.pages",
+            "application/vnd.apple.numbers",
+            "application/vnd.apple.keynote",
+        ),
+        extensions=("pages", "numbers", "key"),
+        zip_members=("Index/Document.iwa",),
+        signed=True,
+        pictures=True,
+    ),
+    *(
+        Format(
+            kind="office_doc",
+            word="iWork document",
+            handler=_HERE + "_iwork:IWorkHandler",
+            media_types=(f"application/x-iwork-{name}",),
+            zip_members=(member,),
+            signed=True,
+            pictures=True,
+        )
+        for name, member in (
+            ("package", "Index.zip"),
+            ("pages", "index.xml"),
+            ("keynote", "index.apxl"),
+        )
     ),
     _DOC,
     replace(

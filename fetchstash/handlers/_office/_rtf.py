@@ -32,8 +32,12 @@ _SKIPPED = {
     "fonttbl", "colortbl", "stylesheet", "filetbl", "revtbl", "rsidtbl", "listtable",
     "listoverridetable", "xmlnstbl", "info", "themedata", "datastore", "generator", "private",
     "pict", "nonshppict", "object", "fldinst", "bkmkstart", "bkmkend", "listtext", "pntext",
-    "header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf",
 }  # fmt: skip
+_MARGINS = {
+    f"{kind}{side}": kind.capitalize() for kind in ("header", "footer") for side in ("", *"lrf")
+}
+_MAX_MARGINS = 200
+_ENDS = {"par", "sect", "page", "cell", "row"}
 _SIGNS: Mapping[str, str] = {
     "tab": "\t", "line": "\n", "emdash": "—", "endash": "\u2013", "lquote": "\u2018",
     "rquote": "\u2019", "ldblquote": "“", "rdblquote": "”", "bullet": "•", "emspace": " ",
@@ -65,6 +69,7 @@ class _State:
     skipped: bool = False
     hidden: bool = False
     is_title: bool = False
+    margin: str = ""  # "Header" or "Footer" within one
     charset: str = "cp1252"
     fallback_chars: int = 1
 
@@ -114,6 +119,8 @@ class _Reader:
         self._in_table = False
         self._row: list[str] = []
         self._rows: list[list[str]] = []
+        self._margin: list[str] = []
+        self._margins: dict[str, None] = {}
 
     def take(self, token: re.Match[bytes]) -> int:
         """Take a token; return how many bytes of binary data follow it."""
@@ -135,10 +142,12 @@ class _Reader:
         return 0
 
     def end(self) -> None:
-        """Write the open paragraph and the open table."""
+        """Write the open paragraph, the open table, and the headers and footers of pages."""
         self._in_table = False
         self._end_paragraph()
         self._end_table()
+        for text in self._margins:
+            self.prose.paragraph(text)
 
     def _word(self, word: str, number: int | None) -> int:
         state = self._states[-1]
@@ -147,6 +156,11 @@ class _Reader:
             self._is_optional = False
         elif word in _SIGNS:
             self._write(_SIGNS[word])
+        elif word in _MARGINS:
+            self._change(margin=_MARGINS[word])
+        if state.margin and word in _ENDS:
+            self._margin.append(" ")
+            return 0
         match word:
             case "par" | "sect" | "page":
                 self._end_paragraph()
@@ -192,7 +206,12 @@ class _Reader:
         if self._too_deep:
             self._too_deep -= 1
         elif len(self._states) > 1:
-            self._states.pop()
+            label = self._states.pop().margin
+            if label and not self._states[-1].margin:
+                text = " ".join("".join(self._margin).split())
+                self._margin.clear()
+                if text and len(self._margins) < _MAX_MARGINS:
+                    self._margins[f"{label}: {text}"] = None
 
     def _symbol(self, symbol: str) -> None:
         if symbol == "*":
@@ -225,6 +244,8 @@ class _Reader:
             self.title.append(text)
         elif state.hidden and not state.skipped:
             self.hidden += 1
+        elif state.margin and not state.skipped:
+            self._margin.append(text)
         elif not state.skipped:
             self._pieces.append(text)
 

@@ -1,0 +1,187 @@
+"""Formats of readers, journals, archivists and Apple are documents; others are named."""
+
+# ruff: noqa: E501 - a document on one line reads better than in pieces
+
+import gzip
+import io
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from fetchstash.demo.pdf import make_pdf
+from fetchstash.errors import NoText, OutOfRange
+from fetchstash.handlers import (
+    Extracted,
+    ExtractLimits,
+    Hints,
+    PartRequest,
+    PartText,
+    Picture,
+    format_of,
+    handler_named,
+    route_file,
+)
+
+Read = Callable[..., tuple[Extracted, str]]
+Pack = Callable[[Mapping[str, str | bytes]], bytes]
+Save = Callable[[bytes], Path]
+
+FB2 = """<?xml version="1.0" encoding="windows-1251"?><FictionBook><description><title-info><author><first-name>Ада</first-name>
+<last-name>Л.</last-name></author><book-title>Река</book-title><lang>ru</lang></title-info></description>
+<body><title><p>Река</p></title><section><title><p>Первая</p><p>глава</p></title><p>Текст <emphasis>сильный</emphasis>.</p>
+<poem><stanza><v>строка</v></stanza></poem></section></body><binary id="a">AAAA</binary></FictionBook>""".encode(
+    "cp1251"
+)
+JATS = b"""<!DOCTYPE article PUBLIC "-//NLM//DTD JATS (Z39.96) Journal Archiving DTD v1.2//EN" "JATS.dtd"><article><front>
+<journal-meta><journal-title>Rivers</journal-title></journal-meta><article-meta><title-group><article-title>On <italic>gates</italic></article-title></title-group>
+<contrib-group><contrib><name><surname>Lovelace</surname><given-names>Ada</given-names></name></contrib></contrib-group><pub-date><year>2026</year></pub-date>
+<abstract><p>Short.</p></abstract></article-meta></front><body><sec><title>Methods</title><p>We looked.</p>
+<table-wrap><table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table></table-wrap></sec></body>
+<back><ref-list><title>References</title><ref><mixed-citation>One, 2020.</mixed-citation></ref></ref-list></back></article>"""
+OPML = b"""<opml version="2.0"><head><title>Feeds</title></head><body><outline text="News"><outline text="A blog" xmlUrl="https://example.org/feed"/></outline></body></opml>"""
+MHTML = b"""From: <Saved by Blink>\r\nSnapshot-Content-Location: https://example.org/page\r\nSubject: A page\r\nDate: Fri, 1 May 2026 10:00:00 -0000\r
+MIME-Version: 1.0\r\nContent-Type: multipart/related;\r\n\ttype="text/html";\r\n\tboundary="b"\r\n\r\n\r\n--b\r\nContent-Type: text/html; charset=utf-8\r
+Content-Transfer-Encoding: quoted-printable\r\nContent-Location: https://example.org/page\r\n\r\n<title>A page</title><main><h1>Gates</h1><p>They are open =C3=BCber noon. <a href=3D"/more">More</a> about the gates and who opens them.</p></main>\r\n--b--\r\n"""
+
+
+def record(kind: str, address: str, block: bytes) -> bytes:
+    head = f"WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {address}\r\nContent-Type: application/http; msgtype=response\r\nContent-Length: {len(block)}\r\n\r\n"
+    return head.encode() + block + b"\r\n\r\n"
+
+
+def warc() -> bytes:
+    page = b"<title>t</title><main><h1>Gates</h1><p>All of them are open.</p></main>"
+    packed = gzip.compress(page)
+    chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(packed), packed)
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+    return (
+        record("warcinfo", "", b"software: x\r\n")
+        + record("response", "https://example.org/a", answer + b"\r\n" + page)
+        + record("response", "https://example.org/b", answer + b"Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("data", "word", "text"),
+    [
+        (FB2, "FictionBook", "# Река\n\n## Первая глава\n\nТекст *сильный*.\n\nстрока\n\n"),
+        (JATS, "JATS article", "# On *gates*\n\nShort.\n\n## Methods\n\nWe looked.\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n## References\n\n- One, 2020.\n\n"),
+        (OPML, "OPML outline", "# Feeds\n\n- News\n  - [A blog](https://example.org/feed)\n\n"),
+        (MHTML, "web archive (MHTML)", "# Gates\n\nThey are open über noon. [More](https://example.org/more) about the gates and who opens them.\n"),
+    ],
+    ids=["FB2", "JATS", "OPML", "MHTML"],
+)  # fmt: skip
+def test_the_format_is_recognised_and_read(save: Save, data: bytes, word: str, text: str) -> None:
+    source = save(data)
+    decision = route_file(source, {}, "document")
+    declared = format_of(decision)
+    assert declared.name(decision.media_type) == word
+    name = "mhtml" if word.startswith("web") else "xml_text"
+    extracted = handler_named(name).extract(source, Hints(), ExtractLimits())
+    assert "".join(part.text for part in extracted.parts or ()) == text
+
+
+def test_what_an_article_says_of_itself_is_known(read: Read) -> None:
+    facts = read(handler_named("xml_text"), JATS)[0].facts
+    assert (facts.title, facts.author, facts.published) == ("On *gates*", "Lovelace Ada", "2026")
+
+
+def test_links_of_a_saved_page_are_a_part(save: Save) -> None:
+    links = handler_named("mhtml").part(PartRequest(source=save(MHTML), path="links"))
+    assert links == PartText("- [More](https://example.org/more)\n", 1)
+
+
+def test_responses_of_a_web_archive_are_listed_and_read(save: Save) -> None:
+    source = save(warc())
+    assert route_file(source, {}, "x").media_type == "application/warc"
+    handler = handler_named("warc")
+    extracted = handler.extract(source, Hints(), ExtractLimits())
+    parts = list(extracted.parts or ())
+    assert (
+        "| 1 | https://example.org/a | 200 | text/html | 71 |\n| 2 | https://example.org/b |"
+        in parts[0].text
+    )
+    assert (parts[0].rows, extracted.facts.members) == (2, 2)
+    for path in ("1", "2", "https://example.org/b"):
+        found = handler.part(PartRequest(source=source, path=path))
+        assert isinstance(found, PartText)
+        assert found.text == "# Gates\n\nAll of them are open.\n"
+    with pytest.raises(OutOfRange):
+        handler.part(PartRequest(source=source, path="3"))
+
+
+def picture() -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", (60, 40), "red").save(out, "JPEG")
+    return out.getvalue()
+
+
+def test_an_iwork_document_is_read_by_its_preview(save: Save, pack: Pack) -> None:
+    preview = make_pdf(["The gates are open."], "t")
+    source = save(pack({"Index/Document.iwa": b"\0", "QuickLook/Preview.pdf": preview}))
+    assert format_of(route_file(source, {}, "plan.pages")).handler.endswith("IWorkHandler")  # type: ignore[union-attr]
+    extracted = handler_named("iwork").extract(source, Hints(), ExtractLimits())
+    assert "The gates are open." in "".join(part.text for part in extracted.parts or ())
+    shown = handler_named("iwork").part(
+        PartRequest(source=source, unit="pages", start=1, render="image")
+    )
+    assert isinstance(shown, Picture)
+
+
+def test_an_iwork_document_without_a_pdf_is_a_picture(save: Save, pack: Pack) -> None:
+    source = save(pack({"Index/Document.iwa": b"\0", "preview.jpg": picture()}))
+    extracted = handler_named("iwork").extract(source, Hints(), ExtractLimits())
+    with pytest.raises(NoText, match="no preview as PDF"):
+        list(extracted.parts or ())
+    shown = handler_named("iwork").part(PartRequest(source=source, render="image"))
+    assert isinstance(shown, Picture)
+    assert (shown.width, shown.height) == (60, 40)
+
+
+def test_an_opendocument_file_with_a_late_mimetype_is_none_the_less_one(save: Save) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as container:
+        container.writestr("content.xml", '<o:d xmlns:o="o" xmlns:t="t"><t:p>Text.</t:p></o:d>')
+        container.writestr("META-INF/manifest.xml", "<manifest/>")
+        container.writestr("mimetype", "application/vnd.oasis.opendocument.text")
+    decision = route_file(save(out.getvalue()), {}, "x.zip")
+    assert (decision.kind, format_of(decision).word) == ("office_doc", "office document")
+
+
+DBF = (
+    bytes([3, 126, 5, 1, 0, 0, 0, 0, 65, 0, 10, 0])
+    + bytes(20)
+    + b"NAME".ljust(32, b"\0")
+    + b"\r"
+    + bytes(40)
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "word"),
+    [
+        (bytes.fromhex("e4525c7b8cd8a74daeb15378d02996d3") + bytes(64), "OneNote file"),
+        (b"!BDN" + bytes(range(256)), "Outlook mailbox (PST)"),
+        (b"ITSF" + bytes(range(96)), "Compiled HTML Help file (CHM)"),
+        (b"AC1032\0\0" + bytes(range(96)), "AutoCAD drawing (DWG)"),
+        (DBF, "dBASE table (DBF)"),
+    ],
+    ids=["OneNote", "PST", "CHM", "DWG", "DBF"],
+)
+def test_a_document_that_no_reader_knows_is_named(save: Save, data: bytes, word: str) -> None:
+    source = save(data)
+    decision = route_file(source, {}, "file.bin")
+    assert format_of(decision).name(decision.media_type) == word
+    extracted = handler_named("unread").extract(source, Hints(), ExtractLimits())
+    assert extracted.parts is None
+    assert extracted.cause is not None
+    assert extracted.cause.words() == "no reader for it; its bytes are kept"
+
+
+def test_a_drawing_of_visio_is_named(save: Save, pack: Pack) -> None:
+    data = pack({"[Content_Types].xml": "<Types/>", "visio/document.xml": "<x/>"})
+    decision = route_file(save(data), {}, "plan.vsdx")
+    assert format_of(decision).word == "Visio drawing"
