@@ -15,6 +15,7 @@ FetchstashError
     BadPattern        bad_pattern    a pattern that RE2 rejects
     Busy              busy           another process or call holds what is needed
     StoreError        store_error    the disk or the catalogue failed
+    ServerFailed      server_failed  a server behind the gateway is not there, or ended
     Internal          internal       a fault of fetchstash itself
 
 Only these cross the wall of a room. A next step names a method of Stash or Artifact, or a
@@ -193,6 +194,12 @@ class StoreError(FetchstashError):
     """The disk or the catalogue failed."""
 
     code = "store_error"
+
+
+class ServerFailed(FetchstashError):
+    """A server behind the gateway is not there, or ended in the middle of a call."""
+
+    code = "server_failed"
 
 
 class Internal(FetchstashError):

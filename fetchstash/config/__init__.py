@@ -17,6 +17,7 @@ from fetchstash.config._keys import (
     TelemetryLimits,
 )
 from fetchstash.config._load import Settings, load
+from fetchstash.config._servers import WrappedServer, resolved
 
 __all__ = [
     "CLIENT_NAMES",
@@ -27,6 +28,8 @@ __all__ = [
     "Key",
     "Settings",
     "TelemetryLimits",
+    "WrappedServer",
     "example_file",
     "load",
+    "resolved",
 ]

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from fetchstash.config._keys import (
     TelemetryLimits,
     profile_of,
 )
+from fetchstash.config._servers import WrappedServer, wrapped_servers
 from fetchstash.errors import BadArgument, did_you_mean
 from fetchstash.fetch import FetchLimits, origin_headers
 from fetchstash.handlers import ExtractLimits
@@ -25,7 +26,7 @@ from fetchstash.text import TRUNCATIONS, PreviewLimits, Truncation, ViewLimits
 
 _PREFIX = "FETCHSTASH_"
 _CONFIG_VARIABLE = "FETCHSTASH_CONFIG"
-_OF_THE_FILE_ALONE = ("context.truncation", "fetch.headers")
+_OF_THE_FILE_ALONE = ("context.truncation", "fetch.headers", "wrap.servers")
 _OUTPUT_VARIABLE = "MAX_MCP_OUTPUT_TOKENS"
 _STORE_PLACES = {"store.url": "store.folder", "store.folder": "store.url"}
 
@@ -37,7 +38,7 @@ class Settings:
     ``values`` maps each key to its value, ``origins`` to where that came from. ``client`` and
     ``history`` are for agents that use fetchstash.client, ``truncation`` holds the profiles of
     context_result. ``output_is_bounded``: the user bounds what Claude Code shows of a result, by
-    its own MAX_MCP_OUTPUT_TOKENS.
+    its own MAX_MCP_OUTPUT_TOKENS. ``wrapped`` has the servers behind the gateway, by name.
     """
 
     profile: str
@@ -54,6 +55,7 @@ class Settings:
     values: Mapping[str, Any]
     origins: Mapping[str, str]
     output_is_bounded: bool = False
+    wrapped: Mapping[str, WrappedServer] = field(default_factory=dict[str, WrappedServer])
 
     def views_for(self, client_name: str) -> ViewLimits:
         """Return the limits for a client by the name that it gives itself (clientInfo).
@@ -84,6 +86,9 @@ def load(
     source, data = _read_file(file, environment)
     truncation = _truncations(data, f"file {source}")
     headers = _headers(data, f"file {source}", environment)
+    wrapped = wrapped_servers(
+        _tables(data, "wrap.servers", "NAME", f"file {source}"), f"file {source}"
+    )
     layers: list[tuple[str, Mapping[str, Any]]] = [
         ("argument", arguments or {}),
         *_environment_layers(environment),
@@ -109,6 +114,7 @@ def load(
         settings,
         fetch=replace(settings.fetch, headers=headers),
         output_is_bounded=bool(environment.get(_OUTPUT_VARIABLE)),
+        wrapped=wrapped,
     )
 
 
@@ -206,7 +212,7 @@ def _read_file(named: Path | None, environment: Mapping[str, str]) -> tuple[Path
 
 def _of_file(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Return a file's values by their keys."""
-    sections = dict.fromkeys(key.section for key in KEYS.values())
+    sections = dict.fromkeys([*(key.section for key in KEYS.values()), "wrap"])
     layer: dict[str, Any] = {}
     for section, values in data.items():
         if section not in sections or not isinstance(values, dict):

@@ -3,5 +3,6 @@
 from fetchstash.server._lazy import LazyStash
 from fetchstash.server._server import build_server
 from fetchstash.server._stdio import hide_memory, serve_stdio
+from fetchstash.server._wire import relayed
 
-__all__ = ["LazyStash", "build_server", "hide_memory", "serve_stdio"]
+__all__ = ["LazyStash", "build_server", "hide_memory", "relayed", "serve_stdio"]

@@ -39,7 +39,7 @@ class LazyStash:
     ) -> None:
         self.settings = settings
         self._local = local
-        self._owns_process = owns_process
+        self._to_freeze = owns_process
         self._stack = AsyncExitStack()
         self._lock = anyio.Lock()
         self._stashes: dict[str, Stash] = {}
@@ -64,10 +64,11 @@ class LazyStash:
                 store = replace(self.settings.store, run=run)
                 opened = open_stash(replace(self.settings, store=store), fetcher=self._fetching())
                 self._stashes[run] = await self._stack.enter_async_context(opened)
-            elif self._owns_process and not gc.get_freeze_count():
+            elif self._to_freeze:
                 # The first call imported the rest. Modules stay, and a full collection of them
                 # would stop the loop for 0.1 s.
                 gc.freeze()
+                self._to_freeze = False
             return self._stashes[run]
 
     async def person_allows(

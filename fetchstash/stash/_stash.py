@@ -153,6 +153,20 @@ class Stash:
         facts = await self.scans.first_pages(facts, limit, deadline, None)
         return await self._artifact(facts, focus, limit)
 
+    async def keep_spooled(
+        self, file: Path, name: str, *, max_chars: int | None = None
+    ) -> Artifact:
+        """Keep a file that was written into the store's spool, under ``name``.
+
+        The file is gone from the spool afterwards. ``max_chars`` is as in ``fetch``.
+        """
+        try:
+            limit = self._preview_limit(max_chars)
+            facts = await self.intake.file(file, name)
+        finally:
+            file.unlink(missing_ok=True)  # noqa: ASYNC240 - at once, also when cancelled
+        return await self._artifact(facts, "", limit)
+
     def _preview_limit(self, max_chars: int | None) -> int:
         views = self.settings.views
         return views.max_chars(max_chars, views.inline_threshold)

@@ -1,0 +1,103 @@
+"""The command ``wrap``: other MCP servers behind fetchstash."""
+
+import os
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import click
+
+from fetchstash.cli._help import Command
+from fetchstash.cli._run import exit_codes
+from fetchstash.errors import BadArgument
+
+if TYPE_CHECKING:
+    from fetchstash.config import Settings, WrappedServer
+
+
+_RUNNERS = ("npx", "uvx", "uv", "bunx", "pipx", "run", "node", "python", "python3", "docker")
+
+
+@click.command(cls=Command)
+@click.option("--url", default="", help="A server over streamable HTTP, in place of a command.")
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A header for --url; VALUE may be env:VARIABLE.",
+)
+@click.option(
+    "--server",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="A server of [wrap.servers.NAME] in the settings file; without any, all of them.",
+)
+@click.option("--with-fetch", is_flag=True, help="Offer fetch_content, too.")
+@click.argument("program", nargs=-1, type=click.UNPROCESSED)
+@click.option("--config", "file", type=click.Path(path_type=Path), help="Settings file.")
+@exit_codes
+def wrap(
+    file: Path | None,
+    url: str,
+    headers: tuple[str, ...],
+    names: tuple[str, ...],
+    with_fetch: bool,
+    program: tuple[str, ...],
+) -> None:
+    """Serve another MCP server, its long results as previews: wrap -- COMMAND [ARGUMENT …]."""
+    import anyio  # noqa: PLC0415 - heavy
+
+    from fetchstash.config import load  # noqa: PLC0415 - heavy
+    from fetchstash.gateway import serve_gateway  # noqa: PLC0415 - as above
+
+    settings = load(environment=os.environ, file=file)
+    servers = _servers(settings, url, headers, names, program)
+
+    async def serve() -> None:
+        await serve_gateway(settings, servers, with_fetch=with_fetch)
+
+    anyio.run(serve)
+
+
+def _servers(
+    settings: "Settings",
+    url: str,
+    headers: tuple[str, ...],
+    names: tuple[str, ...],
+    program: tuple[str, ...],
+) -> "tuple[WrappedServer, ...]":
+    """Return what to wrap: the command, the URL, or servers of the settings file."""
+    from fetchstash.config import WrappedServer  # noqa: PLC0415 - heavy
+
+    if bool(url) + bool(program) + bool(names) > 1:
+        raise BadArgument("Several servers are named in different ways.", "Give one way.")
+    if program:
+        return (WrappedServer(_name(program), program[0], program[1:]),)
+    if url:
+        pairs = (header.partition("=") for header in headers)
+        named = {name: value for name, _, value in pairs}
+        return (WrappedServer(urlsplit(url).hostname or "server", url=url, headers=named),)
+    known = settings.wrapped
+    for name in names:
+        if name not in known:
+            what = f"There is no server {name!r} in the settings file."
+            raise BadArgument(what, f"Write its table: [wrap.servers.{name}].")
+    chosen = tuple(known[name] for name in names) or tuple(known.values())
+    if not chosen:
+        example = "fetchstash wrap -- npx -y @playwright/mcp"
+        raise BadArgument("There is no server to wrap.", f"Name its command: {example}.")
+    return chosen
+
+
+def _name(program: tuple[str, ...]) -> str:
+    """Return what to call a server: its package or script, behind what runs it."""
+    for word in program:
+        name = PurePath(word).name.partition("@")[0] or PurePath(word).name
+        if name not in _RUNNERS and not name.startswith("-"):
+            return name
+    return "server"
+
+
+COMMANDS = (wrap,)

@@ -1,0 +1,111 @@
+"""What is known of a server behind the gateway before it is started."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from fetchstash.errors import BadArgument, did_you_mean
+
+THRESHOLD_CHARS = 10_000
+CALL_SECONDS = 300.0
+"""How long a server may be silent about a call: neither an answer nor progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedServer:
+    """A server to run behind fetchstash: either a command with its arguments, or a URL.
+
+    ``env`` and ``headers`` may say ``env:NAME``, which reads our environment. ``prefix`` is put
+    before a name that another server has, too. A result over ``threshold`` characters becomes a
+    preview; those of the tools named in ``leave_alone`` never do. ``timeout`` is in seconds.
+    """
+
+    name: str
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    prefix: str = ""
+    threshold: int = THRESHOLD_CHARS
+    leave_alone: tuple[str, ...] = ()
+    timeout: float = CALL_SECONDS
+
+    @property
+    def own_prefix(self) -> str:
+        """The prefix for a name that clashes."""
+        return self.prefix or f"{self.name}_"
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of its process: ours without our own settings, and ``env``."""
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith("FETCHSTASH_")
+        }
+        return inherited | resolved(self.name, self.env)
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return the values of ``env`` and ``headers`` that no log may show."""
+        values = resolved(self.name, {**self.env, **self.headers}).values()
+        return tuple(sorted((value for value in values if len(value) >= 8), key=len, reverse=True))
+
+
+def resolved(server: str, values: Mapping[str, str]) -> dict[str, str]:
+    """Return ``values`` with each ``env:NAME`` read. Raises BadArgument for one that is not set."""
+    result: dict[str, str] = {}
+    for name, value in values.items():
+        if value.startswith("env:"):
+            variable = value.removeprefix("env:")
+            if variable not in os.environ:
+                what = f"wrap.servers.{server}: the variable {variable} is not set."
+                raise BadArgument(what, f"Set it, or write the value of {name} itself.")
+            result[name] = os.environ[variable]
+        else:
+            result[name] = value
+    return result
+
+
+def wrapped_servers(
+    tables: Mapping[str, Mapping[str, Any]], origin: str
+) -> dict[str, WrappedServer]:
+    """Return the servers of the tables ``[wrap.servers.NAME]``. Raises BadArgument."""
+    return {name: _server(name, values, origin) for name, values in tables.items()}
+
+
+def _server(name: str, values: Mapping[str, Any], origin: str) -> WrappedServer:
+    setting = f"wrap.servers.{name}"
+    kinds = {item.name: item.type for item in fields(WrappedServer) if item.name != "name"}
+    for key, value in values.items():
+        if key not in kinds:
+            what = f"There is no setting {setting}.{key} ({origin})."
+            raise BadArgument(what, did_you_mean(key, kinds) or f"It has {', '.join(kinds)}.")
+        if expected := _wrong(value, cast("str", kinds[key])):
+            # The value may be a secret.
+            what = f"{setting}.{key} has a wrong value ({origin})."
+            raise BadArgument(what, f"It must be {expected}.")
+    lists = {key: tuple(values[key]) for key in ("args", "leave_alone") if key in values}
+    arguments: dict[str, Any] = {**values, **lists}
+    server = WrappedServer(name, **arguments)
+    if bool(server.command) == bool(server.url):
+        raise BadArgument(f"{setting} needs a command or a url ({origin}).", "Give one of them.")
+    if server.url and urlsplit(server.url).scheme not in ("http", "https"):
+        raise BadArgument(f"{setting}.url is no http URL ({origin}).", "Correct it.")
+    return server
+
+
+def _wrong(value: Any, kind: object) -> str:
+    """Return what a value must be, "" if it is that."""
+    text = str(kind)
+    if "Mapping" in text:
+        table = cast("dict[str, Any]", value) if isinstance(value, dict) else {"": None}
+        ok, expected = all(isinstance(item, str) for item in table.values()), "a table of texts"
+    elif "tuple" in text:
+        items = cast("Sequence[Any]", value) if isinstance(value, list) else [None]
+        ok, expected = all(isinstance(item, str) for item in items), "a list of texts"
+    elif text in ("int", "float", "<class 'int'>", "<class 'float'>"):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        ok, expected = number and value > 0, "a number over 0"
+    else:
+        ok, expected = isinstance(value, str), "a text"
+    return "" if ok else expected

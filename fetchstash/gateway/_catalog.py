@@ -1,0 +1,211 @@
+"""What the servers offer together: lists, and whose each name is."""
+
+import logging
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+
+from fetchstash import __version__
+from fetchstash.errors import BadArgument, FetchstashError, did_you_mean
+from fetchstash.gateway._json import as_object, as_objects, meta_of
+from fetchstash.gateway._upstream import Params, Upstream
+from fetchstash.text import clip
+
+PAGES = 100
+"""Pages of one list that a server may have."""
+
+READY_SECONDS = 20.0
+"""How long the host's first request waits for a server; then its tools follow later."""
+
+LISTS = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+}
+OWN_TOOLS = ("fetch_content", "stash_file")
+"""Tools of fetchstash that the gateway shows only where they are asked for."""
+
+_log = logging.getLogger("fetchstash.gateway")
+
+
+class Catalog:
+    """The servers and what they list. ``own`` is fetchstash itself, run like one of them."""
+
+    def __init__(self, servers: Sequence[Upstream], own: Upstream, *, with_fetch: bool) -> None:
+        self._servers = tuple(servers)
+        self.own = own
+        self._with_fetch = with_fetch
+        self._routes: dict[str, dict[str, tuple[Upstream, str]]] = {}
+
+    @property
+    def all(self) -> tuple[Upstream, ...]:
+        """The servers and, last, fetchstash itself."""
+        return (*self._servers, self.own)
+
+    def forget(self) -> None:
+        """Ask for every list again when it is needed next."""
+        self._routes.clear()
+
+    async def here(self) -> list[Upstream]:
+        """Return the servers that answer, after as long as a host is kept waiting."""
+
+        async def wait(upstream: Upstream) -> None:
+            try:
+                await upstream.ready(READY_SECONDS)
+            except FetchstashError:
+                return
+            here.append(upstream)
+
+        here: list[Upstream] = []
+        async with anyio.create_task_group() as tasks:
+            for upstream in self.all:
+                tasks.start_soon(wait, upstream)
+        return [upstream for upstream in self.all if upstream in here]
+
+    async def listed(self, method: str, params: Params) -> dict[str, Any]:
+        """Return one list of what all servers have; a name that two have gets their prefixes."""
+        field = LISTS[method]
+        meta = {"_meta": params["_meta"]} if "_meta" in params else {}
+        found: list[tuple[Upstream, dict[str, Any]]] = []
+        for upstream in await self.here():
+            if field.partition("T")[0].removesuffix("s") + "s" not in upstream.capabilities:
+                continue
+            items = await self._all_pages(upstream, method, field, meta)
+            if method == "tools/list":
+                upstream.learn_schemas(items)
+            found += [(upstream, item) for item in items if self._is_shown(upstream, method, item)]
+        key = {"resources": "uri", "resourceTemplates": "uriTemplate"}.get(field, "name")
+        counts: dict[str, int] = {}
+        for _, item in found:
+            counts[str(item.get(key))] = counts.get(str(item.get(key)), 0) + 1
+        routes: dict[str, tuple[Upstream, str]] = {}
+        shown: list[dict[str, Any]] = []
+        for upstream, item in found:
+            name = str(item.get(key))
+            exposed = name
+            if key == "name" and counts[name] > 1 and upstream is not self.own:
+                exposed = upstream.server.own_prefix + name
+            if exposed in routes:
+                continue
+            routes[exposed] = (upstream, name)
+            shown.append(self._entry(upstream, method, {**item, key: exposed}, name))
+        self._routes[field] = routes
+        return {field: shown}
+
+    def _entry(
+        self, upstream: Upstream, method: str, item: dict[str, Any], name: str
+    ) -> dict[str, Any]:
+        """Leave outputSchema out where a result may be replaced: a preview has no schema."""
+        replaced = upstream is not self.own and name not in upstream.server.leave_alone
+        if method == "tools/list" and replaced:
+            item.pop("outputSchema", None)
+        return item
+
+    def _is_shown(self, upstream: Upstream, method: str, item: Mapping[str, Any]) -> bool:
+        if upstream is not self.own:
+            return True
+        hidden = () if self._with_fetch else OWN_TOOLS
+        return method != "prompts/list" and item.get("name") not in hidden
+
+    async def _all_pages(
+        self, upstream: Upstream, method: str, field: str, params: Params
+    ) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = []
+        cursor: Any = None
+        try:
+            for _ in range(PAGES):
+                page = {**params, **({} if cursor is None else {"cursor": cursor})}
+                result = await upstream.request(method, page or None)
+                items += as_objects(result.get(field))
+                cursor = result.get("nextCursor")
+                if cursor is None:
+                    break
+        except (MCPError, FetchstashError) as error:
+            _log.warning("%s: %s failed (%s)", upstream.name, method, error)
+        return items
+
+    async def route(self, method: str, exposed: str, kind: str) -> tuple[Upstream, str]:
+        """Return whose tool or prompt it is, and its name there. Raises BadArgument."""
+        field = LISTS[method]
+        if exposed not in self._routes.get(field, {}):
+            await self.listed(method, {})
+        routes = self._routes[field]
+        if exposed not in routes:
+            advice = did_you_mean(exposed, routes) or f"Ask for {method}."
+            raise BadArgument(f"There is no {kind} {clip(exposed, 60)!r}.", advice)
+        return routes[exposed]
+
+    async def owner(self, uri: str) -> Upstream:
+        """Return whose resource it is: by its own list, by a template, else the first's."""
+        if uri.startswith("fetchstash://"):
+            return self.own
+        for method in ("resources/list", "resources/templates/list"):
+            if LISTS[method] not in self._routes:
+                await self.listed(method, {})
+        if uri in self._routes["resources"]:
+            return self._routes["resources"][uri][0]
+        for template, (upstream, _) in self._routes["resourceTemplates"].items():
+            if _fits(uri, template):
+                return upstream
+        with_resources = [up for up in await self.here() if "resources" in up.capabilities]
+        return next((up for up in with_resources if up is not self.own), self.own)
+
+    def only(self, method: str) -> Upstream:
+        """Return the server that a method unknown to us goes to: the one there is."""
+        if len(self._servers) != 1:
+            raise MCPError(types.METHOD_NOT_FOUND, f"There is no method {clip(method, 60)!r}.")
+        return self._servers[0]
+
+    def server_info(self, here: Sequence[Upstream]) -> dict[str, Any]:
+        """Return the one server's own name where there is one, else ours."""
+        if len(self._servers) == 1 and self._servers[0] in here:
+            about = self._servers[0].about
+            modern = meta_of(about).get(types.SERVER_INFO_META_KEY)
+            if info := as_object(about.get("serverInfo") or modern):
+                return info
+        return {"name": "fetchstash", "title": "fetchstash gateway", "version": __version__}
+
+    def instructions(self, here: Sequence[Upstream]) -> dict[str, str]:
+        """Return what the servers say of themselves, and how to read what was made short."""
+        theirs = [
+            text if len(self._servers) == 1 else f"{up.name}: {text}"
+            for up in self._servers
+            if up in here and isinstance(text := up.about.get("instructions"), str) and text
+        ]
+        ours = (
+            "A long result comes as a preview with an artifact_ref: find the place with "
+            "artifact_grep or artifact_search, and read just that with artifact_slice or "
+            "get_search_content."
+        )
+        return {"instructions": "\n\n".join([*theirs, ours])}
+
+
+def merged(capabilities: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the capabilities that any of the servers has."""
+    together: dict[str, Any] = {}
+    for offered in capabilities:
+        for name, value in offered.items():
+            more = {key: item for key, item in as_object(value).items() if item}
+            together[name] = {**together.get(name, {}), **more}
+    return together
+
+
+def _fits(uri: str, template: str) -> bool:
+    """Return whether a URI fits a template (RFC 6570): an expression is any characters."""
+    first, *rest = re.split(r"\{[^{}]*\}", template)
+    if not rest:
+        return uri == template
+    if not uri.startswith(first) or not uri.endswith(rest[-1]):
+        return False
+    place, end = len(first), len(uri) - len(rest[-1])
+    for part in rest[:-1]:
+        place = uri.find(part, place, end)
+        if place < 0:
+            return False
+        place += len(part)
+    return place <= end

@@ -1,0 +1,142 @@
+"""Join the two protocol eras: what a server asks of the person or the model behind the host.
+
+Before 2026-07-28 a server sends such a request in the middle of a call. Since then its result says
+``input_required``, and the client asks again with the answers (SEP-2322).
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import mcp_types as types
+from anyio.abc import TaskGroup
+from mcp.shared.exceptions import MCPError
+
+from fetchstash.gateway._json import as_object
+from fetchstash.gateway._upstream import Params, Upstream
+
+ROUNDS = 10
+"""How often a server may ask within one call."""
+
+PARKED_SECONDS = 600.0
+PARKED_CALLS = 64
+MAY_ASK = ("tools/call", "prompts/get", "resources/read")
+"""The requests whose results may say that input is required."""
+
+Ask = Callable[[str, Params | None], Awaitable[dict[str, Any]]]
+
+
+async def answered(
+    upstream: Upstream, method: str, params: Params | None, ask: Ask
+) -> dict[str, Any]:
+    """Call a server of the 2026 era for a host of an earlier one: ``ask`` asks the host."""
+    result = await upstream.request(method, params)
+    for _ in range(ROUNDS):
+        if result.get("resultType") != "input_required":
+            result.pop("resultType", None)
+            return result
+        responses: dict[str, Any] = {}
+        requests = as_object(result.get("inputRequests"))
+        for key, request in requests.items():
+            asked = as_object(request)
+            responses[key] = await ask(str(asked.get("method")), asked.get("params"))
+        again = dict(params or {})
+        if responses:
+            again["inputResponses"] = responses
+        if "requestState" in result:
+            again["requestState"] = result["requestState"]
+        result = await upstream.request(method, again)
+    what = f"The server {upstream.name} asked for input more than {ROUNDS} times."
+    raise MCPError(types.INTERNAL_ERROR, what)
+
+
+@dataclass
+class _Call:
+    """A call to a server of an earlier era, which goes on while the host finds an answer."""
+
+    upstream: Upstream
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    changed: anyio.Event = field(default_factory=anyio.Event)
+    asked: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    result: dict[str, Any] | None = None
+    error: Exception | None = None
+
+    def change(self) -> None:
+        """Wake whoever waits for news of this call."""
+        self.changed.set()
+        self.changed = anyio.Event()
+
+
+class Parked:
+    """The calls of a host of the 2026 era to servers that ask in the middle of one."""
+
+    def __init__(self, tasks: TaskGroup) -> None:
+        self._tasks = tasks
+        self._running: list[_Call] = []
+        self._parked: dict[str, _Call] = {}
+
+    async def call(self, upstream: Upstream, method: str, params: Params | None) -> dict[str, Any]:
+        """Start a call, or go on with a parked one; return its result or what it asks for."""
+        own = dict(params or {})
+        answers = own.pop("inputResponses", None)
+        state = own.pop("requestState", None)
+        call = self._parked.pop(state, None) if isinstance(state, str) else None
+        if call is None:
+            if state is not None:
+                what = "The request state is unknown, or the call has ended."
+                raise MCPError(types.INVALID_PARAMS, f"{what} Make the call anew.")
+            call = _Call(upstream)
+            self._running.append(call)
+            self._tasks.start_soon(self._run, call, method, own)
+        else:
+            call.answers |= {key: as_object(value) for key, value in as_object(answers).items()}
+            call.asked.clear()
+            call.change()
+        try:
+            while call.result is None and call.error is None and not call.asked:
+                await call.changed.wait()
+        except anyio.get_cancelled_exc_class():
+            call.scope.cancel()
+            raise
+        if call.error is not None:
+            raise call.error
+        return call.result if call.result is not None else self._park(call)
+
+    async def ask(self, upstream: Upstream, method: str, params: Params | None) -> dict[str, Any]:
+        """Hand a server's request to the host with the newest call to it; return the answer."""
+        calls = [call for call in self._running if call.upstream is upstream]
+        if not calls:
+            raise MCPError(types.METHOD_NOT_FOUND, "No call is under way that could ask.")
+        call, key = calls[-1], secrets.token_hex(8)
+        call.asked[key] = {"method": method, "params": dict(params or {})}
+        call.change()
+        while key not in call.answers:
+            await call.changed.wait()
+        return call.answers.pop(key)
+
+    def _park(self, call: _Call) -> dict[str, Any]:
+        if len(self._parked) >= PARKED_CALLS:
+            self._parked.pop(next(iter(self._parked))).scope.cancel()
+        state = secrets.token_urlsafe(24)
+        self._parked[state] = call
+        call.scope.deadline = anyio.current_time() + PARKED_SECONDS
+        return {
+            "resultType": "input_required",
+            "inputRequests": dict(call.asked),
+            "requestState": state,
+        }
+
+    async def _run(self, call: _Call, method: str, params: Params) -> None:
+        try:
+            with call.scope:
+                call.result = await call.upstream.request(method, params)
+                return
+            call.error = MCPError(types.REQUEST_TIMEOUT, "Nobody answered what the server asked.")
+        except Exception as error:  # noqa: BLE001 - raised where the call is waited for
+            call.error = error
+        finally:
+            self._running.remove(call)
+            call.change()

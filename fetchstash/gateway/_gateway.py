@@ -1,0 +1,306 @@
+"""The gateway: one MCP server towards the host, in front of any number of others."""
+
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, cast
+
+import anyio
+import mcp_types as types
+from mcp.shared.dispatcher import DispatchContext
+from mcp.shared.exceptions import MCPError
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.transport_context import TransportContext
+from mcp_types.version import (
+    HANDSHAKE_PROTOCOL_VERSIONS,
+    LATEST_HANDSHAKE_VERSION,
+    LATEST_MODERN_VERSION,
+    MODERN_PROTOCOL_VERSIONS,
+)
+
+from fetchstash.config import Settings
+from fetchstash.errors import FetchstashError
+from fetchstash.gateway._catalog import LISTS, Catalog, merged
+from fetchstash.gateway._eras import MAY_ASK, Parked, answered
+from fetchstash.gateway._json import as_object, meta_of
+from fetchstash.gateway._listening import Subscriptions, without_subscription
+from fetchstash.gateway._results import Get, bounded_call, bounded_prompt, bounded_read
+from fetchstash.gateway._upstream import Hello, Params, Upstream, drop_spooled, holds_spooled
+from fetchstash.render import Host, error_line
+from fetchstash.text import clip
+
+UNKNOWN = {"name": "unknown", "version": "0"}
+"""A client that does not say its name."""
+
+_log = logging.getLogger("fetchstash.gateway")
+
+Context = DispatchContext[TransportContext]
+Handler = Callable[[Context, Params], Awaitable[dict[str, Any]]]
+
+
+class Gateway:
+    """Answers a host with what the servers behind it answer, long results made short.
+
+    ``own`` is fetchstash itself, run like one of the servers; its results are never replaced.
+    ``listed`` is called when the host asks for a list, to open what later calls need.
+    """
+
+    _tasks: anyio.abc.TaskGroup
+    _parked: Parked
+    _subscriptions: Subscriptions
+
+    def __init__(
+        self,
+        host: JSONRPCDispatcher[TransportContext],
+        settings: Settings,
+        stash: Get,
+        upstreams: Sequence[Upstream],
+        own: Upstream,
+        *,
+        with_fetch: bool,
+        listed: Callable[[], Coroutine[Any, Any, None]],
+    ) -> None:
+        self._host = host
+        self._settings = settings
+        self._stash = stash
+        self._catalog = Catalog(upstreams, own, with_fetch=with_fetch)
+        self._hello: Hello | None = None
+        self._listed = listed
+        self._handlers: Mapping[str, Handler] = {
+            "initialize": self._initialize,
+            "server/discover": self._discover,
+            "ping": self._ping,
+            "tools/call": self._call_tool,
+            "prompts/get": self._get_prompt,
+            "completion/complete": self._complete,
+            "resources/read": self._read_resource,
+            "resources/subscribe": self._subscribe,
+            "resources/unsubscribe": self._unsubscribe,
+            "logging/setLevel": self._set_level,
+            "subscriptions/listen": self._listen,
+        }
+
+    @property
+    def _reader(self) -> Host:
+        """Whom previews are made for."""
+        name = str(cast("Hello", self._hello).client_info.get("name"))
+        return Host(self._settings.views_for(name), True, self._settings.context)
+
+    async def run(self) -> None:
+        """Serve until the host closes the connection."""
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            self._parked = Parked(tasks)
+            self._subscriptions = Subscriptions(self._host, tasks)
+            await self._host.run(self._on_request, self._on_notify)
+            tasks.cancel_scope.cancel()
+
+    # --- from the host ----------------------------------------------------------------------------
+
+    async def _on_request(
+        self, context: Context, method: str, params: Params | None
+    ) -> dict[str, Any]:
+        own = dict(params or {})
+        if method != "initialize" and self._greet(own) is None and method != "ping":
+            raise MCPError(types.INVALID_PARAMS, "The first request must be initialize.")
+        try:
+            if method in LISTS:
+                self._tasks.start_soon(self._listed)
+                return {**await self._catalog.listed(method, own), **self._cacheable()}
+            if method in self._handlers:
+                result = await self._handlers[method](context, own)
+            else:
+                result = await self._ask(self._catalog.only(method), context, method, own)
+        except FetchstashError as error:
+            raise MCPError(types.INTERNAL_ERROR, error_line(error)) from None
+        if holds_spooled(result):
+            drop_spooled(result)
+            raise MCPError(types.INTERNAL_ERROR, "The answer is too long. Ask for less.")
+        return result
+
+    async def _on_notify(self, _: Context, method: str, params: Params | None) -> None:
+        if method not in ("notifications/initialized", "notifications/cancelled"):
+            for upstream in self._catalog.all:
+                await upstream.notify(method, params)
+
+    def _greet(self, params: Params) -> Hello | None:
+        """Return what the host is, from the first request of the 2026 era if from no other."""
+        meta = meta_of(params)
+        version = meta.get(types.PROTOCOL_VERSION_META_KEY)
+        if self._hello is None and isinstance(version, str):
+            if version not in MODERN_PROTOCOL_VERSIONS:
+                data = {"supported": list(MODERN_PROTOCOL_VERSIONS), "requested": version}
+                what = f"The protocol version {clip(version, 40)!r} is not known."
+                raise MCPError(types.UNSUPPORTED_PROTOCOL_VERSION, what, data)
+            self._connect(
+                Hello(
+                    True,
+                    version,
+                    as_object(meta.get(types.CLIENT_INFO_META_KEY)) or UNKNOWN,
+                    as_object(meta.get(types.CLIENT_CAPABILITIES_META_KEY)),
+                )
+            )
+        return self._hello
+
+    def _connect(self, hello: Hello) -> None:
+        self._hello = hello
+        for upstream in self._catalog.all:
+            self._tasks.start_soon(upstream.run, hello)
+
+    async def _initialize(self, _: Context, params: Params) -> dict[str, Any]:
+        version = params.get("protocolVersion")
+        if version not in HANDSHAKE_PROTOCOL_VERSIONS:
+            version = LATEST_HANDSHAKE_VERSION
+        if self._hello is None:
+            info = as_object(params.get("clientInfo")) or UNKNOWN
+            self._connect(Hello(False, version, info, as_object(params.get("capabilities"))))
+        here = await self._catalog.here()
+        versions = [up.about.get("protocolVersion") for up in here if not up.modern]
+        capabilities = merged(up.capabilities for up in here)
+        if any(up.modern for up in here):
+            # A server of the 2026 era tells of changes on a stream that we hold open.
+            for name in ("tools", "prompts", "resources"):
+                if name in capabilities:
+                    capabilities[name]["listChanged"] = True
+            for upstream in here:
+                if upstream.modern and upstream is not self._catalog.own:
+                    self._subscriptions.hold(upstream)
+        return {
+            "protocolVersion": min([version, *(v for v in versions if isinstance(v, str))]),
+            "capabilities": capabilities,
+            "serverInfo": self._catalog.server_info(here),
+            **self._catalog.instructions(here),
+        }
+
+    async def _discover(self, _: Context, __: Params) -> dict[str, Any]:
+        here = await self._catalog.here()
+        return {
+            "supportedVersions": [LATEST_MODERN_VERSION],
+            "capabilities": merged(up.capabilities for up in here),
+            "ttlMs": 0,
+            "cacheScope": "private",
+            "resultType": "complete",
+            "_meta": {types.SERVER_INFO_META_KEY: self._catalog.server_info(here)},
+            **self._catalog.instructions(here),
+        }
+
+    async def _ping(self, _: Context, __: Params) -> dict[str, Any]:
+        return {}
+
+    # --- calls ------------------------------------------------------------------------------------
+
+    async def _call_tool(self, context: Context, params: Params) -> dict[str, Any]:
+        exposed = str(params.get("name"))
+        try:
+            upstream, name = await self._catalog.route("tools/list", exposed, "tool")
+            result = await self._ask(upstream, context, "tools/call", {**params, "name": name})
+            alone = name in upstream.server.leave_alone or upstream is self._catalog.own
+            if alone or result.get("resultType") == "input_required":
+                return result
+            return await bounded_call(self._stash, self._reader, upstream.server, exposed, result)
+        except FetchstashError as error:
+            text = error_line(error)
+            meta = {"fetchstash/error": {"code": error.code}}
+            content = [{"type": "text", "text": text}]
+            return {"content": content, "isError": True, "_meta": meta, **self._complete_type()}
+
+    async def _get_prompt(self, context: Context, params: Params) -> dict[str, Any]:
+        exposed = str(params.get("name"))
+        upstream, name = await self._catalog.route("prompts/list", exposed, "prompt")
+        result = await self._ask(upstream, context, "prompts/get", {**params, "name": name})
+        if upstream is self._catalog.own or result.get("resultType") == "input_required":
+            return result
+        return await bounded_prompt(self._stash, self._reader, upstream.server, exposed, result)
+
+    async def _read_resource(self, context: Context, params: Params) -> dict[str, Any]:
+        uri = str(params.get("uri"))
+        upstream = await self._catalog.owner(uri)
+        result = await self._ask(upstream, context, "resources/read", params)
+        if upstream is self._catalog.own or result.get("resultType") == "input_required":
+            return result
+        return await bounded_read(self._stash, self._reader, upstream.server, uri, result)
+
+    async def _subscribe(self, _: Context, params: Params) -> dict[str, Any]:
+        uri = str(params.get("uri"))
+        upstream = await self._catalog.owner(uri)
+        if not upstream.modern:
+            return await upstream.request("resources/subscribe", params)
+        self._subscriptions.hold(upstream, uri)
+        return {}
+
+    async def _unsubscribe(self, _: Context, params: Params) -> dict[str, Any]:
+        uri = str(params.get("uri"))
+        upstream = await self._catalog.owner(uri)
+        if not upstream.modern:
+            return await upstream.request("resources/unsubscribe", params)
+        self._subscriptions.release(upstream, uri)
+        return {}
+
+    async def _complete(self, context: Context, params: Params) -> dict[str, Any]:
+        ref = as_object(params.get("ref"))
+        if ref.get("type") == "ref/prompt":
+            exposed = str(ref.get("name"))
+            upstream, name = await self._catalog.route("prompts/list", exposed, "prompt")
+            params = {**params, "ref": {**ref, "name": name}}
+        else:
+            upstream = await self._catalog.owner(str(ref.get("uri")))
+        return await self._ask(upstream, context, "completion/complete", params)
+
+    async def _set_level(self, _: Context, params: Params) -> dict[str, Any]:
+        for upstream in await self._catalog.here():
+            upstream.log_level = str(params.get("level"))
+            if not upstream.modern and "logging" in upstream.capabilities:
+                await upstream.request("logging/setLevel", params)
+        return {}
+
+    async def _listen(self, context: Context, params: Params) -> dict[str, Any]:
+        return await self._subscriptions.serve(context, params, await self._catalog.here())
+
+    async def _ask(
+        self, upstream: Upstream, context: Context, method: str, params: Params
+    ) -> dict[str, Any]:
+        """Ask a server, in the host's era or across the two."""
+        modern_host = cast("Hello", self._hello).modern
+        if upstream.modern and not modern_host:
+            return await answered(upstream, method, params, context.send_raw_request)
+        if modern_host and not upstream.modern:
+            if method in MAY_ASK:
+                result = await self._parked.call(upstream, method, params)
+            else:
+                result = await upstream.request(method, params)
+            return {**self._complete_type(), **result}
+        return await upstream.request(method, params)
+
+    def _cacheable(self) -> dict[str, Any]:
+        """Return what a list of the 2026 era says of its life: it may change at any time."""
+        modern = cast("Hello", self._hello).modern
+        return {**self._complete_type(), "ttlMs": 0, "cacheScope": "private"} if modern else {}
+
+    def _complete_type(self) -> dict[str, Any]:
+        """Return what a result of the 2026 era says of itself."""
+        return {"resultType": "complete"} if cast("Hello", self._hello).modern else {}
+
+    # --- from a server ----------------------------------------------------------------------------
+
+    async def on_request(
+        self, upstream: Upstream, method: str, params: Params | None
+    ) -> dict[str, Any]:
+        """Answer what a server asks: of the host, of its model, or of the person."""
+        if method == "ping":
+            return {}
+        if holds_spooled(params):
+            drop_spooled(params)
+            raise MCPError(types.INVALID_REQUEST, "The request is too long.")
+        if cast("Hello", self._hello).modern:
+            return await self._parked.ask(upstream, method, params)
+        return await self._host.send_raw_request(method, params)
+
+    async def on_notify(self, _: Upstream, method: str, params: Params | None) -> None:
+        """Pass on what a server tells."""
+        if method.endswith("/list_changed"):
+            self._catalog.forget()
+        if method == "notifications/cancelled":
+            return  # the request that we passed on is cancelled with it
+        if cast("Hello", self._hello).modern and self._subscriptions.carries(method):
+            await self._subscriptions.tell(method, params)
+        else:
+            await self._host.notify(method, without_subscription(params))

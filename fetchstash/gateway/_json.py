@@ -1,0 +1,24 @@
+"""JSON of others: a value of the wrong shape counts as missing."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+
+def as_object(value: object) -> dict[str, Any]:
+    """Return a JSON object as a dict of its own, {} for anything else."""
+    return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else {}
+
+
+def as_list(value: object) -> Sequence[Any]:
+    """Return a JSON array, () for anything else."""
+    return cast("Sequence[Any]", value) if isinstance(value, list) else ()
+
+
+def as_objects(value: object) -> list[dict[str, Any]]:
+    """Return the objects of a JSON array, the very same ones."""
+    return [cast("dict[str, Any]", item) for item in as_list(value) if isinstance(item, dict)]
+
+
+def meta_of(message: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the ``_meta`` of parameters or of a result."""
+    return as_object((message or {}).get("_meta"))

@@ -1,0 +1,171 @@
+"""Carry changes across the eras: lists that changed, resources that were updated.
+
+Before 2026-07-28 a server tells of changes unasked, and of a resource after
+``resources/subscribe``. Since then all of it comes on the stream of a ``subscriptions/listen``
+request (SEP-2575).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import mcp_types as types
+from anyio.abc import TaskGroup
+from mcp.shared.dispatcher import DispatchContext
+from mcp.shared.exceptions import MCPError
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.transport_context import TransportContext
+
+from fetchstash.errors import FetchstashError
+from fetchstash.gateway._json import as_list, as_object, meta_of
+from fetchstash.gateway._upstream import Params, Upstream
+
+SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
+STREAMS = 64
+"""Streams that one host may have open."""
+
+UPDATED = "notifications/resources/updated"
+_FILTERS = {
+    "notifications/tools/list_changed": "toolsListChanged",
+    "notifications/prompts/list_changed": "promptsListChanged",
+    "notifications/resources/list_changed": "resourcesListChanged",
+}
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """A stream that the host has open."""
+
+    context: DispatchContext[TransportContext]
+    wanted: Mapping[str, Any]
+
+    def wants(self, method: str, params: Params) -> bool:
+        """Return whether the host asked for this notification."""
+        if method == UPDATED:
+            uris = as_list(self.wanted.get("resourceSubscriptions"))
+            uri = str(params.get("uri"))
+            # The address told may be one below that of the subscription.
+            return any(uri.startswith(str(subscribed)) for subscribed in uris)
+        return self.wanted.get(_FILTERS[method]) is True
+
+
+@dataclass
+class Subscriptions:
+    """What the host listens to, and what we hold open at the servers for it."""
+
+    host: JSONRPCDispatcher[TransportContext]
+    tasks: TaskGroup
+    _streams: list[_Stream] = field(default_factory=list[_Stream])
+    _held: dict[tuple[str, str], anyio.CancelScope] = field(
+        default_factory=dict[tuple[str, str], anyio.CancelScope]
+    )
+
+    @staticmethod
+    def carries(method: str) -> bool:
+        """Return whether a notification goes over these streams in the 2026 era."""
+        return method == UPDATED or method in _FILTERS
+
+    async def serve(
+        self,
+        context: DispatchContext[TransportContext],
+        params: Params,
+        servers: Sequence[Upstream],
+    ) -> dict[str, Any]:
+        """Serve one ``subscriptions/listen`` of the host, until it ends it."""
+        wanted = as_object(params.get("notifications"))
+        if len(self._streams) >= STREAMS:
+            raise MCPError(types.INTERNAL_ERROR, "Too many subscriptions are open.")
+        stream = _Stream(context, wanted)
+        self._streams.append(stream)
+        try:
+            acknowledged = {"notifications": dict(wanted), "_meta": _of(context)}
+            await context.notify("notifications/subscriptions/acknowledged", acknowledged)
+            async with anyio.create_task_group() as tasks:
+                for upstream in servers:
+                    if upstream.modern:
+                        tasks.start_soon(self._listen, upstream, wanted)
+                    else:
+                        tasks.start_soon(self._subscribe, upstream, wanted)
+                await anyio.sleep_forever()
+        finally:
+            self._streams.remove(stream)
+        raise AssertionError  # sleep_forever ends by cancellation alone
+
+    async def tell(self, method: str, params: Params | None) -> None:
+        """Tell the host of a change, on each stream that asked for it."""
+        for stream in tuple(self._streams):
+            if stream.wants(method, params or {}):
+                meta = {**meta_of(_without_id(params)), **_of(stream.context)}
+                await stream.context.notify(method, {**(params or {}), "_meta": meta})
+
+    def hold(self, upstream: Upstream, uri: str = "") -> None:
+        """Listen to a server of the 2026 era for a host of an earlier one.
+
+        Without ``uri`` to its lists, else to that resource.
+        """
+        key = (upstream.name, uri)
+        if key not in self._held:
+            wanted: dict[str, Any] = (
+                {"resourceSubscriptions": [uri]} if uri else dict.fromkeys(_FILTERS.values(), True)
+            )
+            scope = self._held[key] = anyio.CancelScope()
+            self.tasks.start_soon(self._hold, upstream, wanted, scope)
+
+    def release(self, upstream: Upstream, uri: str) -> None:
+        """Listen to a resource no longer."""
+        if scope := self._held.pop((upstream.name, uri), None):
+            scope.cancel()
+
+    async def _hold(self, upstream: Upstream, wanted: Params, scope: anyio.CancelScope) -> None:
+        with scope:
+            await self._listen(upstream, wanted)
+
+    async def _listen(self, upstream: Upstream, wanted: Params) -> None:
+        """Keep a stream open at a server; after a restart open it anew."""
+        while True:
+            try:
+                await upstream.request("subscriptions/listen", {"notifications": dict(wanted)})
+            except MCPError:
+                return  # it has no subscriptions
+            except FetchstashError:
+                try:
+                    await upstream.ready()
+                except FetchstashError:
+                    return
+
+    async def _subscribe(self, upstream: Upstream, wanted: Params) -> None:
+        uris = list(map(str, as_list(wanted.get("resourceSubscriptions"))))
+        try:
+            for uri in uris:
+                await _quietly(upstream, "resources/subscribe", uri)
+            await anyio.sleep_forever()
+        finally:
+            with anyio.move_on_after(1, shield=True):
+                for uri in uris:
+                    await _quietly(upstream, "resources/unsubscribe", uri)
+
+
+async def _quietly(upstream: Upstream, method: str, uri: str) -> None:
+    """Ask a server that may have no such resource."""
+    try:
+        await upstream.request(method, {"uri": uri})
+    except (MCPError, FetchstashError):
+        return
+
+
+def _of(context: DispatchContext[TransportContext]) -> dict[str, Any]:
+    return {SUBSCRIPTION_ID: context.request_id}
+
+
+def _without_id(params: Params | None) -> dict[str, Any]:
+    """Return the parameters of a notification without the id of our own stream."""
+    own, meta = as_object(params), meta_of(params)
+    own.pop("_meta", None)
+    meta.pop(SUBSCRIPTION_ID, None)
+    return {**own, "_meta": meta} if meta else own
+
+
+def without_subscription(params: Params | None) -> dict[str, Any] | None:
+    """Return the parameters of a notification as a host of an earlier era expects them."""
+    return _without_id(params) or None

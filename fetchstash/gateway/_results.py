@@ -1,0 +1,312 @@
+"""Replace what is too long in a server's result by a preview and a reference.
+
+A result at or under the server's threshold is passed on as it is. Of a longer one all text becomes
+one artifact, and each embedded resource, sound, large picture and the structured content one of its
+own; they share one preview. What is short stays beside it.
+"""
+
+import base64
+import binascii
+import contextlib
+import hashlib
+import io
+import json
+import mimetypes
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import anyio.to_thread
+
+from fetchstash.config import WrappedServer
+from fetchstash.errors import TooLarge
+from fetchstash.gateway._framing import Spooled
+from fetchstash.gateway._json import as_object, as_objects, meta_of
+from fetchstash.gateway._upstream import drop_spooled, holds_spooled
+from fetchstash.render import Host, view_of
+from fetchstash.stash import Artifact, Stash
+from fetchstash.text import PreviewLimits
+
+PARTS = 10
+"""Parts of one result that become artifacts of their own; the rest go into one file."""
+
+COPY_BYTES = 2**20
+COMPARED_BYTES = 2**23
+"""Text and structured content are compared as values up to this size, as bytes beyond."""
+
+STRUCTURED = ".structured"
+Block = dict[str, Any]
+Get = Callable[[], Awaitable[Stash]]
+"""Opens the stash, which only a long result needs."""
+
+
+@dataclass
+class _Part:
+    """Something of a result that may become an artifact: blocks and where they came from."""
+
+    name: str
+    chars: int
+    values: list[str | Spooled]
+    is_base64: bool = False
+    blocks: list[Block] = field(default_factory=list[Block])
+
+
+async def bounded_call(
+    get: Get, host: Host, server: WrappedServer, tool: str, result: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the result of a tool, made short enough for a model."""
+    content = as_objects(result.get("content"))
+    parts = _parts(tool, content, host.preview)
+    structured = result.get("structuredContent")
+    if structured is not None:
+        parts.append(_structured(tool, structured))
+    return await _bounded(get, host, server, parts, result, content)
+
+
+async def bounded_read(
+    get: Get, host: Host, server: WrappedServer, uri: str, result: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the contents of a resource, made short enough for a model."""
+    contents = as_objects(result.get("contents"))
+    blocks: list[Block] = [{"type": "resource", "resource": item} for item in contents]
+    parts = _parts(Path(uri).name or "resource", blocks, host.preview)
+    if _fits(parts, server):
+        return result
+    replaced = await _bounded(get, host, server, parts, {}, blocks)
+    texts = "\n".join(block["text"] for block in replaced["content"] if block["type"] == "text")
+    meta = {**meta_of(result), **replaced["_meta"]}
+    shown = {"uri": uri, "mimeType": "text/plain", "text": texts}
+    return {**result, "contents": [shown], "_meta": meta}
+
+
+async def bounded_prompt(
+    get: Get, host: Host, server: WrappedServer, name: str, result: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the messages of a prompt, each made short enough for a model."""
+    messages = as_objects(result.get("messages"))
+    for message in messages:
+        block = message.get("content")
+        if isinstance(block, dict):
+            short = await bounded_call(get, host, server, name, {"content": [block]})
+            message["content"] = short["content"][0]
+    return result
+
+
+async def _bounded(
+    get: Get,
+    host: Host,
+    server: WrappedServer,
+    parts: Sequence[_Part],
+    result: dict[str, Any],
+    content: Sequence[Block],
+) -> dict[str, Any]:
+    if _fits(parts, server):
+        return result
+    large = _to_replace(parts, server.threshold)
+    structured = any(part.name.endswith(STRUCTURED) for part in large)
+    if structured:
+        await anyio.to_thread.run_sync(_join_copies, large)
+    gone = {id(block) for part in large for block in part.blocks}
+    stash = await get()
+    artifacts = [await _kept(stash, server, part) for part in large if part.values]
+    value = artifacts[0] if len(artifacts) == 1 else tuple(artifacts)
+    view = view_of(host, value, max(server.threshold, 200))
+    shown: list[Block] = [{"type": "text", "text": view.text}]
+    shown += [
+        {"type": "image", "data": base64.b64encode(data).decode("ascii"), "mimeType": media_type}
+        for data, media_type in view.pictures
+    ]
+    shown += [block for block in content if id(block) not in gone]
+    short = {**result, "content": shown}
+    if structured or "structuredContent" in short:
+        # Hosts that show structured content alone would not see the preview.
+        short.pop("structuredContent", None)
+    short["_meta"] = {**meta_of(result), "fetchstash/artifact": list(view.facts)}
+    if holds_spooled(short):
+        drop_spooled(short)
+        what = f"The server {server.name} sent a long value that is no text, picture or resource."
+        raise TooLarge(what, "Ask it for less.")
+    return short
+
+
+def _length(value: Any) -> int:
+    if isinstance(value, Spooled):
+        return value.chars
+    return len(value) if isinstance(value, str) else 0
+
+
+def _parts(name: str, content: Sequence[Block], limits: PreviewLimits) -> list[_Part]:
+    """Return what in these blocks reaches a model as characters, or as too large a picture."""
+    text = _Part(f"{name}.txt", 0, [])
+    parts = [text]
+    for block in content:
+        kind = block.get("type")
+        resource = as_object(block.get("resource")) if kind == "resource" else {}
+        if kind == "text":
+            text.chars += _length(block.get("text"))
+            text.values.append(block.get("text") or "")
+            text.blocks.append(block)
+        elif kind == "resource" and _length(resource.get("text")):
+            own = Path(str(resource.get("uri") or name)).name or name
+            parts.append(_part(own, resource["text"], block))
+        elif kind == "resource" and _length(resource.get("blob")):
+            own = Path(str(resource.get("uri") or name)).name or name
+            parts.append(_part(_with_suffix(own, resource), resource["blob"], block, encoded=True))
+        elif kind == "audio" or (kind == "image" and _too_large(block, limits)):
+            data = block.get("data") or ""
+            parts.append(_part(_with_suffix(name, block), data, block, encoded=True))
+    return [part for part in parts if part.values]
+
+
+def _part(name: str, value: str | Spooled, block: Block, *, encoded: bool = False) -> _Part:
+    return _Part(name, _length(value), [value], encoded, [block])
+
+
+def _with_suffix(name: str, block: Mapping[str, Any]) -> str:
+    """Return a file name with the extension of the block's media type, for people to open."""
+    suffix = mimetypes.guess_extension(str(block.get("mimeType") or "")) or ""
+    return name if name.endswith(suffix) else name + suffix
+
+
+def _too_large(block: Block, limits: PreviewLimits) -> bool:
+    """Return whether a picture is over the bounds of what a model is shown."""
+    data = block.get("data")
+    if isinstance(data, Spooled) or _length(data) * 3 // 4 > limits.max_image_size_bytes:
+        return True
+    from PIL import Image  # noqa: PLC0415 - for results with pictures alone
+
+    try:
+        with Image.open(io.BytesIO(base64.b64decode(cast("str", data)))) as image:
+            return max(image.size) > limits.max_image_edge_px
+    except (OSError, ValueError, TypeError, Image.DecompressionBombError):
+        return False  # the host says what it thinks of it
+
+
+def _structured(tool: str, value: Any) -> _Part:
+    if isinstance(value, Spooled):
+        return _Part(tool + STRUCTURED, value.chars, [value])
+    text = json.dumps(value, ensure_ascii=False)
+    return _Part(tool + STRUCTURED, len(text), [text])
+
+
+def _fits(parts: Sequence[_Part], server: WrappedServer) -> bool:
+    """Return whether all that a model would read is within the threshold, and no file is there."""
+    pictures = any(part.is_base64 and part.blocks[0].get("type") == "image" for part in parts)
+    spooled = any(isinstance(value, Spooled) for part in parts for value in part.values)
+    return not (pictures or spooled) and sum(part.chars for part in parts) <= server.threshold
+
+
+def _to_replace(parts: Sequence[_Part], threshold: int) -> list[_Part]:
+    """Return the largest parts, until the rest is within the threshold."""
+    left = sum(part.chars for part in parts)
+    large: list[_Part] = []
+    for part in sorted(parts, key=lambda part: part.chars, reverse=True):
+        is_image = bool(part.blocks) and part.blocks[0].get("type") == "image"
+        if left > threshold or is_image or any(isinstance(v, Spooled) for v in part.values):
+            large.append(part)
+            left -= part.chars
+    if len(large) > PARTS:
+        texts = [part for part in large[PARTS - 1 :] if not part.is_base64]
+        rest = _Part("rest.txt", 0, [])
+        for part in texts:
+            rest.chars += part.chars
+            rest.values += part.values
+            rest.blocks += part.blocks
+        large = [*large[: PARTS - 1], *([rest] if texts else [])]
+    return [part for part in parts if part in large] + [p for p in large if p not in parts]
+
+
+def _join_copies(parts: Sequence[_Part]) -> None:
+    """Empty the text where it is a copy of the structured content (tools, 2025-06-18)."""
+    structured = next(part for part in parts if part.name.endswith(STRUCTURED))
+    for part in parts:
+        if part is structured or part.is_base64:
+            continue
+        if _same_json(part.values, structured.values[0]):
+            for value in part.values:
+                drop_spooled(value)
+            part.values.clear()
+
+
+def _same_json(texts: Sequence[str | Spooled], structured: str | Spooled) -> bool:
+    """Return whether texts hold the same JSON value, blanks aside.
+
+    A list may come as one text for each item, and then stands under ``result``.
+    """
+    if sum(map(_length, texts)) + _length(structured) > COMPARED_BYTES:
+        return len(texts) == 1 and _digest(texts[0]) == _digest(structured)
+    try:
+        values = [json.loads(_whole(text)) for text in texts]
+        whole = json.loads(_whole(structured))
+    except (ValueError, RecursionError):
+        return False
+    if len(values) == 1 and values[0] == whole:
+        return True
+    listed = as_object(whole).get("result", whole)
+    return values in (listed, [listed])
+
+
+def _whole(value: str | Spooled) -> str:
+    return value if isinstance(value, str) else value.path.read_text(encoding="utf-8")
+
+
+def _digest(value: str | Spooled) -> bytes:
+    """Hash a JSON text without its blanks, a piece at a time."""
+    digest = hashlib.sha256()
+    with _opened(value) as source:
+        while data := source.read(COPY_BYTES):
+            digest.update(data.translate(None, b" \t\r\n"))
+    return digest.digest()
+
+
+def _opened(value: str | Spooled) -> BinaryIO:
+    return io.BytesIO(value.encode()) if isinstance(value, str) else value.path.open("rb")
+
+
+async def _kept(stash: Stash, server: WrappedServer, part: _Part) -> Artifact:
+    """Write a part into the spool and keep it."""
+    async with _spooled(stash, part) as file:
+        name = f"{server.name} {part.name.removesuffix('.structured')}"
+        return await stash.keep_spooled(file, name, max_chars=max(server.threshold, 200))
+
+
+@contextlib.asynccontextmanager
+async def _spooled(stash: Stash, part: _Part) -> AsyncGenerator[Path]:
+    value = part.values[0]
+    if len(part.values) == 1 and isinstance(value, Spooled) and not part.is_base64:
+        if value.path.parent != stash.store.spool:
+            place = stash.store.spool / value.path.name
+            yield Path(await anyio.to_thread.run_sync(shutil.move, value.path, place))
+        else:
+            yield value.path
+        return
+    descriptor, name = tempfile.mkstemp(prefix="result-", dir=stash.store.spool)  # 0600
+    file = Path(name)
+    try:
+        with open(descriptor, "wb") as target:  # noqa: ASYNC230, PTH123 - written by a thread
+            await anyio.to_thread.run_sync(_write, part, target)
+        yield file
+    finally:
+        for value in part.values:
+            drop_spooled(value)
+        file.unlink(missing_ok=True)  # noqa: ASYNC240 - at once, also when cancelled
+
+
+def _write(part: _Part, target: BinaryIO) -> None:
+    for position, value in enumerate(part.values):
+        if position:
+            target.write(b"\n")
+        with _opened(value) as source:
+            while data := source.read(COPY_BYTES - COPY_BYTES % 4):
+                target.write(_decoded(data) if part.is_base64 else data)
+
+
+def _decoded(data: bytes) -> bytes:
+    """Return the bytes of a piece of base64; what is none stays as it is, to be looked at."""
+    try:
+        return base64.b64decode(data, validate=False)
+    except binascii.Error:
+        return data

@@ -1,0 +1,188 @@
+"""What is short passes through the gateway as it is, in both eras and in any mix of them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+
+from tests.gateway.conftest import Wrapped, any_mix, both_eras, plain
+
+pytestmark = [pytest.mark.slow, pytest.mark.anyio]
+
+
+def text_of(result: Any) -> str:
+    """Return the text of a result's first block."""
+    block = result.content[0]
+    assert isinstance(block, types.TextContent)
+    return block.text
+
+
+@both_eras
+@any_mix
+async def test_a_short_result_is_the_same_json(wrapped: Wrapped, mode: str, era: str) -> None:
+    arguments = {"word": "“ünï” 😀", "deep": {"n": [1, 2.5, None]}}
+    command = plain(era)
+    direct = StdioServerParameters(command=command[0], args=command[1:])
+    own_mode = "legacy" if era == "legacy" else "2026-07-28"
+    async with Client(direct, mode=own_mode) as alone:
+        expected = (await alone.call_tool("echo", arguments)).model_dump(mode="json")
+    async with wrapped(mode, *command) as client:
+        result = (await client.call_tool("echo", arguments)).model_dump(mode="json")
+    # The echo tells which keys of _meta came with the request: those of its own era alone.
+    assert result.pop("result_type", None) == expected.pop("result_type", None)
+    assert result == expected
+
+
+@both_eras
+@any_mix
+async def test_lists_pass_through_with_all_their_pages(
+    wrapped: Wrapped, mode: str, era: str
+) -> None:
+    async with wrapped(mode, *plain(era)) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        resources = (await client.list_resources()).resources
+        templates = (await client.list_resource_templates()).resource_templates
+        prompts = (await client.list_prompts()).prompts
+        assert "Be plain." in str(client.instructions)
+    echo = tools["echo"]
+    assert (echo.title, echo.description) == ("Echo", "echo.")
+    assert echo.annotations
+    assert echo.annotations.read_only_hint
+    assert echo.icons
+    assert echo.output_schema is None  # a preview could not satisfy it
+    assert {"error", "artifact_slice", "get_search_content"} <= set(tools)
+    assert not {"fetch_content", "stash_file"} & set(tools)
+    assert "data://a" in {str(resource.uri) for resource in resources}
+    assert "data://{x}" in {template.uri_template for template in templates}
+    assert "greet" in {prompt.name for prompt in prompts}
+
+
+@both_eras
+@any_mix
+async def test_the_server_may_ask_the_person(wrapped: Wrapped, mode: str, era: str) -> None:
+    asked: list[str] = []
+
+    async def answer(_: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        asked.append(params.message)
+        return types.ElicitResult(action="accept", content={})
+
+    async with wrapped(mode, *plain(era), elicitation_callback=answer) as client:
+        result = await client.call_tool("ask", {})
+        assert text_of(await client.call_tool("echo", {})).startswith('{"arguments"')
+    assert text_of(result) == "said accept"
+    assert asked == ["Sure?"]
+
+
+@both_eras
+@any_mix
+async def test_errors_keep_their_code_and_data(wrapped: Wrapped, mode: str, era: str) -> None:
+    async with wrapped(mode, *plain(era)) as client:
+        with pytest.raises(MCPError) as raised:
+            await client.call_tool("odd", {})
+    error = raised.value.error
+    assert (error.code, error.message, error.data) == (-32_050, "odd", {"why": ["because"]})
+
+
+@both_eras
+@any_mix
+async def test_progress_reaches_the_host(wrapped: Wrapped, mode: str, era: str) -> None:
+    seen: list[tuple[float, float | None, str | None]] = []
+
+    async def note(progress: float, total: float | None = None, message: str | None = None) -> None:
+        seen.append((progress, total, message))
+
+    async with wrapped(mode, *plain(era)) as client:
+        await client.call_tool("progress", {}, progress_callback=note)
+    assert seen == [(0, 3, "on"), (1, 3, "on"), (2, 3, "on")]
+
+
+@any_mix
+async def test_changes_reach_a_host_of_an_earlier_era(wrapped: Wrapped, era: str) -> None:
+    told: list[str] = []
+    both = anyio.Event()
+
+    async def note(message: Any) -> None:
+        told.append(message.method)
+        if len(set(told)) == 2:
+            both.set()
+
+    async with wrapped("legacy", *plain(era), message_handler=note) as client:
+        with pytest.warns(MCPDeprecationWarning):
+            await client.session.subscribe_resource("data://a")  # pyright: ignore[reportDeprecated]
+        await client.call_tool("change", {})
+        with anyio.fail_after(10):
+            await both.wait()
+    assert set(told) == {"notifications/tools/list_changed", "notifications/resources/updated"}
+
+
+@any_mix
+async def test_changes_reach_a_host_of_the_2026_era(wrapped: Wrapped, era: str) -> None:
+    async with wrapped("2026-07-28", *plain(era)) as client:
+        await client.list_tools()
+        listening = client.listen(tools_list_changed=True, resource_subscriptions=["data://a"])
+        async with listening as changes:
+            await client.call_tool("change", {})
+            with anyio.fail_after(10):
+                kinds = {type(await anext(changes)).__name__ for _ in range(2)}
+    assert kinds == {"ToolsListChanged", "ResourceUpdated"}
+
+
+@both_eras
+async def test_a_cancelled_call_ends_at_the_server(
+    wrapped: Wrapped, mode: str, tmp_path: Path
+) -> None:
+    program = (
+        "import anyio\nfrom mcp.server import MCPServer\nserver = MCPServer('slow')\n"
+        "@server.tool()\nasync def wait() -> str:\n    try:\n"
+        "        await anyio.sleep(60)\n    finally:\n"
+        f"        open({str(tmp_path / 'ended')!r}, 'w').close()\n    return ''\n"
+        "@server.tool()\ndef here() -> str:\n    return 'here'\nserver.run()\n"
+    )
+    async with wrapped(mode, plain("legacy")[0], "-P", "-c", program) as client:
+        await client.list_tools()
+        with anyio.move_on_after(0.5):
+            await client.call_tool("wait", {})
+        assert text_of(await client.call_tool("here", {})) == "here"
+        with anyio.fail_after(10):
+            while not await anyio.Path(tmp_path / "ended").exists():
+                await client.call_tool("here", {})
+
+
+@both_eras
+async def test_only_names_that_clash_get_a_prefix(wrapped: Wrapped, mode: str) -> None:
+    python, *rest = plain("legacy")
+    settings = "".join(
+        f"[wrap.servers.{name}]\ncommand = {python!r}\nargs = {json.dumps(rest)}\n{more}\n"
+        for name, more in (("one", ""), ("two", 'prefix = "second-"'))
+    )
+    settings += (
+        f"[wrap.servers.other]\ncommand = {json.dumps(python)}\n"
+        'args = ["-P", "-c", "from mcp.server import MCPServer\\nserver = MCPServer(\'other\')\\n'
+        "@server.tool()\\ndef alone() -> str:\\n    return 'alone'\\nserver.run()\"]\n"
+    )
+    async with wrapped(mode, settings=settings) as client:
+        names = {tool.name for tool in (await client.list_tools()).tools}
+        assert {"one_echo", "second-echo", "alone"} <= names
+        assert "echo" not in names
+        assert text_of(await client.call_tool("alone", {})) == "alone"
+        assert '"word": 2' in text_of(await client.call_tool("second-echo", {"word": 2}))
+
+
+@both_eras
+async def test_fetch_content_comes_only_when_it_is_asked_for(wrapped: Wrapped, mode: str) -> None:
+    async with wrapped(mode, *plain("modern"), flags=("--with-fetch",)) as client:
+        names = {tool.name for tool in (await client.list_tools()).tools}
+    assert "fetch_content" in names
+
+
+@both_eras
+async def test_an_unknown_tool_is_named_in_one_line(wrapped: Wrapped, mode: str) -> None:
+    async with wrapped(mode, *plain("modern")) as client:
+        result = await client.call_tool("ecko", {})
+    assert result.is_error
+    assert text_of(result) == "[bad_argument] There is no tool 'ecko'. Did you mean echo?"

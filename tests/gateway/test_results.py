@@ -1,0 +1,149 @@
+"""A long result becomes a preview and a reference, whatever it holds."""
+
+import base64
+import io
+import json
+from typing import Any
+
+import mcp_types as types
+import pytest
+from PIL import Image
+
+from tests.gateway.conftest import Wrapped, any_mix, both_eras, plain
+
+pytestmark = [pytest.mark.slow, pytest.mark.anyio]
+
+
+def texts(result: Any) -> str:
+    """Return all the text that a model sees."""
+    return "\n".join(block.text for block in result.content if block.type == "text")
+
+
+def refs(result: Any) -> list[str]:
+    return [facts["artifact_ref"] for facts in result.meta["fetchstash/artifact"]]
+
+
+@both_eras
+@any_mix
+async def test_a_long_text_is_read_on_by_its_reference(
+    wrapped: Wrapped, mode: str, era: str
+) -> None:
+    async with wrapped(mode, *plain(era)) as client:
+        result = await client.call_tool("long", {"size": 20_000})
+        [ref] = refs(result)
+        found = await client.call_tool(
+            "artifact_grep", {"artifact_ref": ref, "pattern": "line 19999 "}
+        )
+    assert len(texts(result)) < 4_000
+    assert ref in texts(result)
+    assert "20000:line 19999 of the log" in texts(found)
+
+
+@both_eras
+async def test_structured_content_is_shown_by_its_shape_and_read_by_path(
+    wrapped: Wrapped, mode: str
+) -> None:
+    async with wrapped(mode, *plain("modern")) as client:
+        result = await client.call_tool("rows", {"size": 5_000})
+        [ref] = refs(result)
+        part = await client.call_tool(
+            "artifact_slice", {"artifact_ref": ref, "path": "/rows/4321/name"}
+        )
+    assert result.structured_content is None
+    assert "rows: array of 5,000 objects" in texts(result)
+    assert "All rows." in texts(result)  # what is short stays
+    assert "name 4321" in texts(part)
+
+
+@both_eras
+async def test_text_and_structured_copies_are_one_artifact(wrapped: Wrapped, mode: str) -> None:
+    async with wrapped(mode, *plain("legacy")) as client:
+        result = await client.call_tool("both", {"size": 3_000})
+        listed = await client.call_tool("artifact_info", {})
+    assert len(refs(result)) == 1
+    assert ": 1 artifact, newest first]" in texts(listed)
+
+
+async def test_a_small_structured_result_stays_structured(wrapped: Wrapped) -> None:
+    async with wrapped("legacy", *plain("legacy")) as client:
+        result = await client.call_tool("rows", {"size": 3})
+    assert result.structured_content
+    assert len(result.structured_content["rows"]) == 3
+
+
+async def test_a_large_picture_is_bounded_and_kept(wrapped: Wrapped) -> None:
+    file = io.BytesIO()
+    Image.effect_noise((3_000, 2_000), 50).save(file, "PNG")
+    data = base64.b64encode(file.getvalue()).decode()
+    async with wrapped("legacy", *plain("legacy")) as client:
+        result = await client.call_tool("image", {"data": data})
+    [picture] = [block for block in result.content if isinstance(block, types.ImageContent)]
+    with Image.open(io.BytesIO(base64.b64decode(picture.data))) as image:
+        assert max(image.size) <= 1_568
+    assert len(picture.data) * 3 / 4 <= 2_097_152
+    assert "3000×2000 px" in texts(result)
+
+
+async def test_a_small_picture_passes_through(wrapped: Wrapped) -> None:
+    file = io.BytesIO()
+    Image.new("RGB", (20, 10)).save(file, "PNG")
+    data = base64.b64encode(file.getvalue()).decode()
+    async with wrapped("legacy", *plain("legacy")) as client:
+        [block] = (await client.call_tool("image", {"data": data})).content
+    assert isinstance(block, types.ImageContent)
+    assert block.data == data
+
+
+async def test_long_sound_and_embedded_resources_become_artifacts(wrapped: Wrapped) -> None:
+    async with wrapped("legacy", *plain("legacy")) as client:
+        sound = await client.call_tool("sound", {"size": 50_000})
+        table = await client.call_tool("large-resource", {"size": 50_000})
+    assert not [block for block in sound.content if block.type == "audio"]
+    assert sound.meta
+    assert sound.meta["fetchstash/artifact"][0]["size_bytes"] == 150_000
+    assert "CSV" in texts(table)
+
+
+async def test_an_error_stays_an_error_when_it_is_made_short(wrapped: Wrapped) -> None:
+    async with wrapped("legacy", *plain("legacy")) as client:
+        result = await client.call_tool("error", {"size": 50_000})
+    assert result.is_error
+    assert len(texts(result)) < 4_000
+
+
+async def test_a_tool_left_alone_is_passed_on_whatever_its_size(wrapped: Wrapped) -> None:
+    python, *rest = plain("legacy")
+    settings = (
+        f"[wrap.servers.plain]\ncommand = {json.dumps(python)}\nargs = {json.dumps(rest)}\n"
+        'leave_alone = ["rows"]\nthreshold = 500\n'
+    )
+    async with wrapped("legacy", settings=settings) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        alone = await client.call_tool("rows", {"size": 5_000})
+        table = await client.call_tool("both", {"size": 20})
+    assert tools["rows"].output_schema
+    assert alone.structured_content
+    assert len(alone.structured_content["rows"]) == 5_000
+    assert refs(table)  # over the threshold of 500 characters
+
+
+@both_eras
+async def test_long_resources_and_short_ones(wrapped: Wrapped, mode: str) -> None:
+    async with wrapped(mode, *plain("modern")) as client:
+        short = await client.read_resource("data://a")
+        long = await client.read_resource("data://l")
+    assert short.contents[0].model_dump()["text"] == "words\n"
+    assert "art_" in long.contents[0].model_dump()["text"]
+
+
+@both_eras
+async def test_half_a_surrogate_pair_cannot_break_the_session(wrapped: Wrapped, mode: str) -> None:
+    async with wrapped(mode, *plain("legacy")) as client:
+        assert texts(await client.call_tool("surrogate", {})) == "half � of a pair"
+
+
+@both_eras
+async def test_garbage_between_messages_is_passed_over(wrapped: Wrapped, mode: str) -> None:
+    async with wrapped(mode, *plain("legacy")) as client:
+        assert texts(await client.call_tool("garbage", {})) == "after the garbage"
+        assert texts(await client.call_tool("long", {"size": 1})) == "line 0 of the log\n"
