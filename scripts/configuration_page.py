@@ -53,6 +53,28 @@ tool has an argument for them. What such a page says is kept as any other page. 
 fetchstash sets itself are refused: Host, Content-Length, Accept-Encoding, Range, those of
 conditional requests and those of one connection.
 
+## wrap.servers
+
+The servers that [`fetchstash wrap`](gateway.md) runs, each a table of its own. They are read from the file alone.
+
+```toml
+[wrap.servers.github]
+command = "npx"
+args = ["-y", "@modelcontextprotocol/server-github"]
+env = { GITHUB_PERSONAL_ACCESS_TOKEN = "env:GITHUB_TOKEN" }
+
+[wrap.servers.docs]
+url = "https://mcp.example.org/mcp"
+headers = { authorization = "env:DOCS_TOKEN" }
+threshold = 5000
+leave_alone = ["list_pages"]
+```
+
+A table has `command` with `args` and `env`, or `url` with `headers`; a value `env:NAME` reads the environment variable of that name.
+`prefix` is put before a name that another server has, too (default: the table's name and `_`). A result over `threshold` characters
+becomes a preview (default: 10000); those of the tools in `leave_alone` never do. `timeout` is how many seconds a server may be silent about
+a call (default: 300).
+
 ## context.truncation
 
 The profiles of `context_result`, each a table of its own. They are read from the file alone.
