@@ -55,7 +55,8 @@ conditional requests and those of one connection.
 
 ## wrap.servers
 
-The servers that [`fetchstash wrap`](gateway.md) runs, each a table of its own. They are read from the file alone.
+The servers that [`fetchstash wrap`](gateway.md) runs, each a table of its own. They are read from
+the file alone.
 
 ```toml
 [wrap.servers.github]
@@ -70,10 +71,11 @@ threshold = 5000
 leave_alone = ["list_pages"]
 ```
 
-A table has `command` with `args` and `env`, or `url` with `headers`; a value `env:NAME` reads the environment variable of that name.
-`prefix` is put before a name that another server has, too (default: the table's name and `_`). A result over `threshold` characters
-becomes a preview (default: 10000); those of the tools in `leave_alone` never do. `timeout` is how many seconds a server may be silent about
-a call (default: 300).
+A table has `command` with `args` and `env`, or `url` with `headers`; a value `env:NAME` reads the
+environment variable of that name. `prefix` is put before a name that another server has, too
+(default: the table's name and `_`). A result over `threshold` characters becomes a preview
+(default: 10000); those of the tools in `leave_alone` never do. `timeout` is how many seconds a
+server may be silent about a call (default: 300).
 
 ## context.truncation
 
