@@ -25,6 +25,9 @@ MAX_MEMORY = 8 * 2**20
 SMALL_PROGRAM = 250
 MAX_PROGRAM = 30_000
 """In RE2's instructions. A small program takes at most 0.1 s for a PIECE; time grows with it."""
+_BYTES_AN_INSTRUCTION = 96
+"""Two thirds of RE2's memory are for the program, which may take a quarter of that."""
+
 MIN_PIECE = 2**10
 LINE_CHARS = 160
 _MARGIN = 4 * LINE_CHARS  # bytes that surely hold the characters of a window
@@ -84,15 +87,21 @@ def compile_pattern(query: GrepQuery) -> Pattern:
         )
     pattern = query.pattern.encode("utf-8", "surrogatepass")
     options = re2.Options()
-    options.max_mem = MAX_MEMORY
     options.log_errors = False
     options.never_nl = True
     options.never_capture = True
     options.case_sensitive = not query.ignore_case
     expression = b"(?m)" + (re2.escape(pattern) if query.literal else pattern)
     try:
+        # RE2 holds the interpreter while it compiles. It gives a large program up early with little
+        # memory; searching is quicker with more.
+        options.max_mem = MAX_PROGRAM * _BYTES_AN_INSTRUCTION
+        re2.compile(expression, options)
+        options.max_mem = MAX_MEMORY
         compiled = re2.compile(expression, options)
     except re2.error as error:
+        if b"too large" in error.args[0]:
+            raise _too_large() from error
         message = clean_line(error.args[0].decode("utf-8", "replace"))
         raise BadPattern(
             f"RE2 does not take this pattern: {message.replace('(?m)', '', 1)}.",
@@ -102,10 +111,7 @@ def compile_pattern(query: GrepQuery) -> Pattern:
     finally:
         re2.purge()  # its cache would keep 128 patterns of up to MAX_MEMORY
     if compiled.programsize > MAX_PROGRAM:
-        raise BadPattern(
-            "The pattern is too large: repetitions of repetitions or of large classes.",
-            "Use smaller repetitions, or * and +.",
-        )
+        raise _too_large()
 
     def search(data: bytes, start: int, stop: int) -> Span | None:
         match = compiled.search(data, start, stop)
@@ -113,6 +119,13 @@ def compile_pattern(query: GrepQuery) -> Pattern:
 
     piece = PIECE * SMALL_PROGRAM // max(compiled.programsize, SMALL_PROGRAM)
     return Pattern(search, max(piece, MIN_PIECE))
+
+
+def _too_large() -> BadPattern:
+    return BadPattern(
+        "The pattern is too large: repetitions of repetitions or of large classes.",
+        "Use smaller repetitions, or * and +.",
+    )
 
 
 def scan_text(text: StoredText, query: GrepQuery, cancelled: Callable[[], bool]) -> Scan:

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
+import re2
 
 from fetchstash.errors import BadPattern
 from fetchstash.store import ArtifactStore, GrepQuery, Line, Matches, TextReader, _grep
@@ -186,13 +187,32 @@ async def test_a_count_that_was_stopped_by_time_says_so(
 
 @pytest.mark.slow
 @pytest.mark.anyio
-@pytest.mark.parametrize("pattern", [r"\pL{1,200}é$", ".{0,900}" * 30, r"(?i)(\pL{1,9}\pN){30}"])
+@pytest.mark.parametrize(
+    "pattern", [r"\pL{1,200}é$", r"\pL{1000}", ".{0,900}" * 30, r"(?i)(\pL{1,9}\pN){30}"]
+)
 async def test_a_pattern_whose_program_is_too_large_is_refused(
     pattern: str, open_text: OpenText
 ) -> None:
     reader = await open_text("é".encode() * 100_000)
-    with pytest.raises(BadPattern, match=r"too (large|big)"):
+    with pytest.raises(BadPattern, match=r"The pattern is too large"):
         await reader.grep(GrepQuery(pattern))
+
+
+def test_a_large_pattern_is_given_up_before_it_is_compiled_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """RE2 holds the interpreter, and so the server, for .1 s where it compiles all of it."""
+    memory: list[int] = []
+    compile_ = re2.compile
+
+    def noted(pattern: bytes, options: Any) -> Any:
+        memory.append(options.max_mem)
+        return compile_(pattern, options)
+
+    monkeypatch.setattr(re2, "compile", noted)
+    with pytest.raises(BadPattern, match="The pattern is too large"):
+        _grep.compile_pattern(GrepQuery(r"\pL{1,200}é$"))
+    assert memory == [2_880_000]
 
 
 @pytest.mark.slow
