@@ -11,6 +11,7 @@ from fetchstash.render._texts import (
     REFERENCE_LINE_CHARS,
     SENTENCE,
     condition_lines,
+    dead_end_calls,
     facts_line,
     follow_up_calls,
     preview_notice,
@@ -54,16 +55,19 @@ def fetched(host: Host, artifact: StoredDocument, max_chars: int | None = None) 
     limit = host.limits.max_chars(max_chars, host.limits.inline_threshold)
     unread = unread_lines(artifact.unread, host.word)
     head = (facts_line(subject), *condition_lines(subject, host.word), *unread)
+    # A picture is shown, and the line on unread pages has the call for them.
+    calls = () if item.pictures or unread else dead_end_calls(subject, host.word)
     if subject.chars is None:
-        return View((Block(head),), (subject.facts,), item.pictures)
+        return View((Block((*head, *calls)),), (subject.facts,), item.pictures)
 
     def view(subject: Subject, limit: int) -> tuple[Block, Shown]:
         shown = item.shown(host, limit)
         if shown.info is None:
-            return host.fenced(shown.body, subject.source, head, ()), shown
-        calls = follow_up_calls([subject], shown.offset, host.word, artifact.excerpt.lines)
+            return host.fenced(shown.body, subject.source, head, calls), shown
+        following = follow_up_calls([subject], shown.offset, host.word, artifact.excerpt.lines)
         notices = _notices(item, shown, preview_notice(subject, len(shown.body), with_path=True))
-        return host.fenced(shown.body, subject.source, (*head, *notices), calls), shown
+        tail = (*calls, *following)
+        return host.fenced(shown.body, subject.source, (*head, *notices), tail), shown
 
     block, shown = view(subject, limit)
     if host.over(block.frame) and subject.path:  # a very long path: the reference says as much
@@ -174,7 +178,8 @@ def _share(
             *unread,
         ]
         if subject.chars is None:
-            blocks.append(Block(tuple(head)))
+            calls = () if item.pictures or unread else dead_end_calls(subject, host.word)
+            blocks.append(Block((*head, *calls)))
             facts.append(subject.facts)
             continue
         shown = item.shown(host, shares[id(item)])

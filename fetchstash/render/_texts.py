@@ -139,6 +139,28 @@ def follow_up_calls(
     return (f"{word(grep)} · {word(part)}", word(read))
 
 
+# The part of a page without content that may still help, by the codes of page_verdict.
+_PARTS_OF_NO_PAGE = {
+    "empty_shell": "page",  # data that it brings along became its text, where they have any
+    "login": "links",
+    "consent_wall": "page",
+    "human_check": "page",
+    "paywall": "links",
+    "soft_404": "links",
+    "no_text": "page",
+}
+
+
+def dead_end_calls(subject: Subject, word: Wording) -> tuple[str, ...]:
+    """Return the call to make where a fetch brought no text, or a page without content."""
+    verdict = str(subject.facts.get("page_verdict"))
+    if path := _PARTS_OF_NO_PAGE.get(verdict):
+        return (word(Call("slice", {"ref": subject.ref, "path": path})),)
+    if verdict == "leads_on":
+        return (word(Call("info", {"ref": subject.ref})),)
+    return calls_without_text(subject, word) if subject.chars is None else ()
+
+
 def calls_without_text(subject: Subject, word: Wording) -> tuple[str, ...]:
     """Return how to look at an artifact without text: as a picture if it is one, else its bytes."""
     if subject.picturable:

@@ -3,7 +3,7 @@
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from fetchstash.errors import BadArgument, OutOfRange
+from fetchstash.errors import BadArgument, Call, NoText, OutOfRange
 from fetchstash.handlers import PartText
 from fetchstash.stash import _parts
 from fetchstash.stash._facts import described
@@ -27,6 +27,25 @@ def answered_by_handler(facts: Facts, path: str) -> bool:
     title = path.strip("# ").casefold()
     named = any(fnmatchcase(path, pattern) for pattern in paths)
     return named and all(heading.title.casefold() != title for heading in facts.outline)
+
+
+def refuse_without_text(facts: Facts) -> None:
+    """Raise NoText for an artifact without text, with the call that shows it."""
+    if facts.extracted_chars is not None:
+        return
+    ref = facts.artifact_ref
+    if described(facts).pictures and not facts.extraction_error:
+        raise NoText(f"{ref} has no text.", "{} shows it.", Call("picture", {"ref": ref}))
+    part = {"ref": ref, "unit": "bytes", "start": 0, "end": 256}
+    raise NoText(f"{ref} has no text.", "Its bytes are there: {}.", Call("slice", part))
+
+
+def with_list_of_parts(error: OutOfRange, facts: Facts) -> OutOfRange:
+    """Return the error for a part that is not there, with the call that lists the parts."""
+    if error.calls:
+        return error
+    info = Call("info", {"ref": facts.artifact_ref})
+    return OutOfRange(error.what, f"{error.next_step} {{}} lists its parts.", info, **error.details)
 
 
 async def from_offset(

@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from fetchstash import handlers
 from fetchstash.config import Settings
-from fetchstash.errors import BadArgument, Call, FetchstashError, NoText
+from fetchstash.errors import BadArgument, Call, FetchstashError, NoText, OutOfRange
 from fetchstash.fetch import Progress, mask_url
 from fetchstash.hygiene import clean_line
 from fetchstash.ranges import Unit
@@ -215,6 +215,7 @@ class Stash:
         """Return the stored text from character ``offset`` on."""
         facts = await self.store.get(ref_or_url)
         self.scans.refuse_scan(facts)
+        _read.refuse_without_text(facts)
         async with self.documents.text(facts.artifact_ref) as reader:
             return await _read.from_offset(reader, facts, offset, max_chars)
 
@@ -246,7 +247,10 @@ class Stash:
             self.scans.refuse_scan(facts)
         part = Part(path, unit, start, end if unread is None else unread - 1)
         if _read.answered_by_handler(facts, path):
-            value = await self.documents.part(facts, path=path, unit="chars")
+            try:
+                value = await self.documents.part(facts, path=path, unit="chars")
+            except OutOfRange as error:
+                raise _read.with_list_of_parts(error, facts) from None
             if isinstance(value, handlers.Picture):
                 picture = Call("picture", {"ref": facts.artifact_ref, "path": path})
                 raise BadArgument("That part is a picture.", "Try {}.", picture)
@@ -255,6 +259,7 @@ class Stash:
             async with self.raw(facts.artifact_ref) as raw:
                 whole = await anyio.to_thread.run_sync(_read.hex_dump, raw, facts, part, max_chars)
         else:
+            _read.refuse_without_text(facts)
             async with self.documents.text(facts.artifact_ref) as reader:
                 whole = await _read.of_text(reader, facts, part, max_chars)
         if unread is not None:
@@ -297,6 +302,7 @@ class Stash:
         for ref in refs_or_urls:
             facts = await self.store.get(ref)
             self.scans.refuse_scan(facts)
+            _read.refuse_without_text(facts)
             async with self.documents.text(facts.artifact_ref) as reader:
                 page = replace(query, offset=skip, max_matches=max(wanted, 1))
                 here = await reader.grep(page)

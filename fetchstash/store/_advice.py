@@ -1,8 +1,9 @@
 """Next steps that recur in the errors of this room."""
 
-from fetchstash.errors import Call
+from fetchstash.errors import Call, UnknownRef
 
 REPAIR = Call("repair")
+MAX_SHOWN_URL = 200
 OTHER_FOLDER = Call("setting", {"name": "store.folder", "value": "FOLDER"})
 
 
@@ -10,3 +11,11 @@ def larger_than_the_store(size: int) -> tuple[str, str, Call]:
     """Return what to say of a document that is larger than all that may be kept."""
     raised = Call("setting", {"name": "store.max_total_bytes", "value": size})
     return "The document is larger than all that the store may keep.", "{}.", raised
+
+
+def not_stored(url: str) -> UnknownRef:
+    """Return the error for a URL that nothing was fetched from, with the call that fetches it."""
+    is_short_url = url.startswith(("http://", "https://")) and len(url) <= MAX_SHOWN_URL
+    call = Call("fetch", {"url": url}) if is_short_url else Call("list")
+    next_step = "Fetch it first: {}." if is_short_url else "Give a reference; {} lists them."
+    return UnknownRef("Nothing is stored under this URL.", next_step, call)

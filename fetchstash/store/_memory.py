@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fetchstash.errors import BadArgument, Call, ExpiredRef, NoText, TooLarge, UnknownRef
 from fetchstash.ranges import Ranges
-from fetchstash.store._advice import larger_than_the_store
+from fetchstash.store._advice import larger_than_the_store, not_stored
 from fetchstash.store._base import StoreBase
 from fetchstash.store._contract import (
     ALL_RUNS,
@@ -233,7 +233,7 @@ class MemoryStore(StoreBase):
             for artifact in reversed(self._run_artifacts()):
                 if artifact.url == ref_or_url and ref_or_url:
                     return artifact
-            raise UnknownRef("Nothing is stored under this URL.", "Fetch it first.")
+            raise not_stored(ref_or_url)
         raise UnknownRef(
             "There is no such artifact.", "Check the reference, or list the artifacts."
         )

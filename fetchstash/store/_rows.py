@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from fetchstash.errors import Call, ExpiredRef, StoreError, UnknownRef
 from fetchstash.hygiene import clean_line
 from fetchstash.ranges import Ranges
-from fetchstash.store._advice import REPAIR
+from fetchstash.store._advice import REPAIR, not_stored
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._clock import StoreClock
 from fetchstash.store._contract import ALL_RUNS, REF_PREFIX, Facts
@@ -65,7 +65,7 @@ def find(db: sqlite3.Connection, ref_or_url: str, run: str) -> Row:
             (url_hash(db, ref_or_url), *names),
         ).fetchone()
         if not values:
-            raise UnknownRef("Nothing is stored under this URL.", "Fetch it first.")
+            raise not_stored(ref_or_url)
         return Row(*values)
     if _REF.fullmatch(ref_or_url):
         values = db.execute(_SELECT + " WHERE ref = ?", (ref_or_url,)).fetchone()

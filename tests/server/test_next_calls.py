@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
+from fetchstash.demo.pdf import make_pdf
 from tests.loopback import Site
 from tests.server.test_stdio import flags, started
 from tests.server.test_tools import ERAS, REPORT, call, fail, ref_in
@@ -67,3 +68,88 @@ async def test_arguments_by_other_names_get_the_call_that_was_meant_and_it_works
             assert real(words) in line
             better, right = parsed(line)
             await call(client, better, **right)
+
+
+DEAD_ENDS: dict[str, tuple[bytes | str, str, str]] = {
+    "bytes that nobody reads": (bytes(range(256)) * 4, "application/octet-stream", "unit="),
+    "a page of scripts": (
+        "<title>App</title><div id=root></div><script src=/app.js></script>",
+        "text/html",
+        'path="page"',
+    ),
+    "a login form": (
+        "<form>Sign in to go on<input type=password></form><a href=/help>Help</a>",
+        "text/html",
+        'path="links"',
+    ),
+    "a page that is not found": (
+        "<title>Not found</title><h1>404: page not found</h1><a href=/>Home</a>",
+        "text/html",
+        'path="links"',
+    ),
+    "an empty page": ("<html><body><img src=/a.png></body></html>", "text/html", 'path="page"'),
+}
+
+
+def next_call(text: str) -> tuple[str, dict[str, Any]]:
+    """Return the last call of a result, on a line of its own or in a notice."""
+    calls = re.findall(r"(artifact_\w+|fetch_content|get_search_content)\(([^()]*)\)", text)
+    tool, arguments = calls[-1]
+    words = {"true": True, "false": False}
+    return tool, eval(f"dict({arguments})", words)
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_fetch_without_content_offers_a_call_and_that_call_is_answered(
+    mode: str, site: Site, tmp_path: Path
+) -> None:
+    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+        for name, (body, media_type, words) in DEAD_ENDS.items():
+            url = site.put(f"/{len(name)}", body, media_type)
+            text = await call(client, "fetch_content", url=url)
+            tool, arguments = next_call(text)
+            assert words in text, name
+            result: Any = await client.call_tool(tool, arguments)
+            assert not result.is_error, name
+        line = await fail(client, "artifact_slice", artifact_ref=url, path="#nowhere")
+        tool, arguments = next_call(line)
+        await call(client, tool, **arguments)
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_scanned_pdf_offers_the_picture_of_its_page_or_ocr(
+    mode: str, site: Site, tmp_path: Path
+) -> None:
+    scan = make_pdf([""], title="A scan")
+    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+        url = site.put("/scan.pdf", scan, "application/pdf")
+        fetched = await call(client, "fetch_content", url=url)
+        for text in (fetched, await fail(client, "artifact_grep", artifact_ref=url, pattern="x")):
+            tool, arguments = next_call(text)
+            assert tool == "artifact_slice"
+            assert arguments.get("render") == "image" or arguments["unit"] == "pages"
+            result: Any = await client.call_tool(tool, arguments)
+            assert not result.is_error, text
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_reading_what_has_no_text_or_was_not_fetched_offers_the_call(
+    mode: str, site: Site, tmp_path: Path
+) -> None:
+    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+        url = site.put("/page.txt", "some words", "text/plain")
+        line = await fail(client, "get_search_content", artifact_ref=url)
+        assert line.startswith("[unknown_ref] Nothing is stored under this URL. Fetch it first: ")
+        tool, arguments = next_call(line)
+        await call(client, tool, **arguments)
+        url = site.put("/b", bytes(range(256)), "application/octet-stream")
+        await call(client, "fetch_content", url=url)
+        for reading in (
+            ("artifact_grep", {"pattern": "x"}),
+            ("get_search_content", {}),
+            ("artifact_slice", {"start": 1}),
+        ):
+            line = await fail(client, reading[0], artifact_ref=url, **reading[1])
+            assert line.startswith("[no_text] ")
+            tool, arguments = next_call(line)
+            assert "00000000  00 01" in await call(client, tool, **arguments)
