@@ -1,7 +1,33 @@
 """The terminal face of Stash: results on stdout, everything else on stderr."""
 
-from fetchstash.cli._help import Command
-from fetchstash.cli._main import commands, main
-from fetchstash.cli._words import as_command
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fetchstash.cli._help import Command as Command
+    from fetchstash.cli._main import commands as commands
+    from fetchstash.cli._words import as_command as as_command
 
 __all__ = ["Command", "as_command", "commands", "main"]
+
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; never returns."""
+    try:  # so early that Ctrl-C ends the imports, too, without a word
+        from fetchstash.cli._main import run  # noqa: PLC0415 - as above
+
+        run(arguments)
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is named when it is asked for."""
+    if name not in __all__:
+        raise AttributeError(name)
+    from fetchstash.cli import _help, _main, _words  # noqa: PLC0415 - after main
+
+    return next(getattr(m, name) for m in (_help, _main, _words) if hasattr(m, name))

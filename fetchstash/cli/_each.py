@@ -81,7 +81,7 @@ async def found(
     with Meter("Looking", give_up=settings.fetch.deadline_seconds) as meter:
 
         async def find(source: Source) -> "Facts":
-            with meter.download(source.word) as progress:
+            with meter.download(source.word, local=source.kind != "url") as progress:
                 return await located(
                     stash, source, notes.append, refresh=refresh, progress=progress
                 )

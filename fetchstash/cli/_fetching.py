@@ -76,7 +76,7 @@ def fetch(
         with Meter("Fetching", give_up=settings.fetch.deadline_seconds) as meter:
 
             async def take(source: Source) -> "Artifact":
-                with meter.download(source.word) as progress:
+                with meter.download(source.word, local=source.kind != "url") as progress:
                     return await fetched(
                         stash,
                         source,

@@ -30,7 +30,7 @@ def commands() -> None:
     """Fetch documents, keep them, and read them in parts."""
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; never returns."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     informs = bool(words) and words[0] in ("-h", "--help", "-V", "--version")
@@ -43,5 +43,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
+    except click.Abort:
         sys.exit(INTERRUPTED)

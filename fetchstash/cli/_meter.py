@@ -21,16 +21,22 @@ _RATE_SECONDS = 5
 
 _NAME_CELLS = 28
 _LEAST_BAR = 6
+_BESIDE_A_NAME = 50
+"""A bar with its amounts, rate and time, so that a terminal of 60 cells has room for them."""
 _PLAIN_SCHEME = re.compile("https?://")
 _START_OF_LINE = "\r\x1b[K"
 
 
 @dataclass(slots=True)
 class Download:
-    """How far one download is, in bytes; ``total`` is None where the server does not say."""
+    """How far one download is, in bytes; ``total`` is None where the server does not say.
+
+    ``local``: it is no download, but a file that is read.
+    """
 
     name: str
     started: float
+    local: bool = False
     done: int = 0
     total: int | None = None
     ended: bool = False
@@ -97,9 +103,9 @@ class Meter:
         if self._drawn:
             _write(_START_OF_LINE)
 
-    def download(self, name: str) -> Download:
-        """Return the progress of one more download."""
-        download = Download(_PLAIN_SCHEME.sub("", safe_line(name)), time.monotonic())
+    def download(self, name: str, *, local: bool = False) -> Download:
+        """Return the progress of one more download, or of a file."""
+        download = Download(_PLAIN_SCHEME.sub("", safe_line(name)), time.monotonic(), local)
         self._downloads.append(download)
         return download
 
@@ -123,7 +129,9 @@ class Meter:
                 f"{self._doing}{so_far}{amount}, {_clock(now - self._started)}", width
             )
         (download,) = running
-        name = clip_middle(download.name, min(_NAME_CELLS, width // 3))
+        name = clip_middle(download.name, min(_NAME_CELLS, max(width - _BESIDE_A_NAME, 8)))
+        if download.local:
+            return clip_cells(f"{name}: reading, {_clock(now - download.started)}", width)
         if not download.samples:
             waited = f"{name}: no answer yet, {_clock(now - download.started)}"
             most = f" of at most {_clock(self._give_up)}" if self._give_up else ""

@@ -1,0 +1,87 @@
+"""Opening a kept file in the program that the system has for it."""
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+from select import select
+
+import pytest
+
+from fetchstash.cli._open import extension
+from fetchstash.store import Facts
+from tests.cli.terminal import Terminal
+from tests.loopback import Site
+
+
+@pytest.mark.parametrize(
+    ("media_type", "kind", "name", "wanted"),
+    [
+        ("application/pdf", "pdf", "report", ".pdf"),
+        ("application/pdf", "pdf", "report.exe", ".pdf"),
+        ("text/html", "html", "page.hta", ".html"),
+        ("text/x-python", "code", "run.py", ".txt"),
+        ("application/javascript", "code", "run.js", ".txt"),
+        ("text/plain", "text", "start.bat", ".txt"),
+        ("image/png", "image", "a.png", ".png"),
+        ("application/x-ipynb+json", "notebook", "a.ipynb", ".txt"),
+        ("application/x-msdownload", "unknown_binary", "a.pdf", ""),
+        ("application/x-desktop", "unknown_binary", "a.desktop", ""),
+        ("application/java-archive", "archive", "a.zip", ""),
+    ],
+)
+def test_the_extension_follows_what_a_document_is(
+    media_type: str, kind: str, name: str, wanted: str
+) -> None:
+    assert extension(Facts(media_type=media_type, content_kind=kind, name=name)) == wanted
+
+
+@pytest.fixture
+def opened(run: Terminal) -> Path:
+    """Put an xdg-open on the PATH that writes what it is given to a pipe; return the pipe."""
+    tools, notes = run.folder / "tools", run.folder / "opened"
+    tools.mkdir()
+    os.mkfifo(notes)
+    for name in ("xdg-open", "open"):
+        (tools / name).write_text(f'#!/bin/sh\nprintf %s "$1" > {notes}\n')
+        (tools / name).chmod(0o755)
+    run.env["PATH"] = f"{tools}{os.pathsep}{run.env['PATH']}"
+    return notes
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows opens files by itself")
+def test_a_copy_is_opened_that_nobody_can_write_to(run: Terminal, site: Site, opened: Path) -> None:
+    url = site.put("/run.sh", "<h1>Title</h1><p>words</p>")
+    ref = json.loads(run("fetch", url, "--json").stdout)["artifact_ref"]
+    reader = os.open(opened, os.O_RDONLY | os.O_NONBLOCK)
+    run("open", "@1")
+    ready, _, _ = select([reader], [], [], 30)
+    assert ready
+    copy = Path(os.read(reader, 4_096).decode())
+    assert copy.name == f"{ref}.html"
+    assert copy.read_text() == "<h1>Title</h1><p>words</p>"
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o400
+    assert stat.S_IMODE(copy.parent.stat().st_mode) == 0o700
+    old = copy.parent / "old.txt"
+    old.write_text("x")
+    os.utime(old, (0, 0))
+    run("open", ref[4:11])
+    assert not old.exists()
+    os.close(reader)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows opens files by itself")
+def test_what_may_be_a_program_and_what_is_not_kept_are_not_opened(
+    run: Terminal, site: Site, opened: Path
+) -> None:
+    site.put("/a.pdf", b"MZ\x90\x00" + bytes(200), "application/pdf")
+    run("fetch", site.url("/a.pdf"))
+    done = run("open", "@1", code=2)
+    assert "may be a program. Save it with `fetchstash get " in done.stderr
+    assert "[unknown_ref]" in run("open", "@2", code=3).stderr
+    run.env["PATH"] = str(run.folder)
+    run("fetch", site.put("/a.txt", "words", "text/plain"))
+    assert "This system has no xdg-open." in run("open", "@1", code=2).stderr
