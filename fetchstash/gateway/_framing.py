@@ -134,13 +134,32 @@ def _well_formed(value: Any) -> Any:
     return value
 
 
+class Unescaper:
+    """Reads the inside of a JSON string, a piece at a time (RFC 8259, section 7)."""
+
+    def __init__(self) -> None:
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._rest = ""
+
+    def feed(self, data: bytes, *, final: bool = False) -> str:
+        """Return the text of a piece. Raises UnreadableMessage for a wrong escape."""
+        escaped = self._rest + self._decode(data, final=final)
+        half = None if final else _HALF_ESCAPE.search(escaped, max(0, len(escaped) - 12))
+        cut = half.start() if half and not _backslash_is_escaped(escaped, half) else len(escaped)
+        self._rest = escaped[cut:]
+        try:
+            text: str = json.loads(f'"{escaped[:cut]}"', strict=False)
+        except ValueError as error:
+            raise UnreadableMessage(f"a string with a wrong escape ({error})") from None
+        return str(_well_formed(text))
+
+
 class _Sink:
     """The text of one string: in memory while it is short, then in a file."""
 
     def __init__(self, spool: Callable[[], Path]) -> None:
         self._spool = spool
-        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-        self._rest = ""
+        self._unescaper = Unescaper()
         self._raw = bytearray()
         self._file: BinaryIO | None = None
         self._chars = 0
@@ -154,13 +173,13 @@ class _Sink:
             self._file = _new_file(self._spool())
             data = bytes(self._raw)
             self._raw.clear()
-        self._write(self._rest + self._decode(data), final=False)
+        self._write(self._file, self._unescaper.feed(data))
 
     def finish(self) -> "bytes | Spooled":
         """Return the string as JSON, or its file."""
         if self._file is None:
             return b'"' + bytes(self._raw) + b'"'
-        self._write(self._rest + self._decode(b"", final=True), final=True)
+        self._write(self._file, self._unescaper.feed(b"", final=True))
         self._file.close()
         return Spooled(Path(self._file.name), self._chars)
 
@@ -170,17 +189,9 @@ class _Sink:
             self._file.close()
             Path(self._file.name).unlink(missing_ok=True)
 
-    def _write(self, escaped: str, *, final: bool) -> None:
-        half = None if final else _HALF_ESCAPE.search(escaped, max(0, len(escaped) - 12))
-        cut = half.start() if half and not _backslash_is_escaped(escaped, half) else len(escaped)
-        self._rest = escaped[cut:]
-        try:
-            text: str = json.loads(f'"{escaped[:cut]}"', strict=False)
-        except ValueError as error:
-            raise UnreadableMessage(f"a string with a wrong escape ({error})") from None
-        text = _well_formed(text)
+    def _write(self, file: BinaryIO, text: str) -> None:
         self._chars += len(text)
-        cast("BinaryIO", self._file).write(text.encode())
+        file.write(text.encode())
 
 
 def _backslash_is_escaped(text: str, half: re.Match[str]) -> bool:

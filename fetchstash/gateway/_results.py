@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import mimetypes
+import re
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ import anyio.to_thread
 
 from fetchstash.config import WrappedServer
 from fetchstash.errors import TooLarge
-from fetchstash.gateway._framing import Spooled
+from fetchstash.gateway._framing import Spooled, Unescaper, UnreadableMessage
 from fetchstash.gateway._json import as_object, as_objects, meta_of
 from fetchstash.gateway._upstream import drop_spooled, holds_spooled
 from fetchstash.render import Host, view_of
@@ -38,6 +39,11 @@ COMPARED_BYTES = 2**23
 """Text and structured content are compared as values up to this size, as bytes beyond."""
 
 STRUCTURED = ".structured"
+CLOSING_BYTES = 8
+"""What is kept back of a JSON text, to find the end of its last string."""
+
+_RESULT = re.compile(rb'\s*\{\s*"result"\s*:\s*"')
+
 Block = dict[str, Any]
 Get = Callable[[], Awaitable[Stash]]
 """Opens the stash, which only a long result needs."""
@@ -220,15 +226,49 @@ def _to_replace(parts: Sequence[_Part], threshold: int) -> list[_Part]:
 
 
 def _join_copies(parts: Sequence[_Part]) -> None:
-    """Empty the text where it is a copy of the structured content (tools, 2025-06-18)."""
+    """Keep one of text and structured content where one is a copy of the other.
+
+    A value stays as JSON (tools, 2025-06-18). A string under ``result`` alone, which is how SDKs
+    return a text, stays as text.
+    """
     structured = next(part for part in parts if part.name.endswith(STRUCTURED))
     for part in parts:
         if part is structured or part.is_base64:
             continue
-        if _same_json(part.values, structured.values[0]):
-            for value in part.values:
-                drop_spooled(value)
-            part.values.clear()
+        if _same_text(part.values, structured.values[0]):
+            copy = structured
+        elif _same_json(part.values, structured.values[0]):
+            copy = part
+        else:
+            continue
+        for value in copy.values:
+            drop_spooled(value)
+        copy.values.clear()
+        return
+
+
+def _same_text(texts: Sequence[str | Spooled], structured: str | Spooled) -> bool:
+    """Return whether the structured content is ``{"result": TEXT}`` and nothing else."""
+    if len(texts) != 1:
+        return False
+    with _opened(structured) as source, _opened(texts[0]) as expected:
+        opening = _RESULT.match(source.read(64))
+        if opening is None:
+            return False
+        source.seek(opening.end())
+        unescaper, rest = Unescaper(), b""
+        try:
+            while data := source.read(COPY_BYTES):
+                # The last quotation mark and bracket are no part of the string.
+                piece, rest = (rest + data)[:-CLOSING_BYTES], (rest + data)[-CLOSING_BYTES:]
+                text = unescaper.feed(piece).encode()
+                if expected.read(len(text)) != text:
+                    return False
+            last, closing, _ = rest.rpartition(b'"')
+            text = unescaper.feed(last, final=True).encode()
+        except UnreadableMessage:
+            return False
+        return bool(closing) and expected.read() == text
 
 
 def _same_json(texts: Sequence[str | Spooled], structured: str | Spooled) -> bool:

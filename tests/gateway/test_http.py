@@ -1,0 +1,69 @@
+"""A server over streamable HTTP behind the gateway."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import closing
+
+import pytest
+
+from tests.gateway.conftest import Wrapped, both_eras
+from tests.gateway.test_results import refs, texts
+
+pytestmark = [pytest.mark.slow, pytest.mark.anyio]
+
+PROGRAM = """
+import sys
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+server = MCPServer("http")
+@server.tool()
+def words(count: int) -> str:
+    return "".join(f"line {number}\\n" for number in range(count))
+@server.tool()
+def rows(count: int) -> dict[str, list[int]]:
+    return {"rows": list(range(count))}
+@server.tool()
+def key(ctx: Context) -> str:
+    return ctx.headers["x-key"]
+server.run("streamable-http", port=int(sys.argv[1]), json_response=sys.argv[2] == "json")
+"""
+
+
+@pytest.fixture(params=["json", "events"])
+def url(request: pytest.FixtureRequest) -> Generator[str]:
+    """Serve with the SDK on loopback, with JSON answers or with event streams."""
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    program = [sys.executable, "-P", "-c", PROGRAM, str(port), request.param]
+    with subprocess.Popen(program, stderr=subprocess.DEVNULL) as process:
+        for _ in range(300):
+            with closing(socket.socket()) as probe:
+                if not probe.connect_ex(("127.0.0.1", port)):
+                    break
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}/mcp"
+        process.kill()
+
+
+@both_eras
+async def test_short_results_pass_and_long_ones_are_kept(
+    wrapped: Wrapped, mode: str, url: str
+) -> None:
+    flags = ("--url", url, "--header", "x-key=some value")
+    async with wrapped(mode, flags=flags) as client:
+        assert texts(await client.call_tool("key", {})) == "some value"
+        assert texts(await client.call_tool("words", {"count": 2})) == "line 0\nline 1\n"
+        long = await client.call_tool("words", {"count": 100_000})
+        [ref] = refs(long)
+        found = await client.call_tool(
+            "artifact_grep", {"artifact_ref": ref, "pattern": "line 99999$"}
+        )
+        table = await client.call_tool("rows", {"count": 100_000})
+    assert len(texts(long)) < 4_000
+    assert "100000:line 99999" in texts(found)
+    assert "rows: array of 100,000 integers" in texts(table)
+    assert table.structured_content is None
