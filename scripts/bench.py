@@ -25,6 +25,7 @@ SHORT: Mapping[str, Sequence[str]] = {
     "handlers_worker": ("--megabytes", "5"),
     "start": ("--runs", "2"),
     "store_grep": ("--mb", "5", "--repeat", "1"),
+    "store_many": ("--artifacts", "2000", "--kept", "500"),
     "store_put": ("--repeat", "3", "--seconds", "1", "--writers", "1", "--readers", "1"),
     "store_read": ("--mb", "1", "--repeat", "5"),
 }
