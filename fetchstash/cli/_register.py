@@ -4,6 +4,7 @@ import click
 
 from fetchstash.cli._help import Command
 from fetchstash.cli._run import exit_codes, say
+from fetchstash.errors import BadArgument
 from fetchstash.hosts import (
     HOSTS,
     CommandHost,
@@ -13,6 +14,8 @@ from fetchstash.hosts import (
     snippet,
     start_command,
     unregister,
+    unwrap as unwrap_servers,
+    wrap as wrap_servers,
 )
 
 
@@ -20,15 +23,28 @@ from fetchstash.hosts import (
 @click.argument("host", type=click.Choice(list(HOSTS)))
 @click.option("--print", "print_only", is_flag=True, help="Show what would be added; add nothing.")
 @click.option("--remove", is_flag=True, help="Take fetchstash out again.")
+@click.option("--wrap", is_flag=True, help="Put its other servers behind fetchstash.")
+@click.option("--unwrap", is_flag=True, help="Bring them back as they were.")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
 @exit_codes
-def register(host: str, print_only: bool, remove: bool) -> None:
+def register(
+    host: str, names: tuple[str, ...], print_only: bool, remove: bool, wrap: bool, unwrap: bool
+) -> None:
     """Add this fetchstash to a host's servers; all else there stays.
 
     The file is backed up before it is changed. Claude Code, Codex and Gemini CLI have a command of
     their own for it, which is run.
     """
     target, start, place = HOSTS[host], start_command(), Place()
-    if not print_only:
+    if print_only + remove + wrap + unwrap > 1:
+        raise BadArgument("Several of these options exclude each other.", "Give one of them.")
+    if names and not (wrap or unwrap):
+        raise BadArgument("Names of servers go with --wrap or --unwrap.", "Add one of them.")
+    if wrap:
+        click.echo(wrap_servers(target, names, start, place))
+    elif unwrap:
+        click.echo(unwrap_servers(target, names, place))
+    elif not print_only:
         click.echo(unregister(target, place) if remove else register_with(target, start, place))
     elif isinstance(target, CommandHost):
         click.echo(add_line(target, start))

@@ -3,6 +3,7 @@
 from fetchstash.hosts._hosts import HOSTS, CommandHost, FileHost, Place
 from fetchstash.hosts._register import add_line, register, snippet, unregister
 from fetchstash.hosts._start import start_command
+from fetchstash.hosts._wrap import unwrap, wrap
 
 __all__ = [
     "HOSTS",
@@ -14,4 +15,6 @@ __all__ = [
     "snippet",
     "start_command",
     "unregister",
+    "unwrap",
+    "wrap",
 ]
