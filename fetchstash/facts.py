@@ -72,6 +72,7 @@ class DocumentFacts:
     members: int | None = _count("of an archive; of a mail its attachments")
     width: int | None = _count("of an image, in pixels, the right way up")
     height: int | None = _count("of an image, in pixels, the right way up")
+    seconds: int | None = _count("of sound and film, how long they are")
     structure_info: str = _line("keys, columns or headings in one line", 1_000)
     page_verdict: str = _line("what a web page is instead of content: a key of PAGE_VERDICTS")
     leads_to: str = _line(

@@ -7,9 +7,11 @@ import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from math import ceil, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fetchstash.errors import NoText
 from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._contract import (
     Extracted,
@@ -34,8 +36,13 @@ _FORMATS = (
     "PNG", "JPEG", "GIF", "WEBP", "AVIF", "BMP", "TIFF", "ICO", "ICNS", "JPEG2000", "PPM", "TGA",
     "PCX",
 )  # fmt: skip
-_AVIF_BRANDS = {b"avif", b"avis"}
-_LOSSY = {"JPEG", "WEBP", "AVIF", "JPEG2000"}
+# Brands of HEIF that pi-heif decodes (a phone's photos); AVIF is Pillow's own.
+_HEIF_BRANDS = (b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1")
+_ANIMATED = {"GIF", "WEBP", "PNG"}
+_MAX_FRAMES = 9
+# A frame is decoded from the ones before it.
+_FARTHEST_FRAME = 200
+_LOSSY = {"JPEG", "WEBP", "AVIF", "JPEG2000", "HEIF"}
 # Exif 2.32, section 4.6.4 (0th IFD) and 4.6.5 (Exif IFD). The GPS IFD is left alone.
 _ORIENTATION, _EXIF_IFD = 0x0112, 0x8769
 _SHOWN_TAGS = {
@@ -49,24 +56,18 @@ _QUARTER_TURNS = {5, 6, 7, 8}
 
 
 class ImageHandler:
-    """Reads raster images; SVG is read as XML."""
+    """Reads raster images; SVG is drawn elsewhere."""
 
     name = "image"
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the header says it all
         """Return size and facts; there is no text. Raises NoText for an unreadable image."""
-        if heif := _heif_facts(source):
-            return heif
-        from PIL import Image  # noqa: PLC0415 - a heavy import
-
-        with _opened(source) as image:
-            width, height = image.size
-            # PNG's own would decode the pixels first, to look for Exif behind them.
-            exif = Image.Image.getexif(image)
-            if exif.get(_ORIENTATION) in _QUARTER_TURNS:
-                width, height = height, width
-            info = _facts(image, exif)
-            return Extracted(None, DocumentFacts(width=width, height=height, structure_info=info))
+        try:
+            return _read(source)
+        except NoText:
+            if heif := _heif_facts(source):
+                return heif
+            raise
 
     def part(self, request: PartRequest) -> PartText | Picture:
         """Return the image as a picture, the right way up, or as text all of its EXIF."""
@@ -85,6 +86,8 @@ class ImageHandler:
         with _opened(request.source) as image:
             image.draft(None, (2 * edge, 2 * edge))  # a JPEG is decoded at a fraction of its size
             photo = image.format in _LOSSY
+            if image.format in _ANIMATED and getattr(image, "n_frames", 1) > 1:
+                return bounded(_sheet(image, edge), limits, photo=photo)
             image.thumbnail((edge, edge), reducing_gap=2.0)
             return bounded(ImageOps.exif_transpose(image), limits, photo=photo)
 
@@ -97,15 +100,42 @@ class ImageHandler:
             return ImageOps.exif_transpose(image)
 
 
-def _heif_facts(source: Path) -> Extracted | None:
-    """Return the size of a HEIF picture (a phone's), None for other images.
+def _read(source: Path) -> Extracted:
+    from PIL import Image  # noqa: PLC0415 - a heavy import
 
-    Pillow cannot decode it, but its container states the size.
-    """
+    with _opened(source) as image:
+        width, height = image.size
+        # PNG's own would decode the pixels first, to look for Exif behind them.
+        exif = Image.Image.getexif(image)
+        if exif.get(_ORIENTATION) in _QUARTER_TURNS:
+            width, height = height, width
+        info = _facts(image, exif)
+        return Extracted(None, DocumentFacts(width=width, height=height, structure_info=info))
+
+
+def _sheet(image: "Image.Image", edge: int) -> "Image.Image":
+    """Return frames of an animation side by side, from its beginning to its end."""
+    from PIL import Image  # noqa: PLC0415 - a heavy import
+
+    count = min(getattr(image, "n_frames", 1), _FARTHEST_FRAME)
+    shown = min(count, _MAX_FRAMES)
+    across = ceil(sqrt(shown))
+    side = edge // across
+    scale = min(side / max(image.size), 1.0)
+    width, height = (max(round(length * scale), 1) for length in image.size)
+    sheet = Image.new("RGB", (width * across, height * ceil(shown / across)), "white")
+    for place in range(shown):
+        image.seek(place * (count - 1) // max(shown - 1, 1))
+        frame = image.convert("RGBA").resize((width, height))
+        sheet.paste(frame, (place % across * width, place // across * height), frame)
+    return sheet
+
+
+def _heif_facts(source: Path) -> Extracted | None:
+    """Return the size that a HEIF file states where it cannot be decoded, None for other images."""
+    if not _is_heif(source):
+        return None
     with source.open("rb") as file:
-        head = file.read(12)
-        if head[4:8] != b"ftyp" or head[8:12] in _AVIF_BRANDS:
-            return None
         facts = mp4(file, source.stat().st_size)
     info = "HEIF, not decoded here"
     return Extracted(
@@ -124,7 +154,13 @@ def _opened(source: Path) -> Generator["Image.Image"]:
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
-            with Image.open(source, formats=_FORMATS) as image:
+            formats: tuple[str, ...] = _FORMATS
+            if _is_heif(source):
+                from pi_heif import register_heif_opener  # noqa: PLC0415 - a heavy import
+
+                register_heif_opener(thumbnails=False)
+                formats = ("HEIF",)
+            with Image.open(source, formats=formats) as image:
                 yield image
         except (Image.DecompressionBombWarning, Image.DecompressionBombError):
             limit = Image.MAX_IMAGE_PIXELS or 0
@@ -133,6 +169,13 @@ def _opened(source: Path) -> Generator["Image.Image"]:
             raise Reason.IMAGE_UNKNOWN.error() from None
         except (OSError, SyntaxError, ValueError):  # what Pillow raises for broken data, by format
             raise Reason.IMAGE_DAMAGED.error() from None
+
+
+def _is_heif(source: Path) -> bool:
+    """Return whether a file is HEIF."""
+    with source.open("rb") as file:
+        head = file.read(12)
+    return head[4:8] == b"ftyp" and head[8:12] in _HEIF_BRANDS
 
 
 def _facts(image: "Image.Image", exif: "Image.Exif") -> str:

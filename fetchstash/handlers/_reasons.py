@@ -32,8 +32,8 @@ THERE_INSIDE = "Take a key or an index that is there, or read the whole."
 
 LIBRARIES: Mapping[str, str] = {
     "PIL": "", "charset_normalizer": "", "jsonpath": "", "lxml": "", "magic": "magic",
-    "onnxruntime": "ocr", "pypdf": "", "pypdfium2": "", "python_calamine": "", "rapidocr": "ocr",
-    "selectolax": "", "tiktoken": "", "yaml": "",
+    "onnxruntime": "ocr", "pi_heif": "", "pypdf": "", "pypdfium2": "", "python_calamine": "",
+    "rapidocr": "ocr", "resvg_py": "", "selectolax": "", "tiktoken": "", "yaml": "",
 }  # fmt: skip
 """Libraries that a reader may miss, by the name that is imported, and the extra that brings each.
 
@@ -302,6 +302,7 @@ class Reason(Enum):
     # Pictures
     IMAGE_DAMAGED = "the image is damaged or cut short", FETCH_AGAIN
     IMAGE_UNKNOWN = "the image is damaged, or of a format that is not known here", KEPT
+    SVG_LARGE = "the drawing is larger than {limit:,} bytes", READ_LINES
     IMAGE_PIXELS = "the picture has more than {limit:,} pixels", KEPT
     IMAGE_NO_EXIF = "The image has no EXIF.", 'Use render="image" to see it.', OutOfRange
     IMAGE_NO_TEXT = (

@@ -89,10 +89,19 @@ def _unit(facts: Facts) -> str:
 
 
 def _dimension(facts: Facts) -> str:
-    """Return the size of a document in its own terms: "pages 48", "1600×900 px"."""
+    """Return the size of a document in its own terms: "pages 48", "1600×900 px, 3:05"."""
+    length = "" if facts.seconds is None else _clock(facts.seconds)
     if facts.pages is not None:
         return f"{facts.page_word} {facts.pages}"
     if facts.width is not None and facts.height is not None:
-        return f"{facts.width}×{facts.height} px"
+        return ", ".join(filter(None, (f"{facts.width}×{facts.height} px", length)))
+    if length:
+        return length
     counts = {"sheets": facts.sheets, "members": facts.members, "rows": facts.rows}
     return next((f"{word} {count}" for word, count in counts.items() if count is not None), "")
+
+
+def _clock(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

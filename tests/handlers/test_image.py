@@ -122,6 +122,58 @@ def test_frames_of_an_animation_are_counted_and_the_first_is_shown(save: Save) -
     assert image.convert("RGB").getpixel((5, 5)) == (255, 0, 0)
 
 
+def test_an_animation_is_shown_as_a_sheet_of_its_frames(save: Save) -> None:
+    colours = ("red", "lime", "blue", "black")
+    first, *more = (Image.new("RGB", (20, 10), colour) for colour in colours)
+    out = io.BytesIO()
+    first.save(out, "GIF", save_all=True, append_images=more)
+    _, image = picture_of(save(out.getvalue()))
+    assert image.size == (40, 20)
+    shown = image.convert("RGB")
+    assert [shown.getpixel(place) for place in ((5, 5), (25, 5), (5, 15), (25, 15))] == [
+        (255, 0, 0), (0, 255, 0), (0, 0, 255), (0, 0, 0),
+    ]  # fmt: skip
+
+
+def test_a_heic_picture_is_shown() -> None:
+    # Written by pillow-heif 1.8: 64 by 48 pixels, all red.
+    source = Path(__file__).parent / "data" / "red.heic"
+    facts = handler_named("image").extract(source, Hints(), ExtractLimits()).facts
+    assert (facts.width, facts.height) == (64, 48)
+    _, image = picture_of(source)
+    assert image.convert("P", palette=Image.Palette.WEB).convert("RGB").getpixel((5, 5)) == (
+        255,
+        0,
+        0,
+    )
+
+
+@pytest.mark.parametrize("form", ["AVIF", "ICO", "WEBP", "GIF"])
+def test_formats_of_the_web_are_shown(save: Save, form: str) -> None:
+    _, image = picture_of(save(encode(Image.new("RGB", (32, 32), "blue"), form)))
+    assert image.size == (32, 32)
+
+
+def test_a_drawing_is_text_and_a_picture(save: Save) -> None:
+    drawn = '<rect width="40" height="20" fill="red"/>'
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 20">{drawn}</svg>'
+    source = save(svg.encode())
+    handler = handler_named("svg")
+    parts = handler.extract(source, Hints(), ExtractLimits()).parts
+    assert "".join(part.text for part in parts or ()).startswith("<svg")
+    shown = handler.part(PartRequest(source=source, render="image"))
+    assert isinstance(shown, Picture)
+    assert shown.width == 2 * shown.height
+    with Image.open(io.BytesIO(shown.data)) as image:
+        assert image.convert("RGB").getpixel((5, 5)) == (255, 0, 0)
+
+
+@pytest.mark.parametrize("svg", ["<svg", '<svg xmlns="http://www.w3.org/2000/svg" width="1e9"'])
+def test_a_damaged_drawing_is_one_clear_line(save: Save, svg: str) -> None:
+    with pytest.raises(NoText, match="damaged"):
+        handler_named("svg").part(PartRequest(source=save(svg.encode()), render="image"))
+
+
 def test_the_size_of_a_heic_picture_is_read_without_decoding(save: Save) -> None:
     def box(name: bytes, data: bytes) -> bytes:
         return struct.pack(">L", len(data) + 8) + name + data
@@ -135,7 +187,7 @@ def test_the_size_of_a_heic_picture_is_read_without_decoding(save: Save) -> None
     )
     found = handler_named("image").extract(source, Hints(), ExtractLimits())
     assert (found.facts.width, found.facts.height) == (4_032, 3_024)
-    with pytest.raises(NoText, match="of a format that is not known here"):
+    with pytest.raises(NoText, match="the image is damaged"):
         picture_of(source)
 
 

@@ -62,7 +62,7 @@ def test_a_kind_has_a_handler_and_a_line_in_the_documentation(kind: ContentKind)
         ("xml", "application/rss+xml", "feed"),
         ("xml", "application/xml", "xml"),
         ("xml", "application/vnd.anything+xml", "xml"),
-        ("image", "image/svg+xml", "xml"),
+        ("image", "image/svg+xml", "svg"),
         ("image", "image/x-anything", "image"),
         ("text", "application/toml", "yaml"),
         ("text", "text/anything", "text"),

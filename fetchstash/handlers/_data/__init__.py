@@ -66,7 +66,14 @@ def _formats() -> Iterator[Format]:
         ("XML", "application/gpx+xml", "gpx"),
     )
     yield from family(
-        replace(xml, kind="image", is_text=False, is_markup=True),
+        replace(
+            xml,
+            kind="image",
+            handler=_HERE + "_svg:SvgHandler",
+            is_text=False,
+            is_markup=True,
+            pictures=True,
+        ),
         ("SVG image", "image/svg+xml", "svg"),
     )
     yield from family(

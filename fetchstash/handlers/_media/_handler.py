@@ -40,6 +40,7 @@ class MediaHandler:
             published=tags.get("date", "")[:10],
             width=media.width,
             height=media.height,
+            seconds=None if media.seconds is None else max(round(media.seconds), 0),
             structure_info=media.line(),
         )
         return Extracted(None, facts)
