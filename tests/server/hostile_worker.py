@@ -63,7 +63,7 @@ ATTACKS = (
     *(f"done: {name}" for name in DONE),
     *(f"failed: {name}" for name in CAUSES),
     *(f"part: {name}" for name in PARTS),
-    "ready", "handler", "plugin", "no JSON", "an exit",
+    "ready", "handler", "plugin", "no JSON", "an exit", "a flood",
 )  # fmt: skip
 
 
@@ -83,6 +83,8 @@ def answer(attack: str, job: Any) -> None:
         sys.stdout.buffer.write(MARK.encode())
         sys.stdout.buffer.flush()
         return
+    if manner == "a flood":
+        send({"piece": PIECE | {f"{MARK}{n}": 0 for n in range(300_000)}})
     if manner == "an exit":
         sys.exit(MARK)
     if manner == "failed":

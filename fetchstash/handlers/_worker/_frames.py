@@ -4,10 +4,15 @@ Never pickle: the worker reads hostile bytes, so that its answers may be nothing
 """
 
 import json
+import re
 from typing import IO, Any
 
 LENGTH_BYTES = 4
 MAX_FRAME = 16 * 2**20
+MAX_STRUCTURE = 128 * 2**10
+"""Bytes of a frame outside its strings."""
+
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 # Bounds of one job's answer, in characters: kept by the worker, checked by the server.
 MAX_HEADINGS = 2_000
@@ -40,7 +45,13 @@ def body_length(prefix: bytes) -> int:
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """Return the object in ``body``. Raises ProtocolError if there is none."""
+    """Return the object in ``body``. Raises ProtocolError if there is none.
+
+    What is long in an answer is one string. Millions of small values would hold the server's loop
+    for a second while they are read.
+    """
+    if len(body) > MAX_STRUCTURE and len(_STRING.sub(b"", body)) > MAX_STRUCTURE:
+        raise ProtocolError
     try:
         frame: Any = json.loads(body)
     except (ValueError, RecursionError) as error:
