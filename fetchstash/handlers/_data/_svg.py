@@ -17,6 +17,7 @@ from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._picture import bounded
 
 _MAX_BYTES = 8 * 1024 * 1024
+_HEAD_BYTES = 64 * 1024
 _MAX_SCALE = 8.0
 _ROOT = re.compile(r"<(?:\w+:)?svg\b[^>]{0,4000}>")
 _SIDE = re.compile(r"""\b(width|height)\s*=\s*["']\s*([\d.]{1,10})\s*(?:px)?\s*["']""")
@@ -34,8 +35,12 @@ class SvgHandler:
         self._xml = XmlHandler()
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
-        """Return the text, as that of other XML."""
-        return self._xml.extract(source, hints, limits)
+        """Return the text, as that of other XML, and the size of the drawing."""
+        extracted = self._xml.extract(source, hints, limits)
+        with source.open("rb") as file:
+            width, height = _size(file.read(_HEAD_BYTES).decode("utf-8-sig", "replace"))
+        extracted.learn(width=max(round(width), 1), height=max(round(height), 1))
+        return extracted
 
     def part(self, request: PartRequest) -> PartText | Picture:
         """Return elements as text, or all of it as a picture."""
@@ -76,7 +81,7 @@ def _drawn(source: Path, edge: int) -> bytes:
 
 def _size(markup: str) -> tuple[float, float]:
     """Return width and height of a drawing in its own units, 300 by 150 where it has none."""
-    root = _ROOT.search(markup, 0, 64 * 1024)
+    root = _ROOT.search(markup, 0, _HEAD_BYTES)
     sides = dict(_SIDE.findall(root[0])) if root else {}
     view = _VIEW.search(root[0]) if root else None
     numbers = [_number(sides.get(name, "")) for name in ("width", "height")]
