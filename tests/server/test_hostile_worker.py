@@ -11,7 +11,7 @@ from tests.server.conftest import Connect
 from tests.server.hostile_worker import ATTACKS, TEXT
 from tests.server.test_fence import checked
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 WORKER = Path(__file__).with_name("hostile_worker.py")
 DOCUMENTS = {"text/html": f"<p>{TEXT}", "application/pdf": f"%PDF-1.4\n{TEXT}"}
 
