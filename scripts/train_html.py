@@ -129,7 +129,7 @@ class Trainer:
             "learning_rate": 0.12,
             "min_data_in_leaf": 300,
             "lambda_l2": 20,
-            "feature_fraction": 0.25,
+            "feature_fraction": 0.3,
             "bagging_fraction": 0.8,
             "bagging_freq": 1,
             "max_bin": 127,

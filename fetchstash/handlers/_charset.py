@@ -157,7 +157,7 @@ def _detected(sample: bytes) -> str:
 
 def _sample(data: bytes) -> bytes:
     """Return the first bytes; if they are ASCII, the lines from the first that is not."""
-    match = _NON_ASCII.search(data)
+    match = None if data.isascii() else _NON_ASCII.search(data)
     if not match or match.start() < SAMPLE_BYTES // 2:
         return data[:SAMPLE_BYTES]
     start = data.rfind(b"\n", 0, match.start()) + 1

@@ -58,17 +58,22 @@ def _cut(parent: Element, containers: tuple[Element, ...], link: str, out: list[
     """Add the blocks inside an element to ``out``."""
     run: list[Node] = []
     for child in parent.children:
-        if isinstance(child, str) or not (child.tag in BLOCKS or child.holds_blocks):
-            if isinstance(child, str) or is_read(child):
-                if _ends_paragraph(run, child):
+        if isinstance(child, str):
+            if run or not child.isspace():
+                run.append(child)
+        elif not (child.tag in BLOCKS or child.holds_blocks):
+            if is_read(child):
+                if child.tag == "br" and _ends_with_break(run):
                     _add_paragraph(run, parent, containers, link, out)
                     run = []
                 run.append(child)
-            continue
+        else:
+            if run:
+                _add_paragraph(run, parent, containers, link, out)
+                run = []
+            _add_element(child, containers, link, out)
+    if run:
         _add_paragraph(run, parent, containers, link, out)
-        run = []
-        _add_element(child, containers, link, out)
-    _add_paragraph(run, parent, containers, link, out)
 
 
 def _add_element(
@@ -138,11 +143,11 @@ def _is_line_numbers(pre: Element) -> bool:
 def _add_paragraph(
     run: list[Node], parent: Element, containers: tuple[Element, ...], link: str, out: list[Block]
 ) -> None:
-    if not run:
-        return
-    words = " ".join(
-        "".join(node if isinstance(node, str) else "".join(node.texts()) for node in run).split()
-    )
+    if len(run) == 1 and isinstance(run[0], str):
+        words = " ".join(run[0].split())
+    else:
+        texts = (node if isinstance(node, str) else "".join(node.texts()) for node in run)
+        words = " ".join("".join(texts).split())
     if words:
         out.append(Block(PARAGRAPH, run, parent, containers, words, link))
     elif any(not isinstance(node, str) and _shows_medium(node) for node in run):
@@ -159,10 +164,8 @@ def texts(blocks: list[Block]) -> list[Block]:
     return [block for block in blocks if block.kind != MEDIUM]
 
 
-def _ends_paragraph(run: list[Node], child: Node) -> bool:
-    """Return whether ``child`` is the second line break in a row, which ends a paragraph."""
-    if isinstance(child, str) or child.tag != "br":
-        return False
+def _ends_with_break(run: list[Node]) -> bool:
+    """Return whether a run ends with a line break; a second one ends the paragraph."""
     for node in reversed(run):
         if isinstance(node, str):
             if node.strip():

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -17,8 +17,7 @@ Row = list[float]
 FAR = 9
 """The distance that means "nowhere above"."""
 
-# Words in tags, roles, classes and ids. Each group is one feature: how many elements above the
-# block one of its words stands.
+# Words in tags, roles, classes and ids, and what they name.
 GROUPS: dict[str, re.Pattern[str]] = {
     name: re.compile(pattern)
     for name, pattern in {
@@ -65,7 +64,23 @@ _ENDING = re.compile(
     r"footer|quick links|sign up|get in touch|also viewed|similar",
     re.IGNORECASE,
 )
+_NEAR = tuple(
+    number
+    for number, name in enumerate(GROUPS)
+    if name
+    in {"article", "post", "navigation", "header", "footer", "comments", "meta", "form", "contents"}
+)
+"""The groups that are features: how many elements above a block one of their words stands."""
+_NOWHERE = (FAR,) * len(_NEAR)
 _KINDS = {PARAGRAPH: 0.0, HEADING: 1.0, CODE: 2.0, TABLE: 3.0}
+_MOST = 60
+"""Blocks; the largest distance that counts."""
+_LEAST_ITEMS = 3
+_LIST_REACH = 7
+"""Elements, from the parent of a block up, in which a list is looked for."""
+_NO_LIST: Row = [_LIST_REACH, 0, 0, 0, 0]
+_TABLED = 500
+_LOGARITHMS = [math.log1p(words) for words in range(_TABLED)]
 _PLACES = (
     "div", "p", "li", "td", "th", "dd", "dt", "span", "section", "article", "main", "aside",
     "header", "footer", "nav", "form", "figcaption", "blockquote", "body", "a", "label", "summary",
@@ -97,7 +112,7 @@ class _Span:
     first: int
     last: int
     depth: int
-    distances: list[int]  # for each of GROUPS: how far above one of its words stands
+    distances: tuple[int, ...]  # for each of _NEAR: how far above one of its words stands
 
 
 @dataclass(slots=True)
@@ -109,53 +124,75 @@ class _Region:
     common_depths: dict[Element, int]
 
 
+class _Sums:
+    """Running sums over the blocks of a page, so that what an element holds is a difference."""
+
+    def __init__(self, texts: list[_Text]) -> None:
+        self.words = [0, *accumulate(text.words for text in texts)]
+        self.linked = [0, *accumulate(text.linked for text in texts)]
+        self.sentences = [0, *accumulate(text.ends and text.words > 9 for text in texts)]
+        self.links = [0, *accumulate(text.linked * 2 > text.words for text in texts)]
+
+
 def features(blocks: list[Block]) -> list[Row]:
     """Return one row of numbers for each block of a page. Their order is the model's."""
     if not blocks:
         return []
     texts = [_measure(block) for block in blocks]
-    words = [0, *accumulate(text.words for text in texts)]
+    sums = _Sums(texts)
+    words = sums.words
     spans = _spans(blocks)
     block_places = places(blocks)
-    own = [_own_row(block, text) for block, text in zip(blocks, texts, strict=True)]
     landmarks = _landmark_rows(blocks, texts, block_places)
     regions = _regions(blocks, texts, block_places, spans)
     edges = [(region.span.first, region.span.last) for region in regions]
     no_title = [0] * (len(_SHARES) + 1 - len(regions))
-    around = _surrounding_rows(blocks, texts, spans, regions)
+    around = _surrounding_rows(blocks, sums, spans, regions)
     page = _page_row(blocks, texts)
-    alike = Counter(map(_signature, blocks))
+    signatures = [_signature(block) for block in blocks]
+    alike = {name: math.log1p(count) for name, count in Counter(signatures).items()}
     same_text = Counter(block.words for block in blocks)
     first_h1 = next((number for number, block in enumerate(blocks) if block.level == 1), -1)
+    all_words, count = words[-1] or 1, len(blocks)
     rows: list[Row] = []
     heading = -1
-    ending = 0.0
+    ending = 0
     for number, (block, text) in enumerate(zip(blocks, texts, strict=True)):
-        if block.kind == HEADING:
+        kind, parent, own_words = block.kind, block.parent, text.words
+        if kind == HEADING:
             heading = number
-            ending = float(_ENDING.search(block.words) is not None)
-        span = spans[block.parent]
-        rows.append(
-            [
-                *own[number],
-                *landmarks[number],
-                *[_clamp(min(number - first, 0) + max(number - last, 0)) for first, last in edges],
-                *no_title,
-                *around[block.parent],
-                text.words / (words[span.last + 1] - words[span.first] or 1),
-                len(block.containers),
-                words[number] / (words[-1] or 1),
-                number / len(blocks),
-                min(number, 50),
-                min(len(blocks) - number, 50),
-                _clamp(number - first_h1) if first_h1 >= 0 else -60,
-                _clamp(number - heading) if heading >= 0 else 60,
-                ending,
-                math.log1p(alike[_signature(block)]),
-                same_text[block.words],
-                *page,
-            ]
+            ending = _ENDING.search(block.words) is not None
+        span = spans[parent]
+        row = [
+            _KINDS[kind],
+            _TAGS.get(parent.tag, 0),
+            _LOGARITHMS[own_words] if own_words < _TABLED else math.log1p(own_words),
+            len(block.words) / (own_words or 1),
+            text.linked / (own_words or 1),
+            text.ends,
+        ]
+        row += landmarks[number]
+        for first, last in edges:
+            row.append(
+                max(number - first, -_MOST) if number < first else min(max(number - last, 0), _MOST)
+            )
+        row += no_title
+        row += around[parent]
+        row += (
+            own_words / (words[span.last + 1] - words[span.first] or 1),
+            len(block.containers),
+            words[number] / all_words,
+            number / count,
+            min(number, 50),
+            min(count - number, 50),
+            max(-_MOST, min(number - first_h1, _MOST)) if first_h1 >= 0 else -_MOST,
+            min(number - heading, _MOST) if heading >= 0 else _MOST,
+            ending,
+            alike[signatures[number]],
+            same_text[block.words],
         )
+        row += page
+        rows.append(row)
     return rows
 
 
@@ -163,11 +200,8 @@ def _measure(block: Block) -> _Text:
     words = len(block.words.split())
     if block.link:
         return _Text(words, words, ends=False)
-    return _Text(
-        words,
-        min(linked_words(block.nodes), words),
-        _SENTENCE_END.search(block.words[-4:]) is not None,
-    )
+    linked = min(linked_words(block.nodes), words)
+    return _Text(words, linked, _SENTENCE_END.search(block.words[-4:]) is not None)
 
 
 def linked_words(nodes: list[Node]) -> int:
@@ -181,21 +215,6 @@ def linked_words(nodes: list[Node]) -> int:
         elif node.children:
             words += linked_words(node.children)
     return words
-
-
-def _own_row(block: Block, text: _Text) -> Row:
-    words = block.words
-    size = len(words) or 1
-    return [
-        _KINDS[block.kind],
-        float(block.level),
-        _TAGS.get(block.parent.tag, 0.0),
-        math.log1p(text.words),
-        size / (text.words or 1),
-        text.linked / (text.words or 1),
-        float(text.ends),
-        sum(map(str.isupper, words[:200])) / min(size, 200),
-    ]
 
 
 def _page_row(blocks: list[Block], texts: list[_Text]) -> Row:
@@ -215,9 +234,9 @@ def _page_row(blocks: list[Block], texts: list[_Text]) -> Row:
 def _landmark_rows(blocks: list[Block], texts: list[_Text], block_places: list[Place]) -> list[Row]:
     """Return the decisions of the rules for each block, and the share of text of each decision."""
     columns = [
-        [float(kept) for kept in by_rules(blocks, block_places)],
-        [float(not place.chrome) for place in block_places],
-        [float(place.content) for place in block_places],
+        by_rules(blocks, block_places),
+        [not place.chrome for place in block_places],
+        [place.content for place in block_places],
     ]
     words = [text.words for text in texts]
     shares = [sum(map(mul, words, column)) / (sum(words) or 1) for column in columns]
@@ -263,35 +282,37 @@ def _running(block: Block, text: _Text, place: Place) -> int:
 
 
 def _surrounding_rows(
-    blocks: list[Block], texts: list[_Text], spans: dict[Element, _Span], regions: list[_Region]
+    blocks: list[Block], sums: _Sums, spans: dict[Element, _Span], regions: list[_Region]
 ) -> dict[Element, Row]:
     """Return for each parent of blocks its distance from the regions, its words and contents."""
-    words = [0, *accumulate(text.words for text in texts)]
-    linked = [0, *accumulate(text.linked for text in texts)]
-    sentences = [0, *accumulate(text.ends and text.words > 9 for text in texts)]
+    words, linked, sentences = sums.words, sums.linked, sums.sentences
+    all_words = words[-1] or 1
+    held: dict[Element, Row] = {}
     rows: dict[Element, Row] = {}
+    lists = _lists(spans, sums)
     for parent in {block.parent for block in blocks}:
         depth = spans[parent].depth
-        row = rows[parent] = [*spans[parent].distances, depth]
+        row: Row = [*spans[parent].distances, *lists[parent]]
         for region in regions:
             common = region.common_depths[parent]
-            row += [region.span.depth - common, depth - common, region.share]
+            row += (region.span.depth - common, depth - common, region.share)
         row += [-1] * 3 * (len(_SHARES) + 1 - len(regions))
         element = parent
-        inside = 0
         for _ in range(_GENERATIONS):
-            span = spans[element]
-            held = words[span.last + 1] - words[span.first]
-            count = span.last + 1 - span.first
-            row += [
-                held / (words[-1] or 1),
-                (linked[span.last + 1] - linked[span.first]) / (held or 1),
-                math.log1p(held / count),
-                (sentences[span.last + 1] - sentences[span.first]) / count,
-                inside / (held or 1),
-            ]
-            inside = held
+            measures = held.get(element)
+            if measures is None:
+                span = spans[element]
+                first, end = span.first, span.last + 1
+                inside, count = words[end] - words[first], end - first
+                measures = held[element] = [
+                    inside / all_words,
+                    (linked[end] - linked[first]) / (inside or 1),
+                    math.log1p(inside / count),
+                    (sentences[end] - sentences[first]) / count,
+                ]
+            row += measures
             element = element.parent or element
+        rows[parent] = row
     return rows
 
 
@@ -305,32 +326,76 @@ def _spans(blocks: list[Block]) -> dict[Element, _Span]:
             chain.append(element)
             element = element.parent
         above = spans[element] if element is not None else None
+        depth, distances = (above.depth, above.distances) if above is not None else (-1, _NOWHERE)
         for new in reversed(chain):
-            depth = 0
-            distances = [FAR] * len(GROUPS)
-            if above is not None:
-                depth = above.depth + 1
-                distances = [near + 1 if near < FAR else FAR for near in above.distances]
-            for group in groups(new):
-                distances[group] = 0
-            above = spans[new] = _Span(number, number, depth, distances)
+            depth += 1
+            distances = _inner(distances, groups(new))
+            spans[new] = _Span(number, number, depth, distances)
         while element is not None:
             spans[element].last = number
             element = element.parent
     return spans
 
 
+def _lists(spans: dict[Element, _Span], sums: _Sums) -> dict[Element | None, Row]:
+    """Return for each element how far up it is part of a list, and what the list holds.
+
+    A list is three or more elements of one kind beside each other, such as teasers: their mean
+    words, their share of linked words, the share of them that have a link, and their share of the
+    page.
+    """
+    words, linked, links = sums.words, sums.linked, sums.links
+    alike: defaultdict[tuple[Element | None, str, str], list[_Span]] = defaultdict(list)
+    for element, span in spans.items():
+        alike[element.parent, element.tag, element.attributes.get("class", "")].append(span)
+    rows: dict[Element | None, Row] = {None: _NO_LIST}
+    known: dict[tuple[Element | None, str, str], Row] = {}
+    for element in spans:  # a parent comes before its children
+        key = (element.parent, element.tag, element.attributes.get("class", ""))
+        items = alike[key]
+        if len(items) < _LEAST_ITEMS:
+            above = rows[element.parent]
+            is_near = above[0] < _LIST_REACH - 1
+            rows[element] = [above[0] + 1, *above[1:]] if is_near else _NO_LIST
+            continue
+        row = known.get(key)
+        if row is None:
+            inside = sum(words[item.last + 1] - words[item.first] for item in items)
+            row = known[key] = [
+                0,
+                math.log1p(inside / len(items)),
+                sum(linked[item.last + 1] - linked[item.first] for item in items) / (inside or 1),
+                sum(links[item.last + 1] > links[item.first] for item in items) / len(items),
+                inside / (words[-1] or 1),
+            ]
+        rows[element] = row
+    return rows
+
+
+@lru_cache(30_000)
+def _inner(distances: tuple[int, ...], here: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the distances inside an element whose names match the groups ``here``."""
+    return tuple(
+        0 if group in here else min(near + 1, FAR)
+        for group, near in zip(_NEAR, distances, strict=True)
+    )
+
+
 def groups(element: Element) -> tuple[int, ...]:
     """Return the numbers of GROUPS that the element's names match."""
-    get = element.attributes.get
+    attributes = element.attributes
+    if not attributes:
+        return _groups_in(element.tag)
+    get = attributes.get
     names = f"{element.tag} {get('role', '')} {get('class', '')} {get('id', '')}"
-    return _groups_in(names[:MAX_NAMES].lower())
+    return _groups_in(names[:MAX_NAMES])
 
 
 @lru_cache(30_000)
 def _groups_in(names: str) -> tuple[int, ...]:
     # No pattern reaches over a blank, and the same words stand in the names of many pages.
-    return tuple(sorted({number for word in names.split() for number in _groups_of(word)}))
+    words = names.lower().split()
+    return tuple(sorted({number for word in words for number in _groups_of(word)}))
 
 
 @lru_cache(20_000)
@@ -346,7 +411,3 @@ def _signature(block: Block) -> tuple[str, str, str]:
         parent.attributes.get("class", ""),
         above.attributes.get("class", "") if above is not None else "",
     )
-
-
-def _clamp(distance: int) -> float:
-    return float(max(-60, min(distance, 60)))

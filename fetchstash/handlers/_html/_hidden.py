@@ -67,6 +67,10 @@ class Paint(NamedTuple):
     covered: bool = False
 
 
+UNKNOWN_PAINT = Paint(None, None)
+"""What most texts have on a page whose style sheets are not all known."""
+
+
 @lru_cache(1024)
 def is_unseen(text: Paint) -> bool:
     """Return whether a text of this paint cannot be seen."""
@@ -132,12 +136,15 @@ def hidden_by(element: Element, style: Style | None, around: Paint) -> HiddenBy 
 
 def is_plain(attributes: dict[str, str]) -> bool:
     """Return whether attributes hide nothing and colour nothing by themselves."""
-    return _TELLING.isdisjoint(attributes) and not _tells(attributes.get("class", "")[:1_000])
+    return not attributes or (
+        _TELLING.isdisjoint(attributes)
+        and not ("class" in attributes and _tells(attributes["class"]))
+    )
 
 
 @lru_cache(10_000)
 def _tells(classes: str) -> bool:
-    return _TELLING_NAMES.search(classes) is not None
+    return _TELLING_NAMES.search(classes[:1_000]) is not None
 
 
 def is_closed_panel(element: Element, controlled: set[str]) -> bool:
@@ -197,7 +204,8 @@ def paint(element: Element, style: Style | None, around: Paint, *, complete: boo
 
 @lru_cache(1024)
 def _uncertain(around: Paint) -> Paint:
-    return around._replace(colour=None, background=None)
+    unknown = around._replace(colour=None, background=None)
+    return UNKNOWN_PAINT if unknown == UNKNOWN_PAINT else unknown
 
 
 @lru_cache(1024)

@@ -20,6 +20,7 @@ _MIN_OUTSIDE = 0.2
 """Of the page's text. If less stands outside the chrome, only _FIXED chrome is left out."""
 _CHROME_ROLES = names("navigation banner contentinfo complementary search menu menubar dialog")
 _CONTENT = names("main article")
+_TELLING = _CHROME | _CONTENT
 _MIN_SHARE = 0.3
 """Of the text outside the chrome. If ``main`` and ``article`` hold less, they are ignored."""
 
@@ -56,13 +57,15 @@ def places(blocks: Sequence[Block]) -> list[Place]:
 
 
 def _inside(element: Element, around: Place) -> Place:
-    role = element.attributes.get("role", "")
-    content = around.content or element.tag in _CONTENT or role == "main"
     tag = element.tag
+    role = element.attributes.get("role", "")
+    if not role and tag not in _TELLING:
+        return around
     # The header of an article is its title and author; the footer of a quotation its source.
     is_own = (tag == "header" and around.content) or (
         tag in {"header", "footer"} and any(a.tag in _QUOTING for a in element.ancestors())
     )
+    content = around.content or tag in _CONTENT or role == "main"
     is_chrome = role in _CHROME_ROLES or (tag in _CHROME and not is_own)
     is_fixed = is_chrome and (tag in _FIXED or role in {"navigation", "contentinfo"})
     return Place(around.chrome or is_chrome, content, around.fixed or is_fixed)

@@ -4,6 +4,7 @@ HTML Standard, 4.8; WAI-ARIA 1.2. Icons, spacers and trackers are no pictures.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any, cast
@@ -17,6 +18,8 @@ LEAST_PIXELS = 50
 """Width and height; a smaller picture is an icon."""
 MAX_ALT_CHARS = 300
 MAX_LISTED = 1_000
+CAPTION_REACH = 20
+"""Children of a figure, and of each of these, among which its caption is."""
 
 _SOURCES = ("data-src", "data-original", "data-lazy-src", "data-lazy", "data-url", "src")
 """Where the address of a picture is: scripts that load it late set ``src`` from the others."""
@@ -57,7 +60,8 @@ def is_medium(element: Element) -> bool:
     if element.tag != "img":
         return bool(_source(element))
     attributes = element.attributes
-    if attributes.get("role") in {"presentation", "none"} or not (source := _source(element)):
+    source = _source(element)
+    if not source or attributes.get("role") in {"presentation", "none"}:
         return False
     if any(_is_small(attributes.get(side, "")) for side in ("width", "height")):
         return False
@@ -71,15 +75,13 @@ def shown(element: Element) -> tuple[str, str] | None:
     A picture informs if it has a text of its own or stands in a figure, and is not the thumbnail
     of what a link leads to.
     """
-    if not is_medium(element):
-        return None
-    if element.tag != "img":
-        return labelled(element)
-    link = _link(element)
-    if link and not _IMAGE_FILE.search(link):
-        return None
     label, source = labelled(element)
+    if element.tag != "img":
+        return (label, source) if source else None
     if not label and not _is_figure(element):
+        return None
+    link = _link(element)
+    if (link and not _IMAGE_FILE.search(link)) or not is_medium(element):
         return None
     return label, source if not link or _WIKI_PAGE.search(link) else link
 
@@ -115,13 +117,16 @@ def describe(media: Iterable[Element], linked_data: Iterable[dict[str, Any]]) ->
     Returns a line on a film or sound that no element of the page plays, as scripts insert it.
     """
     records = [record for record in linked_data if _is_media_object(record)][:MAX_LISTED]
-    players = [element for element in media if element.tag != "img"]
+    players = [element for element in media if element.tag != "img"] if records else []
+    by_source: defaultdict[str, list[Element]] = defaultdict(list)
+    for element in players:
+        by_source[_source(element)].append(element)
     line = ""
     for record in records:
         addresses = {str(record[name]) for name in _ADDRESSES if name in record}
         name = " ".join(str(record.get("name", "")).split())[:MAX_ALT_CHARS]
         duration = clock(str(record.get("duration", "")))
-        playing = [element for element in players if _source(element) in addresses]
+        playing = [element for address in addresses for element in by_source.get(address, ())]
         if not playing and len(records) == len(players) == 1:
             playing = players
         for element in playing:
@@ -174,7 +179,11 @@ def _is_figure(picture: Element) -> bool:
     """Return whether a picture stands in a figure that has a caption."""
     near = islice(picture.ancestors(), _LINK_REACH)
     figure = next((element for element in near if element.tag == "figure"), None)
-    return figure is not None and any(inner.tag == "figcaption" for inner in figure.descendants())
+    if figure is None:
+        return False
+    inside = [child for child in figure.children[:CAPTION_REACH] if not isinstance(child, str)]
+    inside += [inner for child in inside for inner in islice(child.elements(), CAPTION_REACH)]
+    return any(element.tag == "figcaption" for element in inside)
 
 
 def _link(picture: Element) -> str:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import compress
 from urllib.parse import unquote
 
@@ -38,13 +39,18 @@ def _region(element: Element | None, known: dict[Element, str]) -> str:
             name = known[element]
             break
         chain.append(element)
-        numbers = set(groups(element))
-        if here := next((region for number, region in _NUMBERS.items() if number in numbers), ""):
+        if here := _named(groups(element)):
             name = here
             break
         element = element.parent
     known.update(dict.fromkeys(chain, name))
     return name
+
+
+@lru_cache(10_000)
+def _named(numbers: tuple[int, ...]) -> str:
+    """Return the name of the region that the first of _NAMED in these groups tells, or ""."""
+    return next((region for number, region in _NUMBERS.items() if number in numbers), "")
 
 
 def section(blocks: Sequence[Block], body: Element, fragment: str) -> range | None:

@@ -106,7 +106,8 @@ def complete_cards(blocks: list[Block], keep: list[bool]) -> None:
 
 def keep_bylines(blocks: list[Block], keep: list[bool]) -> None:
     """Keep author and date of each post of a thread of which text is kept."""
-    by_parent = {parent: _post(parent) for parent in {block.parent for block in blocks}}
+    known: dict[Element, bool] = {}
+    by_parent = {parent: _post(parent, known) for parent in {block.parent for block in blocks}}
     posts = [by_parent[block.parent] for block in blocks]
     kept = {post for post, is_kept in zip(posts, keep, strict=True) if is_kept and post}
     if len(kept) < 2:
@@ -117,18 +118,35 @@ def keep_bylines(blocks: list[Block], keep: list[bool]) -> None:
             keep[number] = True
 
 
-def _post(element: Element) -> Element | None:
-    """Return the element around that is a post of a thread."""
-    for around in islice((element, *element.ancestors()), POST_REACH):
-        kind = around.attributes.get("itemtype", "") + around.attributes.get("itemprop", "")
-        is_marked = "Comment" in kind or "Posting" in kind or kind == "comment"
-        if is_marked or (
-            around.tag in {"article", "li", "div"}
-            and _POST.search(around.attributes.get("class", "").lower())
-            and any(child.tag != "a" for child in around.elements())
-        ):
+def _post(element: Element, known: dict[Element, bool]) -> Element | None:
+    """Return the element around that is a post of a thread. ``known`` says which are."""
+    around: Element | None = element
+    for _ in range(POST_REACH):
+        if around is None:
+            return None
+        is_post = known.get(around)
+        if is_post is None:
+            is_post = known[around] = _is_post(around)
+        if is_post:
             return around
+        around = around.parent
     return None
+
+
+def _is_post(element: Element) -> bool:
+    attributes = element.attributes
+    if not attributes:
+        return False
+    if "itemtype" in attributes or "itemprop" in attributes:
+        kind = attributes.get("itemtype", "") + attributes.get("itemprop", "")
+        if "Comment" in kind or "Posting" in kind or kind == "comment":
+            return True
+    return (
+        "class" in attributes
+        and element.tag in {"article", "li", "div"}
+        and _POST.search(attributes["class"].lower()) is not None
+        and any(child.tag != "a" for child in element.elements())
+    )
 
 
 def _is_byline(block: Block) -> bool:

@@ -115,9 +115,14 @@ class _Scan:
                 skip_to = end if end >= 0 else len(source)
                 continue
             name = name.lower()
-            end = _end_of_tag(source, tag.end())
-            rest = source[tag.start(3) : end]
-            skip_to = end = end + source.startswith(">", end)
+            end = tag.end()
+            if source.startswith(">", end):
+                rest = tag[3]
+                skip_to = end = end + 1
+            else:
+                end = _end_of_tag(source, end)
+                rest = source[tag.start(3) : end]
+                skip_to = end = end + source.startswith(">", end)
             replacement: str | None = None
             if closing:
                 if name not in _FLAT and self._closes_left_out(name):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from fetchstash.handlers._html._css import EVERYWHERE, rules, unescape
 from fetchstash.handlers._html._names import names
-from fetchstash.handlers._html._style import MAY_HIDE, MAY_MATTER, Style, read_style
+from fetchstash.handlers._html._style import MAY_MATTER, Style, may_hide, read_style
 
 MAX_RULES_ALIKE = 200
 """Rules looked up by one class, id or tag; a real sheet has fewer."""
@@ -16,7 +16,7 @@ MAX_SELECTOR_COST = 50_000_000
 
 _SIMPLE = re.compile(r"([a-z][a-z0-9-]*)?((?:[.#](?:[\w-]|\\.)+)*)", re.IGNORECASE)
 _NAME = re.compile(r"[.#](?:[\w-]|\\.)+")
-_SHOWS = re.compile(r"display\s*:(?!\s*none)|opacity\s*:|visibility\s*:\s*visible", re.IGNORECASE)
+_SHOWS = re.compile(r"display\s*:(?!\s*none)|opacity\s*:|visibility\s*:\s*visible")
 _ARGUMENTS = re.compile(r"\([^()]*\)|\[[^\]]*\]")
 _COMBINATOR = re.compile(r"[\s>+~]+")
 _TAG = re.compile(r"[a-z][a-z0-9-]*", re.IGNORECASE)
@@ -78,16 +78,16 @@ class StyleSheet:
         self._known: dict[tuple[str, str, str], _Rules] = {}
         self._merged: dict[tuple[int, ...], Style] = {}
         self._shown: set[str] = set()
-        matters = MAY_MATTER if complete else MAY_HIDE
+        matters = MAY_MATTER.search if complete else may_hide
         order = 0
         for source in sources:
             for rule in rules(source):
                 order += 1
                 declared = rule.declarations
                 both = "color:" in declared and "backgr" in declared
-                if not both and not matters.search(declared):
+                if not both and not matters(declared):
                     continue
-                shows = _SHOWS.search(unescape(declared)) is not None
+                shows = _shows(declared)
                 for selector in split_selectors(rule.selectors):
                     self._add(selector, declared, rule.widths, order, shows=shows)
 
@@ -95,13 +95,16 @@ class StyleSheet:
         self, selector: str, declarations: str, widths: int, order: int, *, shows: bool
     ) -> None:
         match = _SIMPLE.fullmatch(selector)
+        applies = widths and selector and len(selector) <= MAX_SELECTOR_CHARS
+        if match is None and ":" in selector and applies:
+            applies = _STATIC.issuperset(_PSEUDO.findall(selector.lower()))
+        if not applies and not shows:
+            return
         last = selector if match else _last_compound(selector)
         names = frozenset(map(unescape, _NAME.findall(match[2] if match else last)))
         if shows:
             self._shown |= names
-        if not widths or not selector or len(selector) > MAX_SELECTOR_CHARS:
-            return
-        if match is None and not _STATIC.issuperset(_PSEUDO.findall(selector.lower())):
+        if not applies:
             return
         tag_match = _TAG.match(last)
         tag = tag_match[0].lower() if tag_match else ""
@@ -113,6 +116,17 @@ class StyleSheet:
                 _Entry(selector, tag, names, declarations, widths, match is None, precedence)
             )
 
+    def is_silent(self, tag: str, classes: str) -> bool:
+        """Return whether no rule can apply to an element of these classes without an id."""
+        if not self._entries:
+            return True
+        known = self._rules(tag, classes, "")
+        return known.style is None and not known.complex
+
+    def has_rule_for(self, identifier: str) -> bool:
+        """Return whether a rule names this id."""
+        return f"#{identifier}" in self._entries
+
     def style(self, tag: str, classes: str, identifier: str, element: int) -> Style | None:
         """Return what the sheets say of an element, None if nothing.
 
@@ -121,14 +135,18 @@ class StyleSheet:
         if not self._entries:
             return None
         name = f"#{identifier}"
-        key = (tag, classes, name if name in self._entries else "")
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._look_up(tag, classes.split(), key[2])
+        known = self._rules(tag, classes, name if name in self._entries else "")
         if not known.complex:
             return known.style
         also = [entry for entry in known.complex if element in self._matches(entry)]
         return self._merge([*known.simple, *also]) if also else known.style
+
+    def _rules(self, tag: str, classes: str, name: str) -> _Rules:
+        key = (tag, classes, name)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._look_up(tag, classes.split(), name)
+        return known
 
     def _look_up(self, tag: str, classes: list[str], name: str) -> _Rules:
         own = {f".{class_name}" for class_name in classes} | {name}
@@ -181,6 +199,12 @@ class StyleSheet:
     def _waits_for_class(self, selector: str) -> bool:
         """Return whether a script takes the match back by a class, as carousels do."""
         return any(self._select(f".{name}") for name in _NOT_CLASS.findall(selector))
+
+
+def _shows(declarations: str) -> bool:
+    text = unescape(declarations).lower()
+    may = "display" in text or "opacity" in text or "visibility" in text
+    return may and _SHOWS.search(text) is not None
 
 
 def split_selectors(selectors: str) -> list[str]:

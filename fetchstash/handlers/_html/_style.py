@@ -44,12 +44,30 @@ MAY_MATTER = re.compile(
     re.IGNORECASE,
 )
 """Found in all declarations that decide whether text is seen."""
-MAY_HIDE = re.compile(
+_MAY_HIDE = re.compile(
     r"display|visib|opacity|font-size\s*:\s*[01.]|font\s*:[^;]*\b0|-\d\d|\d{4}|calc\(\s*-|indent|"
     r"\d{3}vw|overflow[^;]*(?:hidden|clip)|scale|rotate|clip-path|clip\s*:|mask|fill-color|\\",
     re.IGNORECASE,
 )
-"""Found in those that do so by themselves, whatever other rules say."""
+# One of these words or numbers stands in whatever _MAY_HIDE matches; looking for them
+# takes a quarter of its time.
+_HIDING_WORDS = (
+    "display", "visib", "opacity", "indent", "scale", "rotate", "clip", "mask", "fill-color",
+    "overflow", "font", "calc(", "\\",
+)  # fmt: skip
+_FAR_NUMBER = re.compile(r"-[0-9][0-9]|[0-9]{4}|[0-9]{3}vw")
+
+
+def may_hide(declarations: str) -> bool:
+    """Return whether declarations may hide text by themselves, whatever other rules say."""
+    lower = declarations.lower()
+    for word in _HIDING_WORDS:
+        if word in lower:
+            break
+    else:
+        if not _FAR_NUMBER.search(lower):
+            return False
+    return _MAY_HIDE.search(declarations) is not None
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from fetchstash.handlers._html._formulas import (
 )
 from fetchstash.handlers._html._hidden import (
     MIN_ARIA_HIDDEN_WORDS,
+    UNKNOWN_PAINT,
     HiddenBy,
     Paint,
     hidden_by,
@@ -163,7 +164,7 @@ def _is_seen_frame(attributes: dict[str, str]) -> bool:
 
 def _attributes(node: "LexborNode") -> dict[str, str]:
     attributes = node.attributes
-    if None in attributes.values():
+    if not all(attributes.values()):
         return {name: value or "" for name, value in attributes.items()}
     return cast("dict[str, str]", attributes)
 
@@ -187,6 +188,7 @@ class _Copy:
         self._seen_paint: Paint | None = None  # the paint of the last text that is seen
         self._has_sources = body.css_first('script[type^="math/tex"]') is not None
         self._placed: set[str] = set()
+        self._silent: dict[tuple[str, str], bool] = {}  # by tag and classes: no rule applies
         self._emptied: set[Element] = set()
 
     def run(self, root: "LexborNode") -> None:
@@ -264,11 +266,16 @@ class _Copy:
         """Return the copy of an element without its children, None if it is left out."""
         element = Element(tag, _attributes(node), parent)
         attributes = element.attributes
-        if tag not in _SPECIAL and (not attributes or is_plain(attributes)):
-            style = self._sheet.style(
-                tag, attributes.get("class", ""), attributes.get("id", ""), node.mem_id
-            )
-            if style is None:
+        if tag not in _SPECIAL and is_plain(attributes):
+            key = (tag, attributes.get("class", ""))
+            is_silent = self._silent.get(key)
+            if is_silent is None:
+                is_silent = self._silent[key] = self._sheet.is_silent(*key)
+            if "id" in attributes and self._sheet.has_rule_for(attributes["id"]):
+                is_silent = False
+            if is_silent:
+                if around is UNKNOWN_PAINT:
+                    return element, around
                 return element, paint(element, None, around, complete=self._sheet.complete)
         if "editsection" in element.attributes.get("class", ""):  # "[edit]" in MediaWiki
             return None
