@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import IO, Any
 
 import anyio
 import pytest
@@ -133,6 +133,18 @@ def fetching(number: int, url: str) -> dict[str, Any]:
     }
 
 
+def answers_of(output: IO[bytes], count: int) -> list[dict[str, Any]]:
+    """Return so many answers; between them only the news that the list of artifacts changed."""
+    answers: list[dict[str, Any]] = []
+    while len(answers) < count:
+        line = json.loads(output.readline())
+        if "id" in line:
+            answers.append(line)
+        else:
+            assert line["method"] == "notifications/resources/list_changed"
+    return answers
+
+
 def test_only_json_rpc_goes_to_stdout_and_the_server_ends_with_stdin(
     site: Site, tmp_path: Path
 ) -> None:
@@ -146,7 +158,7 @@ def test_only_json_rpc_goes_to_stdout_and_the_server_ends_with_stdin(
         assert process.stdout
         process.stdin.write(sent)
         process.stdin.flush()
-        lines = [json.loads(process.stdout.readline()) for _ in range(4)]
+        lines = answers_of(process.stdout, 4)
         process.stdin.close()
         rest = process.stdout.read()
         assert process.wait(10) == 0
@@ -191,8 +203,7 @@ def test_an_ephemeral_server_that_is_ended_by_a_signal_leaves_no_artifact(
         assert process.stdout
         process.stdin.write(sent)
         process.stdin.flush()
-        assert json.loads(process.stdout.readline())["id"] == 1
-        assert json.loads(process.stdout.readline())["id"] == 2
+        assert [line["id"] for line in answers_of(process.stdout, 2)] == [1, 2]
         assert blobs(tmp_path)
         os.kill(process.pid, signal.SIGTERM)
         process.wait(10)
