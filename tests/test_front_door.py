@@ -102,7 +102,17 @@ def test_both_doors_open_to_the_same_methods() -> None:
 
     for ours, blocking in ((Stash, SyncStash), (Artifact, SyncArtifact)):
         own = {name for name in vars(ours) if not name.startswith("_")}
-        fields = {"settings", "store", "documents", "intake", "scans", "stash", "target", "portal"}
+        fields = {
+            "settings",
+            "store",
+            "documents",
+            "intake",
+            "scans",
+            "screenshots",
+            "stash",
+            "target",
+            "portal",
+        }
         assert own - fields == {n for n in vars(blocking) if not n.startswith("_")} - fields
 
 

@@ -44,6 +44,7 @@ async def examine(settings: "Settings", *, repair: bool) -> AsyncGenerator[Diagn
         async for diagnosis in findings:
             yield diagnosis
     yield _ocr(settings)
+    yield await _browser(settings)
     yield _vocabulary()
 
 
@@ -187,6 +188,18 @@ def _ocr(settings: "Settings") -> Diagnosis:
     held = f"{ocr_limits(settings.extract).memory_mb:,} MiB"
     version_of = f"rapidocr {version('rapidocr')}"
     return Diagnosis("ok", f"OCR: {version_of}, in a worker of its own, held to {held}")
+
+
+async def _browser(settings: "Settings") -> Diagnosis:
+    """Say whether pages of scripts are rendered, by starting the browser once."""
+    from fetchstash.fetch import browser_fault  # noqa: PLC0415 - as above
+
+    if "off" in settings.fetch.browser:
+        next_step = "Set fetch.browser to auto, or to domains, to have pages of scripts rendered."
+        return Diagnosis("note", "browser: off", next_step)
+    if fault := await browser_fault():
+        return Diagnosis("warning", f"browser: {fault}", "Mend that, or set fetch.browser to off.")
+    return Diagnosis("ok", "browser: it starts, in its own sandbox, behind the guard")
 
 
 def _vocabulary() -> Diagnosis:

@@ -136,6 +136,10 @@ _MEANINGS: Mapping[str, str] = {
     "fetch.ask": (
         "Ask the person about a private host that is refused, where the client can ask (stdio only)"
     ),
+    "fetch.browser": (
+        "off; auto: pages that are only scripts are rendered in a browser behind the guard (extra "
+        "browser); or the domains whose pages always are"
+    ),
     "store.url": "The store: file:FOLDER, or memory: to keep nothing; empty: store.folder",
     "store.folder": "Where artifacts are kept; empty: the user's data folder",
     "store.run": (

@@ -3,8 +3,16 @@
 from fetchstash.fetch._addresses import Address, plain, why_not_public
 from fetchstash.fetch._cache import age_seconds, is_fresh, may_keep
 from fetchstash.fetch._certificates import certificate_fault
-from fetchstash.fetch._contract import Cached, Fetched, Fetcher, FetchLimits, Progress
-from fetchstash.fetch._fetcher import HttpFetcher, open_fetcher
+from fetchstash.fetch._contract import (
+    Cached,
+    Fetched,
+    Fetcher,
+    FetchLimits,
+    Progress,
+    Rendered,
+    Renderer,
+)
+from fetchstash.fetch._fetcher import HttpFetcher, browser_fault, browser_of, open_fetcher
 from fetchstash.fetch._headers import OriginHeaders, origin_headers
 from fetchstash.fetch._mask import mask_url
 
@@ -17,7 +25,11 @@ __all__ = [
     "HttpFetcher",
     "OriginHeaders",
     "Progress",
+    "Rendered",
+    "Renderer",
     "age_seconds",
+    "browser_fault",
+    "browser_of",
     "certificate_fault",
     "is_fresh",
     "mask_url",

@@ -80,7 +80,7 @@ class Client:
             try:
                 self._policy.check(target)
                 if self._limits.respect_robots:
-                    await self._ask_robots(target, deadline)
+                    await self.ask_robots(target, deadline)
                 fields = {name: value for name, value in headers.items() if name.lower() not in own}
                 fields |= {**own, **conditions(cached, target, redirects)}
                 exchange = await self._send(target, fields, deadline)
@@ -147,7 +147,7 @@ class Client:
             await anyio.sleep(wait)
             attempt += 1
 
-    async def _ask_robots(self, target: Target, deadline: float) -> None:
+    async def ask_robots(self, target: Target, deadline: float) -> None:
         """Raise RobotsRefused unless the origin's robots.txt lets us fetch ``target``."""
         if target.path == "/robots.txt":  # RFC 9309, section 2.2.2
             return

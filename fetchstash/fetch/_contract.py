@@ -13,7 +13,8 @@ class FetchLimits:
 
     ``deadline_seconds`` is for the whole call of a user, extraction included. ``headers`` are the
     request headers that the operator sets for an origin; they are secrets. ``ask`` is for faces
-    that can ask a person about a private host.
+    that can ask a person about a private host. ``browser``: "off", or "auto" to render pages that
+    are only scripts, or the domains whose pages are always rendered.
     """
 
     max_wire_bytes: int = 128 * 2**20
@@ -32,6 +33,7 @@ class FetchLimits:
     proxy: str = ""
     per_host_concurrency: int = 4
     per_host_rate: float = 0
+    browser: tuple[str, ...] = ("off",)
     ask: bool = True
     headers: Mapping[str, Mapping[str, str]] = field(
         default_factory=dict[str, Mapping[str, str]], repr=False, hash=False
@@ -86,6 +88,37 @@ class Fetched:
     not_modified: bool = False
     redirects: int = 0
     left_origin: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A page as a browser rendered it: its DOM as HTML, or a picture, in the caller's file.
+
+    ``url`` is the address after its scripts ran, ``browser`` a name with its version. ``width`` and
+    ``height`` are those of a picture, in pixels.
+    """
+
+    path: Path
+    url: str
+    browser: str
+    media_type: str
+    width: int = 0
+    height: int = 0
+
+
+class Renderer(Protocol):
+    """Renders pages in a browser that reaches no address which policy forbids."""
+
+    async def render(
+        self, url: str, folder: Path, *, seconds: float, edge: int = 0, max_bytes: int = 0
+    ) -> Rendered:
+        """Render ``url`` into a new 0600 file in ``folder``, within ``seconds``.
+
+        With ``edge`` the result is a picture of at most so many pixels each way; it has at most
+        ``max_bytes`` (0: fetch.max_decoded_bytes). Raises Refused, FetchFailed, TimedOut or
+        TooLarge, and then leaves no file.
+        """
+        ...
 
 
 Progress = Callable[[int, int | None], None]

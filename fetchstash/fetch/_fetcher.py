@@ -17,7 +17,15 @@ from fetchstash.errors import FetchFailed, FetchstashError, HttpError, Refused
 from fetchstash.fetch._body import BodyReader, Workers, read_beginning
 from fetchstash.fetch._cache import conditions
 from fetchstash.fetch._coding import ACCEPT_ENCODING, BrokenCoding, codings, decoders
-from fetchstash.fetch._contract import Cached, Fetched, Fetcher, FetchLimits, Progress
+from fetchstash.fetch._contract import (
+    Cached,
+    Fetched,
+    Fetcher,
+    FetchLimits,
+    Progress,
+    Rendered,
+    Renderer,
+)
 from fetchstash.fetch._gates import Gates
 from fetchstash.fetch._headers import origin_headers, without
 from fetchstash.fetch._machine import Interfaces
@@ -33,6 +41,7 @@ from fetchstash.fetch._spool import Spool, too_large
 from fetchstash.fetch._url import Target, join, parse
 
 if TYPE_CHECKING:
+    from fetchstash.fetch._browser import Browser
     from fetchstash.fetch._client import Client
     from fetchstash.fetch._exchange import Exchange
 
@@ -59,6 +68,7 @@ class HttpFetcher:
         self._agent = limits.user_agent or f"fetchstash/{_version()}"
         self._interfaces = Interfaces()
         self._client: Client | None = None
+        self._browser: Browser | None = None
         self._connecting = anyio.Lock()
         self._workers = Workers()
 
@@ -114,6 +124,24 @@ class HttpFetcher:
             except Refused as refused:
                 raise after_redirect(refused, first, final) from None
 
+    async def render(
+        self, url: str, folder: Path, *, seconds: float, edge: int = 0, max_bytes: int = 0
+    ) -> Rendered:
+        """Render ``url`` in a browser behind the guard; see Renderer."""
+        client = await self._connect()
+        assert self._browser is not None  # made with the client
+        deadline = anyio.current_time() + seconds
+        rendered = await self._browser.render(
+            url, folder, seconds=seconds, edge=edge, max_bytes=max_bytes
+        )
+        try:
+            if self._limits.respect_robots:  # its scripts may have changed the address
+                await client.ask_robots(parse(rendered.url, _ANY_LENGTH), deadline)
+        except BaseException:
+            rendered.path.unlink(missing_ok=True)
+            raise
+        return rendered
+
     def grant(self, host: str, port: int) -> None:
         """Let a private host pass the address and port rules until this fetcher is closed.
 
@@ -157,6 +185,7 @@ class HttpFetcher:
 
     def _new_client(self) -> "Client":
         """Import the HTTP library and read the certificates: 0.1 s, so run it in a thread."""
+        from fetchstash.fetch._browser import Browser  # noqa: PLC0415 -- see above
         from fetchstash.fetch._certificates import tls_context  # noqa: PLC0415 -- see above
         from fetchstash.fetch._client import Client  # noqa: PLC0415 -- see above
         from fetchstash.fetch._exchange import Connections  # noqa: PLC0415 -- see above
@@ -171,6 +200,7 @@ class HttpFetcher:
             self._limits.max_header_bytes,
             self._proxy,
         )
+        self._browser = Browser(self._limits, self._policy, guard.tunnel)
         gates = Gates(self._limits.per_host_concurrency, self._limits.per_host_rate)
         return Client(
             self._limits,
@@ -289,6 +319,19 @@ def _finish(spool: Spool, incomplete: str) -> str:
     except BrokenCoding as broken:
         return f"it {broken}"
     return incomplete
+
+
+async def browser_fault() -> str:
+    """Return why no browser starts on this machine, as a sentence; "" if one does."""
+    from fetchstash.fetch import _browser  # noqa: PLC0415 -- it imports the HTTP library
+
+    return await _browser.browser_fault()
+
+
+def browser_of(fetcher: Fetcher, limits: FetchLimits) -> Renderer | None:
+    """Return the browser of a fetcher, None where there is none or it is switched off."""
+    is_on = any(entry != "off" for entry in limits.browser)
+    return fetcher if is_on and isinstance(fetcher, HttpFetcher) else None
 
 
 def open_fetcher(limits: FetchLimits) -> Fetcher:

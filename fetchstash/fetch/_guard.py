@@ -210,13 +210,16 @@ class Guard(httpcore2.AsyncNetworkBackend):
         """
         # The pool sets none of these: one deadline covers the whole fetch.
         del timeout, local_address, socket_options
-        addresses = await self.vetted(_target(host, port))
+        return GuardedStream(await self.tunnel(_target(host, port)), self._max_header_bytes)
+
+    async def tunnel(self, target: Target) -> httpcore2.AsyncNetworkStream:
+        """Connect to a vetted address of ``target``. Raises as ``connect_tcp`` does."""
+        addresses = await self.vetted(target)
         try:
             with anyio.fail_after(_CONNECT_SECONDS):
-                stream = await race(addresses, lambda address: self._dial(address, port))
+                return await race(addresses, lambda address: self._dial(address, target.port))
         except TimeoutError:
             raise httpcore2.ConnectTimeout from None
-        return GuardedStream(stream, self._max_header_bytes)
 
     async def connect_unix_socket(
         self,

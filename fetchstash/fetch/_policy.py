@@ -63,6 +63,9 @@ class Policy:
     @classmethod
     def of(cls, limits: FetchLimits) -> "Policy":
         """Parse the rules. Raises BadArgument for an invalid host, net or domain."""
+        for entry in limits.browser:
+            if entry not in ("off", "auto"):
+                _domain(entry, "browser")
         return cls(
             ports=frozenset(limits.ports),
             hosts=frozenset(_host_and_port(entry) for entry in limits.allow_hosts),

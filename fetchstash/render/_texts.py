@@ -81,6 +81,14 @@ def condition_lines(subject: Subject, word: Wording) -> list[str]:
         first = subject.facts.get("unreadable_from")
         look = word(Call("picture", {"ref": subject.ref, "page": first}))
         lines.append(f"[Fonts without a mapping to text: {counted(pages, 'page')}. {look}]")
+    rendered = str(subject.facts.get("rendered") or "")
+    if rendered.startswith("no: "):
+        lines.append(f"[A browser could not render it: {clip_middle(rendered[4:], 120)}]")
+    elif rendered:
+        lines.append(f"[Rendered by {rendered}.]")
+    elif subject.facts.get("page_verdict") == "empty_shell":
+        browser = Call("setting", {"name": "fetch.browser", "value": ["auto"]})
+        lines.append(f"[A browser could show more: {word(browser)}.]")
     if subject.incomplete:
         lines.append(f"[Incomplete: {clip_middle(subject.incomplete, 120)}.]")
     return lines

@@ -12,14 +12,17 @@ import anyio.to_thread
 from fetchstash import telemetry
 from fetchstash.config import Settings
 from fetchstash.errors import ExpiredRef, FetchstashError, UnknownRef
-from fetchstash.fetch import Fetched, Fetcher, Progress, may_keep
+from fetchstash.fetch import Fetched, Fetcher, Progress, Renderer, may_keep
 from fetchstash.handlers import Extractor, Hints, route_file
 from fetchstash.stash._facts import with_extraction
+from fetchstash.stash._rendering import wants_browser
 from fetchstash.stash._revisit import cached_of, fresh_use, revalidated, same_again, with_response
 from fetchstash.stash._values import CacheUse
 from fetchstash.store import ArtifactStore, Facts
 
 _LEAST_EXTRACT_SECONDS = 1
+_RESERVED_SECONDS = 4
+"""For the extraction of a page that a browser rendered."""
 _LEADING = frozenset(("leads_on", "empty_shell"))
 """Verdicts of pages without text, which may lead to one that has some."""
 
@@ -49,6 +52,7 @@ class Intake:
     fetcher: Fetcher
     extractor: Extractor
     store: ArtifactStore
+    renderer: Renderer | None = None
     ephemeral_refs: set[str] = field(default_factory=set[str])
     in_flight: WeakValueDictionary[str, anyio.Lock] = field(
         default_factory=WeakValueDictionary[str, anyio.Lock]
@@ -95,12 +99,14 @@ class Intake:
             facts = await self.store.touch(known.artifact_ref, revalidated(known, fetched))
             return facts, CacheUse()
         facts = await self._keep(fetched, fetched.path, known, call)
+        responses = {facts.artifact_ref: fetched}
         while facts.page_verdict in _LEADING and facts.leads_to:
             page = facts
             try:
                 fetched, facts = await self._follow(facts.leads_to, fetched, known, call)
             except FetchstashError:
                 break  # the page stays, and names the address
+            responses[facts.artifact_ref] = fetched
             is_text = facts.extracted_chars and facts.page_verdict in {"", "leads_on"}
             if page.page_verdict == "empty_shell" and not is_text:
                 page, facts = facts, page
@@ -109,7 +115,39 @@ class Intake:
                     await self.store.delete(page.artifact_ref)
             if facts.page_verdict == "empty_shell":
                 break
+        if self.renderer and wants_browser(facts, self.settings.fetch):
+            facts = await self._rendered(facts, responses[facts.artifact_ref], self.renderer, call)
         return facts, None
+
+    async def _rendered(
+        self, facts: Facts, fetched: Fetched, renderer: Renderer, call: _Call
+    ) -> Facts:
+        """Return the facts of a page as a browser renders it; of the page itself if it cannot."""
+        reason = "it has no text then either"
+        try:
+            seconds = max(call.left - _RESERVED_SECONDS, 0)
+            with telemetry.span("render"):
+                page = await renderer.render(fetched.final_url, self.store.spool, seconds=seconds)
+        except FetchstashError as error:
+            reason = error.what
+        else:
+            try:
+                hints = Hints(fetched.masked_final_url, "text/html; charset=utf-8")
+                new = replace(with_response(Facts(), fetched), rendered=page.browser)
+                rendered = await self._take_in(
+                    page.path, replace(hints, name=fetched.name), new, url=fetched.url, call=call
+                )
+            finally:
+                page.path.unlink(missing_ok=True)
+            if not may_keep(fetched.headers):
+                self.ephemeral_refs.add(rendered.artifact_ref)
+            has_text = rendered.extracted_chars and rendered.page_verdict != "empty_shell"
+            unwanted = facts if has_text else rendered
+            with suppress(FetchstashError):
+                await self.store.delete(unwanted.artifact_ref)
+            if has_text:
+                return rendered
+        return await self.store.touch(facts.artifact_ref, replace(facts, rendered=f"no: {reason}"))
 
     async def _follow(
         self, address: str, page: Fetched, known: Facts | None, call: _Call

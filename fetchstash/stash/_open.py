@@ -10,7 +10,7 @@ import anyio
 
 from fetchstash import telemetry
 from fetchstash.config import Settings, load
-from fetchstash.fetch import Fetcher, open_fetcher
+from fetchstash.fetch import Fetcher, Renderer, browser_of, open_fetcher
 from fetchstash.handlers import (
     Extractor,
     PageReader,
@@ -20,6 +20,7 @@ from fetchstash.handlers import (
 )
 from fetchstash.stash._documents import Documents
 from fetchstash.stash._intake import Intake
+from fetchstash.stash._rendering import Screenshots
 from fetchstash.stash._scans import Scans
 from fetchstash.stash._stash import Stash
 from fetchstash.store import ArtifactStore, open_store, with_run
@@ -33,14 +34,15 @@ async def open_stash(
     fetcher: Fetcher | None = None,
     extractor: Extractor | None = None,
     page_reader: PageReader | None = None,
+    renderer: Renderer | None = None,
 ) -> AsyncGenerator[Stash]:
     """Open a Stash and close it again.
 
     Settings come from the environment and the settings file, as for the command. A mapping such as
     ``{"fetch.allow_hosts": ["localhost:8000"]}`` overrides those that it names; a Settings object
-    replaces all. ``store``, ``fetcher``, ``extractor`` and ``page_reader`` (OCR) may be anything
-    that keeps the Protocol of its room; the caller closes what the caller opened. Raises
-    BadArgument for a setting that is wrong, and StoreError.
+    replaces all. ``store``, ``fetcher``, ``extractor``, ``page_reader`` (OCR) and ``renderer``
+    (a browser) may be anything that keeps the Protocol of its room; the caller closes what the
+    caller opened. Raises BadArgument for a setting that is wrong, and StoreError.
     """
     if not isinstance(settings, Settings):
         settings = load(settings, os.environ)
@@ -59,11 +61,14 @@ async def open_stash(
         if page_reader is None and settings.extract.ocr == "auto" and ocr_is_installed():
             page_reader = WorkerPool(ocr_limits(settings.extract), workers=1, folder=store.spool)
             opened.push_async_callback(_close, page_reader)
-        intake = Intake(settings, fetcher, extractor, store)
+        if renderer is None:
+            renderer = browser_of(fetcher, settings.fetch)
+        intake = Intake(settings, fetcher, extractor, store, renderer)
+        screenshots = Screenshots(settings, store, renderer)
         documents = Documents(settings, store, extractor)
         try:
             scans = Scans(settings, documents, page_reader)
-            yield Stash(settings, store, documents, intake, scans)
+            yield Stash(settings, store, documents, intake, scans, screenshots)
         finally:
             with anyio.CancelScope(shield=True):
                 await intake.delete_ephemeral()

@@ -25,6 +25,7 @@ from fetchstash.stash._excerpt import Excerpt
 from fetchstash.stash._files import copy_in, copy_out, replacing
 from fetchstash.stash._intake import Intake
 from fetchstash.stash._parts import Part
+from fetchstash.stash._rendering import Screenshots
 from fetchstash.stash._scans import Scans, is_image
 from fetchstash.stash._values import (
     ArtifactMatches,
@@ -64,6 +65,7 @@ class Stash:
     documents: Documents
     intake: Intake
     scans: Scans
+    screenshots: Screenshots
 
     # --- taking in --------------------------------------------------------------------------------
 
@@ -270,8 +272,11 @@ class Stash:
         """Return page ``page`` (from 1), or an image, as a picture within the image bounds.
 
         A picture of a web page is fetched as ``fetch`` does it, and kept as an artifact of its own.
+        Without a path a web page is its screenshot, where a browser is switched on.
         """
         facts = await self.store.get(ref_or_url)
+        if not path and self.screenshots.can_show(facts):
+            return await self.screenshots.picture(facts)
         shown = await self.documents.picture(facts, page, path)
         if isinstance(shown, str):
             facts, _ = await self.intake.url(shown, refresh=False, progress=None)

@@ -84,6 +84,7 @@ class Facts(DocumentFacts):
     incomplete: str = ""
     is_oversized: bool = False
     pinned: bool = False
+    rendered: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data: times as RFC 3339 in UTC, unknown values as null."""

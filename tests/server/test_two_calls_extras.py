@@ -1,10 +1,13 @@
 """A passage in two calls out of what has no text of its own. Runs where the extras are."""
 
+import json
+
 import pytest
 
 from fetchstash.demo.content import Document
 from fetchstash.demo.driver import ask, started
 from fetchstash.demo.site import Site
+from fetchstash.fetch._browser._chromium import missing
 from fetchstash.handlers import ocr_is_installed
 from tests.scanned import PROSE, page, scan
 
@@ -29,3 +32,35 @@ async def test_a_scanned_pdf_gives_a_passage_for_fewer_than_900_tokens() -> None
     assert "7.85 euros" in found.text
     assert fetched.tokens + found.tokens < 900
     assert "[Page 2]\n[read by OCR, confidence" in again.text
+
+
+WRITTEN = """<html><head><title>Prices</title></head><body><div id="root"></div><script>
+fetch("/prices.json").then(answer => answer.json()).then(prices => {
+    const rows = prices.map(({name, price}) => `<tr><td>${name}</td><td>${price}</td></tr>`);
+    const head = "<tr><th>boat</th><th>euros</th></tr>";
+    document.getElementById("root").innerHTML =
+        `<main><h1>Prices</h1><table>${head}${rows.join("")}</table></main>`;
+});
+</script></body></html>"""
+
+
+@pytest.mark.skipif(bool(missing()), reason=f"{missing()} scripts/extras")
+async def test_a_page_of_scripts_gives_a_passage_for_fewer_than_900_tokens() -> None:
+    prices = [{"name": f"boat {number}", "price": 7 * number} for number in range(1, 500)]
+    pages = {
+        "/": Document("text/html", WRITTEN.encode()),
+        "/prices.json": Document("application/json", json.dumps(prices).encode()),
+    }
+    flags = ("--browser", "auto", "--deadline-seconds", "300")
+    async with Site(pages) as site, started(site, *flags) as client:
+        fetched = await ask(client, "fetch_content", url=site.url("/"), maxChars=1_000)
+        found = await ask(
+            client, "artifact_grep", artifact_ref=fetched.ref, pattern="boat 333 ", context=0
+        )
+        shown = await client.call_tool(
+            "artifact_slice", {"artifact_ref": fetched.ref, "render": "image"}
+        )
+    assert "[Rendered by Chromium" in fetched.text
+    assert "| boat 333 | 2331 |" in found.text
+    assert fetched.tokens + found.tokens < 900
+    assert [block.type for block in shown.content] == ["text", "image"]

@@ -1,0 +1,183 @@
+"""Render a page of scripts in a browser whose every connection goes through the guard.
+
+Each page has a process of its own, a fresh profile, a proxy of its own and one deadline.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncGenerator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from fetchstash.errors import FetchFailed, FetchstashError, TimedOut, TooLarge
+from fetchstash.fetch._browser._chromium import missing, needs_other_user, prepared
+from fetchstash.fetch._browser._proxy import PageProxy, Tunnel
+from fetchstash.fetch._contract import FetchLimits, Rendered
+from fetchstash.fetch._policy import Policy
+from fetchstash.fetch._url import Target, parse
+
+PAGES_AT_A_TIME = 1
+COMMAND = (sys.executable, "-P", "-m", "fetchstash.fetch._browser._child")
+_ENVIRONMENT = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LANG", "TZ")
+_END_SECONDS = 5
+_START_SECONDS = 30
+_MAX_ANSWER = 64 * 2**10
+_AGAIN = "Try again, or look for the same content at another address."
+
+_FAILURES: Mapping[str, tuple[type[FetchstashError], str]] = {
+    "missing": (FetchFailed, "The extra `browser` is not installed."),
+    "sandbox": (FetchFailed, "The browser finds no sandbox on this machine and was not started."),
+    "status": (FetchFailed, "The server answered the browser with an error."),
+    "unreached": (FetchFailed, "The browser could not reach the page."),
+    "too_large": (TooLarge, "The rendered page is larger than the limit."),
+    "timeout": (TimedOut, "The page was not rendered in time."),
+    "left": (FetchFailed, "The scripts of the page lead to another site."),
+    "crashed": (FetchFailed, "The browser ended before the page was rendered."),
+}
+"""By the codes of the child. Nothing that it says is shown: the page may have a hand in it."""
+
+
+class Browser:
+    """Renders pages; one at a time, the others wait."""
+
+    def __init__(self, limits: FetchLimits, policy: Policy, tunnel: Tunnel) -> None:
+        self._limits = limits
+        self._policy = policy
+        self._tunnel = tunnel
+        self._free = asyncio.Semaphore(PAGES_AT_A_TIME)
+
+    async def render(
+        self, url: str, folder: Path, *, seconds: float, edge: int = 0, max_bytes: int = 0
+    ) -> Rendered:
+        """Render ``url`` into a new 0600 file in ``folder``; see Renderer."""
+        if lack := missing():
+            raise FetchFailed(lack, "Tell the operator.")
+        requested = parse(url, self._limits.max_url_chars)
+        self._policy.check(requested)
+        most = max_bytes or self._limits.max_decoded_bytes
+        descriptor, name = tempfile.mkstemp(prefix="page-", dir=folder)
+        os.close(descriptor)
+        file = Path(name)
+        job = {"url": url, "file": name, "edge": edge, "max_bytes": most}
+        try:
+            answer = await self._answer(job, seconds)
+            final = _checked(answer, requested, self._limits.max_url_chars)
+        except BaseException:
+            file.unlink(missing_ok=True)  # noqa: ASYNC240 - at once, also when cancelled
+            raise
+        version = "".join(c for c in str(answer.get("version"))[:30] if c.isdigit() or c == ".")
+        width, height = (int(answer.get(name) or 0) for name in ("width", "height"))
+        media_type = str(answer.get("media_type"))
+        return Rendered(file, final.text, f"Chromium {version}", media_type, width, height)
+
+    async def _answer(self, job: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Return the child's answer; that of a page that took too long where none came."""
+        limits = self._limits
+        with anyio.move_on_after(seconds) as scope:
+            async with self._free:
+                left = scope.deadline - anyio.current_time()
+                job |= {"seconds": left, "agent": limits.user_agent}
+                async with PageProxy.listening(
+                    self._policy, self._tunnel, limits.max_wire_bytes, limits.max_url_chars
+                ) as proxy:
+                    return await _asked(job | {"port": proxy.port, "token": proxy.token})
+        return {"failed": "timeout"}
+
+
+async def browser_fault() -> str:
+    """Return why no browser starts here, as a sentence; "" if one does."""
+    if lack := missing():
+        return lack
+    job: dict[str, Any] = {
+        "url": "about:blank",
+        "seconds": _START_SECONDS,
+        "port": 9,
+        "token": "",
+        "agent": "",
+    }
+    with anyio.move_on_after(_START_SECONDS):
+        code = str((await _asked(job)).get("failed") or "")
+        return "" if code == "started" else _FAILURES.get(code, _FAILURES["crashed"])[1]
+    return _FAILURES["timeout"][1]
+
+
+def _checked(answer: dict[str, Any], requested: Target, max_url_chars: int) -> Target:
+    """Return the address of a page that was rendered. Raises the error of one that was not."""
+    code = answer.get("failed") if answer else "crashed"
+    final: Target | None = None
+    if not code:
+        with contextlib.suppress(FetchstashError):  # else it is no page of the web
+            final = parse(str(answer.get("url")), max_url_chars)
+        code = "" if final and final.origin == requested.origin else "left"
+    if final is None or code:
+        kind, what = _FAILURES.get(str(code), _FAILURES["crashed"])
+        raise kind(what, _AGAIN)
+    return final
+
+
+async def _asked(job: dict[str, Any]) -> dict[str, Any]:
+    """Start the child, hand it the job, and return its answer; {} if it gives none.
+
+    When this ends, for whatever reason, the browser and all its processes have.
+    """
+    async with _folder() as folder:
+        start, profile = await anyio.to_thread.run_sync(prepared, folder)
+        environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            env={**environment, "HOME": str(profile), "TMPDIR": str(folder)},
+            start_new_session=True,
+            limit=_MAX_ANSWER,
+        )
+        try:
+            assert process.stdin
+            assert process.stdout
+            job |= {"executable": start, "profile": str(profile), "folder": str(folder)}
+            process.stdin.write(json.dumps(job).encode() + b"\n")
+            await process.stdin.drain()
+            line = await process.stdout.readline()
+            return dict[str, Any](json.loads(line or b"{}"))
+        except (OSError, TypeError, ValueError):
+            return {}
+        finally:
+            with anyio.CancelScope(shield=True):
+                await _end(process)
+
+
+async def _end(process: Process) -> None:
+    """Close the child's pipe, upon which it kills the browser and ends; kill it if it does not."""
+    assert process.stdin
+    process.stdin.close()
+    try:
+        async with asyncio.timeout(_END_SECONDS):
+            await process.wait()
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+@contextlib.asynccontextmanager
+async def _folder() -> AsyncGenerator[Path]:
+    # As nobody the browser could not reach a folder below one that is private to root.
+    place = "/tmp" if needs_other_user() else None  # noqa: S108 - mkdtemp makes it
+    make = partial(tempfile.mkdtemp, prefix="fetchstash-", dir=place)
+    folder = Path(await anyio.to_thread.run_sync(make))
+    try:
+        yield folder
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))

@@ -1,0 +1,182 @@
+"""Pages of scripts: which are rendered, what stays where that fails, and screenshots."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fetchstash.errors import BadArgument, FetchFailed, TimedOut
+from fetchstash.fetch import Rendered
+from fetchstash.render import as_shown
+from fetchstash.stash import Stash, open_stash
+from tests.loopback import Page, Site
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+SHELL = """<html><head><title>App</title></head><body><div id="root"></div>
+<script src="/a.js"></script></body></html>"""
+DOM = f"<html><body><main><h1>Prices</h1><p>{'A boat costs seven euros. ' * 20}</p></main></body>"
+
+
+class Renderer:
+    """Stands for a browser: ``dom`` is what every page becomes, an error what is raised."""
+
+    def __init__(self) -> None:
+        self.dom: str | Exception = DOM
+        self.asked: list[tuple[str, int, float]] = []
+
+    async def render(
+        self, url: str, folder: Path, *, seconds: float, edge: int = 0, max_bytes: int = 0
+    ) -> Rendered:
+        del max_bytes
+        self.asked.append((url, edge, seconds))
+        if isinstance(self.dom, Exception):
+            raise self.dom
+        path = folder / "rendered"
+        path.write_text(self.dom)
+        return Rendered(path, url, "Chromium 156.0", "text/html", edge, edge)
+
+
+@pytest.fixture
+def renderer() -> Renderer:
+    return Renderer()
+
+
+@pytest.fixture
+def opened(site: Site, store_settings: dict[str, str], renderer: Renderer) -> Callable[..., Any]:
+    """Return a function that opens a Stash with ``renderer`` for a browser, or with none."""
+
+    @asynccontextmanager
+    async def open_with(*browser: str) -> AsyncGenerator[Stash]:
+        values = {
+            "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
+            "fetch.respect_robots": False,
+            "fetch.browser": list(browser),
+            **store_settings,
+        }
+        chosen = None if "off" in browser else renderer
+        async with open_stash(values, renderer=chosen) as stash:
+            yield stash
+
+    return open_with
+
+
+async def test_a_page_that_is_only_scripts_is_read_as_rendered(
+    opened: Callable[..., Any], site: Site, renderer: Renderer
+) -> None:
+    url = site.put("/app", SHELL)
+    async with opened("auto") as stash:
+        artifact = await stash.fetch(url)
+        text = await artifact.text()
+        assert "# Prices" in text
+        assert "A boat costs seven euros." in text
+        assert artifact.facts.rendered == "Chromium 156.0"
+        assert artifact.facts.page_verdict == ""
+        assert "[Rendered by Chromium 156.0.]" in as_shown(artifact)
+        assert [facts.artifact_ref for facts in await stash.list()] == [artifact.ref]
+        assert not (stash.store.spool / "rendered").exists()
+    assert [asked[0] for asked in renderer.asked] == [url]
+    assert 0 < renderer.asked[0][2] < 45
+
+
+async def test_a_page_with_content_is_not_rendered(
+    opened: Callable[..., Any], site: Site, renderer: Renderer
+) -> None:
+    async with opened("auto") as stash:
+        artifact = await stash.fetch(site.put("/plain", DOM))
+        await stash.fetch(site.put("/data", b'{"a": 1}', "application/json"))
+    assert artifact.facts.rendered == ""
+    assert renderer.asked == []
+
+
+@pytest.mark.parametrize(
+    ("browser", "is_rendered"),
+    [(("127.0.0.1",), True), (("example.org",), False), (("auto", "127.0.0.1"), True),
+     (("off", "127.0.0.1"), False)],
+)  # fmt: skip
+async def test_pages_of_named_domains_are_always_rendered(
+    browser: tuple[str, ...],
+    is_rendered: bool,
+    opened: Callable[..., Any],
+    site: Site,
+    renderer: Renderer,
+) -> None:
+    async with opened(*browser) as stash:
+        await stash.fetch(site.put("/plain", DOM))
+    assert bool(renderer.asked) is is_rendered
+
+
+@pytest.mark.parametrize(
+    ("dom", "reason"),
+    [
+        (TimedOut("The page was not rendered in time.", "x"), "The page was not rendered in time."),
+        (FetchFailed("There is no Chromium on this machine.", "x"), "There is no Chromium"),
+        (SHELL, "it has no text then either"),
+    ],
+    ids=["time-out", "none", "still empty"],
+)
+async def test_a_page_that_cannot_be_rendered_stays_as_it_came_and_says_why(
+    dom: str | Exception,
+    reason: str,
+    opened: Callable[..., Any],
+    site: Site,
+    renderer: Renderer,
+) -> None:
+    renderer.dom = dom
+    async with opened("auto") as stash:
+        artifact = await stash.fetch(site.put("/app", SHELL))
+        shown = as_shown(artifact)
+        assert "[The page is an empty shell" in shown
+        assert f"[A browser could not render it: {reason}" in shown
+        assert len((await stash.list()).facts) == 1
+
+
+async def test_without_a_browser_the_setting_is_named(
+    opened: Callable[..., Any], site: Site
+) -> None:
+    async with opened("off") as stash:
+        artifact = await stash.fetch(site.put("/app", SHELL))
+    assert "[A browser could show more: the operator can change fetch.browser.]" in as_shown(
+        artifact
+    )
+
+
+async def test_a_rendered_copy_that_is_still_fresh_is_used(
+    opened: Callable[..., Any], site: Site, renderer: Renderer
+) -> None:
+    headers = {"Content-Type": "text/html", "Cache-Control": "max-age=600"}
+    site.pages["/app"] = Page(SHELL.encode(), headers)
+    async with opened("auto") as stash:
+        first = await stash.fetch(site.url("/app"))
+        again = await stash.fetch(site.url("/app"))
+    assert again.ref == first.ref
+    assert again.cache is not None
+    assert len(renderer.asked) == 1
+
+
+async def test_the_picture_of_a_page_is_its_screenshot(
+    opened: Callable[..., Any], site: Site, renderer: Renderer
+) -> None:
+    async with opened("auto") as stash:
+        ref = (await stash.fetch(site.put("/plain", DOM))).ref
+        picture = await stash.picture(ref)
+        assert (picture.width, picture.page) == (1_568, None)
+        assert renderer.asked[0][1] == 1_568
+        assert not (stash.store.spool / "rendered").exists()
+    async with opened("off") as stash:
+        ref = (await stash.fetch(site.put("/plain", DOM))).ref
+        with pytest.raises(BadArgument):
+            await stash.picture(ref)
+
+
+async def test_a_page_whose_address_held_a_secret_is_not_shown_later(
+    opened: Callable[..., Any], site: Site, renderer: Renderer
+) -> None:
+    site.put("/plain?api_key=s3cr3tvalue12345", DOM)
+    async with opened("auto") as stash:
+        ref = (await stash.fetch(site.url("/plain?api_key=s3cr3tvalue12345"))).ref
+        with pytest.raises(BadArgument, match="holds a secret that is not kept"):
+            await stash.picture(ref)
+    assert renderer.asked == []
