@@ -4,7 +4,7 @@ from types import TracebackType
 
 from PIL.Image import Image
 
-from pypdfium2.raw import FPDF_PAGE, FPDF_TEXTPAGE
+from pypdfium2.raw import FPDF_PAGE, FPDF_PAGEOBJECT, FPDF_TEXTPAGE
 
 class PdfiumError(RuntimeError):
     err_code: int | None
@@ -30,6 +30,10 @@ class PdfTextPage:
     def close(self) -> None: ...
 
 class PdfObject: ...
+
+class PdfImage(PdfObject):
+    def __init__(self, raw: FPDF_PAGEOBJECT, page: PdfPage, pdf: PdfDocument) -> None: ...
+    def get_bitmap(self, render: bool = ..., scale_to_original: bool = ...) -> PdfBitmap: ...
 
 class PdfPage:
     raw: FPDF_PAGE

@@ -30,6 +30,7 @@ FORMATS = (
         extensions=("pdf",),
         sniff=sniff,
         signed=True,
+        paths=("images", "images/*"),
         pictures=True,
     ),
 )

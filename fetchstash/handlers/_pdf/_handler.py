@@ -21,6 +21,7 @@ from fetchstash.handlers._contract import (
     PartText,
     Picture,
 )
+from fetchstash.handlers._pdf import _images
 from fetchstash.handlers._pdf._columns import (
     are_side_by_side,
     may_have_columns,
@@ -33,6 +34,7 @@ from fetchstash.handlers._pdf._repair import pages_stated, repaired
 from fetchstash.handlers._pdf._tables import Block, page_blocks
 from fetchstash.handlers._pdf._text import mend
 from fetchstash.handlers._reasons import Cause, Reason
+from fetchstash.handlers._shared._part_text import part_text
 from fetchstash.handlers._shared._picture import bounded
 from fetchstash.ranges import Heading
 
@@ -67,7 +69,13 @@ class PdfHandler:
         return extracted
 
     def part(self, request: PartRequest) -> PartText | Picture:
-        """Return page ``start`` (from 1) as a picture; ``end`` is ignored."""
+        """Return page ``start`` (from 1) as a picture (``end`` is ignored), or pictures by path."""
+        name, _, number = request.path.partition("/")
+        if name == "images" and (request.render == "image") == bool(number):
+            with _opened(request.source) as document:
+                if number:
+                    return _images.shown(document, number, request.limits)
+                return part_text(_images.listed(document, request.limits), request)
         if request.render != "image" or request.unit != "pages" or request.path:
             raise Reason.PDF_PAGES.error()
         with _page(request.source, 1 if request.start is None else request.start) as page:
@@ -207,9 +215,10 @@ def _pages(document: "PdfDocument", count: int, fallback: "_Pypdf") -> Iterator[
     from pypdfium2 import PdfiumError  # noqa: PLC0415 - a heavy import
 
     has_form = _has_form(document)
+    images = _images.PageImages(skipped=not _images.are_in(fallback.source))
     for index in range(count):
         try:
-            yield _page_blocks(document, index, has_form=has_form)
+            yield _page_blocks(document, index, images, has_form=has_form)
         except PdfiumError:
             yield _only(fallback.text(index))
 
@@ -218,18 +227,26 @@ def _only(text: str) -> Sequence[Block]:
     return [text] if text else []
 
 
-def _page_blocks(document: "PdfDocument", index: int, *, has_form: bool) -> Sequence[Block]:
+def _page_blocks(
+    document: "PdfDocument", index: int, images: _images.PageImages, *, has_form: bool
+) -> Sequence[Block]:
     with closing(document[index]) as page:
         if not has_form or not _has_field(page):
-            return _blocks_of(page)
+            return _blocks_of(page, images)
     document.init_forms()  # only when needed: it makes each page slower
     with closing(document[index]) as page:
         page.flatten()  # fields become part of the page when it is loaded again
     with closing(document[index]) as page:
-        return _blocks_of(page)
+        return _blocks_of(page, images)
 
 
-def _blocks_of(page: "PdfPage") -> Sequence[Block]:
+def _blocks_of(page: "PdfPage", images: _images.PageImages) -> Sequence[Block]:
+    """Return the blocks of a page; its pictures stand behind its text, if it has any."""
+    blocks, marks = _text_blocks(page), images.marks(page)
+    return [*blocks, marks] if blocks and marks else blocks
+
+
+def _text_blocks(page: "PdfPage") -> Sequence[Block]:
     with closing(page.get_textpage()) as text_page:
         text = text_page.get_text_bounded()
         runs = text_page.count_rects()
@@ -342,7 +359,7 @@ class _Pypdf:
     """The second reader, opened when needed. Pages that it cannot read have no text."""
 
     def __init__(self, source: Path) -> None:
-        self._source = source
+        self.source = source
         self._reader: PdfReader | None = None
 
     def page_count(self) -> int:
@@ -365,7 +382,7 @@ class _Pypdf:
             from pypdf import PdfReader  # noqa: PLC0415 - a heavy import
 
             logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it warns of each fault
-            self._reader = PdfReader(self._source)
+            self._reader = PdfReader(self.source)
             if self._reader.is_encrypted:
                 self._reader.decrypt("")
         return self._reader
