@@ -25,7 +25,7 @@ def test_the_pages_before_the_cut_are_read_and_the_loss_is_reported(read: Read) 
     assert 5 < pages < 20
     facts = extracted.facts
     assert (facts.pages, facts.extraction_truncated) == (pages, True)
-    assert facts.extraction_error == f"the file is cut short: {pages} pages were picture in it"
+    assert facts.extraction_error == f"the file is cut short: {pages} pages were found in it"
 
 
 @pytest.mark.parametrize("share", [0.3, 0.7, 0.95])
