@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fetchstash.cli._help import Command as Command
     from fetchstash.cli._main import commands as commands
+    from fetchstash.cli._terminal import cells as cells
     from fetchstash.cli._words import as_command as as_command
 
-__all__ = ["Command", "as_command", "commands", "main"]
+__all__ = ["Command", "as_command", "cells", "commands", "main"]
 
 _INTERRUPTED = 130
 
@@ -28,6 +29,6 @@ def __getattr__(name: str) -> Any:
     """Import what is named when it is asked for."""
     if name not in __all__:
         raise AttributeError(name)
-    from fetchstash.cli import _help, _main, _words  # noqa: PLC0415 - after main
+    from fetchstash.cli import _help, _main, _terminal, _words  # noqa: PLC0415 - after main
 
-    return next(getattr(m, name) for m in (_help, _main, _words) if hasattr(m, name))
+    return next(getattr(m, name) for m in (_help, _main, _terminal, _words) if hasattr(m, name))
