@@ -103,7 +103,7 @@ def report(named: Sequence[Source], source: Source, error: FetchstashError) -> i
     return code
 
 
-def warn(facts: "Facts") -> None:
+def warn(stash: "Stash", facts: "Facts") -> None:
     """Say what is wrong with a document or its text."""
-    for line in _show.conditions(facts):
+    for line in (*_show.conditions(facts), *_show.unread(stash.scans.unread(facts))):
         say(f"{short_ref(facts.artifact_ref)}: {line}")

@@ -99,7 +99,7 @@ def fetch(
             if isinstance(result, FetchstashError):
                 code = max(code or 0, report(named, source, result))
                 continue
-            warn(result.facts)
+            warn(stash, result.facts)
             if raw or (whole and result.facts.extracted_chars is not None):
                 await _write_out(stash, result.facts, output, raw=raw)
             else:
@@ -225,8 +225,9 @@ def get(
             return print_as_model(settings, part, max_chars)
         if as_json:
             return print_json(settings, await stash.read(ref, offset, max_chars=max_chars))
-        warn(facts)
+        warn(stash, facts)
         if not raw and facts.extracted_chars is None:
+            stash.scans.refuse_scan(facts)
             calls = _show.without_text(facts)
             what = f"{short_ref(ref)} has no text."
             raise NoText(what, "Try " + " or ".join("{}" for _ in calls) + ".", *calls)

@@ -10,7 +10,7 @@ from fetchstash.cli._words import age, short_ref
 from fetchstash.errors import BadArgument, Call, FetchstashError, UnknownRef
 
 if TYPE_CHECKING:
-    from fetchstash.fetch import Progress
+    from fetchstash.cli._meter import Download
     from fetchstash.stash import Artifact, Stash
     from fetchstash.store import ArtifactStore, Facts
 
@@ -78,7 +78,7 @@ async def located(
     note: Callable[[str], None],
     *,
     refresh: bool = False,
-    progress: "Progress | None" = None,
+    progress: "Download | None" = None,
 ) -> "Facts":
     """Return the facts of what is to be read: a URL that is kept is not asked for again.
 
@@ -105,12 +105,13 @@ async def fetched(
     focus: str = "",
     max_chars: int | None = None,
     refresh: bool = False,
-    progress: "Progress | None" = None,
+    progress: "Download | None" = None,
 ) -> "Artifact":
     """Return the artifact of a source: a URL is asked for, unless its copy is still fresh."""
     shown: dict[str, Any] = {"focus": focus, "max_chars": max_chars}
+    reading = progress.read if progress else None
     if source.kind == "file":
-        return await stash.add_file(source.value, **shown)
+        return await stash.add_file(source.value, **shown, reading=reading)
     url = source.value
     if source.kind != "url":
         facts = await kept(stash, source)
@@ -120,7 +121,7 @@ async def fetched(
         if not url or "***" in url:  # a file, or a URL whose secrets were masked
             what = f"{short_ref(facts.artifact_ref)} does not know its whole address any more."
             raise BadArgument(what, "Give the URL or the file.")
-    return await stash.fetch(url, refresh=refresh, progress=progress, **shown)
+    return await stash.fetch(url, refresh=refresh, progress=progress, reading=reading, **shown)
 
 
 async def each(

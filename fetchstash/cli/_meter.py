@@ -31,7 +31,8 @@ _START_OF_LINE = "\r\x1b[K"
 class Download:
     """How far one download is, in bytes; ``total`` is None where the server does not say.
 
-    ``local``: it is no download, but a file that is read.
+    ``local``: it is no download, but a file that is read. ``pages`` are those that were read, and
+    all of them.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Download:
     done: int = 0
     total: int | None = None
     ended: bool = False
+    pages: tuple[int, int | None] = (0, None)
     samples: deque[tuple[float, int]] = field(default_factory=deque[tuple[float, int]])
 
     def __enter__(self) -> Self:
@@ -51,6 +53,10 @@ class Download:
     def __call__(self, done: int, total: int | None) -> None:
         """Take a report of the fetcher."""
         self.report(done, total, time.monotonic())
+
+    def read(self, done: int, total: int | None) -> None:
+        """Take a report of the reader, in pages."""
+        self.pages = done, total
 
     def report(self, done: int, total: int | None, now: float) -> None:
         """Take a report at a time in seconds."""
@@ -130,6 +136,11 @@ class Meter:
             )
         (download,) = running
         name = clip_middle(download.name, min(_NAME_CELLS, max(width - _BESIDE_A_NAME, 8)))
+        if download.pages[0]:
+            done, total = download.pages
+            of = f" of {total:,}" if total else ""
+            waited = _clock(now - download.started)
+            return clip_cells(f"{name}: reading page {done:,}{of}, {waited}", width)
         if download.local:
             return clip_cells(f"{name}: reading, {_clock(now - download.started)}", width)
         if not download.samples:

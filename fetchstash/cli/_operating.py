@@ -55,7 +55,7 @@ def config(settings: "Settings", example: bool, as_json: bool) -> None:
     ]
     screen = screen_of()
     if screen.is_terminal:
-        columns = (Column("setting"), Column("value", least=12), Column("from", least=8))
+        columns = (Column("setting"), Column("value", least=8), Column("from", 8, from_width=70))
         lines = table(screen, columns, [[Cell(text) for text in row] for row in texts])
     else:
         lines = ["\t".join(row) for row in texts]

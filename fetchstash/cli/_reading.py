@@ -120,7 +120,7 @@ class _Printer:
         """Print the matches in one artifact."""
         from fetchstash.store import compile_pattern  # noqa: PLC0415 - heavy
 
-        warn(facts)
+        warn(stash, facts)
         scanner = Scanner(self._query, compile_pattern(self._query))
         self._headed = False
         async for hit in hits(stash, facts.artifact_ref, scanner):
@@ -209,7 +209,7 @@ def slice_(
         check_name(render)
     screen, views = screen_of(), settings.views
 
-    async def show(stash: "Stash", _: Source, facts: "Facts") -> None:
+    async def show(stash: "Stash", source: Source, facts: "Facts") -> None:
         ref = facts.artifact_ref
         if render:
             picture = await stash.picture(ref, start, path=path)
@@ -219,9 +219,16 @@ def slice_(
         limit = views.max_chars(max_chars, views.default_max_chars) if model else max_chars
         if screen.is_terminal and not as_json:
             limit = limit or views.default_max_chars
-        part = await stash.slice(
-            ref, path=path, unit=unit or "lines", start=start, end=end, max_chars=limit
-        )
+        with Meter("Reading") as meter, meter.download(source.word, local=True) as progress:
+            part = await stash.slice(
+                ref,
+                path=path,
+                unit=unit or "lines",
+                start=start,
+                end=end,
+                max_chars=limit,
+                progress=progress.read,
+            )
         if model:
             print_as_model(settings, part, max_chars)
         elif as_json:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fetchstash.cli._options import setting_flags, take_settings
-from fetchstash.cli._terminal import safe, safe_line, screen_of
+from fetchstash.cli._terminal import safe, safe_line, screen_of, wrapped
 from fetchstash.cli._words import as_command
 from fetchstash.errors import BadArgument, FetchstashError, StoreError
 
@@ -97,21 +97,24 @@ def with_stash(settings: "Settings", work: "Callable[[Stash], Awaitable[T]]") ->
 
 
 def say(text: str) -> None:
-    """Print what is no result, to stderr, on one line."""
-    click.echo(safe_line(text), err=True)
+    """Print what is no result, to stderr: a line, which a terminal gets wrapped at words."""
+    screen, line = screen_of("stderr"), safe_line(text)
+    click.echo(wrapped(line, screen.width) if screen.is_terminal else line, err=True)
 
 
 def aside(text: str) -> None:
     """Say what only a person wants to know: on a terminal alone."""
     screen = screen_of("stderr")
     if screen.is_terminal:
-        click.echo(screen.style(safe_line(text), "dim"), err=True)
+        click.echo(screen.style(wrapped(safe_line(text), screen.width), "dim"), err=True)
 
 
-def print_text(text: str) -> None:
-    """Print a text of a document: as it is in a pipe, and safely on a terminal."""
-    if screen_of().is_terminal:
-        click.echo(safe(text), nl=not text.endswith("\n"))
+def print_text(text: str, *, wrap: bool = True) -> None:
+    """Print a text of a document: as it is in a pipe, safe and wrapped at words on a terminal."""
+    screen = screen_of()
+    if screen.is_terminal:
+        shown = wrapped(safe(text), screen.width) if wrap else safe(text)
+        click.echo(shown, nl=not text.endswith("\n"))
     else:
         write(text.encode())
 

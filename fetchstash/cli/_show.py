@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from fetchstash.cli._table import Cell, Column, table
 from fetchstash.cli._terminal import Screen, cells, clip_cells, safe, safe_line, window_cells
-from fetchstash.cli._words import age, command_line, short_ref
+from fetchstash.cli._words import age, as_command, command_line, short_ref
 from fetchstash.errors import Call
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from fetchstash.stash import Artifact, Passages, Slice
+    from fetchstash.stash import Artifact, Passages, Slice, Unread
     from fetchstash.store import Facts
 
 
@@ -68,9 +68,22 @@ def conditions(facts: "Facts") -> list[str]:
         lines.append("Not all of its text could be read.")
     if verdict := PAGE_VERDICTS.get(facts.page_verdict):
         lines.append(verdict)
+    if facts.unreadable_pages:
+        picture = Call("picture", {"ref": facts.artifact_ref, "page": facts.unreadable_from})
+        pages = counted(facts.unreadable_pages, "pages")
+        lines.append(f"{pages} in a font that does not say its letters: {as_command(picture)}.")
     if facts.incomplete:
         lines.append(f"It is incomplete: {facts.incomplete}.")
     return lines
+
+
+def unread(pages: "Unread | None") -> list[str]:
+    """Return a line for pages without text, with the command that reads or shows them."""
+    if pages is None:
+        return []
+    does = "reads them by OCR" if pages.is_readable else "shows one; fetchstash[ocr] reads them"
+    count = counted(pages.pages, "pages")
+    return [f"{count} without a text layer: {as_command(pages.call)} {does}."]
 
 
 def next_steps(screen: Screen, calls: Sequence[Call], pipe: str = "") -> list[str]:

@@ -31,6 +31,8 @@ _EXTENSIONS = re.compile(
     r"[^/]+\.(?:csv|docx?|epub|eml|gif|html?|ipynb|jpe?g|json|jsonl|log|odt|ods|parquet|pdf|png|"
     r"pptx?|rtf|sqlite|tsv|txt|webp|xlsx?|xml|ya?ml)"
 )
+# Files seldom are called like these, and notes.md is no site to whoever has a file of that name.
+_SITE = re.compile(r"\.(?:com|org|net|edu|gov|io|dev|app|info|ai)\Z")
 _COPY_BYTES = 2**20
 
 
@@ -88,7 +90,8 @@ def _source(word: str, folder: Path, max_bytes: int) -> Source:
         finally:
             os.close(descriptor)
     if mode and not stat.S_ISDIR(mode):
-        also = f"{word} is a file here; {url} is the site." if url else ""
+        is_site = bool(_SITE.search(word.lower()))
+        also = f"{word} is a file here; {url} is the site." if url and is_site else ""
         return Source(word, "file", str(path), also)
     if word.startswith((".", "/", "~", os.sep)) or _EXTENSIONS.fullmatch(word.lower()):
         raise BadArgument(f"There is no file {word}.", "Give the path of one.")

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import TextIO
@@ -15,6 +16,7 @@ from urllib.parse import quote
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _MARKS = re.compile("[\u061c\u200e\u200f]")
 _OUTSIDE_A_LINK = "".join(chr(code) for code in range(0x21, 0x7F))
+_WORDS = re.compile(r"\S+\s*|\s+")
 _VARIATION_TO_EMOJI = "\ufe0f"
 
 
@@ -91,6 +93,25 @@ def _cells_of_each(text: str) -> list[int]:
         else:
             widths.append(2 if east_asian_width(char) in "WF" else 1)
     return widths
+
+
+def wrapped(text: str, width: int) -> str:
+    """Return a text whose long lines end between words, where they have any."""
+    return "\n".join(
+        line if len(line) * 2 <= width or cells(line) <= width else "\n".join(_rows(line, width))
+        for line in text.split("\n")
+    )
+
+
+def _rows(line: str, width: int) -> Iterator[str]:
+    row, room = "", width
+    for word in _WORDS.findall(line):
+        taken = cells(word.rstrip())
+        if taken > room and row and taken <= width:
+            yield row.rstrip()
+            row, room = "", width
+        row, room = row + word, room - cells(word)
+    yield row
 
 
 def clip_cells(text: str, width: int) -> str:

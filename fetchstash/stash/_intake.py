@@ -157,7 +157,7 @@ class Intake:
         assert fetched.path is not None  # the request was not conditional
         return fetched, await self._keep(fetched, fetched.path, known, call)
 
-    async def file(self, path: Path, name: str) -> Facts:
+    async def file(self, path: Path, name: str, reading: Progress | None = None) -> Facts:
         """Return the facts of a file that is in the spool, stored under ``name``.
 
         The same bytes under the same name stay the same artifact.
@@ -167,7 +167,7 @@ class Intake:
         known = await self._known(key)
         if known and not known.extraction_error:
             return await self.store.touch(known.artifact_ref)
-        return await self._take_in(path, Hints(name=name), Facts(), url=key)
+        return await self._take_in(path, Hints(name=name), Facts(), url=key, reading=reading)
 
     async def delete_ephemeral(self) -> None:
         """Delete what must not be kept."""
@@ -200,7 +200,14 @@ class Intake:
         return facts
 
     async def _take_in(
-        self, raw: Path, hints: Hints, facts: Facts, *, url: str, call: _Call | None = None
+        self,
+        raw: Path,
+        hints: Hints,
+        facts: Facts,
+        *,
+        url: str,
+        call: _Call | None = None,
+        reading: Progress | None = None,
     ) -> Facts:
         """Route, extract and store one file."""
         shadow = self.settings.ingest.router == "shadow"
@@ -210,7 +217,7 @@ class Intake:
         )
         hints = replace(hints, charset=decision.charset)
         seconds = max(int(call.left), _LEAST_EXTRACT_SECONDS) if call else None
-        reading = call.reading if call else None
+        reading = call.reading if call else reading
         with telemetry.span("extract", content_kind=decision.kind):
             extraction = await self.extractor.extract(
                 raw, decision, hints, self.store.spool, seconds=seconds, reading=reading

@@ -135,11 +135,13 @@ class Stash:
         within: Sequence[str | Path] | None = None,
         focus: str = "",
         max_chars: int | None = None,
+        reading: Progress | None = None,
     ) -> Artifact:
         """Keep a file of this machine as ``fetch`` keeps a URL; return its artifact.
 
-        ``within`` are the folders that it must lie in, links resolved (None: anywhere). Raises
-        Refused for a file outside of them, and TooLarge.
+        ``within`` are the folders that it must lie in, links resolved (None: anywhere). ``reading``
+        is called with the pages that were read. Raises Refused for a file outside of the folders,
+        and TooLarge.
         """
         limit, deadline = self._preview_limit(max_chars), self._deadline()
         limit_bytes = self.settings.fetch.max_decoded_bytes
@@ -149,10 +151,10 @@ class Stash:
         copy = Path(name)
         try:
             await anyio.to_thread.run_sync(copy_in, Path(path), within, copy, limit_bytes)
-            facts = await self.intake.file(copy, Path(path).name)
+            facts = await self.intake.file(copy, Path(path).name, reading)
         finally:
             copy.unlink(missing_ok=True)  # noqa: ASYNC240 - at once, also when cancelled
-        facts = await self.scans.first_pages(facts, limit, deadline, None)
+        facts = await self.scans.first_pages(facts, limit, deadline, reading)
         return await self._artifact(facts, focus, limit)
 
     async def keep_spooled(

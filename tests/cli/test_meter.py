@@ -67,6 +67,14 @@ def test_waiting_and_reading_are_said_with_their_time() -> None:
     assert other.line(file.started + 3_661) == "a.pdf: reading, 1:01:01"
 
 
+def test_pages_are_counted_while_they_are_read() -> None:
+    it = meter()
+    download = it.download("http://a.test/report.pdf")
+    download.report(MB, MB, download.started + 1)
+    download.read(120, 900)
+    assert it.line(download.started + 9) == "a.test/report.pdf: reading page 120 of 900, 0:09"
+
+
 def test_several_downloads_share_a_line() -> None:
     it = meter()
     downloads = [it.download(f"a.test/{n}") for n in range(3)]

@@ -65,6 +65,16 @@ def test_a_word_that_names_nothing_is_said_to(word: str, reason: str) -> None:
         pass
 
 
+def test_a_file_whose_name_is_no_sites_is_read_without_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("notes.md", "main.rs", "report.pdf", "a.py"):
+        Path(name).write_text("x")
+        with sources([name], load()) as (source,):
+            assert (source.kind, source.hint) == ("file", "")
+
+
 def test_a_file_goes_before_the_site_of_its_name_and_both_are_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from fetchstash.cli._terminal import (
     safe,
     safe_line,
     window_cells,
+    wrapped,
 )
 
 
@@ -85,6 +86,17 @@ def test_colour_and_links_are_for_a_styled_screen_alone() -> None:
     assert link == ("\x1b]8;;https://example.org/%1B\\%E2%80%AE?q=a%20b\x1b\\x\x1b]8;;\x1b\\")
     assert bare.link("x", "https://example.org/") == "x"
     assert styled.link("x", "javascript:alert(1)") == "x"
+
+
+@pytest.mark.parametrize("width", [20, 60, 80])
+def test_long_lines_are_wrapped_between_words_and_nothing_is_lost(width: int) -> None:
+    text = "    some words " * 20 + "\n\nshort\n" + "日本語 の文 " * 20 + "\n"
+    lines = wrapped(text, width).split("\n")
+    assert max(map(cells, lines)) <= width
+    assert "".join(wrapped(text, width).split()) == "".join(text.split())
+    assert "short" in lines
+    assert wrapped("x" * 200, width) == "x" * 200
+    assert wrapped("    code", width) == "    code"
 
 
 COLUMNS = (
