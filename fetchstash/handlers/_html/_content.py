@@ -15,6 +15,7 @@ from fetchstash.handlers._html._repairs import (
     keep_tables,
     keep_title,
 )
+from fetchstash.handlers._html._teasers import drop_teasers
 
 MAX_SCORED = 5_000
 """Blocks. Rules choose on a longer page: they are cheaper and leave out less."""
@@ -25,10 +26,16 @@ MIN_AGREED = 0.75
 """Of what the rules keep of a short page; if the scorer keeps less, the rules choose."""
 
 
-def content(blocks: list[Block]) -> list[bool]:
-    """Return which blocks are the content; at least one is if there are any blocks."""
+def content(blocks: list[Block], *, is_article: bool = False) -> list[bool]:
+    """Return which blocks are the content; at least one is if there are any blocks.
+
+    ``is_article``: the page says that it is one, so that teasers around it are of other pages.
+    """
     with_words = texts(blocks)
-    kept = iter(_choose(with_words))
+    chosen = _choose(with_words)
+    if is_article:
+        drop_teasers(with_words, chosen)
+    kept = iter(chosen)
     keep = [block.kind != MEDIUM and next(kept) for block in blocks]
     if len(with_words) < len(blocks):
         keep_media(blocks, keep)

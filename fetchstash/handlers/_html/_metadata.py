@@ -46,6 +46,7 @@ class Metadata:
     language: str
     canonical: str
     linked_data: tuple[dict[str, Any], ...] = ()
+    is_article: bool = False
 
 
 def read(page: Page) -> Metadata:
@@ -75,7 +76,15 @@ def read(page: Page) -> Metadata:
         language=(page.language or meta.get("og:locale", "")).replace("_", "-")[:35],
         canonical=(canonical or meta.get("og:url", "")).strip(),
         linked_data=tuple(linked),
+        is_article=_is_article(meta, linked),
     )
+
+
+def _is_article(meta: dict[str, str], linked: list[dict[str, Any]]) -> bool:
+    """Return whether a page says that it is an article (Open Graph, schema.org)."""
+    if meta.get("og:type", "").lower() == "article" or "article:published_time" in meta:
+        return True
+    return any(str(item.get("@type", "")).endswith(("Article", "BlogPosting")) for item in linked)
 
 
 def _first(meta: dict[str, str], names: tuple[str, ...]) -> str:

@@ -71,7 +71,7 @@ def read(source: str, url: str) -> Reading:
     page = _tree.parse(source)
     metadata = _metadata.read(page)
     blocks = _blocks.cut(page)
-    keep = _content.content(blocks)
+    keep = _content.content(blocks, is_article=metadata.is_article)
     content = list(compress(blocks, keep))
     verdict = _verdict.verdict(_words(content), _words(blocks), page)
     name = ""

@@ -2,6 +2,9 @@
 
 # ruff: noqa: E501 - a hostile page on one line reads better than in pieces
 
+FILM = '{"@type": "VideoObject", "name": "gate", "url": "/#"}'
+PROSE = f"<p>{'The gate opens at nine on every day of the year but one. ' * 3}</p>"
+
 
 def pages(large: int) -> dict[str, bytes]:
     """Return pages by what is wrong with them."""
@@ -28,6 +31,11 @@ def pages(large: int) -> dict[str, bytes]:
         "100,000 pieces of code": f"<pre>gate{many('<span class=k>gate</span> ', 100_000)}</pre>",
         "50,000 blocks of code": many("<pre><code>gate</code></pre>", 50_000),
         "100,000 pictures": f"<p>gate{many('<img src=a.png alt=gate>', 100_000)}",
+        "50,000 pictures in figures": f"<p>gate{numbered('<figure><p><img src=/#.png alt=gate></p><figcaption>gate</figure>', 50_000)}",
+        "50,000 pictures in one figure": f"<p>gate<figure>{numbered('<p><img src=/#.png></p>', 50_000)}<figcaption>gate</figure>",
+        "50,000 films, and linked data on each": f"<p>gate{numbered('<video src=/#></video><script type=application/ld+json>' + FILM + '</script>', 50_000)}",
+        "50,000 teasers": f"<meta property=og:type content=article>{PROSE * 6}{numbered('<div class=t><a href=/#>the gate is open</a></div>', 50_000)}",
+        "50,000 texts in a state": f"<title>gate</title><script type=application/json>[{numbered(chr(34) + 'the gate # opens at nine every day of the year' + chr(34) + ',', 50_000)}1]</script>",
         "100,000 buttons and fields": f"<p>gate<form>{many('<input value=x><button>x</button>', 100_000)}</form>",
         "50,000 options of one select": f"<select>{many('<option>x', 50_000)}</select><p>gate",
         "100,000 scripts": f"<p>gate{many('<script>x()</script>', 100_000)}",
