@@ -17,6 +17,7 @@ from fetchstash.handlers import Extractor, Hints, route_file
 from fetchstash.stash._facts import with_extraction
 from fetchstash.stash._rendering import wants_browser
 from fetchstash.stash._revisit import cached_of, fresh_use, revalidated, same_again, with_response
+from fetchstash.stash._source_pages import raw_address
 from fetchstash.stash._values import CacheUse
 from fetchstash.store import ArtifactStore, Facts
 
@@ -88,8 +89,14 @@ class Intake:
                 telemetry.count("cache", outcome="fresh")
                 return await self.store.touch(known.artifact_ref), use
         with telemetry.span("fetch"):
-            fetched = await self.fetcher.fetch(
-                url, self.store.spool, cached=cached, progress=progress
+            raw = raw_address(url)
+            fetched = await self._file_shown(url, raw, call, progress) if raw else None
+            fetched = fetched or await self.fetcher.fetch(
+                url,
+                self.store.spool,
+                cached=cached,
+                progress=progress,
+                seconds=call.left if raw else None,
             )
         telemetry.count("bytes_in", fetched.size_bytes)
         outcome = "not_modified" if fetched.not_modified else "stale" if known else "miss"
@@ -118,6 +125,21 @@ class Intake:
         if self.renderer and wants_browser(facts, self.settings.fetch):
             facts = await self._rendered(facts, responses[facts.artifact_ref], self.renderer, call)
         return facts, None
+
+    async def _file_shown(
+        self, url: str, raw: str, call: _Call, progress: Progress | None
+    ) -> Fetched | None:
+        """Fetch the file that a page of a source host shows, None if there is none to be had."""
+        try:
+            fetched = await self.fetcher.fetch(
+                raw, self.store.spool, progress=progress, seconds=call.left / 2
+            )
+        except FetchstashError:
+            return None  # the page is fetched then, and says why
+        if fetched.path and fetched.headers.get("content-type", "").startswith("text/html"):
+            fetched.path.unlink(missing_ok=True)  # a form to sign in
+            return None
+        return replace(fetched, url=url, masked_url=url)
 
     async def _rendered(
         self, facts: Facts, fetched: Fetched, renderer: Renderer, call: _Call
