@@ -21,6 +21,7 @@ MAX_SECONDS = 300
 SHORT: Mapping[str, Sequence[str]] = {
     "client_rewrite": ("--megabytes", "0.5", "--times", "3"),
     "fetch_against_httpx2": ("--megabytes", "5", "--connections", "10", "--rounds", "1"),
+    "fetch_browser": ("--pages", "1"),
     "handlers_ocr": ("--pages", "1", "--sorts", "2"),
     "handlers_worker": ("--megabytes", "5"),
     "start": ("--runs", "2"),

@@ -193,14 +193,15 @@ class HttpFetcher:
 
         for logger in ("httpx2", "httpcore2"):  # they log URLs, secrets included
             logging.getLogger(logger).setLevel(logging.CRITICAL)
-        guard = Guard(
-            self._policy,
-            self._resolver,
-            self._interfaces,
-            self._limits.max_header_bytes,
-            self._proxy,
+
+        def guard_of(policy: Policy) -> Guard:
+            most = self._limits.max_header_bytes
+            return Guard(policy, self._resolver, self._interfaces, most, self._proxy)
+
+        guard = guard_of(self._policy)
+        self._browser = Browser(
+            self._limits, self._policy, self._resolver, lambda policy: guard_of(policy).tunnel
         )
-        self._browser = Browser(self._limits, self._policy, guard.tunnel)
         gates = Gates(self._limits.per_host_concurrency, self._limits.per_host_rate)
         return Client(
             self._limits,

@@ -4,7 +4,7 @@ Pure functions. Every refusal says what was refused and why; only the operator c
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_network
 from typing import Any, NoReturn
 
@@ -82,6 +82,20 @@ class Policy:
     def grant(self, host: str, port: int) -> None:
         """Let a private host pass the address and port rules, on this port alone."""
         self.granted.add((_plain_name(host), port))
+
+    def for_page(self, page: Target, addresses: Sequence[Address]) -> "Policy":
+        """Return the rules for what a rendered page loads; ``addresses`` are the page's own.
+
+        The scripts of a public page must not use what the operator or a person allowed inside.
+        """
+        is_inside = (
+            self.is_exempt(page.host, page.port)
+            or self._is_granted(page)
+            or any(_is_in(address, self.nets) for address in addresses)
+        )
+        if is_inside:
+            return self
+        return replace(self, hosts=frozenset(), nets=(), granted=set[tuple[str, int]]())
 
     def _is_granted(self, target: Target) -> bool:
         return (_plain_name(target.host), target.port) in self.granted

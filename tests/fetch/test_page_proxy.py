@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from fetchstash.fetch import FetchLimits
+from fetchstash.errors import Refused
+from fetchstash.fetch import FetchLimits, plain
 from fetchstash.fetch._browser._proxy import USER, PageProxy
 from fetchstash.fetch._guard import Guard
 from fetchstash.fetch._machine import Interfaces
-from fetchstash.fetch._policy import Policy
+from fetchstash.fetch._policy import Machine, Policy
 from fetchstash.fetch._resolve import SystemResolver
+from fetchstash.fetch._url import parse
 
 pytestmark = pytest.mark.anyio
 
@@ -183,3 +185,28 @@ async def test_the_end_of_a_page_closes_its_connections(listener: Listener) -> N
     writer.close()
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", port)
+
+
+@pytest.mark.parametrize(
+    ("page", "addresses", "reaches"),
+    [
+        ("http://public.example/", ["93.184.216.34"], False),
+        ("http://app.example:8000/", ["10.0.0.7"], True),
+        ("http://app.example/", ["93.184.216.34"], False),
+        ("http://inside.example/", ["10.1.2.3"], True),
+        ("http://granted.example/", ["192.168.0.9"], True),
+    ],
+)
+def test_scripts_of_a_public_page_cannot_use_what_is_allowed_inside(
+    page: str, addresses: list[str], reaches: bool
+) -> None:
+    limits = FetchLimits(allow_hosts=("app.example:8000", "10.9.9.9"), allow_nets=("10.1.0.0/16",))
+    policy = Policy.of(limits)
+    policy.grant("granted.example", 80)
+    rules = policy.for_page(parse(page, 100), [plain(address) for address in addresses])
+    inside = parse("http://10.9.9.9/", 100)
+    if reaches:
+        rules.vet(inside, [plain("10.9.9.9")], Machine())
+    else:
+        with pytest.raises(Refused):
+            rules.vet(inside, [plain("10.9.9.9")], Machine())

@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from fetchstash.fetch._browser._chromium import missing, needs_other_user, prepa
 from fetchstash.fetch._browser._proxy import PageProxy, Tunnel
 from fetchstash.fetch._contract import FetchLimits, Rendered
 from fetchstash.fetch._policy import Policy
+from fetchstash.fetch._resolve import Resolver, addresses_of
 from fetchstash.fetch._url import Target, parse
 
 PAGES_AT_A_TIME = 1
@@ -50,9 +51,17 @@ _FAILURES: Mapping[str, tuple[type[FetchstashError], str]] = {
 class Browser:
     """Renders pages; one at a time, the others wait."""
 
-    def __init__(self, limits: FetchLimits, policy: Policy, tunnel: Tunnel) -> None:
+    def __init__(
+        self,
+        limits: FetchLimits,
+        policy: Policy,
+        resolver: Resolver,
+        tunnel: Callable[[Policy], Tunnel],
+    ) -> None:
+        """Take the rules of the fetcher, and what makes a way to connect by some rules."""
         self._limits = limits
         self._policy = policy
+        self._resolver = resolver
         self._tunnel = tunnel
         self._free = asyncio.Semaphore(PAGES_AT_A_TIME)
 
@@ -70,7 +79,7 @@ class Browser:
         file = Path(name)
         job = {"url": url, "file": name, "edge": edge, "max_bytes": most}
         try:
-            answer = await self._answer(job, seconds)
+            answer = await self._answer(job, requested, seconds)
             final = _checked(answer, requested, self._limits.max_url_chars)
         except BaseException:
             file.unlink(missing_ok=True)  # noqa: ASYNC240 - at once, also when cancelled
@@ -80,15 +89,17 @@ class Browser:
         media_type = str(answer.get("media_type"))
         return Rendered(file, final.text, f"Chromium {version}", media_type, width, height)
 
-    async def _answer(self, job: dict[str, Any], seconds: float) -> dict[str, Any]:
+    async def _answer(self, job: dict[str, Any], page: Target, seconds: float) -> dict[str, Any]:
         """Return the child's answer; that of a page that took too long where none came."""
         limits = self._limits
         with anyio.move_on_after(seconds) as scope:
             async with self._free:
                 left = scope.deadline - anyio.current_time()
                 job |= {"seconds": left, "agent": limits.user_agent}
+                addresses = await addresses_of(page, self._resolver)
+                policy = self._policy.for_page(page, addresses)
                 async with PageProxy.listening(
-                    self._policy, self._tunnel, limits.max_wire_bytes, limits.max_url_chars
+                    policy, self._tunnel(policy), limits.max_wire_bytes, limits.max_url_chars
                 ) as proxy:
                     return await _asked(job | {"port": proxy.port, "token": proxy.token})
         return {"failed": "timeout"}
