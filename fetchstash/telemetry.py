@@ -19,7 +19,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -42,7 +42,7 @@ MAX_ATTRIBUTE_CHARS = 300
 def configure(event_log: str | Path | None, max_bytes: int) -> None:
     """Write events to the file ``event_log`` (None or "": to none), at most ``max_bytes``."""
     global _event_log  # noqa: PLW0603 - one log for the process, as OpenTelemetry has one provider
-    _event_log = _EventLog(Path(event_log), max_bytes) if event_log else None
+    _event_log = LineLog(Path(event_log), max_bytes) if event_log else None
 
 
 def event(name: str, **attributes: Any) -> None:
@@ -55,7 +55,7 @@ def event(name: str, **attributes: Any) -> None:
         with suppress(Exception):
             _record_event(tracer, name, plain)
     if _event_log is not None:
-        _event_log.write("event", name, plain)
+        _event_log.append(_record("event", name, plain))
 
 
 def count(name: str, n: int = 1, **attributes: Any) -> None:
@@ -68,7 +68,7 @@ def count(name: str, n: int = 1, **attributes: Any) -> None:
         with suppress(Exception):
             counter.add(n, plain)
     if _event_log is not None:
-        _event_log.write("count", name, plain, n=n)
+        _event_log.append(_record("count", name, plain, n=n))
 
 
 @contextmanager
@@ -91,9 +91,8 @@ def span(name: str, **attributes: Any) -> Generator[None]:
             raise
         finally:
             if _event_log is not None:
-                _event_log.write(
-                    "span", name, plain, seconds=round(time.perf_counter() - started, 6)
-                )
+                seconds = round(time.perf_counter() - started, 6)
+                _event_log.append(_record("span", name, plain, seconds=seconds))
 
 
 @contextmanager
@@ -173,20 +172,43 @@ def _record_event(tracer: "Tracer", name: str, plain: dict[str, Any]) -> None:
         tracer.start_span(name, attributes=plain).end()
 
 
+def _record(kind: str, name: str, plain: dict[str, Any], **measured: float) -> dict[str, Any]:
+    return {"time": now(), "kind": kind, "name": name, **measured, "attributes": plain}
+
+
+def now() -> str:
+    """Return the time as the logs have it: UTC, RFC 3339."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
 @dataclass(frozen=True, slots=True)
-class _EventLog:
+class LineLog:
+    """A file of JSON lines, 0600, and the file ``NAME.1`` before it: both within ``max_bytes``."""
+
     path: Path
     max_bytes: int
 
-    def write(self, kind: str, name: str, plain: dict[str, Any], **measured: float) -> None:
+    def append(self, record: Mapping[str, Any]) -> None:
         """Append one line. A log that cannot be written fails nothing else."""
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        record = {"time": now, "kind": kind, "name": name, **measured, "attributes": plain}
         line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
         with suppress(OSError, ValueError):  # ValueError: a NUL in the path
             if not self._append(line):
-                self.path.replace(self.path.with_name(self.path.name + ".1"))
+                self.path.replace(self._before)
                 self._append(line)
+
+    def records(self) -> Generator[dict[str, Any]]:
+        """Return what both files hold, oldest first, without lines that are broken."""
+        for path in (self._before, self.path):
+            with suppress(OSError), path.open(encoding="utf-8", errors="replace") as log:
+                for line in log:
+                    with suppress(ValueError):  # a line of a disk that was full
+                        record = json.loads(line)
+                        if isinstance(record, dict):
+                            yield cast("dict[str, Any]", record)
+
+    @property
+    def _before(self) -> Path:
+        return self.path.with_name(self.path.name + ".1")
 
     def _append(self, line: bytes) -> bool:
         """Append ``line`` in one write: processes share the log. Return False if it is full."""
@@ -208,4 +230,4 @@ class _EventLog:
             os.close(file)
 
 
-_event_log: _EventLog | None = None
+_event_log: LineLog | None = None

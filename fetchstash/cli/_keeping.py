@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -160,14 +161,25 @@ def gc(settings: "Settings", dry_run: bool, as_json: bool) -> None:
 @click.command(
     cls=Command, short_help="Sum up what was fetched, by kind and host", shows=["all_runs"]
 )
+@click.option(
+    "--plot", "plot_file", type=click.Path(path_type=Path), help="Draw it to this file, as SVG."
+)
 @json_flag
 @command
-def stats(settings: "Settings", as_json: bool) -> None:
+def stats(settings: "Settings", plot_file: Path | None, as_json: bool) -> None:
     """Sum up what was fetched, by kind and host, and the tokens kept out of the context."""
     from fetchstash.cli import _stats  # noqa: PLC0415 - the room is heavy
+    from fetchstash.stash import replacing  # noqa: PLC0415 - as above
+    from fetchstash.tools import logged_calls  # noqa: PLC0415 - as above
+    from fetchstash.ui import plot, totals  # noqa: PLC0415 - as above
 
     listing = with_stash(settings, lambda stash: stash.list(limit=settings.store.max_artifacts))
-    rows, shown = _stats.rows_of(listing.facts), _stats.shown_tokens(settings.telemetry.event_log)
+    # A call counts by the artifacts that it showed, whichever run it came from.
+    sums = totals(listing.facts, logged_calls(settings))
+    rows, shown = _stats.rows_of(listing.facts), sums.shown if sums.calls else None
+    if plot_file:
+        with replacing(plot_file) as file:
+            file.write(plot(sums).encode())
     if as_json:
         print_objects(_stats.as_objects(rows, shown))
     else:

@@ -83,17 +83,26 @@ def with_stash(settings: "Settings", work: "Callable[[Stash], Awaitable[T]]") ->
     import anyio  # noqa: PLC0415 - heavy: only where something is done
 
     from fetchstash.stash import open_stash  # noqa: PLC0415 - as above
-    from fetchstash.store import AUTO_RUN, folder_run  # noqa: PLC0415 - as above
 
-    if settings.store.run == AUTO_RUN and not settings.store.ephemeral:
-        # A command's process ends with it, so even / and the home folder have a run here.
-        settings = replace(settings, store=replace(settings.store, run=folder_run(Path.cwd())))
+    settings = in_this_folder(settings)
 
     async def run() -> T:
         async with open_stash(settings) as stash:
             return await work(stash)
 
     return anyio.run(run)
+
+
+def in_this_folder(settings: "Settings") -> "Settings":
+    """Return the settings with the run of the working folder in place of "auto".
+
+    A command's process ends with it, so even / and the home folder have a run here.
+    """
+    from fetchstash.store import AUTO_RUN, folder_run  # noqa: PLC0415 - heavy
+
+    if settings.store.run != AUTO_RUN or settings.store.ephemeral:
+        return settings
+    return replace(settings, store=replace(settings.store, run=folder_run(Path.cwd())))
 
 
 def say(text: str) -> None:

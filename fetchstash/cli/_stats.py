@@ -1,19 +1,13 @@
 """Sum up what was fetched, by kind and host, and the tokens kept out of the context."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from fetchstash.cli._table import Cell, Column, table
 from fetchstash.cli._terminal import Screen, safe_line
 from fetchstash.store import Facts
 from fetchstash.tokens import TokenCount
-
-_BYTES_PER_TOKEN = 4
-"""Roughly, of an English result with its frame. The log counts bytes alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +50,6 @@ def _tokens(artifacts: Sequence[Facts]) -> tuple[int, bool]:
     return sum(facts.text_tokens or 0 for facts in artifacts), exact
 
 
-def shown_tokens(event_log: str) -> int | None:
-    """Estimate the tokens of all results by the event log; None if there is no log."""
-    total, has_lines = 0, False
-    for path in (Path(event_log + ".1"), Path(event_log)) if event_log else ():
-        with suppress(OSError), path.open(encoding="utf-8") as log:
-            for line in log:
-                has_lines = True
-                total += _shown_bytes(line)
-    return total // _BYTES_PER_TOKEN if has_lines else None
-
-
-def _shown_bytes(line: str) -> int:
-    with suppress(ValueError, TypeError, KeyError):  # a line of a disk that was full
-        record = json.loads(line)
-        return int(record["n"]) if record["name"] == "bytes_out" else 0
-    return 0
-
-
 def printed(screen: Screen, rows: Sequence[Row], shown: int | None) -> list[str]:
     """Return the lines for a person."""
     lines: list[str] = []
@@ -84,7 +60,7 @@ def printed(screen: Screen, rows: Sequence[Row], shown: int | None) -> list[str]
     counted = TokenCount(whole, all(row.tokens_exact for row in rows))
     lines.append(f"All texts together: {counted:,} tokens.")
     if shown is None:
-        lines.append("With telemetry.event_log, what was shown of them is counted, too.")
+        lines.append("No call of a model is logged for them.")
     else:
         lines.append(f"Shown: about {shown:,}. Kept out: about {max(whole - shown, 0):,}.")
     return lines

@@ -13,6 +13,7 @@ from fetchstash.store._contract import (
     Matches,
     Passage,
     Removed,
+    Run,
     SearchResult,
     StoreLimits,
 )
@@ -23,7 +24,7 @@ from fetchstash.store._open import check_store, open_store, repair_store, store_
 from fetchstash.store._protocol import ArtifactStore
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
-from fetchstash.store._runs import folder_run, project_run, with_run
+from fetchstash.store._runs import folder_run, project_of, project_run, with_run
 from fetchstash.store._source import ByteSource, BytesSource
 from fetchstash.store._stamp import keep_store_facts, new_facts, stamp
 from fetchstash.store._stride import StrideIndex
@@ -48,6 +49,7 @@ __all__ = [
     "Passage",
     "Pattern",
     "Removed",
+    "Run",
     "SearchResult",
     "StoreBase",
     "StoreLimits",
@@ -61,6 +63,7 @@ __all__ = [
     "keep_store_facts",
     "new_facts",
     "open_store",
+    "project_of",
     "project_run",
     "rank_texts",
     "repair_store",

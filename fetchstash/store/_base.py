@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fetchstash.errors import NoText, StoreError
 from fetchstash.ranges import Ranges
-from fetchstash.store._contract import Facts, Finding, Listing, Removed, SearchResult
+from fetchstash.store._contract import Facts, Finding, Listing, Removed, Run, SearchResult
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
 from fetchstash.store._threads import Threads
@@ -48,6 +48,10 @@ class StoreBase(ABC):
             return rank_texts(query, list(texts), texts.get, max_results, cancelled)
 
         return await Threads().scan(work)
+
+    async def runs(self) -> tuple[Run, ...]:
+        """Return nothing: this store does not list its runs."""
+        return ()
 
     async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:  # noqa: ARG002 - the Protocol's
         """Remove nothing: this store has no retention."""

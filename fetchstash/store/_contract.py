@@ -190,6 +190,15 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """A run with its count of artifacts and the time of the newest."""
+
+    name: str
+    artifacts: int
+    newest: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Removed:
     """An artifact that gc removed or would remove, and why: "age", "count", "bytes" or "orphan"."""
 

@@ -16,6 +16,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from fetchstash.store._contract import (
     Facts,
     Listing,
     Removed,
+    Run,
     SearchResult,
     StoreLimits,
 )
@@ -163,6 +165,12 @@ class StoreFolder:
         with self._catalog.reading() as db:
             page = rows.newest(db, self._run, limit, offset)
             return Listing(tuple(self._facts(row) for row in page), rows.count(db, self._run))
+
+    def runs(self) -> tuple[Run, ...]:
+        """Return the runs that have artifacts, that of the newest artifact first."""
+        with self._catalog.reading() as db:
+            listed = rows.runs(db)
+        return tuple(Run(name, n, datetime.fromtimestamp(at, UTC)) for name, n, at in listed)
 
     def open_text(self, ref_or_url: str) -> tuple[str, FileSource, StrideIndex, Ranges]:
         """Open the text of an artifact: its reference, bytes, index and ranges."""

@@ -8,7 +8,15 @@ from typing import Self, TypeVar
 from anyio import CancelScope
 
 from fetchstash.ranges import Ranges
-from fetchstash.store._contract import Facts, Finding, Listing, Removed, SearchResult, StoreLimits
+from fetchstash.store._contract import (
+    Facts,
+    Finding,
+    Listing,
+    Removed,
+    Run,
+    SearchResult,
+    StoreLimits,
+)
 from fetchstash.store._folder import StoreFolder
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._reader import TextReader
@@ -52,6 +60,10 @@ class LocalStore:
     async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
         """List the artifacts of this run, newest first."""
         return await self._run(lambda: self._folder.list(limit, offset))
+
+    async def runs(self) -> tuple[Run, ...]:
+        """Return the runs that have artifacts, that of the newest artifact first."""
+        return await self._run(self._folder.runs)
 
     async def open_text(self, ref_or_url: str) -> TextReader:
         """Open the text. Raises NoText, and StoreError where the file is gone or altered."""

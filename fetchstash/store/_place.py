@@ -6,6 +6,7 @@ in-use          held while the store is open     url-key      the key that hashe
 leases          held by ephemeral runs           spool        files on their way in
 reserve         given up to delete on a full     search.db    the words of large runs
                 disk                             quarantine   what repair could not place
+calls.jsonl     what models were shown (tools/_log.py)
 """
 
 import contextlib
@@ -32,7 +33,7 @@ from fetchstash.store._sidecar import Sidecars
 _OWN_NAMES = (
     "raw", "text", "spool", "facts", "url-key", "leases", "quarantine", "search.db",
     "search.db-journal", "search-lock", "reserve", "catalog.db", "catalog.db-journal",
-    "catalog.db-shm", "catalog.db-wal", "lock", "in-use",
+    "catalog.db-shm", "catalog.db-wal", "calls.jsonl", "calls.jsonl.1", "lock", "in-use",
 )  # fmt: skip
 """In the order of removal: nobody ever sees blobs without a catalogue."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fetchstash.ranges import Ranges
-from fetchstash.store._contract import Facts, Finding, Listing, Removed, SearchResult
+from fetchstash.store._contract import Facts, Finding, Listing, Removed, Run, SearchResult
 from fetchstash.store._reader import TextReader
 
 
@@ -42,6 +42,10 @@ class ArtifactStore(Protocol):
 
     async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
         """List the artifacts of this run, newest first."""
+        ...
+
+    async def runs(self) -> tuple[Run, ...]:
+        """Return the runs that have artifacts, that of the newest artifact first."""
         ...
 
     async def open_text(self, ref_or_url: str) -> TextReader:

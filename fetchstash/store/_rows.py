@@ -307,6 +307,12 @@ def run_state(db: sqlite3.Connection, run: str) -> tuple[int, str]:
     return count(db, run), ref
 
 
+def runs(db: sqlite3.Connection) -> list[tuple[str, int, float]]:
+    """Return each run with its count of artifacts and the time of the newest, newest first."""
+    query = "SELECT run, count(*), max(created_at) FROM artifact GROUP BY run ORDER BY max(id) DESC"
+    return db.execute(query).fetchall()
+
+
 def forget(db: sqlite3.Connection, ref: str, *, expired: bool) -> list[tuple[Kind, str]]:
     """Delete the row of an artifact, and return the blobs that no other artifact shares.
 

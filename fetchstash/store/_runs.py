@@ -11,10 +11,22 @@ from fetchstash.store._contract import AUTO_RUN, StoreLimits
 _OF_THIS_PROCESS = f"process-{secrets.token_hex(6)}"
 
 
+_projects: dict[str, str] = {}
+"""The folders whose runs this process asked for. A run is a hash: no folder can be read from it."""
+
+
 def folder_run(folder: Path) -> str:
     """Return the run of a folder: a hash of its path, links resolved."""
-    path = os.path.normcase(os.path.realpath(folder))
-    return f"project-{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"
+    path = os.path.realpath(folder)
+    digest = hashlib.sha256(os.fsencode(os.path.normcase(path))).hexdigest()
+    run = f"project-{digest[:12]}"
+    _projects[run] = path
+    return run
+
+
+def project_of(run: str) -> str:
+    """Return the folder of a run, "" if this process never asked for it."""
+    return _projects.get(run, "")
 
 
 def project_run(folder: Path) -> str:

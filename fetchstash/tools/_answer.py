@@ -10,6 +10,7 @@ from fetchstash.render import Host, Value, View, view_of
 from fetchstash.stash import Stash
 from fetchstash.text import clip
 from fetchstash.tools._arguments import checked
+from fetchstash.tools._log import log_call
 from fetchstash.tools._specs import ToolSpec
 
 Arguments = Mapping[str, Any]
@@ -37,7 +38,9 @@ async def answer(
     """Check a tool's arguments, run it, and return the view. Raises FetchstashError."""
     checked_arguments = checked(tool, arguments)
     value = await _CALLS[tool.name](stash, checked_arguments, reports)
-    return view_of(host, value, checked_arguments.get("maxChars"))
+    view = view_of(host, value, checked_arguments.get("maxChars"))
+    log_call(stash, tool.name, arguments, value, view)
+    return view
 
 
 def tool_named(name: str, tools: Mapping[str, ToolSpec]) -> ToolSpec:
