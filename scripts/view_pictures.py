@@ -129,7 +129,7 @@ async def wide(browser: Browser, link: str, target: Path, state: Path) -> None:
     await page.click("#home")
     await shot(page, target, "overview-dark")
     await dark.close()
-    phone = await browser.new_context(viewport=NARROW, storage_state=state)  # type: ignore[arg-type]
+    phone = await browser.new_context(viewport=NARROW, storage_state=state)
     page = await phone.new_page()
     await page.goto(at)
     await shot(page, target, "narrow-list")

@@ -37,9 +37,8 @@ class Opened:
         return answered.json()
 
     async def post(self, name: str, **more: Any) -> httpx2.Response:
-        return await self.client.post(
-            f"{self.base}api/{name}", **{"headers": {"origin": self.origin}, **more}
-        )
+        request: dict[str, Any] = {"headers": {"origin": self.origin}, **more}
+        return await self.client.post(f"{self.base}api/{name}", **request)
 
 
 @asynccontextmanager
