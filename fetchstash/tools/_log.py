@@ -9,7 +9,7 @@ artifact its ``ref``, ``how`` it was shown, and ``spans`` as [unit, first, last]
 import re
 from collections.abc import Generator, Iterable, Mapping
 from itertools import takewhile
-from typing import Any
+from typing import Any, cast
 
 from fetchstash import telemetry, tokens
 from fetchstash.config import Settings
@@ -69,8 +69,7 @@ def _clipped(value: object) -> object:
     if isinstance(value, str):
         return (mask_url(value) if "://" in value else value)[:_ARGUMENT_CHARS]
     if isinstance(value, list):
-        items: list[object] = value
-        return [_clipped(item) for item in items[:MAX_REFS]]
+        return [_clipped(item) for item in cast("list[object]", value)[:MAX_REFS]]
     return value
 
 

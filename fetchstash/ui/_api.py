@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
 import anyio
@@ -340,7 +340,7 @@ async def _body(request: Request) -> dict[str, Any]:
         value = json.loads(await request.body())
     except ValueError:
         value = None
-    if not isinstance(value, dict) or not isinstance(value.get("ref"), str):  # pyright: ignore[reportUnknownMemberType]
+    asked = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    if not isinstance(asked.get("ref"), str):
         raise BadArgument("The request names no artifact.", "Load the page again.")
-    asked: dict[str, Any] = value
     return asked

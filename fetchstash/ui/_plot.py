@@ -1,6 +1,6 @@
 """Tokens kept out of the context, over time, by kind and by host; and their plots as SVG."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -79,7 +79,9 @@ def totals(artifacts: Sequence[Facts], calls: Iterable[Mapping[str, Any]]) -> To
     )
 
 
-def _bars(artifacts: Sequence[Facts], shown: Mapping[str, float], name: Any) -> tuple[Bar, ...]:
+def _bars(
+    artifacts: Sequence[Facts], shown: Mapping[str, float], name: Callable[[Facts], str]
+) -> tuple[Bar, ...]:
     groups: dict[str, list[Facts]] = {}
     for facts in artifacts:
         groups.setdefault(name(facts), []).append(facts)

@@ -1,7 +1,8 @@
 """JSON as a tree: one level at a time, by JSON pointer (RFC 6901)."""
 
 import json
-from typing import Any
+from itertools import islice
+from typing import Any, cast
 
 from fetchstash.errors import BadArgument, NoText
 
@@ -24,7 +25,8 @@ def at_pointer(value: Any, pointer: str) -> Any:
     for part in pointer.split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
         try:
-            value = value[int(key)] if isinstance(value, list) else value[key]
+            place = int(key) if isinstance(value, list) else key
+            value = cast("Any", value)[place]
         except (LookupError, ValueError, TypeError) as error:
             raise BadArgument("That path leads nowhere.", "Open the tree from its root.") from error
     return value
@@ -34,10 +36,10 @@ def level(value: Any, pointer: str, start: int) -> dict[str, Any]:
     """Return a value's type, its count, and CHILDREN of its children from ``start`` on."""
     items: list[tuple[str, Any]] = []
     if isinstance(value, dict):
-        pairs: dict[str, Any] = value
-        items = list(pairs.items())[start : start + CHILDREN]
+        pairs = cast("dict[str, Any]", value).items()
+        items = list(islice(pairs, start, start + CHILDREN))
     elif isinstance(value, list):
-        values: list[Any] = value[start : start + CHILDREN]
+        values = cast("list[Any]", value)[start : start + CHILDREN]
         items = [(str(start + i), item) for i, item in enumerate(values)]
     children = [
         {"key": key, "path": f"{pointer}/{_escaped(key)}", **_node(child)} for key, child in items
@@ -47,8 +49,8 @@ def level(value: Any, pointer: str, start: int) -> dict[str, Any]:
 
 def _node(value: Any) -> dict[str, Any]:
     if isinstance(value, dict | list):
-        count = len(value)  # pyright: ignore[reportUnknownArgumentType] - of any JSON
-        return {"type": "object" if isinstance(value, dict) else "array", "count": count}
+        kind = "object" if isinstance(value, dict) else "array"
+        return {"type": kind, "count": len(cast("list[Any]", value))}
     text = json.dumps(value, ensure_ascii=False)
     kind = {str: "string", bool: "boolean", type(None): "null"}.get(type(value), "number")
     return {"type": kind, "text": text[:_SHOWN_CHARS], "cut": len(text) > _SHOWN_CHARS}
