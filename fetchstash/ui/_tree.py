@@ -1,6 +1,7 @@
 """JSON as a tree: one level at a time, by JSON pointer (RFC 6901)."""
 
 import json
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any, cast
 
@@ -34,25 +35,25 @@ def at_pointer(value: Any, pointer: str) -> Any:
 
 def level(value: Any, pointer: str, start: int) -> dict[str, Any]:
     """Return a value's type, its count, and CHILDREN of its children from ``start`` on."""
-    items: list[tuple[str, Any]] = []
-    if isinstance(value, dict):
-        pairs = cast("dict[str, Any]", value).items()
-        items = list(islice(pairs, start, start + CHILDREN))
-    elif isinstance(value, list):
-        values = cast("list[Any]", value)[start : start + CHILDREN]
-        items = [(str(start + i), item) for i, item in enumerate(values)]
+    node = _node(value)
+    pairs: Iterable[tuple[str, Any]] = ()
+    if node["type"] == "object":
+        pairs = value.items()
+    elif node["type"] == "array":
+        pairs = ((str(i), item) for i, item in enumerate(value))
+    items = islice(pairs, start, start + CHILDREN)
     children = [
         {"key": key, "path": f"{pointer}/{_escaped(key)}", **_node(child)} for key, child in items
     ]
-    return {"path": pointer, "start": start, **_node(value), "children": children}
+    return {"path": pointer, "start": start, **node, "children": children}
 
 
 def _node(value: Any) -> dict[str, Any]:
-    if isinstance(value, dict | list):
-        kind = "object" if isinstance(value, dict) else "array"
-        return {"type": kind, "count": len(cast("list[Any]", value))}
+    kinds = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
+    kind = kinds.get(type(value), "number")
+    if kind in ("object", "array"):
+        return {"type": kind, "count": len(value)}
     text = json.dumps(value, ensure_ascii=False)
-    kind = {str: "string", bool: "boolean", type(None): "null"}.get(type(value), "number")
     return {"type": kind, "text": text[:_SHOWN_CHARS], "cut": len(text) > _SHOWN_CHARS}
 
 
