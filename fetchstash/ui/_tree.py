@@ -1,7 +1,6 @@
 """JSON as a tree: one level at a time, by JSON pointer (RFC 6901)."""
 
 import json
-from collections.abc import Iterable
 from itertools import islice
 from typing import Any, cast
 
@@ -36,7 +35,7 @@ def at_pointer(value: Any, pointer: str) -> Any:
 def level(value: Any, pointer: str, start: int) -> dict[str, Any]:
     """Return a value's type, its count, and CHILDREN of its children from ``start`` on."""
     node = _node(value)
-    pairs: Iterable[tuple[str, Any]] = ()
+    pairs: Any = ()
     if node["type"] == "object":
         pairs = value.items()
     elif node["type"] == "array":
