@@ -103,7 +103,7 @@ def fetch(
             if raw or (whole and result.facts.extracted_chars is not None):
                 await _write_out(stash, result.facts, output, raw=raw)
             else:
-                _preview(settings, result, max_chars)
+                _preview(settings, result, max_chars, first=source is named[0])
         return code
 
     with sources(words, settings) as named:
@@ -138,13 +138,15 @@ def _value(named: Sequence[Source], results: "Sequence[Artifact | FetchstashErro
     )
 
 
-def _preview(settings: "Settings", artifact: "Artifact", max_chars: int | None) -> None:
+def _preview(
+    settings: "Settings", artifact: "Artifact", max_chars: int | None, *, first: bool
+) -> None:
     """Print what it is, the text where that is short, else a preview and the next commands."""
     from fetchstash.stash import shown_of  # noqa: PLC0415 - heavy
 
     screen, facts = screen_of(), artifact.facts
     if screen.is_terminal:
-        click.echo("\n".join(_show.heading(screen, facts)))
+        click.echo("\n" * (not first) + "\n".join(_show.heading(screen, facts)))
     if facts.extracted_chars is None:
         if screen.is_terminal:
             click.echo("\n".join(_show.next_steps(screen, _show.without_text(facts))))
@@ -154,7 +156,7 @@ def _preview(settings: "Settings", artifact: "Artifact", max_chars: int | None) 
     shown = shown_of(artifact.excerpt, facts, views, settings.context, limit)
     if screen.is_terminal:
         click.echo()
-    print_text(shown.body)
+    print_text(shown.body, wrap=_show.is_prose(facts))
     if shown.info and screen.is_terminal:
         if artifact.excerpt.unfocused:
             say("No passage has a word of the focus.")
@@ -162,8 +164,6 @@ def _preview(settings: "Settings", artifact: "Artifact", max_chars: int | None) 
         click.echo("\n" + screen.style(amount, "dim"))
         steps = _show.next_steps(screen, _show.after_preview(artifact), pipe="less")
         click.echo("\n".join(steps))
-    elif screen.is_terminal:
-        click.echo()
 
 
 async def _write_out(
@@ -234,7 +234,7 @@ def get(
         if raw or not (terminal or max_chars):
             return await _write_out(stash, facts, output, raw=raw, offset=offset)
         part = await stash.read(ref, offset, max_chars=max_chars or default)
-        print_text(part.text)
+        print_text(part.text, wrap=_show.is_prose(facts))
         if part.next and terminal:
             screen = screen_of()
             click.echo("\n" + screen.style(f"{_show.opening_of(part)}. Next:", "dim"))

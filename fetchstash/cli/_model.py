@@ -17,7 +17,7 @@ def print_as_model(settings: "Settings", value: "Value", max_chars: int | None =
     from fetchstash.render import Host, view_of  # noqa: PLC0415 - heavy
 
     view = view_of(Host(settings.views, preview=settings.context), value, max_chars)
-    print_text(view.text + "\n", wrap=False)
+    print_text(view.text + "\n")
     for data, media_type in view.pictures:
         aside(f"With it goes a picture, {media_type}, {len(data):,} bytes.")
 

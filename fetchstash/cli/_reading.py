@@ -234,7 +234,7 @@ def slice_(
         elif as_json:
             print_json(settings, part)
         else:
-            print_text(part.text)
+            print_text(part.text, wrap=_show.is_prose(facts))
             if part.cut_at is not None:
                 say(
                     f"It goes on behind its first {part.cut_at:,} characters: name a narrower path."

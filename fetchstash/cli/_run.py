@@ -50,11 +50,7 @@ def exit_codes(body: Callable[..., int | None]) -> Callable[..., None]:
             code = body(**arguments)
             sys.stdout.flush()
         except FetchstashError as error:
-            code = failed(error)
-            if arguments.get("model"):
-                from fetchstash.render import error_line  # noqa: PLC0415 - heavy
-
-                click.echo(safe_line(error_line(error)))
+            code = failed(error, as_model=bool(arguments.get("model")))
         except KeyboardInterrupt:
             code = INTERRUPTED
         except BrokenPipeError:
@@ -69,12 +65,18 @@ def exit_codes(body: Callable[..., int | None]) -> Callable[..., None]:
     return run
 
 
-def failed(error: FetchstashError, about: str = "") -> int:
-    """Say what failed, and about what, and return its exit code."""
+def failed(error: FetchstashError, about: str = "", *, as_model: bool = False) -> int:
+    """Say what failed, and about what, and return its exit code.
+
+    To a model the line is the result.
+    """
     from fetchstash.render import error_line  # noqa: PLC0415 - heavy
 
-    line = error_line(error, as_command)
-    say(f"{about}: {line}" if about else line)
+    if as_model:
+        click.echo(safe_line(error_line(error)))
+    else:
+        line = error_line(error, as_command)
+        say(f"{about}: {line}" if about else line)
     return USAGE if isinstance(error, BadArgument) else FAILED
 
 
@@ -118,8 +120,8 @@ def aside(text: str) -> None:
         click.echo(screen.style(wrapped(safe_line(text), screen.width), "dim"), err=True)
 
 
-def print_text(text: str, *, wrap: bool = True) -> None:
-    """Print a text of a document: as it is in a pipe, safe and wrapped at words on a terminal."""
+def print_text(text: str, *, wrap: bool = False) -> None:
+    """Print a text of a document: as it is in a pipe, safe on a terminal, and wrapped if asked."""
     screen = screen_of()
     if screen.is_terminal:
         shown = wrapped(safe(text), screen.width) if wrap else safe(text)

@@ -54,6 +54,13 @@ def counted(count: int, plural: str) -> str:
     return f"{count:,} {plural.removesuffix('s') if count == 1 else plural}"
 
 
+def is_prose(facts: "Facts") -> bool:
+    """Return whether a text was made to be read: its lines are ours. Code and data are copied."""
+    from fetchstash.stash import described  # noqa: PLC0415 - heavy
+
+    return facts.content_kind == "markdown" or not described(facts).is_text
+
+
 def conditions(facts: "Facts") -> list[str]:
     """Return a line for each thing that is wrong with a document, or with its text."""
     from fetchstash.facts import PAGE_VERDICTS  # noqa: PLC0415 - as others

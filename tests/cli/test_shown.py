@@ -4,9 +4,11 @@ import json
 import re
 from io import BytesIO
 
+import anyio
 import pytest
 from PIL import Image
 
+import fetchstash
 from fetchstash.cli._terminal import cells
 from fetchstash.demo.content import documents
 from tests.cli.terminal import Terminal, plain
@@ -34,49 +36,63 @@ def test_a_long_text_is_a_preview_with_commands_as_next_steps(run: Terminal, sit
         assert words not in shown
 
 
-@pytest.mark.parametrize("command", ["get", "slice", "grep", "search", "info", "ls"])
-def test_no_command_prints_a_fence_or_a_notice_of_the_models(
-    command: str, run: Terminal, site: Site
-) -> None:
+OF_THE_MODELS = re.compile(r"untrusted|What follows|artifact_ref|^\[", re.MULTILINE)
+
+
+def test_no_command_prints_a_fence_or_a_notice_of_the_models(run: Terminal, site: Site) -> None:
     url = site.put("/page.html", PAGE)
     run("fetch", url)
-    arguments = {
-        "grep": ["gauge", url],
-        "search": ["tide", "gauge"],
-        "ls": [],
-    }.get(command, [url])
-    shown = plain(run.on_terminal(command, *arguments))
-    assert not re.search(r"untrusted|What follows|artifact_ref|^\[", shown, re.MULTILINE)
-    assert "gauge" in shown.lower()
-    done = run(command, *arguments)
-    assert not re.search(r"untrusted|What follows|artifact_ref|^\[", done.stdout, re.MULTILINE)
-    assert done.stderr == ""
+    for arguments in (
+        ["get", url],
+        ["slice", url],
+        ["grep", "gauge", url],
+        ["search", "tide", "gauge"],
+        ["info", url],
+        ["ls"],
+    ):
+        shown = plain(run.on_terminal(*arguments))
+        assert "gauge" in shown.lower()
+        done = run(*arguments)
+        assert not OF_THE_MODELS.search(shown + done.stdout), arguments
+        assert done.stderr == ""
 
 
-@pytest.mark.parametrize(
-    ("command", "opening"),
-    [
-        (["fetch", "URL"], "[Fetched text artifact: long.txt, "),
-        (["get", "URL"], "[REF: characters 0 to 30000 of 98894]\n[Content truncated at 30000 "),
-        (["grep", "7$", "URL"], "[REF: matches 1 to 30 of 1000]\nWhat follows was fetched"),
-        (["slice", "URL", "--start", "7"], "[REF: lines 7 to "),
-        (["info", "URL"], "[REF: facts]\n"),
-        (["ls"], "[Run "),
-        (["search", "line", "77", "--in", "URL"], "[passages 1 to "),
-        (["get", "URL", "--offset", "200000"], "[out_of_range] There are 98894 characters"),
-    ],
-    ids=lambda value: value[0] if isinstance(value, list) else "",
-)
-def test_as_model_shows_what_the_tool_answers(
-    command: list[str], opening: str, run: Terminal, site: Site
-) -> None:
+NONCE = re.compile(r"untrusted-[0-9a-f]{8}")
+
+
+def test_as_model_shows_exactly_what_the_tools_answer(run: Terminal, site: Site) -> None:
     url = site.put("/long.txt", TEXT, "text/plain")
     ref = ref_of(run, url)
-    arguments = [url if word == "URL" else word for word in command]
-    code = 3 if "200000" in arguments else 0
-    shown = run(*arguments, "--as-model", code=code).stdout
-    assert shown.startswith(opening.replace("REF", ref))
-    assert "fetchstash get" not in shown
+    settings = {"store.folder": run.env["FETCHSTASH_STORE_FOLDER"], "store.run": "test"}
+
+    async def answers() -> list[str]:
+        async with fetchstash.open_stash(settings) as stash:
+            tools = {tool.__name__: tool for tool in fetchstash.tool_functions(stash)}
+            return [
+                await tools["get_search_content"](artifact_ref=ref),
+                await tools["artifact_grep"](artifact_ref=ref, pattern="7$"),
+                await tools["artifact_slice"](artifact_ref=ref, start=7, maxChars=500),
+                await tools["artifact_search"](artifact_refs=[ref], query="line 77"),
+                await tools["artifact_info"](artifact_ref=ref),
+                await tools["get_search_content"](artifact_ref=ref, offset=200_000),
+            ]
+
+    for arguments, answer in zip(
+        (
+            ["get", url],
+            ["grep", "7$", "@1"],
+            ["slice", ref[4:11], "--start", "7", "--max-chars", "500"],
+            ["search", "line", "77", "--in", url],
+            ["info", "@1"],
+            ["get", url, "--offset", "200000"],
+        ),
+        anyio.run(answers),
+        strict=True,
+    ):
+        shown = run(*arguments, "--as-model", code=3 if "200000" in arguments else 0).stdout
+        assert NONCE.sub("", shown) == NONCE.sub("", f"{answer}\n"), arguments
+    assert run("fetch", url, "--as-model").stdout.startswith("[Fetched text artifact: long.txt, ")
+    assert run("ls", "--as-model").stdout.startswith("[Run ")
 
 
 def test_the_list_is_a_table_that_fits_the_terminal(run: Terminal, site: Site) -> None:
@@ -178,3 +194,12 @@ def test_render_writes_a_page_as_a_picture(suffix: str, run: Terminal) -> None:
         assert picture.format == {"png": "PNG", "jpg": "JPEG", "webp": "WEBP"}[suffix]
         assert picture.height == 1_568
     assert "end the file's name so" in run("slice", "@1", "--render", "page.txt", code=2).stderr
+
+
+def test_prose_is_wrapped_between_words_and_code_is_left_to_be_copied(run: Terminal) -> None:
+    words = "several words " * 20
+    (run.folder / "page.html").write_text(f"<h1>Title</h1><p>{words}</p>")
+    (run.folder / "run.sh").write_text(f"#!/bin/sh\necho {words}\n")
+    prose = plain(run.on_terminal("get", "page.html", columns=60))
+    assert max(map(cells, prose.splitlines())) <= 60
+    assert f"echo {words}".rstrip() in plain(run.on_terminal("get", "run.sh", columns=60))
