@@ -80,7 +80,7 @@ class DocumentFacts:
         2_000,
     )
     left_out_chars: int = _count(
-        "characters of a web page that are not in the text, such as navigation", 0
+        "characters of a page or document that are not in the text, such as navigation", 0
     )
     left_out: str = _line("the regions they stand in, with the characters of each", 300)
     hidden_removed: int = _count("hidden elements and invisible characters that were taken out", 0)
