@@ -40,10 +40,11 @@ class _Member:
 
 def value_at(text: str, path: list[str]) -> Any:
     """Return the value at a path of keys, None if there is none. Raises BadArgument."""
-    value = _parse(text).value
+    node: _Node | None = None if _is_empty(text) else _parse(text)
     for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
+        member = node.member(key) if node else None
+        node = member.node if member else None
+    return node.value if node else None
 
 
 def with_value(text: str, path: list[str], value: object) -> str:
@@ -51,7 +52,7 @@ def with_value(text: str, path: list[str], value: object) -> str:
 
     Objects on the way that are missing are made. A text without a value becomes an object.
     """
-    if not _TRIVIA.sub("", text, count=1):
+    if _is_empty(text):
         text += "{}\n"
     node = _parse(text)
     unit, newline = _indentation(text, node), "\r\n" if "\r\n" in text else "\n"
@@ -72,6 +73,8 @@ def with_value(text: str, path: list[str], value: object) -> str:
 
 def without_value(text: str, path: list[str]) -> str:
     """Return the text without the member at a path of keys. Raises BadArgument."""
+    if _is_empty(text):
+        return text
     node, parent, member = _parse(text), None, None
     for key in path:
         parent, member = node, node.member(key)
@@ -94,6 +97,11 @@ def without_value(text: str, path: list[str]) -> str:
         assert comma is not None
         result = result[:comma] + result[comma + 1 :]
     return result
+
+
+def _is_empty(text: str) -> bool:
+    """Return whether there is nothing but spaces and comments."""
+    return _skip(text, 0) == len(text)
 
 
 def _inserted(

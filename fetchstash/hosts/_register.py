@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from fetchstash.errors import BadArgument, StoreError
 from fetchstash.hosts._file import Change, change_file
@@ -37,13 +38,13 @@ def register(host: FileHost | CommandHost, start: list[str], place: Place) -> st
     path = [host.section, NAME]
 
     def edit(text: str) -> str:
-        before = value_at(text, path) if text.strip() else None
-        if not isinstance(before, dict):
+        if not isinstance(value_at(text, path), dict):
             return with_value(text, path, host.entry(start))
         for key, value in host.entry(start).items():
+            before: Any = value_at(text, [*path, key])
             # Flags that somebody added after ours stay.
-            longer = isinstance(value, list) and before.get(key)
-            if not (isinstance(longer, list) and longer[: len(start) - 1] == value):
+            has_flags = isinstance(before, list) and before[: len(start) - 1] == value
+            if not has_flags:
                 text = with_value(text, [*path, key], value)
         return text
 

@@ -43,5 +43,5 @@ def _source() -> str:
         text = distribution("fetchstash").read_text("direct_url.json") or "{}"
     except PackageNotFoundError:
         return ""
-    url = urlsplit(json.loads(text).get("url", ""))
+    url = urlsplit(str(json.loads(text).get("url", "")))
     return url2pathname(url.path) if url.scheme == "file" else ""

@@ -77,6 +77,12 @@ class Speech(Protocol):
         ...
 
 
+def _listed(content: Any) -> list[Any]:
+    """Return the parts of a content, which may be one alone."""
+    parts: list[Any] = content if isinstance(content, list) else [content]
+    return parts
+
+
 def _ours(names: list[str]) -> dict[str, str]:
     """Return our tools among the names that a host gives them: mcp__fetchstash__fetch_content."""
     ours = {name.rpartition(SERVER)[2].lstrip("_/"): name for name in names if SERVER in name}
@@ -90,13 +96,14 @@ class Anthropic:
         """See Speech."""
         results: list[Heard] = []
         for message in request["messages"]:
-            content = message["content"]
-            for block in content if isinstance(content, list) else []:
-                if block["type"] == "tool_result" and block["tool_use_id"].startswith(CALL):
-                    heard, inner = Heard(), block.get("content", "")
-                    for part in inner if isinstance(inner, list) else [inner]:
-                        heard.take(part)
-                    results.append(heard)
+            for block in _listed(message["content"]):
+                match block:
+                    case {"type": "tool_result", "tool_use_id": str(call)} if call.startswith(CALL):
+                        results.append(Heard())
+                        for part in _listed(block.get("content", "")):
+                            results[-1].take(part)
+                    case _:
+                        pass
         return results
 
     def offered(self, request: Any) -> dict[str, str]:
@@ -112,8 +119,8 @@ class Anthropic:
         """See Speech."""
         if "WaitForMcpServers" not in [tool["name"] for tool in request.get("tools", [])]:
             return None
-        use = {"type": "tool_use", "id": "wait", "name": "WaitForMcpServers", "input": {}}
-        return self._message(use, "tool_use")
+        named = {"type": "tool_use", "id": "wait", "name": "WaitForMcpServers"}
+        return self._message({**named, "input": dict[str, Any]()}, "tool_use")
 
     def say(self, text: str) -> Any:
         """See Speech."""
@@ -142,14 +149,15 @@ class Anthropic:
             written = json.dumps(block["input"])
             delta = {"type": "input_json_delta", "partial_json": written}
         stop = {"stop_reason": answer["stop_reason"], "stop_sequence": None}
-        for event in (
+        events: list[dict[str, Any]] = [
             {"type": "message_start", "message": {**answer, "content": [], "stop_reason": None}},
             {"type": "content_block_start", "index": 0, "content_block": empty},
             {"type": "content_block_delta", "index": 0, "delta": delta},
             {"type": "content_block_stop", "index": 0},
             {"type": "message_delta", "delta": stop, "usage": {"output_tokens": 1}},
             {"type": "message_stop"},
-        ):
+        ]
+        for event in events:
             yield str(event["type"]), event
 
 
@@ -161,10 +169,9 @@ class Responses:
         results: list[Heard] = []
         for item in request["input"]:
             if item["type"].endswith("call_output") and item["call_id"].startswith(CALL):
-                heard, output = Heard(), item["output"]
-                for part in output if isinstance(output, list) else [output]:
-                    heard.take(part)
-                results.append(heard)
+                results.append(Heard())
+                for part in _listed(item["output"]):
+                    results[-1].take(part)
         return results
 
     def offered(self, request: Any) -> dict[str, str]:
@@ -222,8 +229,8 @@ class Responses:
 
     def say(self, text: str) -> Any:
         """See Speech."""
-        content = [{"type": "output_text", "text": text, "annotations": []}]
-        return {"type": "message", "role": "assistant", "id": "item_0", "content": content}
+        part: dict[str, Any] = {"type": "output_text", "text": text, "annotations": []}
+        return {"type": "message", "role": "assistant", "id": "item_0", "content": [part]}
 
     def stream(self, answer: Any) -> Iterator[tuple[str, Any]]:
         """See Speech."""

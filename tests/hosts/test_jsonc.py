@@ -1,6 +1,6 @@
 import json
 import re
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, strategies as st
@@ -75,6 +75,13 @@ def test_the_text_of_a_settings_file_with_comments_is_written_as_its_neighbours(
     )
 
 
+def test_a_file_of_comments_alone_has_no_server_to_remove() -> None:
+    for text in ("", "// nothing yet\n"):
+        assert _jsonc.value_at(text, PATH) is None
+        assert _jsonc.without_value(text, PATH) == text
+        assert _jsonc.value_at(_jsonc.with_value(text, PATH, ENTRY), PATH) == ENTRY
+
+
 BROKEN = {
     "no end": '{"a": 1',
     "no comma": '{"a": 1 "b": 2}',
@@ -115,7 +122,7 @@ def test_any_layout_of_any_object_is_edited_right(
         if isinstance(value, dict) and value:
             parts = [
                 f"{trivia()}{json.dumps(key)}{trivia()}:{trivia()}{spaced(item)}{trivia()}"
-                for key, item in value.items()
+                for key, item in cast("dict[str, Any]", value).items()
             ]
             return "{" + ",".join(parts) + data.draw(st.sampled_from(["", ","])) + trivia() + "}"
         return f"{{{trivia()}}}" if value == {} else json.dumps(value)

@@ -37,7 +37,11 @@ def test_an_installed_package_is_started_by_the_command_beside_its_python(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(start, "__file__", "/site-packages/fetchstash/hosts/_start.py")
-    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(machine))
+
+    def scripts(_: str) -> str:
+        return str(machine)
+
+    monkeypatch.setattr(sysconfig, "get_path", scripts)
     assert start_command() == [str(machine / "fetchstash"), "serve"]
 
 
@@ -52,10 +56,13 @@ def test_a_package_that_uvx_runs_is_started_by_uvx(
     machine: Path, monkeypatch: pytest.MonkeyPatch, origin: str, words: list[str]
 ) -> None:
     class Installed:
+        def __init__(self, _: str) -> None:
+            pass
+
         def read_text(self, _: str) -> str:
             return origin
 
     monkeypatch.setattr(start, "__file__", "/site-packages/fetchstash/hosts/_start.py")
-    monkeypatch.setattr(start, "distribution", lambda _: Installed())
+    monkeypatch.setattr(start, "distribution", Installed)
     monkeypatch.setattr(sys, "prefix", "/home/u/.cache/uv/archive-v0/abc")
     assert start_command() == [str(machine / "uvx"), *words, "serve"]

@@ -197,7 +197,8 @@ def test_uv_trusts_the_certificates_of_the_system_and_pip_takes_over_where_it_fa
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     for name in ("UV_SYSTEM_CERTS", "UV_NATIVE_TLS"):
         monkeypatch.delenv(name, raising=False)
-    run_installer, commands = checkout.setup.run_installer, []
+    run_installer = checkout.setup.run_installer
+    commands: list[list[str]] = []
 
     def run(command: list[str], lock: int) -> None:
         commands.append(command)
