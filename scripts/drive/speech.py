@@ -79,8 +79,7 @@ class Speech(Protocol):
 
 def _listed(content: Any) -> list[Any]:
     """Return the parts of a content, which may be one alone."""
-    parts: list[Any] = content if isinstance(content, list) else [content]
-    return parts
+    return [*content] if isinstance(content, list) else [content]
 
 
 def _ours(names: list[str]) -> dict[str, str]:
