@@ -126,15 +126,15 @@ async def main(widths: tuple[int, ...]) -> None:
                 for name, value in os.environ.items()
                 if not name.startswith("FETCHSTASH_") and name != "COLUMNS"
             }
+            environment = {
+                **kept,
+                "FETCHSTASH_CONFIG": os.devnull,
+                "FETCHSTASH_FETCH_ALLOW_HOSTS": f"127.0.0.1:{site.port}",
+                "FETCHSTASH_TELEMETRY_EVENT_LOG": f"{folder}/events.jsonl",
+                "TERM": "xterm-256color",
+            }
             for columns in widths:
-                environment = {
-                    **kept,
-                    "FETCHSTASH_CONFIG": os.devnull,
-                    "FETCHSTASH_STORE_FOLDER": f"{folder}/store-{columns}",
-                    "FETCHSTASH_FETCH_ALLOW_HOSTS": f"127.0.0.1:{site.port}",
-                    "FETCHSTASH_TELEMETRY_EVENT_LOG": f"{folder}/events.jsonl",
-                    "TERM": "xterm-256color",
-                }
+                environment["FETCHSTASH_STORE_FOLDER"] = f"{folder}/store-{columns}"
                 print(f"{f' {columns} columns ':=^{columns}}\n")
                 for arguments in commands(site):
                     print(f"$ fetchstash {' '.join(arguments)}")

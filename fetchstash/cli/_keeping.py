@@ -1,5 +1,6 @@
 """Commands for what is kept: ls, open, pin, rm, gc, stats."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -53,23 +54,22 @@ def ls(settings: "Settings", limit: int | None, model: bool, as_json: bool) -> N
     async def work(stash: "Stash") -> None:
         if model:
             return print_as_model(settings, await stash.list())
-        left = limit or (None if plain else _ON_A_TERMINAL)
-        first = 0
-        while left is None or left > 0:
-            page = await stash.list(limit=min(left or _PAGE, _PAGE), offset=first)
+        wanted = limit or (sys.maxsize if plain else _ON_A_TERMINAL)
+        first = total = 0
+        while first < wanted:
+            page = await stash.list(limit=min(wanted - first, _PAGE), offset=first)
+            if not page.facts:
+                break
             if as_json:
                 print_objects([_without_outline(facts) for facts in page.facts])
             elif plain:
                 print_text("".join(f"{_show.plain_row(facts)}\n" for facts in page.facts))
-            elif page.facts:
+            else:
                 click.echo("\n".join(_show.listed(screen, page.facts, first + 1)))
-            first += len(page.facts)
-            left = None if left is None else left - len(page.facts)
-            if not page.facts or first >= page.total:
-                break
-        if not plain and first < page.total:
-            more = command_line(Call("list", {"limit": page.total}))
-            aside(f"{first} of {page.total}, the newest first. {more} lists all.")
+            first, total = first + len(page.facts), page.total
+        if not plain and first < total:
+            more = command_line(Call("list", {"limit": total}))
+            aside(f"{first} of {total}, the newest first. {more} lists all.")
         if not first:
             everywhere = command_line(Call("list", {"all_runs": True}))
             aside(

@@ -60,7 +60,11 @@ def _completion(key: Key) -> Callable[..., list[CompletionItem]] | None:
         return complete_hosts
     if not key.choices:
         return None
-    return lambda _, __, begun: [CompletionItem(c) for c in key.choices if c.startswith(begun)]
+
+    def choices(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(choice) for choice in key.choices if choice.startswith(incomplete)]
+
+    return choices
 
 
 def take_settings(parameters: dict[str, Any], environment: dict[str, str]) -> Settings:
