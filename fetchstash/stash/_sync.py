@@ -115,6 +115,7 @@ class SyncStash:
     fetch = _Method(Stash.fetch, _artifact)
     fetch_many = _Method(Stash.fetch_many, _artifacts)
     add_file = _Method(Stash.add_file, _artifact)
+    keep_spooled = _Method(Stash.keep_spooled, _artifact)
     get = _Method(Stash.get, _artifact)
     list = _Method(Stash.list, _same)
     read = _Method(Stash.read, _same)

@@ -186,7 +186,7 @@ def test_an_answer_to_a_question_that_was_not_asked_opens_nothing(
 
 async def test_a_yes_for_a_name_lets_no_metadata_service_through(tmp_path: Path) -> None:
     class Rebinding:
-        async def look_up(self, _: str) -> list[IPv4Address | IPv6Address]:
+        async def look_up(self, host: str) -> list[IPv4Address | IPv6Address]:  # noqa: ARG002 - the Protocol's
             return [ip_address("169.254.169.254")]
 
     fetcher = HttpFetcher(FetchLimits(respect_robots=False), resolver=Rebinding())

@@ -108,11 +108,11 @@ async def test_roots_that_change_change_the_run(
         ref = ref_in(await call(client, "fetch_content", url=url))
         now[0] = folders[1]
         with pytest.warns(match="roots"):
-            await client.session.send_roots_list_changed()
+            await client.session.send_roots_list_changed()  # pyright: ignore[reportDeprecated]
         assert ref not in await listed(client)
         now[0] = folders[0]
         with pytest.warns(match="roots"):
-            await client.session.send_roots_list_changed()
+            await client.session.send_roots_list_changed()  # pyright: ignore[reportDeprecated]
         assert ref in await listed(client)
 
 
