@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from fetchstash.handlers._ocr._order import Line, as_text, slope, upright
+from fetchstash.handlers import ocr_text
+from fetchstash.handlers._ocr._order import Line, as_text, is_legible, slope, upright
 
 
 def line(text: str, left: float, top: float, width: float, height: float = 20) -> Line:
@@ -70,3 +71,28 @@ def test_a_skewed_page_is_turned_upright(degrees: float) -> None:
 def test_no_lines_are_no_text() -> None:
     assert as_text([]) == ""
     assert slope([]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "expected"),
+    [
+        ("The committee met on 14 March 2023", 340, True),
+        ("委员会于三月十四日审议了年度报告", 320, True),
+        (",   ,  .", 340, False),
+        ("., ,", 400, False),
+        ("-", 15, True),
+        ("7.85", 40, True),
+    ],
+)
+def test_a_line_of_unknown_letters_is_noticed_by_what_its_box_has_room_for(
+    text: str, width: float, expected: bool
+) -> None:
+    assert is_legible(line(text, 10, 10, width)) is expected
+
+
+def test_a_page_that_was_hardly_read_says_so() -> None:
+    assert ocr_text("words", 0.93) == "[read by OCR, confidence .93]\nwords\n"
+    assert ocr_text("", 1.0) == "[read by OCR: no text]\n"
+    unread = "[read by OCR, confidence .04: most of it is in letters that the models do not know."
+    assert ocr_text("", 0.04) == f"{unread} Look at the picture]\n"
+    assert ocr_text("a\nb", 0.04).startswith(unread)

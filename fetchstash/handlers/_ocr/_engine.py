@@ -8,7 +8,7 @@ from importlib import import_module
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from fetchstash.handlers._ocr._order import as_text, slope, upright
+from fetchstash.handlers._ocr._order import as_text, is_legible, slope, upright
 from fetchstash.handlers._pdf._text import mend
 
 if TYPE_CHECKING:
@@ -153,6 +153,7 @@ def _recognised(pixels: Pixels, boxes: Sequence[Any]) -> Reading:
     ]
     if not sure:
         return NOTHING
-    chars = sum(len(line.text) for line, _ in sure)
-    confidence = sum(score * len(line.text) for line, score in sure) / chars
-    return Reading(mend(as_text([line for line, _ in sure])), confidence)
+    legible = [(line, score) for line, score in sure if is_legible(line)]
+    room = sum(line.right - line.left for line, _ in sure)
+    confidence = sum((line.right - line.left) * score for line, score in legible) / max(room, 1.0)
+    return Reading(mend(as_text([line for line, _ in legible])), confidence)

@@ -23,6 +23,9 @@ _MAX_CROSSING = 0.25
 _MIN_GUTTER = 0.6
 """Of a gutter, in heights of a line."""
 _CELL_GAP = 1.5
+_MIN_ROOM = 4.0
+_MIN_LETTERS = 0.25
+"""Of the squares that fit into a line's box: a Chinese character fills one, Latin letters half."""
 _PARAGRAPH_GAP = 0.7
 
 
@@ -66,6 +69,16 @@ def upright(text: str, corners: Sequence[Point], angle: float) -> Line:
     # The mean of two corners: a skewed box is as high as its line, not as its diagonal.
     (ax, ay), (bx, by), (cx, cy), (dx, dy) = turned
     return Line(text, (ax + dx) / 2, (ay + by) / 2, (bx + cx) / 2, (cy + dy) / 2)
+
+
+def is_legible(line: Line) -> bool:
+    """Return whether a line has about as many letters and digits as its box has room for.
+
+    Of a script that the models do not know they return the punctuation alone, and are sure of it.
+    """
+    room = (line.right - line.left) / max(line.height, 1.0)
+    letters = sum(char.isalnum() for char in line.text)
+    return room < _MIN_ROOM or letters >= _MIN_LETTERS * room
 
 
 def as_text(lines: Sequence[Line]) -> str:
