@@ -142,7 +142,7 @@ class Catalog:
 
     async def owner(self, uri: str) -> Upstream:
         """Return whose resource it is: by its own list, by a template, else the first's."""
-        if uri.startswith("fetchstash://"):
+        if uri.startswith(("fetchstash://", "ui://fetchstash/")):
             return self.own
         for method in ("resources/list", "resources/templates/list"):
             if LISTS[method] not in self._routes:

@@ -14,6 +14,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange, UnknownRef
 from fetchstash.render import error_line, size, view_of
+from fetchstash.server._app import VIEW_URI, view_resource
 from fetchstash.server._lazy import Context
 from fetchstash.stash import Stash
 from fetchstash.store import REF_PREFIX, Facts
@@ -114,6 +115,8 @@ async def read_resource(
 ) -> types.ReadResourceResult:
     """Return the text of an artifact, of an image its picture. Errors carry the URI as data."""
     uri = str(params.uri)
+    if uri == VIEW_URI:
+        return types.ReadResourceResult(contents=[view_resource()])
     try:
         if not uri.startswith(_PREFIX + REF_PREFIX):
             raise BadArgument(f"There is no resource {clip(uri, 120)!r}.", f"Use {TEMPLATE}.")

@@ -15,6 +15,7 @@ from fetchstash.config import Settings
 from fetchstash.errors import FetchstashError, Internal, Refused
 from fetchstash.render import FRAME_CHARS, View, error_view
 from fetchstash.server import _prompts, _resources
+from fetchstash.server._app import EXTENSION, TOOL_META, TOOLS
 from fetchstash.server._asking import InputNeeded
 from fetchstash.server._icons import ICONS
 from fetchstash.server._lazy import Context, LazyStash
@@ -96,6 +97,7 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
         on_get_prompt=_prompts.get_prompt,
         on_completion=_resources.complete,
     )
+    server.extensions[EXTENSION] = {}
     # Not as an argument: roots are of the handshake era, and the SDK warns of them.
     changed = "notifications/roots/list_changed"
     server.add_notification_handler(changed, types.NotificationParams, roots_changed)
@@ -108,6 +110,8 @@ def _tool(spec: ToolSpec, settings: Settings) -> types.Tool:
         # Claude Code spills longer results to a file; this raises its limit to ours, and above
         # the one that its user may have set. Other hosts do not read it.
         meta["anthropic/maxResultSizeChars"] = settings.views.max_chars_ceiling + FRAME_CHARS
+    if spec.name in TOOLS:
+        meta |= TOOL_META
     output = {
         "type": "object",
         "properties": {"result": {"type": "string"}},

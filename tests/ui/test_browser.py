@@ -1,0 +1,292 @@
+"""The view in a real browser: Chromium, headless. scripts/extras has what this needs."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fetchstash.config import load
+from fetchstash.server import LazyStash, build_server
+from fetchstash.ui import view_html
+from tests.ui.test_server import PROSE, Opened, ask, saved, viewed
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+if CHROMIUM is None:
+    pytest.skip("There is no Chromium here: scripts/extras installs it", allow_module_level=True)
+playwright_api = pytest.importorskip(
+    "playwright.async_api", reason="Playwright is not here: scripts/extras installs it"
+)
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, Page
+expect = playwright_api.expect
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+HOSTILE = (
+    "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+    "\x1b[31mred\x1b[0m \u202egnp.exe <svg onload=\"document.title='owned'\"> {{7*7}}"
+)
+
+
+@asynccontextmanager
+async def browser() -> AsyncGenerator["Browser"]:
+    async with playwright_api.async_playwright() as playwright:
+        opened = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            yield opened
+        finally:
+            await opened.close()
+
+
+@asynccontextmanager
+async def page_of(
+    folder: Path, *files: Path, opened: "Browser | None" = None, **context: Any
+) -> AsyncGenerator[tuple[Opened, "Page"]]:
+    """Open a second server's page in a browser, on a store with some files."""
+    from fetchstash.ui import ViewServer
+
+    settings = {"store.folder": str(folder / "store"), "store.run": "first"}
+    async with (
+        viewed(folder, **{"ingest.read_roots": [str(folder)]}) as view,
+        browser() as chromium,
+    ):
+        for path in files:
+            await ask(view.stash, "stash_file", path=str(path))
+        async with ViewServer.open(load(settings)) as server:
+            page = await (await chromium.new_context(**context)).new_page()
+            errors: list[str] = []
+            page.on("pageerror", lambda error: errors.append(str(error)))
+            await page.goto(server.link)
+            await expect(page.locator("#count")).to_contain_text("artifact")
+            yield view, page
+            assert errors == []
+
+
+def axe_source() -> str:
+    for folder in (os.environ.get("VIEW_TEST_NODE", ""), f"{sys.prefix}/node"):
+        path = Path(folder) / "node_modules" / "axe-core" / "axe.min.js"
+        if folder and path.exists():
+            return path.read_text(encoding="utf-8")
+    pytest.skip("axe-core is not here: scripts/extras installs it")
+
+
+async def violations(page: "Page") -> list[str]:
+    """Run axe in an isolated world: the page's own policy lets no other script in."""
+    session = await page.context.new_cdp_session(page)
+    tree = await session.send("Page.getFrameTree")
+    frame = tree["frameTree"]["frame"]["id"]
+    world = await session.send("Page.createIsolatedWorld", {"frameId": frame, "worldName": "axe"})
+    context = {"contextId": world["executionContextId"]}
+    await session.send("Runtime.evaluate", {"expression": axe_source(), **context})
+    run = "axe.run().then(r => JSON.stringify(r.violations.map(v => [v.id, v.nodes[0].html])))"
+    answered = await session.send(
+        "Runtime.evaluate",
+        {"expression": run, "awaitPromise": True, "returnByValue": True, **context},
+    )
+    found: list[Any] = json.loads(answered["result"]["value"])
+    return [f"{name}: {html}" for name, html in found]
+
+
+def documents(folder: Path) -> list[Path]:
+    """Return one document of each way to look at it."""
+    from fetchstash.demo.content import documents as demo
+
+    report = next(d.body for path, d in demo().items() if path.endswith(".pdf"))
+    lines = "\n\n".join(f"## Part {n}\n\nWords of part {n}." for n in range(1, 200))
+    return [
+        saved(folder, "tree.json", json.dumps({"a": {"b": [1, 2, {"deep": "value"}]}})),
+        saved(folder, "table.csv", "name,height\n" + "".join(f"n{n},{n}\n" for n in range(300))),
+        saved(folder, "report.pdf", report),
+        saved(folder, "long.md", f"# Title\n\n{lines}\n"),
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [(360, 740), (1_440, 900)], ids=["360", "1440"])
+async def test_every_way_to_look_has_names_and_contrast_for_everybody(
+    tmp_path: Path, scheme: str, size: tuple[int, int]
+) -> None:
+    viewport = {"width": size[0], "height": size[1]}
+    look: dict[str, Any] = {"color_scheme": scheme, "viewport": viewport}
+    async with page_of(tmp_path, *documents(tmp_path), **look) as (_, page):
+        assert await violations(page) == []
+        for name in ("long.md", "report.pdf", "table.csv", "tree.json"):
+            title = {"report.pdf": "Report on", "long.md": "Title"}.get(name, name)
+            await page.locator(".item", has_text=title).first.click()
+            await expect(page.locator("#title")).to_contain_text(title)
+            for tab in await page.locator("#tabs button").all():
+                await tab.click()
+                await page.wait_for_timeout(150)
+                assert await violations(page) == [], f"{name}, {await tab.text_content()}"
+            wide = await page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= size[0]
+            if size[0] < 720:
+                await page.click("#back")
+
+
+async def test_the_keyboard_alone_reads_finds_pins_and_deletes(tmp_path: Path) -> None:
+    text = saved(tmp_path, "long.txt", PROSE)
+    other = saved(tmp_path, "other.txt", "Other words.\n")
+    async with page_of(tmp_path, text, other) as (view, page):
+        keys = page.keyboard
+        await keys.press("j")
+        await keys.press("j")
+        await expect(page.locator("#title")).to_have_text("long.txt")
+        await keys.press("/")
+        await keys.type("Line 1500 ")
+        await keys.press("Enter")
+        await expect(page.locator(".line.here mark")).to_have_text("Line 1500 ")
+        await expect(page.locator(".tools [role=status]")).to_have_text("1 match")
+        await keys.press("Escape")
+        await expect(page.locator(".text")).to_be_focused()
+        await keys.press("End")
+        await expect(page.locator(".line").last).to_contain_text("Line 2000 ")
+        await keys.press("g")
+        await keys.type("42")
+        await keys.press("Enter")
+        await expect(page.locator(".line.here")).to_contain_text("Line 42 ")
+        await keys.press("p")
+        await expect(page.get_by_role("button", name="Pinned")).to_be_visible()
+        await keys.press("Delete")
+        await keys.press("Tab")
+        await keys.press("Tab")
+        await page.get_by_role("button", name="Delete", exact=True).last.focus()
+        await keys.press("Enter")
+        await expect(page.locator("#count")).to_have_text("1 artifact")
+        assert [facts.name for facts in await view.stash.list()] == ["other.txt"]
+
+
+async def test_the_text_shows_what_the_model_was_shown(tmp_path: Path) -> None:
+    text = "\n\n".join(PROSE.splitlines())
+    async with page_of(tmp_path, saved(tmp_path, "long.md", text)) as (view, page):
+        await page.keyboard.press("j")
+        await expect(page.locator(".line.seen").first).to_contain_text("Line 1 ")
+        await expect(page.locator(".cut")).to_have_count(0)
+        ref = next(iter(await view.stash.list())).artifact_ref
+        await ask(view.stash, "artifact_slice", artifact_ref=ref, start=2_001, end=2_003)
+        tab = page.get_by_role("tab", name="Shown to the model (2)")
+        await tab.click()
+        await page.locator(".calls button").last.click()
+        await expect(page.locator(".line.here.seen")).to_contain_text("Line 1001 ")
+
+
+async def test_an_arrival_appears_in_two_tabs_without_a_touch(tmp_path: Path) -> None:
+    first = saved(tmp_path, "first.txt", "First words.\n")
+    async with page_of(tmp_path, first) as (view, page):
+        other = await page.context.new_page()
+        await other.goto(page.url)
+        for tab in (page, other):
+            await expect(tab.locator("#live")).to_have_text("live")
+            await expect(tab.locator(".item")).to_have_count(1)
+        await view.stash.add_file(saved(tmp_path, "second.txt", "Second words.\n"))
+        for tab in (page, other):
+            await expect(tab.locator(".item").first).to_contain_text("second.txt")
+
+
+async def test_a_browser_that_was_not_let_in_is_told_what_to_do(tmp_path: Path) -> None:
+    async with viewed(tmp_path) as view, browser() as chromium:
+        page = await chromium.new_page()
+        await page.goto(view.link)  # the token was spent by another
+        await expect(page.locator("body")).to_contain_text("Open the link that fetchstash ui")
+
+
+async def test_hostile_content_is_only_ever_text(tmp_path: Path) -> None:
+    files = [
+        saved(tmp_path, "<img src=x onerror=alert(1)>.txt", f"{HOSTILE}\n" * 50),
+        saved(tmp_path, "hostile.json", json.dumps({HOSTILE: HOSTILE})),
+        saved(tmp_path, "hostile.csv", f'a,"{HOSTILE.replace(chr(34), "")}"\n' * 5),
+        saved(tmp_path, "page.html", f"<title>{HOSTILE}</title><p>{HOSTILE} words</p>"),
+        saved(tmp_path, "drawing.svg", f"<svg xmlns='http://www.w3.org/2000/svg'>{HOSTILE}</svg>"),
+    ]
+    asked: list[str] = []
+    async with page_of(tmp_path, *files) as (_, page):
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("dialog", lambda dialog: asked.append(f"dialog {dialog.message}"))
+        for item in range(len(files)):
+            await page.locator(".item").nth(item).click()
+            for tab in await page.locator("#tabs button").all():
+                await tab.click()
+                await page.wait_for_timeout(100)
+        await page.fill("#query", "red")
+        await page.press("#query", "Enter")
+        await expect(page.locator("#results")).to_be_visible()
+        assert "owned" not in await page.title() or "<" in await page.title()
+        assert (
+            await page.locator("main img:not(.shot):not(#plot), main svg, main script").count() == 0
+        )
+        origin = "/".join(page.url.split("/")[:4])
+        assert [url for url in asked if not url.startswith(origin)] == []
+
+
+@pytest.mark.parametrize("width", [360, 1_440])
+async def test_ten_thousand_artifacts_are_one_list(tmp_path: Path, width: int) -> None:
+    from tests.ui.many import put_many
+
+    await put_many(tmp_path / "store", "first", 10_000)
+    async with page_of(tmp_path, viewport={"width": width, "height": 800}) as (_, page):
+        if width > 720:
+            await expect(page.locator("#count")).to_have_text("10,000 artifacts", timeout=60_000)
+        await page.locator("#list").focus()
+        await page.keyboard.press("End")
+        await expect(page.locator("#title")).to_have_text("document 0")
+        assert await page.locator(".item").count() < 60
+
+
+async def test_the_mcp_app_works_by_tool_calls_alone(tmp_path: Path) -> None:
+    from mcp import Client
+
+    settings = {"store.folder": str(tmp_path / "store"), "ingest.read_roots": [str(tmp_path)]}
+    lines = "\n\n".join(f"## Part {n}\n\nWords of part {n}." for n in range(1, 2_000))
+    document = saved(tmp_path, "long.md", f"# Title\n\n{lines}\n")
+    server = build_server(LazyStash(load(settings)))
+    async with Client(server) as client, browser() as chromium:
+        result = await client.call_tool("stash_file", {"path": str(document)})
+        called: list[str] = []
+
+        async def call_tool(name: str, arguments: dict[str, Any]) -> Any:
+            called.append(name)
+            answered = await client.call_tool(name, arguments)
+            return answered.model_dump(by_alias=True, exclude_none=True, mode="json")
+
+        page = await chromium.new_page()
+        await page.expose_function("callTool", call_tool)
+        await page.goto("about:blank")
+        shown = result.model_dump(by_alias=True, exclude_none=True, mode="json")
+        await page.evaluate(_HOST, [view_html(), shown])
+        app = page.frame_locator("iframe")
+        await expect(app.locator("#title")).to_have_text("Title")
+        await expect(app.locator(".line").first).to_contain_text("# Title")
+        await app.locator("#grep").fill("part 1500[.]")
+        await app.locator("#grep").press("Enter")
+        await expect(app.locator(".line.here mark")).to_have_text("part 1500.")
+        await app.get_by_role("tab", name="Facts").click()
+        await expect(app.locator("dl")).to_contain_text("markdown")
+        await expect(app.locator("#outline")).to_contain_text("Part 3")
+        assert set(called) <= {"artifact_info", "artifact_slice", "artifact_grep"}
+
+
+_HOST = """([html, result]) => {
+  const frame = document.createElement("iframe");
+  frame.sandbox = "allow-scripts";
+  frame.style = "width: 900px; height: 640px";
+  addEventListener("message", async ({ data, source }) => {
+    if (source !== frame.contentWindow || !data.method) return;
+    const send = message => source.postMessage({ jsonrpc: "2.0", ...message }, "*");
+    if (data.method === "ui/initialize")
+      send({ id: data.id, result: {
+        protocolVersion: "2026-01-26", hostInfo: { name: "test", version: "1" },
+        hostCapabilities: { serverTools: {} }, hostContext: { theme: "dark" } } });
+    if (data.method === "ui/notifications/initialized")
+      send({ method: "ui/notifications/tool-result", params: result });
+    if (data.method === "tools/call")
+      send({ id: data.id, result: await callTool(data.params.name, data.params.arguments) });
+  });
+  frame.srcdoc = html;
+  document.body.append(frame);
+}"""
