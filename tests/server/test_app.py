@@ -20,7 +20,7 @@ async def test_the_tools_that_open_documents_name_the_view(connect: Connect, mod
     async with connect(mode=mode) as client:
         tools = (await client.list_tools()).tools
     views: dict[str, Any] = {
-        tool.name: tool.meta["ui"]["resourceUri"] for tool in tools if "ui" in (tool.meta or {})
+        tool.name: meta["ui"]["resourceUri"] for tool in tools if "ui" in (meta := tool.meta or {})
     }
     assert views == {"fetch_content": VIEW_URI, "artifact_info": VIEW_URI}
     assert {tool.name for tool in tools if "ui/resourceUri" in (tool.meta or {})} == set(views)
