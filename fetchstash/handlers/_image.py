@@ -126,7 +126,8 @@ def _sheet(image: "Image.Image", edge: int) -> "Image.Image":
     sheet = Image.new("RGB", (width * across, height * ceil(shown / across)), "white")
     for place in range(shown):
         image.seek(place * (count - 1) // max(shown - 1, 1))
-        frame = image.convert("RGBA").resize((width, height))
+        frame = image.convert("RGBA")
+        frame.thumbnail((width, height))
         sheet.paste(frame, (place % across * width, place // across * height), frame)
     return sheet
 

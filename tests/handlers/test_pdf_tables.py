@@ -179,3 +179,10 @@ def test_a_drawing_of_many_rules_costs_no_text(read: Read) -> None:
     hatched = b"".join(line(n % 500, n // 500, n % 500 + 5, n // 500 + 300) for n in range(20_000))
     _, parts = read(pages(hatched + cells(TOWNS)))
     assert "| Ashford | 1201 | 74,204 | Stour |" in whole(parts)
+
+
+def test_rules_as_near_as_a_hatching_part_no_rows(read: Read) -> None:
+    hatched = b"".join(line(60, 600 + 2.5 * n, 500, 600 + 2.5 * n) for n in range(60))
+    _, parts = read(pages(hatched + cells(TOWNS)))
+    assert "Ashford" in whole(parts)
+    assert "Hogsmill" in whole(parts)

@@ -146,7 +146,7 @@ def _table(lines: Sequence[_Line], rules: Sequence[Rule]) -> Aligned | None:
         for rule in rules
         if bottom < rule.at < top and rule.start <= columns[0][1] and rule.end >= columns[-1][0]
     ]
-    bands = _between(top, bottom, inner) if len(inner) >= 3 else row_bands(words)
+    bands = (_between(top, bottom, inner) if len(inner) >= 3 else []) or row_bands(words)
     cells: list[list[list[Word]]] = [[[] for _ in columns] for _ in bands]
     for word in words:
         across = (word.left + word.right) / 2

@@ -11,7 +11,7 @@ from fetchstash.handlers._pdf._words import Rule, Rules, Word
 _NEAR = 3.0
 # More rules make a drawing, in which finding what touches what takes quadratic time.
 _MAX_RULES = 600
-_MAX_CELLS = 20_000
+_MAX_CELLS = 5_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from fetchstash.handlers._pdf._columns import (
 from fetchstash.handlers._pdf._garbage import NO_MAPPING, is_garbage
 from fetchstash.handlers._pdf._pages import page_parts
 from fetchstash.handlers._pdf._repair import pages_stated, repaired
-from fetchstash.handlers._pdf._tables import Block, page_blocks
+from fetchstash.handlers._pdf._tables import Block, PageTables
 from fetchstash.handlers._pdf._text import mend
 from fetchstash.handlers._reasons import Cause, Reason
 from fetchstash.handlers._shared._part_text import part_text
@@ -216,9 +216,10 @@ def _pages(document: "PdfDocument", count: int, fallback: "_Pypdf") -> Iterator[
 
     has_form = _has_form(document)
     images = _images.PageImages(skipped=not _images.are_in(fallback.source))
+    tables = PageTables()
     for index in range(count):
         try:
-            yield _page_blocks(document, index, images, has_form=has_form)
+            yield _page_blocks(document, index, images, tables, has_form=has_form)
         except PdfiumError:
             yield _only(fallback.text(index))
 
@@ -228,32 +229,37 @@ def _only(text: str) -> Sequence[Block]:
 
 
 def _page_blocks(
-    document: "PdfDocument", index: int, images: _images.PageImages, *, has_form: bool
+    document: "PdfDocument",
+    index: int,
+    images: _images.PageImages,
+    tables: PageTables,
+    *,
+    has_form: bool,
 ) -> Sequence[Block]:
     with closing(document[index]) as page:
         if not has_form or not _has_field(page):
-            return _blocks_of(page, images)
+            return _blocks_of(page, images, tables)
     document.init_forms()  # only when needed: it makes each page slower
     with closing(document[index]) as page:
         page.flatten()  # fields become part of the page when it is loaded again
     with closing(document[index]) as page:
-        return _blocks_of(page, images)
+        return _blocks_of(page, images, tables)
 
 
-def _blocks_of(page: "PdfPage", images: _images.PageImages) -> Sequence[Block]:
+def _blocks_of(page: "PdfPage", images: _images.PageImages, tables: PageTables) -> Sequence[Block]:
     """Return the blocks of a page; its pictures stand behind its text, if it has any."""
-    blocks, marks = _text_blocks(page), images.marks(page)
+    blocks, marks = _text_blocks(page, tables), images.marks(page)
     return [*blocks, marks] if blocks and marks else blocks
 
 
-def _text_blocks(page: "PdfPage") -> Sequence[Block]:
+def _text_blocks(page: "PdfPage", tables: PageTables) -> Sequence[Block]:
     with closing(page.get_textpage()) as text_page:
         text = text_page.get_text_bounded()
         runs = text_page.count_rects()
         ordered = _in_columns(text_page, text, runs)
         if is_garbage(text):
             return [f"{NO_MAPPING}\n{mend(text)}"]
-        blocks = page_blocks(page, text_page, text, runs, in_columns=bool(ordered))
+        blocks = tables.blocks(page, text_page, text, runs, in_columns=bool(ordered))
         return blocks or _only(mend(ordered or text))
 
 

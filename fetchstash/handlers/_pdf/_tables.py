@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfPage, PdfTextPage
 
 _MAX_CHARS = 40_000
+_MAX_RUNS = 5_000
+# A page with a table takes some milliseconds of CPU, of which a document has seconds.
+_MAX_PAGES = 1_500
+# So many gaps are compared with the next.
+_MAX_GAPS = 100
 # So many short lines in a row may be cells, each written by itself.
 _SHORT_LINE = 32
 _SHORT_LINES = 6
@@ -79,6 +84,7 @@ def columns_seen(text_page: "PdfTextPage", text: str, runs: int, rotation: int) 
                 left, right, lines = max(start, left), min(end, right), count + 1
                 del gaps[place]
                 break
+        del gaps[:-_MAX_GAPS]
         gaps.append((left, right, height, lines))
         most = max(most, lines)
     return most
@@ -122,27 +128,35 @@ def _is_beside(run: Box, following: Box) -> bool:
     )
 
 
-def page_blocks(
-    page: "PdfPage", text_page: "PdfTextPage", text: str, runs: int, *, in_columns: bool
-) -> list[Block]:
-    """Return the blocks of a page with a table, nothing for other pages.
+class PageTables:
+    """Reads the pages of a document that have tables, as far as its CPU time may go there."""
 
-    ``in_columns``: it seems to be prose in columns, and is one only if rules hold most of it.
-    """
-    rotation = page.get_rotation()
-    seen = columns_seen(text_page, text, runs, rotation) if len(text) <= _MAX_CHARS else 0
-    if seen < _MIN_RULED_LINES:
-        return []
-    rules = read_rules(page, rotation)
-    ruled = grids(rules)
-    if not ruled and (in_columns or seen < _MIN_LINES):
-        return []
-    chars = read_chars(text_page)
-    words = read_words(text_page, chars, rotation)
-    tables = _tables(words, ruled, rules)
-    if in_columns and sum(len(inside) for _, inside in tables) < len(words) / 2:
-        return []
-    return _blocks(chars, tables)
+    def __init__(self) -> None:
+        self._left = _MAX_PAGES
+
+    def blocks(
+        self, page: "PdfPage", text_page: "PdfTextPage", text: str, runs: int, *, in_columns: bool
+    ) -> list[Block]:
+        """Return the blocks of a page with a table, nothing for other pages.
+
+        ``in_columns``: it seems to be prose in columns, and is one only if rules hold most of it.
+        """
+        rotation = page.get_rotation()
+        is_examined = self._left and len(text) <= _MAX_CHARS and runs <= _MAX_RUNS
+        seen = columns_seen(text_page, text, runs, rotation) if is_examined else 0
+        if seen < _MIN_RULED_LINES:
+            return []
+        rules = read_rules(page, rotation)
+        ruled = grids(rules)
+        if not ruled and (in_columns or seen < _MIN_LINES):
+            return []
+        self._left -= 1
+        chars = read_chars(text_page)
+        words = read_words(text_page, chars, rotation)
+        tables = _tables(words, ruled, rules)
+        if in_columns and sum(len(inside) for _, inside in tables) < len(words) / 2:
+            return []
+        return _blocks(chars, tables)
 
 
 def _tables(

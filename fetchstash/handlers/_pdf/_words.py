@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _MAX_OBJECTS = 10_000
 _MAX_PATHS = 3_000
 _MAX_SEGMENTS = 400
+_MAX_ALL_SEGMENTS = 20_000
 _MAX_FORMS = 50
 # A character farther from the one before, as a share of its height, begins a word.
 _WORD_GAP = 0.3
@@ -200,7 +201,7 @@ def _boxes(page: "PdfPage") -> Iterator[Box]:
         return
     waiting = [(raw.FPDFPage_GetObject(page.raw, index), _PLAIN) for index in range(count)]
     waiting.reverse()
-    paths = forms = 0
+    paths = forms = all_segments = 0
     while waiting:
         item, matrix = waiting.pop()
         kind = raw.FPDFPageObj_GetType(item)
@@ -213,7 +214,11 @@ def _boxes(page: "PdfPage") -> Iterator[Box]:
             paths += 1
             if paths > _MAX_PATHS:
                 return
-            if raw.FPDFPath_CountSegments(item) <= _MAX_SEGMENTS:
+            segments = raw.FPDFPath_CountSegments(item)
+            all_segments += segments
+            if all_segments > _MAX_ALL_SEGMENTS:
+                return
+            if segments <= _MAX_SEGMENTS:
                 yield from _straight(item, _product(_matrix(item), matrix))
 
 
