@@ -147,23 +147,24 @@ def follow_up_calls(
     return (f"{word(grep)} · {word(part)}", word(read))
 
 
-# The part of a page without content that may still help, by the codes of page_verdict.
+# The parts of a page without content that may still help, by the codes of page_verdict.
 _PARTS_OF_NO_PAGE = {
-    "empty_shell": "page",  # data that it brings along became its text, where they have any
-    "login": "links",
-    "consent_wall": "page",
-    "human_check": "page",
-    "paywall": "links",
-    "soft_404": "links",
-    "no_text": "page",
+    "empty_shell": ("data", "page"),
+    "login": ("links",),
+    "consent_wall": ("page",),
+    "human_check": ("page",),
+    "paywall": ("links",),
+    "soft_404": ("links",),
+    "no_text": ("page",),
 }
 
 
 def dead_end_calls(subject: Subject, word: Wording) -> tuple[str, ...]:
     """Return the call to make where a fetch brought no text, or a page without content."""
     verdict = str(subject.facts.get("page_verdict"))
-    if path := _PARTS_OF_NO_PAGE.get(verdict):
-        return (word(Call("slice", {"ref": subject.ref, "path": path})),)
+    if paths := _PARTS_OF_NO_PAGE.get(verdict):
+        calls = (word(Call("slice", {"ref": subject.ref, "path": path})) for path in paths)
+        return (" · ".join(calls),)
     if verdict == "leads_on":
         return (word(Call("info", {"ref": subject.ref})),)
     return calls_without_text(subject, word) if subject.chars is None else ()

@@ -70,12 +70,16 @@ async def test_arguments_by_other_names_get_the_call_that_was_meant_and_it_works
             await call(client, better, **right)
 
 
+SHELL = (
+    "<title>App</title><div id=root></div><script src=/app.js></script>"
+    '<script id=__NEXT_DATA__ type=application/json>{"props":{"title":"A title"}}</script>'
+)
 DEAD_ENDS: dict[str, tuple[bytes | str, str, str]] = {
     "bytes that nobody reads": (bytes(range(256)) * 4, "application/octet-stream", "unit="),
     "a page of scripts": (
-        "<title>App</title><div id=root></div><script src=/app.js></script>",
+        SHELL,
         "text/html",
-        'path="page"',
+        'path="data"',
     ),
     "a login form": (
         "<form>Sign in to go on<input type=password></form><a href=/help>Help</a>",
@@ -111,6 +115,8 @@ async def test_a_fetch_without_content_offers_a_call_and_that_call_is_answered(
             assert words in text, name
             result: Any = await client.call_tool(tool, arguments)
             assert not result.is_error, name
+            if "data" in words:
+                assert "A title" in await call(client, tool, **arguments | {"path": "data"})
         line = await fail(client, "artifact_slice", artifact_ref=url, path="#nowhere")
         tool, arguments = next_call(line)
         await call(client, tool, **arguments)
