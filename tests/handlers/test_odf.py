@@ -154,3 +154,8 @@ def test_a_cell_that_repeats_a_billion_times_repeats_a_hundred_times(read: Read,
 def test_a_package_without_content_is_reported(read: Read, pack: Pack) -> None:
     with pytest.raises(NoText, match="the package holds no document"):
         read(handler_named("odf"), pack({"mimetype": "application/vnd.oasis.opendocument.text"}))
+
+
+def test_a_title_field_in_a_box_is_text_and_no_description(read: Read, odf: Odf) -> None:
+    box = "<text:p>Host <draw:frame><draw:text-box><text:p>Box <text:title>of gates</text:title></text:p></draw:text-box></draw:frame></text:p>"
+    assert read(handler_named("odf"), odf(box))[1] == "Box of gates\n\nHost\n\n"

@@ -71,8 +71,12 @@ class OdfHandler(BesideParts):
 
 @dataclass(slots=True)
 class _Frame:
-    """An open frame: the picture in it, and what describes it."""
+    """An open frame: the picture in it, and what describes it.
 
+    ``depth`` counts the paragraphs around it: a title field within its own text is no description.
+    """
+
+    depth: int = 0
     picture: str = ""
     label: str = ""
     is_empty: bool = True
@@ -206,11 +210,11 @@ class _Reader:
                 self._shown.clear()
             case "frame":
                 self._is_title = attribute(attributes, "class") == "title"
-                self._frames.append(_Frame())
+                self._frames.append(_Frame(len(self._paragraphs)))
             case "image" if frame and is_first_in_frame:
                 # Any other replaces an object of the frame, such as a table.
                 frame.picture = attribute(attributes, "href") or "-"
-            case "title" | "desc" if frame:
+            case "title" | "desc" if frame and frame.depth == len(self._paragraphs):
                 self._label = []
             case "object" if frame:
                 self._read_object(attribute(attributes, "href").removeprefix("./"))
