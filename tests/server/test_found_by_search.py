@@ -136,12 +136,14 @@ async def test_each_tool_has_a_title_an_icon_and_a_hint(mode: str, connect: Conn
     assert len({tool.title for tool in tools}) == len(tools)
 
 
-async def test_the_whole_list_without_the_icons_stays_under_1300_tokens(connect: Connect) -> None:
-    """Icons are for people: no host hands them to a model."""
+async def test_all_that_a_model_may_see_of_the_list_stays_under_1300_tokens(
+    connect: Connect,
+) -> None:
+    """Icons are for people, and _meta is for hosts: neither is handed to a model."""
     async with connect() as client:
         tools = (await client.list_tools()).tools
     listed = [
-        tool.model_dump(by_alias=True, exclude_none=True, mode="json", exclude={"icons"})
+        tool.model_dump(by_alias=True, exclude_none=True, mode="json", exclude={"icons", "meta"})
         for tool in tools
     ]
     text = json.dumps(listed, ensure_ascii=False, separators=(",", ":"))
