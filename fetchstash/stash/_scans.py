@@ -28,6 +28,8 @@ from fetchstash.store import Facts
 
 _FIRST_PAGE_SECONDS = 8
 """What a page may take before one was read: the models are loaded for the first."""
+_FEW = 10
+"""One page of so many may be blank."""
 _TRIES = 5
 """Of writing what was read, while other processes read pages of the same artifact."""
 
@@ -129,9 +131,12 @@ class Scans:
             raise NoText(what, advice, unread.call)
 
     def unread(self, facts: Facts) -> Unread | None:
-        """Return how many pages have no text, and the call that shows or reads them."""
-        count = unread_pages(facts)
-        if not count or is_image(facts):
+        """Return how many pages have no text, and the call that shows or reads them.
+
+        A few empty pages are no scan, and are not worth a line.
+        """
+        count, pages = unread_pages(facts), self._pages(facts)
+        if not count or is_image(facts) or (facts.ocr_pages is None and count * _FEW < pages):
             return None
         first = min((facts.ocr_pages or 0) + 1, self._pages(facts))
         ref = facts.artifact_ref

@@ -244,6 +244,14 @@ async def test_a_blank_page_between_texts_is_read_when_it_is_asked_for(
     assert "[Page 2]\n[read by OCR, confidence .93]\nwords of sheet 2\n\n[Page 3]" in part.text
 
 
+async def test_one_blank_page_among_many_is_not_worth_a_line(
+    opened: Callable[..., Any], site: Site
+) -> None:
+    pdf = make_pdf(["", *["some words"] * 11], "t")
+    async with opened(ocr=False) as stash:
+        assert "without a text layer" not in as_shown(await stash.fetch(serve(site, pdf)))
+
+
 async def test_headings_and_tables_behind_a_page_move_with_their_lines(
     opened: Callable[..., Any],
 ) -> None:
