@@ -25,6 +25,7 @@ from fetchstash.handlers._html import _scorer
 from fetchstash.handlers._html._handler import HtmlHandler
 from fetchstash.handlers._worker._child import GC_THRESHOLDS
 
+LOW_RECALL = 0.8
 DEFAULT_THRESHOLDS = gc.get_threshold()
 
 
@@ -106,9 +107,14 @@ def main() -> None:
                 arguments.corpus,
                 out,
                 "--families",
+                "--json",
+                Path(folder, "scores.json"),
             ],
             check=True,
         )
+        scores = json.loads(Path(folder, "scores.json").read_text("utf-8"))["pages"]
+        low = sum(page["r"] < LOW_RECALL for page in scores) / len(scores)
+        print(f"pages with less than {LOW_RECALL} of the gold's words: {low:.3f}")
 
 
 if __name__ == "__main__":
