@@ -12,6 +12,12 @@ max_chars_flag = click.option(
     metavar="N",
     help="Characters to show at the most, 200 or more.",
 )
+model_max_chars_flag = click.option(
+    "--max-chars",
+    type=click.IntRange(min=200),
+    metavar="N",
+    help="With --as-model: the characters that it is shown at the most.",
+)
 as_model_flag = click.option(
     "--as-model", "model", is_flag=True, help="Show exactly what a model is shown."
 )

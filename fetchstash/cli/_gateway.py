@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _RUNNERS = ("npx", "uvx", "uv", "bunx", "pipx", "run", "node", "python", "python3", "docker")
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, short_help="Serve another MCP server, long results kept")
 @click.option("--url", default="", help="A server over streamable HTTP, in place of a command.")
 @click.option(
     "--header",

@@ -77,15 +77,14 @@ class Group(click.Group):
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one screen of 24 rows: all commands, and no blank line between their headings."""
-        formatter.write(f"Usage: {ctx.command_path} COMMAND [OPTIONS]\n{self.help}\n")
+        formatter.write(f"Usage: {ctx.command_path} COMMAND [--help | OPTIONS]\n")
         widest = max(len(name) for name in self.list_commands(ctx))
         for heading, commands in self._sections.items():
             formatter.write(f"{heading}\n")
             with formatter.indentation():
                 formatter.write_dl(
-                    [(f"{c.name or '':<{widest}}", c.short_help or "") for c in commands]
+                    [(f"{c.name or '':<{widest}}", c.get_short_help_str(46)) for c in commands]
                 )
-        formatter.write(f"{self.epilog}\n")
 
 
 def _rows(ctx: click.Context, options: Sequence[click.Option]) -> list[tuple[str, str]]:

@@ -23,7 +23,6 @@ SECTIONS = {
     cls=Group,
     sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="fetchstash COMMAND --help shows a command's options.",
 )
 @click.version_option(__version__, "-V", "--version", prog_name="fetchstash")
 def commands() -> None:

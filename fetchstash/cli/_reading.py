@@ -9,7 +9,13 @@ import click
 from fetchstash.cli import _show
 from fetchstash.cli._complete import complete_sources
 from fetchstash.cli._each import found, read_each, report, warn
-from fetchstash.cli._flags import UNITS, as_model_flag, max_chars_flag, refresh_flag
+from fetchstash.cli._flags import (
+    UNITS,
+    as_model_flag,
+    max_chars_flag,
+    model_max_chars_flag,
+    refresh_flag,
+)
 from fetchstash.cli._grep import Hit, Scanner, hits, spans
 from fetchstash.cli._help import Command
 from fetchstash.cli._meter import Meter
@@ -61,7 +67,7 @@ _MODEL_CONTEXT, _MODEL_MATCHES = 2, 30
     "--offset", type=click.IntRange(min=0), metavar="N", default=0, help="Matches to skip."
 )
 @refresh_flag
-@max_chars_flag
+@model_max_chars_flag
 @as_model_flag
 @json_flag
 @command
@@ -268,7 +274,7 @@ def slice_(
     help="Passages to show.",
 )
 @refresh_flag
-@max_chars_flag
+@model_max_chars_flag
 @as_model_flag
 @json_flag
 @command
@@ -285,6 +291,8 @@ def search(
     """Rank the passages of all that is kept here by the words you look for."""
     query = " ".join(word for word in words if not is_plain_source(word))
     places = (*places, *(word for word in words if is_plain_source(word)))
+    if not query.strip():
+        raise click.UsageError("Name the words to look for.")
 
     async def work(stash: "Stash") -> int | None:
         results = await found(stash, settings, named, refresh=refresh)

@@ -93,6 +93,8 @@ def _source(word: str, folder: Path, max_bytes: int) -> Source:
         is_site = bool(_SITE.search(word.lower()))
         also = f"{word} is a file here; {url} is the site." if url and is_site else ""
         return Source(word, "file", str(path), also)
+    if word and stat.S_ISDIR(mode) and not url:
+        raise BadArgument(f"{word} is a folder.", "Name the files in it.")
     if word.startswith((".", "/", "~", os.sep)) or _EXTENSIONS.fullmatch(word.lower()):
         raise BadArgument(f"There is no file {word}.", "Give the path of one.")
     if url:

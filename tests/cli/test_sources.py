@@ -52,6 +52,7 @@ def test_a_word_names_one_thing(
     [
         ("none.pdf", "There is no file none.pdf"),
         ("./none", "There is no file"),
+        ("/", "/ is a folder"),
         ("/none/at/all", "There is no file"),
         ("~/none-at-all", "There is no file"),
         ("@0", "is no URL, no file and no reference"),
@@ -160,7 +161,7 @@ def test_a_file_is_opened_safely(run: Terminal) -> None:
     (run.folder / "page.txt").write_text("words\n")
     (run.folder / "folder").mkdir()
     assert run("get", "link.txt").stdout == "words\n"
-    assert "no URL, no file" in run("get", "folder/", code=2).stderr
+    assert "folder/ is a folder" in run("get", "folder/", code=2).stderr
     run.env["FETCHSTASH_FETCH_MAX_DECODED_BYTES"] = "3"
     assert "[too_large]" in run("get", "page.txt", code=3).stderr
     assert "[too_large]" in run("get", "-", code=3, given="words").stderr
@@ -180,6 +181,7 @@ def test_search_takes_its_words_unquoted_and_a_plain_source_among_them(
         done = run("search", "tide", *where).stdout
         assert "The tide gauge" in done
         assert "A tide table" not in done
+    assert "Name the words" in run("search", "@1", code=2).stderr
 
 
 @pytest.mark.slow
