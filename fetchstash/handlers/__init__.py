@@ -35,7 +35,7 @@ from fetchstash.handlers._registry import (
 )
 from fetchstash.handlers._routing._router import detect_content_kind, route_file
 from fetchstash.handlers._shared._list_preview import list_preview
-from fetchstash.handlers._shared._pages import blank_page, ocr_page, ocr_text
+from fetchstash.handlers._shared._pages import blank_page, ocr_page, ocr_text, unmapped_page
 from fetchstash.handlers._shared._part_text import TextParts, part_text
 from fetchstash.handlers._worker._pool import WorkerPool
 
@@ -84,6 +84,7 @@ __all__ = [
     "part_text",
     "read_text",
     "route_file",
+    "unmapped_page",
 ]
 
 TEXT_MEDIA_TYPES: _Mapping[str, ContentKind]

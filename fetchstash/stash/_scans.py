@@ -19,7 +19,7 @@ from fetchstash import tokens
 from fetchstash.config import Settings
 from fetchstash.errors import Busy, Call, FetchstashError, NoText, TimedOut
 from fetchstash.fetch import Progress
-from fetchstash.handlers import PageReader, blank_page, ocr_page, ocr_text
+from fetchstash.handlers import PageReader, blank_page, ocr_page, ocr_text, unmapped_page
 from fetchstash.ranges import Heading, Ranges
 from fetchstash.stash._documents import Documents
 from fetchstash.stash._facts import decision_of, described
@@ -28,6 +28,7 @@ from fetchstash.store import Facts
 
 _FIRST_PAGE_SECONDS = 8
 """What a page may take before one was read: the models are loaded for the first."""
+_HEAD_CHARS = 200
 _FEW = 10
 """One page of so many may be blank."""
 _TRIES = 5
@@ -91,7 +92,7 @@ class Scans:
 
         Raises TimedOut if not even one was read, and what reading the first one raises.
         """
-        if self.reader is None or not unread_pages(facts):
+        if self.reader is None or not (unread_pages(facts) or facts.unreadable_pages):
             return facts, None
         first, last = max(start or 1, 1), min(end or self._pages(facts), self._pages(facts))
         if last < first:
@@ -202,15 +203,14 @@ class Scans:
         """Return which of these pages have no text."""
         if facts.extracted_chars is None:
             return list(range(first, last + 1))
-        if not unread_pages(facts):
+        if not unread_pages(facts) and not facts.unreadable_pages:
             return []
         async with self.documents.text(facts.artifact_ref) as text:
             numbered = list(enumerate(text.ranges.pages, start=1))[first - 1 : last]
-            blanks = [(number, start, blank_page(number)) for number, start in numbered]
             return [
                 number
-                for number, start, blank in blanks
-                if await text.read_chars(start, start + len(blank)) == blank
+                for number, start in numbered
+                if _unread_part(number, await text.read_chars(start, start + _HEAD_CHARS))
             ]
 
     async def _keep(self, facts: Facts, texts: Mapping[int, str]) -> Facts:
@@ -249,11 +249,12 @@ class Scans:
     ) -> tuple[Facts, Ranges, str]:
         """Return text, ranges and facts with pages that were read in place of blank ones."""
         spliced = _spliced(ranges, text, texts)
-        left = unread_pages(facts) - spliced.count
+        left = unread_pages(facts) - (spliced.count - spliced.unmapped)
         is_first = facts.extracted_chars is None
         facts = replace(
             facts,
             pages_without_text=max(left, 0),
+            unreadable_pages=max(facts.unreadable_pages - spliced.unmapped, 0),
             ocr_pages=(facts.ocr_pages or 0) + spliced.count,
             outline=tuple(map(spliced.heading, facts.outline)),
             page_range=(1, len(spliced.ranges.pages)) if spliced.ranges.pages else None,
@@ -268,12 +269,16 @@ class Scans:
 
 @dataclass(frozen=True, slots=True)
 class _Spliced:
-    """A text in which ``count`` blank pages were replaced; ``grown``: lines behind, lines more."""
+    """A text in which ``count`` pages were replaced; ``grown``: lines behind, lines more.
+
+    ``unmapped`` of them had a text layer without a mapping to characters.
+    """
 
     text: str
     ranges: Ranges
     count: int
     grown: tuple[tuple[int, int], ...]
+    unmapped: int = 0
 
     def line(self, number: int) -> int:
         """Return where a line of the earlier text is now."""
@@ -292,23 +297,32 @@ def _spliced(ranges: Ranges, text: str, texts: Mapping[int, str]) -> _Spliced:
     pieces: list[str] = [text[: ranges.pages[0]]]
     starts: list[int] = []
     grown: list[tuple[int, int]] = []
-    at, lines, count = len(pieces[0]), pieces[0].count("\n"), 0
+    at, lines, count, unmapped = len(pieces[0]), pieces[0].count("\n"), 0, 0
     for number, (start, end) in enumerate(pairwise([*ranges.pages, len(text)]), start=1):
         piece = text[start:end]
         earlier = piece.count("\n")
-        blank = blank_page(number)
-        if number in texts and piece.startswith(blank):  # not read meanwhile by somebody else
-            piece = texts[number] + piece[len(blank) :]
+        unread = _unread_part(number, piece) if number in texts else 0
+        if unread:  # else somebody else read it meanwhile
+            unmapped += unread == len(piece) and not piece.startswith(blank_page(number))
+            piece = texts[number] + piece[unread:]
             grown.append((lines + earlier, piece.count("\n") - earlier))
             count += 1
         starts.append(at)
         pieces.append(piece)
         at, lines = at + len(piece), lines + earlier
-    result = _Spliced("".join(pieces), ranges, count, tuple(grown))
+    result = _Spliced("".join(pieces), ranges, count, tuple(grown), unmapped)
     tables = tuple(
         replace(table, first_line=result.line(table.first_line)) for table in ranges.tables
     )
     return replace(result, ranges=replace(ranges, pages=tuple(starts), tables=tables))
+
+
+def _unread_part(number: int, page: str) -> int:
+    """Return how many characters of a page OCR replaces, 0 of one that has a text."""
+    blank = blank_page(number)
+    if page.startswith(blank):
+        return len(blank)
+    return len(page) if page.startswith(unmapped_page(number)) else 0
 
 
 def unread_pages(facts: Facts) -> int:

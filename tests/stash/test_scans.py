@@ -12,7 +12,7 @@ from PIL import Image
 
 from fetchstash.demo.pdf import make_pdf
 from fetchstash.errors import NoText, TimedOut, TooLarge
-from fetchstash.handlers import Decision, PageText
+from fetchstash.handlers import Decision, PageText, unmapped_page
 from fetchstash.ranges import Heading, Ranges, Table
 from fetchstash.render import Host, as_shown, view_of
 from fetchstash.stash import Stash, open_stash
@@ -250,6 +250,29 @@ async def test_one_blank_page_among_many_is_not_worth_a_line(
     pdf = make_pdf(["", *["some words"] * 11], "t")
     async with opened(ocr=False) as stash:
         assert "without a text layer" not in as_shown(await stash.fetch(serve(site, pdf)))
+
+
+async def test_a_page_whose_text_is_garbage_is_read_by_ocr_when_it_is_asked_for(
+    opened: Callable[..., Any], reader: Reader
+) -> None:
+    first = f"{unmapped_page(1)}7KH ZDUGHQV\n\n"
+    facts = Facts(
+        content_kind="pdf", media_type="application/pdf", pages=2, unreadable_pages=1,
+        unreadable_from=1, pictures=True, word="PDF",
+    )  # fmt: skip
+    async with opened() as stash:
+        raw, words = stash.store.spool / "raw", stash.store.spool / "text"
+        raw.write_bytes(b"%PDF-1.4")
+        words.write_text(f"{first}[Page 2]\nplain\n\n")
+        ranges = Ranges(pages=(0, len(first)))
+        ref = (await stash.store.put(raw, words, facts, ranges)).artifact_ref
+        part = await stash.slice(ref, unit="pages")
+        facts = (await stash.get(ref)).facts
+    assert reader.read == [1]
+    assert "words of sheet 1" in part.text
+    assert "ZDUGHQV" not in part.text
+    assert part.text.endswith("[Page 2]\nplain\n\n")
+    assert (facts.unreadable_pages, facts.ocr_pages) == (0, 1)
 
 
 async def test_headings_and_tables_behind_a_page_move_with_their_lines(

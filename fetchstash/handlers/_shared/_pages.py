@@ -1,5 +1,7 @@
 """Pages of a text: how one without text is marked, and one that OCR read."""
 
+from fetchstash.handlers._pdf._garbage import NO_MAPPING
+
 _LEGIBLE = 0.5
 """The confidence below which most of a page was not read."""
 
@@ -7,6 +9,11 @@ _LEGIBLE = 0.5
 def blank_page(number: int) -> str:
     """Return the text of page ``number`` (from 1) where it has no text layer."""
     return f"[Page {number}]\n(no text on this page)\n\n"
+
+
+def unmapped_page(number: int) -> str:
+    """Return how page ``number`` begins where its font has no usable mapping to characters."""
+    return f"[Page {number}]\n{NO_MAPPING}\n"
 
 
 def ocr_text(text: str, confidence: float) -> str:
