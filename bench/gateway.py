@@ -189,11 +189,12 @@ async def solve(client: Client, task: Task, *, wrapped: bool) -> tuple[int, bool
         await client.call_tool(tool, dict(arguments))
     result: Any = await client.call_tool(task.tool, dict(task.arguments))
     shown = text_of(result)
-    facts = (result.meta or {}).get("fetchstash/artifact") or []
+    meta: dict[str, Any] = result.meta or {}
+    facts: list[dict[str, Any]] = meta.get("fetchstash/artifact") or []
     if wrapped and task.answer not in shown and facts:
         refs = [fact["artifact_ref"] for fact in facts]
         # One line of JSON is long: the lines around a match tell nothing more.
-        asked = {"pattern": task.pattern, "artifact_refs": refs, "context": 3}
+        asked: dict[str, Any] = {"pattern": task.pattern, "artifact_refs": refs, "context": 3}
         shown += text_of(await client.call_tool("artifact_grep", asked))
     return count(shown).tokens, task.answer in shown
 

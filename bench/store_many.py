@@ -80,6 +80,8 @@ class Beside:
     async def timed(self, name: str, call: Callable[[], Awaitable[object]]) -> None:
         """Run ``call`` and print how long it took, and the longest waits beside it."""
         turns, gets = [0.0], [0.0]
+        answer: object = None
+        took = 0.0
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._turn, turns)
             tasks.start_soon(self._get, gets)

@@ -1,6 +1,7 @@
 """What every test shares: the event loop, and a site on loopback."""
 
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Generator
@@ -22,6 +23,10 @@ from tests.loopback import Page, Site
 # for new ones.
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
+
+# Whoever runs the tests in the background ignores SIGINT for all of their children (POSIX, 2.11);
+# the tests of Ctrl-C start some that must not.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 MAY_START_A_WORKER = {"connect", "install_plugin", "open_stash"}

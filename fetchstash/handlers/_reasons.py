@@ -408,7 +408,7 @@ def read_cause(data: Mapping[str, Any], request_text: str | None = None) -> Caus
     A ``name`` must stand in what the caller gave. Raises ValueError for anything that is no cause.
     """
     reason = _reason(data.get("reason"))
-    if set(data) != reason.names | {"reason"}:
+    if frozenset(data) != reason.names | {"reason"}:
         raise ValueError
     return Cause(reason, {name: _checked(name, data[name], request_text) for name in reason.names})
 

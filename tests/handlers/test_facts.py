@@ -20,13 +20,18 @@ EXAMPLES: dict[Shape, Any] = {
     "flag": True,
     "headings": (Heading("One", 1, "lines", 1),),
 }
-EACH: dict[str, Any] = {name: EXAMPLES[fact.shape] for name, fact in FACTS.items()}
-# Two facts are words of a table.
-EACH |= {"media_type": "application/x-knowing", "page_verdict": "paywall"}
+EACH: dict[str, Any] = {
+    **{name: EXAMPLES[fact.shape] for name, fact in FACTS.items()},
+    # Two facts are words of a table.
+    "media_type": "application/x-knowing",
+    "page_verdict": "paywall",
+}
 ALL = DocumentFacts(**EACH)
 # What the server itself says of a document: by its format, or by the table of reasons.
-OF_SERVER = {"content_kind", "word", "is_text", "paths", "unit", "page_word", "pictures"}
-OF_SERVER |= {"extraction_error"}
+OF_SERVER = {
+    *("content_kind", "word", "is_text", "paths", "unit", "page_word", "pictures"),
+    "extraction_error",
+}
 # Sets every fact that DocumentFacts has to an example.
 HANDLER = """
 from fetchstash.facts import DocumentFacts

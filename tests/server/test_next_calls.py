@@ -108,6 +108,7 @@ async def test_a_fetch_without_content_offers_a_call_and_that_call_is_answered(
     mode: str, site: Site, tmp_path: Path
 ) -> None:
     async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+        url = ""
         for name, (body, media_type, words) in DEAD_ENDS.items():
             url = site.put(f"/{len(name)}", body, media_type)
             text = await call(client, "fetch_content", url=url)
@@ -150,12 +151,13 @@ async def test_reading_what_has_no_text_or_was_not_fetched_offers_the_call(
         await call(client, tool, **arguments)
         url = site.put("/b", bytes(range(256)), "application/octet-stream")
         await call(client, "fetch_content", url=url)
-        for reading in (
+        readings: list[tuple[str, dict[str, Any]]] = [
             ("artifact_grep", {"pattern": "x"}),
             ("get_search_content", {}),
             ("artifact_slice", {"start": 1}),
-        ):
-            line = await fail(client, reading[0], artifact_ref=url, **reading[1])
+        ]
+        for reader, more in readings:
+            line = await fail(client, reader, artifact_ref=url, **more)
             assert line.startswith("[no_text] ")
             tool, arguments = next_call(line)
             assert "00000000  00 01" in await call(client, tool, **arguments)
