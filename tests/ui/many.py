@@ -1,5 +1,6 @@
 """A store with very many artifacts, and one with a very long text."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +31,7 @@ async def put_long(folder: Path, run: str, size: int) -> str:
     with raw.open("w") as file:
         for number in range(1, size // len(line.format(0)) + 1):
             file.write(line.format(number))
-    text.hardlink_to(raw)
+    shutil.copyfile(raw, text)
     kept = await store.put(raw, text, Facts(content_kind="text", title="long"), Ranges())
     await store.aclose()
     return kept.artifact_ref
