@@ -19,12 +19,10 @@ _KEPT_SECONDS = 86_400
 
 # The extension is ours, by what the document is, and never that of its name: what a system would
 # run (a script, a shortcut, a program) is opened as text or not at all.
-_BY_KIND = {
-    "text": ".txt", "code": ".txt", "markdown": ".txt", "html": ".html", "json": ".json",
-    "jsonl": ".txt", "yaml": ".txt", "xml": ".xml", "csv": ".csv", "pdf": ".pdf",
-    "notebook": ".txt",
-}  # fmt: skip
 _BY_MEDIA_TYPE = {
+    "text/html": ".html", "application/xhtml+xml": ".html", "application/json": ".json",
+    "application/x-ipynb+json": ".txt",
+    "text/xml": ".xml", "application/xml": ".xml", "text/csv": ".csv", "application/pdf": ".pdf",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
     "application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
@@ -44,7 +42,10 @@ _BY_MEDIA_TYPE = {
 
 def extension(facts: "Facts") -> str:
     """Return the extension that a document is opened under, "" for what is not opened."""
-    return _BY_MEDIA_TYPE.get(facts.media_type, "") or _BY_KIND.get(facts.content_kind, "")
+    from fetchstash.stash import described  # noqa: PLC0415 - heavy
+
+    is_text = described(facts).is_text or facts.media_type.startswith("text/")
+    return _BY_MEDIA_TYPE.get(facts.media_type, ".txt" if is_text else "")
 
 
 def open_copy(facts: "Facts", source: Path) -> Path:

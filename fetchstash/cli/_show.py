@@ -58,7 +58,7 @@ def is_prose(facts: "Facts") -> bool:
     """Return whether a text was made to be read: its lines are ours. Code and data are copied."""
     from fetchstash.stash import described  # noqa: PLC0415 - heavy
 
-    return facts.content_kind == "markdown" or not described(facts).is_text
+    return facts.media_type == "text/markdown" or not described(facts).is_text
 
 
 def conditions(facts: "Facts") -> list[str]:
