@@ -90,7 +90,11 @@ async def shot(page: Page, target: Path, name: str) -> None:
     await page.wait_for_timeout(300)
     data = await page.screenshot()
     # The page has few colours: a palette makes the file a third as large.
-    small = Image.open(BytesIO(data)).convert("RGB").quantize(128, dither=Image.Dither.NONE)
+    small = (
+        Image.open(BytesIO(data))
+        .convert("RGB")
+        .quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    )
     small.save(target / f"view-{name}.png", optimize=True)
 
 
