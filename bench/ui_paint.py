@@ -19,8 +19,12 @@ from fetchstash.ranges import Ranges
 from fetchstash.store import Facts, open_store
 from fetchstash.ui import ViewServer
 
-KEYS = ["PageDown"] * 30 + ["PageUp"] * 10 + ["End", "PageUp", "Home", "PageDown"] * 10
-KEYS += ["ArrowDown"] * 20
+KEYS = (
+    *("PageDown",) * 30,
+    *("PageUp",) * 10,
+    *("End", "PageUp", "Home", "PageDown") * 10,
+    *("ArrowDown",) * 20,
+)
 LIMIT_MS = 100
 _TIME = """key => new Promise(done => {
   const text = document.querySelector(".rows");

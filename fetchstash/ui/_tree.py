@@ -49,7 +49,7 @@ def level(value: Any, pointer: str, start: int) -> dict[str, Any]:
 
 def _node(value: Any) -> dict[str, Any]:
     kinds = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
-    kind = kinds.get(type(value), "number")
+    kind = kinds.get(value.__class__, "number")
     if kind in ("object", "array"):
         return {"type": kind, "count": len(value)}
     text = json.dumps(value, ensure_ascii=False)
