@@ -219,7 +219,9 @@ async def test_hostile_content_is_only_ever_text(tmp_path: Path) -> None:
         page.on("request", note)
         page.on("dialog", note)
         for item in range(len(files)):
-            await page.locator(".item").nth(item).click()
+            row = page.locator(".item").nth(item)
+            await row.click()
+            await expect(row).to_have_attribute("aria-selected", "true")
             for tab in await page.locator("#tabs button").all():
                 await tab.click()
                 await page.wait_for_timeout(100)
