@@ -11,21 +11,33 @@ the first answer is taken. What cannot be installed is skipped aloud. Exit code:
 
 import argparse
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import cast
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from scripts.drive import processes
-from scripts.drive.hosts import HOSTS, ROOT, Host, install, readme, uv_folder, write
+from scripts.drive.hosts import (
+    HOSTS,
+    ROOT,
+    Host,
+    install,
+    npm_program,
+    readme,
+    uv_folder,
+    write,
+)
 from scripts.drive.loopback import Loopback
 from scripts.drive.scenes import PAGES, scenes
 from scripts.drive.speech import Step
 from scripts.packages import build_wheel
 
+LAST_LINE = "ERROR payment refused: code E4711\n"
 SECONDS = 60
 """What a conversation may take."""
 
@@ -61,9 +73,9 @@ class Drive:
         if done.returncode:
             raise RuntimeError(f"{shlex.join(command)}: {done.stdout}{done.stderr}")
 
-    def start(self) -> subprocess.Popen[bytes]:
-        """Start a conversation."""
-        command = self.host.command(self.loopback.url())
+    def start(self, *, trusting: bool = False) -> subprocess.Popen[bytes]:
+        """Start a conversation. ``trusting``: tools that change things need no approval."""
+        command = self.host.command(self.loopback.url(), trusting=trusting)
         program = str(self.host.folder / command[0])
         return subprocess.Popen(
             [program, *command[1:]],
@@ -139,6 +151,69 @@ def nothing_left(name: str) -> int:
     return bool(left)
 
 
+def show_wrapped(drive: Drive, wheel: Path, transcripts: Path | None) -> int:
+    """Register other servers behind the gateway, and check what reaches the model of them."""
+    data = drive.work  # the filesystem server reads what the host names as its roots
+    (data / "app.log").write_text("".join(f"{n} all is well\n" for n in range(20_000)) + LAST_LINE)
+    rows = "".join(f"<tr><td>Item {n}</td><td>{n}.95 EUR</td></tr>" for n in range(1_000))
+    write(data / "prices.html", f"<title>Prices</title><table>{rows}</table>")
+    chromium = shutil.which("chromium") or ""
+    browser = ("--headless", "--isolated", "--no-sandbox", "--allow-unrestricted-file-access")
+    servers = {
+        "filesystem": ("@modelcontextprotocol/server-filesystem", "mcp-server-filesystem", [data]),
+        "playwright": (
+            "@playwright/mcp",
+            "playwright-mcp",
+            [*browser, "--executable-path", chromium],
+        ),
+    }
+    page = {"url": (data / "prices.html").as_uri()}
+    steps = {
+        "filesystem": [
+            Step("read_text_file", {"path": str(data / "app.log")}),
+            Step("artifact_search", {"query": "payment refused"}),
+        ],
+        "playwright": [
+            Step("browser_navigate", page),
+            Step("browser_snapshot", {}),
+            Step("artifact_search", {"query": "Item 777"}),
+        ],
+    }
+    answers = {"filesystem": LAST_LINE.strip(), "playwright": "777.95 EUR"}
+    failed = 0
+    for server, (package, program, words) in servers.items():
+        path = npm_program(package, program)
+        if path is None or (server == "playwright" and not chromium):
+            print(f"SKIPPED: {drive.host.name} with {server}, which cannot be installed here")
+            continue
+        start = shlex.split(f"uvx --from {wheel} fetchstash wrap --")
+        drive.run(drive.host.removing())
+        drive.run(drive.host.adding([*start, path, *map(str, words)]))
+        drive.loopback.play(steps[server])
+        process = drive.start(trusting=True)
+        try:
+            process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        heard = [result.text for result in drive.loopback.heard]
+        fault = ""
+        if "[Preview: " not in "".join(heard):
+            fault = "there is no preview"
+        elif answers[server] not in "".join(heard[-1:]):
+            fault = "the answer is not there"
+        failed += bool(fault)
+        sizes = ", ".join(f"{len(text):,}" for text in heard)
+        print(
+            f"{'FAILED' if fault else 'ok':<6}  {drive.host.name}, {server} behind the gateway:"
+            f" {sizes} characters{fault and f': {fault}'}",
+            flush=True,
+        )
+        for number, text in enumerate(heard if transcripts else (), 1):
+            name = f"{drive.host.name} {server} {number}".replace(" ", "-")
+            write(cast("Path", transcripts) / f"{name}.txt", text)
+    return failed + nothing_left(f"{drive.host.name}, after the wrapped servers")
+
+
 def time_a_fresh_clone(drives: list[Drive], folder: Path) -> int:
     """Clone, register with each host by `scripts/run register`, and time the first answers."""
     clone = folder / "clone"
@@ -189,6 +264,8 @@ def main() -> int:
             drive.register(wheel)
             failed += show_scenes(drive, arguments.transcripts)
             failed += kill_during_a_call(drive)
+            if host.program != "gemini":
+                failed += show_wrapped(drive, wheel, arguments.transcripts)
         fresh = [
             Drive(host, loopback, folder / f"fresh{number}", None)
             for number, host in enumerate(hosts)

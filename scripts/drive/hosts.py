@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scripts.drive.scenes import SLICE, Limits
+from scripts.drive.speech import SERVER
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fetchstash" / "hosts"
@@ -36,7 +37,7 @@ class Host:
         """The folder of its programs."""
         return self.home / "node_modules" / ".bin"
 
-    def command(self, api: str) -> list[str]:
+    def command(self, api: str, *, trusting: bool = False) -> list[str]:
         """Return the command line that asks it one thing, with its model at ``api``."""
         match self.program:
             case "claude":
@@ -47,7 +48,19 @@ class Host:
                 provider = f'name="x",base_url="{api}/v1",wire_api="responses",env_key="KEY"'
                 flags = ["-c", 'model_provider="x"', "-c", f"model_providers.x={{{provider}}}"]
                 flags += ["-m", self.model] if self.model else []
+                flags += ["--dangerously-bypass-approvals-and-sandbox"] if trusting else []
                 return ["codex", "exec", "--skip-git-repo-check", *flags, "Go on."]
+
+    def adding(self, start: Sequence[str]) -> list[str]:
+        """Return the command line that registers a server under our name."""
+        scope = [] if self.program == "codex" else ["-s", "user"]
+        dashes = [] if self.program == "gemini" else ["--"]
+        return [str(self.folder / self.program), "mcp", "add", *scope, SERVER, *dashes, *start]
+
+    def removing(self) -> list[str]:
+        """Return the command line that takes it out again."""
+        scope = [] if self.program == "codex" else ["-s", "user"]
+        return [str(self.folder / self.program), "mcp", "remove", *scope, SERVER]
 
     def environment(self, home: Path, api: str, extra: Sequence[Path] = ()) -> dict[str, str]:
         """Return all of its environment: nothing of ours gets through."""

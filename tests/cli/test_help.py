@@ -6,7 +6,7 @@ import click
 import pytest
 
 from fetchstash.cli import Command, commands
-from fetchstash.cli._terminal import cells
+from fetchstash.cli import cells
 from tests.cli.terminal import Terminal, read_all
 
 ROWS = 24

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 import fetchstash
-from fetchstash.cli._terminal import cells
+from fetchstash.cli import cells
 from fetchstash.demo.content import documents
 from tests.cli.terminal import Terminal, plain
 from tests.loopback import Site
