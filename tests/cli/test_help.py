@@ -5,8 +5,7 @@ import os
 import click
 import pytest
 
-from fetchstash.cli import Command, commands
-from fetchstash.cli import cells
+from fetchstash.cli import Command, cells, commands
 from tests.cli.terminal import Terminal, read_all
 
 ROWS = 24

@@ -204,6 +204,7 @@ ELSEWHERE = {
     "extract.pdf_max_pages": test_a_pdf_is_read_up_to_pdf_max_pages,
     "extract.memory_mb": test_a_worker_has_its_memory_to_the_page,
     "extract.cpu_seconds": test_a_worker_has_its_seconds_of_cpu,
+    "extract.ocr": "stash/test_scans",
     "extract.plugins": "test_plugins",
     "extract.wall_seconds": "test_worker: test_a_job_ends_at_its_wall_seconds",
 }
@@ -218,7 +219,9 @@ def test_every_setting_of_a_document_has_its_test() -> None:
     "path", [path for path in KEYS if path.startswith(("context.", "extract."))]
 )
 def test_a_setting_arrives_where_documents_are_read(path: str) -> None:
-    limits = load(environment={KEYS[path].variable: "2000"}).extract
+    value = KEYS[path].choices[-1] if KEYS[path].choices else "2000"
+    limits = load(environment={KEYS[path].variable: value}).extract
     section, name = path.split(".")
-    expected = ("2000",) if KEYS[path].kind is tuple else 2_000
+    given = int(value) if KEYS[path].kind in (int, float) else value
+    expected = (given,) if KEYS[path].kind is tuple else given
     assert getattr(limits.preview if section == "context" else limits, name) == expected

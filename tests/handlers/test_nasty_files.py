@@ -36,7 +36,7 @@ TEXTS: dict[str, tuple[bytes, str, str, str]] = {
     "TeX": (b"\\documentclass{article}\n\\begin{document}\nHello $x^2$\n\\end{document}\n", OCTETS, "/a.tex", "text"),
     "SVG with a mark": (b'\xef\xbb\xbf<svg xmlns="http://www.w3.org/2000/svg"><text>a</text></svg>', "image/png", "/a", "image"),
     "XHTML as XML": (XHTML, "application/xml", "/a", "html"),
-    "MHTML": (MHTML, "multipart/related", "/a.mhtml", "email"),
+    "MHTML": (MHTML, "multipart/related", "/a.mhtml", "office_doc"),
     "mbox": (b"From a@b.c Fri May  1 00:00:00 2026\nFrom: a@b.c\nTo: d@e.f\nSubject: x\n\nhello\n", OCTETS, "/a", "email"),
     "vCard": (b"BEGIN:VCARD\r\nVERSION:4.0\r\nFN:Ann\r\nEND:VCARD\r\n", OCTETS, "/a.vcf", "text"),
     "a calendar as HTML": (b"BEGIN:VCALENDAR\r\nVERSION:2.0\r\nEND:VCALENDAR\r\n", "text/html", "/cal", "text"),
