@@ -159,8 +159,12 @@ def show_wrapped(drive: Drive, wheel: Path, transcripts: Path | None) -> int:
     write(data / "prices.html", f"<title>Prices</title><table>{rows}</table>")
     chromium = shutil.which("chromium") or ""
     browser = ("--headless", "--isolated", "--no-sandbox", "--allow-unrestricted-file-access")
-    servers = {
-        "filesystem": ("@modelcontextprotocol/server-filesystem", "mcp-server-filesystem", [data]),
+    servers: dict[str, tuple[str, str, list[str]]] = {
+        "filesystem": (
+            "@modelcontextprotocol/server-filesystem",
+            "mcp-server-filesystem",
+            [str(data)],
+        ),
         "playwright": (
             "@playwright/mcp",
             "playwright-mcp",
@@ -188,7 +192,7 @@ def show_wrapped(drive: Drive, wheel: Path, transcripts: Path | None) -> int:
             continue
         start = shlex.split(f"uvx --from {wheel} fetchstash wrap --")
         drive.run(drive.host.removing())
-        drive.run(drive.host.adding([*start, path, *map(str, words)]))
+        drive.run(drive.host.adding([*start, path, *words]))
         drive.loopback.play(steps[server])
         process = drive.start(trusting=True)
         try:
