@@ -12,8 +12,10 @@ is not found.
 import argparse
 import asyncio
 import json
+import os
 import random
 import shutil
+import socket
 import sqlite3
 import statistics
 import subprocess
@@ -21,7 +23,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -117,6 +120,7 @@ def prepared(folder: Path, site: str) -> list[Task]:
         ),
         Task("sqlite", "read_query", {"query": "SELECT * FROM sales"}, "buyer 4321", "30247"),
         Task("sqlite", "list_tables", {}, "sales", "sales"),
+        Task("postgres", "query", {"sql": "SELECT * FROM cities"}, "city 4040\\b", "52520"),
         Task(
             "playwright",
             "browser_snapshot",
@@ -143,7 +147,38 @@ def repository(folder: Path) -> None:
     subprocess.run([*git, "commit", "-qm", "all values"], check=True)
 
 
-def servers(home: Path, data: Path) -> dict[str, list[str]]:
+@contextmanager
+def postgres() -> Generator[str]:
+    """Run PostgreSQL with 5,000 rows on loopback, and give its URL; "" where there is none."""
+    program = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))), None)
+    if program is None:
+        yield ""
+        return
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    # It refuses to run as root; Debian's package makes a user for it.
+    user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+    place = Path(tempfile.mkdtemp())
+    if user:
+        shutil.chown(place, "postgres")
+    run = partial(subprocess.run, check=True, cwd=place, stdout=subprocess.DEVNULL)
+    control = [*user, str(program.with_name("pg_ctl")), "-D", str(place / "db"), "-w"]
+    try:
+        run([*user, str(program), "-D", str(place / "db"), "-U", "bench", "-A", "trust"])
+        options = f"-p {port} -k {place} -c listen_addresses=127.0.0.1"
+        run([*control, "-o", options, "-l", str(place / "log"), "start"])
+        columns = "n AS id, 'city ' || n AS name, n * 13 AS people"
+        rows = f"SELECT {columns} FROM generate_series(1, 5000) n"
+        url = f"postgresql://bench@127.0.0.1:{port}/postgres"
+        run([str(program.with_name("psql")), url, "-qc", f"CREATE TABLE cities AS {rows}"])
+        yield url
+    finally:
+        run([*control, "-m", "immediate", "stop"], check=False)
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def servers(home: Path, data: Path, database: str = "") -> dict[str, list[str]]:
     """Return the commands of the servers that are installed."""
     npm = home / "node_modules" / ".bin"
     chromium = shutil.which("chromium") or ""
@@ -158,13 +193,10 @@ def servers(home: Path, data: Path) -> dict[str, list[str]]:
             "--db-path",
             str(data / "shop.db"),
         ],
+        "postgres": [str(npm / "mcp-server-postgres"), database],
         "playwright": [str(npm / "playwright-mcp"), *browser],
     }
-    return {
-        name: words
-        for name, words in known.items()
-        if Path(words[0]).exists() and (name != "playwright" or chromium)
-    }
+    return {name: words for name, words in known.items() if Path(words[0]).exists() and all(words)}
 
 
 def parameters(words: list[str], data: Path, *, wrapped: bool) -> StdioServerParameters:
@@ -199,9 +231,8 @@ async def solve(client: Client, task: Task, *, wrapped: bool) -> tuple[int, bool
     return count(shown).tokens, task.answer in shown
 
 
-async def tokens(home: Path, data: Path, tasks: list[Task]) -> bool:
+async def tokens(known: Mapping[str, list[str]], data: Path, tasks: list[Task]) -> bool:
     """Print a line for each task; return whether every answer was found."""
-    known = servers(home, data)
     print(f"{'task':32}{'bare':>10}{'gateway':>10}{'share':>9}  answer found in both")
     sums, good = [0, 0], True
     for task in tasks:
@@ -260,9 +291,11 @@ def main() -> int:
         with ThreadingHTTPServer(("127.0.0.1", 0), handler) as site:
             threading.Thread(target=site.serve_forever, daemon=True).start()
             tasks = prepared(data, f"http://127.0.0.1:{site.server_port}")
-            good = asyncio.run(tokens(home, data, tasks))
+            with postgres() as database:
+                known = servers(home, data, database)
+                good = asyncio.run(tokens(known, data, tasks))
             site.shutdown()
-        if "sqlite" in (known := servers(home, data)):
+        if "sqlite" in known:
             asyncio.run(latency(known["sqlite"], data))
     return 0 if good else 1
 

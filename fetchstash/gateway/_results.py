@@ -30,6 +30,7 @@ from fetchstash.gateway._upstream import drop_spooled, holds_spooled
 from fetchstash.render import Host, view_of
 from fetchstash.stash import Artifact, Stash
 from fetchstash.text import PreviewLimits
+from fetchstash.tools import log_call
 
 PARTS = 10
 """Parts of one result that become artifacts of their own; the rest go into one file."""
@@ -120,6 +121,7 @@ async def _bounded(
     artifacts = [await _kept(stash, server, part) for part in large if part.values]
     value = artifacts[0] if len(artifacts) == 1 else tuple(artifacts)
     view = view_of(host, value, max(server.threshold, 200))
+    log_call(stash, server.name, {}, value, view)
     shown: list[Block] = [{"type": "text", "text": view.text}]
     shown += [
         {"type": "image", "data": base64.b64encode(data).decode("ascii"), "mimeType": media_type}

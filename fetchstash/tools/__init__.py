@@ -3,7 +3,7 @@
 from fetchstash.tools._answer import Reports, answer, tool_named
 from fetchstash.tools._arguments import HOST_ARGUMENTS
 from fetchstash.tools._functions import tool_functions
-from fetchstash.tools._log import log_of, logged_calls
+from fetchstash.tools._log import log_call, log_of, logged_calls
 from fetchstash.tools._specs import ToolSpec, tool_specs
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Reports",
     "ToolSpec",
     "answer",
+    "log_call",
     "log_of",
     "logged_calls",
     "tool_functions",
