@@ -41,6 +41,9 @@ CORPORA: Mapping[str, str] = {
 }
 """The corpora that a benchmark cannot do without, by their names in the folder."""
 
+ELSEWHERE: Mapping[str, str] = {"gateway": "scripts/gateway", "ui_paint": "scripts/extras"}
+"""Benchmarks whose programs another script installs."""
+
 
 def run(name: str, arguments: Sequence[str]) -> bool:
     """Run one benchmark and return whether it ended without raising."""
@@ -79,6 +82,9 @@ def main() -> int:
     failed = 0
     for name in options.names or names:
         arguments = list(SHORT.get(name, ()))
+        if name in ELSEWHERE and name not in options.names:
+            print(f"--- bench {name}: SKIPPED, {ELSEWHERE[name]} installs what it needs")
+            continue
         if name in CORPORA:
             corpus = options.corpora / CORPORA[name] if options.corpora else None
             if corpus is None or not corpus.exists():

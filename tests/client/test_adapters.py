@@ -696,6 +696,7 @@ EXAMPLES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sdk", [pytest.param(sdk, marks=needs(sdk)) for sdk in EXAMPLES])
 async def test_the_example_goes_on_to_its_answer_in_a_small_window(
     sdk: str, tmp_path: Path
