@@ -22,6 +22,7 @@ CR keeps its number of lines.
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 # Character classes, for use between brackets: those to look at, and _FINE, which is all the rest.
 # The tags and their neighbours stand apart, because a class that reaches beyond the Basic
@@ -95,7 +96,13 @@ _MEANT = "|".join(
         + ")",
     ]
 )
-_MEANINGLESS = re.compile(f"[{_IN_CONTEXT}](?!{_MEANT})")
+
+
+@cache
+def _meaningless() -> re.Pattern[str]:
+    """Return the pattern, compiled for the first text that needs it: that takes 6 ms."""
+    return re.compile(f"[{_IN_CONTEXT}](?!{_MEANT})")
+
 
 # A flag spells its region in tags (UTS 51, ED-14a). England, Scotland and Wales are recommended for
 # interchange; any other is drawn as a plain black flag, and its tail is invisible text.
@@ -172,7 +179,7 @@ def _clean_lines(text: str) -> Cleaned:
     """Clean whole lines. No pattern looks from one line into another."""
     text = _BREAK.sub(_space_between, text)
     size = len(text)
-    for pattern in (_ESCAPE, _UNSEEN, _UNFLAGGED, _MEANINGLESS):
+    for pattern in (_ESCAPE, _UNSEEN, _UNFLAGGED, _meaningless()):
         text = pattern.sub("", text)
     return Cleaned(text, size - len(text))
 

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from fetchstash.store._contract import Passage, SearchResult
 from fetchstash.store._stride import CONTINUATION_BYTES
@@ -56,14 +56,21 @@ _SEPARATORS = (
     r"\s\x00-/:-@\[-`{-\xbf\u2000-\u206f\u2190-\u2bff\u3000-\u303f\uff00-\uff0f\uff1a-\uff20"
     r"\uff3b-\uff40\uff5b-\uff65"
 )
-_WORD = re.compile(f"[{_UNSPACED}]+|[^{_SEPARATORS}{_UNSPACED}]+")
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    """Return the pattern of a word, compiled for the first search: that takes 4 ms."""
+    return re.compile(f"[{_UNSPACED}]+|[^{_SEPARATORS}{_UNSPACED}]+")
+
+
 _RUN = re.compile(f"[{_UNSPACED}]")
 
 
 def words(text: str) -> list[str]:
     """Return the words of a text: case folded, English plurals cut, unspaced scripts as pairs."""
     terms: list[str] = []
-    for word in _WORD.findall(text.casefold()):
+    for word in _word().findall(text.casefold()):
         if _RUN.match(word):
             terms += [word[i : i + 2] for i in range(max(len(word) - 1, 1))]
         else:
@@ -76,7 +83,7 @@ def hit_offset(query: str, text: str) -> int:
     terms = set(words(query))
     most, offset, start = 0, 0, 0
     for line in text.split("\n"):
-        offsets = [word.start() for word in _WORD.finditer(line) if terms & set(words(word[0]))]
+        offsets = [word.start() for word in _word().finditer(line) if terms & set(words(word[0]))]
         matched = len(terms.intersection(words(line)))
         if matched > most and offsets:
             most, offset = matched, start + offsets[0]
@@ -206,7 +213,7 @@ class Ranking:
         return best
 
     def _count(self, ref: str, piece: Piece, folded: str) -> None:
-        occurring = Counter(_WORD.findall(folded))
+        occurring = Counter(_word().findall(folded))
         counts = (
             *map(folded.count, self._pairs),
             *(sum(occurring[form] for form in forms) for forms in self._forms),
