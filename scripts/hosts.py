@@ -268,8 +268,8 @@ def main() -> int:
             drive.register(wheel)
             failed += show_scenes(drive, arguments.transcripts)
             failed += kill_during_a_call(drive)
-            # Gemini lists no tool of another name; gpt-5.5 is offered what its own search finds.
-            if host.program != "gemini" and not host.model:
+            # With gpt-5.5 Codex offers no more than its scripted search finds.
+            if host.name in ("claude-code", "codex"):
                 failed += show_wrapped(drive, wheel, arguments.transcripts)
         fresh = [
             Drive(host, loopback, folder / f"fresh{number}", None)
