@@ -135,10 +135,19 @@ def _is_utf8(sample: bytes, *, claimed: bool) -> bool:
     """
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(sample)
     broken = len(_BROKEN.findall(text))
-    if not broken:
+    if not broken or _is_valid_utf8(sample):
         return True
     whole = len(text) - len(text.encode("ascii", "ignore")) - text.count("\ufffd")
     return broken < whole if claimed else broken * 4 <= whole
+
+
+def _is_valid_utf8(sample: bytes) -> bool:
+    """Return whether nothing in it is broken: a text may hold U+FFFD itself."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(sample)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _errors(sample: bytes, charset: str) -> int:

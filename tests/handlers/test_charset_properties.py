@@ -1,6 +1,6 @@
 """Whatever the bytes and the label, a text comes out; and what is UTF-8 comes out as it is."""
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from fetchstash.handlers import charset_named, decode
 
@@ -21,5 +21,6 @@ def test_any_bytes_under_any_label_become_text(data: bytes, label: str) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(TEXTS)
+@example("\ufffd")
 def test_utf_8_with_its_label_stays_as_it_is(text: str) -> None:
     assert decode(text.encode(), "utf-8") == text.removeprefix("\ufeff")
