@@ -1,0 +1,1 @@
+"""Many agents over HTTP: each tenant apart, bounded, counted and logged."""
