@@ -5,12 +5,12 @@ the caller masks URLs in them. Telemetry never fails its caller.
 
 OpenTelemetry is used through its API alone, and only if something in the process has imported it
 already: an installed SDK has. An event belongs to the current span; without one it becomes a span
-of no length.
+of no length. What is counted and timed has the names of ``INSTRUMENTS`` there.
 
 The log is a file of JSON lines, 0600, each with ``time`` (UTC), ``kind`` (event, count or span),
 ``name`` and ``attributes``; a count has its ``n``, a span its ``seconds``. A file that has reached
 half of the limit replaces ``NAME.1``, so that both files together stay within the limit. Several
-processes may share a log.
+processes may share a log. A process has one log, unless ``logging_to`` names another for a task.
 """
 
 import functools
@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,8 +30,8 @@ from typing import TYPE_CHECKING, Any, cast
 from fetchstash.errors import FetchstashError
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import Counter
-    from opentelemetry.trace import Tracer
+    from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider, UpDownCounter
+    from opentelemetry.trace import Tracer, TracerProvider
 
 Plain = str | bool | int | float
 """The types of an attribute, or of the items of its list. None is left out."""
@@ -39,46 +40,141 @@ Plain = str | bool | int | float
 MAX_ATTRIBUTE_CHARS = 300
 
 
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """An instrument of OpenTelemetry: its name there, its unit (UCUM) and its meaning."""
+
+    name: str
+    unit: str
+    meaning: str
+
+
+# The bounds that OpenTelemetry advises for times in seconds, and two more for slow documents.
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60)
+
+INSTRUMENTS: Mapping[str, Instrument] = {
+    "bytes_in": Instrument("fetchstash.fetched", "By", "Bodies that were fetched"),
+    "bytes_out": Instrument("fetchstash.results", "By", "Texts of the results of tools"),
+    "cache": Instrument(
+        "fetchstash.cache.lookups", "{lookup}", "Fetches by what became of the stored copy"
+    ),
+    "extracted_chars": Instrument(
+        "fetchstash.extracted_characters", "{character}", "Text that handlers extracted"
+    ),
+    "refusals": Instrument("fetchstash.errors", "{call}", "Calls that ended with an error"),
+    "fetch": Instrument("fetchstash.fetch.duration", "s", "Time of a fetch, redirects included"),
+    "render": Instrument("fetchstash.render.duration", "s", "Time of a page in the browser"),
+    "extract": Instrument("fetchstash.extract.duration", "s", "Time of a conversion to text"),
+    "worker_wait": Instrument(
+        "fetchstash.worker.wait.duration", "s", "Time that a document waits for a worker"
+    ),
+    "worker_queue": Instrument(
+        "fetchstash.worker.queue", "{document}", "Documents that wait for a worker"
+    ),
+    "worker_kills": Instrument(
+        "fetchstash.worker.kills", "{process}", "Workers that died or were killed at work"
+    ),
+}
+"""What is counted (``count``, ``adjust``) and timed (``span``, ``duration``), by its name here."""
+
+
 def configure(event_log: str | Path | None, max_bytes: int) -> None:
-    """Write events to the file ``event_log`` (None or "": to none), at most ``max_bytes``."""
+    """Write events to the file ``event_log`` (None or "": to none), at most ``max_bytes``.
+
+    Does nothing within ``logging_to``, which is stronger.
+    """
     global _event_log  # noqa: PLW0603 - one log for the process, as OpenTelemetry has one provider
-    _event_log = LineLog(Path(event_log), max_bytes) if event_log else None
+    if _task_log.get() is None:
+        _event_log = _log_at(event_log, max_bytes)
+
+
+@contextmanager
+def logging_to(event_log: str | Path | None, max_bytes: int) -> Generator[None]:
+    """Write the events of this task, and of those that it starts, to another log (None: to none).
+
+    For a process that serves several tenants.
+    """
+    token = _task_log.set((_log_at(event_log, max_bytes),))
+    try:
+        yield
+    finally:
+        _task_log.reset(token)
+
+
+@contextmanager
+def exporting(
+    meters: "MeterProvider | None" = None, tracers: "TracerProvider | None" = None
+) -> Generator[None]:
+    """Record to these providers of OpenTelemetry in place of the process's own."""
+    before = _meters, _tracers
+    _set_providers(meters or _meters, tracers or _tracers)
+    try:
+        yield
+    finally:
+        _set_providers(*before)
 
 
 def event(name: str, **attributes: Any) -> None:
     """Record that something happened or was decided."""
-    tracer = _tracer()
-    if tracer is None and _event_log is None:
+    tracer, log = _tracer(), _log()
+    if tracer is None and log is None:
         return
     plain = _plain(attributes)
     if tracer is not None:
         with suppress(Exception):
             _record_event(tracer, name, plain)
-    if _event_log is not None:
-        _event_log.append(_record("event", name, plain))
+    if log is not None:
+        log.append(_record("event", name, plain))
 
 
 def count(name: str, n: int = 1, **attributes: Any) -> None:
     """Add ``n``, at least 0, to the counter ``name``."""
-    counter = _counter(name)
-    if counter is None and _event_log is None:
+    counter, log = _counter(name), _log()
+    if counter is None and log is None:
         return
     plain = _plain(attributes)
     if counter is not None:
         with suppress(Exception):
             counter.add(n, plain)
-    if _event_log is not None:
-        _event_log.append(_record("count", name, plain, n=n))
+    if log is not None:
+        log.append(_record("count", name, plain, n=n))
+
+
+def adjust(name: str, n: int, **attributes: Any) -> None:
+    """Add ``n`` to the level ``name``, which goes up and down. The event log has no levels."""
+    if _measured():
+        with suppress(Exception):
+            _load_level(name).add(n, _plain(attributes))
+
+
+def duration(name: str, seconds: float, **attributes: Any) -> None:
+    """Record a time in the histogram ``name``. The event log has spans alone."""
+    if _measured():
+        with suppress(Exception):
+            _load_histogram(name).record(seconds, _plain(attributes))
+
+
+@contextmanager
+def timed(name: str, **attributes: Any) -> Generator[None]:
+    """Record in the histogram ``name`` how long the body takes, and an error as ``span`` does."""
+    started = time.perf_counter()
+    try:
+        yield
+    except BaseException as error:
+        attributes["error.type"] = _error_type(error)
+        raise
+    finally:
+        duration(name, time.perf_counter() - started, **attributes)
 
 
 @contextmanager
 def span(name: str, **attributes: Any) -> Generator[None]:
-    """Record how long the body takes.
+    """Record how long the body takes, as a span and in the histogram ``name``.
 
     An exception passes through. Its code or type is recorded as ``error.type``, never its text.
     """
-    tracer = _tracer()
-    if tracer is None and _event_log is None:
+    tracer, log = _tracer(), _log()
+    if tracer is None and log is None and not _measured():
         yield
         return
     plain = _plain(attributes)
@@ -90,9 +186,10 @@ def span(name: str, **attributes: Any) -> Generator[None]:
             plain["error.type"] = _error_type(error)
             raise
         finally:
-            if _event_log is not None:
-                seconds = round(time.perf_counter() - started, 6)
-                _event_log.append(_record("span", name, plain, seconds=seconds))
+            seconds = time.perf_counter() - started
+            duration(name, seconds, **plain)
+            if log is not None:
+                log.append(_record("span", name, plain, seconds=round(seconds, 6)))
 
 
 @contextmanager
@@ -141,25 +238,59 @@ def _in_use(module: str) -> bool:
 
 
 def _tracer() -> "Tracer | None":
-    return _load_tracer() if _in_use("opentelemetry.trace") else None
+    return _load_tracer() if _tracers or _in_use("opentelemetry.trace") else None
+
+
+def _measured() -> bool:
+    return _meters is not None or _in_use("opentelemetry.metrics")
 
 
 def _counter(name: str) -> "Counter | None":
-    return _load_counter(name) if _in_use("opentelemetry.metrics") else None
+    return _load_counter(name) if _measured() else None
 
 
 @functools.cache
 def _load_tracer() -> "Tracer":
     from opentelemetry import trace  # noqa: PLC0415 - see _in_use
 
-    return trace.get_tracer("fetchstash")
+    return trace.get_tracer("fetchstash", tracer_provider=_tracers)
+
+
+@functools.cache
+def _load_meter() -> "Meter":
+    from opentelemetry import metrics  # noqa: PLC0415 - see _in_use
+
+    return metrics.get_meter("fetchstash", meter_provider=_meters)
 
 
 @functools.cache
 def _load_counter(name: str) -> "Counter":
-    from opentelemetry import metrics  # noqa: PLC0415 - see _in_use
+    kind = _instrument(name)
+    return _load_meter().create_counter(kind.name, kind.unit, kind.meaning)
 
-    return metrics.get_meter("fetchstash").create_counter(name)
+
+@functools.cache
+def _load_level(name: str) -> "UpDownCounter":
+    kind = _instrument(name)
+    return _load_meter().create_up_down_counter(kind.name, kind.unit, kind.meaning)
+
+
+@functools.cache
+def _load_histogram(name: str) -> "Histogram":
+    kind, meter = _instrument(name), _load_meter()
+    bounds = {"explicit_bucket_boundaries_advisory": SECONDS}
+    return meter.create_histogram(kind.name, kind.unit, kind.meaning, **bounds)
+
+
+def _instrument(name: str) -> Instrument:
+    return INSTRUMENTS.get(name) or Instrument(f"fetchstash.{name}", "", "")
+
+
+def _set_providers(meters: "MeterProvider | None", tracers: "TracerProvider | None") -> None:
+    global _meters, _tracers
+    _meters, _tracers = meters, tracers
+    for load in (_load_tracer, _load_meter, _load_counter, _load_level, _load_histogram):
+        load.cache_clear()
 
 
 def _record_event(tracer: "Tracer", name: str, plain: dict[str, Any]) -> None:
@@ -230,4 +361,16 @@ class LineLog:
             os.close(file)
 
 
+def _log_at(path: str | Path | None, max_bytes: int) -> LineLog | None:
+    return LineLog(Path(path), max_bytes) if path else None
+
+
+def _log() -> LineLog | None:
+    own = _task_log.get()
+    return _event_log if own is None else own[0]
+
+
 _event_log: LineLog | None = None
+_task_log: ContextVar[tuple[LineLog | None] | None] = ContextVar("_task_log", default=None)
+_meters: "MeterProvider | None" = None
+_tracers: "TracerProvider | None" = None

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import anyio.lowlevel
 import pytest
 from opentelemetry import metrics, trace
 from opentelemetry.sdk.metrics import MeterProvider
@@ -119,8 +120,10 @@ def test_counters_add_up_by_their_attributes(
         metric.name: metric.data.data_points
         for metric in data.resource_metrics[0].scope_metrics[0].metrics
     }
-    assert [(point.value, dict(point.attributes)) for point in found["bytes_in"]] == [(123, {})]
-    assert [(point.value, dict(point.attributes)) for point in found["refusals"]] == [
+    assert [(point.value, dict(point.attributes)) for point in found["fetchstash.fetched"]] == [
+        (123, {})
+    ]
+    assert [(point.value, dict(point.attributes)) for point in found["fetchstash.errors"]] == [
         (1, {"code": "robots"})
     ]
 
@@ -169,6 +172,64 @@ def test_the_log_and_the_one_before_it_stay_within_the_limit_together(log: Path)
     assert sorted(path.name for path in log.parent.iterdir()) == ["events.jsonl", "events.jsonl.1"]
     numbers = [line["attributes"]["number"] for path in kept for line in lines(path)]
     assert numbers == list(range(numbers[0], 5_000))
+
+
+async def _write(name: str, log: Path | None) -> None:
+    with telemetry.logging_to(log, 100_000):
+        telemetry.configure(f"{log}.other", 100_000)
+        await anyio.lowlevel.checkpoint()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_one_event, name)
+
+
+async def _one_event(name: str) -> None:
+    telemetry.event(name)
+
+
+@pytest.mark.anyio
+async def test_tasks_write_to_logs_of_their_own(log: Path, tmp_path: Path) -> None:
+    async with anyio.create_task_group() as tasks:
+        for name in ("a", "b", "none"):
+            tasks.start_soon(_write, name, None if name == "none" else tmp_path / name)
+    telemetry.event("process")
+    names = {
+        path: [line["name"] for line in lines(path)]
+        for path in tmp_path.iterdir()
+        if path.is_file()
+    }
+    assert names == {tmp_path / "a": ["a"], tmp_path / "b": ["b"]}
+    assert [line["name"] for line in lines(log)] == ["process"]
+
+
+def test_providers_of_a_service_take_what_the_process_would_get(
+    exporters: tuple[InMemorySpanExporter, InMemoryMetricReader],
+) -> None:
+    exporters[0].clear()
+    spans, readings = InMemorySpanExporter(), InMemoryMetricReader()
+    tracers = TracerProvider()
+    tracers.add_span_processor(SimpleSpanProcessor(spans))
+    with telemetry.exporting(MeterProvider([readings]), tracers):
+        with telemetry.span("extract", content_kind="pdf"):
+            telemetry.adjust("worker_queue", 2)
+        telemetry.adjust("worker_queue", -1)
+        telemetry.duration("worker_wait", 0.2)
+        with pytest.raises(Refused), telemetry.timed("store", operation="put"):
+            raise Refused("secret", "")
+    telemetry.adjust("worker_queue", 7)
+    assert [span.name for span in spans.get_finished_spans()] == ["extract"]
+    assert not exporters[0].get_finished_spans()
+    data = readings.get_metrics_data()
+    assert data is not None
+    points: dict[str, Any] = {
+        metric.name: metric.data.data_points[0]
+        for metric in data.resource_metrics[0].scope_metrics[0].metrics
+    }
+    assert points["fetchstash.worker.queue"].value == 1
+    assert points["fetchstash.worker.wait.duration"].sum == 0.2
+    assert points["fetchstash.worker.wait.duration"].explicit_bounds == telemetry.SECONDS
+    assert dict(points["fetchstash.extract.duration"].attributes) == {"content_kind": "pdf"}
+    error = {"operation": "put", "error.type": "refused"}
+    assert dict(points["fetchstash.store"].attributes) == error
 
 
 @pytest.mark.slow
@@ -228,6 +289,7 @@ def test_telemetry_without_a_listener_imports_no_module() -> None:
 import sys
 from fetchstash import telemetry
 telemetry.event("a", b=1); telemetry.count("c")
+telemetry.adjust("e", 1); telemetry.duration("f", 0.1)
 with telemetry.span("d"): pass
 assert not [name for name in sys.modules if name.startswith("opentelemetry")]
 """
