@@ -15,15 +15,23 @@ if TYPE_CHECKING:
     from fetchstash.config import Settings
 
 
-@click.command(cls=Command, short_help="Serve MCP over stdin and stdout")
+@click.command(cls=Command, short_help="Serve MCP over stdin and stdout, or HTTP")
+@click.option(
+    "--http", "address", metavar="HOST:PORT", help="Serve over HTTP, in place of stdin and stdout."
+)
 @command
-def serve(settings: "Settings") -> None:
-    """Serve MCP over stdin and stdout, as a host starts it."""
+def serve(settings: "Settings", address: str | None) -> None:
+    """Serve MCP over stdin and stdout, as a host starts it; with --http to many clients."""
     import anyio  # noqa: PLC0415 - heavy
 
-    from fetchstash.server import serve_stdio  # noqa: PLC0415 - imports mcp
+    if address is None:
+        from fetchstash.server import serve_stdio  # noqa: PLC0415 - imports mcp
 
-    anyio.run(serve_stdio, settings)
+        anyio.run(serve_stdio, settings)
+    else:
+        from fetchstash.service import serve_http  # noqa: PLC0415 - as above
+
+        anyio.run(serve_http, settings, address)
 
 
 @click.command(cls=Command, short_help="Print the settings and where each came from")

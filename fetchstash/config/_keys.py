@@ -24,6 +24,22 @@ class IngestLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class HttpLimits:
+    """Whom the service over HTTP answers, its certificate, and the bounds of a request.
+
+    ``forwarded`` names the proxies whose X-Forwarded headers are believed.
+    """
+
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    forwarded: tuple[str, ...] = ()
+    tls_cert: str = ""
+    tls_key: str = ""
+    max_body_bytes: int = 2**20
+    grace_seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
 class TelemetryLimits:
     """The path of the local event log ("": none) and its largest size in bytes."""
 
@@ -104,6 +120,7 @@ _DEFAULTS: Mapping[str, tuple[object, ...]] = {
     "context": (PreviewLimits(),),
     "client": (Policy(), HistoryLimits()),
     "telemetry": (TelemetryLimits(),),
+    "http": (HttpLimits(),),
 }
 
 _MEANINGS: Mapping[str, str] = {
@@ -201,6 +218,17 @@ _MEANINGS: Mapping[str, str] = {
     "client.churn_warning": "Compactor calls in one iteration before a warning",
     "telemetry.event_log": "Path of the local event log; empty: none",
     "telemetry.event_log_max_bytes": "Largest size of the event log, in bytes",
+    "http.hosts": (
+        "Hosts that requests may name: NAME or NAME:PORT; the address of --http always is one"
+    ),
+    "http.origins": "Web pages that may call, by their origin (https://app.example.org)",
+    "http.forwarded": (
+        "Addresses or networks of the proxies whose X-Forwarded-For and -Proto are believed"
+    ),
+    "http.tls_cert": "File of the certificate and its chain, in PEM; empty: no TLS",
+    "http.tls_key": "File of its private key, in PEM",
+    "http.max_body_bytes": "One request, in bytes",
+    "http.grace_seconds": "Seconds that calls may take to end after SIGTERM",
 }
 
 _BOUNDS: Mapping[str, tuple[float, float | None]] = {
@@ -247,6 +275,8 @@ _BOUNDS: Mapping[str, tuple[float, float | None]] = {
     "client.summarizer_max_tokens": (1, None),
     "client.churn_warning": (1, None),
     "telemetry.event_log_max_bytes": (1_024, None),
+    "http.max_body_bytes": (1_024, 2**26),
+    "http.grace_seconds": (0, 3_600),
 }
 
 # Measured limits of the hosts (scripts/hosts): VS Code moves a result over 8 KiB to a file, Codex

@@ -12,6 +12,7 @@ from fetchstash.config._keys import (
     COUNTING_BYTES,
     KEYS,
     PROFILES,
+    HttpLimits,
     IngestLimits,
     Key,
     TelemetryLimits,
@@ -51,6 +52,7 @@ class Settings:
     client: Policy
     history: CompactionConfig
     telemetry: TelemetryLimits
+    http: HttpLimits
     truncation: Mapping[str, Truncation]
     values: Mapping[str, Any]
     origins: Mapping[str, str]
@@ -151,6 +153,7 @@ def _settings(
         client=Policy(**client),
         history=history,
         telemetry=TelemetryLimits(**section("telemetry")),
+        http=HttpLimits(**section("http")),
         truncation=truncation,
         values=values,
         origins=origins,

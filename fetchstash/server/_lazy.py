@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -21,10 +21,41 @@ from fetchstash.server._person import Person
 from fetchstash.stash import Stash, open_stash
 from fetchstash.store import AUTO_RUN, project_run, with_run
 
-Context = ServerRequestContext["LazyStash", Any]
+Context = ServerRequestContext["StashSource", Any]
 
 _ROOTS_SECONDS = 2
 """Within which a client must list its roots: it is a program, nobody is asked."""
+
+
+class StashSource(Protocol):
+    """Where a server takes the Stash of each request from."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that the list of tools is made by."""
+        ...
+
+    def host(self, ctx: Context) -> Host:
+        """Return the host that asks."""
+        ...
+
+    async def get(self, ctx: Context, answers: Answers = None) -> Stash:
+        """Return the Stash of a request. Raises InputNeeded."""
+        ...
+
+    async def person_allows(
+        self, ctx: Context, answers: Answers, refusals: Iterable[Mapping[str, Any]]
+    ) -> bool:
+        """Return whether the person at the client allowed what was refused. Raises InputNeeded."""
+        ...
+
+    def forget_roots(self) -> None:
+        """Ask the client for its roots again with its next call."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close what was opened."""
+        ...
 
 
 class LazyStash:

@@ -18,7 +18,7 @@ from fetchstash.server import _prompts, _resources
 from fetchstash.server._app import EXTENSION, TOOL_META, TOOLS
 from fetchstash.server._asking import InputNeeded
 from fetchstash.server._icons import ICONS
-from fetchstash.server._lazy import Context, LazyStash
+from fetchstash.server._lazy import Context, StashSource
 from fetchstash.server._progress import reports_to
 from fetchstash.stash import with_views
 from fetchstash.tools import Reports, ToolSpec, answer, tool_named, tool_specs
@@ -35,15 +35,18 @@ _INSTRUCTIONS = (
 _log = logging.getLogger("fetchstash.server")
 
 
-def build_server(stash: LazyStash) -> Server[LazyStash]:
-    """Return a server of both protocol eras; when it ends it closes ``stash``."""
+def build_server(stash: StashSource, *, announces: bool = True) -> Server[StashSource]:
+    """Return a server of both protocol eras; when it ends it closes ``stash``.
+
+    ``announces``: its clients are told of new artifacts. Those of several tenants are not.
+    """
     settings = stash.settings
     specs = {spec.name: spec for spec in tool_specs(settings)}
     tools = [_tool(spec, settings) for spec in specs.values()]
-    announcer = _resources.Announcer()
+    announcer = _resources.Announcer() if announces else None
 
     @asynccontextmanager
-    async def lifespan(_: Server[LazyStash]) -> AsyncGenerator[LazyStash]:
+    async def lifespan(_: Server[StashSource]) -> AsyncGenerator[StashSource]:
         try:
             yield stash
         finally:
@@ -66,7 +69,7 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
                 view, meta = await _answer(specs, ctx, params, reports_to(send))
             except InputNeeded as needed:
                 return needed.result
-            if params.name in _TAKING_IN:
+            if announcer and params.name in _TAKING_IN:
                 await announcer.fetched(ctx, view.facts)
             return _result(view, meta, structured=settings.views.structured)
         raise AssertionError  # a task group passes every exception on; type checkers cannot know
@@ -92,7 +95,7 @@ def build_server(stash: LazyStash) -> Server[LazyStash]:
         on_list_resources=_resources.list_resources,
         on_list_resource_templates=_resources.list_templates,
         on_read_resource=_resources.read_resource,
-        on_subscriptions_listen=announcer.listen,
+        on_subscriptions_listen=announcer.listen if announcer else None,
         on_list_prompts=_prompts.list_prompts,
         on_get_prompt=_prompts.get_prompt,
         on_completion=_resources.complete,

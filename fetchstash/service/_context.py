@@ -1,0 +1,22 @@
+"""What a request of the service says of itself, for those who handle it."""
+
+from starlette.types import Scope
+
+from fetchstash.access import Principal
+from fetchstash.server import Context
+
+PRINCIPAL = "fetchstash.principal"
+"""The key of the ASGI scope under which a request's principal stands once it is verified."""
+
+
+def principal_of(ctx: Context) -> Principal:
+    """Return who sends a request, in either era of the protocol."""
+    if ctx.request is None:
+        raise LookupError("the message came by no HTTP request")
+    return principal_in(ctx.request.scope)
+
+
+def principal_in(scope: Scope) -> Principal:
+    """Return who sends a request. Raises KeyError for one that nobody verified."""
+    principal: Principal = scope[PRINCIPAL]
+    return principal

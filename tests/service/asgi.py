@@ -1,0 +1,49 @@
+"""A service in this process, without sockets, and clients of it."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from starlette.types import ASGIApp
+
+from fetchstash.access import Principal, Rejected
+
+HOST = "127.0.0.1:8080"
+URL = f"http://{HOST}"
+
+
+class Tokens:
+    """A verifier of the tokens of a test."""
+
+    def __init__(self, **principals: Principal) -> None:
+        self._principals = principals
+
+    async def verify(self, token: str) -> Principal:
+        if token not in self._principals:
+            raise Rejected("unknown")
+        return self._principals[token]
+
+
+@asynccontextmanager
+async def running(app: ASGIApp) -> AsyncGenerator[httpx2.AsyncClient]:
+    """Run an application's lifespan, and yield a client of it."""
+    async with AsyncExitStack() as stack:
+        lifespan = app.router.lifespan_context(app)  # type: ignore[attr-defined]
+        await stack.enter_async_context(lifespan)
+        transport = httpx2.ASGITransport(app)
+        yield await stack.enter_async_context(
+            httpx2.AsyncClient(transport=transport, base_url=URL, timeout=30)
+        )
+
+
+@asynccontextmanager
+async def mcp_client(http: httpx2.AsyncClient, mode: str = "auto") -> AsyncGenerator[Client]:
+    """Yield an MCP client that sends through ``http``."""
+    transport = streamable_http_client(f"{URL}/mcp", http_client=http)
+    async with Client(transport, mode=mode) as client:
+        yield client
+
+
+Service = Callable[..., AbstractAsyncContextManager[httpx2.AsyncClient]]
