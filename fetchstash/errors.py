@@ -14,6 +14,7 @@ FetchstashError
     BadArgument       bad_argument   an invalid argument, setting or file
     BadPattern        bad_pattern    a pattern that RE2 rejects
     Busy              busy           another process or call holds what is needed
+    OverQuota         quota          a tenant has used what it may
     StoreError        store_error    the disk or the catalogue failed
     ServerFailed      server_failed  a server behind the gateway is not there, or ended
     Internal          internal       a fault of fetchstash itself
@@ -188,6 +189,12 @@ class Busy(FetchstashError):
     """Somebody else holds what is needed; the same call may go through later."""
 
     code = "busy"
+
+
+class OverQuota(FetchstashError):
+    """A tenant of a service has used what it may; details: retry_after_seconds."""
+
+    code = "quota"
 
 
 class StoreError(FetchstashError):

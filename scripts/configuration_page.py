@@ -77,6 +77,29 @@ environment variable of that name. `prefix` is put before a name that another se
 (default: 10000); those of the tools in `leave_alone` never do. `timeout` is how many seconds a
 server may be silent about a call (default: 300).
 
+## tenants
+
+What differs for a tenant of a [service](operations.md), each tenant a table of its own by the name
+that its tokens carry. They are read from the file alone. A tenant without a table has the settings
+of all.
+
+```toml
+[tenants.research.fetch]
+allow_domains = ["example.org", "arxiv.org"]
+
+[tenants.research.quota]
+requests_per_minute = 120
+fetched_bytes_per_day = 2_000_000_000
+
+[tenants.research.fetch.headers."https://api.example.org"]
+authorization = "env:RESEARCH_TOKEN"
+```
+
+A tenant may have its own values of all settings of `fetch`, `extract` and `quota`, and of
+`store.max_age_days`, `store.max_total_bytes` and `store.max_artifacts`. A list takes the place of
+that of all, but for `fetch.deny_domains`: what is denied to all stays denied. The headers for an
+origin take the place of those that all send to it; an empty table sends none.
+
 ## context.truncation
 
 The profiles of `context_result`, each a table of its own. They are read from the file alone.

@@ -7,6 +7,7 @@ import pytest
 
 from fetchstash.config import KEYS, PROFILES, load
 from fetchstash.errors import BadArgument
+from fetchstash.store import StoreLimits, store_of_tenant
 from fetchstash.text import Truncation
 
 
@@ -145,6 +146,33 @@ WRONG_FILES = {
         "[context.truncation.a]\nthreshold = 'x'\n",
         "context.truncation.a.threshold is 'x'",
     ),
+    "a tenant of no name": ("[tenants.A_1.quota]\n", "'tenants.A_1' is no name of a tenant"),
+    "a tenant that is no table": ("[tenants]\nacme = 1\n", "tenants.acme is no table"),
+    "tenants that are no tables": ("tenants = 1\n", "It must be tables: [tenants.NAME]."),
+    "an unknown section of a tenant": (
+        "[tenants.acme.quotas]\n",
+        "There is no table [tenants.acme.quotas]",
+    ),
+    "an unknown setting of a tenant": (
+        "[tenants.acme.quota]\nrequest_per_minute = 1\n",
+        "There is no setting 'tenants.acme.quota.request_per_minute'",
+    ),
+    "a setting that no tenant has of its own": (
+        "[tenants.acme.store]\nfolder = '/tmp'\n",
+        "tenants.acme.store.folder cannot be set for one tenant",
+    ),
+    "a question of one tenant": (
+        "[tenants.acme.fetch]\nask = true\n",
+        "tenants.acme.fetch.ask cannot be set for one tenant",
+    ),
+    "a tenant's text for a number": (
+        "[tenants.acme.quota]\nartifacts = 'x'\n",
+        "tenants.acme.quota.artifacts is 'x'",
+    ),
+    "a tenant's header that is no text": (
+        "[tenants.acme.fetch.headers.'https://a.example']\nx = 1\n",
+        'tenants.acme: fetch.headers."https://a.example".x is no text',
+    ),
     "a whole number for a boolean": ("[store]\nephemeral = 7\n", "It must be true or false."),
 }
 
@@ -201,3 +229,62 @@ def test_a_stores_url_overrides_a_folder_of_a_weaker_source(tmp_path: Path) -> N
     assert load({"store.folder": str(tmp_path)}, other).store.url == ""
     with pytest.raises(BadArgument, match=r"Both .* are set"):
         load({}, environment | other)
+
+
+def test_a_tenant_has_its_own_values_in_a_place_of_its_own(tmp_path: Path) -> None:
+    text = """
+        [fetch]
+        deny_domains = ["bad.example"]
+        allow_hosts = ["wiki.internal"]
+        [fetch.headers."https://api.example"]
+        authorization = "of all"
+        [store]
+        folder = "/srv/stash"
+        [ingest]
+        read_roots = ["/srv"]
+        [telemetry]
+        event_log = "/var/log/stash.jsonl"
+        [tenants.acme.fetch]
+        deny_domains = ["rival.example"]
+        allow_hosts = ["crm.internal"]
+        [tenants.acme.fetch.headers."https://api.example"]
+        authorization = "env:ACME"
+        [tenants.acme.quota]
+        requests_per_minute = 7
+    """
+    settings = load(environment={"ACME": "of acme"}, file=settings_file(tmp_path, text))
+    acme, other = settings.for_tenant("acme"), settings.for_tenant("other")
+    assert set(acme.fetch.deny_domains) == {"bad.example", "rival.example"}
+    assert other.fetch.deny_domains == ("bad.example",)
+    assert (acme.fetch.allow_hosts, other.fetch.allow_hosts) == (
+        ("crm.internal",),
+        ("wiki.internal",),
+    )
+    origin = "https://api.example"
+    assert acme.fetch.headers[origin] == {"authorization": "of acme"}
+    assert other.fetch.headers[origin] == {"authorization": "of all"}
+    assert (acme.quota.requests_per_minute, other.quota.requests_per_minute) == (7, 600)
+    for name, of_tenant in (("acme", acme), ("other", other)):
+        assert of_tenant.store.folder == Path(f"/srv/stash/tenants/{name}")
+        assert of_tenant.telemetry.event_log == f"/var/log/tenants/{name}/stash.jsonl"
+        assert not of_tenant.fetch.ask
+        assert of_tenant.ingest.read_roots == ()
+        assert of_tenant.store.run == "default"
+
+
+@pytest.mark.parametrize(
+    ("url", "of_tenant"),
+    [
+        ("memory:", "memory:"),
+        ("s3://bucket/prefix/", "s3://bucket/prefix/tenants/acme"),
+        ("gs://bucket", "gs://bucket/tenants/acme"),
+    ],
+)
+def test_a_tenants_store_lies_under_the_store_of_all(url: str, of_tenant: str) -> None:
+    assert store_of_tenant(StoreLimits(Path(), url), "acme").url == of_tenant
+
+
+def test_no_header_of_a_tenant_is_shown(tmp_path: Path) -> None:
+    text = "[tenants.acme.fetch.headers.'https://a.example']\nx = 'secret'\n"
+    settings = load(file=settings_file(tmp_path, text))
+    assert "secret" not in repr(settings.tenants)

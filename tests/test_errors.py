@@ -179,7 +179,7 @@ def test_codes_are_unique_and_the_head_of_the_module_lists_every_one() -> None:
         and item is not FetchstashError
     ]
     codes = [item.code for item in classes]
-    assert len(set(codes)) == len(codes) == 16
+    assert len(set(codes)) == len(codes) == 17
     for item in classes:
         assert f"    {item.__name__} " in (errors.__doc__ or "")
         assert f" {item.code} " in (errors.__doc__ or "")

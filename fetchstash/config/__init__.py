@@ -15,6 +15,7 @@ from fetchstash.config._keys import (
     HttpLimits,
     IngestLimits,
     Key,
+    QuotaLimits,
     TelemetryLimits,
 )
 from fetchstash.config._load import Settings, load
@@ -28,6 +29,7 @@ __all__ = [
     "HttpLimits",
     "IngestLimits",
     "Key",
+    "QuotaLimits",
     "Settings",
     "TelemetryLimits",
     "WrappedServer",

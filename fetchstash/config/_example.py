@@ -24,6 +24,8 @@ def example_file() -> str:
         lines += [f"# {key} = {value}" for key, value in values if value is not None]
     lines += ["", "# Request headers for one origin; env:NAME reads the environment."]
     lines += ['# [fetch.headers."https://api.example.org"]', '# authorization = "env:API_TOKEN"']
+    lines += ["", "# What differs for a tenant of a service: fetch, extract, quota, store.max_…"]
+    lines += ["# [tenants.research.quota]", "# requests_per_minute = 120"]
     return "\n".join(lines) + "\n"
 
 

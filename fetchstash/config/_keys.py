@@ -59,6 +59,20 @@ class HistoryLimits:
     summarizer_max_tokens: int = CompactionConfig().summarizer_max_tokens
 
 
+@dataclass(frozen=True, slots=True)
+class QuotaLimits:
+    """What one tenant of a service may use; 0: any amount.
+
+    Conversions are those that one replica runs for it at a time, the rest is of all replicas.
+    """
+
+    requests_per_minute: int = 600
+    fetched_bytes_per_day: int = 20 * 2**30
+    stored_bytes: int = 0
+    artifacts: int = 0
+    concurrent_conversions: int = 0
+
+
 AUTO = "auto"
 
 
@@ -121,6 +135,7 @@ _DEFAULTS: Mapping[str, tuple[object, ...]] = {
     "client": (Policy(), HistoryLimits()),
     "telemetry": (TelemetryLimits(),),
     "http": (HttpLimits(),),
+    "quota": (QuotaLimits(),),
 }
 
 _MEANINGS: Mapping[str, str] = {
@@ -229,6 +244,19 @@ _MEANINGS: Mapping[str, str] = {
     "http.tls_key": "File of its private key, in PEM",
     "http.max_body_bytes": "One request, in bytes",
     "http.grace_seconds": "Seconds that calls may take to end after SIGTERM",
+    "quota.requests_per_minute": "Requests of one tenant within a minute; 0: any number",
+    "quota.fetched_bytes_per_day": "Bytes that one tenant may fetch in a day (UTC); 0: any number",
+    "quota.stored_bytes": (
+        "Bytes that one tenant may keep before its fetches are refused; 0: store.max_total_bytes "
+        "alone holds, which evicts"
+    ),
+    "quota.artifacts": (
+        "Artifacts that one tenant may keep before its fetches are refused; 0: "
+        "store.max_artifacts alone holds, which evicts"
+    ),
+    "quota.concurrent_conversions": (
+        "Documents of one tenant that a replica reads at a time; 0: one less than it has processors"
+    ),
 }
 
 _BOUNDS: Mapping[str, tuple[float, float | None]] = {
@@ -277,6 +305,11 @@ _BOUNDS: Mapping[str, tuple[float, float | None]] = {
     "telemetry.event_log_max_bytes": (1_024, None),
     "http.max_body_bytes": (1_024, 2**26),
     "http.grace_seconds": (0, 3_600),
+    "quota.requests_per_minute": (0, None),
+    "quota.fetched_bytes_per_day": (0, None),
+    "quota.stored_bytes": (0, None),
+    "quota.artifacts": (0, None),
+    "quota.concurrent_conversions": (0, None),
 }
 
 # Measured limits of the hosts (scripts/hosts): VS Code moves a result over 8 KiB to a file, Codex

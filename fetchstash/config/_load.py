@@ -1,12 +1,13 @@
 """Read the settings from arguments, environment, file and profile, with the origin of each."""
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
 from fetchstash.client import CompactionConfig, Policy
+from fetchstash.config._convert import advice, convert
 from fetchstash.config._keys import (
     AUTO,
     COUNTING_BYTES,
@@ -14,15 +15,17 @@ from fetchstash.config._keys import (
     PROFILES,
     HttpLimits,
     IngestLimits,
-    Key,
+    QuotaLimits,
     TelemetryLimits,
     profile_of,
 )
 from fetchstash.config._servers import WrappedServer, wrapped_servers
-from fetchstash.errors import BadArgument, did_you_mean
-from fetchstash.fetch import FetchLimits, origin_headers
+from fetchstash.config._tables import headers_of, tables
+from fetchstash.config._tenants import TenantTable, tenant_tables
+from fetchstash.errors import BadArgument
+from fetchstash.fetch import FetchLimits
 from fetchstash.handlers import ExtractLimits
-from fetchstash.store import StoreLimits, store_folder
+from fetchstash.store import StoreLimits, store_folder, store_of_tenant
 from fetchstash.text import TRUNCATIONS, PreviewLimits, Truncation, ViewLimits
 
 _PREFIX = "FETCHSTASH_"
@@ -39,7 +42,8 @@ class Settings:
     ``values`` maps each key to its value, ``origins`` to where that came from. ``client`` and
     ``history`` are for agents that use fetchstash.client, ``truncation`` holds the profiles of
     context_result. ``output_is_bounded``: the user bounds what Claude Code shows of a result, by
-    its own MAX_MCP_OUTPUT_TOKENS. ``wrapped`` has the servers behind the gateway, by name.
+    its own MAX_MCP_OUTPUT_TOKENS. ``wrapped`` has the servers behind the gateway, ``tenants`` what
+    differs for a tenant of a service, by name.
     """
 
     profile: str
@@ -53,11 +57,13 @@ class Settings:
     history: CompactionConfig
     telemetry: TelemetryLimits
     http: HttpLimits
+    quota: QuotaLimits
     truncation: Mapping[str, Truncation]
     values: Mapping[str, Any]
     origins: Mapping[str, str]
     output_is_bounded: bool = False
     wrapped: Mapping[str, WrappedServer] = field(default_factory=dict[str, WrappedServer])
+    tenants: Mapping[str, TenantTable] = field(default_factory=dict[str, TenantTable])
 
     def views_for(self, client_name: str) -> ViewLimits:
         """Return the limits for a client by the name that it gives itself (clientInfo).
@@ -71,6 +77,27 @@ class Settings:
             if self.origins[f"views.{name}"] == "default"
         }
         return replace(self.views, **limits, count_bytes=profile in COUNTING_BYTES)
+
+    def for_tenant(self, name: str) -> "Settings":
+        """Return the settings of one tenant of a service: its own values, in a place of its own.
+
+        Nothing of the machine is its: no file may be read, and no person is asked about a private
+        host. Domains that are denied to all stay denied.
+        """
+        own = self.tenants.get(name, TenantTable())
+        values = {**self.values, **own.values, "fetch.ask": False, "ingest.read_roots": ()}
+        if "fetch.deny_domains" in own.values:
+            values["fetch.deny_domains"] += self.values["fetch.deny_domains"]
+        settings = _settings(values, self.origins, self.truncation)
+        store, log = settings.store, settings.telemetry.event_log
+        if log:
+            log = str(Path(log).parent / "tenants" / name / Path(log).name)
+        return replace(
+            settings,
+            fetch=replace(settings.fetch, headers={**self.fetch.headers, **own.headers}),
+            store=store_of_tenant(store, name),
+            telemetry=replace(settings.telemetry, event_log=log),
+        )
 
 
 def load(
@@ -87,9 +114,9 @@ def load(
     environment = environment or {}
     source, data = _read_file(file, environment)
     truncation = _truncations(data, f"file {source}")
-    headers = _headers(data, f"file {source}", environment)
+    headers = headers_of(data, f"file {source}", environment)
     wrapped = wrapped_servers(
-        _tables(data, "wrap.servers", "NAME", f"file {source}"), f"file {source}"
+        tables(data, "wrap.servers", "NAME", f"file {source}"), f"file {source}"
     )
     layers: list[tuple[str, Mapping[str, Any]]] = [
         ("argument", arguments or {}),
@@ -100,9 +127,9 @@ def load(
     for origin, layer in layers:
         for path, raw in layer.items():
             if path not in KEYS:
-                raise BadArgument(f"There is no setting {path!r} ({origin}).", _advice(path, KEYS))
+                raise BadArgument(f"There is no setting {path!r} ({origin}).", advice(path, KEYS))
             if path not in chosen and not _is_overridden(path, origin, chosen):
-                chosen[path] = (_convert(KEYS[path], raw, origin), origin)
+                chosen[path] = (convert(KEYS[path], raw, origin), origin)
     profile = chosen.get("views.profile", (AUTO, ""))[0]
     for name, value in PROFILES.get(profile, {}).items():
         chosen.setdefault(f"views.{name}", (value, f"profile {profile}"))
@@ -117,6 +144,7 @@ def load(
         fetch=replace(settings.fetch, headers=headers),
         output_is_bounded=bool(environment.get(_OUTPUT_VARIABLE)),
         wrapped=wrapped,
+        tenants=tenant_tables(data, f"file {source}", environment),
     )
 
 
@@ -154,6 +182,7 @@ def _settings(
         history=history,
         telemetry=TelemetryLimits(**section("telemetry")),
         http=HttpLimits(**section("http")),
+        quota=QuotaLimits(**section("quota")),
         truncation=truncation,
         values=values,
         origins=origins,
@@ -185,7 +214,7 @@ def _environment_layers(environment: Mapping[str, str]) -> Iterable[tuple[str, M
         key = by_variable.get(name)
         if key is None:
             what = f"The environment variable {name} is no setting."
-            raise BadArgument(what, _advice(name, by_variable))
+            raise BadArgument(what, advice(name, by_variable))
         items = [item.strip() for item in value.split(",") if item.strip()]
         yield f"environment variable {name}", {key.path: items if key.kind is tuple else value}
 
@@ -215,62 +244,19 @@ def _read_file(named: Path | None, environment: Mapping[str, str]) -> tuple[Path
 
 def _of_file(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Return a file's values by their keys."""
-    sections = dict.fromkeys([*(key.section for key in KEYS.values()), "wrap"])
+    sections = dict.fromkeys([*(key.section for key in KEYS.values()), "wrap", "tenants"])
     layer: dict[str, Any] = {}
     for section, values in data.items():
+        if section == "tenants":
+            continue
         if section not in sections or not isinstance(values, dict):
             raise BadArgument(
                 f"The settings file {path} has an unknown section {section!r}.",
-                _advice(section, sections),
+                advice(section, sections),
             )
         table = cast("Mapping[str, Any]", values)
         layer |= {f"{section}.{name}": value for name, value in table.items()}
     return {path: value for path, value in layer.items() if path not in _OF_THE_FILE_ALONE}
-
-
-def _tables(
-    data: Mapping[str, Any], setting: str, key: str, origin: str
-) -> dict[str, Mapping[str, Any]]:
-    """Return the tables [setting.KEY] of the file by their keys."""
-    section, _, name = setting.partition(".")
-    parent = data.get(section)
-    tables: Any = {}
-    if isinstance(parent, dict):
-        tables = cast("Mapping[str, Any]", parent).get(name, {})
-    if not isinstance(tables, dict):
-        shown = "no table" if setting == "fetch.headers" else repr(tables)  # it may be a secret
-        what = f"{setting} is {shown} ({origin})."
-        raise BadArgument(what, f"It must be tables: [{setting}.{key}].")
-    for name, values in cast("Mapping[str, Any]", tables).items():
-        if not isinstance(values, dict):
-            what = f"{setting}.{name} is no table ({origin})."
-            raise BadArgument(what, f"It must be a table: [{setting}.{key}].")
-    return cast("dict[str, Mapping[str, Any]]", tables)
-
-
-def _headers(
-    data: Mapping[str, Any], origin: str, environment: Mapping[str, str]
-) -> dict[str, dict[str, str]]:
-    """Return the request headers of the tables ``[fetch.headers."ORIGIN"]``.
-
-    ``env:NAME`` reads the environment. No error shows a value.
-    """
-    headers: dict[str, dict[str, str]] = {}
-    for site, values in _tables(data, "fetch.headers", '"https://…"', origin).items():
-        headers[site] = {}
-        for name, value in values.items():
-            setting = f'fetch.headers."{site}".{name}'
-            if not isinstance(value, str):
-                raise BadArgument(f"{setting} is no text ({origin}).", "Write it in quotes.")
-            variable = value.removeprefix("env:")
-            if variable == value:
-                headers[site][name] = value
-            elif variable in environment:
-                headers[site][name] = environment[variable]
-            else:
-                what = f"{setting} reads the environment variable {variable}, which is not set."
-                raise BadArgument(what, "Set it for the server, or take the header out.")
-    return origin_headers(headers)
 
 
 def _truncations(data: Mapping[str, Any], origin: str) -> dict[str, Truncation]:
@@ -280,87 +266,14 @@ def _truncations(data: Mapping[str, Any], origin: str) -> dict[str, Truncation]:
     """
     profiles = dict(TRUNCATIONS)
     names = [f.name for f in fields(Truncation)]
-    for profile, values in _tables(data, "context.truncation", "NAME", origin).items():
+    for profile, values in tables(data, "context.truncation", "NAME", origin).items():
         setting = f"context.truncation.{profile}"
         for name, value in values.items():
             if name not in names:
                 what = f"There is no setting '{setting}.{name}' ({origin})."
-                raise BadArgument(what, _advice(name, names))
+                raise BadArgument(what, advice(name, names))
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 what = f"{setting}.{name} is {value!r} ({origin})."
                 raise BadArgument(what, "It must be a whole number, at least 0.")
         profiles[profile] = replace(profiles.get(profile, Truncation()), **values)
     return profiles
-
-
-def _advice(wrong: str, known: Iterable[str]) -> str:
-    return did_you_mean(wrong, known) or "Check its name in docs/configuration.md."
-
-
-_BOOLEANS = {
-    "true": True,
-    "1": True,
-    "yes": True,
-    "on": True,
-    "false": False,
-    "0": False,
-    "no": False,
-    "off": False,
-}
-
-
-def _convert(key: Key, raw: Any, origin: str) -> Any:
-    """Return the value of ``raw``: a string from outside, a value from TOML, or a list of these.
-
-    Raises BadArgument for an invalid value.
-    """
-    items: list[Any] = [raw]
-    if key.kind is tuple:
-        items = list(cast("Sequence[Any]", raw)) if isinstance(raw, (list, tuple)) else [None]
-    try:
-        values = tuple(_scalar(key.item or key.kind, item) for item in items)
-    except ValueError:
-        what = f"{key.path} is {raw!r} ({origin})."
-        raise BadArgument(what, f"It must be {_expected(key)}.") from None
-    for value in values:
-        what = f"{key.path} is {value!r} ({origin})."
-        if not _within(key, value):
-            raise BadArgument(what, f"It must be {_expected(key)}.")
-        if key.choices and value not in key.choices:
-            question = did_you_mean(str(value), key.choices)
-            raise BadArgument(what, f"It must be {_expected(key)}. {question}".strip())
-    return values if key.kind is tuple else values[0]
-
-
-def _scalar(kind: type, raw: Any) -> Any:
-    """Return ``raw`` as a bool, int, float or str. Raises ValueError if it is not one."""
-    if kind is str and isinstance(raw, str):
-        return raw
-    if kind is bool:
-        known = raw if isinstance(raw, bool) else _BOOLEANS.get(str(raw).lower())
-        if known is not None:
-            return known
-    elif not isinstance(raw, bool) and (
-        isinstance(raw, (str, int)) or (kind is float and isinstance(raw, float))
-    ):
-        return kind(raw)
-    raise ValueError(raw)
-
-
-def _within(key: Key, value: Any) -> bool:
-    """Return whether a number is within the key's bounds; other values have none, NaN fails."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return True
-    return (key.low is None or value >= key.low) and (key.high is None or value <= key.high)
-
-
-_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-
-
-def _expected(key: Key) -> str:
-    words = _WORDS[key.kind] if key.item is None else f"a list, each item {_WORDS[key.item]}"
-    if key.choices:
-        return f"one of {', '.join(key.choices)}"
-    if key.low is not None and key.high is not None:
-        return f"{words}, {key.low:g} to {key.high:_.0f}"
-    return f"{words}, at least {key.low:g}" if key.low is not None else words

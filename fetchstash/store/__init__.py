@@ -20,7 +20,13 @@ from fetchstash.store._contract import (
 from fetchstash.store._grep import Pattern, compile_pattern, count_matches
 from fetchstash.store._local import LocalStore
 from fetchstash.store._memory import MemoryContents, MemoryStore
-from fetchstash.store._open import check_store, open_store, repair_store, store_folder
+from fetchstash.store._open import (
+    check_store,
+    open_store,
+    repair_store,
+    store_folder,
+    store_of_tenant,
+)
 from fetchstash.store._protocol import ArtifactStore
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
@@ -69,5 +75,6 @@ __all__ = [
     "repair_store",
     "stamp",
     "store_folder",
+    "store_of_tenant",
     "with_run",
 ]

@@ -5,7 +5,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from fetchstash.errors import BadArgument
-from fetchstash.store._contract import Finding, StoreLimits
+from fetchstash.store._contract import DEFAULT_RUN, Finding, StoreLimits
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._local import LocalStore
 from fetchstash.store._memory import MemoryStore
@@ -40,6 +40,20 @@ def store_folder(limits: StoreLimits) -> Path | None:
     raise BadArgument(
         f"store.url is {limits.url!r}, which is no store.", "Set it to file:FOLDER or memory:."
     )
+
+
+def store_of_tenant(limits: StoreLimits, name: str) -> StoreLimits:
+    """Return the limits of a tenant's own store, under the place of the store of all.
+
+    The name has been checked (access.is_tenant). Clients over HTTP have no project, so that a
+    tenant has one run.
+    """
+    folder, url = limits.folder, limits.url
+    if limits.url.partition(":")[0] in OBJECT_STORES:
+        url = f"{url.rstrip('/')}/tenants/{name}"
+    elif limits.url != "memory:":
+        folder, url = (store_folder(limits) or folder) / "tenants" / name, ""
+    return replace(limits, folder=folder, url=url, run=DEFAULT_RUN)
 
 
 async def open_store(limits: StoreLimits) -> ArtifactStore:
