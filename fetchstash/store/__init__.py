@@ -20,6 +20,13 @@ from fetchstash.store._contract import (
 from fetchstash.store._grep import Pattern, compile_pattern, count_matches
 from fetchstash.store._local import LocalStore
 from fetchstash.store._memory import MemoryContents, MemoryStore
+from fetchstash.store._objects import (
+    BucketObjects,
+    FolderObjects,
+    MemoryObjects,
+    Objects,
+    open_objects,
+)
 from fetchstash.store._open import (
     check_store,
     open_store,
@@ -41,17 +48,21 @@ __all__ = [
     "AUTO_RUN",
     "REF_PREFIX",
     "ArtifactStore",
+    "BucketObjects",
     "ByteSource",
     "BytesSource",
     "Facts",
     "Finding",
+    "FolderObjects",
     "GrepQuery",
     "Line",
     "Listing",
     "LocalStore",
     "Matches",
     "MemoryContents",
+    "MemoryObjects",
     "MemoryStore",
+    "Objects",
     "Passage",
     "Pattern",
     "Removed",
@@ -68,6 +79,7 @@ __all__ = [
     "folder_run",
     "keep_store_facts",
     "new_facts",
+    "open_objects",
     "open_store",
     "project_of",
     "project_run",

@@ -24,8 +24,9 @@ class StoreLimits:
     """The settings store.*: where artifacts are kept, and for how long. Ages are in days.
 
     ``url`` picks the kind of store: "" or ``file:FOLDER`` a folder (``file:`` alone: ``folder``),
-    ``memory:`` one that keeps nothing. The limits are of the whole store, pinned artifacts aside.
-    ``open_store`` reads AUTO_RUN.
+    ``memory:`` one that keeps nothing, ``s3://BUCKET/PREFIX``, ``gs://`` or ``az://`` a bucket, for
+    which ``folder`` holds a cache of ``cache_bytes``. The limits are of the whole store, pinned
+    artifacts aside. ``open_store`` reads AUTO_RUN.
     """
 
     folder: Path
@@ -35,6 +36,10 @@ class StoreLimits:
     max_age_days: float = 7
     max_total_bytes: int = 2 * 2**30
     max_artifacts: int = 10_000
+    endpoint: str = ""
+    region: str = ""
+    encryption: str = ""
+    cache_bytes: int = 2**30
 
 
 @cache

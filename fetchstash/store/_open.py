@@ -4,7 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
-from fetchstash.errors import BadArgument
+from fetchstash.errors import BadArgument, StoreError
+from fetchstash.store._bucket import bucket_url
 from fetchstash.store._contract import DEFAULT_RUN, Finding, StoreLimits
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._local import LocalStore
@@ -13,11 +14,9 @@ from fetchstash.store._protocol import ArtifactStore
 from fetchstash.store._runs import with_run
 from fetchstash.store._threads import Threads
 
-OBJECT_STORES = ("s3", "gs", "az")
-
 
 def store_folder(limits: StoreLimits) -> Path | None:
-    """Return the folder of a store, None for one in memory. Raises BadArgument for other URLs."""
+    """Return the folder of a store, None for one in memory or in a bucket. Raises BadArgument."""
     scheme, colon, place = limits.url.partition(":")
     if not limits.url or (scheme == "file" and colon and not place):
         return limits.folder
@@ -30,15 +29,11 @@ def store_folder(limits: StoreLimits) -> Path | None:
                 )
             place = unquote(slash + path)
         return Path(place).expanduser()
-    if limits.url == "memory:":
+    if limits.url == "memory:" or bucket_url(limits.url):
         return None
-    if scheme in OBJECT_STORES and colon:
-        raise BadArgument(
-            f"store.url is {limits.url!r}: object stores are not supported yet.",
-            "Set it to file:FOLDER or memory:.",
-        )
     raise BadArgument(
-        f"store.url is {limits.url!r}, which is no store.", "Set it to file:FOLDER or memory:."
+        f"store.url is {limits.url!r}, which is no store.",
+        "Set it to file:FOLDER, s3://BUCKET/PREFIX, gs://, az:// or memory:.",
     )
 
 
@@ -64,6 +59,8 @@ async def open_store(limits: StoreLimits) -> ArtifactStore:
     """
     limits = with_run(limits)
     folder = store_folder(limits)
+    if bucket_url(limits.url):
+        raise StoreError("Artifacts in a bucket are not supported yet.", "Use file:FOLDER.")
     if folder is None:
         return MemoryStore(limits)
     return await LocalStore.open(replace(limits, folder=folder))

@@ -37,6 +37,9 @@ _OWN_NAMES = (
 )  # fmt: skip
 """In the order of removal: nobody ever sees blobs without a catalogue."""
 
+_BESIDE = ("service", "tenants")
+"""What a team's service keeps beside the artifacts (_objects.py). Removing them leaves it."""
+
 
 class Place:
     """The open folder of a store. ``run`` is leased if it is ephemeral."""
@@ -138,8 +141,9 @@ class Place:
 
 def refuse_foreign(folder: Path) -> None:
     """Raise StoreError for a folder that holds something and is no store."""
+    expected = (*_OWN_NAMES, *_BESIDE)
     try:
-        foreign = [path.name for path in folder.iterdir() if path.name not in _OWN_NAMES]
+        foreign = [path.name for path in folder.iterdir() if path.name not in expected]
     except (FileNotFoundError, NotADirectoryError):
         return
     foreign += [f"{kind}/{path.name}" for kind in KINDS for path in (folder / kind).glob("*")]

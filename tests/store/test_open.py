@@ -29,8 +29,9 @@ def test_a_url_names_a_folder_or_memory(url: str, folder: str | None) -> None:
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("s3://bucket/prefix", "object stores are not supported yet"),
-        ("az://container", "object stores are not supported yet"),
+        ("s3://key:secret@bucket/prefix", "more than a bucket and a prefix"),
+        ("gs://bucket/../other", "store.url is"),
+        ("az:container", "store.url is"),
         ("file://elsewhere/a", "another machine"),
         ("ftp://host/", "is no store"),
         ("/a/b", "is no store"),

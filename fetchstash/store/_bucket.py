@@ -1,0 +1,258 @@
+"""A bucket: whole objects under keys, over obstore. All of it blocks and is called from threads.
+
+Every request is bounded in time and size, and is tried again for a bounded time. A failure becomes
+a StoreError in our own words: what obstore says quotes the endpoint's answer, which may hold the
+name of a key or the request that was signed.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from fetchstash.errors import BadArgument, StoreError
+from fetchstash.store._contract import StoreLimits
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+T = TypeVar("T")
+
+SCHEMES = ("s3", "gs", "az")
+PART = 5 * 2**20
+"""The smallest part of a multipart upload that S3 takes, in bytes."""
+
+_PARTS_AT_ONCE = 4
+_CONNECT_SECONDS, _REQUEST_SECONDS, _RETRY_SECONDS = 3, 12, 20
+"""A request that hangs is given up and tried again once; a call fails after 32 s at the latest."""
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_TRY_LATER = "Try again in a minute."
+
+
+@dataclass(frozen=True, slots=True)
+class BucketUrl:
+    """The parts of ``scheme://bucket/prefix``."""
+
+    scheme: str
+    bucket: str
+    prefix: str
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.bucket}" + (f"/{self.prefix}" if self.prefix else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An object as a list shows it. ``tag`` changes whenever the object is written."""
+
+    key: str
+    size: int
+    modified: datetime
+    tag: str
+
+
+def bucket_url(url: str) -> BucketUrl | None:
+    """Return the parts of the URL of a bucket, None for any other URL. Raises BadArgument."""
+    scheme, colon, rest = url.partition(":")
+    if scheme not in SCHEMES or not colon:
+        return None
+    parts = urlsplit(url)
+    if "@" in rest or parts.query or parts.fragment:
+        raise BadArgument(
+            "store.url holds more than a bucket and a prefix.",
+            "Set it to SCHEME://BUCKET/PREFIX; credentials come from the environment.",
+        )
+    prefix = parts.path.strip("/")
+    if not rest.startswith("//") or not parts.netloc or ".." in prefix.split("/"):
+        raise BadArgument(f"store.url is {url!r}.", f"Set it to {scheme}://BUCKET/PREFIX.")
+    return BucketUrl(scheme, parts.netloc, prefix)
+
+
+def open_bucket(limits: StoreLimits) -> "Bucket":
+    """Return the bucket that ``limits.url`` names. Raises BadArgument, StoreError.
+
+    Credentials come from where obstore looks for them: the environment, a web identity, and the
+    metadata of the container or the machine.
+    """
+    url = bucket_url(limits.url)
+    assert url is not None
+    try:
+        from obstore import store as stores  # noqa: PLC0415 - an extra
+    except ImportError:
+        what = f"store.url is {limits.url}, and obstore is not installed."
+        raise StoreError(what, 'pip install "fetchstash[team]"') from None
+    retries: Any = {
+        "max_retries": 8,
+        "retry_timeout": timedelta(seconds=_RETRY_SECONDS),
+        "backoff": {
+            "init_backoff": timedelta(milliseconds=200),
+            "max_backoff": timedelta(seconds=3),
+            "base": 2,
+        },
+    }
+    client: Any = {
+        "connect_timeout": timedelta(seconds=_CONNECT_SECONDS),
+        "timeout": timedelta(seconds=_REQUEST_SECONDS),
+        "allow_http": limits.endpoint.startswith("http://"),
+    }
+    kinds: Mapping[str, type[Any]] = {
+        "s3": stores.S3Store,
+        "gs": stores.GCSStore,
+        "az": stores.AzureStore,
+    }
+    config = _config(url, limits)
+    return Bucket(
+        _translated(
+            lambda: kinds[url.scheme](
+                url.bucket,
+                prefix=url.prefix or None,
+                config=config,
+                client_options=client,
+                retry_config=retries,
+            )
+        )
+    )
+
+
+def _config(url: BucketUrl, limits: StoreLimits) -> dict[str, Any]:
+    """Return what the settings say of a bucket in obstore's names. Raises BadArgument."""
+    config: dict[str, Any] = {}
+    if limits.endpoint:
+        config["base_url" if url.scheme == "gs" else "endpoint"] = limits.endpoint
+    if url.scheme != "s3":
+        for name in ("region", "encryption"):
+            if getattr(limits, name):
+                what = f"store.{name} is for s3:// alone, and store.url is {url}."
+                raise BadArgument(what, f"Leave store.{name} empty.")
+        return config
+    config["disable_bulk_delete"] = True  # not every endpoint has it
+    if limits.region:
+        config["region"] = limits.region
+    if limits.encryption:
+        # "AES256", "aws:kms" or "aws:kms:KEY".
+        algorithm, _, key = limits.encryption.partition("aws:kms:")
+        config["server_side_encryption"] = algorithm or "aws:kms"
+        if key:
+            config["sse_kms_key_id"] = key
+    return config
+
+
+class Bucket:
+    """Objects under a prefix of a bucket. A write is whole or not there; the last one stays."""
+
+    def __init__(self, store: "ObjectStore") -> None:
+        self._store = store
+
+    def read(self, key: str) -> bytes | None:
+        """Return an object, None where there is none."""
+        return _translated(lambda: self._store.get(key).bytes().to_bytes(), missing=None)
+
+    def read_range(self, key: str, start: int, end: int) -> bytes | None:
+        """Return the bytes [start, end) of an object, None where there is none."""
+        return _translated(
+            lambda: self._store.get_range(key, start=start, end=end).to_bytes(), missing=None
+        )
+
+    def write(self, key: str, data: bytes | Path) -> None:
+        """Write an object, in parts if it is large. It is there, whole, when this returns."""
+        _translated(
+            lambda: self._store.put(key, data, chunk_size=PART, max_concurrency=_PARTS_AT_ONCE)
+        )
+
+    def delete(self, key: str) -> None:
+        """Delete an object. One that is not there is no error."""
+        _translated(lambda: self._store.delete(key), missing=None)
+
+    def copy(self, source: str, target: str) -> bool:
+        """Copy an object within the bucket. Return whether there is one."""
+
+        def work() -> bool:
+            self._store.copy(source, target)
+            return True
+
+        return _translated(work, missing=False)
+
+    def look_up(self, key: str) -> Item | None:
+        """Return the size and the time of an object, None where there is none."""
+        return _translated(lambda: _item(self._store.head(key)), missing=None)
+
+    def list(self, folder: str) -> list[Item]:
+        """Return the objects below a folder, by key."""
+
+        def work() -> list[Item]:
+            pages = self._store.list(folder or None, chunk_size=1_000)
+            return [_item(meta) for page in pages for meta in page]
+
+        return sorted(_translated(work), key=lambda item: item.key)
+
+
+def _item(meta: Any) -> Item:
+    tag = meta["e_tag"] or meta["last_modified"].isoformat()
+    return Item(meta["path"], meta["size"], meta["last_modified"], tag)
+
+
+_NO_DEFAULT: Any = object()
+
+
+def _translated(work: Callable[[], T], missing: T = _NO_DEFAULT) -> T:
+    """Do work on a bucket; return ``missing`` for an object that is not there.
+
+    Raises StoreError. The error of obstore is no cause of it, so that no traceback shows it.
+    """
+    from obstore.exceptions import BaseError  # noqa: PLC0415 - an extra
+
+    try:
+        return work()
+    except FileNotFoundError as error:
+        if missing is not _NO_DEFAULT and not _NO_BUCKET.search(str(error)):
+            return missing
+        failure = _no_bucket()
+    except (BaseError, OSError, ValueError) as error:
+        failure = _failure(str(error))
+    raise failure
+
+
+_NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
+_NO_CREDENTIALS = re.compile(
+    r"169\.254\.|metadata\.google|missing credential|Account must be specified|identity/oauth2"
+)
+_REFUSED = ("401", "403")
+_SLOW_DOWN = ("429", "503")
+
+
+def _no_bucket() -> StoreError:
+    return StoreError("There is no such bucket.", "Make it, or correct store.url.")
+
+
+def _failure(text: str) -> StoreError:
+    """Return the error for what obstore says, of which nothing but the status is quoted."""
+    match = _STATUS.search(text)
+    status = match[1] if match else ""
+    if _NO_BUCKET.search(text):
+        return _no_bucket()
+    if _NO_CREDENTIALS.search(text):
+        return StoreError(
+            "There are no credentials for the bucket.",
+            "Set the provider's variables in the environment, or run with a role.",
+        )
+    if "RequestTimeTooSkewed" in text:
+        return StoreError("This machine's clock differs from the bucket's.", "Set the clock.")
+    if status in _REFUSED or "lacked" in text:
+        return StoreError(
+            f"The bucket refused the credentials{f' (status {status})' if status else ''}.",
+            "Give them the rights to list, read, write and delete under the prefix.",
+        )
+    if status in _SLOW_DOWN:
+        what = f"The bucket asks for fewer requests (status {status})."
+        return StoreError(what, _TRY_LATER)
+    if "redirect" in text:
+        return StoreError("The bucket is in another region.", "Set store.region to its region.")
+    if status:
+        return StoreError(f"The bucket failed with status {status}.", _TRY_LATER)
+    return StoreError(
+        "The bucket does not answer.", "Try again in a minute; then look at store.endpoint."
+    )

@@ -1,0 +1,215 @@
+"""Small named values beside the artifacts, such as tokens and counters, in any store.
+
+A value is whole or not there, and the last write stays. There is no compare-and-swap: what several
+processes write at once needs a key for each of them.
+"""
+
+import contextlib
+import os
+import re
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from fetchstash.errors import BadArgument
+from fetchstash.store._bucket import Bucket, bucket_url, open_bucket
+from fetchstash.store._contract import StoreLimits
+from fetchstash.store._disk import open_file, private_folder, sync_file, sync_folder
+from fetchstash.store._open import store_folder
+from fetchstash.store._threads import Threads
+
+T = TypeVar("T")
+
+SERVICE = "service"
+_SEGMENT = "[a-z0-9_-][a-z0-9_.-]*"
+_KEY = re.compile(f"{_SEGMENT}(/{_SEGMENT})*")
+_MAX_KEY = 512
+
+
+class Objects(Protocol):
+    """Values of some kilobytes under keys, which several processes share.
+
+    A key is a path of the characters a-z, 0-9, "_", "-" and ".", and no folder of another key. All
+    methods raise StoreError where the store fails, and BadArgument for what is no key.
+    """
+
+    async def read(self, key: str) -> bytes | None:
+        """Return a value, None where there is none."""
+        ...
+
+    async def write(self, key: str, data: bytes) -> None:
+        """Write a value, in place of an earlier one. It is safe when this returns."""
+        ...
+
+    async def delete(self, key: str) -> None:
+        """Delete a value. One that is not there is no error."""
+        ...
+
+    async def keys(self, folder: str = "") -> list[str]:
+        """Return the keys below a folder, or all, in order."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close."""
+        ...
+
+
+async def open_objects(limits: StoreLimits) -> Objects:
+    """Open the values beside the artifacts of a store, under ``service`` of its folder or prefix.
+
+    Raises BadArgument for a URL that is no store, and StoreError.
+    """
+    if bucket_url(limits.url):
+        threads = Threads()
+        return BucketObjects(await threads.run(lambda: open_bucket(limits)), threads)
+    folder = store_folder(limits)
+    return MemoryObjects() if folder is None else FolderObjects(folder / SERVICE)
+
+
+class MemoryObjects:
+    """Objects in memory."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, bytes] = {}
+
+    async def read(self, key: str) -> bytes | None:
+        """Return a value, None where there is none."""
+        return self._values.get(_checked(key))
+
+    async def write(self, key: str, data: bytes) -> None:
+        """Write a value, in place of an earlier one."""
+        self._values[_checked(key)] = data
+
+    async def delete(self, key: str) -> None:
+        """Delete a value. One that is not there is no error."""
+        self._values.pop(_checked(key), None)
+
+    async def keys(self, folder: str = "") -> list[str]:
+        """Return the keys below a folder, or all, in order."""
+        below = _below(folder)
+        return sorted(key for key in self._values if key.startswith(below))
+
+    async def aclose(self) -> None:
+        """Do nothing: nothing is open."""
+
+
+class FolderObjects:
+    """Objects in a folder: files of 0600 in folders of 0700."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._threads = Threads()
+
+    async def read(self, key: str) -> bytes | None:
+        """Return a value, None where there is none."""
+        path = self._path(key)
+        return await self._threads.run(lambda: _read(path))
+
+    async def write(self, key: str, data: bytes) -> None:
+        """Write a value, in place of an earlier one. It is on the disk when this returns."""
+        path = self._path(key)
+        await self._threads.run(lambda: self._write(path, data))
+
+    async def delete(self, key: str) -> None:
+        """Delete a value. One that is not there is no error."""
+        path = self._path(key)
+        await self._threads.run(lambda: path.unlink(missing_ok=True))
+
+    async def keys(self, folder: str = "") -> list[str]:
+        """Return the keys below a folder, or all, in order."""
+        root = self._folder / _below(folder)
+        return await self._threads.run(lambda: self._keys(root))
+
+    async def aclose(self) -> None:
+        """Do nothing: nothing is open."""
+
+    def _path(self, key: str) -> Path:
+        return self._folder / _checked(key)
+
+    def _write(self, path: Path, data: bytes) -> None:
+        """Write beside, sync, rename and sync the name: a reader sees all of it or none."""
+        made = self._make_folder(path.parent)
+        beside = path.parent / f".{secrets.token_hex(8)}"  # no key begins with a dot
+        try:
+            fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(fd, "wb") as file:
+                file.write(data)
+                file.flush()
+                sync_file(file.fileno())
+            beside.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                beside.unlink(missing_ok=True)
+            raise
+        for folder in {path.parent, *made}:
+            sync_folder(folder)
+
+    def _make_folder(self, folder: Path) -> list[Path]:
+        """Make a folder and those above it, and return the folders that have a new entry."""
+        if folder.is_dir():
+            return []
+        above = [] if folder == self._folder else self._make_folder(folder.parent)
+        private_folder(folder)
+        return [*above, folder.parent]
+
+    def _keys(self, root: Path) -> list[str]:
+        names = (
+            Path(folder, name).relative_to(self._folder).as_posix()
+            for folder, _, files in os.walk(root)
+            for name in files
+        )
+        return sorted(name for name in names if _KEY.fullmatch(name))
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        fd = open_file(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    with os.fdopen(fd, "rb") as file:
+        return file.read()
+
+
+class BucketObjects:
+    """Objects under a prefix of a bucket."""
+
+    def __init__(self, bucket: Bucket, threads: Threads | None = None) -> None:
+        self._bucket = bucket
+        self._threads = threads or Threads()
+
+    async def read(self, key: str) -> bytes | None:
+        """Return a value, None where there is none."""
+        return await self._run(key, self._bucket.read)
+
+    async def write(self, key: str, data: bytes) -> None:
+        """Write a value, in place of an earlier one. It is in the bucket when this returns."""
+        await self._run(key, lambda name: self._bucket.write(name, data))
+
+    async def delete(self, key: str) -> None:
+        """Delete a value. One that is not there is no error."""
+        await self._run(key, self._bucket.delete)
+
+    async def keys(self, folder: str = "") -> list[str]:
+        """Return the keys below a folder, or all, in order."""
+        below = f"{SERVICE}/{_below(folder)}"
+        items = await self._threads.run(lambda: self._bucket.list(below))
+        return [item.key.removeprefix(f"{SERVICE}/") for item in items]
+
+    async def aclose(self) -> None:
+        """Do nothing: obstore has nothing to close."""
+
+    async def _run(self, key: str, work: Callable[[str], T]) -> T:
+        name = f"{SERVICE}/{_checked(key)}"
+        return await self._threads.run(lambda: work(name))
+
+
+def _checked(key: str) -> str:
+    if len(key) > _MAX_KEY or not _KEY.fullmatch(key):
+        raise BadArgument(f"{key[:80]!r} is no key.", "Use a-z, 0-9, _, -, . and /.")
+    return key
+
+
+def _below(folder: str) -> str:
+    """Return a folder with a slash at its end, "" for the root."""
+    return _checked(folder.rstrip("/")) + "/" if folder else ""

@@ -1,0 +1,112 @@
+"""Small values beside the artifacts: what holds in a folder, in memory and in a bucket alike."""
+
+import os
+import stat
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from fetchstash.errors import BadArgument, StoreError
+from fetchstash.store import (
+    BucketObjects,
+    FolderObjects,
+    MemoryObjects,
+    Objects,
+    StoreLimits,
+    open_objects,
+    open_store,
+)
+from fetchstash.store._bucket import Bucket
+
+pytestmark = pytest.mark.anyio
+
+Reopen = Callable[[], Awaitable[Objects]]
+
+
+@pytest.fixture(params=["folder", "memory", "bucket"])
+async def objects(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Objects]:
+    opened: Objects
+    if request.param == "bucket":
+        stores = pytest.importorskip("obstore.store", reason="obstore is in the extra team")
+        opened = BucketObjects(Bucket(stores.MemoryStore()))
+    else:
+        url = "memory:" if request.param == "memory" else ""
+        opened = await open_objects(StoreLimits(tmp_path / "store", url))
+    yield opened
+    await opened.aclose()
+
+
+async def test_a_value_is_read_as_it_was_written_last(objects: Objects) -> None:
+    assert await objects.read("tokens/a") is None
+    await objects.write("tokens/a", b"first")
+    await objects.write("tokens/a", b"\x00second")
+    assert await objects.read("tokens/a") == b"\x00second"
+    await objects.delete("tokens/a")
+    await objects.delete("tokens/a")
+    assert await objects.read("tokens/a") is None
+
+
+async def test_keys_are_listed_below_a_folder_and_in_order(objects: Objects) -> None:
+    for key in ("tokens/b", "tokens/a", "tokens-other/c", "tokens/deep/d.json", "e"):
+        await objects.write(key, b"")
+    assert await objects.keys("tokens") == ["tokens/a", "tokens/b", "tokens/deep/d.json"]
+    assert await objects.keys("tokens/") == await objects.keys("tokens")
+    assert await objects.keys("none") == []
+    assert len(await objects.keys()) == 5
+
+
+@pytest.mark.parametrize("key", ["", "/a", "a/", "a//b", "../a", "a/../b", ".a", "A", "a b", "é"])
+async def test_what_is_no_key_is_refused(objects: Objects, key: str) -> None:
+    with pytest.raises(BadArgument):
+        await objects.read(key)
+    with pytest.raises(BadArgument):
+        await objects.write(key, b"")
+    with pytest.raises(BadArgument):
+        await objects.delete(key)
+
+
+async def test_many_writers_of_one_key_leave_one_whole_value(objects: Objects) -> None:
+    values = [bytes([n]) * 100_000 for n in range(8)]
+    async with anyio.create_task_group() as group:
+        for value in values:
+            group.start_soon(objects.write, "counter", value)
+    assert await objects.read("counter") in values
+    assert await objects.keys() == ["counter"]
+
+
+async def test_a_folder_keeps_values_private_and_for_later(tmp_path: Path) -> None:
+    limits = StoreLimits(tmp_path / "store")
+    first = await open_objects(limits)
+    await first.write("tokens/a", b"value")
+    assert isinstance(first, FolderObjects)
+    later = await open_objects(limits)
+    assert await later.read("tokens/a") == b"value"
+    if sys.platform != "win32":
+        path = tmp_path / "store/service/tokens/a"
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+async def test_values_and_artifacts_live_in_one_folder(tmp_path: Path) -> None:
+    limits = StoreLimits(tmp_path / "store", ephemeral=True)
+    objects = await open_objects(limits)
+    await objects.write("tokens/a", b"value")
+    await (await open_store(limits)).aclose()
+    assert await objects.read("tokens/a") == b"value"
+
+
+async def test_memory_is_shared_with_nobody() -> None:
+    await (first := MemoryObjects()).write("a", b"value")
+    assert await MemoryObjects().read("a") is None
+    assert await first.read("a") == b"value"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write all")
+async def test_a_folder_that_may_not_be_written_is_a_store_error(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir(mode=0o500)
+    objects = await open_objects(StoreLimits(tmp_path / "store"))
+    with pytest.raises(StoreError):
+        await objects.write("a", b"")
