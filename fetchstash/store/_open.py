@@ -44,7 +44,7 @@ def store_of_tenant(limits: StoreLimits, name: str) -> StoreLimits:
     tenant has one run.
     """
     folder, url = limits.folder, limits.url
-    if limits.url.partition(":")[0] in OBJECT_STORES:
+    if bucket_url(limits.url):
         url = f"{url.rstrip('/')}/tenants/{name}"
     elif limits.url != "memory:":
         folder, url = (store_folder(limits) or folder) / "tenants" / name, ""
