@@ -1,55 +1,147 @@
-"""Who sends a request, as its verified token says."""
+"""Who sends a request, what it may do, and why a token is rejected."""
 
+import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Literal, Protocol, cast
 
 READ = "read"
 """Scope: the tools that read what is kept."""
 FETCH = "fetch"
 """Scope: all tools."""
+SCOPES = (READ, FETCH)
+
+READ_TOOLS = frozenset(
+    {
+        "artifact_grep",
+        "artifact_info",
+        "artifact_search",
+        "artifact_slice",
+        "get_search_content",
+    }
+)
+"""The tools that read what is kept. Every other one needs the scope "fetch"."""
+
+_TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+
+Reason = Literal[
+    "no_token",
+    "malformed",
+    "unknown",
+    "expired",
+    "not_yet_valid",
+    "algorithm",
+    "header",
+    "key",
+    "signature",
+    "issuer",
+    "audience",
+    "claim",
+    "tenant",
+    "scope",
+]
+
 
 LOCAL_TENANT = "local"
 """The tenant of a service on loopback without tokens."""
 
-_TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+
+class Rejected(Exception):
+    """A token that opens nothing. ``reason`` is a code for the log, ``description`` a sentence.
+
+    Neither holds anything of the token. "unknown" is a token that never was and one that was
+    revoked. ``error`` and ``scope`` are for ``WWW-Authenticate`` (RFC 6750, section 3):
+    "invalid_token", or "insufficient_scope" with the scope that would do.
+    """
+
+    def __init__(
+        self,
+        reason: Reason,
+        description: str = "",
+        *,
+        error: str = "invalid_token",
+        scope: str = "",
+    ) -> None:
+        super().__init__(reason, description)
+        self.reason: Reason = reason
+        self.description = description
+        self.error = error
+        self.scope = scope
+
+    @property
+    def status(self) -> int:
+        """The HTTP status of the answer (RFC 6750, section 3.1)."""
+        return 403 if self.error == "insufficient_scope" else 401
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A person or program of a tenant, and what it may do. ``name`` is for logs and quotas."""
+    """A person or program of a tenant, and what it may do: FETCH includes READ.
+
+    ``name`` is that of the token, or what the provider calls the person. ``source`` says who
+    vouches for it: the issuer, or the id of a token of our own.
+    """
 
     tenant: str
     name: str
     scopes: frozenset[str]
+    source: str = ""
+
+    def may(self, scope: str) -> bool:
+        """Return whether a call that needs ``scope`` is allowed."""
+        return scope in self.scopes or (scope == READ and FETCH in self.scopes)
 
 
 LOCAL = Principal(LOCAL_TENANT, "local", frozenset({READ, FETCH}))
 """Who sends the requests of a service on loopback without tokens."""
 
 
-class Rejected(Exception):
-    """A token that opens nothing. ``reason`` is a code for the log, and holds no secret.
-
-    ``error`` and ``scope`` are for ``WWW-Authenticate`` (RFC 6750, section 3): "invalid_token", or
-    "insufficient_scope" with the scopes that would do.
-    """
-
-    def __init__(self, reason: str, *, error: str = "invalid_token", scope: str = "") -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.error = error
-        self.scope = scope
-
-
 class Verifier(Protocol):
     """Tells whose a token is."""
 
     async def verify(self, token: str) -> Principal:
-        """Return the principal of a token. Raises Rejected."""
+        """Return whom ``token`` stands for.
+
+        Raises Rejected for a token that proves nothing, and FetchstashError where it cannot be
+        known now: the store or the identity provider does not answer.
+        """
         ...
 
 
 def is_tenant(name: str) -> bool:
     """Return whether a name can be a tenant's: it becomes part of folders and object keys."""
     return _TENANT.fullmatch(name) is not None
+
+
+def scope_of_call(body: bytes) -> str:
+    """Return the scope that a JSON-RPC message needs, or the widest one that a batch needs.
+
+    What is no JSON needs READ: the transport answers it with an error.
+    """
+    try:
+        message: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return READ
+    return FETCH if any(map(_fetches, _messages(message))) else READ
+
+
+def _messages(body: Any) -> Sequence[Any]:
+    """Return the messages of a batch, or the only one."""
+    return cast("Sequence[Any]", body) if isinstance(body, list) else (body,)
+
+
+def _fetches(message: Any) -> bool:
+    match message:
+        case {"method": "tools/call", "params": {"name": str(name)}}:
+            return name not in READ_TOOLS
+        case _:
+            return False
+
+
+def check_scope(principal: Principal, scope: str) -> None:
+    """Raise Rejected if a principal may not make a call that needs ``scope``."""
+    if not principal.may(scope):
+        granted = ", ".join(sorted(principal.scopes)) or "none"
+        description = f"This call needs the scope {scope}; the token has {granted}."
+        raise Rejected("scope", description, error="insufficient_scope", scope=scope)

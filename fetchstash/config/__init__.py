@@ -19,6 +19,7 @@ from fetchstash.config._keys import (
     TelemetryLimits,
 )
 from fetchstash.config._load import Settings, load
+from fetchstash.config._oauth import OAuthLimits
 from fetchstash.config._servers import WrappedServer, resolved
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "HttpLimits",
     "IngestLimits",
     "Key",
+    "OAuthLimits",
     "QuotaLimits",
     "Settings",
     "TelemetryLimits",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from fetchstash.client import CompactionConfig, Policy
+from fetchstash.config._oauth import OAuthLimits
 from fetchstash.fetch import FetchLimits
 from fetchstash.handlers import ExtractLimits
 from fetchstash.store import StoreLimits
@@ -136,6 +137,7 @@ _DEFAULTS: Mapping[str, tuple[object, ...]] = {
     "telemetry": (TelemetryLimits(),),
     "http": (HttpLimits(),),
     "quota": (QuotaLimits(),),
+    "oauth": (OAuthLimits(),),
 }
 
 _MEANINGS: Mapping[str, str] = {
@@ -257,6 +259,16 @@ _MEANINGS: Mapping[str, str] = {
     "quota.concurrent_conversions": (
         "Documents of one tenant that a replica reads at a time; 0: one less than it has processors"
     ),
+    "oauth.issuer": (
+        "The identity provider whose access tokens serve --http takes (https://…), as their iss "
+        "names it; empty: only the tokens of fetchstash token"
+    ),
+    "oauth.audience": "What their aud must be: the URL of /mcp, as clients reach it",
+    "oauth.resource": "That URL, where the provider calls the audience otherwise",
+    "oauth.tenant_claim": "The claim that names the tenant",
+    "oauth.principal_claim": "The claim that names the person or program",
+    "oauth.read_scope": "What the provider calls the scope of the tools that read what is kept",
+    "oauth.fetch_scope": "What the provider calls the scope of all tools",
 }
 
 _BOUNDS: Mapping[str, tuple[float, float | None]] = {

@@ -19,6 +19,7 @@ from fetchstash.config._keys import (
     TelemetryLimits,
     profile_of,
 )
+from fetchstash.config._oauth import OAuthLimits
 from fetchstash.config._servers import WrappedServer, wrapped_servers
 from fetchstash.config._tables import headers_of, tables
 from fetchstash.config._tenants import TenantTable, tenant_tables
@@ -58,6 +59,7 @@ class Settings:
     telemetry: TelemetryLimits
     http: HttpLimits
     quota: QuotaLimits
+    oauth: OAuthLimits
     truncation: Mapping[str, Truncation]
     values: Mapping[str, Any]
     origins: Mapping[str, str]
@@ -183,6 +185,7 @@ def _settings(
         telemetry=TelemetryLimits(**section("telemetry")),
         http=HttpLimits(**section("http")),
         quota=QuotaLimits(**section("quota")),
+        oauth=OAuthLimits(**section("oauth")),
         truncation=truncation,
         values=values,
         origins=origins,

@@ -2,7 +2,7 @@
 
 from fetchstash.fetch._addresses import Address, plain, why_not_public
 from fetchstash.fetch._cache import age_seconds, is_fresh, may_keep
-from fetchstash.fetch._certificates import certificate_fault
+from fetchstash.fetch._certificates import certificate_fault, tls_context
 from fetchstash.fetch._contract import (
     Cached,
     Fetched,
@@ -37,5 +37,6 @@ __all__ = [
     "open_fetcher",
     "origin_headers",
     "plain",
+    "tls_context",
     "why_not_public",
 ]

@@ -1,0 +1,40 @@
+"""Ask the one who can know a token: it says by its beginning whose it is."""
+
+from importlib.util import find_spec
+
+from fetchstash.access._issuer import Issuer
+from fetchstash.access._oauth import OAuthTokens, check_limits
+from fetchstash.access._own import OwnTokens, looks_like_ours
+from fetchstash.access._principal import Principal, Rejected, Verifier
+from fetchstash.config import Settings
+from fetchstash.errors import BadArgument
+from fetchstash.store import Objects
+
+
+def verifier(settings: Settings, objects: Objects) -> Verifier:
+    """Return what verifies tokens: our own, and those of oauth.issuer where that is set.
+
+    Raises BadArgument for settings that cannot be right, and where PyJWT is missing.
+    """
+    own, limits = OwnTokens(objects), settings.oauth
+    if not limits.issuer:
+        return _Verifiers(own, None)
+    check_limits(limits)
+    if find_spec("jwt") is None:
+        what = "oauth.issuer is set, and PyJWT, which verifies its tokens, is not installed."
+        raise BadArgument(what, 'Run: pip install "fetchstash[team]".')
+    return _Verifiers(own, OAuthTokens(limits, Issuer(limits.issuer, proxy=settings.fetch.proxy)))
+
+
+class _Verifiers:
+    def __init__(self, own: OwnTokens, provider: OAuthTokens | None) -> None:
+        self._own = own
+        self._provider = provider
+
+    async def verify(self, token: str) -> Principal:
+        """Return whom a token stands for. Raises Rejected, or FetchstashError (see Verifier)."""
+        if looks_like_ours(token):
+            return await self._own.verify(token)
+        if self._provider is None:
+            raise Rejected("malformed", "This is no token of this service.")
+        return await self._provider.verify(token)

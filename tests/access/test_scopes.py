@@ -1,0 +1,64 @@
+"""Which call needs which scope."""
+
+import json
+from typing import Any
+
+import pytest
+
+from fetchstash.access import (
+    FETCH,
+    READ,
+    READ_TOOLS,
+    Principal,
+    Rejected,
+    check_scope,
+    scope_of_call,
+)
+from fetchstash.config import load
+from fetchstash.tools import tool_specs
+
+
+def call(name: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name}}
+
+
+def test_every_tool_that_touches_neither_the_network_nor_files_can_be_read_with() -> None:
+    specs = tool_specs(load({"ingest.read_roots": ["/"]}))
+    assert {spec.name for spec in specs} - READ_TOOLS == {"fetch_content", "stash_file"}
+    assert {spec.name for spec in specs} > READ_TOOLS
+
+
+@pytest.mark.parametrize(
+    ("message", "scope"),
+    [
+        (call("artifact_grep"), READ),
+        (call("fetch_content"), FETCH),
+        (call("a tool of the future"), FETCH),
+        ({"method": "tools/list"}, READ),
+        ([call("artifact_grep"), call("fetch_content")], FETCH),
+        ([call("artifact_grep")], READ),
+        ({"method": "tools/call", "params": {}}, READ),
+        ("text", READ),
+    ],
+    ids=str,
+)
+def test_a_message_needs_the_widest_scope_of_its_calls(message: Any, scope: str) -> None:
+    assert scope_of_call(json.dumps(message).encode()) == scope
+
+
+@pytest.mark.parametrize("body", [b"", b"\xff", b"[" * 100_000, b'{"method": "tools/call"'])
+def test_what_is_no_message_needs_no_more_than_to_read(body: bytes) -> None:
+    assert scope_of_call(body) == READ
+
+
+def test_a_scope_that_is_missing_is_named_in_one_line() -> None:
+    reader = Principal("a", "ada", frozenset({READ}))
+    check_scope(reader, READ)
+    with pytest.raises(Rejected) as caught:
+        check_scope(reader, FETCH)
+    assert caught.value.description == "This call needs the scope fetch; the token has read."
+    assert (caught.value.status, caught.value.scope) == (403, FETCH)
+
+
+def test_the_scope_fetch_includes_the_scope_read() -> None:
+    check_scope(Principal("a", "ada", frozenset({FETCH})), READ)
