@@ -114,9 +114,15 @@ class FetchstashError(Exception):
 
 
 class Refused(FetchstashError):
-    """An address, port, scheme or domain that policy forbids."""
+    """An address, port, scheme or domain that policy forbids. ``rule`` names it for audit logs."""
 
     code = "refused"
+
+    def __init__(
+        self, what: str, next_step: str, *calls: Call, rule: str = "", **details: Any
+    ) -> None:
+        super().__init__(what, next_step, *calls, **details)
+        self.rule = rule
 
 
 class RobotsRefused(FetchstashError):

@@ -25,7 +25,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from fetchstash.errors import FetchstashError
 
@@ -42,8 +42,12 @@ MAX_ATTRIBUTE_CHARS = 300
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """An instrument of OpenTelemetry: its name there, its unit (UCUM) and its meaning."""
+    """An instrument of OpenTelemetry: its name there, its unit (UCUM) and its meaning.
 
+    ``kind``: a counter (``count``), a level (``adjust``) or a time (``duration``, ``span``).
+    """
+
+    kind: Literal["counter", "level", "time"]
     name: str
     unit: str
     meaning: str
@@ -52,30 +56,36 @@ class Instrument:
 # The bounds that OpenTelemetry advises for times in seconds, and two more for slow documents.
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60)
 
-INSTRUMENTS: Mapping[str, Instrument] = {
-    "bytes_in": Instrument("fetchstash.fetched", "By", "Bodies that were fetched"),
-    "bytes_out": Instrument("fetchstash.results", "By", "Texts of the results of tools"),
-    "cache": Instrument(
-        "fetchstash.cache.lookups", "{lookup}", "Fetches by what became of the stored copy"
-    ),
-    "extracted_chars": Instrument(
-        "fetchstash.extracted_characters", "{character}", "Text that handlers extracted"
-    ),
-    "refusals": Instrument("fetchstash.errors", "{call}", "Calls that ended with an error"),
-    "fetch": Instrument("fetchstash.fetch.duration", "s", "Time of a fetch, redirects included"),
-    "render": Instrument("fetchstash.render.duration", "s", "Time of a page in the browser"),
-    "extract": Instrument("fetchstash.extract.duration", "s", "Time of a conversion to text"),
-    "worker_wait": Instrument(
-        "fetchstash.worker.wait.duration", "s", "Time that a document waits for a worker"
-    ),
-    "worker_queue": Instrument(
-        "fetchstash.worker.queue", "{document}", "Documents that wait for a worker"
-    ),
-    "worker_kills": Instrument(
-        "fetchstash.worker.kills", "{process}", "Workers that died or were killed at work"
-    ),
+_TIMES = {
+    "http_request": ("http.server.request.duration", "HTTP requests, by route and status"),
+    "call": ("mcp.server.operation.duration", "Requests of MCP, by method, tool and error"),
+    "fetch": ("fetchstash.fetch.duration", "Fetches, redirects included"),
+    "render": ("fetchstash.render.duration", "Pages in the browser"),
+    "extract": ("fetchstash.extract.duration", "Conversions to text, by kind of document"),
+    "worker_wait": ("fetchstash.worker.wait.duration", "Waiting of documents for a worker"),
+    "store": ("fetchstash.store.duration", "Operations of the store"),
 }
-"""What is counted (``count``, ``adjust``) and timed (``span``, ``duration``), by its name here."""
+_LEVELS = {
+    "http_active": ("http.server.active_requests", "{request}", "Requests that are being answered"),
+    "worker_queue": ("fetchstash.worker.queue", "{document}", "Documents that wait for a worker"),
+}
+_COUNTERS = {
+    "bytes_in": ("fetchstash.fetched", "By", "Bodies that were fetched"),
+    "bytes_out": ("fetchstash.results", "By", "Texts of the results of tools"),
+    "cache": ("fetchstash.cache.lookups", "{lookup}", "Fetches, by the use of the stored copy"),
+    "extracted_chars": ("fetchstash.extracted_characters", "{character}", "Extracted text"),
+    "refusals": ("fetchstash.errors", "{call}", "Calls that ended with an error, by its code"),
+    "worker_kills": ("fetchstash.worker.kills", "{process}", "Workers that died at work"),
+    "quota_refusals": ("fetchstash.quota.refusals", "{call}", "Calls over a quota, by tenant"),
+    "token_rejections": ("fetchstash.token.rejections", "{request}", "Rejected tokens, by reason"),
+    "audit_failures": ("fetchstash.audit.failures", "{line}", "Lines that the audit log lost"),
+}
+INSTRUMENTS: Mapping[str, Instrument] = {
+    **{name: Instrument("time", kind, "s", text) for name, (kind, text) in _TIMES.items()},
+    **{name: Instrument("level", *rest) for name, rest in _LEVELS.items()},
+    **{name: Instrument("counter", *rest) for name, rest in _COUNTERS.items()},
+}
+"""What is measured, by its name here."""
 
 
 def configure(event_log: str | Path | None, max_bytes: int) -> None:
@@ -116,7 +126,7 @@ def exporting(
 
 def event(name: str, **attributes: Any) -> None:
     """Record that something happened or was decided."""
-    tracer, log = _tracer(), _log()
+    tracer, log = current_tracer(), _log()
     if tracer is None and log is None:
         return
     plain = _plain(attributes)
@@ -173,7 +183,7 @@ def span(name: str, **attributes: Any) -> Generator[None]:
 
     An exception passes through. Its code or type is recorded as ``error.type``, never its text.
     """
-    tracer, log = _tracer(), _log()
+    tracer, log = current_tracer(), _log()
     if tracer is None and log is None and not _measured():
         yield
         return
@@ -237,7 +247,8 @@ def _in_use(module: str) -> bool:
     return module in sys.modules
 
 
-def _tracer() -> "Tracer | None":
+def current_tracer() -> "Tracer | None":
+    """Return what makes spans, None where nothing in the process uses OpenTelemetry."""
     return _load_tracer() if _tracers or _in_use("opentelemetry.trace") else None
 
 
@@ -283,7 +294,7 @@ def _load_histogram(name: str) -> "Histogram":
 
 
 def _instrument(name: str) -> Instrument:
-    return INSTRUMENTS.get(name) or Instrument(f"fetchstash.{name}", "", "")
+    return INSTRUMENTS.get(name) or Instrument("counter", f"fetchstash.{name}", "", "")
 
 
 def _set_providers(meters: "MeterProvider | None", tracers: "TracerProvider | None") -> None:

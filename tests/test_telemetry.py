@@ -229,7 +229,7 @@ def test_providers_of_a_service_take_what_the_process_would_get(
     assert points["fetchstash.worker.wait.duration"].explicit_bounds == telemetry.SECONDS
     assert dict(points["fetchstash.extract.duration"].attributes) == {"content_kind": "pdf"}
     error = {"operation": "put", "error.type": "refused"}
-    assert dict(points["fetchstash.store"].attributes) == error
+    assert dict(points["fetchstash.store.duration"].attributes) == error
 
 
 @pytest.mark.slow

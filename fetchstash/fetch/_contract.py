@@ -70,7 +70,8 @@ class Fetched:
     ``masked_final_url`` instead. ``headers`` have lower-case names; repeated ones are joined by
     ", ". ``incomplete`` says why the body is not whole or empty, "" if it is neither.
     ``not_modified``: the server answered 304, and ``path`` is None. ``redirects`` is how many were
-    followed, ``left_origin`` whether one of them led to another origin.
+    followed, ``left_origin`` whether one of them led to another origin. ``address`` is that of the
+    peer: of the proxy where there is one.
     """
 
     path: Path | None
@@ -88,6 +89,7 @@ class Fetched:
     not_modified: bool = False
     redirects: int = 0
     left_origin: bool = False
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)

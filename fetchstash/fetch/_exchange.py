@@ -59,6 +59,8 @@ class Exchange:
         stream.end_head(self.status, self.headers)
         self.redirects = 0
         self.left_origin = False
+        peer = stream.get_extra_info("server_addr")
+        self.address = str(peer[0]) if peer else ""
         self._response = response
         self._leave = leave
         self._stream = stream

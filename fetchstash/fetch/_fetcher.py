@@ -234,6 +234,7 @@ class HttpFetcher:
             name=file_name(exchange.headers, exchange.target),
             redirects=exchange.redirects,
             left_origin=exchange.left_origin,
+            address=exchange.address,
         )
         was_asked = bool(conditions(cached, exchange.target, exchange.redirects))
         if exchange.status == HTTPStatus.NOT_MODIFIED and was_asked:

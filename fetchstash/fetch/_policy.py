@@ -107,6 +107,7 @@ class Policy:
             raise Refused(
                 f"{name} is among the domains that the operator denies.",
                 "Only the operator can change that.",
+                rule="domain_denied",
             )
         if self.only_domains and not any(
             _is_in_domain(name, domain) for domain in self.only_domains
@@ -115,6 +116,7 @@ class Policy:
                 f"{name} is not among the domains that the operator allows.",
                 "{}.",
                 Call("setting", {"name": "fetch.allow_domains", "value": [name]}),
+                rule="domain_not_allowed",
             )
         if self.is_exempt(target.host, target.port) or self._is_granted(target):
             return
@@ -126,6 +128,7 @@ class Policy:
                 target,
                 f"Port {target.port} of {name} is not among the allowed ports ({allowed}).",
                 private=private,
+                rule="port",
             )
         if target.address is None:
             if "." not in name and name != "localhost":
@@ -134,10 +137,12 @@ class Policy:
                     target,
                     f"{name} is a name without a dot, and such names are of a local network.",
                     private=private,
+                    rule="name",
                 )
             for inside, what in _INSIDE_NAMES.items():
                 if _is_in_domain(name, inside):
-                    _refuse(name, target, f"{name} is a name of {what}.", private=private)
+                    why = f"{name} is a name of {what}."
+                    _refuse(name, target, why, private=private, rule="name")
 
     def vet(self, target: Target, addresses: Sequence[Address], machine: Machine) -> None:
         """Raise Refused unless all ``addresses`` may be dialled for ``target``.
@@ -159,7 +164,8 @@ class Policy:
             name = target.host.removesuffix(".")
             is_are = "is" if target.address is not None else "leads to an address that is"
             private = f"{is_are} {why}" if may_be_asked else ""
-            _refuse(name, target, f"{name} {is_are} {why}.", address, private=private)
+            what = f"{name} {is_are} {why}."
+            _refuse(name, target, what, address, private=private, rule="address")
 
 
 def why_refused(address: Address, machine: Machine) -> str:
@@ -184,7 +190,13 @@ def _private_by_name(target: Target) -> str:
 
 
 def _refuse(
-    name: str, target: Target, what: str, address: Address | None = None, *, private: str
+    name: str,
+    target: Target,
+    what: str,
+    address: Address | None = None,
+    *,
+    private: str,
+    rule: str,
 ) -> NoReturn:
     details: dict[str, Any] = {"host": name, "port": target.port}
     if address is not None:
@@ -194,7 +206,7 @@ def _refuse(
     host = _plain_name(name)
     written = f"[{host}]:{target.port}" if ":" in host else f"{host}:{target.port}"
     allow = Call("setting", {"name": "fetch.allow_hosts", "value": [written]})
-    raise Refused(what, "{}.", allow, **details)
+    raise Refused(what, "{}.", allow, rule=rule, **details)
 
 
 def _plain_name(host: str) -> str:

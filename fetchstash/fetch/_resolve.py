@@ -53,7 +53,7 @@ class SystemResolver:
             await lookup.run()
         if len(lookup.addresses) > _MAX_ADDRESSES:
             what = f"{host} leads to {len(lookup.addresses)} addresses, too many to check."
-            raise Refused(what, "Look for the document elsewhere.", host=host)
+            raise Refused(what, "Look for the document elsewhere.", rule="address", host=host)
         if lookup.addresses:
             return lookup.addresses
         if lookup.error in {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", None)}:

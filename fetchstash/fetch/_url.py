@@ -81,7 +81,8 @@ def parse(text: str, max_chars: int) -> Target:
         raise BadArgument("This is no absolute URL: it has no scheme.", advice)
     scheme = scheme_match[1].lower()
     if scheme not in _DEFAULT_PORTS:
-        raise Refused("The URL's scheme is neither http nor https.", "Give an http or https URL.")
+        what = "The URL's scheme is neither http nor https."
+        raise Refused(what, "Give an http or https URL.", rule="scheme")
     rest = text[scheme_match.end() :].partition("#")[0]
     before_query, mark, query = rest.partition("?")
     if not before_query.startswith("//"):
@@ -109,7 +110,7 @@ def join(base: Target, reference: str, max_chars: int) -> Target:
         return parse(urljoin(base.text, head.replace("\\", "/") + mark + query), max_chars)
     except Refused:
         what = f"{base.host} redirected to a URL that is not http or https, or has a user name."
-        raise Refused(what, "Look for the document elsewhere.") from None
+        raise Refused(what, "Look for the document elsewhere.", rule="url") from None
     except (BadArgument, ValueError):  # urllib looks into brackets by itself
         what = f"{base.host} redirected to something that is no URL."
         raise FetchFailed(what, "Look for the document under another URL.") from None
@@ -120,6 +121,7 @@ def _authority(text: str, scheme: str) -> tuple[str, IPv4Address | IPv6Address |
         raise Refused(
             "URLs with a user name or password in them are not fetched.",
             "Give the URL without what stands before the @.",
+            rule="user_name",
         )
     match = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::([0-9]{0,5}))?", text)
     if match is None:

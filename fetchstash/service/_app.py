@@ -11,11 +11,14 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp
 
 from fetchstash.access import Verifier
 from fetchstash.server import StashSource, build_server
+from fetchstash.service._audit import AuditLog
 from fetchstash.service._auth import Authentication
+from fetchstash.service._observed import Observed
+from fetchstash.service._observed_calls import ObservedCalls
+from fetchstash.tools import tool_specs
 
 MCP_PATH = "/mcp"
 
@@ -27,13 +30,17 @@ def build_app(
     verifier: Verifier | None = None,
     ready: Callable[[], Awaitable[str]] | None = None,
     routes: Sequence[BaseRoute] = (),
-) -> ASGIApp:
+    audit: AuditLog | None = None,
+) -> Observed:
     """Return the application. Its lifespan closes ``source``.
 
     Without ``verifier`` everybody is the tenant "local". ``ready`` returns why the service cannot
     answer calls, "" if it can. ``routes`` are open to everybody: metadata, metrics.
     """
     server = build_server(source, announces=False)
+    # In place of the SDK's own span, which quotes errors.
+    tools = frozenset(spec.name for spec in tool_specs(source.settings))
+    server.middleware[:] = [ObservedCalls(tools, audit)]
     server.streamable_http_app(
         streamable_http_path=MCP_PATH,
         stateless_http=True,
@@ -54,7 +61,7 @@ def build_app(
         reason = await ready() if ready else ""
         return PlainTextResponse(f"{reason or 'ok'}\n", 503 if reason else 200)
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/healthz", alive),
             Route("/readyz", readiness),
@@ -63,3 +70,4 @@ def build_app(
         ],
         lifespan=lifespan,
     )
+    return Observed(app)

@@ -3,7 +3,7 @@
 import os
 import sys
 from threading import Lock
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from fetchstash.errors import StoreError
 
@@ -39,16 +39,7 @@ class BytesSource:
 
 
 class NotCached(Exception):
-    """The bytes cannot be had without waiting for a disk or a network."""
-
-
-@runtime_checkable
-class MayWait(ByteSource, Protocol):
-    """A ByteSource whose reads may wait for a disk or a network, and that knows which do."""
-
-    def read_cached(self, start: int, end: int) -> bytes:
-        """Return the bytes [start, end) without waiting. Raises NotCached."""
-        ...
+    """The bytes cannot be had without waiting for the disk."""
 
 
 class FileSource:
@@ -110,9 +101,9 @@ class FileSource:
 
 
 class CachedSource:
-    """A source as far as its bytes are at hand: a read returns at once or raises NotCached."""
+    """A file as far as the page cache has it: a read returns at once or raises NotCached."""
 
-    def __init__(self, source: MayWait) -> None:
+    def __init__(self, source: FileSource) -> None:
         self._source = source
 
     def read(self, start: int, end: int) -> bytes:
@@ -120,4 +111,4 @@ class CachedSource:
         return self._source.read_cached(start, end)
 
     def close(self) -> None:
-        """Do nothing: the source is another's."""
+        """Do nothing: the file belongs to the source."""

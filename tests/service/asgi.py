@@ -1,12 +1,13 @@
 """A service in this process, without sockets, and clients of it."""
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+import anyio
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message
 
 from fetchstash.access import Principal, Rejected
 
@@ -28,14 +29,30 @@ class Tokens:
 
 @asynccontextmanager
 async def running(app: ASGIApp) -> AsyncGenerator[httpx2.AsyncClient]:
-    """Run an application's lifespan, and yield a client of it."""
-    async with AsyncExitStack() as stack:
-        lifespan = app.router.lifespan_context(app)  # type: ignore[attr-defined]
-        await stack.enter_async_context(lifespan)
+    """Run an application's lifespan (ASGI, Lifespan Protocol), and yield a client of it."""
+    started, ending, ended = anyio.Event(), anyio.Event(), anyio.Event()
+
+    async def receive() -> Message:
+        if not started.is_set():
+            return {"type": "lifespan.startup"}
+        await ending.wait()
+        return {"type": "lifespan.shutdown"}
+
+    async def send(message: Message) -> None:
+        assert message["type"].endswith(".complete"), message
+        (ended if started.is_set() else started).set()
+
+    async def live() -> None:
+        await app({"type": "lifespan", "state": {}}, receive, send)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(live)
+        await started.wait()
         transport = httpx2.ASGITransport(app)
-        yield await stack.enter_async_context(
-            httpx2.AsyncClient(transport=transport, base_url=URL, timeout=30)
-        )
+        async with httpx2.AsyncClient(transport=transport, base_url=URL, timeout=30) as http:
+            yield http
+        ending.set()
+        await ended.wait()
 
 
 @asynccontextmanager

@@ -25,7 +25,7 @@ async def test_the_decision_is_an_event_of_the_span_that_is_open(
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     tracer = provider.get_tracer("test")
-    monkeypatch.setattr(telemetry, "_tracer", lambda: tracer)
+    monkeypatch.setattr(telemetry, "current_tracer", lambda: tracer)
     async with open_stash() as stash:
         with trace.use_span(tracer.start_span("agent.step"), end_on_exit=True):
             await stash.fetch(

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fetchstash import telemetry
 from fetchstash.errors import Busy, FetchstashError, Internal, TooLarge
 from fetchstash.handlers._contract import (
     NO_HINTS,
@@ -271,13 +272,17 @@ class WorkerPool:
 
         ``new``: one that has done no job. It is killed on any exception.
         """
+        telemetry.adjust("worker_queue", 1)
         try:
-            async with asyncio.timeout(WAIT_JOBS * self._limits.wall_seconds):
-                await self._free.acquire()
+            with telemetry.timed("worker_wait"):
+                async with asyncio.timeout(WAIT_JOBS * self._limits.wall_seconds):
+                    await self._free.acquire()
         except TimeoutError:
             raise Busy(
                 "All workers are busy with other documents.", "Try again in a minute."
             ) from None
+        finally:
+            telemetry.adjust("worker_queue", -1)
         try:
             if new and self._idle:  # two would be one more than may run
                 self._idle.pop().end()

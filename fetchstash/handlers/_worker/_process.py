@@ -10,6 +10,7 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable
 from typing import Any
 
+from fetchstash import telemetry
 from fetchstash.errors import Internal
 from fetchstash.handlers._worker import _frames
 from fetchstash.handlers._worker._macos import confined_command
@@ -106,11 +107,11 @@ class Worker:
                     with self.room.lent(request) as inside:
                         return await self._talk(inside, on_report)
             except TimeoutError:
-                raise WorkerDied(f"it took longer than {wall_seconds:g} seconds") from None
+                raise _died("time", f"it took longer than {wall_seconds:g} seconds") from None
             except _frames.ProtocolError:
-                raise WorkerDied("its reader sent what is no answer") from None
+                raise _died("protocol", "its reader sent what is no answer") from None
             except (EOFError, OSError):
-                raise WorkerDied(await self._cause_of_death()) from None
+                raise _died(*await self._cause_of_death()) from None
         except BaseException:
             self.kill()
             raise
@@ -156,19 +157,24 @@ class Worker:
         prefix = await self._process.stdout.readexactly(_frames.LENGTH_BYTES)
         return _frames.decode(await self._process.stdout.readexactly(_frames.body_length(prefix)))
 
-    async def _cause_of_death(self) -> str:
+    async def _cause_of_death(self) -> tuple[str, str]:
         try:
             async with asyncio.timeout(EXIT_GRACE_SECONDS):
                 status = await self._process.wait()
         except TimeoutError:
-            return "its reader stopped answering"
+            return "silence", "its reader stopped answering"
         return cause(status)
 
 
-def cause(status: int) -> str:
-    """Return in words why a process ended with ``status``; a negative one is a signal."""
+def cause(status: int) -> tuple[str, str]:
+    """Return why a process ended with ``status``, as a code and in words; below 0 is a signal."""
     if status >= 0:
-        return f"its reader ended unexpectedly (exit status {status})"
+        return "exit", f"its reader ended unexpectedly (exit status {status})"
     if hasattr(signal, "SIGXCPU") and status == -signal.SIGXCPU:
-        return "it took more CPU time than extract.cpu_seconds allows"
-    return f"its reader crashed ({signal.Signals(-status).name})"
+        return "cpu", "it took more CPU time than extract.cpu_seconds allows"
+    return "crash", f"its reader crashed ({signal.Signals(-status).name})"
+
+
+def _died(reason: str, words: str) -> WorkerDied:
+    telemetry.count("worker_kills", reason=reason)
+    return WorkerDied(words)

@@ -1,0 +1,237 @@
+"""The audit log: who fetched what, when and with what decision, and who was shown which artifact.
+
+JSON lines, only ever appended, without content: URLs are masked, artifacts named by a hash of
+their reference. The file is opened for each line, so that whoever rotates it may move it at any
+time. A call whose line cannot be written is refused, and no further request leaves until a line can
+be written again.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import stat
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from fetchstash import telemetry
+from fetchstash.errors import FetchstashError, Refused, RobotsRefused, StoreError
+from fetchstash.fetch import (
+    Cached,
+    Fetched,
+    Fetcher,
+    FetchLimits,
+    Progress,
+    Rendered,
+    Renderer,
+    browser_of,
+    mask_url,
+    open_fetcher,
+)
+from fetchstash.service import _request
+
+_log = logging.getLogger("fetchstash.audit")
+_MAX_URL_CHARS = 2_000
+_MAX_REFS = 50
+
+
+class AuditLog:
+    """Writes the audit log to ``path``; without one to the logger ``fetchstash.audit``."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._lost = 0
+
+    def check(self) -> None:
+        """Raise StoreError where the last line was lost and the log still takes none."""
+        if self._lost:
+            lost = self._lost
+            self._write({"event": "resumed", "lost": lost})
+            self._lost -= lost
+
+    def call(self, record: _request.Record, refs: Iterable[str]) -> None:
+        """Record an answered call and the artifacts that it spoke of. Raises StoreError."""
+        hashes = [ref_hash(ref) for ref in refs][:_MAX_REFS]
+        self._write({"event": "call", **record.call, "artifacts": hashes})
+
+    def fetch(self, facts: dict[str, Any]) -> None:
+        """Record a URL that was fetched, refused, or answered from the store. Raises StoreError."""
+        record = _request.current()
+        tool = {"tool": record.tool} if record and record.tool else {}
+        self._write({"event": "fetch", **tool, **facts})
+
+    def _write(self, facts: dict[str, Any]) -> None:
+        record = _request.current()
+        who = record.principal if record else None
+        names = record.names if record else {}
+        source = {"token": who.source} if who and who.source else {}
+        line = {"time": telemetry.now(), **names, **source, **facts}
+        if self._path is None:
+            _log.info("audit", extra={"facts": line})
+            return
+        try:
+            _append(self._path, json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        except (OSError, ValueError) as error:
+            self._lost += 1
+            telemetry.count("audit_failures")
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else "no file"
+            _log.critical("The audit log %s cannot be written: %s.", self._path, reason)
+            raise StoreError(
+                "The audit log of this service cannot be written, so the call is refused.",
+                "Tell the operator.",
+            ) from None
+
+
+def ref_hash(ref: str) -> str:
+    """Return the name of an artifact in the audit log: it leads to no artifact by itself."""
+    return hashlib.sha256(ref.encode()).hexdigest()[:32]
+
+
+def _append(path: Path, line: bytes) -> None:
+    """Append a line in one write. Raises OSError, also where only a part was written."""
+    # Never through a link or into a pipe: it would block, or write into another file.
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    file = os.open(path, flags, 0o600)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(None, "it is no file")
+        if os.write(file, line) != len(line):
+            raise OSError(None, "the disk is full")
+    finally:
+        os.close(file)
+
+
+def audited(limits: FetchLimits, audit: AuditLog) -> tuple[Fetcher, Renderer | None]:
+    """Return a fetcher, and its browser where that is switched on, whose URLs are recorded."""
+    fetcher = open_fetcher(limits)
+    renderer = browser_of(fetcher, limits)
+    return AuditedFetcher(fetcher, audit), AuditedRenderer(renderer, audit) if renderer else None
+
+
+class AuditedFetcher:
+    """A Fetcher that records each URL: one that was asked for, and one that a stored copy answers.
+
+    A rendered page is one line; what it loads is vetted like it, and not recorded.
+    """
+
+    def __init__(self, fetcher: Fetcher, audit: AuditLog) -> None:
+        self._fetcher = fetcher
+        self._audit = audit
+
+    async def fetch(
+        self,
+        url: str,
+        folder: Path,
+        *,
+        cached: Cached | None = None,
+        progress: Progress | None = None,
+        after: Fetched | None = None,
+        seconds: float | None = None,
+    ) -> Fetched:
+        """Fetch a URL and record it; see Fetcher. Raises StoreError where that cannot be."""
+        self._audit.check()
+        started = time.perf_counter()
+        try:
+            fetched = await self._fetcher.fetch(
+                url, folder, cached=cached, progress=progress, after=after, seconds=seconds
+            )
+        except FetchstashError as error:
+            self._audit.fetch(_line(url, started, error))
+            raise
+        except BaseException as error:  # a cancellation above all, which nothing may replace
+            with suppress(StoreError):
+                self._audit.fetch(_line(url, started, error))
+            raise
+        facts = {
+            **_line(url, started),
+            "final_host": _host(fetched.final_url),
+            "address": fetched.address,
+            "status": fetched.status,
+            "bytes": fetched.size_bytes,
+            "redirects": fetched.redirects,
+        }
+        try:
+            self._audit.fetch(facts)
+        except StoreError:
+            if fetched.path:
+                fetched.path.unlink(missing_ok=True)
+            raise
+        return fetched
+
+    async def check(self, url: str, final_url: str = "") -> None:
+        """Raise Refused where a stored copy may not be used, and record it; see Fetcher."""
+        self._audit.check()
+        started = time.perf_counter()
+        try:
+            await self._fetcher.check(url, final_url)
+        except FetchstashError as error:
+            self._audit.fetch(_line(url, started, error) | {"stored": True})
+            raise
+        self._audit.fetch(_line(url, started) | {"stored": True})
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._fetcher.aclose()
+
+
+class AuditedRenderer:
+    """A Renderer that records each page."""
+
+    def __init__(self, renderer: Renderer, audit: AuditLog) -> None:
+        self._renderer = renderer
+        self._audit = audit
+
+    async def render(
+        self, url: str, folder: Path, *, seconds: float, edge: int = 0, max_bytes: int = 0
+    ) -> Rendered:
+        """Render a page and record it; see Renderer. Raises StoreError where that cannot be."""
+        self._audit.check()
+        started = time.perf_counter()
+        try:
+            page = await self._renderer.render(
+                url, folder, seconds=seconds, edge=edge, max_bytes=max_bytes
+            )
+        except FetchstashError as error:
+            self._audit.fetch(_line(url, started, error) | {"rendered": True})
+            raise
+        except BaseException as error:
+            with suppress(StoreError):
+                self._audit.fetch(_line(url, started, error) | {"rendered": True})
+            raise
+        facts = {**_line(url, started), "final_host": _host(page.url), "rendered": True}
+        try:
+            self._audit.fetch(facts)
+        except StoreError:
+            page.path.unlink(missing_ok=True)
+            raise
+        return page
+
+
+def _line(url: str, started: float, error: BaseException | None = None) -> dict[str, Any]:
+    """Return the facts of a URL: allowed, refused by a rule, or failed with a code."""
+    seconds = round(time.perf_counter() - started, 6)
+    facts: dict[str, Any] = {"url": mask_url(url)[:_MAX_URL_CHARS], "seconds": seconds}
+    if error is None:
+        return {**facts, "decision": "allowed"}
+    if not isinstance(error, FetchstashError):
+        return {**facts, "decision": "failed", "code": type(error).__name__}
+    # A refusal behind a redirect names no host (after_redirect); the error that it replaces does.
+    inner = error.__context__ if isinstance(error.__context__, type(error)) else error
+    rule = inner.rule if isinstance(inner, Refused) else ""
+    rule = "robots" if isinstance(error, RobotsRefused) else rule
+    names = {"host": "final_host", "address": "address", "port": "port", "status": "status"}
+    facts |= {names[name]: value for name, value in inner.details.items() if name in names}
+    return {
+        **facts,
+        "decision": "refused" if rule else "failed",
+        "code": error.code,
+        **({"rule": rule} if rule else {}),
+    }
+
+
+def _host(url: str) -> str:
+    """Return the host of a URL that was fetched."""
+    return url.partition("://")[2].partition("/")[0].partition("?")[0]

@@ -1,0 +1,78 @@
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fetchstash.service import _request
+from fetchstash.service._logs import MAX_MESSAGE_CHARS, JsonLines, log_to
+
+LOGS = ("", "fetchstash", "fetchstash.fetch")
+
+
+@pytest.fixture
+def stream() -> Iterator[io.StringIO]:
+    """Send the logs of this process to a stream, and put them back."""
+    root = logging.getLogger()
+    handlers, levels = root.handlers[:], [logging.getLogger(name).level for name in LOGS]
+    stream = io.StringIO()
+    root.handlers.clear()
+    log_to(stream)
+    yield stream
+    logging.captureWarnings(capture=False)
+    root.handlers[:] = handlers
+    for name, level in zip(LOGS, levels, strict=True):
+        logging.getLogger(name).setLevel(level)
+
+
+def lines(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_each_line_is_a_json_object_that_names_its_request(stream: io.StringIO) -> None:
+    scope: dict[str, Any] = {"type": "http", "headers": [(b"x-request-id", b"abc-1")]}
+    _request.begin(scope)
+    logging.getLogger("fetchstash.service").info("hello\n%s", "world", extra={"facts": {"n": 1}})
+    [line] = lines(stream)
+    assert line.pop("time").endswith("+00:00")
+    assert line == {
+        "level": "info",
+        "logger": "fetchstash.service",
+        "message": "hello world",
+        "request_id": "abc-1",
+        "n": 1,
+    }
+    _request.end()
+
+
+def test_the_text_of_an_exception_is_not_logged(stream: io.StringIO) -> None:
+    try:
+        raise ValueError("the secret page")  # noqa: TRY301 - the exception is the subject
+    except ValueError:
+        logging.getLogger("mcp.server").exception("handler for %r raised", "tools/call")
+    [line] = lines(stream)
+    assert "secret" not in stream.getvalue()
+    assert (line["error"], line["logger"]) == ("ValueError", "mcp.server")
+    assert line["frames"][0].startswith("test_logs.py:")
+    assert line["frames"][0].endswith(" test_the_text_of_an_exception_is_not_logged")
+
+
+def test_urls_are_masked_and_messages_bounded_and_clean(stream: io.StringIO) -> None:
+    log = logging.getLogger("httpx")
+    log.warning("GET https://a:b@h.example/x?token=abc&q=1 \x1b[31mred\u202e")
+    log.warning("y" * 10_000)
+    masked, long = (line["message"] for line in lines(stream))
+    assert masked == "GET https://***@h.example/x?token=***&q=1 red"
+    assert len(long) == MAX_MESSAGE_CHARS
+
+
+def test_what_servers_answered_is_not_logged(stream: io.StringIO) -> None:
+    logging.getLogger("fetchstash.fetch").info("a.example answered 404. The answer begins: x")
+    assert lines(stream) == []
+
+
+def test_a_message_that_does_not_fit_its_arguments_is_logged_as_it_is() -> None:
+    record = logging.LogRecord("x", logging.WARNING, "", 1, "%d of %d", ("one",), None)
+    assert json.loads(JsonLines().format(record))["message"] == "%d of %d"

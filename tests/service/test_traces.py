@@ -1,0 +1,180 @@
+"""Spans over the real wire: a collector on loopback decodes what the real exporter sends."""
+
+import gzip
+import logging
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from fetchstash import __version__, telemetry
+from fetchstash.errors import BadArgument
+from fetchstash.service._traces import tracer_provider
+from tests.service.asgi import URL, Service, mcp_client
+
+pytestmark = pytest.mark.anyio
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
+
+
+class Collector(ThreadingHTTPServer):
+    """Takes spans as an OpenTelemetry collector does, over HTTP in protobuf."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.bodies: list[bytes] = []
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    @property
+    def requests(self) -> list[ExportTraceServiceRequest]:
+        return [ExportTraceServiceRequest.FromString(body) for body in self.bodies]
+
+    @property
+    def spans(self) -> dict[str, Span]:
+        scopes = [scope for r in self.requests for s in r.resource_spans for scope in s.scope_spans]
+        return {span.name: span for scope in scopes for span in scope.spans}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        assert isinstance(self.server, Collector)
+        assert self.path == "/v1/traces"
+        assert self.headers["content-type"] == "application/x-protobuf"
+        body = self.rfile.read(int(self.headers["content-length"]))
+        is_gzip = self.headers.get("content-encoding") == "gzip"
+        self.server.bodies.append(gzip.decompress(body) if is_gzip else body)
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
+        pass
+
+
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
+    for name in ("OTEL_SERVICE_NAME", "OTEL_SDK_DISABLED", "OTEL_TRACES_EXPORTER"):
+        monkeypatch.delenv(name, raising=False)
+    with Collector() as server:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.endpoint)
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@contextmanager
+def exported(collector: Collector) -> Generator[None]:
+    provider = tracer_provider({"OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint})
+    assert provider
+    with telemetry.exporting(tracers=provider):
+        yield
+    provider.shutdown()
+
+
+def attributes(span: Span) -> dict[str, Any]:
+    values = {pair.key: pair.value for pair in span.attributes}
+    return {key: v.int_value or v.string_value for key, v in values.items()}
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_a_call_continues_the_trace_of_its_request(
+    service: Service, collector: Collector, mode: str
+) -> None:
+    with exported(collector):
+        async with service() as http:
+            http.headers["traceparent"] = PARENT
+            async with mcp_client(http, mode) as client:
+                await client.call_tool("artifact_info", {"artifact_ref": "art_secret"})
+    request, call = collector.spans["POST /mcp"], collector.spans["tools/call artifact_info"]
+    assert request.trace_id.hex() == call.trace_id.hex() == TRACE
+    assert request.kind == call.kind == Span.SPAN_KIND_SERVER
+    assert attributes(request)["http.response.status_code"] == 200
+    expected = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "artifact_info"}
+    assert attributes(call).items() >= (expected | {"error.type": "unknown_ref"}).items()
+    assert b"secret" not in b"".join(collector.bodies)
+    [resource] = {str(r.resource_spans[0].resource) for r in collector.requests}
+    assert "fetchstash" in resource
+    assert __version__ in resource
+
+
+async def test_the_trace_that_a_message_names_is_continued_before_that_of_its_request(
+    service: Service, collector: Collector
+) -> None:
+    with exported(collector):
+        async with service() as http:
+            transport = streamable_http_client(f"{URL}/mcp", http_client=http)
+            async with Client(transport) as client:
+                meta: Any = {"traceparent": PARENT}
+                await client.call_tool("artifact_info", {}, meta=meta)
+    call = collector.spans["tools/call artifact_info"]
+    assert call.trace_id.hex() == TRACE
+    assert call.parent_span_id.hex() == "b7ad6b7169203331"
+    assert len(call.links) == 1
+    assert collector.spans["POST /mcp"].trace_id != call.trace_id
+
+
+@pytest.mark.parametrize("sent", ["", "00-0-0-00", "x" * 8_000, f"00-{'0' * 32}-{'0' * 16}-01"])
+async def test_a_traceparent_that_is_none_begins_a_new_trace(
+    service: Service, collector: Collector, sent: str
+) -> None:
+    with exported(collector):
+        async with service() as http:
+            await http.get("/healthz", headers={"traceparent": sent})
+    span = collector.spans["GET /healthz"]
+    assert not span.parent_span_id
+
+
+async def test_a_collector_that_is_gone_fails_no_call(
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL, "opentelemetry")
+    environment = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1",
+        "OTEL_EXPORTER_OTLP_TIMEOUT": "1",
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    provider = tracer_provider(environment)
+    assert provider
+    with telemetry.exporting(tracers=provider):
+        async with service() as http:
+            assert (await http.get("/healthz")).status_code == 200
+    provider.shutdown()
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": ""},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://h", "OTEL_SDK_DISABLED": "true"},
+        {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://h", "OTEL_TRACES_EXPORTER": "none"},
+    ],
+)
+def test_without_a_collector_nothing_is_sent(environment: dict[str, str]) -> None:
+    assert tracer_provider(environment) is None
+
+
+def test_another_protocol_is_refused() -> None:
+    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": "x", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
+    with pytest.raises(BadArgument, match="http/protobuf"):
+        tracer_provider(environment)
+
+
+def test_a_missing_exporter_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        __import__("sys").modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None
+    )
+    with pytest.raises(BadArgument, match=r'pip install "fetchstash\[team\]"'):
+        tracer_provider({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://h"})
