@@ -1,6 +1,6 @@
 """Places of the parts of a text: handlers report it, the store records it, slices read it."""
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Unit = Literal["lines", "chars", "bytes", "pages", "rows"]
@@ -75,8 +75,9 @@ class Ranges:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data, as stored and as sent by the worker."""
+        preview = {name: getattr(self.preview, name) for name in Preview.__slots__}
         tables = [[t.title, t.first_line, t.rows, t.columns] for t in self.tables]
-        return {"pages": list(self.pages), "tables": tables, "preview": asdict(self.preview)}
+        return {"pages": list(self.pages), "tables": tables, "preview": preview}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Ranges":

@@ -4,12 +4,11 @@ import contextlib
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 from fetchstash.errors import BadArgument, StoreError
 from fetchstash.store import _steps
@@ -17,10 +16,10 @@ from fetchstash.store._advice import REPAIR
 from fetchstash.store._disk import open_file, private_folder, sync_file, sync_folder
 from fetchstash.store._stride import STRIDE, StrideBuilder, StrideIndex
 
-T = TypeVar("T")
 Kind = Literal["raw", "text"]
 KINDS: tuple[Kind, ...] = ("raw", "text")
-SideBySide = Callable[[Callable[[], None]], None]
+BESIDE_BYTES = 128 * 2**10
+"""A smaller file is synced sooner than a thread takes over to do it."""
 SPOOL_SECONDS = 24 * 3600  # no fetch takes a day: older files were left by a process that died
 
 
@@ -63,9 +62,34 @@ class Blobs:
                     f"{path.name} is not in the store's spool.",
                     "Write files into the folder `spool` of the store, then put them.",
                 )
-        return self._side_by_side(
-            partial(self._measured, path, kind, sync=True) for kind, path in spooled.items()
-        )
+        with contextlib.ExitStack() as stack:
+            files: dict[Kind, int] = {}
+            for kind, path in spooled.items():
+                files[kind] = open_file(path, write=True)
+                stack.callback(os.close, files[kind])
+            with self._synced(files.values()):
+                return [_measured(fd, kind) for kind, fd in files.items()]
+
+    @contextlib.contextmanager
+    def _synced(self, files: Iterable[int]) -> Generator[None]:
+        """Make files private and sync them to the disk, large ones while the body runs."""
+        running: list[Future[None]] = []
+        last: list[int] = []
+        for fd in files:
+            if sys.platform != "win32":
+                os.fchmod(fd, 0o600)
+            if os.fstat(fd).st_size < BESIDE_BYTES:
+                last.append(fd)
+            else:
+                running.append(self._threads.submit(sync_file, fd))
+        try:
+            yield
+        finally:
+            wait(running)
+        for future in running:
+            future.result()
+        for fd in last:
+            sync_file(fd)
 
     def discard(self, paths: Iterable[Path]) -> None:
         """Unlink the files of a put that failed, if they are in the spool."""
@@ -82,35 +106,17 @@ class Blobs:
 
         Raises BadArgument for a text that is no UTF-8.
         """
-        return self._measured(self.path(kind, sha256), kind, sync=False)
-
-    def _measured(self, path: Path, kind: Kind, *, sync: bool) -> Blob:
-        fd = open_file(path, write=sync)
+        fd = open_file(self.path(kind, sha256))
         try:
-            digest = hashlib.sha256()
-            builder = StrideBuilder() if kind == "text" else None
-            for block in _read(fd):
-                digest.update(block)
-                if builder:
-                    builder.add(block)
-            index = builder.finish() if builder else None
-            if sync:
-                if sys.platform != "win32":
-                    os.fchmod(fd, 0o600)
-                sync_file(fd)
-            status = os.fstat(fd)
-        except UnicodeDecodeError as error:
-            raise BadArgument("The text is no UTF-8.", "Put text as UTF-8.") from error
+            return _measured(fd, kind)
         finally:
             os.close(fd)
-        return Blob(kind, digest.hexdigest(), status.st_size, status.st_mtime_ns, index)
 
     @contextlib.contextmanager
-    def published(self, moves: Iterable[tuple[Path, Blob]]) -> Generator[SideBySide]:
-        """Rename files of the spool to their names, and sync the names to the disk meanwhile.
+    def published(self, moves: Iterable[tuple[Path, Blob]]) -> Generator[None]:
+        """Rename files of the spool to their names, and after the body sync the names to the disk.
 
         A blob that is there already is replaced by the same bytes, which are known to be sound.
-        Yields a function that runs more work beside; at the end all of it is done.
         """
         folders = set[Path]()
         for source, blob in moves:
@@ -123,23 +129,10 @@ class Blobs:
                 source.unlink()
             folders.add(target.parent)
         _steps.reached("renamed")
-        running = [self._threads.submit(sync_folder, folder) for folder in folders]
-        try:
-            yield lambda work: running.append(self._threads.submit(work))
-        finally:
-            wait(running)
-        for future in running:
-            future.result()
+        yield
+        for folder in folders:
+            sync_folder(folder)
         _steps.reached("folders_synced")
-
-    def _side_by_side(self, works: Iterable[Callable[[], T]]) -> list[T]:
-        """Run works that wait for the disk at the same time, and return when all have ended."""
-        first, *others = works
-        running = [self._threads.submit(work) for work in others]
-        try:
-            return [first(), *(future.result() for future in running)]
-        finally:
-            wait(running)
 
     def open(self, blob: Blob) -> int:
         """Open a blob and return the descriptor. Raises StoreError where it was altered."""
@@ -193,6 +186,22 @@ class Blobs:
                 with contextlib.suppress(OSError):  # gone meanwhile, or a folder that is not empty
                     if path.lstat().st_mtime < now - SPOOL_SECONDS:
                         path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def _measured(fd: int, kind: Kind) -> Blob:
+    """Hash a file and index it if it is a text. Raises BadArgument for a text that is no UTF-8."""
+    digest = hashlib.sha256()
+    builder = StrideBuilder() if kind == "text" else None
+    try:
+        for block in _read(fd):
+            digest.update(block)
+            if builder:
+                builder.add(block)
+        index = builder.finish() if builder else None
+    except UnicodeDecodeError as error:
+        raise BadArgument("The text is no UTF-8.", "Put text as UTF-8.") from error
+    status = os.fstat(fd)
+    return Blob(kind, digest.hexdigest(), status.st_size, status.st_mtime_ns, index)
 
 
 def _read(fd: int) -> Iterator[bytes]:

@@ -1,8 +1,8 @@
 """Everything that is done in the folder of a store. All of it blocks and is called from threads.
 
-put   Both files are hashed and synced. Then, under the lock, they are renamed. While their folders
-      are synced the sidecar is written and the row inserted; then it is committed. Only then is the
-      put acknowledged.
+put   Both files are hashed and synced. Then, under the lock, they are renamed, the sidecar is
+      written, the row is inserted, the folders are synced and the row is committed. Only then is
+      the put acknowledged.
 gc    Under the lock sidecars are removed, rows are deleted and committed, and then files unlinked.
       A crash between the two leaves a file without a row, which the next gc finds by listing the
       folders. As both happen under one lock, no put can claim a file that is about to be unlinked,
@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from fetchstash.errors import Call, ExpiredRef, NoText, StoreError, TooLarge, UnknownRef
@@ -127,13 +126,13 @@ class StoreFolder:
             moves = zip(files.values(), blobs, strict=True)
             with self._catalog.locked() as db:
                 try:
-                    with transaction(db), self._blobs.published(moves) as beside:
+                    with transaction(db), self._blobs.published(moves):
                         now = self._upkeep.believed_now(db)
                         facts = self._stamped(facts, max(now, time.time()), *blobs)
                         run = DEFAULT_RUN if self._run == ALL_RUNS else self._run
                         url_hash = rows.url_hash(db, url) if url else None
                         record = rows.new_record(run, facts, ranges, url_hash, blobs)
-                        beside(partial(self._place.sidecars.add, record))
+                        self._place.sidecars.add(record)
                         self._record_reads(db)
                         rows.insert(db, record, blobs)
                 except BaseException:

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, TypeVar
 
 from fetchstash.errors import Call, ExpiredRef, StoreError, UnknownRef
@@ -119,7 +120,7 @@ def new_record(
         "pinned": 0,
         "created_at": facts.created_at.timestamp(),
         "expires_at": facts.expires_at.timestamp(),
-        "facts": facts.to_json(),
+        "facts": _stored(facts),
         "ranges": ranges.to_json(),
     }
 
@@ -203,7 +204,7 @@ def renew(db: sqlite3.Connection, row: Row, facts: Facts, expires_at: float) -> 
     """Replace the caller's facts and the date until which the artifact is kept."""
     db.execute(
         "UPDATE artifact SET facts = ?, expires_at = ? WHERE id = ?",
-        (_dump(facts.to_json()), expires_at, row.id),
+        (_dump(_stored(facts)), expires_at, row.id),
     )
 
 
@@ -218,7 +219,7 @@ def replace_text(
         (
             text.sha256,
             text.size - earlier,
-            _dump(facts.to_json()),
+            _dump(_stored(facts)),
             _dump(ranges.to_json()),
             row.id,
         ),
@@ -387,7 +388,7 @@ def restore(db: sqlite3.Connection, data: dict[str, Any]) -> None:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(str(error)) from error
     db.execute("DELETE FROM artifact WHERE ref = ?", (data["ref"],))
-    written = _dump(facts.to_json()), _dump(ranges.to_json())
+    written = _dump(_stored(facts)), _dump(ranges.to_json())
     _insert(db, *names, size, pinned, *times, *written)
 
 
@@ -415,6 +416,16 @@ def naming(db: sqlite3.Connection, kind: Kind, sha256: str) -> list[str]:
 def url_hash(db: sqlite3.Connection, url: str) -> bytes:
     """Return the hash of a URL. It is keyed, as a URL may hold a secret that can be guessed."""
     return hmac.digest(url_key(db), url.encode("utf-8", "surrogatepass"), "sha256")
+
+
+def _stored(facts: Facts) -> dict[str, Any]:
+    """Return facts as JSON data, without those that have their default."""
+    return {name: value for name, value in facts.to_json().items() if value != _defaults()[name]}
+
+
+@cache
+def _defaults() -> dict[str, Any]:
+    return Facts().to_json()
 
 
 def _dump(data: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ from fetchstash.store import (
     ArtifactStore,
     Facts,
     StoreLimits,
+    _blobs,
     _catalog,
     _disk,
     _schema,
@@ -64,6 +65,24 @@ async def test_a_disk_that_fails_at_any_step_of_put_leaves_all_as_it_was(
     assert await text_of(store, kept.artifact_ref) == "kept"
     assert (await store.list()).total == 1
     assert await text_of(store, (await put(store, b"and on")).artifact_ref) == "and on"
+
+
+@pytest.mark.parametrize("size", [1, _blobs.BESIDE_BYTES], ids=["small", "large"])
+async def test_a_put_whose_bytes_do_not_reach_the_disk_is_refused(
+    size: int,
+    store: ArtifactStore,
+    limits: StoreLimits,
+    put: Put,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(_fd: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(_blobs, "sync_file", fail)
+    with pytest.raises(StoreError, match="disk of the store failed"):
+        await put(store, b"x" * size)
+    assert strays(limits.folder) == []
+    assert (await store.list()).total == 0
 
 
 async def test_a_catalogue_without_room_refuses_the_put_and_keeps_the_rest(
