@@ -21,7 +21,7 @@ from typing import Any, cast
 import anyio
 
 from fetchstash.access._principal import SCOPES, Principal, Rejected, is_tenant
-from fetchstash.errors import BadArgument, FetchstashError, UnknownRef
+from fetchstash.errors import BadArgument, FetchstashError
 from fetchstash.store import Objects
 
 PREFIX = "fstash_"
@@ -157,11 +157,11 @@ class OwnTokens:
         return sorted(self._records.values(), key=lambda record: (record.created, record.id))
 
     async def revoke(self, token_id: str) -> TokenRecord:
-        """Forget a token: no replica takes it 30 s later. Raises UnknownRef for an unknown id."""
+        """Forget a token: no replica takes it 30 s later. Raises BadArgument for an unknown id."""
         record = next((item for item in await self.records() if item.id == token_id), None)
         if record is None:
             what = f"There is no token {token_id[:40]!r}."
-            raise UnknownRef(what, "Its id stands in the list of tokens.")
+            raise BadArgument(what, "Its id stands in the list of tokens.")
         await self._objects.delete(KEYS + token_id)
         return record
 

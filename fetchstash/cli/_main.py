@@ -6,7 +6,16 @@ from collections.abc import Sequence
 import click
 
 from fetchstash import __version__
-from fetchstash.cli import _fetching, _gateway, _keeping, _operating, _reading, _register, _ui
+from fetchstash.cli import (
+    _fetching,
+    _gateway,
+    _keeping,
+    _operating,
+    _reading,
+    _register,
+    _token,
+    _ui,
+)
 from fetchstash.cli._help import Group
 from fetchstash.cli._run import INTERRUPTED
 from fetchstash.cli._terminal import screen_of
@@ -14,7 +23,12 @@ from fetchstash.cli._terminal import screen_of
 SECTIONS = {
     "Read": (*_fetching.COMMANDS, *_reading.COMMANDS),
     "Keep": (*_keeping.COMMANDS, *_ui.COMMANDS),
-    "Run": (*_operating.COMMANDS, *_gateway.COMMANDS, *_register.COMMANDS),
+    "Run": (
+        *_operating.COMMANDS,
+        *_token.COMMANDS,
+        *_gateway.COMMANDS,
+        *_register.COMMANDS,
+    ),
 }
 """The commands under their headings. A new one is a line in its module's COMMANDS."""
 

@@ -30,6 +30,7 @@ from fetchstash.store._contract import (
     AUTO_RUN,
     DEFAULT_RUN,
     Facts,
+    Finding,
     Listing,
     Removed,
     Run,
@@ -38,6 +39,7 @@ from fetchstash.store._contract import (
 )
 from fetchstash.store._disk import translate_errors
 from fetchstash.store._filesystem import check_room
+from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._index import SearchIndex
 from fetchstash.store._place import Place
 from fetchstash.store._rank import Deadline, rank_texts
@@ -331,6 +333,14 @@ class StoreFolder:
         removed = self._upkeep.collect(dry_run=dry_run)
         _steps.reached("gc_done")
         return removed
+
+    def check(self) -> tuple[Finding, ...]:
+        """Examine the folder, every file's hash included, and change nothing."""
+        return check_folder(self.path)
+
+    def repair(self) -> tuple[Finding, ...]:
+        """Examine the folder and mend what can be mended."""
+        return repair_folder(self.path)
 
     def close(self) -> None:
         """Close. An ephemeral store removes its run, and the folder if it is then nobody's."""

@@ -3,7 +3,7 @@
 import os
 import sys
 from threading import Lock
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from fetchstash.errors import StoreError
 
@@ -39,7 +39,16 @@ class BytesSource:
 
 
 class NotCached(Exception):
-    """The bytes cannot be had without waiting for the disk."""
+    """The bytes cannot be had without waiting for a disk or a network."""
+
+
+@runtime_checkable
+class MayWait(ByteSource, Protocol):
+    """A ByteSource whose reads may wait for a disk or a network, and that knows which do."""
+
+    def read_cached(self, start: int, end: int) -> bytes:
+        """Return the bytes [start, end) without waiting. Raises NotCached."""
+        ...
 
 
 class FileSource:
@@ -101,9 +110,9 @@ class FileSource:
 
 
 class CachedSource:
-    """A file as far as the page cache has it: a read returns at once or raises NotCached."""
+    """A source as far as its bytes are at hand: a read returns at once or raises NotCached."""
 
-    def __init__(self, source: FileSource) -> None:
+    def __init__(self, source: MayWait) -> None:
         self._source = source
 
     def read(self, start: int, end: int) -> bytes:
@@ -111,4 +120,4 @@ class CachedSource:
         return self._source.read_cached(start, end)
 
     def close(self) -> None:
-        """Do nothing: the file belongs to the source."""
+        """Do nothing: the source is another's."""

@@ -15,10 +15,13 @@ SCAN_WORKERS = 8
 
 
 class Threads:
-    """The threads of one store. Scans have their own, so that they never delay a short call."""
+    """The threads of one store. Scans have their own, so that they never delay a short call.
 
-    def __init__(self) -> None:
-        self._short = CapacityLimiter(SHORT_WORKERS)
+    ``short`` calls run at a time: more where they wait for a network than where for a disk.
+    """
+
+    def __init__(self, short: int = SHORT_WORKERS) -> None:
+        self._short = CapacityLimiter(short)
         self._scans = CapacityLimiter(SCAN_WORKERS)
 
     async def run(self, work: Callable[[], T]) -> T:

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from fetchstash.access import OwnTokens, Principal, Rejected
 from fetchstash.access._own import KEYS, PREFIX
-from fetchstash.errors import BadArgument, StoreError, UnknownRef
+from fetchstash.errors import BadArgument, StoreError
 from fetchstash.store import MemoryObjects, Objects
 
 pytestmark = pytest.mark.anyio
@@ -297,5 +297,5 @@ async def test_a_token_for_nobody_is_not_made(
 
 
 async def test_revoking_what_is_not_there_is_an_error(tokens: OwnTokens) -> None:
-    with pytest.raises(UnknownRef, match="no token 'abc'"):
+    with pytest.raises(BadArgument, match="no token 'abc'"):
         await tokens.revoke("abc")

@@ -1,0 +1,125 @@
+"""The command ``token``: who may use a team's service."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from fetchstash.cli._help import Command
+from fetchstash.cli._run import aside, command, json_flag, print_objects, say
+from fetchstash.cli._table import Cell, Column, table
+from fetchstash.cli._terminal import safe_line, screen_of
+
+if TYPE_CHECKING:
+    from fetchstash.access import OwnTokens, TokenRecord
+    from fetchstash.config import Settings
+
+T = TypeVar("T")
+
+
+@click.group(short_help="Create, list and revoke a team's tokens")
+def token() -> None:
+    """Create, list and revoke the tokens of a service that a team shares (serve --http).
+
+    They lie in the store that the settings name: the one that the service uses.
+    """
+
+
+@token.command(cls=Command, short_help="Create a token and print it, once")
+@click.option("--tenant", required=True, metavar="TENANT", help="Whose artifacts it opens.")
+@click.option("--name", required=True, metavar="NAME", help="Who uses it, for lists and logs.")
+@click.option("--days", type=int, default=90, show_default=True, help="Days until it expires.")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    metavar="SCOPE",
+    help="read: what is kept; fetch: everything. Without any it may do both.",
+)
+@json_flag
+@command
+def create(
+    settings: "Settings", tenant: str, name: str, days: int, scopes: Sequence[str], as_json: bool
+) -> None:
+    """Create a token and print it. It is shown this once, and kept as a hash alone."""
+    from fetchstash.access import SCOPES  # noqa: PLC0415 - heavy
+
+    made = _with_tokens(settings, lambda own: own.create(tenant, name, days, scopes or SCOPES))
+    if as_json:
+        print_objects([{"token": made.text, **made.record.listed()}])
+        return
+    click.echo(made.text)
+    aside(f"Copy it now: it is not shown again. It expires on {made.record.expires[:10]}.")
+
+
+@token.command("list", cls=Command, short_help="List the tokens, the oldest first")
+@json_flag
+@command
+def list_tokens(settings: "Settings", as_json: bool) -> None:
+    """List the tokens that are not revoked, the oldest first. What they are is not shown."""
+    records = _with_tokens(settings, lambda own: own.records())
+    if as_json:
+        print_objects([record.listed() for record in records])
+        return
+    rows = [[safe_line(text) for text in _row(record)] for record in records]
+    screen = screen_of()
+    if screen.is_terminal:
+        columns = (
+            Column("id"),
+            Column("tenant", least=6),
+            Column("name", least=6),
+            Column("scopes"),
+            Column("created", from_width=70),
+            Column("expires"),
+        )
+        lines = table(screen, columns, [[Cell(text) for text in row] for row in rows])
+    else:
+        lines = ["\t".join(row) for row in rows]
+    if lines:
+        click.echo("\n".join(lines))
+    if not rows:
+        aside("There are no tokens: fetchstash token create makes one.")
+
+
+def _row(record: "TokenRecord") -> tuple[str, ...]:
+    scopes = ",".join(record.scopes)
+    created, expires = record.created[:10], record.expires[:10]
+    return record.id, record.tenant, record.name, scopes, created, expires
+
+
+@token.command(cls=Command, short_help="Revoke tokens by their ids")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@command
+def revoke(settings: "Settings", ids: Sequence[str]) -> None:
+    """Revoke tokens by their ids. Within 30 s no server takes them any more."""
+
+    async def work(own: "OwnTokens") -> None:
+        for token_id in ids:
+            record = await own.revoke(token_id)
+            say(f"Revoked {record.id} ({record.name} of {record.tenant}).")
+
+    _with_tokens(settings, work)
+
+
+def _with_tokens(settings: "Settings", work: "Callable[[OwnTokens], Awaitable[T]]") -> T:
+    """Open the tokens in the store of the settings, do one thing, and close them."""
+    import anyio  # noqa: PLC0415 - heavy: only where something is done
+
+    from fetchstash.access import OwnTokens  # noqa: PLC0415 - as above
+    from fetchstash.errors import BadArgument  # noqa: PLC0415 - as above
+    from fetchstash.store import MemoryObjects, open_objects  # noqa: PLC0415 - as above
+
+    async def run() -> T:
+        objects = await open_objects(settings.store)
+        try:
+            if isinstance(objects, MemoryObjects):
+                what = "store.url is memory:, which keeps no token."
+                raise BadArgument(what, "Set store.url or store.folder to that of the service.")
+            return await work(OwnTokens(objects))
+        finally:
+            await objects.aclose()
+
+    return anyio.run(run)
+
+
+COMMANDS = (token,)

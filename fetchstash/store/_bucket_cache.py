@@ -1,0 +1,197 @@
+"""A bounded copy of blobs on the local disk, named by SHA-256 and verified before it is used."""
+
+import contextlib
+import hashlib
+import os
+import secrets
+import time
+from pathlib import Path
+from threading import Lock
+
+from fetchstash.errors import BadArgument, StoreError
+from fetchstash.store._blobs import Blob, Blobs, Kind
+from fetchstash.store._disk import private_folder
+
+_LARGEST_SHARE = 0.5
+"""A blob that would take more of the cache is not kept."""
+
+_ROOM_SHARE = 0.9
+"""What is left when the cache was full, so that it is not cleared at every put."""
+
+QUICKLY_HASHED = 16 * 2**20
+"""Bytes that are hashed in some milliseconds: a larger file of an earlier process takes longer than
+a request for a part of it."""
+
+
+class BlobCache:
+    """Files of one bucket and prefix. Several processes may share the folder.
+
+    A file is hashed before its first use by a process, and again when its time or size changed.
+    """
+
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        private_folder(folder)
+        self._blobs = Blobs(folder.resolve())
+        self._blobs.make_folders()
+        self._max_bytes = max_bytes
+        self._lock = Lock()
+        self._verified: dict[tuple[Kind, str], Blob] = {}
+        self._used: dict[tuple[Kind, str], float] = {}
+        self._bytes = sum(size for _, _, size in self._blobs.files())
+        self._blobs.sweep_spool(time.time())
+
+    @property
+    def spool(self) -> Path:
+        """The folder for files on their way in. It is made anew if somebody removed it."""
+        if not self._blobs.spool.is_dir():
+            self._blobs.make_folders()
+        return self._blobs.spool
+
+    def measure(self, files: dict[Kind, Path]) -> list[Blob]:
+        """Hash and index files of the spool. Raises BadArgument for a file that is not in it."""
+        return self._blobs.measure(files)
+
+    def discard(self, *paths: Path) -> None:
+        """Unlink files of the spool."""
+        self._blobs.discard(paths)
+
+    def keep(self, path: Path, blob: Blob) -> None:
+        """Move a measured file of the spool into the cache, or remove it if it is too large."""
+        if blob.size > self._max_bytes * _LARGEST_SHARE:
+            path.unlink(missing_ok=True)
+            return
+        path.replace(self._blobs.path(blob.kind, blob.sha256))
+        with self._lock:
+            self._verified[blob.kind, blob.sha256] = blob
+            self._used[blob.kind, blob.sha256] = time.time()
+            self._bytes += blob.size
+        if self._bytes > self._max_bytes:
+            self._make_room()
+
+    def open(self, kind: Kind, sha256: str, *, most: int | None = None) -> int | None:
+        """Open a blob and return its descriptor, None if the cache has it not, or not whole.
+
+        ``most`` bytes are hashed for it.
+        """
+        try:
+            blob = self._verified.get((kind, sha256)) or self._inspected(kind, sha256, most)
+            fd = self._blobs.open(blob) if blob else None
+        except FileNotFoundError:
+            return None
+        except (BadArgument, OSError, StoreError):  # altered, or not readable
+            self.remove(kind, sha256)
+            return None
+        self._used[kind, sha256] = time.time()
+        return fd
+
+    def link(self, kind: Kind, sha256: str) -> Path | None:
+        """Return a file of the spool with a blob, None if the cache has it not."""
+        fd = self.open(kind, sha256)
+        if fd is None:
+            return None
+        path = self.new_file()
+        try:
+            os.link(f"/proc/self/fd/{fd}", path, follow_symlinks=True)
+        except OSError:
+            with os.fdopen(os.dup(fd), "rb") as source, path.open("wb") as copy:
+                while block := source.read(2**20):
+                    copy.write(block)
+        finally:
+            os.close(fd)
+        return path
+
+    def new_file(self) -> Path:
+        """Return a path in the spool under which there is nothing."""
+        return self.spool / f"bucket-{secrets.token_hex(8)}"
+
+    def remove(self, kind: Kind, sha256: str) -> None:
+        """Forget a blob."""
+        with self._lock:
+            self._verified.pop((kind, sha256), None)
+            self._used.pop((kind, sha256), None)
+        with contextlib.suppress(OSError):
+            self._blobs.remove(kind, sha256)
+
+    def sweep(self, max_age_seconds: float) -> None:
+        """Remove what has not been written for so long, and old files of the spool."""
+        now = time.time()
+        self._blobs.sweep_spool(now)
+        for kind, name, _ in self._blobs.files():
+            with contextlib.suppress(OSError):
+                if self._blobs.path(kind, name).stat().st_mtime < now - max_age_seconds:
+                    self.remove(kind, name)
+
+    def filling(self, kind: Kind, sha256: str, size: int) -> "Filling":
+        """Return what keeps a blob that is read from its start in order."""
+        return Filling(self, kind, sha256, size, wanted=size <= self._max_bytes * _LARGEST_SHARE)
+
+    def _inspected(self, kind: Kind, sha256: str, most: int | None) -> Blob | None:
+        path = self._blobs.path(kind, sha256)
+        if most is not None and path.stat().st_size > most:
+            return None
+        blob = self._blobs.inspect(kind, sha256)
+        if blob.sha256 != sha256:
+            raise StoreError(f"The file {path} was altered.", "Remove it.")
+        self._verified[kind, sha256] = blob
+        return blob
+
+    def _make_room(self) -> None:
+        """Remove the least recently used files."""
+        with self._lock:
+            files: list[tuple[float, Kind, str, int]] = []
+            for kind, name, size in self._blobs.files():
+                with contextlib.suppress(OSError):
+                    used = self._used.get((kind, name))
+                    used = used or self._blobs.path(kind, name).stat().st_mtime
+                    files.append((used, kind, name, size))
+            self._bytes = sum(size for _, _, _, size in files)
+        for _, kind, name, size in sorted(files):
+            if self._bytes <= self._max_bytes * _ROOM_SHARE:
+                return
+            self.remove(kind, name)
+            self._bytes -= size
+
+
+class Filling:
+    """A blob on its way into the cache, as far as it was read without a gap."""
+
+    def __init__(
+        self, cache: BlobCache, kind: Kind, sha256: str, size: int, *, wanted: bool
+    ) -> None:
+        self._cache = cache
+        self._kind: Kind = kind
+        self._sha256 = sha256
+        self._size = size
+        self._next = 0 if wanted else -1
+        self._digest = hashlib.sha256()
+        self._path: Path | None = None
+
+    def __call__(self, start: int, data: bytes) -> None:
+        """Take bytes that begin at ``start``. A full disk ends it: the cache is no promise."""
+        if start != self._next:
+            return
+        try:
+            self._path = self._path or self._cache.new_file()
+            with self._path.open("ab") as file:
+                file.write(data)
+            self._digest.update(data)
+            self._next += len(data)
+            if self._next == self._size:
+                self._finish(self._path)
+        except OSError:
+            self.close()
+
+    def close(self) -> None:
+        """Remove what is not whole."""
+        self._next = -1
+        if self._path:
+            self._path.unlink(missing_ok=True)
+            self._path = None
+
+    def _finish(self, path: Path) -> None:
+        if self._digest.hexdigest() == self._sha256:
+            path.chmod(0o600)
+            modified = path.stat().st_mtime_ns
+            self._cache.keep(path, Blob(self._kind, self._sha256, self._size, modified))
+            self._path = None
+        self.close()

@@ -1,0 +1,149 @@
+"""What a process knows of the records of a bucket: enough to list, rank and bound them.
+
+A list of the bucket says which records there are and which were written since; those alone are
+read. A replica that starts reads all of them once.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Lock
+
+from fetchstash.errors import StoreError
+from fetchstash.store._bucket import Bucket
+from fetchstash.store._bucket_record import PINNED, RECORDS, Record, filled_in, ref_of_key
+from fetchstash.store._contract import ALL_RUNS, Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An artifact in the index. ``document`` holds its facts as JSON; times are in seconds."""
+
+    ref: str
+    run: str
+    created_at: float
+    expires_at: float
+    pinned: bool
+    size: int
+    text: str | None
+    text_bytes: int
+    document: bytes
+
+    @classmethod
+    def of(cls, record: Record) -> "Entry":
+        """Return the entry of a record."""
+        return cls(
+            ref=record.ref,
+            run=record.run,
+            created_at=record.created_at,
+            expires_at=record.expires_at,
+            pinned=record.pinned,
+            size=record.size,
+            text=record.text.sha256 if record.text else None,
+            text_bytes=record.text.size if record.text else 0,
+            document=json.dumps(record.document.to_json(), ensure_ascii=False).encode(),
+        )
+
+    def is_live(self, now: float) -> bool:
+        """Return whether it is kept at ``now``."""
+        return self.pinned or self.expires_at > now
+
+    def facts(self) -> Facts:
+        """Return the facts."""
+        document = Facts.from_json(json.loads(self.document))
+        return filled_in(document, self.ref, self.created_at, self.expires_at, self.pinned)
+
+
+class RecordIndex:
+    """The entries of all runs. ``used`` orders them by their last use in this process."""
+
+    def __init__(self, bucket: Bucket, executor: Executor) -> None:
+        self._bucket = bucket
+        self._executor = executor
+        self._entries: dict[str, Entry] = {}
+        self._tags: dict[str, str] = {}
+        self._used: dict[str, int] = {}
+        self._uses = 0
+        self._refreshing = Lock()
+        self._changing = Lock()
+        self._began = -1.0
+        self._changed_here: set[str] = set()
+
+    @property
+    def age(self) -> float:
+        """Seconds since the last list of the bucket began."""
+        return time.monotonic() - self._began if self._began >= 0 else float("inf")
+
+    def refresh(self) -> None:
+        """Return when the index holds what the bucket held at the call, or later."""
+        called = time.monotonic()
+        with self._refreshing:
+            if self._began >= called:  # somebody else's list began since, and is done
+                return
+            began = time.monotonic()
+            with self._changing:
+                self._changed_here.clear()
+            tags = {
+                ref: (item.key, item.tag)
+                for folder in (PINNED, RECORDS)  # a pinned artifact may be under both
+                for item in self._bucket.list(folder)
+                if (ref := ref_of_key(item.key))
+            }
+            unknown = {ref: at for ref, at in tags.items() if self._tags.get(ref) != "|".join(at)}
+            read = self._executor.map(lambda ref: self._entry(ref, unknown[ref][0]), unknown)
+            fresh = {entry.ref: entry for entry in read if entry}
+            with self._changing:
+                for ref in [ref for ref in self._entries if ref not in tags]:
+                    if ref not in self._changed_here:
+                        self._remove(ref)
+                for ref, entry in fresh.items():
+                    if ref not in self._changed_here:
+                        self._entries[ref], self._tags[ref] = entry, "|".join(tags[ref])
+            self._began = began
+
+    def add(self, record: Record) -> None:
+        """Take in a record that this process wrote."""
+        with self._changing:
+            self._changed_here.add(record.ref)
+            self._entries[record.ref] = Entry.of(record)
+            self._tags.pop(record.ref, None)
+        self.use(record.ref)
+
+    def remove(self, ref: str) -> None:
+        """Forget a record that this process deleted."""
+        with self._changing:
+            self._changed_here.add(ref)
+            self._remove(ref)
+
+    def use(self, ref: str) -> None:
+        """Make an artifact the one that was used last in this process."""
+        self._uses += 1
+        self._used[ref] = self._uses
+
+    def live(self, run: str) -> list[Entry]:
+        """Return the artifacts of a run that are kept now, newest first."""
+        now = time.time()
+        with self._changing:
+            entries = list(self._entries.values())
+        kept = [e for e in entries if run in (e.run, ALL_RUNS) and e.is_live(now)]
+        return sorted(kept, key=lambda entry: (-entry.created_at, entry.ref))
+
+    def unpinned(self) -> Iterator[Entry]:
+        """Go through the artifacts of all runs that may be evicted, least recently used first."""
+        entries = [entry for entry in self.live(ALL_RUNS) if not entry.pinned]
+        yield from sorted(entries, key=lambda e: (self._used.get(e.ref, 0), e.expires_at))
+
+    def _remove(self, ref: str) -> None:
+        self._entries.pop(ref, None)
+        self._tags.pop(ref, None)
+        self._used.pop(ref, None)
+
+    def _entry(self, ref: str, key: str) -> Entry | None:
+        """Read one record; None for one that is gone meanwhile or damaged: doctor says so."""
+        packed = self._bucket.read(key)
+        with suppress(StoreError):
+            return Entry.of(Record.unpack(packed, ref)) if packed else None
+        return None

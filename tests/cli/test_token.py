@@ -1,0 +1,54 @@
+"""The command ``token``, in a pipe and on a terminal."""
+
+import json
+import re
+
+import pytest
+
+from tests.cli.terminal import Terminal, plain
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_token_is_printed_once_listed_without_its_secret_and_revoked(run: Terminal) -> None:
+    token = run("token", "create", "--tenant", "team-a", "--name", "ci").stdout
+    assert re.fullmatch(r"fstash_[a-z2-7]{12}[0-9A-Za-z]{49}\n", token)
+    words = ["--tenant", "b", "--name", "ada", "--scope", "read", "--json"]
+    made = json.loads(run("token", "create", *words).stdout)
+    assert made["scopes"] == ["read"]
+    first, second = run("token", "list").stdout.splitlines()
+    assert first.split("\t")[1:4] == ["team-a", "ci", "read,fetch"]
+    assert second.split("\t")[:4] == [made["id"], "b", "ada", "read"]
+    listed = [json.loads(line) for line in run("token", "list", "--json").stdout.splitlines()]
+    assert listed[1] == {name: value for name, value in made.items() if name != "token"}
+    assert token[19:30] not in json.dumps(listed)
+    done = run("token", "revoke", made["id"])
+    assert done.stderr == f"Revoked {made['id']} (ada of b).\n"
+    assert run("token", "list").stdout.splitlines() == [first]
+
+
+def test_a_person_sees_a_table_of_tokens_and_that_one_is_shown_once(run: Terminal) -> None:
+    made = run.on_terminal("token", "create", "--tenant", "team-a", "--name", "ci", columns=60)
+    assert "it is not shown again" in plain(made)
+    lines = plain(run.on_terminal("token", "list", columns=60)).splitlines()
+    assert lines[0].split() == ["id", "tenant", "name", "scopes", "expires"]
+    assert lines[1].split()[1:3] == ["team-a", "ci"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ("create --tenant A --name x", "[bad_argument] The tenant 'A' has a wrong name."),
+        ("create --tenant a --name x --scope all", "[bad_argument] There is no such scope."),
+        ("create --tenant a --name x --days 0", "[bad_argument] A token cannot last 0 days."),
+        ("create --tenant a --name x --url memory: --folder=", "memory:, which keeps no token"),
+        ("revoke abc", "[bad_argument] There is no token 'abc'."),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_on_stderr(
+    run: Terminal, arguments: str, line: str
+) -> None:
+    done = run("token", *arguments.split(), code=2)
+    assert done.stdout == ""
+    assert line in done.stderr
+    assert len(done.stderr.splitlines()) == 1
