@@ -1,0 +1,180 @@
+"""Call tools over HTTP with little work, so that a client's own cost does not count."""
+
+import asyncio
+import itertools
+import json
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fetchstash.demo.driver import command
+
+LEGACY, MODERN = "2025-11-25", "2026-07-28"
+ERAS = (LEGACY, MODERN)
+START_SECONDS = 30
+MAX_ANSWER = 2**24
+
+_PREFIX = "io.modelcontextprotocol/"
+_CLIENT = {
+    f"{_PREFIX}protocolVersion": MODERN,
+    f"{_PREFIX}clientInfo": {"name": "bench", "version": "1"},
+    f"{_PREFIX}clientCapabilities": {},
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An HTTP status and the JSON-RPC message, {} where there was none."""
+
+    status: int
+    message: Mapping[str, Any]
+
+    @property
+    def code(self) -> str:
+        """ "" for a result, the code of a tool's error, or what else went wrong."""
+        if self.status != 200:
+            return f"HTTP {self.status}"
+        if "result" not in self.message:
+            return str(self.message.get("error", "no message"))
+        if not self.message["result"].get("isError"):
+            return ""
+        meta = self.message["result"].get("_meta", {})
+        return str(meta.get("fetchstash/error", {}).get("code", "error"))
+
+    @property
+    def text(self) -> str:
+        """The text of a tool's result."""
+        blocks = self.message.get("result", {}).get("content", [])
+        return "\n".join(block["text"] for block in blocks if block["type"] == "text")
+
+    @property
+    def ref(self) -> str:
+        """The reference of its first artifact."""
+        meta = self.message["result"]["_meta"]
+        return str(meta["fetchstash/artifact"][0]["artifact_ref"])
+
+
+class Caller:
+    """One client with one connection, opened again where the server closed it."""
+
+    def __init__(self, port: int, *, token: str = "", era: str = MODERN, host: str = "") -> None:
+        self._port = port
+        self._era = era
+        self._ids = itertools.count(1)
+        self._ends: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        head = [
+            "POST /mcp HTTP/1.1",
+            f"Host: {host or f'127.0.0.1:{port}'}",
+            "Accept: application/json, text/event-stream",
+            "Content-Type: application/json",
+            f"MCP-Protocol-Version: {era}",
+            *([f"Authorization: Bearer {token}"] if token else []),
+        ]
+        self._head = "\r\n".join(head)
+
+    async def tool(self, name: str, **arguments: Any) -> Answer:
+        """Call a tool. Raises OSError or EOFError where the connection breaks."""
+        return await self.request("tools/call", name, {"name": name, "arguments": arguments})
+
+    async def request(self, method: str, name: str = "", params: Any = None) -> Answer:
+        """Send one request of JSON-RPC; the era says how (streamable HTTP, both versions)."""
+        parameters = dict(params or {})
+        head = self._head
+        if self._era == MODERN:
+            parameters["_meta"] = _CLIENT
+            head += f"\r\nMcp-Method: {method}" + (f"\r\nMcp-Name: {name}" if name else "")
+        message = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": parameters}
+        body = json.dumps(message).encode()
+        return await self.send(f"{head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+
+    async def send(self, request: bytes) -> Answer:
+        """Send the bytes of one request, and read its answer."""
+        if self._ends is None or self._ends[0].at_eof():
+            await self.aclose()
+            self._ends = await asyncio.open_connection("127.0.0.1", self._port, limit=MAX_ANSWER)
+        reader, writer = self._ends
+        whole = False
+        try:
+            writer.write(request)
+            await writer.drain()
+            status, body, stays = await _answer(reader)
+            whole = stays
+        finally:
+            if not whole:  # what comes next on it would be read as another answer
+                await self.aclose()
+        return Answer(status, _message(body))
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        if self._ends:
+            self._ends[1].close()
+            with suppress(OSError):
+                await self._ends[1].wait_closed()
+            self._ends = None
+
+
+async def _answer(reader: asyncio.StreamReader) -> tuple[int, bytes, bool]:
+    """Return the status and the body of an answer, and whether the connection stays open."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+    fields = dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
+    body = b""
+    if "chunked" in fields.get("transfer-encoding", ""):
+        while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
+            body += (await reader.readexactly(size + 2))[:-2]
+        await reader.readexactly(2)
+    else:
+        body = await reader.readexactly(int(fields.get("content-length", "0")))
+    return int(head.split(" ", 2)[1]), body, fields.get("connection") != "close"
+
+
+def _message(body: bytes) -> Mapping[str, Any]:
+    """Return the message of a body: JSON, or the last event of a stream (WHATWG HTML, 9.2)."""
+    if not body.startswith(b"{"):
+        events = [line[5:] for line in body.splitlines() if line.startswith(b"data:")]
+        body = next((event for event in reversed(events) if event.strip()), b"")
+    with suppress(ValueError):
+        message = json.loads(body)
+        if isinstance(message, dict):
+            return message
+    return {}
+
+
+@asynccontextmanager
+async def serving(
+    port: int, *flags: str, program: str = "", log: Path | None = None, env: Any = None
+) -> AsyncGenerator[subprocess.Popen[bytes]]:
+    """Run ``fetchstash serve --http`` on a port of loopback until the context ends."""
+    words = [program or command(), "serve", "--http", f"127.0.0.1:{port}", *flags]
+    output = log.open("ab") if log else sys.stderr
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=output, env=env)
+    try:
+        await listening(port, process)
+        yield process
+    finally:
+        process.terminate()
+        try:
+            await asyncio.to_thread(process.wait, 20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if log:
+            output.close()
+
+
+async def listening(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a server takes connections. Raises RuntimeError if it ends instead."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended with {process.returncode}")
+        with suppress(OSError):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.close()
+            return
+        await asyncio.sleep(0.05)
+    raise RuntimeError(f"the server did not listen within {START_SECONDS} s")

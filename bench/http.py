@@ -1,0 +1,405 @@
+"""Measure the service over HTTP: its load, its latency, its memory, its rate against a bare server.
+
+    python -P bench/http.py [--seconds 60] [--clients 100] [--calls 10000] [--bucket s3://stash]
+
+All figures are of one run, each beside what it is compared with, in turns. --bucket adds a slice
+from an object store; AWS_ENDPOINT_URL or AZURE_STORAGE_ENDPOINT and the keys stand in the
+environment, and scripts/replicas runs it so. Ends with 1 if a bound is missed.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from bench._http_calls import ERAS, MODERN, Answer, Caller, listening, serving
+
+from fetchstash.demo.driver import command
+from fetchstash.demo.site import Document, Site
+
+DISK_BOUND = 0.025
+"""Seconds that the p99 of a slice over HTTP may take more than over stdio."""
+
+BUCKET_BOUND = 3
+"""How many GETs of the endpoint a slice from a bucket may take."""
+
+RATE_BOUND = 0.7
+"""The requests for each second of CPU, over those of a bare server."""
+
+MEMORY_BOUND = 1.05
+"""The memory after all calls, over that after the first tenth."""
+
+LINES = 40_000
+
+BARE = """
+import sys
+import uvicorn
+from mcp.server import MCPServer
+text = open(sys.argv[2]).read()
+server = MCPServer("bare")
+@server.tool()
+def artifact_slice(artifact_ref: str, unit: str, start: int, end: int) -> str:
+    return text
+app = server.streamable_http_app(stateless_http=True)
+uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_config=None, access_log=False)
+"""
+
+
+def page(number: int) -> Document:
+    """Return a text of 40,000 lines, different for each number."""
+    lines = (f"document {number} line {n}: {n * 7919 % 10_007} things\n" for n in range(LINES))
+    return Document("text/plain", "".join(lines).encode())
+
+
+PAGES = {f"/{number}.txt": page(number) for number in range(8)}
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def flags(site: Site, folder: Path, bucket: str = "") -> list[str]:
+    """Return the flags of a server that may fetch from the site."""
+    words = ["--config", os.devnull, "--folder", str(folder)]
+    words += ["--allow-host", f"127.0.0.1:{site.port}"]
+    return [*words, "--store", bucket] if bucket else words
+
+
+def family(pid: int) -> list[int]:
+    """Return a process and its descendants."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *(below for child in children for below in family(int(child)))]
+
+
+def memory(pid: int) -> float:
+    """Return the proportional memory of a process in MB."""
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return next(int(x.split()[1]) / 1024 for x in rollup.splitlines() if x.startswith("Pss:"))
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the seconds of CPU that a process and its descendants used."""
+    ticks = 0
+    for member in family(pid):
+        fields = Path(f"/proc/{member}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def p99(times: Sequence[float]) -> float:
+    return statistics.quantiles(times, n=100)[98]
+
+
+def sliced(chance: random.Random) -> dict[str, Any]:
+    """Return the arguments of a slice of 50 lines somewhere."""
+    start = chance.randrange(1, LINES - 50)
+    return {"unit": "lines", "start": start, "end": start + 49}
+
+
+async def fetched(caller: Caller, site: Site) -> list[str]:
+    """Fetch all pages; return their references."""
+    refs: list[str] = []
+    for path in PAGES:
+        answer = await caller.tool("fetch_content", url=site.url(path))
+        if answer.code:
+            raise RuntimeError(f"fetch_content: {answer.code} {answer.text[:200]}")
+        refs.append(answer.ref)
+    return refs
+
+
+def a_call(refs: Sequence[str], site: Site, chance: random.Random) -> tuple[str, dict[str, Any]]:
+    """Return one of the mixed calls: mostly reads, some searches, a few fetches."""
+    ref, kind = chance.choice(refs), chance.random()
+    if kind < 0.5:
+        return "artifact_slice", {"artifact_ref": ref, **sliced(chance)}
+    if kind < 0.65:
+        line = chance.randrange(LINES)
+        return "artifact_grep", {"artifact_ref": ref, "pattern": f"line {line}:", "literal": True}
+    if kind < 0.75:
+        return "artifact_search", {"artifact_refs": [ref], "query": "document things 4711"}
+    if kind < 0.9:
+        offset = chance.randrange(100_000)
+        return "get_search_content", {"artifact_ref": ref, "offset": offset, "maxChars": 2_000}
+    if kind < 0.97:
+        return "artifact_info", {"artifact_ref": ref}
+    return "fetch_content", {"url": site.url(f"/{chance.randrange(8)}.txt")}
+
+
+async def load(port: int, site: Site, refs: Sequence[str], clients: int, seconds: float) -> bool:
+    """Let clients call for a while; print what they saw; return whether no call failed."""
+    times: dict[str, list[float]] = {}
+    errors: Counter[str] = Counter()
+    end = time.monotonic() + seconds
+
+    async def client(number: int) -> None:
+        chance = random.Random(number)
+        caller = Caller(port, era=ERAS[number % 2])
+        while time.monotonic() < end:
+            tool, arguments = a_call(refs, site, chance)
+            start = time.perf_counter()
+            try:
+                answer = await caller.tool(tool, **arguments)
+            except (OSError, EOFError) as error:
+                errors[f"{tool}: {type(error).__name__}"] += 1
+                continue
+            times.setdefault(tool, []).append(time.perf_counter() - start)
+            if answer.code:
+                errors[f"{tool}: {answer.code} {answer.text[:100]}"] += 1
+        await caller.aclose()
+
+    await asyncio.gather(*(client(number) for number in range(clients)))
+    calls = sum(map(len, times.values()))
+    print(
+        f"{clients} clients for {seconds:.0f} s: {calls:,} calls, {calls / seconds:,.0f} a second, "
+        f"{errors.total()} errors (bound 0)"
+    )
+    for tool, seen in sorted(times.items()):
+        median = statistics.median(seen) * 1000
+        print(f"  {tool:20}{len(seen):8,}  p50 {median:7.1f} ms  p99 {p99(seen) * 1000:7.1f} ms")
+    for error, count in errors.most_common(5):
+        print(f"  {count} × {error}")
+    return not errors
+
+
+class Stdio:
+    """The same server over stdin and stdout, spoken to by hand."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin
+        assert process.stdout
+        self._in, self._out = process.stdin, process.stdout
+
+    async def request(self, method: str, params: Any) -> Answer:
+        """Send a request and wait for its answer."""
+        await self.notify(method, params, 1)
+        while True:
+            message = json.loads(await self._out.readline())
+            if "result" in message or "error" in message:
+                return Answer(200, message)
+
+    async def notify(self, method: str, params: Any, number: int | None = None) -> None:
+        message = {"jsonrpc": "2.0", "method": method, "params": params}
+        message |= {} if number is None else {"id": number}
+        self._in.write(json.dumps(message).encode() + b"\n")
+        await self._in.drain()
+
+    async def tool(self, name: str, **arguments: Any) -> Answer:
+        """Call a tool."""
+        return await self.request("tools/call", {"name": name, "arguments": arguments})
+
+
+@asynccontextmanager
+async def over_stdio(words: Sequence[str]) -> AsyncGenerator[Stdio]:
+    """Run the server over stdio, in the handshake era."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        command(), "serve", *words, stdin=pipe, stdout=pipe, limit=2**24
+    )
+    stdio = Stdio(process)
+    info = {"name": "bench", "version": "1"}
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+    await stdio.request("initialize", hello)
+    await stdio.notify("notifications/initialized", {})
+    try:
+        yield stdio
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def timed(times: list[float], call: Any) -> Answer:
+    """Await a call, and note its seconds."""
+    start = time.perf_counter()
+    answer: Answer = await call
+    times.append(time.perf_counter() - start)
+    if answer.code:
+        raise RuntimeError(f"{answer.code} {answer.text[:200]}")
+    return answer
+
+
+async def on_disk(caller: Caller, stdio: Stdio, refs: Sequence[str], calls: int) -> bool:
+    """Compare slices over HTTP and over stdio of one store, in turns."""
+    chance = random.Random(1)
+    web: list[float] = []
+    pipe: list[float] = []
+    for _ in range(calls):
+        arguments = {"artifact_ref": chance.choice(refs), **sliced(chance)}
+        one = await timed(web, caller.tool("artifact_slice", **arguments))
+        two = await timed(pipe, stdio.tool("artifact_slice", **arguments))
+        assert len(one.text) == len(two.text)
+    added = p99(web) - p99(pipe)
+    print(
+        f"artifact_slice on disk, {calls} in turns: p99 {p99(web) * 1000:.1f} ms over HTTP, "
+        f"{p99(pipe) * 1000:.1f} ms over stdio, {added * 1000:+.1f} ms "
+        f"(bound {DISK_BOUND * 1000:.0f})"
+    )
+    return added <= DISK_BOUND
+
+
+async def stays_flat(
+    caller: Caller, pid: int, site: Site, refs: Sequence[str], calls: int
+) -> bool:
+    """Compare the memory after a tenth of the calls with that after all."""
+    chance = random.Random(2)
+    early = 0.0
+    for number in range(calls):
+        if number == calls // 10:
+            early = memory(pid)
+        tool, arguments = a_call(refs, site, chance)
+        await caller.tool(tool, **arguments)
+    late = memory(pid)
+    print(
+        f"memory of the server after {calls // 10:,} calls {early:.1f} MB, after {calls:,} "
+        f"{late:.1f} MB: {late / early:.3f} × (bound {MEMORY_BOUND})"
+    )
+    return late / early <= MEMORY_BOUND
+
+
+async def rate(port: int, pid: int, refs: Sequence[str], calls: int) -> float:
+    """Return the slices that a server answers in each second of its CPU, with eight clients."""
+
+    async def client(number: int) -> None:
+        chance = random.Random(number)
+        caller = Caller(port)
+        for _ in range(calls // 8):
+            answer = await caller.tool(
+                "artifact_slice", artifact_ref=chance.choice(refs), **sliced(chance)
+            )
+            assert not answer.code, answer
+        await caller.aclose()
+
+    before = cpu_seconds(pid)
+    await asyncio.gather(*map(client, range(8)))
+    return calls / (cpu_seconds(pid) - before)
+
+
+async def against_bare(port: int, pid: int, refs: Sequence[str], calls: int, folder: Path) -> bool:
+    """Compare requests for each second of CPU with those of a bare server, in turns."""
+    caller = Caller(port)
+    text = (
+        await caller.tool("artifact_slice", artifact_ref=refs[0], unit="lines", start=1, end=50)
+    ).text
+    await caller.aclose()
+    (folder / "text").write_text(text)
+    bare_port = free_port()
+    words = [sys.executable, "-P", "-c", BARE, str(bare_port), str(folder / "text")]
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL) as bare:
+        try:
+            await listening(bare_port, bare)
+            ours: list[float] = []
+            theirs: list[float] = []
+            for _ in range(5):
+                theirs.append(await rate(bare_port, bare.pid, refs, calls))
+                ours.append(await rate(port, pid, refs, calls))
+        finally:
+            bare.kill()
+    one, two = statistics.median(ours), statistics.median(theirs)
+    print(
+        f"slices of {len(text.encode()):,} bytes for each second of CPU: {one:,.0f}, a bare mcp "
+        f"server {two:,.0f}: {one / two:.2f} × (bound {RATE_BOUND})"
+    )
+    return one / two >= RATE_BOUND
+
+
+def one_get(bucket: str) -> Callable[[], Any]:
+    """Return what GETs 128 KiB of an object of the bucket, as a slice may at most."""
+    from obstore.store import from_url  # noqa: PLC0415 - of the extra team
+
+    store = from_url(bucket, client_options={"allow_http": True})
+    store.put("bench/get", bytes(2**17))
+
+    async def get() -> Answer:
+        got = await store.get_async("bench/get")
+        await got.bytes_async()
+        return Answer(200, {"result": {}})
+
+    return get
+
+
+async def from_bucket(
+    caller: Caller, refs: Sequence[str], calls: int, get: Callable[[], Any], name: str
+) -> bool:
+    """Compare slices with single GETs of the same endpoint, in turns."""
+    chance = random.Random(3)
+    slices: list[float] = []
+    gets: list[float] = []
+    for _ in range(calls):
+        arguments = {"artifact_ref": chance.choice(refs), **sliced(chance)}
+        await timed(slices, caller.tool("artifact_slice", **arguments))
+        await timed(gets, get())
+    ratio = p99(slices) / p99(gets)
+    print(
+        f"artifact_slice {name}, {calls} in turns: p99 {p99(slices) * 1000:.1f} ms, one GET "
+        f"{p99(gets) * 1000:.1f} ms: {ratio:.1f} × (bound {BUCKET_BOUND}); p50 "
+        f"{statistics.median(slices) * 1000:.1f} and {statistics.median(gets) * 1000:.1f} ms"
+    )
+    return ratio <= BUCKET_BOUND
+
+
+async def measure(options: argparse.Namespace, folder: Path) -> Iterator[bool]:
+    """Print a line for each figure; return which bounds hold."""
+    held: list[bool] = []
+    async with Site(PAGES) as site:
+        if options.only_bucket:
+            return iter([await of_bucket(options, folder, site)])
+        port, words = free_port(), flags(site, folder / "store")
+        async with serving(port, *words) as process, over_stdio(words) as stdio:
+            caller = Caller(port, era=MODERN)
+            refs = await fetched(caller, site)
+            held.append(await on_disk(caller, stdio, refs, options.calls // 10))
+            rated = options.calls // 20
+            held.append(await against_bare(port, process.pid, refs, rated, folder))
+            held.append(await load(port, site, refs, options.clients, options.seconds))
+            held.append(await stays_flat(caller, process.pid, site, refs, options.calls))
+            await caller.aclose()
+        if options.bucket:
+            held.append(await of_bucket(options, folder, site))
+    return iter(held)
+
+
+async def of_bucket(options: argparse.Namespace, folder: Path, site: Site) -> bool:
+    """Measure a slice from the bucket, first without a local copy and then as it comes."""
+    port, url = free_port(), f"{options.bucket}/bench"
+    async with serving(port, *flags(site, folder / "cache", url)):
+        caller = Caller(port, era=MODERN)
+        refs = await fetched(caller, site)
+        get = one_get(options.bucket)
+        held = await from_bucket(caller, refs, options.calls // 50, get, options.name)
+        await caller.aclose()
+    return held
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--clients", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--calls", type=int, default=10_000)
+    parser.add_argument("--bucket", default="", help="the URL of a bucket")
+    parser.add_argument("--name", default="from the bucket", help="of the bucket's line")
+    parser.add_argument("--only-bucket", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        held = list(asyncio.run(measure(options, Path(folder))))
+    return 0 if all(held) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

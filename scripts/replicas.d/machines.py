@@ -1,0 +1,262 @@
+"""Start the real components on loopback: Ceph's RGW, Azurite and nginx.
+
+Each runs in a folder of its own, as processes that the caller's context ends.
+"""
+
+import base64
+import hashlib
+import hmac
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from pathlib import Path
+
+START_SECONDS = 60
+"""Within which each component must answer."""
+
+BUCKET = "stash"
+ACCESS_KEY, SECRET_KEY = "rig-access-key", "rig-secret-key"
+REGION = "us-east-1"
+
+# The account and the key that Azurite's documentation publishes: every emulator has them.
+AZURITE_ACCOUNT = "devstoreaccount1"
+AZURITE_KEY = (
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+
+CEPH = """
+[global]
+fsid = {fsid}
+mon_initial_members = a
+mon_host = v2:127.0.0.1:{mon}/0
+auth_cluster_required = none
+auth_service_required = none
+auth_client_required = none
+osd_pool_default_size = 1
+osd_pool_default_min_size = 1
+osd_pool_default_pg_num = 8
+osd_pool_default_pg_autoscale_mode = off
+osd_crush_chooseleaf_type = 0
+mon_allow_pool_size_one = true
+mon_max_pg_per_osd = 1000
+osd_objectstore = memstore
+memstore_device_bytes = 2147483648
+osd_class_load_list = *
+osd_class_default_list = *
+run_dir = {folder}
+admin_socket = {folder}/$name.asok
+log_file = {folder}/$name.log
+mon_cluster_log_file = {folder}/cluster.log
+mon_data = {folder}/mon
+osd_data = {folder}/osd
+rgw_data = {folder}/rgw
+rgw_frontends = beast endpoint=127.0.0.1:{rgw} tcp_nodelay=1
+rgw_run_sync_thread = false
+rgw_lc_debug_interval = 0
+rgw_thread_pool_size = 64
+ms_mon_client_mode = crc
+public_addr = 127.0.0.1
+cluster_addr = 127.0.0.1
+"""
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A bucket of a real service: its URL, its endpoint, and the environment with its keys."""
+
+    name: str
+    url: str
+    endpoint: str
+    environment: Mapping[str, str]
+
+    def through(self, endpoint: str) -> "Bucket":
+        """Return the same bucket behind another endpoint, such as a proxy's."""
+        changed = {
+            name: value.replace(self.endpoint, endpoint)
+            for name, value in self.environment.items()
+        }
+        return Bucket(self.name, self.url, endpoint, changed)
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def wait_for(ready: Callable[[], bool], name: str, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a component is ready. Raises RuntimeError if it ends or takes too long."""
+    deadline = time.monotonic() + START_SECONDS
+    while not ready():
+        if process.poll() is not None:
+            raise RuntimeError(f"{name} ended with {process.returncode}")
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{name} did not answer in {START_SECONDS} s")
+        time.sleep(0.05)
+
+
+def listens(port: int) -> bool:
+    """Return whether somebody listens on a port of loopback."""
+    with socket.socket() as attempt:
+        return attempt.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def running(command: Sequence[str], log: Path) -> Generator[subprocess.Popen[bytes]]:
+    """Run a component in the foreground; end it by SIGTERM, after 10 s by SIGKILL."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=log.parent
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def ceph(folder: Path) -> Generator[Bucket]:
+    """Run one monitor, one OSD in memory and one RGW; give a bucket of it.
+
+    Without cephx: whoever reaches loopback may use it while it runs.
+    """
+    folder.mkdir(parents=True)
+    mon, rgw = free_port(), free_port()
+    settings = folder / "ceph.conf"
+    fsid = str(uuid.uuid4())
+    settings.write_text(CEPH.format(fsid=fsid, mon=mon, rgw=rgw, folder=folder))
+    for name in ("mon", "osd", "rgw"):
+        (folder / name).mkdir()
+
+    def call(program: str, *arguments: str) -> None:
+        with (folder / "setup.log").open("ab") as log:
+            command = [program, "-c", str(settings), *arguments]
+            subprocess.run(command, check=True, stdout=log, stderr=log, timeout=START_SECONDS)
+
+    monitors = str(folder / "monmap")
+    address = f"[v2:127.0.0.1:{mon}]"
+    call("monmaptool", "--create", "--fsid", fsid, "--addv", "a", address, monitors)
+    call("ceph-mon", "--mkfs", "-i", "a", "--monmap", monitors)
+    with ExitStack() as stack:
+
+        def start(*command: str) -> subprocess.Popen[bytes]:
+            log = folder / f"{command[0]}.out"
+            return stack.enter_context(running([*command, "-c", str(settings), "-f"], log))
+
+        monitor = start("ceph-mon", "-i", "a")
+        wait_for(lambda: listens(mon), "ceph-mon", monitor)
+        osd = str(uuid.uuid4())
+        call("ceph", "osd", "new", osd)
+        call("ceph-osd", "-i", "0", "--mkfs", "--osd-uuid", osd)
+        start("ceph-osd", "-i", "0")
+        user = ("--uid=rig", "--display-name=rig")
+        keys = (f"--access-key={ACCESS_KEY}", f"--secret-key={SECRET_KEY}")
+        call("radosgw-admin", "user", "create", *user, *keys)
+        gateway = start("radosgw", "-n", "client.rgw")
+        wait_for(lambda: listens(rgw), "radosgw", gateway)
+        endpoint = f"http://127.0.0.1:{rgw}"
+        make_s3_bucket(endpoint, BUCKET)
+        environment = {
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_REGION": REGION,
+            "AWS_ENDPOINT_URL": endpoint,
+            "AWS_ALLOW_HTTP": "true",
+        }
+        yield Bucket("Ceph RGW", f"s3://{BUCKET}", endpoint, environment)
+
+
+@contextmanager
+def azurite(folder: Path, program: str) -> Generator[Bucket]:
+    """Run Azurite's blob service; give a container of it."""
+    folder.mkdir(parents=True)
+    port = free_port()
+    options = ("--silent", "--disableTelemetry", "--skipApiVersionCheck", "--inMemoryPersistence")
+    command = [program, "--blobHost", "127.0.0.1", "--blobPort", str(port), *options]
+    with running(command, folder / "azurite.out") as process:
+        wait_for(lambda: listens(port), "azurite", process)
+        endpoint = f"http://127.0.0.1:{port}"
+        make_azure_container(endpoint, BUCKET)
+        environment = {
+            "AZURE_STORAGE_ACCOUNT_NAME": AZURITE_ACCOUNT,
+            "AZURE_STORAGE_ACCOUNT_KEY": AZURITE_KEY,
+            "AZURE_STORAGE_ENDPOINT": f"{endpoint}/{AZURITE_ACCOUNT}",
+            "AZURE_ALLOW_HTTP": "true",
+        }
+        yield Bucket("Azurite", f"az://{BUCKET}", endpoint, environment)
+
+
+@contextmanager
+def nginx(folder: Path, template: str, **values: object) -> Generator[str]:
+    """Run nginx with a configuration whose ``{port}`` and other names are filled; give its URL."""
+    folder.mkdir(parents=True)
+    port = free_port()
+    text = re.sub(r"\{(\w+)\}", lambda name: str({"port": port, **values}[name[1]]), template)
+    (folder / "nginx.conf").write_text(text)
+    program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin") or "nginx"
+    command = [program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-g", "daemon off;"]
+    with running(command, folder / "nginx.out") as process:
+        wait_for(lambda: listens(port), "nginx", process)
+        yield f"http://127.0.0.1:{port}"
+
+
+def put(url: str, headers: Mapping[str, str]) -> None:
+    """Send an empty PUT. Raises RuntimeError for an answer that is not 2xx."""
+    request = urllib.request.Request(url, method="PUT", headers=dict(headers), data=b"")
+    try:
+        with urllib.request.urlopen(request, timeout=START_SECONDS):
+            pass
+    except urllib.error.HTTPError as error:
+        raise RuntimeError(f"PUT {url}: {error.code} {error.read()[:500]!r}") from None
+
+
+def make_s3_bucket(endpoint: str, bucket: str) -> None:
+    """Make a bucket: a PUT signed as AWS Signature Version 4 asks."""
+    host = endpoint.partition("://")[2]
+    now = datetime.now(UTC)
+    stamp, day = now.strftime("%Y%m%dT%H%M%SZ"), now.strftime("%Y%m%d")
+    empty = hashlib.sha256(b"").hexdigest()
+    headers = {"host": host, "x-amz-content-sha256": empty, "x-amz-date": stamp}
+    names = ";".join(headers)
+    lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
+    canonical = f"PUT\n/{bucket}\n\n{lines}\n{names}\n{empty}"
+    scope = f"{day}/{REGION}/s3/aws4_request"
+    digest = hashlib.sha256(canonical.encode()).hexdigest()
+    to_sign = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{digest}"
+    key = f"AWS4{SECRET_KEY}".encode()
+    for part in (*scope.split("/"), to_sign):
+        key = hmac.digest(key, part.encode(), "sha256")
+    credential = f"Credential={ACCESS_KEY}/{scope}, SignedHeaders={names}, Signature={key.hex()}"
+    put(f"{endpoint}/{bucket}", {**headers, "authorization": f"AWS4-HMAC-SHA256 {credential}"})
+
+
+def make_azure_container(endpoint: str, container: str) -> None:
+    """Make a container: a PUT signed as Azure's Shared Key asks."""
+    date = format_datetime(datetime.now(UTC), usegmt=True)
+    headers = {"x-ms-date": date, "x-ms-version": "2021-08-06"}
+    lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
+    kind = "application/octet-stream"
+    # The account stands twice: once as Azure's resource, once in the emulator's path.
+    resource = f"/{AZURITE_ACCOUNT}/{AZURITE_ACCOUNT}/{container}\nrestype:container"
+    to_sign = f"PUT\n\n\n\n\n{kind}\n\n\n\n\n\n\n{lines}{resource}"
+    digest = hmac.digest(base64.b64decode(AZURITE_KEY), to_sign.encode(), "sha256")
+    signature = f"SharedKey {AZURITE_ACCOUNT}:{base64.b64encode(digest).decode()}"
+    url = f"{endpoint}/{AZURITE_ACCOUNT}/{container}?restype=container"
+    put(url, {**headers, "authorization": signature, "content-type": kind})
