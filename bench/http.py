@@ -309,6 +309,7 @@ async def against_bare(port: int, pid: int, refs: Sequence[str], calls: int, fol
                 ours.append(await rate(port, pid, refs, calls))
         finally:
             bare.kill()
+    print(ours, theirs)
     one, two = statistics.median(ours), statistics.median(theirs)
     print(
         f"slices of {len(text.encode()):,} bytes for each second of CPU: {one:,.0f}, a bare mcp "

@@ -84,6 +84,8 @@ def build_server(stash: StashSource, *, announces: bool = True) -> Server[StashS
         icons=[ICONS["fetchstash"]],
         instructions=_INSTRUCTIONS,
         lifespan=lifespan,
+        # Else the SDK makes and checks the whole list of tools for each call over HTTP.
+        get_tool_input_schema=lambda name: specs[name].input_schema if name in specs else None,
         cache_hints={
             "tools/list": _LASTING,
             "prompts/list": _LASTING,
