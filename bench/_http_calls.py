@@ -36,7 +36,7 @@ class Answer:
 
     @property
     def code(self) -> str:
-        """ "" for a result, the code of a tool's error, or what else went wrong."""
+        """The code of a tool's error, or what else went wrong, "" for a result."""
         if self.status != 200:
             return f"HTTP {self.status}"
         if "result" not in self.message:
@@ -138,9 +138,8 @@ def _message(body: bytes) -> Mapping[str, Any]:
         events = [line[5:] for line in body.splitlines() if line.startswith(b"data:")]
         body = next((event for event in reversed(events) if event.strip()), b"")
     with suppress(ValueError):
-        message = json.loads(body)
-        if isinstance(message, dict):
-            return message
+        message: dict[str, Any] = json.loads(body)
+        return message
     return {}
 
 
@@ -151,7 +150,9 @@ async def serving(
     """Run ``fetchstash serve --http`` on a port of loopback until the context ends."""
     words = [program or command(), "serve", "--http", f"127.0.0.1:{port}", *flags]
     output = log.open("ab") if log else sys.stderr
-    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=output, env=env)
+    process = subprocess.Popen(  # noqa: ASYNC220 - it only starts; what follows is awaited
+        words, stdin=subprocess.DEVNULL, stderr=output, env=env
+    )
     try:
         await listening(port, process)
         yield process

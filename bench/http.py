@@ -27,7 +27,6 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1]))
 
 from bench._http_calls import ERAS, MODERN, Answer, Caller, listening, serving
-
 from fetchstash.demo.driver import command
 from fetchstash.demo.site import Document, Site
 
@@ -49,11 +48,12 @@ BARE = """
 import sys
 import uvicorn
 from mcp.server import MCPServer
-text = open(sys.argv[2]).read()
+from mcp_types import CallToolResult
+result = CallToolResult.model_validate_json(open(sys.argv[2]).read())
 server = MCPServer("bare")
 @server.tool()
-def artifact_slice(artifact_ref: str, unit: str, start: int, end: int) -> str:
-    return text
+def artifact_slice(artifact_ref: str, unit: str, start: int, end: int) -> CallToolResult:
+    return result
 app = server.streamable_http_app(stateless_http=True)
 uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_config=None, access_log=False)
 """
@@ -194,6 +194,7 @@ class Stdio:
                 return Answer(200, message)
 
     async def notify(self, method: str, params: Any, number: int | None = None) -> None:
+        """Send a message."""
         message = {"jsonrpc": "2.0", "method": method, "params": params}
         message |= {} if number is None else {"id": number}
         self._in.write(json.dumps(message).encode() + b"\n")
@@ -252,9 +253,7 @@ async def on_disk(caller: Caller, stdio: Stdio, refs: Sequence[str], calls: int)
     return added <= DISK_BOUND
 
 
-async def stays_flat(
-    caller: Caller, pid: int, site: Site, refs: Sequence[str], calls: int
-) -> bool:
+async def stays_flat(caller: Caller, pid: int, site: Site, refs: Sequence[str], calls: int) -> bool:
     """Compare the memory after a tenth of the calls with that after all."""
     chance = random.Random(2)
     early = 0.0
@@ -292,14 +291,14 @@ async def rate(port: int, pid: int, refs: Sequence[str], calls: int) -> float:
 async def against_bare(port: int, pid: int, refs: Sequence[str], calls: int, folder: Path) -> bool:
     """Compare requests for each second of CPU with those of a bare server, in turns."""
     caller = Caller(port)
-    text = (
-        await caller.tool("artifact_slice", artifact_ref=refs[0], unit="lines", start=1, end=50)
-    ).text
+    answer = await caller.tool("artifact_slice", artifact_ref=refs[0], **sliced(random.Random(4)))
     await caller.aclose()
-    (folder / "text").write_text(text)
+    result = json.dumps(answer.message["result"])
+    (folder / "result").write_text(result)
     bare_port = free_port()
-    words = [sys.executable, "-P", "-c", BARE, str(bare_port), str(folder / "text")]
-    with subprocess.Popen(words, stdin=subprocess.DEVNULL) as bare:
+    words = [sys.executable, "-P", "-c", BARE, str(bare_port), str(folder / "result")]
+    pipes = subprocess.DEVNULL
+    with subprocess.Popen(words, stdin=pipes, stderr=pipes) as bare:  # noqa: ASYNC220 - it only starts
         try:
             await listening(bare_port, bare)
             ours: list[float] = []
@@ -309,10 +308,9 @@ async def against_bare(port: int, pid: int, refs: Sequence[str], calls: int, fol
                 ours.append(await rate(port, pid, refs, calls))
         finally:
             bare.kill()
-    print(ours, theirs)
     one, two = statistics.median(ours), statistics.median(theirs)
     print(
-        f"slices of {len(text.encode()):,} bytes for each second of CPU: {one:,.0f}, a bare mcp "
+        f"results of {len(result.encode()):,} bytes for each second of CPU: {one:,.0f}, a bare mcp "
         f"server {two:,.0f}: {one / two:.2f} × (bound {RATE_BOUND})"
     )
     return one / two >= RATE_BOUND

@@ -24,6 +24,7 @@ SHORT: Mapping[str, Sequence[str]] = {
     "fetch_browser": ("--pages", "1"),
     "handlers_ocr": ("--pages", "1", "--sorts", "2"),
     "handlers_worker": ("--megabytes", "5"),
+    "http": ("--seconds", "5", "--clients", "20", "--calls", "500"),
     "start": ("--runs", "2"),
     "store_grep": ("--mb", "5", "--repeat", "1"),
     "store_many": ("--artifacts", "2000", "--kept", "500"),

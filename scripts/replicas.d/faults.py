@@ -50,7 +50,7 @@ class Proxy:
         self._port = 0
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
-        self._chance = random.Random(1)
+        self._chance = random.Random(1)  # noqa: S311 - it guards nothing
 
     async def listen(self) -> int:
         """Accept connections, at the same port as before; return it."""
@@ -195,8 +195,8 @@ class FaultProxy:
 def fault_proxy(endpoint: str) -> Generator[FaultProxy]:
     """Run a proxy in front of an endpoint of loopback."""
     command = [sys.executable, "-P", __file__, endpoint.rpartition(":")[2]]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, text=True, **pipes) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, text=True, stdin=pipe, stdout=pipe) as process:
         try:
             yield FaultProxy(process)
         finally:

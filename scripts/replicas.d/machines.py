@@ -83,8 +83,7 @@ class Bucket:
     def through(self, endpoint: str) -> "Bucket":
         """Return the same bucket behind another endpoint, such as a proxy's."""
         changed = {
-            name: value.replace(self.endpoint, endpoint)
-            for name, value in self.environment.items()
+            name: value.replace(self.endpoint, endpoint) for name, value in self.environment.items()
         }
         return Bucket(self.name, self.url, endpoint, changed)
 

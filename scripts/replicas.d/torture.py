@@ -59,6 +59,7 @@ def say(*words: str) -> None:
 
 
 def sha256(data: bytes) -> str:
+    """Return the hash of bytes in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -99,6 +100,7 @@ async def read(store: ArtifactStore, ref: str) -> tuple[str, str] | None:
 
 
 async def write(store: ArtifactStore, chance: random.Random) -> None:
+    """Put one artifact."""
     await put(store, *content(chance))
 
 
@@ -233,6 +235,7 @@ class Party:
     children: list[Child] = field(default_factory=list[Child])
 
     def start(self, role: str) -> None:
+        """Let one more process play a role."""
         seed = str(self.chance.randrange(2**32))
         arguments = [*self.arguments, "--seed", seed]
         self.children.append(Child(role, self.tally, arguments, **self.environment))
