@@ -31,7 +31,7 @@ def serve(settings: "Settings", address: str | None) -> None:
     else:
         from fetchstash.service import serve_http  # noqa: PLC0415 - as above
 
-        anyio.run(serve_http, settings, address)
+        anyio.run(serve_http, settings, address, click.echo)
 
 
 @click.command(cls=Command, short_help="Print the settings and where each came from")

@@ -1,26 +1,59 @@
 """The ASGI application of the service: each request passes these, outermost first.
 
-Host and Origin, draining, then by path: /healthz and /readyz without a token; /mcp with one.
+An id, a span and a line of log (``Observed``), Host and Origin (``Doors``), then by path. /healthz
+and /readyz are open to everybody, and so is the metadata of OAuth. /mcp: a place among the requests
+in flight (``Calls``), the token (``Authentication``), the message (``Messages``), and the SDK's own
+transport, without sessions.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fetchstash.access import Verifier
 from fetchstash.server import StashSource, build_server
 from fetchstash.service._audit import AuditLog
-from fetchstash.service._auth import Authentication
+from fetchstash.service._auth import Authentication, metadata_routes
+from fetchstash.service._calls import Calls
+from fetchstash.service._doors import Doors
+from fetchstash.service._messages import Messages
 from fetchstash.service._observed import Observed
 from fetchstash.service._observed_calls import ObservedCalls
 from fetchstash.tools import tool_specs
 
 MCP_PATH = "/mcp"
+_PROBES = frozenset({"/healthz", "/readyz"})
+
+Reason = Callable[[], Awaitable[str]]
+"""Returns why the service cannot answer calls, "" if it can."""
+
+
+class Service:
+    """The application, and the requests that it handles. Its lifespan closes the stashes."""
+
+    def __init__(self, app: ASGIApp, calls: Calls) -> None:
+        self._app = app
+        self._calls = calls
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or run the lifespan."""
+        await self._app(scope, receive, send)
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether no more calls are taken."""
+        return self._calls.is_draining
+
+    async def drain(self) -> None:
+        """Take no more calls, and wait for those in flight, ``http.grace_seconds`` at the most."""
+        await self._calls.drain()
 
 
 def build_app(
@@ -28,15 +61,14 @@ def build_app(
     security: TransportSecuritySettings,
     *,
     verifier: Verifier | None = None,
-    ready: Callable[[], Awaitable[str]] | None = None,
-    routes: Sequence[BaseRoute] = (),
+    ready: Reason | None = None,
     audit: AuditLog | None = None,
-) -> Observed:
+) -> Service:
     """Return the application. Its lifespan closes ``source``.
 
-    Without ``verifier`` everybody is the tenant "local". ``ready`` returns why the service cannot
-    answer calls, "" if it can. ``routes`` are open to everybody: metadata, metrics.
+    Without ``verifier`` everybody is the tenant "local".
     """
+    http, oauth = source.settings.http, source.settings.oauth
     server = build_server(source, announces=False)
     # In place of the SDK's own span, which quotes errors.
     tools = frozenset(spec.name for spec in tool_specs(source.settings))
@@ -45,9 +77,11 @@ def build_app(
         streamable_http_path=MCP_PATH,
         stateless_http=True,
         transport_security=security,
-        max_request_body_size=source.settings.http.max_body_bytes,
+        max_request_body_size=http.max_body_bytes,
     )
     manager = server.session_manager
+    messages = Messages(manager.asgi_app, http.max_body_bytes, oauth)
+    calls = Calls(Authentication(messages, verifier, oauth), http.grace_seconds)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
@@ -59,15 +93,25 @@ def build_app(
 
     async def readiness(_: Request) -> Response:
         reason = await ready() if ready else ""
+        if calls.is_draining:
+            reason = "shutting down"
         return PlainTextResponse(f"{reason or 'ok'}\n", 503 if reason else 200)
 
-    app = Starlette(
+    app: ASGIApp = Starlette(
         routes=[
             Route("/healthz", alive),
             Route("/readyz", readiness),
-            *routes,
-            Route(MCP_PATH, Authentication(manager.asgi_app, verifier)),
+            *metadata_routes(oauth),
+            Route(MCP_PATH, calls),
         ],
         lifespan=lifespan,
     )
-    return Observed(app)
+    if http.origins:
+        app = CORSMiddleware(
+            app,
+            allow_origins=http.origins,
+            allow_methods=["POST"],
+            allow_headers=["*"],
+            expose_headers=["mcp-session-id", "www-authenticate"],
+        )
+    return Service(Observed(Doors(app, security, _PROBES)), calls)

@@ -1,17 +1,47 @@
 """Let in requests with a bearer token that a Verifier knows (RFC 6750, section 2.1)."""
 
+import logging
+from collections.abc import Sequence
+
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from fetchstash.access import LOCAL, Rejected, Verifier
-from fetchstash.config import Settings
+from fetchstash.access import (
+    LOCAL,
+    OwnTokens,
+    Rejected,
+    Verifier,
+    challenge,
+    metadata_paths,
+    resource_metadata,
+    verifier,
+)
+from fetchstash.config import OAuthLimits, Settings
+from fetchstash.errors import FetchstashError
 from fetchstash.service._context import PRINCIPAL
+from fetchstash.service._replies import reply
+from fetchstash.store import Objects
+
+_log = logging.getLogger("fetchstash.service")
 
 
-async def verifier_of(_: Settings) -> Verifier | None:
+async def verifier_of(settings: Settings, objects: Objects) -> Verifier | None:
     """Return what verifies tokens, None where none were made and no provider is configured."""
+    if settings.oauth.issuer or await OwnTokens(objects).records():
+        return verifier(settings, objects)
     return None
+
+
+def metadata_routes(oauth: OAuthLimits) -> Sequence[Route]:
+    """Return what tells clients where to get a token (RFC 9728, section 3)."""
+
+    async def metadata(_: Request) -> Response:
+        return JSONResponse(resource_metadata(oauth))
+
+    return [Route(path, metadata) for path in metadata_paths(oauth)]
 
 
 class Authentication:
@@ -20,20 +50,25 @@ class Authentication:
     Without a verifier everybody is the one user of this machine.
     """
 
-    def __init__(self, app: ASGIApp, verifier: Verifier | None) -> None:
+    def __init__(self, app: ASGIApp, verifier: Verifier | None, oauth: OAuthLimits) -> None:
         self._app = app
         self._verifier = verifier
+        self._oauth = oauth
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Verify a request's token and pass it on."""
-        if self._verifier is None:
-            scope[PRINCIPAL] = LOCAL
-        else:
-            try:
-                scope[PRINCIPAL] = await self._verifier.verify(_token(scope))
-            except Rejected as rejected:
-                await _refusal(rejected)(scope, receive, send)
-                return
+        try:
+            scope[PRINCIPAL] = (
+                await self._verifier.verify(_token(scope)) if self._verifier else LOCAL
+            )
+        except Rejected as rejected:
+            _log.info("A request was not let in: %s", rejected.reason)
+            await refusal(rejected, self._oauth)(scope, receive, send)
+            return
+        except FetchstashError as error:
+            # Whose the token is cannot be known now.
+            await reply(503, error, headers={"retry-after": "1"})(scope, receive, send)
+            return
         await self._app(scope, receive, send)
 
 
@@ -42,18 +77,15 @@ def _token(scope: Scope) -> str:
     sent = Headers(scope=scope).getlist("authorization")
     scheme, _, token = sent[0].partition(" ") if len(sent) == 1 else ("", "", "")
     if scheme.lower() != "bearer" or not token.strip():
-        raise Rejected("no_token", error="")
+        raise Rejected("no_token")
     return token.strip()
 
 
-def _refusal(rejected: Rejected) -> JSONResponse:
-    challenge = "Bearer"
-    if rejected.error:
-        challenge += f' error="{rejected.error}"'
-    lines = {
-        "": "This service needs a token. Send it as Authorization: Bearer TOKEN.",
-        "insufficient_scope": "This token does not allow that. Ask for one that does.",
-    }
-    line = lines.get(rejected.error, "This token is not valid here. Ask for a new one.")
-    status = 403 if rejected.error == "insufficient_scope" else 401
-    return JSONResponse({"error": line}, status, {"www-authenticate": challenge})
+def refusal(rejected: Rejected, oauth: OAuthLimits) -> Response:
+    """Return the answer to a request whose token is missing, wrong, or of too small a scope."""
+    if rejected.reason == "no_token":
+        line, header = "This service needs a token: Authorization: Bearer TOKEN.", challenge(oauth)
+    else:
+        line, header = rejected.description, challenge(oauth, rejected)
+    problem = {"error": rejected.error, "error_description": line}
+    return JSONResponse(problem, rejected.status, {"www-authenticate": header})

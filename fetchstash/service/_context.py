@@ -1,9 +1,11 @@
 """What a request of the service says of itself, for those who handle it."""
 
+from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from fetchstash.access import Principal
 from fetchstash.server import Context
+from fetchstash.service._session import client_in
 
 PRINCIPAL = "fetchstash.principal"
 """The key of the ASGI scope under which a request's principal stands once it is verified."""
@@ -20,3 +22,14 @@ def principal_in(scope: Scope) -> Principal:
     """Return who sends a request. Raises KeyError for one that nobody verified."""
     principal: Principal = scope[PRINCIPAL]
     return principal
+
+
+def client_of(ctx: Context) -> str:
+    """Return the name of the client that sends a request, "" if it gives none.
+
+    In the 2026 era each request says it; in the handshake era the session's id does.
+    """
+    client = ctx.session.client_params
+    if client is not None:
+        return client.client_info.name
+    return client_in(Headers(scope=ctx.request.scope)) if ctx.request is not None else ""

@@ -1,27 +1,33 @@
 """Serve MCP over HTTP until SIGTERM, for one machine or for a team."""
 
 import contextlib
-import ipaddress
-import logging
+import gc
 import signal
-import socket
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import anyio
 import uvicorn
-from mcp.server.transport_security import TransportSecuritySettings
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from fetchstash.config import Settings
-from fetchstash.errors import BadArgument
+from fetchstash.config import HttpLimits, Settings
 from fetchstash.server import hide_memory
-from fetchstash.service._app import MCP_PATH, build_app
+from fetchstash.service._app import MCP_PATH, Service, build_app
 from fetchstash.service._auth import verifier_of
+from fetchstash.service._bounds import IDLE_SECONDS, BoundedProtocol
+from fetchstash.service._doors import security_of
+from fetchstash.service._listen import check_certificate, check_exposure, host_and_port, listener
+from fetchstash.service._logs import log_to
+from fetchstash.service._ready import Readiness
 from fetchstash.service._source import Stashes, TenantSource
 from fetchstash.stash import Stash, open_stash
-from fetchstash.store import ALL_RUNS
+from fetchstash.store import DEFAULT_RUN, open_objects
+
+_CLOSE_SECONDS = 2
+"""For connections to close once their calls have ended."""
 
 
 class _Server(uvicorn.Server):
@@ -42,14 +48,14 @@ class OneStash:
         self._lock = anyio.Lock()
         self._stash: Stash | None = None
 
-    async def stash(self, _: str) -> Stash:
+    async def stash(self, tenant: str) -> Stash:  # noqa: ARG002 - there is one
         """Return it, opened if need be."""
         async with self._lock:
             if self._stash is None:
                 self._stash = await self._stack.enter_async_context(open_stash(self._settings))
             return self._stash
 
-    def settings_of(self, _: str) -> Settings:
+    def settings_of(self, tenant: str) -> Settings:  # noqa: ARG002 - as above
         """Return the settings."""
         return self._settings
 
@@ -58,74 +64,98 @@ class OneStash:
         await self._stack.aclose()
 
 
-async def serve_http(settings: Settings, address: str) -> None:
-    """Serve until SIGTERM or SIGINT. Raises BadArgument for what cannot be served."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+async def serve_http(settings: Settings, address: str, announce: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT, and let calls in flight end.
+
+    ``announce`` is given one line once the service answers. Raises BadArgument for an address that
+    cannot be had, a certificate that cannot be read, and what would let in anybody.
+    """
+    log_to()
     hide_memory()
-    host, port = _split(address)
-    verifier = await verifier_of(settings)
-    if not _is_loopback(host) and verifier is None:
-        what = f"{host} can be reached by other machines, and no token would be asked for."
-        raise BadArgument(what, "Serve on 127.0.0.1, or create a token first.")
+    http = settings.http
+    host, port = host_and_port(address)
+    check_certificate(http)
     settings = for_clients_elsewhere(settings)
+    objects = await open_objects(settings.store)
+    verifier = await verifier_of(settings, objects)
+    check_exposure(http, host, asks_for_tokens=verifier is not None)
     stashes: Stashes = OneStash(settings)
-    listener = _listener(host, port)
-    port = listener.getsockname()[1]
-    security = TransportSecuritySettings(
-        allowed_hosts=[f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")]
+    opened = listener(host, port)
+    port = opened.getsockname()[1]
+    service = build_app(
+        TenantSource(settings, stashes),
+        security_of(http, host, port),
+        verifier=verifier,
+        ready=Readiness(objects, settings.extract).reason,
     )
-    app = build_app(TenantSource(settings, stashes), security, verifier=verifier)
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, proxy_headers=False
-    )
-    server = _Server(config)
-    print(f"fetchstash serves MCP at http://{address}{MCP_PATH}", file=sys.stderr)  # noqa: T201
+    server = server_of(service, http)
+    scheme = "https" if http.tls_cert else "http"
+    shown = f"[{host}]" if ":" in host else host
+    whom = "who sends a token" if verifier else "the one user of this machine, without tokens"
+    line = f"fetchstash serves MCP at {scheme}://{shown}:{port}{MCP_PATH} to {whom}."
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_end_on_signal, server)
-        await server.serve([listener])
+        tasks.start_soon(_end_on_signal, server, service)
+        tasks.start_soon(_announce, server, lambda: announce(line))
+        await server.serve([opened])
         tasks.cancel_scope.cancel()
+    await objects.aclose()
+
+
+def server_of(service: Service, http: HttpLimits) -> uvicorn.Server:
+    """Return a server that leaves signals alone, and is bounded in what it takes."""
+    config = uvicorn.Config(
+        _behind(service, http.forwarded) if http.forwarded else service,
+        http=BoundedProtocol,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=_CLOSE_SECONDS,
+        ssl_certfile=http.tls_cert or None,
+        ssl_keyfile=http.tls_key or None,
+    )
+    return _Server(config)
+
+
+def _behind(service: Service, proxies: Sequence[str]) -> Any:
+    """Return the service behind proxies, whose X-Forwarded-For and -Proto are believed."""
+    inner: Any = service
+    return ProxyHeadersMiddleware(inner, list(proxies))
 
 
 def for_clients_elsewhere(settings: Settings) -> Settings:
-    """Return the settings without what needs a person or files at the server."""
+    """Return the settings without what needs a person, a project or files at the server."""
     return replace(
         settings,
         fetch=replace(settings.fetch, ask=False),
         ingest=replace(settings.ingest, read_roots=()),
-        store=replace(settings.store, run=ALL_RUNS),
+        store=replace(settings.store, run=DEFAULT_RUN, ephemeral=False),
     )
 
 
-async def _end_on_signal(server: uvicorn.Server) -> None:
+async def _announce(server: uvicorn.Server, announce: Callable[[], None]) -> None:
+    while not server.started:  # noqa: ASYNC110 - it has no event
+        await anyio.sleep(0.01)
+    gc.freeze()  # modules stay: a full collection of them would stop every call for 0.1 s
+    announce()
+
+
+async def _end_on_signal(server: uvicorn.Server, service: Service) -> None:
+    """Drain at the first signal, end at the second."""
+    if sys.platform == "win32":
+        return
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for _ in signals:
-            server.should_exit = True
+        async with anyio.create_task_group() as tasks:
 
+            async def drain() -> None:
+                await service.drain()
+                server.should_exit = True
 
-def _split(address: str) -> tuple[str, int]:
-    """Return host and port of HOST:PORT or [ADDRESS]:PORT. Raises BadArgument."""
-    host, _, port = address.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or int(port) > 65_535:
-        raise BadArgument(f"{address!r} is no HOST:PORT.", "Write --http 127.0.0.1:8080.")
-    return host, int(port)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _listener(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        what = f"{host}:{port} cannot be used: {error.strerror or error}."
-        raise BadArgument(what, "Choose another --http.") from error
-    return listener
+            async for _ in signals:
+                if service.is_draining:
+                    server.should_exit = True
+                else:
+                    tasks.start_soon(drain)

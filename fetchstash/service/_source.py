@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from fetchstash.config import Settings
 from fetchstash.render import Host
 from fetchstash.server import Answers, Context
-from fetchstash.service._context import principal_of
+from fetchstash.service._context import client_of, principal_of
 from fetchstash.stash import Stash
 
 
@@ -36,16 +36,17 @@ class TenantSource:
     def host(self, ctx: Context) -> Host:
         """Return the host that asks. Nobody over HTTP shares our file system."""
         settings = self._stashes.settings_of(principal_of(ctx).tenant)
-        client = ctx.session.client_params
-        views = settings.views_for(client.client_info.name if client else "")
-        return Host(views, False, settings.context)
+        return Host(settings.views_for(client_of(ctx)), False, settings.context)
 
-    async def get(self, ctx: Context, _: Answers = None) -> Stash:
+    async def get(self, ctx: Context, answers: Answers = None) -> Stash:  # noqa: ARG002 - none asked
         """Return the Stash of the request's tenant."""
         return await self._stashes.stash(principal_of(ctx).tenant)
 
     async def person_allows(
-        self, _: Context, __: Answers, ___: Iterable[Mapping[str, Any]]
+        self,
+        ctx: Context,  # noqa: ARG002 - as above
+        answers: Answers,  # noqa: ARG002 - as above
+        refusals: Iterable[Mapping[str, Any]],  # noqa: ARG002 - as above
     ) -> bool:
         """Return False: the network of a service is not its clients' to open."""
         return False

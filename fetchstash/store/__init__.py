@@ -4,6 +4,7 @@ from fetchstash.store._base import StoreBase
 from fetchstash.store._contract import (
     ALL_RUNS,
     AUTO_RUN,
+    DEFAULT_RUN,
     REF_PREFIX,
     Facts,
     Finding,
@@ -46,6 +47,7 @@ from fetchstash.store._text import StoredText
 __all__ = [
     "ALL_RUNS",
     "AUTO_RUN",
+    "DEFAULT_RUN",
     "REF_PREFIX",
     "ArtifactStore",
     "BucketObjects",

@@ -1,0 +1,78 @@
+"""One connection of a client, bounded: what uvicorn leaves to a proxy in front.
+
+A client must send the head of a request in time, and must read what is sent to it. The body has its
+own bound (``_messages``). A connection above the number that a process takes is answered 503.
+"""
+
+import asyncio
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_SECONDS = 10.0
+"""From the first byte of a request (or the connection) to the end of its head."""
+READ_SECONDS = 30.0
+"""For 64 KiB of an answer, which the system holds more of."""
+IDLE_SECONDS = 75
+"""A connection is kept so long without a request: proxies keep theirs for 60 s."""
+MAX_CONNECTIONS = 500
+
+_FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n"
+    b"content-length: 0\r\n\r\n"
+)
+
+
+class BoundedProtocol(H11Protocol):
+    """HTTP/1.1 on a connection that is ended where its client is too slow."""
+
+    _head: asyncio.TimerHandle | None = None
+    _reading: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection, or turn it away."""
+        super().connection_made(transport)
+        if len(self.connections) > MAX_CONNECTIONS:
+            transport.write(_FULL)
+            transport.close()
+        else:
+            self._head = self._later(HEAD_SECONDS)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on."""
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        if self.cycle and not self.cycle.response_complete:
+            self._end_head()
+        elif self._head is None:
+            # A next request, or the rest of one that was answered already.
+            self._head = self._later(HEAD_SECONDS)
+
+    def pause_writing(self) -> None:
+        """Wait for the client to read, but not for ever."""
+        super().pause_writing()
+        self._reading = self._later(READ_SECONDS)
+
+    def resume_writing(self) -> None:
+        """Write on."""
+        self._end_reading()
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._end_head()
+        self._end_reading()
+        super().connection_lost(exc)
+
+    def _later(self, seconds: float) -> asyncio.TimerHandle:
+        return self.loop.call_later(seconds, self.transport.abort)
+
+    def _end_head(self) -> None:
+        if self._head is not None:
+            self._head.cancel()
+            self._head = None
+
+    def _end_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None

@@ -1,0 +1,74 @@
+"""Answer only requests that name a host of ours, and none of other web pages (DNS rebinding)."""
+
+import ipaddress
+
+from mcp.server.transport_security import (
+    TransportSecurityMiddleware,
+    TransportSecuritySettings,
+)
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from fetchstash.config import HttpLimits
+
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_LINES = {
+    400: "Send JSON-RPC as application/json.",
+    403: "This web page may not call. The operator allows pages by http.origins.",
+    421: "This service has another name. The operator names its hosts by http.hosts.",
+}
+
+
+def security_of(http: HttpLimits, host: str, port: int) -> TransportSecuritySettings:
+    """Return the hosts and origins that are let in by a service that listens at an address."""
+    own = _own_hosts(host, port)
+    hosts = [*own]
+    for name in http.hosts:
+        hosts += [name] if _has_port(name) else [name, f"{name}:*"]
+    scheme = "https" if http.tls_cert else "http"
+    origins = [f"{scheme}://{name}" for name in own]
+    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[*origins, *http.origins])
+
+
+def _own_hosts(host: str, port: int) -> list[str]:
+    """Return the names of an address, none for the address of all interfaces."""
+    if is_loopback(host):
+        return [f"{name}:{port}" for name in _LOOPBACK]
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - nothing is bound here
+        return []
+    return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}"]
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _has_port(name: str) -> bool:
+    return ":" in name.rpartition("]")[2]
+
+
+class Doors:
+    """Refuses requests of foreign hosts and origins. ``open_paths`` answer everybody."""
+
+    def __init__(
+        self, app: ASGIApp, security: TransportSecuritySettings, open_paths: frozenset[str]
+    ) -> None:
+        self._app = app
+        self._check = TransportSecurityMiddleware(security)
+        self._open_paths = open_paths
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] == "http" and scope["path"] not in self._open_paths:
+            is_post = scope["method"] == "POST"
+            refused = await self._check.validate_request(Request(scope), is_post=is_post)
+            if refused is not None:
+                line = _LINES[refused.status_code]
+                await PlainTextResponse(line + "\n", refused.status_code)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)

@@ -1,0 +1,220 @@
+"""Read each request's message once, and answer what is none in one line.
+
+Whatever comes after reads the message that was read here, written again: no two parsers can
+disagree about it.
+"""
+
+import json
+from typing import Any, cast
+
+import anyio
+from mcp_types import (
+    PARSE_ERROR,
+    RequestId,
+    jsonrpc_message_adapter,
+)
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fetchstash.access import Principal, Rejected, check_scope, scope_of_call
+from fetchstash.config import OAuthLimits
+from fetchstash.errors import BadArgument, FetchstashError, TimedOut, TooLarge
+from fetchstash.service._auth import refusal
+from fetchstash.service._context import principal_in
+from fetchstash.service._replies import reply
+from fetchstash.service._session import SESSION_HEADER, new_session
+
+BODY_SECONDS = 30.0
+"""Within which a client must have sent its request."""
+
+_REQUEST_CANCELLED = -32800
+_Call = tuple[Principal, str, RequestId]
+
+
+class Messages:
+    """Passes on requests whose body is one message of MCP."""
+
+    def __init__(self, app: ASGIApp, max_body_bytes: int, oauth: OAuthLimits) -> None:
+        self._app = app
+        self._max_body_bytes = max_body_bytes
+        self._oauth = oauth
+        self._calls: dict[_Call, anyio.CancelScope] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["method"] != "POST":
+            # There is no stream from the server to a client, and no session to delete.
+            await Response(status_code=405, headers={"allow": "POST"})(scope, receive, send)
+            return
+        try:
+            body = await self._body(scope, receive)
+        except FetchstashError as error:
+            status = 413 if isinstance(error, TooLarge) else 408
+            refused = reply(status, error, headers={"connection": "close"})
+            await refused(scope, receive, send)
+            return
+        if body is None:
+            return
+        message = _message(body)
+        if isinstance(message, Response):
+            await message(scope, receive, send)
+            return
+        principal = principal_in(scope)
+        session = Headers(scope=scope).get(SESSION_HEADER, "")
+        written = _written(message)
+        try:
+            check_scope(principal, scope_of_call(written))
+        except Rejected as rejected:
+            await refusal(rejected, self._oauth)(scope, receive, send)
+            return
+        receive = _replay(written, receive)
+        match message:
+            case {"id": request, "method": "initialize"}:
+                await self._app(scope, receive, _naming(send, new_session(message)))
+            case {"id": request, "method": _} if session:
+                await self._call((principal, session, request), scope, receive, send)
+            case {"method": "notifications/cancelled", "params": {"requestId": request}} if (
+                isinstance(request, int | str)
+            ):
+                if call := self._calls.get((principal, session, request)):
+                    call.cancel()
+                await self._app(scope, receive, send)
+            case _:
+                await self._app(scope, receive, send)
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
+        """Return the body of a request, None if the client went away. Raises TooLarge, TimedOut."""
+        limit = self._max_body_bytes
+        too_large = TooLarge(f"A request has at most {limit} bytes.", "Send a shorter one.")
+        declared = Headers(scope=scope).get("content-length", "")
+        if declared.isdecimal() and int(declared[:20]) > limit:
+            raise too_large
+        body = bytearray()
+        with anyio.move_on_after(BODY_SECONDS):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    return None
+                body += message.get("body", b"")
+                if len(body) > limit:
+                    raise too_large
+                if not message.get("more_body", False):
+                    return bytes(body)
+        raise TimedOut(
+            f"The request did not come within {BODY_SECONDS:.0f} seconds.", "Send it again."
+        )
+
+    async def _call(self, call: _Call, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request that its client may cancel by a message of its own."""
+        response = _Response(send)
+        with anyio.CancelScope() as cancelling:
+            self._calls[call] = cancelling
+            try:
+                await self._app(scope, receive, response.send)
+            finally:
+                if self._calls.get(call) is cancelling:
+                    del self._calls[call]
+        if cancelling.cancelled_caught:
+            await response.end(call[2], scope, receive)
+
+
+class _Response:
+    """Knows how far the answer to a request is."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._is_stream: bool | None = None
+        self._ended = False
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer."""
+        if message["type"] == "http.response.start":
+            kind = Headers(raw=message["headers"]).get("content-type", "")
+            self._is_stream = kind.startswith("text/event-stream")
+        else:
+            self._ended = not message.get("more_body", False)
+        await self._send(message)
+
+    async def end(self, request: RequestId, scope: Scope, receive: Receive) -> None:
+        """Say that the request was cancelled, in what is left of the answer."""
+        problem = {"code": _REQUEST_CANCELLED, "message": "Request cancelled"}
+        text = json.dumps({"jsonrpc": "2.0", "id": request, "error": problem})
+        if self._is_stream is None:
+            await Response(text, media_type="application/json")(scope, receive, self._send)
+        elif not self._ended:
+            event = f"event: message\r\ndata: {text}\r\n\r\n".encode() if self._is_stream else b""
+            await self._send({"type": "http.response.body", "body": event})
+
+
+def _message(body: bytes) -> dict[str, Any] | Response:
+    """Return the message of a body, or the answer to a body that is none (RFC 8259)."""
+    try:
+        message: Any = json.loads(body, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        error = BadArgument("The request is no JSON.", "Send one JSON-RPC message in UTF-8.")
+        return reply(400, error, number=PARSE_ERROR)
+    if isinstance(message, list):
+        error = BadArgument("The request is a batch.", "Send each message in a request of its own.")
+        return reply(400, error)
+    try:
+        _written(message)
+        jsonrpc_message_adapter.validate_python(message, by_name=False)
+    except (ValueError, RecursionError):  # ValidationError and UnicodeEncodeError are ValueErrors
+        return _no_message(message)
+    if "method" in message and not _is_id(message.get("id", 0)):
+        return _no_message(message)
+    return cast("dict[str, Any]", message)
+
+
+def _no_message(message: Any) -> Response:
+    request = cast("dict[str, Any]", message).get("id") if isinstance(message, dict) else None
+    error = BadArgument(
+        "The request is no message of MCP, or holds half of a surrogate pair.",
+        "Send JSON-RPC in valid Unicode.",
+    )
+    return reply(400, error, request=request if _is_id(request) else None)
+
+
+def _is_id(value: Any) -> bool:
+    """Return whether a value can be the id of a request, and be sent back."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return False
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)  # NaN and Infinity are no JSON
+
+
+def _written(message: Any) -> bytes:
+    return json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a receive that gives the body again, then what the client does."""
+    is_given = False
+
+    async def replayed() -> Message:
+        nonlocal is_given
+        if is_given:
+            return await receive()
+        is_given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replayed
+
+
+def _naming(send: Send, session: str) -> Send:
+    """Return a send that adds the session id to an answer."""
+
+    async def named(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(raw=message["headers"])[SESSION_HEADER] = session
+        await send(message)
+
+    return named

@@ -1,0 +1,23 @@
+"""What the service answers itself, as JSON-RPC has errors: one line."""
+
+import json
+from collections.abc import Mapping
+
+from mcp_types import INVALID_REQUEST, RequestId
+from starlette.responses import Response
+
+from fetchstash.errors import FetchstashError
+
+
+def reply(
+    status: int,
+    error: FetchstashError,
+    *,
+    request: RequestId | None = None,
+    number: int = INVALID_REQUEST,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Return a JSON-RPC error of one line. ``request`` is the id of what it answers."""
+    problem = {"code": number, "message": error.line(), "data": {"code": error.code}}
+    body = json.dumps({"jsonrpc": "2.0", "id": request, "error": problem})
+    return Response(body, status, headers, "application/json")

@@ -1,0 +1,74 @@
+"""Whose requests are answered at all: by Host and Origin, whatever the address is."""
+
+import json
+
+import pytest
+
+from fetchstash.config import HttpLimits
+from fetchstash.service._doors import security_of
+from tests.service.asgi import HOST, Service
+from tests.service.test_messages import HEADERS, PING
+
+pytestmark = pytest.mark.anyio
+
+BODY = json.dumps(PING).encode()
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:8080",
+        "127.0.0.1",
+        "127.0.0.1.evil.example:8080",
+        "[::1]",
+        "a@",
+    ],
+)
+async def test_a_foreign_host_is_served_nothing_on_loopback(service: Service, host: str) -> None:
+    async with service() as http:
+        answer = await http.post("/mcp", content=BODY, headers=HEADERS | {"host": host})
+    assert answer.status_code == 421
+    assert "http.hosts" in answer.text
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:9"])
+async def test_a_foreign_page_is_served_nothing(service: Service, origin: str) -> None:
+    async with service() as http:
+        answer = await http.post("/mcp", content=BODY, headers=HEADERS | {"origin": origin})
+        preflight = await http.options(
+            "/mcp", headers={"origin": origin, "access-control-request-method": "POST"}
+        )
+    assert (answer.status_code, preflight.status_code) == (403, 403)
+    assert "access-control-allow-origin" not in answer.headers
+
+
+async def test_a_form_of_a_page_is_no_request(service: Service) -> None:
+    async with service() as http:
+        answer = await http.post("/mcp", content=BODY, headers={"content-type": "text/plain"})
+    assert answer.status_code == 400
+
+
+async def test_probes_may_come_by_any_name(service: Service) -> None:
+    async with service() as http:
+        assert (await http.get("/healthz", headers={"host": "10.1.2.3"})).status_code == 200
+
+
+def test_hosts_that_are_named_are_let_in_beside_the_own_address() -> None:
+    http = HttpLimits(hosts=("stash.example.org", "other.example:8443"), tls_cert="x")
+    security = security_of(http, "192.0.2.7", 443)
+    assert security.allowed_hosts == [
+        "192.0.2.7:443",
+        "stash.example.org",
+        "stash.example.org:*",
+        "other.example:8443",
+    ]
+    assert security.allowed_origins == ["https://192.0.2.7:443"]
+
+
+def test_the_address_of_all_interfaces_is_no_name() -> None:
+    assert security_of(HttpLimits(), "0.0.0.0", 80).allowed_hosts == []
+
+
+def test_the_host_of_the_tests_is_one_of_loopback() -> None:
+    assert HOST in security_of(HttpLimits(), "127.0.0.1", 8080).allowed_hosts

@@ -1,0 +1,231 @@
+"""What only a real socket shows: streams, clients that go away, and clients that are slow."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from anyio.abc import SocketStream
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import Implementation, TextContent
+
+from fetchstash.config import Settings, load
+from fetchstash.service import _bounds, _messages
+from fetchstash.service._serve import for_clients_elsewhere
+from tests.loopback import Site
+from tests.service.sockets import listening
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+ERAS = ("legacy", "2026-07-28")
+
+
+@pytest.fixture
+def settings(site: Site, tmp_path: Path) -> Settings:
+    values = {
+        "store.folder": str(tmp_path / "store"),
+        "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
+        "fetch.respect_robots": False,
+    }
+    return for_clients_elsewhere(load(values))
+
+
+class Hanging:
+    """A page that begins and never ends. Knows when it was asked for, and when it was left."""
+
+    def __init__(self, site: Site) -> None:
+        self.begun, self.left = anyio.Event(), anyio.Event()
+        self.url = site.put("/slow", script=self._answer)
+        self._loop = anyio.lowlevel.current_token()
+
+    def _answer(self, handler: Any) -> None:
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 500000\r\n\r\n"
+        handler.wfile.write(head + b"begin" * 40_000)
+        handler.wfile.flush()
+        anyio.from_thread.run_sync(self.begun.set, token=self._loop)
+        with suppress(OSError):
+            handler.rfile.read(1)  # returns when the client closes
+        anyio.from_thread.run_sync(self.left.set, token=self._loop)
+        handler.close_connection = True
+
+
+def calling(url: str, era: str, request: int = 1) -> dict[str, Any]:
+    """Return the keywords of a request that calls fetch_content, in the way of an era."""
+    params: dict[str, Any] = {"name": "fetch_content", "arguments": {"url": url}}
+    headers = {"accept": "application/json, text/event-stream"}
+    if era == "legacy":
+        headers["mcp-protocol-version"] = "2025-11-25"
+    else:
+        headers |= {
+            "mcp-protocol-version": era,
+            "mcp-method": "tools/call",
+            "mcp-name": "fetch_content",
+        }
+        prefix = "io.modelcontextprotocol/"
+        params["_meta"] = {
+            f"{prefix}protocolVersion": era,
+            f"{prefix}clientInfo": {"name": "test", "version": "1"},
+            f"{prefix}clientCapabilities": {},
+        }
+    body = {"jsonrpc": "2.0", "id": request, "method": "tools/call", "params": params}
+    return {"json": body, "headers": headers}
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_client_that_goes_away_closes_the_upstream_socket(
+    era: str, settings: Settings, site: Site
+) -> None:
+    page = Hanging(site)
+    async with listening(settings) as port, httpx2.AsyncClient() as http:
+        async with anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                await http.post(f"http://127.0.0.1:{port}/mcp", **calling(page.url, era))
+
+            tasks.start_soon(call)
+            with anyio.fail_after(10):
+                await page.begun.wait()
+            tasks.cancel_scope.cancel()
+        with anyio.fail_after(10):
+            await page.left.wait()
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_progress_arrives_while_a_call_runs(era: str, settings: Settings, site: Site) -> None:
+    page, quick, reported = Hanging(site), site.put("/quick", "<p>words</p>"), anyio.Event()
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        reported.set()
+
+    async with (
+        listening(settings) as port,
+        Client(streamable_http_client(f"http://127.0.0.1:{port}/mcp"), mode=era) as client,
+        anyio.create_task_group() as tasks,
+    ):
+
+        async def call() -> None:
+            arguments = {"urls": [page.url, quick]}
+            await client.call_tool("fetch_content", arguments, progress_callback=report)
+
+        tasks.start_soon(call)
+        with anyio.fail_after(10):
+            await reported.wait()
+        assert not page.left.is_set()
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_limits_of_the_host_that_the_client_says_it_is_hold(
+    era: str, settings: Settings, site: Site
+) -> None:
+    url = site.put("/long.txt", "word " * 12_000, "text/plain")
+    codex = Implementation(name="codex-mcp-client", version="1")
+    async with listening(settings) as port:
+        transport = streamable_http_client(f"http://127.0.0.1:{port}/mcp")
+        async with Client(transport, mode=era, client_info=codex) as client:
+            await client.call_tool("fetch_content", {"url": url})
+            arguments = {"artifact_ref": url, "maxChars": 60_000}
+            answer = await client.call_tool("get_search_content", arguments)
+    (content,) = answer.content
+    assert isinstance(content, TextContent)
+    assert "[Content truncated at 38000 bytes. Total: 60000 chars." in content.text
+
+
+async def test_a_client_of_the_handshake_era_cancels_a_call_by_a_message(
+    settings: Settings, site: Site
+) -> None:
+    page = Hanging(site)
+    answers: list[httpx2.Response] = []
+    async with listening(settings) as port, httpx2.AsyncClient() as http:
+        http.headers["mcp-session-id"] = "of this client"
+        url = f"http://127.0.0.1:{port}/mcp"
+        async with anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                answers.append(await http.post(url, **calling(page.url, "legacy", 7)))
+
+            tasks.start_soon(call)
+            with anyio.fail_after(10):
+                await page.begun.wait()
+            method, headers = "notifications/cancelled", calling("", "legacy")["headers"]
+            cancel = {"jsonrpc": "2.0", "method": method, "params": {"requestId": 7}}
+            await http.post(url, json=cancel, headers=headers)
+            with anyio.fail_after(10):
+                await page.left.wait()
+    assert "Request cancelled" in answers[0].text
+
+
+Talk = Callable[[SocketStream], Awaitable[None]]
+
+
+async def ended(port: int, talk: Talk) -> bytes:
+    """Return what a connection was answered until the service closed it."""
+    answer = b""
+    async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+        await talk(stream)
+        with anyio.fail_after(10):
+            try:
+                while True:
+                    answer += await stream.receive()
+            except (anyio.EndOfStream, anyio.BrokenResourceError):
+                return answer
+
+
+HEAD = b"POST /mcp HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: application/json\r\n"
+
+
+async def test_a_client_that_sends_no_head_is_cut_off(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_bounds, "HEAD_SECONDS", 0.2)
+
+    async def silent(_: SocketStream) -> None: ...
+
+    async def slow(stream: SocketStream) -> None:
+        await stream.send(b"POST /mcp HTTP/1.1\r\nHost: local")
+
+    async def slow_again(stream: SocketStream) -> None:
+        await stream.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        while not (await stream.receive()).endswith(b"ok\n"):
+            pass
+        await stream.send(b"GET /hea")
+
+    async with listening(settings) as port:
+        assert await ended(port, silent) == b""
+        assert await ended(port, slow) == b""
+        assert await ended(port, slow_again) == b""
+
+
+async def test_a_client_that_trickles_a_body_after_its_answer_is_cut_off(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_bounds, "HEAD_SECONDS", 0.2)
+    head = b"POST /none HTTP/1.1\r\nHost: localhost:%d\r\nContent-Length: 1000\r\n\r\n"
+
+    async with listening(settings) as port:
+
+        async def trickle(stream: SocketStream) -> None:
+            await stream.send(head % port)
+            await stream.receive()
+            await stream.send(b"x")
+
+        assert await ended(port, trickle) == b""
+
+
+async def test_a_client_that_sends_its_body_too_slowly_is_told_so(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_messages, "BODY_SECONDS", 0.2)
+
+    async with listening(settings) as port:
+
+        async def slow(stream: SocketStream) -> None:
+            await stream.send(HEAD % port + b"Content-Length: 100\r\n\r\n{")
+
+        answer = await ended(port, slow)
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"[timeout] " in answer
