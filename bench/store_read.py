@@ -21,7 +21,7 @@ from fetchstash.store import (
     GrepQuery,
     StoreLimits,
     TextReader,
-    _folder,
+    _search,
     open_store,
 )
 
@@ -123,7 +123,7 @@ async def search(folder: Path) -> None:
     print(
         f"search.db: {(folder / 'run' / 'search.db').stat().st_size / (24 * 2**20):.2f} x the text"
     )
-    _folder.INDEX_BYTES = 2**40
+    _search.INDEX_BYTES = 2**40
     began = time.perf_counter()
     await store.search("document about topic17", (), 8)
     print(f"search, all of it read: {time.perf_counter() - began:.3f} s")

@@ -288,3 +288,10 @@ def test_no_header_of_a_tenant_is_shown(tmp_path: Path) -> None:
     text = "[tenants.acme.fetch.headers.'https://a.example']\nx = 'secret'\n"
     settings = load(file=settings_file(tmp_path, text))
     assert "secret" not in repr(settings.tenants)
+
+
+def test_a_bucket_has_a_folder_for_its_cache(tmp_path: Path) -> None:
+    environment = {"FETCHSTASH_STORE_FOLDER": str(tmp_path)}
+    store = load({"store.url": "s3://bucket/prefix"}, environment).store
+    assert (store.url, store.folder) == ("s3://bucket/prefix", tmp_path)
+    assert "cache" in load({"store.url": "s3://bucket"}).store.folder.as_posix().lower()

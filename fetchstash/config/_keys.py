@@ -174,8 +174,21 @@ _MEANINGS: Mapping[str, str] = {
         "off; auto: pages that are only scripts are rendered in a browser behind the guard (extra "
         "browser); or the domains whose pages always are"
     ),
-    "store.url": "The store: file:FOLDER, or memory: to keep nothing; empty: store.folder",
-    "store.folder": "Where artifacts are kept; empty: the user's data folder",
+    "store.url": (
+        "The store: file:FOLDER, a bucket (s3://BUCKET/PREFIX, gs://, az://), or memory: to keep "
+        "nothing; empty: store.folder"
+    ),
+    "store.folder": (
+        "Where artifacts are kept, or the cache of a bucket; empty: the user's data folder, or "
+        "cache folder"
+    ),
+    "store.endpoint": "Endpoint of a bucket, such as https://s3.example.org; empty: the provider's",
+    "store.region": "Region of an s3 bucket; empty: that of the environment",
+    "store.encryption": (
+        "Encryption of an s3 bucket on the server: AES256, aws:kms or aws:kms:KEY; empty: the "
+        "bucket's default"
+    ),
+    "store.cache_bytes": "Most bytes of a bucket's artifacts in the cache on this machine",
     "store.run": (
         "Scope of lists, search, look-up by URL and clean-up; auto: one for each project "
         "(the first of the client's roots, else the working folder); *: all"
@@ -288,6 +301,7 @@ _BOUNDS: Mapping[str, tuple[float, float | None]] = {
     "store.max_age_days": (0, None),
     "store.max_total_bytes": (1, None),
     "store.max_artifacts": (1, None),
+    "store.cache_bytes": (0, None),
     "extract.max_chars": (1, None),
     "extract.pdf_max_pages": (1, None),
     "extract.memory_mb": (64, None),

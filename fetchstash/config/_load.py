@@ -26,7 +26,7 @@ from fetchstash.config._tenants import TenantTable, tenant_tables
 from fetchstash.errors import BadArgument
 from fetchstash.fetch import FetchLimits
 from fetchstash.handlers import ExtractLimits
-from fetchstash.store import StoreLimits, store_folder, store_of_tenant
+from fetchstash.store import StoreLimits, bucket_url, store_folder, store_of_tenant
 from fetchstash.text import TRUNCATIONS, PreviewLimits, Truncation, ViewLimits
 
 _PREFIX = "FETCHSTASH_"
@@ -130,7 +130,7 @@ def load(
         for path, raw in layer.items():
             if path not in KEYS:
                 raise BadArgument(f"There is no setting {path!r} ({origin}).", advice(path, KEYS))
-            if path not in chosen and not _is_overridden(path, origin, chosen):
+            if path not in chosen and not _is_overridden(path, raw, origin, chosen):
                 chosen[path] = (convert(KEYS[path], raw, origin), origin)
     profile = chosen.get("views.profile", (AUTO, ""))[0]
     for name, value in PROFILES.get(profile, {}).items():
@@ -150,9 +150,15 @@ def load(
     )
 
 
-def _is_overridden(path: str, origin: str, chosen: Mapping[str, tuple[Any, str]]) -> bool:
-    """Return whether a stronger source names the store's place in the other of its two ways."""
-    _, other = chosen.get(_STORE_PLACES.get(path, ""), (None, origin))
+def _is_overridden(path: str, raw: Any, origin: str, chosen: Mapping[str, tuple[Any, str]]) -> bool:
+    """Return whether a stronger source names the store's place in the other of its two ways.
+
+    A bucket has both: the folder is that of its cache.
+    """
+    value, other = chosen.get(_STORE_PLACES.get(path, ""), (None, origin))
+    url = raw if path == "store.url" else value
+    if path in _STORE_PLACES and bucket_url(str(url)):
+        return False
     return other.split()[0] != origin.split(maxsplit=1)[0]
 
 
@@ -195,10 +201,10 @@ def _settings(
 def _place_store(values: dict[str, Any]) -> None:
     """Read the folder out of ``store.url``, or take the default one."""
     url = values["store.url"]
-    if url and values["store.folder"]:
+    if url and values["store.folder"] and not bucket_url(url):
         next_step = "Set one: store.folder is short for store.url file:FOLDER."
         raise BadArgument("Both store.url and store.folder are set.", next_step)
-    default = values["store.folder"] or str(_data_folder())
+    default = values["store.folder"] or str(_cache_folder() if bucket_url(url) else _data_folder())
     folder = store_folder(StoreLimits(Path(default), url))
     values["store.folder"] = default if folder is None else str(folder)
 
@@ -207,6 +213,12 @@ def _data_folder() -> Path:
     import platformdirs  # noqa: PLC0415 - only where the folder is not named
 
     return platformdirs.user_data_path("fetchstash", appauthor=False)
+
+
+def _cache_folder() -> Path:
+    import platformdirs  # noqa: PLC0415 - as above
+
+    return platformdirs.user_cache_path("fetchstash", appauthor=False)
 
 
 def _environment_layers(environment: Mapping[str, str]) -> Iterable[tuple[str, Mapping[str, Any]]]:

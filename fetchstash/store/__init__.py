@@ -1,6 +1,7 @@
 """Artifacts, kept and read back. Knows disks; knows no network and no format."""
 
 from fetchstash.store._base import StoreBase
+from fetchstash.store._bucket import bucket_url
 from fetchstash.store._contract import (
     ALL_RUNS,
     AUTO_RUN,
@@ -75,6 +76,7 @@ __all__ = [
     "StoredText",
     "StrideIndex",
     "TextReader",
+    "bucket_url",
     "check_store",
     "compile_pattern",
     "count_matches",

@@ -99,7 +99,7 @@ def open_bucket(limits: StoreLimits) -> "Bucket":
         "timeout": timedelta(seconds=_REQUEST_SECONDS),
         "allow_http": limits.endpoint.startswith("http://"),
     }
-    kinds: Mapping[str, type[Any]] = {
+    kinds: Mapping[str, Any] = {
         "s3": stores.S3Store,
         "gs": stores.GCSStore,
         "az": stores.AzureStore,
@@ -145,16 +145,16 @@ class Bucket:
     """Objects under a prefix of a bucket. A write is whole or not there; the last one stays."""
 
     def __init__(self, store: "ObjectStore") -> None:
-        self._store = store
+        self._store: Any = store  # obstore leaves types open where Arrow may be installed
 
     def read(self, key: str) -> bytes | None:
         """Return an object, None where there is none."""
-        return _translated(lambda: self._store.get(key).bytes().to_bytes(), missing=None)
+        return _translated(lambda: bytes(self._store.get(key).bytes()), missing=None)
 
     def read_range(self, key: str, start: int, end: int) -> bytes | None:
         """Return the bytes [start, end) of an object, None where there is none."""
         return _translated(
-            lambda: self._store.get_range(key, start=start, end=end).to_bytes(), missing=None
+            lambda: bytes(self._store.get_range(key, start=start, end=end)), missing=None
         )
 
     def write(self, key: str, data: bytes | Path) -> None:

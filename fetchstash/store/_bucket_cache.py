@@ -47,6 +47,11 @@ class BlobCache:
             self._blobs.make_folders()
         return self._blobs.spool
 
+    def named(self, raw: Path | None, text: Path | None) -> dict[Kind, Path]:
+        """Return the files of a put by their kind, the raw bytes first."""
+        files: dict[Kind, Path | None] = {"raw": raw, "text": text}
+        return {kind: path for kind, path in files.items() if path}
+
     def measure(self, files: dict[Kind, Path]) -> list[Blob]:
         """Hash and index files of the spool. Raises BadArgument for a file that is not in it."""
         return self._blobs.measure(files)
@@ -89,16 +94,20 @@ class BlobCache:
         fd = self.open(kind, sha256)
         if fd is None:
             return None
+        os.close(fd)
         path = self.new_file()
         try:
-            os.link(f"/proc/self/fd/{fd}", path, follow_symlinks=True)
-        except OSError:
-            with os.fdopen(os.dup(fd), "rb") as source, path.open("wb") as copy:
-                while block := source.read(2**20):
-                    copy.write(block)
-        finally:
-            os.close(fd)
+            path.hardlink_to(self._blobs.path(kind, sha256))
+        except OSError:  # removed meanwhile, or a file system without links
+            return None
         return path
+
+    def keep_copy(self, path: Path, kind: Kind, sha256: str, size: int) -> None:
+        """Keep a blob that was verified, and leave its file of the spool where it is."""
+        copy = self.new_file()
+        with contextlib.suppress(OSError):
+            copy.hardlink_to(path)
+            self.keep(copy, Blob(kind, sha256, size, copy.stat().st_mtime_ns))
 
     def new_file(self) -> Path:
         """Return a path in the spool under which there is nothing."""
@@ -123,7 +132,8 @@ class BlobCache:
 
     def filling(self, kind: Kind, sha256: str, size: int) -> "Filling":
         """Return what keeps a blob that is read from its start in order."""
-        return Filling(self, kind, sha256, size, wanted=size <= self._max_bytes * _LARGEST_SHARE)
+        wanted = 0 < size <= self._max_bytes * _LARGEST_SHARE
+        return Filling(self, kind, sha256, size, wanted=wanted)
 
     def _inspected(self, kind: Kind, sha256: str, most: int | None) -> Blob | None:
         path = self._blobs.path(kind, sha256)
@@ -165,17 +175,23 @@ class Filling:
         self._next = 0 if wanted else -1
         self._digest = hashlib.sha256()
         self._path: Path | None = None
+        self._begun: list[bytes] = []
 
     def __call__(self, start: int, data: bytes) -> None:
         """Take bytes that begin at ``start``. A full disk ends it: the cache is no promise."""
         if start != self._next:
             return
+        self._next += len(data)
+        self._begun.append(data)
+        if self._next < self._size and len(self._begun) == 1 and not self._path:
+            return  # a slice at the beginning reads no more
         try:
             self._path = self._path or self._cache.new_file()
             with self._path.open("ab") as file:
-                file.write(data)
-            self._digest.update(data)
-            self._next += len(data)
+                for part in self._begun:
+                    file.write(part)
+                    self._digest.update(part)
+            self._begun.clear()
             if self._next == self._size:
                 self._finish(self._path)
         except OSError:
@@ -184,6 +200,7 @@ class Filling:
     def close(self) -> None:
         """Remove what is not whole."""
         self._next = -1
+        self._begun.clear()
         if self._path:
             self._path.unlink(missing_ok=True)
             self._path = None
@@ -191,7 +208,5 @@ class Filling:
     def _finish(self, path: Path) -> None:
         if self._digest.hexdigest() == self._sha256:
             path.chmod(0o600)
-            modified = path.stat().st_mtime_ns
-            self._cache.keep(path, Blob(self._kind, self._sha256, self._size, modified))
-            self._path = None
+            self._cache.keep_copy(path, self._kind, self._sha256, self._size)
         self.close()

@@ -9,18 +9,27 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from threading import Lock
 
 from fetchstash.errors import StoreError
 from fetchstash.store._bucket import Bucket
-from fetchstash.store._bucket_record import PINNED, RECORDS, Record, filled_in, ref_of_key
+from fetchstash.store._bucket_record import (
+    PINNED,
+    RECORDS,
+    Record,
+    StoredBlob,
+    filled_in,
+    ref_of_key,
+)
 from fetchstash.store._contract import ALL_RUNS, Facts
+from fetchstash.store._retention import Total
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An artifact in the index. ``document`` holds its facts as JSON; times are in seconds."""
+    """An artifact in the index: its facts as JSON, its text without the stride index."""
 
     ref: str
     run: str
@@ -28,8 +37,7 @@ class Entry:
     expires_at: float
     pinned: bool
     size: int
-    text: str | None
-    text_bytes: int
+    text: StoredBlob | None
     document: bytes
 
     @classmethod
@@ -42,8 +50,7 @@ class Entry:
             expires_at=record.expires_at,
             pinned=record.pinned,
             size=record.size,
-            text=record.text.sha256 if record.text else None,
-            text_bytes=record.text.size if record.text else 0,
+            text=replace(record.text, index=None) if record.text else None,
             document=json.dumps(record.document.to_json(), ensure_ascii=False).encode(),
         )
 
@@ -67,6 +74,7 @@ class RecordIndex:
         self._tags: dict[str, str] = {}
         self._used: dict[str, int] = {}
         self._uses = 0
+        self._artifacts = self._bytes = 0
         self._refreshing = Lock()
         self._changing = Lock()
         self._began = -1.0
@@ -77,8 +85,11 @@ class RecordIndex:
         """Seconds since the last list of the bucket began."""
         return time.monotonic() - self._began if self._began >= 0 else float("inf")
 
-    def refresh(self) -> None:
-        """Return when the index holds what the bucket held at the call, or later."""
+    def refresh(self, *, most: int | None = None) -> None:
+        """Return when the index holds what the bucket held at the call, or later.
+
+        With ``most`` no more records are read: the rest waits for another call.
+        """
         called = time.monotonic()
         with self._refreshing:
             if self._began >= called:  # somebody else's list began since, and is done
@@ -93,7 +104,8 @@ class RecordIndex:
                 if (ref := ref_of_key(item.key))
             }
             unknown = {ref: at for ref, at in tags.items() if self._tags.get(ref) != "|".join(at)}
-            read = self._executor.map(lambda ref: self._entry(ref, unknown[ref][0]), unknown)
+            wanted = list(islice(unknown, most))
+            read = self._executor.map(self._entry, wanted, [unknown[ref][0] for ref in wanted])
             fresh = {entry.ref: entry for entry in read if entry}
             with self._changing:
                 for ref in [ref for ref in self._entries if ref not in tags]:
@@ -101,14 +113,16 @@ class RecordIndex:
                         self._remove(ref)
                 for ref, entry in fresh.items():
                     if ref not in self._changed_here:
-                        self._entries[ref], self._tags[ref] = entry, "|".join(tags[ref])
-            self._began = began
+                        self._set(ref, entry)
+                        self._tags[ref] = "|".join(tags[ref])
+            if most is None or len(unknown) <= most:
+                self._began = began
 
     def add(self, record: Record) -> None:
         """Take in a record that this process wrote."""
         with self._changing:
             self._changed_here.add(record.ref)
-            self._entries[record.ref] = Entry.of(record)
+            self._set(record.ref, Entry.of(record))
             self._tags.pop(record.ref, None)
         self.use(record.ref)
 
@@ -136,8 +150,21 @@ class RecordIndex:
         entries = [entry for entry in self.live(ALL_RUNS) if not entry.pinned]
         yield from sorted(entries, key=lambda e: (self._used.get(e.ref, 0), e.expires_at))
 
+    def total(self) -> Total:
+        """Return how much is known of, pinned artifacts left out."""
+        return Total(self._artifacts, self._bytes)
+
+    def _set(self, ref: str, entry: Entry | None) -> None:
+        earlier = self._entries.pop(ref, None)
+        for change, changed in ((-1, earlier), (1, entry)):
+            if changed and not changed.pinned:
+                self._artifacts += change
+                self._bytes += change * changed.size
+        if entry:
+            self._entries[ref] = entry
+
     def _remove(self, ref: str) -> None:
-        self._entries.pop(ref, None)
+        self._set(ref, None)
         self._tags.pop(ref, None)
         self._used.pop(ref, None)
 

@@ -2,7 +2,7 @@
 
 blobs/WEEK/SHA256        the bytes, raw or text, under the ISO week in which they were written
 records/REF.json         facts, ranges, and where the bytes are: written last, and whole
-urls/HASH/TIME-REF       an empty object: this URL was put as that artifact
+urls/HASH/TIME-RUN-REF     an empty object: this URL was put as that artifact
 pinned/REF/record.json   the record of a pinned artifact, and its bytes beside it
 keys/NAME                keys that hash URLs (_bucket_urls.py)
 service/KEY              small values of a team's service (_objects.py)
@@ -53,7 +53,7 @@ class StoredBlob:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One artifact. Times are in seconds since 1970."""
+    """One artifact. Times are in seconds since 1970; ``url_entry`` is a key, "" without a URL."""
 
     ref: str
     run: str
@@ -62,6 +62,7 @@ class Record:
     created_at: float
     expires_at: float
     pinned: bool
+    url_entry: str
     document: Facts
     ranges: Ranges
 
@@ -93,6 +94,7 @@ class Record:
             "created_at": self.created_at,
             "expires_at": self.expires_at,
             "pinned": self.pinned,
+            "url_entry": self.url_entry,
             "facts": self.document.to_json(),
             "ranges": self.ranges.to_json(),
         }
@@ -111,6 +113,7 @@ class Record:
                 created_at=float(data["created_at"]),
                 expires_at=float(data["expires_at"]),
                 pinned=bool(data["pinned"]),
+                url_entry=data["url_entry"],
                 document=Facts.from_json(data["facts"]),
                 ranges=Ranges.from_json(data["ranges"]),
             )

@@ -5,6 +5,7 @@ from concurrent.futures import Executor, Future
 from threading import Lock
 
 from fetchstash.errors import StoreError
+from fetchstash.store._bucket_cache import Filling
 from fetchstash.store._source import NotCached
 
 BLOCK = 64 * 2**10
@@ -26,7 +27,7 @@ _KEPT_BLOCKS = 2 * _CHUNK
 class RangedSource:
     """A ByteSource over ``fetch``, which returns the bytes [start, end) or raises StoreError.
 
-    ``keep`` gets the bytes from the start in order, as far as they are read without a gap.
+    ``filling`` gets what is read.
     """
 
     def __init__(
@@ -34,12 +35,12 @@ class RangedSource:
         fetch: Callable[[int, int], bytes],
         size: int,
         executor: Executor,
-        keep: Callable[[int, bytes], None],
+        filling: Filling,
     ) -> None:
         self._fetch = fetch
         self._size = size
         self._executor = executor
-        self._keep = keep
+        self._filling = filling
         self._blocks: dict[int, bytes] = {}
         self._chunks: dict[int, Future[bytes]] = {}
         self._lock = Lock()
@@ -77,6 +78,7 @@ class RangedSource:
                 future.cancel()
             self._chunks.clear()
             self._blocks.clear()
+            self._filling.close()
 
     def _range(self, start: int, end: int) -> range:
         end = min(end, self._size)
@@ -100,7 +102,7 @@ class RangedSource:
         self._add(first, self._fetch(first * BLOCK, end))
 
     def _add(self, first: int, data: bytes) -> None:
-        self._keep(first * BLOCK, data)
+        self._filling(first * BLOCK, data)
         for offset in range(0, len(data), BLOCK):
             self._blocks[first + offset // BLOCK] = data[offset : offset + BLOCK]
 

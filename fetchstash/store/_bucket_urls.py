@@ -14,14 +14,14 @@ from collections.abc import Iterator
 
 from fetchstash.store._bucket import Bucket
 from fetchstash.store._bucket_record import KEYS, URLS
-from fetchstash.store._contract import REF_PREFIX
+from fetchstash.store._contract import ALL_RUNS
 
 KNOWN_SECONDS = 60
 _LATEST = 10**16
 """Microseconds since 1970 of the year 2286. What is left until then puts the newest key first."""
 
 
-class UrlHashes:
+class UrlEntries:
     """The entries under ``urls``."""
 
     def __init__(self, bucket: Bucket) -> None:
@@ -29,17 +29,19 @@ class UrlHashes:
         self._keys: list[bytes] = []
         self._known_until = 0.0
 
-    def add(self, url: str, ref: str, created_at: float) -> None:
-        """Write that a URL was put as an artifact."""
+    def add(self, url: str, run: str, ref: str, created_at: float) -> str:
+        """Write that a URL was put as an artifact of a run, and return the key of the entry."""
         left = _LATEST - int(created_at * 1e6)
-        self._bucket.write(f"{self._folders(url)[0]}/{left:016}-{ref}", b"")
+        key = f"{self._folders(url)[0]}/{left:016}-{_run_hash(run)}-{ref}"
+        self._bucket.write(key, b"")
+        return key
 
-    def refs(self, url: str) -> Iterator[str]:
-        """Go through the artifacts of a URL, newest first. Some may be gone."""
-        items = [item.key for folder in self._folders(url) for item in self._bucket.list(folder)]
-        for key in sorted(items, key=lambda key: key.rpartition("/")[2]):
-            _, _, ref = key.rpartition("-")
-            if ref.startswith(REF_PREFIX):
+    def refs(self, url: str, run: str) -> Iterator[str]:
+        """Go through a run's artifacts of a URL, newest first. Some may be gone."""
+        keys = [item.key for folder in self._folders(url) for item in self._bucket.list(folder)]
+        for name in sorted(key.rpartition("/")[2] for key in keys):
+            _, run_hash, ref = name.split("-", 2)
+            if run == ALL_RUNS or run_hash == _run_hash(run):
                 yield ref
 
     def _folders(self, url: str) -> list[str]:
@@ -60,3 +62,7 @@ class UrlHashes:
     def _listed(self) -> list[bytes]:
         keys = [self._bucket.read(item.key) for item in self._bucket.list(KEYS)]
         return [key for key in keys if key]
+
+
+def _run_hash(run: str) -> str:
+    return hashlib.sha256(run.encode("utf-8", "surrogatepass")).hexdigest()[:12]

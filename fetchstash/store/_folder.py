@@ -14,12 +14,12 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fetchstash.errors import Call, ExpiredRef, NoText, StoreError, TooLarge, UnknownRef
+from fetchstash.errors import Call, NoText, StoreError, TooLarge, UnknownRef
 from fetchstash.ranges import Ranges
 from fetchstash.store import _rows as rows, _steps
 from fetchstash.store._advice import larger_than_the_store
@@ -43,29 +43,15 @@ from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._index import SearchIndex
 from fetchstash.store._place import Place
 from fetchstash.store._rank import Deadline, rank_texts
+from fetchstash.store._search import RunTexts, search_run
 from fetchstash.store._source import FileSource
 from fetchstash.store._stamp import keep_store_facts, refuse_changed, restamp, stamp
 from fetchstash.store._stride import StrideIndex
 from fetchstash.store._text import StoredText
 from fetchstash.store._upkeep import Upkeep
 
-INDEX_BYTES, INDEX_TEXTS = 8 * 2**20, 1_000
-"""A run with more text, or more texts, is searched by an index, any other by reading all of it."""
-
 KEPT_INDICES = 16
 """Each takes 16 bytes for every 64 KiB of its text."""
-
-_TOO_BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_INTERRUPT")
-_LOST = (ExpiredRef, UnknownRef, StoreError)
-
-
-@dataclass(frozen=True, slots=True)
-class _RunTexts:
-    """The texts of a run in one state: the newest artifact of each by SHA-256, newest first."""
-
-    state: tuple[int, str] = (0, "")
-    refs: Mapping[str, str] = field(default_factory=dict[str, str])
-    bytes: int = 0
 
 
 class StoreFolder:
@@ -81,7 +67,7 @@ class StoreFolder:
         # References read since the last change, in order: their use is recorded with the next.
         self._read: dict[str, None] = {}
         self._indices: dict[str, StrideIndex] = {}  # of the texts read last, by SHA-256
-        self._texts = _RunTexts()
+        self._texts = RunTexts()
         self._place = Place(limits.folder, self._run if limits.ephemeral else None)
         self._blobs, self._catalog = self._place.blobs, self._place.catalog
         self._index = SearchIndex(self._place.path)
@@ -226,21 +212,10 @@ class StoreFolder:
         expired = Deadline(cancelled)
         if refs:
             return rank_texts(query, refs, self._stored_text, max_results, expired)
-        texts = self._run_texts()
-        if texts.bytes > INDEX_BYTES or len(texts.refs) > INDEX_TEXTS:
-            opened = self._stored_text
-            try:
-                return self._index.search(query, texts.refs, opened, max_results, expired)
-            except sqlite3.Error as error:  # no FTS5 here, or a damaged index
-                if error.sqlite_errorname in _TOO_BUSY:
-                    return SearchResult((), len(texts.refs))
-                self._index.drop()
-            except _LOST:
-                pass
-        refs = list(texts.refs.values())
-        return rank_texts(query, refs, self._text_if_kept, max_results, expired)
+        texts, opened = self._run_texts(), self._stored_text
+        return search_run(self._index, query, texts, opened, max_results, expired)
 
-    def _run_texts(self) -> "_RunTexts":
+    def _run_texts(self) -> RunTexts:
         """Return the texts of the run. They are kept until it changes: 100,000 take a second."""
         with self._catalog.reading() as db:
             state = rows.run_state(db, self._run)
@@ -250,20 +225,13 @@ class StoreFolder:
                 for ref, sha256, text_bytes in rows.texts(db, self._run):
                     refs.setdefault(sha256, ref)
                     size += text_bytes
-                self._texts = _RunTexts(state, refs, size)
+                self._texts = RunTexts(state, refs, size)
             return self._texts
 
     def _stored_text(self, ref: str) -> StoredText:
         """Open a text for a search, which is no use of its artifact."""
         _, source, index, _ = self._open_text(ref)
         return StoredText(source, index)
-
-    def _text_if_kept(self, ref: str) -> StoredText | None:
-        """Open a text; None for one that gc took meanwhile or that was altered."""
-        try:
-            return self._stored_text(ref)
-        except _LOST:
-            return None
 
     def replace_text(
         self, ref: str, text: Path, facts: Facts, ranges: Ranges, known: Facts

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
-from fetchstash.errors import BadArgument, StoreError
+from fetchstash.errors import BadArgument
 from fetchstash.store._bucket import bucket_url
 from fetchstash.store._contract import DEFAULT_RUN, Finding, StoreLimits
 from fetchstash.store._health import check_folder, repair_folder
@@ -60,7 +60,9 @@ async def open_store(limits: StoreLimits) -> ArtifactStore:
     limits = with_run(limits)
     folder = store_folder(limits)
     if bucket_url(limits.url):
-        raise StoreError("Artifacts in a bucket are not supported yet.", "Use file:FOLDER.")
+        from fetchstash.store._bucket_store import BucketStore  # noqa: PLC0415 - few need it
+
+        return await BucketStore.open(limits)
     if folder is None:
         return MemoryStore(limits)
     return await LocalStore.open(replace(limits, folder=folder))

@@ -2,7 +2,6 @@
 
 import hmac
 import json
-import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._clock import StoreClock
 from fetchstash.store._contract import ALL_RUNS, REF_PREFIX, Facts
 from fetchstash.store._retention import Candidate, Total
+from fetchstash.store._stamp import is_ref
 from fetchstash.store._stride import StrideIndex
 from fetchstash.text import clip
 
@@ -26,7 +26,6 @@ T = TypeVar("T")
 MAX_EXPIRED = 100_000
 """References of removed artifacts that are remembered, as "expired" is not "unknown"."""
 
-_REF = re.compile(REF_PREFIX + "[a-z2-7]{26}")
 _SELECT = "SELECT id, ref, raw, text, pinned, created_at, expires_at, facts FROM artifact"
 
 
@@ -68,7 +67,7 @@ def find(db: sqlite3.Connection, ref_or_url: str, run: str) -> Row:
         if not values:
             raise not_stored(ref_or_url)
         return Row(*values)
-    if _REF.fullmatch(ref_or_url):
+    if is_ref(ref_or_url):
         values = db.execute(_SELECT + " WHERE ref = ?", (ref_or_url,)).fetchone()
         if values:
             return Row(*values)

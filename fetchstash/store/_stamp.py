@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 import secrets
 import time
 from dataclasses import replace
@@ -16,6 +17,9 @@ STORE_FACTS = (
     "artifact_ref", "path", "size_bytes", "sha256", "created_at", "expires_at", "pinned",
     "extracted_chars", "text_bytes", "text_lines",
 )  # fmt: skip
+
+
+_REF = re.compile(REF_PREFIX + "[a-z2-7]{26}")
 
 
 def stamp(
@@ -71,6 +75,11 @@ def refuse_changed(kept: Facts, known: Facts) -> None:
     if kept.document_facts() != known.document_facts():
         what = f"The text of {kept.artifact_ref} was replaced meanwhile."
         raise Busy(what, "Read it again.")
+
+
+def is_ref(name: str) -> bool:
+    """Return whether a name has the form of a reference."""
+    return _REF.fullmatch(name) is not None
 
 
 def new_ref() -> str:

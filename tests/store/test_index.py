@@ -15,8 +15,8 @@ from fetchstash.store import (
     SearchResult,
     StoreLimits,
     _disk,
-    _folder,
     _index,
+    _search,
     open_store,
 )
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(autouse=True)
 def _index_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_folder, "INDEX_BYTES", 0)
+    monkeypatch.setattr(_search, "INDEX_BYTES", 0)
 
 
 def document(needle: str, seed: int) -> bytes:
@@ -80,7 +80,7 @@ async def test_index_and_reading_agree(
 ) -> None:
     await fill(store, put)
     indexed = [(await store.search(f"topic{n} needle", (), 1)).passages for n in range(6)]
-    monkeypatch.setattr(_folder, "INDEX_BYTES", 10**12)
+    monkeypatch.setattr(_search, "INDEX_BYTES", 10**12)
     read = [(await store.search(f"topic{n} needle", (), 1)).passages for n in range(6)]
     assert [(p.artifact_ref, p.first_line, p.text) for (p,) in indexed] == [
         (p.artifact_ref, p.first_line, p.text) for (p,) in read
@@ -93,7 +93,7 @@ async def test_a_text_that_is_indexed_in_many_steps_is_found_as_in_one(
     monkeypatch.setattr(_index, "STEP_SECONDS", 0)
     await fill(store, put)
     indexed = await search_when_indexed(store, "topic3 needle", 1)
-    monkeypatch.setattr(_folder, "INDEX_BYTES", 10**12)
+    monkeypatch.setattr(_search, "INDEX_BYTES", 10**12)
     ((expected,), (passage,)) = (
         (await store.search("topic3 needle", (), 1)).passages,
         indexed.passages,
@@ -115,8 +115,8 @@ async def test_a_run_of_many_small_texts_is_indexed_too(
     store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = await fill(store, put)
-    monkeypatch.setattr(_folder, "INDEX_BYTES", 10**12)
-    monkeypatch.setattr(_folder, "INDEX_TEXTS", 5)
+    monkeypatch.setattr(_search, "INDEX_BYTES", 10**12)
+    monkeypatch.setattr(_search, "INDEX_TEXTS", 5)
     monkeypatch.setattr(_index, "BUILD_SECONDS", -1)
     assert (await store.search("topic3", (), 1)).pending == 6
     result = await search_when_indexed(store, "topic3", 1)
@@ -256,7 +256,7 @@ async def test_texts_of_another_run_are_not_found(
 async def test_one_altered_text_does_not_spoil_the_search(
     index_bytes: int, store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_folder, "INDEX_BYTES", index_bytes)
+    monkeypatch.setattr(_search, "INDEX_BYTES", index_bytes)
     kept = await fill(store, put)
     Path(kept[0].path or "").write_bytes(b"altered")
     assert (await store.search("topic4", (), 1)).passages[0].artifact_ref == kept[4].artifact_ref

@@ -1,0 +1,184 @@
+"""The bytes of artifacts in a bucket: written once a week, copied, and read through the cache."""
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+
+from fetchstash.errors import StoreError
+from fetchstash.store._blobs import Blob, Kind
+from fetchstash.store._bucket import PART, Bucket
+from fetchstash.store._bucket_cache import QUICKLY_HASHED, BlobCache
+from fetchstash.store._bucket_index import Entry
+from fetchstash.store._bucket_record import Record, StoredBlob
+from fetchstash.store._bucket_source import RangedSource
+from fetchstash.store._source import ByteSource, BytesSource, FileSource
+from fetchstash.store._stride import StrideIndex
+from fetchstash.store._text import StoredText
+
+SMALL = 64 * 2**10
+"""In bytes: writing so much again costs no more than asking whether it is there."""
+
+WHOLE_TEXT = 2**20
+"""A search reads a text of so many bytes at once."""
+
+_DOWNLOAD = 2**20
+_MOST_CONFIRMED = 100_000
+
+
+class BucketBlobs:
+    """The blobs of one prefix. ``ref`` is the artifact for whose copy a pinned blob is looked."""
+
+    def __init__(self, bucket: Bucket, cache: BlobCache, executor: Executor) -> None:
+        self._bucket = bucket
+        self._cache = cache
+        self._executor = executor
+        self._confirmed: set[str] = set()
+        self._lock = Lock()
+
+    def start_uploads(
+        self, files: Mapping[Kind, Path], measured: Sequence[Blob], week: str
+    ) -> list[Future[StoredBlob]]:
+        """Write files under a week. A result is there when the bucket has confirmed its bytes."""
+        return [
+            self._executor.submit(
+                self._upload, path, StoredBlob(blob.sha256, blob.size, week, blob.index)
+            )
+            for path, blob in zip(files.values(), measured, strict=True)
+        ]
+
+    def _upload(self, path: Path, blob: StoredBlob) -> StoredBlob:
+        if not self._is_there(blob):
+            self._bucket.write(blob.key, path.read_bytes() if blob.size <= PART else path)
+            self._confirm(blob.key)
+        return blob
+
+    def _is_there(self, blob: StoredBlob) -> bool:
+        """Return whether these bytes were written this week, as far as it is worth to ask."""
+        if blob.key in self._confirmed:
+            return True
+        if blob.size <= SMALL or not self._has(blob.key, blob.size):
+            return False
+        self._confirm(blob.key)
+        return True
+
+    def _has(self, key: str, size: int) -> bool:
+        item = self._bucket.look_up(key)
+        return item is not None and item.size == size
+
+    def _confirm(self, key: str) -> None:
+        with self._lock:
+            if len(self._confirmed) >= _MOST_CONFIRMED:
+                self._confirmed.clear()
+            self._confirmed.add(key)
+
+    def are_there(self, record: Record) -> bool:
+        """Return whether the bytes of an artifact are in the bucket."""
+        return all(
+            blob.key in self._confirmed
+            or any(self._has(key, blob.size) for key in _keys(blob, record.ref, record.pinned))
+            for blob in record.blobs
+        )
+
+    def renew(self, blob: StoredBlob, week: str, ref: str, *, pinned: bool) -> StoredBlob:
+        """Copy a blob to a week and return it as it is there. Raises StoreError if it is lost."""
+        if blob.week == week:
+            return blob
+        renewed = replace(blob, week=week)
+        if not self._is_there(renewed):
+            self._copy(_keys(blob, ref, pinned), renewed.key, blob.size, ref)
+            self._confirm(renewed.key)
+        return renewed
+
+    def copy_to_pinned(self, blob: StoredBlob, ref: str) -> None:
+        """Copy a blob to where no lifecycle rule removes it. Raises StoreError if it is lost."""
+        key = blob.pinned_key(ref)
+        if not self._has(key, blob.size):
+            self._copy([blob.key], key, blob.size, ref)
+
+    def _copy(self, sources: Sequence[str], target: str, size: int, ref: str) -> None:
+        """Copy within the bucket, and look whether it is there: a copy of Azure may be pending."""
+        for source in sources:
+            if self._bucket.copy(source, target) and self._has(target, size):
+                return
+        raise _lost(ref)
+
+    def open(self, kind: Kind, blob: StoredBlob, ref: str, *, pinned: bool) -> ByteSource:
+        """Return the bytes of a text: the copy of this machine, or ranges of the object."""
+        fd = self._cache.open(kind, blob.sha256, most=QUICKLY_HASHED)
+        if fd is not None:
+            return FileSource(fd)
+        filling = self._cache.filling(kind, blob.sha256, blob.size)
+        fetch = self._fetcher(blob, ref, pinned)
+        return RangedSource(fetch, blob.size, self._executor, filling)
+
+    def file(self, kind: Kind, blob: StoredBlob, ref: str, *, pinned: bool) -> Path:
+        """Return a file of the spool with the bytes. Raises StoreError if they are lost."""
+        path = self._cache.link(kind, blob.sha256)
+        if path:
+            return path
+        path = self._cache.new_file()
+        filling = self._cache.filling(kind, blob.sha256, 0)
+        source = RangedSource(self._fetcher(blob, ref, pinned), blob.size, self._executor, filling)
+        digest = hashlib.sha256()
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with contextlib.closing(source), os.fdopen(fd, "wb") as file:
+                for start in range(0, blob.size, _DOWNLOAD):
+                    data = source.read(start, start + _DOWNLOAD)
+                    digest.update(data)
+                    file.write(data)
+            _check(digest.hexdigest(), blob, ref)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        self._cache.keep_copy(path, kind, blob.sha256, blob.size)
+        return path
+
+    def small_text(self, entry: Entry) -> StoredText:
+        """Read the text of an entry, which is small, with one request at the most."""
+        blob = entry.text
+        assert blob is not None
+        fd = self._cache.open("text", blob.sha256)
+        if fd is None:
+            data = self._fetcher(blob, entry.ref, entry.pinned)(0, blob.size)
+            _check(hashlib.sha256(data).hexdigest(), blob, entry.ref)
+            self._cache.filling("text", blob.sha256, blob.size)(0, data)
+        else:
+            with os.fdopen(fd, "rb") as file:
+                data = file.read()
+        return StoredText(BytesSource(data), StrideIndex.of(data))
+
+    def _fetcher(self, blob: StoredBlob, ref: str, pinned: bool) -> Callable[[int, int], bytes]:
+        """Return what reads a range of a blob, of either copy that a pinned artifact has."""
+
+        def fetch(start: int, end: int) -> bytes:
+            if start >= end:
+                return b""
+            for key in _keys(blob, ref, pinned):
+                data = self._bucket.read_range(key, start, end)
+                if data is not None:
+                    return data
+            raise _lost(ref)
+
+        return fetch
+
+
+def _keys(blob: StoredBlob, ref: str, pinned: bool) -> list[str]:
+    """Return where a blob may be, the likelier place first."""
+    keys = [blob.key, blob.pinned_key(ref)]
+    return keys[::-1] if pinned else keys
+
+
+def _lost(ref: str) -> StoreError:
+    return StoreError(f"The bytes of the artifact {ref} are lost.", "Fetch its document again.")
+
+
+def _check(sha256: str, blob: StoredBlob, ref: str) -> None:
+    if sha256 != blob.sha256:
+        what = f"The bytes of the artifact {ref} were altered after they were stored."
+        raise StoreError(what, "Fetch its document again.")
