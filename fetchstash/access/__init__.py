@@ -25,7 +25,7 @@ from fetchstash.access._principal import (
     Verifier,
     check_scope,
     is_tenant,
-    scope_of_call,
+    scope_of,
 )
 from fetchstash.access._verifier import verifier
 
@@ -50,6 +50,6 @@ __all__ = [
     "metadata_paths",
     "metadata_url",
     "resource_metadata",
-    "scope_of_call",
+    "scope_of",
     "verifier",
 ]

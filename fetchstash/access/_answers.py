@@ -57,7 +57,7 @@ def challenge(limits: OAuthLimits, rejected: Rejected | None = None) -> str:
         "resource_metadata": metadata_url(limits),
         "scope": scope if limits.issuer else "",
         "error": rejected.error if rejected else "",
-        "error_description": rejected.description if rejected else "",
+        "error_description": rejected.description if rejected and rejected.error else "",
     }
     shown = ", ".join(f'{name}="{_quotable(text)}"' for name, text in parameters.items() if text)
     return f"Bearer {shown}".rstrip()

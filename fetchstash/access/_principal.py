@@ -1,10 +1,8 @@
 """Who sends a request, what it may do, and why a token is rejected."""
 
-import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol
 
 READ = "read"
 """Scope: the tools that read what is kept."""
@@ -114,29 +112,13 @@ def is_tenant(name: str) -> bool:
     return _TENANT.fullmatch(name) is not None
 
 
-def scope_of_call(body: bytes) -> str:
-    """Return the scope that a JSON-RPC message needs, or the widest one that a batch needs.
-
-    What is no JSON needs READ: the transport answers it with an error.
-    """
-    try:
-        message: Any = json.loads(body)
-    except (ValueError, RecursionError):
-        return READ
-    return FETCH if any(map(_fetches, _messages(message))) else READ
-
-
-def _messages(body: Any) -> Sequence[Any]:
-    """Return the messages of a batch, or the only one."""
-    return cast("Sequence[Any]", body) if isinstance(body, list) else (body,)
-
-
-def _fetches(message: Any) -> bool:
+def scope_of(message: Any) -> str:
+    """Return the scope that a JSON-RPC message needs."""
     match message:
-        case {"method": "tools/call", "params": {"name": str(name)}}:
-            return name not in READ_TOOLS
+        case {"method": "tools/call", "params": {"name": str(name)}} if name not in READ_TOOLS:
+            return FETCH
         case _:
-            return False
+            return READ
 
 
 def check_scope(principal: Principal, scope: str) -> None:

@@ -17,7 +17,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fetchstash.access import Principal, Rejected, check_scope, scope_of_call
+from fetchstash.access import Principal, Rejected, check_scope, scope_of
 from fetchstash.config import OAuthLimits
 from fetchstash.errors import BadArgument, FetchstashError, TimedOut, TooLarge
 from fetchstash.service._auth import refusal
@@ -64,7 +64,7 @@ class Messages:
         session = Headers(scope=scope).get(SESSION_HEADER, "")
         written = _written(message)
         try:
-            check_scope(principal, scope_of_call(written))
+            check_scope(principal, scope_of(message))
         except Rejected as rejected:
             await refusal(rejected, self._oauth)(scope, receive, send)
             return
