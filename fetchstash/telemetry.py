@@ -62,12 +62,12 @@ _TIMES = {
     "fetch": ("fetchstash.fetch.duration", "Fetches, redirects included"),
     "render": ("fetchstash.render.duration", "Pages in the browser"),
     "extract": ("fetchstash.extract.duration", "Conversions to text, by kind of document"),
-    "worker_wait": ("fetchstash.worker.wait.duration", "Waiting of documents for a worker"),
+    "wait": ("fetchstash.queue.wait.duration", "Waiting for a turn, by queue"),
     "store": ("fetchstash.store.duration", "Operations of the store"),
 }
 _LEVELS = {
     "http_active": ("http.server.active_requests", "{request}", "Requests that are being answered"),
-    "worker_queue": ("fetchstash.worker.queue", "{document}", "Documents that wait for a worker"),
+    "queue": ("fetchstash.queue.length", "{call}", "Calls that wait for a turn, by queue"),
 }
 _COUNTERS = {
     "bytes_in": ("fetchstash.fetched", "By", "Bodies that were fetched"),

@@ -210,12 +210,12 @@ def test_providers_of_a_service_take_what_the_process_would_get(
     tracers.add_span_processor(SimpleSpanProcessor(spans))
     with telemetry.exporting(MeterProvider([readings]), tracers):
         with telemetry.span("extract", content_kind="pdf"):
-            telemetry.adjust("worker_queue", 2)
-        telemetry.adjust("worker_queue", -1)
-        telemetry.duration("worker_wait", 0.2)
+            telemetry.adjust("queue", 2)
+        telemetry.adjust("queue", -1)
+        telemetry.duration("wait", 0.2)
         with pytest.raises(Refused), telemetry.timed("store", operation="put"):
             raise Refused("secret", "")
-    telemetry.adjust("worker_queue", 7)
+    telemetry.adjust("queue", 7)
     assert [span.name for span in spans.get_finished_spans()] == ["extract"]
     assert not exporters[0].get_finished_spans()
     data = readings.get_metrics_data()
@@ -224,9 +224,9 @@ def test_providers_of_a_service_take_what_the_process_would_get(
         metric.name: metric.data.data_points[0]
         for metric in data.resource_metrics[0].scope_metrics[0].metrics
     }
-    assert points["fetchstash.worker.queue"].value == 1
-    assert points["fetchstash.worker.wait.duration"].sum == 0.2
-    assert points["fetchstash.worker.wait.duration"].explicit_bounds == telemetry.SECONDS
+    assert points["fetchstash.queue.length"].value == 1
+    assert points["fetchstash.queue.wait.duration"].sum == 0.2
+    assert points["fetchstash.queue.wait.duration"].explicit_bounds == telemetry.SECONDS
     assert dict(points["fetchstash.extract.duration"].attributes) == {"content_kind": "pdf"}
     error = {"operation": "put", "error.type": "refused"}
     assert dict(points["fetchstash.store.duration"].attributes) == error

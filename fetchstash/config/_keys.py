@@ -38,6 +38,8 @@ class HttpLimits:
     tls_key: str = ""
     max_body_bytes: int = 2**20
     grace_seconds: float = 30.0
+    metrics: str = ""
+    audit_log: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +261,8 @@ _MEANINGS: Mapping[str, str] = {
     "http.tls_key": "File of its private key, in PEM",
     "http.max_body_bytes": "One request, in bytes",
     "http.grace_seconds": "Seconds that calls may take to end after SIGTERM",
+    "http.metrics": "HOST:PORT where Prometheus reads /metrics; empty: nowhere",
+    "http.audit_log": "File of the audit log; empty: its lines go to the log on stderr",
     "quota.requests_per_minute": "Requests of one tenant within a minute; 0: any number",
     "quota.fetched_bytes_per_day": "Bytes that one tenant may fetch in a day (UTC); 0: any number",
     "quota.stored_bytes": (

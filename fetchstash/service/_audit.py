@@ -23,13 +23,10 @@ from fetchstash.fetch import (
     Cached,
     Fetched,
     Fetcher,
-    FetchLimits,
     Progress,
     Rendered,
     Renderer,
-    browser_of,
     mask_url,
-    open_fetcher,
 )
 from fetchstash.service import _request
 
@@ -102,13 +99,6 @@ def _append(path: Path, line: bytes) -> None:
             raise OSError(None, "the disk is full")
     finally:
         os.close(file)
-
-
-def audited(limits: FetchLimits, audit: AuditLog) -> tuple[Fetcher, Renderer | None]:
-    """Return a fetcher, and its browser where that is switched on, whose URLs are recorded."""
-    fetcher = open_fetcher(limits)
-    renderer = browser_of(fetcher, limits)
-    return AuditedFetcher(fetcher, audit), AuditedRenderer(renderer, audit) if renderer else None
 
 
 class AuditedFetcher:

@@ -2,6 +2,7 @@
 
 import gzip
 import logging
+import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -173,8 +174,7 @@ def test_another_protocol_is_refused() -> None:
 
 
 def test_a_missing_exporter_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(
-        __import__("sys").modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None
-    )
+    exporter = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+    monkeypatch.setitem(sys.modules, exporter, None)
     with pytest.raises(BadArgument, match=r'pip install "fetchstash\[team\]"'):
         tracer_provider({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://h"})

@@ -272,9 +272,9 @@ class WorkerPool:
 
         ``new``: one that has done no job. It is killed on any exception.
         """
-        telemetry.adjust("worker_queue", 1)
+        telemetry.adjust("queue", 1, queue="workers")
         try:
-            with telemetry.timed("worker_wait"):
+            with telemetry.timed("wait", queue="workers"):
                 async with asyncio.timeout(WAIT_JOBS * self._limits.wall_seconds):
                     await self._free.acquire()
         except TimeoutError:
@@ -282,7 +282,7 @@ class WorkerPool:
                 "All workers are busy with other documents.", "Try again in a minute."
             ) from None
         finally:
-            telemetry.adjust("worker_queue", -1)
+            telemetry.adjust("queue", -1, queue="workers")
         try:
             if new and self._idle:  # two would be one more than may run
                 self._idle.pop().end()

@@ -1,0 +1,37 @@
+"""A store whose operations are timed."""
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any, cast
+
+from fetchstash import telemetry
+from fetchstash.store import ArtifactStore
+
+_TIMED = frozenset(
+    ("put", "get", "list", "open_text", "search", "replace_text", "touch", "delete", "gc")
+)
+
+
+def metered(store: ArtifactStore) -> ArtifactStore:
+    """Return the store with each operation timed as ``store``, by its name."""
+    return cast("ArtifactStore", _Metered(store))
+
+
+class _Metered:
+    """Passes everything on. Not one method for each of the Protocol: they would all be alike."""
+
+    def __init__(self, store: ArtifactStore) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._store, name)
+        return _timed(name, attribute) if name in _TIMED else attribute
+
+
+def _timed(name: str, operation: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    @wraps(operation)
+    async def run(*arguments: Any, **options: Any) -> Any:
+        with telemetry.timed("store", operation=name):
+            return await operation(*arguments, **options)
+
+    return run

@@ -1,0 +1,256 @@
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from fetchstash.access import Principal
+from fetchstash.errors import FetchstashError, HttpError, Refused, StoreError
+from fetchstash.fetch import Fetched, FetchLimits, HttpFetcher
+from fetchstash.service import _request
+from fetchstash.service._audit import AuditedFetcher, AuditedRenderer, AuditLog, ref_hash
+from tests.loopback import Site
+
+pytestmark = pytest.mark.anyio
+
+ALICE = Principal("acme", "alice", frozenset({"fetch"}), "tok_1")
+SCOPE: dict[str, Any] = {"type": "http", "headers": [(b"x-request-id", b"r-1")]}
+
+
+@pytest.fixture(autouse=True)
+def request_of_alice() -> _request.Record:
+    record = _request.begin(SCOPE | {"fetchstash.principal": ALICE})
+    record.rpc_method, record.tool = "tools/call", "fetch_content"
+    return record
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "audit.jsonl"
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+class Canned:
+    """A fetcher that answers as a test says."""
+
+    def __init__(self, answer: Callable[[str, Path], Fetched]) -> None:
+        self._answer = answer
+        self.fetched: list[str] = []
+
+    async def fetch(self, url: str, folder: Path, **_: Any) -> Fetched:
+        self.fetched.append(url)
+        return self._answer(url, folder)
+
+    async def check(self, *_: str, **__: str) -> None:
+        raise Refused("a.example is denied.", "Ask.", rule="domain_denied")
+
+    async def aclose(self) -> None:
+        pass
+
+
+def page(url: str, folder: Path) -> Fetched:
+    path = folder / "body"
+    path.write_bytes(b"abc")
+    now = datetime.now(UTC)
+    return Fetched(path, url, url, url, url, 200, {}, 3, "", now, "", address="192.0.2.1")
+
+
+async def test_a_fetch_is_a_line_with_who_what_when_and_the_decision(
+    site: Site, path: Path, tmp_path: Path
+) -> None:
+    url = site.put("/a.txt?token=abc&q=1", b"secret words", "text/plain")
+    fetcher = HttpFetcher(
+        FetchLimits(allow_hosts=(f"127.0.0.1:{site.port}",), respect_robots=False)
+    )
+    audited = AuditedFetcher(fetcher, AuditLog(path))
+    await audited.fetch(url, tmp_path)
+    await audited.check(url)
+    await audited.aclose()
+    fetched, stored = lines(path)
+    assert datetime.fromisoformat(fetched.pop("time")).tzinfo == UTC
+    assert fetched.pop("seconds") > 0
+    assert fetched == {
+        "request_id": "r-1",
+        "tenant": "acme",
+        "principal": "alice",
+        "token": "tok_1",
+        "event": "fetch",
+        "tool": "fetch_content",
+        "url": f"http://127.0.0.1:{site.port}/a.txt?token=***&q=1",
+        "decision": "allowed",
+        "final_host": f"127.0.0.1:{site.port}",
+        "address": "127.0.0.1",
+        "status": 200,
+        "bytes": 12,
+        "redirects": 0,
+    }
+    assert (stored["decision"], stored["stored"]) == ("allowed", True)
+    assert "secret" not in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("url", "rule"),
+    [
+        ("http://127.0.0.1:80/", "address"),
+        ("http://[::ffff:10.0.0.1]/", "address"),
+        ("http://printer/", "name"),
+        ("http://db.internal/", "name"),
+        ("http://example.org:22/", "port"),
+        ("ftp://example.org/", "scheme"),
+        ("http://a:b@example.org/", "user_name"),
+        ("http://denied.example/", "domain_denied"),
+    ],
+)
+async def test_a_refusal_names_the_rule(path: Path, tmp_path: Path, url: str, rule: str) -> None:
+    fetcher = HttpFetcher(FetchLimits(deny_domains=("denied.example",)))
+    audited = AuditedFetcher(fetcher, AuditLog(path))
+    with pytest.raises(Refused):
+        await audited.fetch(url, tmp_path)
+    await audited.aclose()
+    [line] = lines(path)
+    assert (line["decision"], line["rule"], line["code"]) == ("refused", rule, "refused")
+    assert "a:b@" not in line["url"]
+
+
+async def test_a_refused_redirect_names_its_host_here_and_nowhere_else(
+    site: Site, path: Path, tmp_path: Path
+) -> None:
+    to = {"location": "http://10.0.0.7:80/admin"}
+    url = site.put("/r", b"", "text/plain", status=302, headers=to)
+    fetcher = HttpFetcher(
+        FetchLimits(allow_hosts=(f"127.0.0.1:{site.port}",), respect_robots=False)
+    )
+    with pytest.raises(Refused) as refused:
+        await AuditedFetcher(fetcher, AuditLog(path)).fetch(url, tmp_path)
+    await fetcher.aclose()
+    [line] = lines(path)
+    assert (line["rule"], line["final_host"], line["port"]) == ("address", "10.0.0.7", 80)
+    assert "10.0.0.7" not in refused.value.line()
+
+
+@pytest.mark.parametrize(
+    ("error", "facts"),
+    [
+        (
+            HttpError("a.example answered 404.", "", status=404),
+            {"code": "http_error", "status": 404},
+        ),
+        (RuntimeError("secret"), {"code": "RuntimeError"}),
+    ],
+)
+async def test_a_fetch_that_fails_is_a_line_too(
+    path: Path, tmp_path: Path, error: Exception, facts: dict[str, Any]
+) -> None:
+    def fail(_: str, __: Path) -> Fetched:
+        raise error
+
+    with pytest.raises(type(error)):
+        await AuditedFetcher(Canned(fail), AuditLog(path)).fetch("http://a.example/", tmp_path)
+    [line] = lines(path)
+    assert line.items() >= ({"decision": "failed"} | facts).items()
+    assert "secret" not in path.read_text()
+
+
+async def test_a_cancelled_fetch_is_a_line_and_stays_cancelled(path: Path, tmp_path: Path) -> None:
+    class Slow(Canned):
+        async def fetch(self, *_: Any, **__: Any) -> Fetched:
+            await anyio.sleep_forever()
+            raise AssertionError
+
+    with anyio.move_on_after(0.01) as scope:
+        await AuditedFetcher(Slow(page), AuditLog(path)).fetch("http://a.example/", tmp_path)
+    assert scope.cancelled_caught
+    assert [line["decision"] for line in lines(path)] == ["failed"]
+
+
+async def test_a_stored_copy_that_is_refused_is_a_line(path: Path) -> None:
+    with pytest.raises(Refused):
+        await AuditedFetcher(Canned(page), AuditLog(path)).check("http://a.example/")
+    [line] = lines(path)
+    assert (line["rule"], line["stored"]) == ("domain_denied", True)
+
+
+async def test_a_rendered_page_is_a_line(path: Path, tmp_path: Path) -> None:
+    class Broken:
+        async def render(self, *_: Any, **__: Any) -> Any:
+            raise Refused("", "", rule="address")
+
+    with pytest.raises(Refused):
+        await AuditedRenderer(Broken(), AuditLog(path)).render("http://h/", tmp_path, seconds=1)
+    assert lines(path)[0].items() >= {"rendered": True, "rule": "address"}.items()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no pipes in the file system")
+@pytest.mark.parametrize("kind", ["folder", "link", "pipe", "missing folder", "full"])
+async def test_what_cannot_be_recorded_is_refused_and_nothing_more_leaves(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "audit"
+    if kind == "full" and not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    {
+        "folder": path.mkdir,
+        "link": lambda: path.symlink_to(tmp_path / "other"),
+        "pipe": lambda: os.mkfifo(path),
+        "missing folder": lambda: None,
+        "full": lambda: path.symlink_to("/dev/full"),
+    }[kind]()
+    path = path / "below" if kind == "missing folder" else path
+    fetcher = Canned(page)
+    audited = AuditedFetcher(fetcher, AuditLog(path))
+    for _ in range(2):
+        with pytest.raises(StoreError, match="audit log"):
+            await audited.fetch("http://a.example/", tmp_path)
+    assert len(fetcher.fetched) == 1
+    assert not (tmp_path / "body").exists()
+    assert [r.levelname for r in caplog.records if r.name == "fetchstash.audit"] == ["CRITICAL"] * 2
+
+
+async def test_a_log_that_can_be_written_again_says_how_much_it_lost(
+    path: Path, tmp_path: Path
+) -> None:
+    path.mkdir()
+    audited = AuditedFetcher(Canned(page), AuditLog(path))
+    for _ in range(3):
+        with pytest.raises(FetchstashError):
+            await audited.fetch("http://a.example/", tmp_path)
+    path.rmdir()
+    await audited.fetch("http://a.example/", tmp_path)
+    resumed, fetched = lines(path)
+    assert (resumed["event"], fetched["event"]) == ("resumed", "fetch")
+    assert resumed["lost"] == 3
+
+
+async def test_a_log_may_be_moved_away_at_any_time(path: Path, tmp_path: Path) -> None:
+    audited = AuditedFetcher(Canned(page), AuditLog(path))
+    await audited.fetch("http://a.example/1", tmp_path)
+    path.rename(path.with_suffix(".1"))
+    await audited.fetch("http://a.example/2", tmp_path)
+    assert [line["url"][-1] for line in lines(path.with_suffix(".1"))] == ["1"]
+    assert [line["url"][-1] for line in lines(path)] == ["2"]
+
+
+def test_a_call_names_artifacts_by_hashes(path: Path, request_of_alice: _request.Record) -> None:
+    request_of_alice.code = "timeout"
+    AuditLog(path).call(request_of_alice, ["art_secret"])
+    [line] = lines(path)
+    assert line["artifacts"] == [ref_hash("art_secret")]
+    assert (line["event"], line["tool"], line["code"]) == ("call", "fetch_content", "timeout")
+    assert "art_" not in path.read_text()
+
+
+def test_without_a_file_the_lines_go_to_a_logger(
+    caplog: pytest.LogCaptureFixture, request_of_alice: _request.Record
+) -> None:
+    caplog.set_level("INFO", "fetchstash.audit")
+    AuditLog(None).call(request_of_alice, [])
+    [record] = caplog.records
+    assert record.__dict__["facts"]["event"] == "call"
