@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fetchstash import telemetry
-from fetchstash.errors import FetchstashError, Refused, RobotsRefused, StoreError
+from fetchstash import __version__, telemetry
+from fetchstash.errors import BadArgument, FetchstashError, Refused, RobotsRefused, StoreError
 from fetchstash.fetch import (
     Cached,
     Fetched,
@@ -41,6 +41,17 @@ class AuditLog:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._lost = 0
+
+    @classmethod
+    def of(cls, path: str) -> "AuditLog":
+        """Return the log of the setting. Raises BadArgument where its file takes no line."""
+        log = cls(Path(path) if path else None)
+        try:
+            log._write({"event": "started", "version": __version__})
+        except StoreError:
+            what = f"http.audit_log {path} cannot be written."
+            raise BadArgument(what, "Make its folder, or name another file.") from None
+        return log
 
     def check(self) -> None:
         """Raise StoreError where the last line was lost and the log still takes none."""
@@ -69,8 +80,10 @@ class AuditLog:
         if self._path is None:
             _log.info("audit", extra={"facts": line})
             return
+        text = json.dumps(line, separators=(",", ":")) + "\n"
         try:
-            _append(self._path, json.dumps(line, separators=(",", ":")).encode() + b"\n")
+            # After a loss, half a line may stand there.
+            _append(self._path, (f"\n{text}" if self._lost else text).encode())
         except (OSError, ValueError) as error:
             self._lost += 1
             telemetry.count("audit_failures")

@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from fetchstash import telemetry
 from fetchstash.access import (
     LOCAL,
     OwnTokens,
@@ -83,6 +84,7 @@ def _token(scope: Scope) -> str:
 
 def refusal(rejected: Rejected, oauth: OAuthLimits) -> Response:
     """Return the answer to a request whose token is missing, wrong, or of too small a scope."""
+    telemetry.count("token_rejections", reason=rejected.reason)
     if rejected.reason == "no_token":
         line, header = "This service needs a token: Authorization: Bearer TOKEN.", challenge(oauth)
     else:

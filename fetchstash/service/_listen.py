@@ -72,6 +72,7 @@ def listener(host: str, port: int) -> socket.socket:
                 milliseconds = int(READ_SECONDS * 1_000)
                 opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
             opened.bind(address)
+            opened.listen()  # else two could bind the address (SO_REUSEADDR), and one fail later
         except OSError:
             opened.close()
             raise

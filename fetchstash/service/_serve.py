@@ -4,8 +4,7 @@ import contextlib
 import gc
 import signal
 import sys
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,9 +15,11 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from fetchstash.config import HttpLimits, Settings
 from fetchstash.server import hide_memory
 from fetchstash.service._app import MCP_PATH, Service, build_app
+from fetchstash.service._audit import AuditLog
 from fetchstash.service._auth import verifier_of
 from fetchstash.service._bounds import IDLE_SECONDS, BoundedProtocol
 from fetchstash.service._doors import security_of
+from fetchstash.service._exports import QuietServer, exports
 from fetchstash.service._listen import check_certificate, check_exposure, host_and_port, listener
 from fetchstash.service._logs import log_to
 from fetchstash.service._ready import Readiness
@@ -28,15 +29,6 @@ from fetchstash.store import DEFAULT_RUN, open_objects
 
 _CLOSE_SECONDS = 2
 """For connections to close once their calls have ended."""
-
-
-class _Server(uvicorn.Server):
-    """A server that leaves signals to us."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        """Capture none."""
-        yield
 
 
 class OneStash:
@@ -79,6 +71,7 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
     objects = await open_objects(settings.store)
     verifier = await verifier_of(settings, objects)
     check_exposure(http, host, asks_for_tokens=verifier is not None)
+    audit = AuditLog.of(http.audit_log)
     stashes: Stashes = OneStash(settings)
     opened = listener(host, port)
     port = opened.getsockname()[1]
@@ -87,13 +80,14 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
         security_of(http, host, port),
         verifier=verifier,
         ready=Readiness(objects, settings.extract).reason,
+        audit=audit,
     )
     server = server_of(service, http)
     scheme = "https" if http.tls_cert else "http"
     shown = f"[{host}]" if ":" in host else host
     whom = "who sends a token" if verifier else "the one user of this machine, without tokens"
     line = f"fetchstash serves MCP at {scheme}://{shown}:{port}{MCP_PATH} to {whom}."
-    async with anyio.create_task_group() as tasks:
+    async with exports(settings), anyio.create_task_group() as tasks:
         tasks.start_soon(_end_on_signal, server, service)
         tasks.start_soon(_announce, server, lambda: announce(line))
         await server.serve([opened])
@@ -117,7 +111,7 @@ def server_of(service: Service, http: HttpLimits) -> uvicorn.Server:
         ssl_certfile=http.tls_cert or None,
         ssl_keyfile=http.tls_key or None,
     )
-    return _Server(config)
+    return QuietServer(config)
 
 
 def _behind(service: Service, proxies: Sequence[str]) -> Any:

@@ -7,13 +7,15 @@ from typing import Any
 
 import anyio
 import pytest
+from mcp import MCPError
 
 from fetchstash.access import Principal
-from fetchstash.errors import FetchstashError, HttpError, Refused, StoreError
+from fetchstash.errors import BadArgument, FetchstashError, HttpError, Refused, StoreError
 from fetchstash.fetch import Fetched, FetchLimits, HttpFetcher
 from fetchstash.service import _request
 from fetchstash.service._audit import AuditedFetcher, AuditedRenderer, AuditLog, ref_hash
 from tests.loopback import Site
+from tests.service.asgi import Service, mcp_client
 
 pytestmark = pytest.mark.anyio
 
@@ -189,20 +191,18 @@ async def test_a_rendered_page_is_a_line(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no pipes in the file system")
-@pytest.mark.parametrize("kind", ["folder", "link", "pipe", "missing folder", "full"])
+@pytest.mark.parametrize("kind", ["folder", "link", "pipe", "missing folder"])
 async def test_what_cannot_be_recorded_is_refused_and_nothing_more_leaves(
     tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "audit"
-    if kind == "full" and not Path("/dev/full").exists():
-        pytest.skip("no /dev/full here")
-    {
+    make: dict[str, Callable[[], object]] = {
         "folder": path.mkdir,
         "link": lambda: path.symlink_to(tmp_path / "other"),
         "pipe": lambda: os.mkfifo(path),
         "missing folder": lambda: None,
-        "full": lambda: path.symlink_to("/dev/full"),
-    }[kind]()
+    }
+    make[kind]()
     path = path / "below" if kind == "missing folder" else path
     fetcher = Canned(page)
     audited = AuditedFetcher(fetcher, AuditLog(path))
@@ -227,6 +227,22 @@ async def test_a_log_that_can_be_written_again_says_how_much_it_lost(
     resumed, fetched = lines(path)
     assert (resumed["event"], fetched["event"]) == ("resumed", "fetch")
     assert resumed["lost"] == 3
+
+
+def test_half_a_line_of_a_full_disk_spoils_no_other_line(
+    path: Path, request_of_alice: _request.Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, write = AuditLog(path), os.write
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda file, data: write(file, data[:9]))
+        with pytest.raises(StoreError):
+            log.call(request_of_alice, [])
+    log.check()
+    log.call(request_of_alice, [])
+    assert [line["event"] for line in map(json.loads, path.read_text().splitlines()[1:])] == [
+        "resumed",
+        "call",
+    ]
 
 
 async def test_a_log_may_be_moved_away_at_any_time(path: Path, tmp_path: Path) -> None:
@@ -254,3 +270,30 @@ def test_without_a_file_the_lines_go_to_a_logger(
     AuditLog(None).call(request_of_alice, [])
     [record] = caplog.records
     assert record.__dict__["facts"]["event"] == "call"
+
+
+def test_a_log_that_takes_no_line_is_said_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(BadArgument, match=r"http\.audit_log"):
+        AuditLog.of(str(tmp_path / "missing" / "audit.jsonl"))
+
+
+async def test_a_call_whose_line_is_lost_gets_an_error_in_place_of_its_result(
+    service: Service, path: Path
+) -> None:
+    async with service(audit=AuditLog(path)) as http, mcp_client(http) as client:
+        await client.call_tool("artifact_info", {})
+        await client.list_tools()
+        path.unlink()
+        path.mkdir()
+        with pytest.raises(MCPError, match=r"\[store_error\] The audit log"):
+            await client.call_tool("artifact_info", {})
+    assert path.is_dir()
+
+
+async def test_each_call_is_a_line_and_lists_are_none(service: Service, path: Path) -> None:
+    async with service(audit=AuditLog(path)) as http, mcp_client(http) as client:
+        await client.list_tools()
+        await client.call_tool("artifact_info", {"artifact_ref": "art_abc"})
+    [line] = lines(path)
+    assert (line["event"], line["tool"], line["code"]) == ("call", "artifact_info", "unknown_ref")
+    assert (line["tenant"], line["principal"]) == ("local", "local")

@@ -1,0 +1,71 @@
+"""What leaves the service beside its answers: metrics on an address of their own, and traces."""
+
+import contextlib
+import logging
+import os
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+
+import anyio
+import anyio.to_thread
+import uvicorn
+
+from fetchstash import telemetry
+from fetchstash.config import Settings
+from fetchstash.service._listen import host_and_port, listener
+from fetchstash.service._metrics import METRICS_PATH, Metrics
+from fetchstash.service._traces import tracer_provider
+
+_log = logging.getLogger("fetchstash.service")
+_FLUSH_SECONDS = 5
+"""For the last spans to reach a collector, which may be gone."""
+
+
+class QuietServer(uvicorn.Server):
+    """A server that leaves signals to us."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Capture none."""
+        yield
+
+
+@asynccontextmanager
+async def exports(settings: Settings) -> AsyncGenerator[str]:
+    """Serve metrics and send traces while the context is open; yield the URL of the metrics or "".
+
+    Raises BadArgument for an address that cannot be had, and where a library is missing.
+    """
+    address = settings.http.metrics
+    metrics = Metrics.open(settings.http.hosts) if address else None
+    tracers = tracer_provider(os.environ)
+    provider = metrics.provider if metrics else None
+    async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(telemetry.exporting(provider, tracers))
+        place = await stack.enter_async_context(_served(metrics, address)) if metrics else ""
+        if place:
+            _log.info("The metrics are at %s.", place)
+        try:
+            yield place
+        finally:
+            if tracers:
+                with anyio.move_on_after(_FLUSH_SECONDS, shield=True):
+                    await anyio.to_thread.run_sync(tracers.shutdown, abandon_on_cancel=True)
+
+
+@asynccontextmanager
+async def _served(metrics: Metrics, address: str) -> AsyncGenerator[str]:
+    """Answer requests for metrics; yield their URL."""
+    host, port = host_and_port(address)
+    opened = listener(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    config = uvicorn.Config(
+        metrics, lifespan="off", log_config=None, access_log=False, server_header=False
+    )
+    server = QuietServer(config)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, [opened])
+        try:
+            yield f"http://{shown}:{opened.getsockname()[1]}{METRICS_PATH}"
+        finally:
+            server.should_exit = True
