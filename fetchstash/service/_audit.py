@@ -41,6 +41,7 @@ class AuditLog:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._lost = 0
+        self._torn = False  # the file ends in half a line
 
     @classmethod
     def of(cls, path: str) -> "AuditLog":
@@ -82,10 +83,11 @@ class AuditLog:
             return
         text = json.dumps(line, separators=(",", ":")) + "\n"
         try:
-            # After a loss, half a line may stand there.
-            _append(self._path, (f"\n{text}" if self._lost else text).encode())
+            _append(self._path, (f"\n{text}" if self._torn else text).encode())
+            self._torn = False
         except (OSError, ValueError) as error:
             self._lost += 1
+            self._torn = self._torn or isinstance(error, _HalfWritten)
             telemetry.count("audit_failures")
             reason = error.strerror if isinstance(error, OSError) and error.strerror else "no file"
             _log.critical("The audit log %s cannot be written: %s.", self._path, reason)
@@ -100,6 +102,10 @@ def ref_hash(ref: str) -> str:
     return hashlib.sha256(ref.encode()).hexdigest()[:32]
 
 
+class _HalfWritten(OSError):
+    """A part of a line was written."""
+
+
 def _append(path: Path, line: bytes) -> None:
     """Append a line in one write. Raises OSError, also where only a part was written."""
     # Never through a link or into a pipe: it would block, or write into another file.
@@ -109,7 +115,7 @@ def _append(path: Path, line: bytes) -> None:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise OSError(None, "it is no file")
         if os.write(file, line) != len(line):
-            raise OSError(None, "the disk is full")
+            raise _HalfWritten(None, "the disk is full")
     finally:
         os.close(file)
 
