@@ -2,8 +2,8 @@
 
 An id, a span and a line of log (``Observed``), Host and Origin (``Doors``), then by path. /healthz
 and /readyz are open to everybody, and so is the metadata of OAuth. /mcp: a place among the requests
-in flight (``Calls``), the token (``Authentication``), the message (``Messages``), and the SDK's own
-transport, without sessions.
+in flight (``Calls``), the token (``Authentication``), the quota and turn of its tenant
+(``Admission``), the message (``Messages``), and the SDK's own transport, without sessions.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fetchstash.access import Verifier
 from fetchstash.server import StashSource, build_server
+from fetchstash.service._admission import Admission
 from fetchstash.service._audit import AuditLog
 from fetchstash.service._auth import Authentication, metadata_routes
 from fetchstash.service._calls import Calls
@@ -26,6 +27,7 @@ from fetchstash.service._doors import Doors
 from fetchstash.service._messages import Messages
 from fetchstash.service._observed import Observed
 from fetchstash.service._observed_calls import ObservedCalls
+from fetchstash.service._tenants import Tenants
 from fetchstash.tools import tool_specs
 
 MCP_PATH = "/mcp"
@@ -63,10 +65,12 @@ def build_app(
     verifier: Verifier | None = None,
     ready: Reason | None = None,
     audit: AuditLog | None = None,
+    tenants: Tenants | None = None,
 ) -> Service:
     """Return the application. Its lifespan closes ``source``.
 
-    Without ``verifier`` everybody is the tenant "local".
+    Without ``verifier`` everybody is the tenant "local". ``tenants`` bounds the requests of each
+    tenant, and lets them in fairly.
     """
     http, oauth = source.settings.http, source.settings.oauth
     server = build_server(source, announces=False)
@@ -80,8 +84,10 @@ def build_app(
         max_request_body_size=http.max_body_bytes,
     )
     manager = server.session_manager
-    messages = Messages(manager.asgi_app, http.max_body_bytes, oauth)
-    calls = Calls(Authentication(messages, verifier, oauth), http.grace_seconds)
+    admitted: ASGIApp = Messages(manager.asgi_app, http.max_body_bytes, oauth)
+    if tenants:
+        admitted = Admission(admitted, tenants)
+    calls = Calls(Authentication(admitted, verifier, oauth), http.grace_seconds)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:

@@ -4,11 +4,15 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from fetchstash.access import Principal
+from fetchstash.errors import FetchstashError
 from fetchstash.server import Context
 from fetchstash.service._session import client_in
 
 PRINCIPAL = "fetchstash.principal"
 """The key of the ASGI scope under which a request's principal stands once it is verified."""
+
+REFUSAL = "fetchstash.refusal"
+"""The key under which stands why the request's tool must not run (Busy or OverQuota)."""
 
 
 def principal_of(ctx: Context) -> Principal:
@@ -16,6 +20,12 @@ def principal_of(ctx: Context) -> Principal:
     if ctx.request is None:
         raise LookupError("the message came by no HTTP request")
     return principal_in(ctx.request.scope)
+
+
+def refusal_of(ctx: Context) -> FetchstashError | None:
+    """Return why a request must not be served, None if it may."""
+    refusal: FetchstashError | None = ctx.request.scope.get(REFUSAL) if ctx.request else None
+    return refusal
 
 
 def principal_in(scope: Scope) -> Principal:

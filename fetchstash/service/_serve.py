@@ -22,8 +22,10 @@ from fetchstash.service._doors import security_of
 from fetchstash.service._exports import QuietServer, exports
 from fetchstash.service._listen import check_certificate, check_exposure, host_and_port, listener
 from fetchstash.service._logs import log_to
+from fetchstash.service._quota import Quotas
 from fetchstash.service._ready import Readiness
 from fetchstash.service._source import Stashes, TenantSource
+from fetchstash.service._tenants import Tenants
 from fetchstash.stash import Stash, open_stash
 from fetchstash.store import DEFAULT_RUN, open_objects
 
@@ -72,7 +74,8 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
     verifier = await verifier_of(settings, objects)
     check_exposure(http, host, asks_for_tokens=verifier is not None)
     audit = AuditLog.of(http.audit_log)
-    stashes: Stashes = OneStash(settings)
+    tenants = Tenants(settings, Quotas(objects)) if verifier else None
+    stashes: Stashes = tenants or OneStash(settings)
     opened = listener(host, port)
     port = opened.getsockname()[1]
     service = build_app(
@@ -81,6 +84,7 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
         verifier=verifier,
         ready=Readiness(objects, settings.extract).reason,
         audit=audit,
+        tenants=tenants,
     )
     server = server_of(service, http)
     scheme = "https" if http.tls_cert else "http"
@@ -90,6 +94,8 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
     async with exports(settings), anyio.create_task_group() as tasks:
         tasks.start_soon(_end_on_signal, server, service)
         tasks.start_soon(_announce, server, lambda: announce(line))
+        if tenants:
+            tasks.start_soon(tenants.run)
         await server.serve([opened])
         tasks.cancel_scope.cancel()
     await objects.aclose()

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from fetchstash.config import Settings
 from fetchstash.render import Host
 from fetchstash.server import Answers, Context
-from fetchstash.service._context import client_of, principal_of
+from fetchstash.service._context import client_of, principal_of, refusal_of
 from fetchstash.stash import Stash
 
 
@@ -39,7 +39,9 @@ class TenantSource:
         return Host(settings.views_for(client_of(ctx)), False, settings.context)
 
     async def get(self, ctx: Context, answers: Answers = None) -> Stash:  # noqa: ARG002 - none asked
-        """Return the Stash of the request's tenant."""
+        """Return the Stash of the request's tenant. Raises Busy and OverQuota."""
+        if refusal := refusal_of(ctx):
+            raise refusal
         return await self._stashes.stash(principal_of(ctx).tenant)
 
     async def person_allows(

@@ -1,6 +1,7 @@
 """The store in a bucket, which any number of replicas may share."""
 
 import hashlib
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -9,7 +10,7 @@ from fetchstash.store._bucket import Bucket, open_bucket
 from fetchstash.store._bucket_contents import BucketContents
 from fetchstash.store._contract import StoreLimits
 from fetchstash.store._threaded import ThreadedStore
-from fetchstash.store._threads import Threads
+from fetchstash.store._threads import Threads, Turn
 
 CALLS_AT_ONCE = 64
 """They wait for the bucket most of their time."""
@@ -19,12 +20,14 @@ class BucketStore(ThreadedStore):
     """An ArtifactStore in a bucket."""
 
     @classmethod
-    async def open(cls, limits: StoreLimits, bucket: Bucket | None = None) -> Self:
+    async def open(
+        cls, limits: StoreLimits, bucket: Bucket | None = None, turn: Turn = nullcontext
+    ) -> Self:
         """Open the store in the bucket that ``limits.url`` names. Raises StoreError.
 
         The cache and the spool are in a folder below ``limits.folder``, one for each URL.
         """
-        threads = Threads(CALLS_AT_ONCE)
+        threads = Threads(CALLS_AT_ONCE, turn)
         limits = replace(limits, folder=cache_folder(limits))
         return cls(
             await threads.run(lambda: BucketContents(bucket or open_bucket(limits), limits)),

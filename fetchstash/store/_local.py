@@ -12,7 +12,7 @@ class LocalStore(ThreadedStore):
     """An ArtifactStore in a folder."""
 
     @classmethod
-    async def open(cls, limits: StoreLimits) -> Self:
+    async def open(cls, limits: StoreLimits, threads: Threads | None = None) -> Self:
         """Open the store in ``limits.folder``, making or migrating it. Raises StoreError, Busy."""
-        threads = Threads()
+        threads = threads or Threads()
         return cls(await threads.run(lambda: StoreFolder(limits)), threads)

@@ -63,10 +63,15 @@ class MemoryContents:
 class MemoryStore(StoreBase):
     """An ArtifactStore in memory. Its artifacts go with the last store over the same contents."""
 
-    def __init__(self, limits: StoreLimits, contents: MemoryContents | None = None) -> None:
+    def __init__(
+        self,
+        limits: StoreLimits,
+        contents: MemoryContents | None = None,
+        threads: Threads | None = None,
+    ) -> None:
         self._limits = limits
         self._contents = contents or MemoryContents()
-        self._threads = Threads()
+        self._threads = threads or Threads()
         self._spool = Path(tempfile.mkdtemp(prefix="fetchstash-"))
 
     @property

@@ -1,5 +1,6 @@
 """Which store ``store.url`` picks, and how it is opened or examined."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
@@ -12,7 +13,7 @@ from fetchstash.store._local import LocalStore
 from fetchstash.store._memory import MemoryStore
 from fetchstash.store._protocol import ArtifactStore
 from fetchstash.store._runs import with_run
-from fetchstash.store._threads import Threads
+from fetchstash.store._threads import Threads, Turn
 
 
 def store_folder(limits: StoreLimits) -> Path | None:
@@ -41,31 +42,32 @@ def store_of_tenant(limits: StoreLimits, name: str) -> StoreLimits:
     """Return the limits of a tenant's own store, under the place of the store of all.
 
     The name has been checked (access.is_tenant). Clients over HTTP have no project, so that a
-    tenant has one run.
+    tenant has one run; replicas share it, so that none may delete it at its end.
     """
-    folder, url = limits.folder, limits.url
-    if bucket_url(limits.url):
+    folder = (store_folder(limits) or limits.folder) / "tenants" / name
+    url = limits.url
+    if bucket_url(url):
         url = f"{url.rstrip('/')}/tenants/{name}"
-    elif limits.url != "memory:":
-        folder, url = (store_folder(limits) or folder) / "tenants" / name, ""
-    return replace(limits, folder=folder, url=url, run=DEFAULT_RUN)
+    elif url != "memory:":
+        url = ""  # the folder says it
+    return replace(limits, folder=folder, url=url, run=DEFAULT_RUN, ephemeral=False)
 
 
-async def open_store(limits: StoreLimits) -> ArtifactStore:
+async def open_store(limits: StoreLimits, turn: Turn = nullcontext) -> ArtifactStore:
     """Open the store that ``limits.url`` picks, making or migrating its folder where needed.
 
-    Raises BadArgument for a URL that is no store; StoreError for a folder of another user and for a
-    catalogue that is damaged or of a newer version; Busy.
+    Each scan holds a ``turn``. Raises BadArgument for a URL that is no store; StoreError for a
+    folder of another user and for a catalogue that is damaged or of a newer version; Busy.
     """
     limits = with_run(limits)
     folder = store_folder(limits)
     if bucket_url(limits.url):
         from fetchstash.store._bucket_store import BucketStore  # noqa: PLC0415 - few need it
 
-        return await BucketStore.open(limits)
+        return await BucketStore.open(limits, turn=turn)
     if folder is None:
-        return MemoryStore(limits)
-    return await LocalStore.open(replace(limits, folder=folder))
+        return MemoryStore(limits, threads=Threads(turn=turn))
+    return await LocalStore.open(replace(limits, folder=folder), Threads(turn=turn))
 
 
 async def check_store(limits: StoreLimits) -> tuple[Finding, ...]:

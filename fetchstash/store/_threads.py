@@ -1,6 +1,7 @@
 """The threads in which a store does its blocking work."""
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from threading import Event
 from typing import TypeVar
 
@@ -10,6 +11,9 @@ from fetchstash.store._disk import translate_errors
 
 T = TypeVar("T")
 
+Turn = Callable[[], AbstractAsyncContextManager[None]]
+"""Waits for the turn of a scan, where several stores share the processors, and holds it."""
+
 SHORT_WORKERS = 8
 SCAN_WORKERS = 8
 
@@ -17,10 +21,12 @@ SCAN_WORKERS = 8
 class Threads:
     """The threads of one store. Scans have their own, so that they never delay a short call.
 
-    ``short`` calls run at a time: more where they wait for a network than where for a disk.
+    ``short`` calls run at a time: more where they wait for a network than where for a disk. Each
+    scan holds a ``turn``.
     """
 
-    def __init__(self, short: int = SHORT_WORKERS) -> None:
+    def __init__(self, short: int = SHORT_WORKERS, turn: Turn = nullcontext) -> None:
+        self._turn = turn
         self._short = CapacityLimiter(short)
         self._scans = CapacityLimiter(SCAN_WORKERS)
 
@@ -45,6 +51,9 @@ class Threads:
                 return work(cancelled.is_set)
 
         try:
-            return await to_thread.run_sync(translated, limiter=self._scans, abandon_on_cancel=True)
+            async with self._turn():
+                return await to_thread.run_sync(
+                    translated, limiter=self._scans, abandon_on_cancel=True
+                )
         finally:
             cancelled.set()

@@ -49,10 +49,13 @@ async def running(app: ASGIApp) -> AsyncGenerator[httpx2.AsyncClient]:
         tasks.start_soon(live)
         await started.wait()
         transport = httpx2.ASGITransport(app)
-        async with httpx2.AsyncClient(transport=transport, base_url=URL, timeout=30) as http:
-            yield http
-        ending.set()
-        await ended.wait()
+        try:
+            async with httpx2.AsyncClient(transport=transport, base_url=URL, timeout=30) as http:
+                yield http
+        finally:
+            with anyio.CancelScope(shield=True):
+                ending.set()
+                await ended.wait()
 
 
 @asynccontextmanager

@@ -329,9 +329,10 @@ class WorkerPool:
             worker.end()
         if self._timer:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._end_idle)
+        self._timer = asyncio.get_running_loop().call_later(self._idle_seconds, self.end_idle)
 
-    def _end_idle(self) -> None:
+    def end_idle(self) -> None:
+        """End the workers that have nothing to do."""
         while self._idle:
             self._idle.pop().end()
 

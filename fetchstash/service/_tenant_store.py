@@ -1,0 +1,226 @@
+"""The store of one tenant: what it may keep, and one answer to every reference that is not its."""
+
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+
+from fetchstash.config import Settings
+from fetchstash.errors import Call, ExpiredRef, UnknownRef
+from fetchstash.hygiene import clean_line
+from fetchstash.ranges import Ranges
+from fetchstash.service._quota import Quotas, over_stored
+from fetchstash.store import (
+    REF_PREFIX,
+    ArtifactStore,
+    Facts,
+    Finding,
+    Listing,
+    Removed,
+    Run,
+    SearchResult,
+    TextReader,
+)
+from fetchstash.text import clip
+
+_BELIEVED_SECONDS = 60
+_RECOUNTED_SECONDS = 1
+_PAGE = 1_000
+_SHOWN_CHARS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What a tenant kept when it was counted: when, and what all replicas had put by then."""
+
+    at: float = -float(_BELIEVED_SECONDS)
+    size: int = 0
+    artifacts: int = 0
+    puts: tuple[int, int] = (0, 0)
+    first_expiry: float = 0.0
+
+
+class TenantStore:
+    """An ArtifactStore that refuses what is over a tenant's quota.
+
+    A reference of another tenant, one that has expired and one that was never given are one error,
+    UnknownRef, with the same words.
+    """
+
+    def __init__(
+        self, tenant: str, store: ArtifactStore, settings: Settings, quotas: Quotas
+    ) -> None:
+        self._tenant = tenant
+        self._store = store
+        self._limits = settings.quota
+        self._quotas = quotas
+        self._kept = _Kept()
+        self._counting = anyio.Lock()
+
+    @property
+    def spool(self) -> Path:
+        """A private folder for files on their way into ``put``."""
+        return self._store.spool
+
+    async def put(
+        self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
+    ) -> Facts:
+        """Keep two files of the spool. Raises OverQuota, and then leaves none of them."""
+        size = 0
+        files = [anyio.Path(path) for path in (raw, text) if path]
+        for file in files:
+            size += (await file.stat()).st_size
+        try:
+            await self.check_room(size)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                for file in files:
+                    await file.unlink(missing_ok=True)
+            raise
+        kept = await self._store.put(raw, text, facts, ranges, url=url)
+        self._quotas.put(self._tenant, size)
+        return kept
+
+    async def check_room(self, size: int = 1) -> None:
+        """Raise OverQuota if so many bytes more would be too many."""
+        limits = self._limits
+        if not limits.stored_bytes and not limits.artifacts:
+            return
+        async with self._counting:
+            if anyio.current_time() - self._kept.at >= _BELIEVED_SECONDS:
+                self._kept = await self._count()
+            kept, held, artifacts = self._held()
+            if self._is_over(held + size, artifacts):
+                # Deleted or expired since?
+                if (held, artifacts) != (kept.size, kept.artifacts) or self._is_old():
+                    self._kept = await self._count()
+                kept, held, artifacts = self._held()
+            if not self._is_over(held + size, artifacts):
+                return
+        wait = kept.first_expiry - datetime.now(UTC).timestamp()
+        if limits.stored_bytes and held + size > limits.stored_bytes:
+            what = f"You keep {held:,} bytes, this would be {size:,} more, and you may keep "
+            what += f"{limits.stored_bytes:,}."
+            raise over_stored(what, wait, "quota.stored_bytes", held + size)
+        what = f"You keep {artifacts:,} artifacts, as many as you may."
+        raise over_stored(what, wait, "quota.artifacts", artifacts + 1)
+
+    def _held(self) -> tuple[_Kept, int, int]:
+        """Return the last count, and the bytes and artifacts with what was put since."""
+        kept, puts = self._kept, self._quotas.puts(self._tenant)
+        size = kept.size + max(puts[0] - kept.puts[0], 0)
+        return kept, size, kept.artifacts + max(puts[1] - kept.puts[1], 0)
+
+    def _is_over(self, size: int, artifacts: int) -> bool:
+        most_bytes, most = self._limits.stored_bytes, self._limits.artifacts
+        return bool((most_bytes and size > most_bytes) or (most and artifacts >= most))
+
+    def _is_old(self) -> bool:
+        return anyio.current_time() - self._kept.at >= _RECOUNTED_SECONDS
+
+    async def _count(self) -> _Kept:
+        """Count what is kept. Puts meanwhile are counted twice until the next time."""
+        puts, at = self._quotas.puts(self._tenant), anyio.current_time()
+        size = artifacts = 0
+        expiries: list[float] = []
+        while True:
+            page = await self._store.list(limit=_PAGE, offset=artifacts)
+            size += sum(facts.size_bytes + (facts.text_bytes or 0) for facts in page.facts)
+            artifacts += len(page.facts)
+            expiries += [f.expires_at.timestamp() for f in page.facts if f.expires_at]
+            if not page.facts or artifacts >= page.total:
+                break
+        return _Kept(at, size, artifacts, puts, min(expiries, default=0.0))
+
+    async def get(self, ref_or_url: str) -> Facts:
+        """Return the facts of a reference, or of the newest artifact under a URL."""
+        with _alike(ref_or_url):
+            return await self._store.get(ref_or_url)
+
+    async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
+        """List the artifacts, newest first."""
+        return await self._store.list(limit=limit, offset=offset)
+
+    async def runs(self) -> tuple[Run, ...]:
+        """Return the runs that have artifacts."""
+        return await self._store.runs()
+
+    async def open_text(self, ref_or_url: str) -> TextReader:
+        """Open the text."""
+        with _alike(ref_or_url):
+            return await self._store.open_text(ref_or_url)
+
+    def open_raw(self, ref_or_url: str) -> AbstractAsyncContextManager[Path]:
+        """Lend a file with the raw bytes."""
+        return self._open_raw(ref_or_url)
+
+    @asynccontextmanager
+    async def _open_raw(self, ref_or_url: str) -> AsyncGenerator[Path]:
+        with _alike(ref_or_url):
+            async with self._store.open_raw(ref_or_url) as path:
+                yield path
+
+    async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
+        """Rank passages over these artifacts, or over all."""
+        with _alike(*refs):
+            return await self._store.search(query, refs, max_results)
+
+    async def replace_text(
+        self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
+    ) -> Facts:
+        """Give an artifact a new text."""
+        with _alike(ref):
+            return await self._store.replace_text(ref, text, facts, ranges, known=known)
+
+    async def touch(self, ref: str, facts: Facts | None = None) -> Facts:
+        """Mark as used now and keep for a whole term from now."""
+        with _alike(ref):
+            return await self._store.touch(ref, facts)
+
+    async def pin(self, ref: str, *, pinned: bool = True) -> Facts:
+        """Keep outside age, bytes and count until it is unpinned."""
+        with _alike(ref):
+            return await self._store.pin(ref, pinned=pinned)
+
+    async def delete(self, ref: str) -> None:
+        """Forget an artifact."""
+        with _alike(ref):
+            await self._store.delete(ref)
+
+    async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
+        """Apply retention."""
+        return await self._store.gc(dry_run=dry_run)
+
+    async def check(self) -> tuple[Finding, ...]:
+        """Examine the store."""
+        return await self._store.check()
+
+    async def repair(self) -> tuple[Finding, ...]:
+        """Examine the store and mend what can be mended."""
+        return await self._store.repair()
+
+    async def aclose(self) -> None:
+        """Do nothing: who opened the store closes it."""
+
+
+@contextmanager
+def _alike(*refs: str) -> Generator[None]:
+    """Make one error of a reference that expired and of one that was never given.
+
+    Both cost the store the same look-ups. Of another tenant's this store knows nothing.
+    """
+    try:
+        yield
+    except (UnknownRef, ExpiredRef) as error:
+        named = [ref for ref in refs if ref.startswith(REF_PREFIX)]
+        if not named:
+            raise  # a URL, of which every tenant is told what it fetched itself
+        shown = next((ref for ref in named if ref in error.what), named[0])
+        raise UnknownRef(
+            f"There is no artifact {clip(clean_line(shown), _SHOWN_CHARS)}.",
+            "Check the reference, or list what there is with {}.",
+            Call("list"),
+        ) from None

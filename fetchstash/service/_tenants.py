@@ -1,0 +1,162 @@
+"""The tenants of a service: a Stash for each, opened when it is first used.
+
+A tenant is what the verified token says, and nothing else: no header, argument or URL. What a
+tenant has of its own: settings, store (folder or prefix, with its key for the hashes of URLs, its
+search index and spool), fetcher (connections, robots.txt, granted hosts), worker pools, call log
+and event log. What it shares with others it takes turns at (_turns.py, _pace.py).
+"""
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+
+from fetchstash import telemetry
+from fetchstash.config import Settings
+from fetchstash.errors import Busy, Internal
+from fetchstash.service._pace import Pace
+from fetchstash.service._quota import EXCHANGE_SECONDS, Quotas
+from fetchstash.service._rooms import Pools, SharedTurns, open_rooms
+from fetchstash.stash import Stash
+
+MAX_OPEN = 200
+"""Tenants whose Stash is open. One more closes the one that was used least recently."""
+
+IDLE_SECONDS = 300
+_HERE = 128
+_WARM_POOLS = 8
+
+
+@dataclass(slots=True)
+class _Tenant:
+    """A tenant that has been heard of: its settings, and its Stash once it is open."""
+
+    settings: Settings
+    users: int = 0
+    last: float = 0.0
+    stash: Stash | None = None
+    pools: Pools | None = None
+    opened: AsyncExitStack = field(default_factory=AsyncExitStack)
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+
+
+class Tenants:
+    """The Stash of each tenant, and what decides when its requests run."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        quotas: Quotas | None = None,
+        *,
+        processors: int | None = None,
+        max_open: int = MAX_OPEN,
+    ) -> None:
+        self._settings = settings
+        self._quotas = quotas or Quotas()
+        self._turns = SharedTurns.of(processors or os.cpu_count() or 1)
+        self._max_open = max_open
+        self._tenants: dict[str, _Tenant] = {}  # in the order of their last use
+        self._closed = False
+        self.pace = Pace(_HERE)
+
+    def settings_of(self, tenant: str) -> Settings:
+        """Return the settings of a tenant."""
+        return self._tenant(tenant).settings
+
+    def admit(self, tenant: str) -> None:
+        """Count a request. Raises OverQuota, and Busy for a tenant with too many of them here."""
+        self.pace.check(tenant)
+        self._quotas.request(tenant, self.settings_of(tenant).quota.requests_per_minute)
+
+    @asynccontextmanager
+    async def entered(self, tenant: str) -> AsyncGenerator[None]:
+        """Keep a tenant open meanwhile, and write the events of this task to its log alone."""
+        known = self._tenant(tenant)
+        known.users += 1
+        log = known.settings.telemetry
+        try:
+            with telemetry.logging_to(log.event_log, log.event_log_max_bytes):
+                yield
+        finally:
+            known.users -= 1
+            known.last = anyio.current_time()
+
+    async def stash(self, tenant: str) -> Stash:
+        """Return the Stash of a tenant, opened if need be. After a failure the next call tries.
+
+        Raises Busy where too many tenants are in use.
+        """
+        known = self._tenant(tenant)
+        known.users += 1
+        try:
+            async with known.lock:
+                stash = known.stash or await self._open(tenant, known)
+        finally:
+            known.users -= 1
+            known.last = anyio.current_time()
+        return stash
+
+    async def _open(self, tenant: str, known: _Tenant) -> Stash:
+        if self._closed:
+            raise Internal("The service is ending.", "Try again: another will answer.")
+        await self._make_room()
+        opened = AsyncExitStack()
+        rooms = open_rooms(tenant, known.settings, self._turns, self._quotas)
+        stash, known.pools = await opened.enter_async_context(rooms)
+        known.stash, known.opened = stash, opened
+        return stash
+
+    async def run(self) -> None:
+        """Exchange counts with the other replicas and close what is idle, until cancelled."""
+        while True:
+            await self._quotas.exchange()
+            await self.close_idle(IDLE_SECONDS)
+            await anyio.sleep(EXCHANGE_SECONDS)
+
+    async def close_idle(self, seconds: float) -> None:
+        """Close the tenants that nobody has used for so long. A store in memory would lose all."""
+        if self._settings.store.url == "memory:":
+            return
+        before = anyio.current_time() - seconds
+        for name, known in list(self._tenants.items()):
+            if not known.users and known.last <= before:
+                await self._close(name)
+
+    async def aclose(self) -> None:
+        """Close all tenants, and leave what was counted to the other replicas."""
+        self._closed = True
+        for name in list(self._tenants):
+            await self._close(name)
+        await self._quotas.exchange()  # the next replica goes on from there
+
+    def _tenant(self, name: str) -> _Tenant:
+        known = self._tenants.pop(name, None) or _Tenant(self._settings.for_tenant(name))
+        self._tenants[name] = known
+        return known
+
+    async def _make_room(self) -> None:
+        """Close the tenant that was used least recently, if one more would be too many.
+
+        Workers wait for documents in the pools of those alone that were used last.
+        """
+        opened = {name: known for name, known in self._tenants.items() if known.stash}
+        for known in list(opened.values())[:-_WARM_POOLS]:
+            if known.pools:
+                known.pools.end_idle()
+        if len(opened) < self._max_open:
+            return
+        idle = [name for name, known in opened.items() if not known.users]
+        if not idle or self._settings.store.url == "memory:":
+            what = f"{self._max_open} other tenants are in use at the moment."
+            raise Busy(what, "Try again in 5 s.", retry_after_seconds=5)
+        await self._close(idle[0])
+
+    async def _close(self, name: str) -> None:
+        """Close a tenant. While the service runs, one that is in use or being opened has users."""
+        known = self._tenants.pop(name)
+        opened, known.opened = known.opened, AsyncExitStack()
+        known.stash = known.pools = None
+        with anyio.CancelScope(shield=True):
+            await opened.aclose()

@@ -1,0 +1,230 @@
+"""Quotas: strict on one replica, within a stated bound on several, over restarts and odd clocks."""
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, strategies as st
+
+from fetchstash.errors import OverQuota, StoreError
+from fetchstash.service._quota import EXCHANGE_SECONDS, Quotas
+from fetchstash.store import Objects, StoreLimits, open_objects
+
+pytestmark = pytest.mark.anyio
+DAY = 86_400
+
+
+@dataclass
+class Clock:
+    now: float = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def admitted(quotas: Quotas, limit: int, tries: int = 1, tenant: str = "acme") -> int:
+    count = 0
+    for _ in range(tries):
+        try:
+            quotas.request(tenant, limit)
+        except OverQuota as error:
+            over = error
+        else:
+            count += 1
+            continue
+        assert 1 <= over.details["retry_after_seconds"] <= 70
+    return count
+
+
+@given(gaps=st.lists(st.floats(0, 20), min_size=1, max_size=80), limit=st.integers(1, 10))
+def test_no_minute_has_more_requests_than_the_quota(gaps: list[float], limit: int) -> None:
+    clock = Clock()
+    quotas = Quotas(clock=clock)
+    times: list[float] = []
+    for gap in gaps:
+        clock.now += gap
+        times += [clock.now] * admitted(quotas, limit, 3)
+    for time in times:
+        assert sum(time <= other < time + 60 for other in times) <= limit
+
+
+@given(gaps=st.lists(st.floats(0, 20), max_size=20), limit=st.integers(1, 5))
+def test_a_request_at_the_time_that_was_named_goes_through(gaps: list[float], limit: int) -> None:
+    clock = Clock()
+    quotas = Quotas(clock=clock)
+    for gap in gaps:
+        clock.now += gap
+        admitted(quotas, limit, 2)
+    while admitted(quotas, limit):
+        pass
+    with pytest.raises(OverQuota) as refused:
+        quotas.request("acme", limit)
+    clock.now += refused.value.details["retry_after_seconds"]
+    assert admitted(quotas, limit) == 1
+
+
+def test_a_quota_of_zero_is_none(clock: Clock) -> None:
+    quotas = Quotas(clock=clock)
+    assert admitted(quotas, 0, 1_000) == 1_000
+    quotas.fetched("acme", 10**15)
+    quotas.may_fetch("acme", 0)
+
+
+def test_tenants_do_not_use_each_others_quotas(clock: Clock) -> None:
+    quotas = Quotas(clock=clock)
+    assert admitted(quotas, 3, 10) == 3
+    assert admitted(quotas, 3, 10, "other") == 3
+
+
+def test_what_was_fetched_counts_until_midnight_in_utc(clock: Clock) -> None:
+    clock.now = clock.now // DAY * DAY + 20 * 3_600
+    quotas = Quotas(clock=clock)
+    quotas.fetched("acme", 60)
+    quotas.may_fetch("acme", 100)
+    quotas.fetched("acme", 60)
+    with pytest.raises(OverQuota) as over:
+        quotas.may_fetch("acme", 100)
+    assert over.value.details == {"retry_after_seconds": 4 * 3_600}
+    assert "You may fetch 100 bytes a day, and have fetched 120." in over.value.line()
+    assert "Try again in 4 h" in over.value.line()
+    quotas.may_fetch("other", 100)
+    clock.now += 4 * 3_600
+    quotas.may_fetch("acme", 100)
+
+
+@given(jumps=st.lists(st.floats(-3 * DAY, 3 * DAY), max_size=10))
+async def test_a_clock_that_jumps_makes_no_wait_that_is_negative_or_long(
+    jumps: list[float],
+) -> None:
+    clock = Clock()
+    objects = await open_objects(StoreLimits(folder=None, url="memory:"))  # type: ignore[arg-type]
+    one, two = Quotas(objects, clock), Quotas(objects, clock)
+    for jump in jumps:
+        clock.now += jump
+        for quotas in (one, two):
+            admitted(quotas, 2, 5)  # asserts the bounds of the wait
+            quotas.fetched("acme", 10)
+            with pytest.raises(OverQuota) as over:
+                quotas.may_fetch("acme", 5)
+            assert 1 <= over.value.details["retry_after_seconds"] <= DAY
+            await quotas.exchange()
+    clock.now += 10 * DAY
+    assert admitted(one, 2, 5) == 2
+
+
+class Replicas:
+    """Replicas that exchange their counts on time, each at a moment of its own."""
+
+    def __init__(self, objects: Objects, clock: Clock, n: int) -> None:
+        self.clock = clock
+        self.all = [Quotas(objects, clock) for _ in range(n)]
+        self._due = [clock.now + EXCHANGE_SECONDS * i / n for i in range(n)]
+
+    async def advance(self, seconds: float) -> None:
+        until = self.clock.now + seconds
+        while min(self._due) <= until:
+            first = self._due.index(min(self._due))
+            self.clock.now = self._due[first]
+            self._due[first] += EXCHANGE_SECONDS
+            await self.all[first].exchange()
+        self.clock.now = until
+
+
+@pytest.fixture
+async def objects() -> Objects:
+    return await open_objects(StoreLimits(folder=None, url="memory:"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("n", [2, 3, 8])
+@pytest.mark.parametrize("rate", [1, 4])
+async def test_replicas_together_admit_the_quota_and_what_the_others_do_in_two_exchanges(
+    objects: Objects, clock: Clock, n: int, rate: int
+) -> None:
+    limit = 60
+    replicas = Replicas(objects, clock, n)
+    times: list[float] = []
+    for _ in range(180):
+        for quotas in replicas.all:
+            times += [clock.now] * admitted(quotas, limit, rate)
+        await replicas.advance(1)
+    bound = limit + (n - 1) * rate * 2 * EXCHANGE_SECONDS
+    worst = max(sum(time <= other < time + 60 for other in times) for time in times)
+    assert limit <= worst <= min(bound, n * limit)
+
+
+async def test_what_was_fetched_elsewhere_counts_here_after_an_exchange(
+    objects: Objects, clock: Clock
+) -> None:
+    one, two = Quotas(objects, clock), Quotas(objects, clock)
+    one.fetched("acme", 200)
+    two.may_fetch("acme", 100)
+    await one.exchange()
+    await two.exchange()
+    with pytest.raises(OverQuota):
+        two.may_fetch("acme", 100)
+
+
+async def test_counts_survive_a_restart_and_the_objects_of_the_dead_go(
+    objects: Objects, clock: Clock
+) -> None:
+    before = Quotas(objects, clock)
+    assert admitted(before, 5, 9) == 5
+    before.fetched("acme", 200)
+    await before.exchange()
+    for _ in range(3):  # restarts
+        clock.now += 1
+        again = Quotas(objects, clock)
+        await again.exchange()
+        assert admitted(again, 5, 9) == 0
+        with pytest.raises(OverQuota):
+            again.may_fetch("acme", 100)
+    clock.now += 3 * DAY
+    last = Quotas(objects, clock)
+    await last.exchange()
+    assert len(await objects.keys("quota")) == 1
+
+
+async def test_a_replica_that_is_idle_is_read_again_as_soon_as_it_counts(
+    objects: Objects, clock: Clock
+) -> None:
+    replicas = Replicas(objects, clock, 2)
+    one, two = replicas.all
+    await replicas.advance(600)
+    one.fetched("acme", 200)
+    await replicas.advance(2 * EXCHANGE_SECONDS)
+    with pytest.raises(OverQuota):
+        two.may_fetch("acme", 100)
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"written": 1}', b'{"tenants": {"a": [1, 2, 3]}}'])
+async def test_an_object_that_is_damaged_counts_nothing(
+    objects: Objects, clock: Clock, data: bytes
+) -> None:
+    await objects.write("quota/0123", data)
+    quotas = Quotas(objects, clock)
+    await quotas.exchange()
+    assert admitted(quotas, 3, 9) == 3
+
+
+async def test_a_store_that_fails_leaves_a_replica_to_its_own_counts(
+    objects: Objects,
+    clock: Clock,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fail(*_: str | bytes) -> None:
+        raise StoreError("The bucket is away.", "Try again.")
+
+    for method in ("read", "write", "keys"):
+        monkeypatch.setattr(objects, method, fail)
+    quotas = Quotas(objects, clock)
+    for _ in range(3):
+        await quotas.exchange()
+    assert admitted(quotas, 3, 9) == 3
+    assert [record.getMessage() for record in caplog.records] == [
+        "quotas are counted by this replica alone: The bucket is away."
+    ]
