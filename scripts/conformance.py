@@ -2,7 +2,7 @@
 
     scripts/conformance
 
-A harness serves the server over HTTP, because the suite speaks that alone. What an application's
+The suite talks to ``fetchstash serve --http``, a process on loopback. What an application's
 server cannot pass stands with its reason in scripts/conformance.d/baseline-REVISION.yml; anything
 else that fails, and anything of the baseline that passes now, is a failure. Then the inspector
 lists and calls the tools with --strict. Skipped aloud without npm or a Node of 22 or newer.
@@ -14,41 +14,44 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-import uvicorn
-
-from fetchstash.config import load
-from fetchstash.server import LazyStash, build_server
+from fetchstash.demo.driver import command
 from scripts import inspector
 from scripts.drive.hosts import ROOT, node_folder, npm_program
 
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 REVISIONS = ("2025-11-25", "2026-07-28")
-START_SECONDS = 20
 
 
 @contextmanager
 def served(folder: Path) -> Generator[str]:
-    """Serve over HTTP on loopback, and yield the URL."""
-    stash = LazyStash(load({"store.url": f"file:{folder}"}), local=False)
-    app = build_server(stash).streamable_http_app()
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    end = time.monotonic() + START_SECONDS
-    while not server.started and time.monotonic() < end:
-        time.sleep(0.05)
-    (socket,) = server.servers[0].sockets
-    yield f"http://127.0.0.1:{socket.getsockname()[1]}/mcp"
-    server.should_exit = True
-    thread.join(10)
+    """Start ``fetchstash serve --http`` on a free port, and yield the URL.
+
+    Fails if the service logs an error, or does not end well.
+    """
+    words = [command(), "serve", "--http", "127.0.0.1:0", "--folder", str(folder / "store")]
+    log = folder / "log"
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+    ):
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        address = re.search(r"http://[^ ]+/mcp", line)
+        if address is None:
+            process.kill()
+            raise SystemExit(f"FAILED: the service said {line!r}")
+        yield address[0]
+        process.terminate()
+        code = process.wait(20)
+    faults = [line for line in log.read_text().splitlines() if '"level":"error"' in line]
+    if code or faults:
+        raise SystemExit(f"FAILED: the service ended with {code}, and logged {faults[:3]}")
 
 
 def run_suite(program: str, environment: dict[str, str], url: str, revision: str) -> int:

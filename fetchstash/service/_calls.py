@@ -1,7 +1,7 @@
 """Count the requests in flight: bound them, and let them end before the process does."""
 
 import anyio
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fetchstash.errors import Busy
 from fetchstash.service._replies import reply
@@ -16,30 +16,48 @@ class Calls:
     def __init__(self, app: ASGIApp, grace_seconds: float) -> None:
         self._app = app
         self._grace_seconds = grace_seconds
-        self._running = 0
-        self._none_running = anyio.Event()
+        self._running: set[anyio.CancelScope] = set()
+        self._ended = anyio.Event()
         self.is_draining = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer 503."""
-        if self.is_draining or self._running >= MAX_CALLS:
+        if self.is_draining or len(self._running) >= MAX_CALLS:
             await self._unavailable(scope, receive, send)
             return
-        self._running += 1
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            self._running -= 1
-            if not self._running:
-                self._none_running.set()
+        has_begun = False
+
+        async def begin(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        with anyio.CancelScope() as running:
+            self._running.add(running)
+            try:
+                await self._app(scope, receive, begin)
+            finally:
+                self._running.remove(running)
+                self._ended.set()
+        if running.cancelled_caught and not has_begun:
+            await self._unavailable(scope, receive, send)
 
     async def drain(self) -> None:
-        """Take no more requests, and return when those in flight ended or the grace is over."""
+        """Take no more requests, and return when those in flight have ended.
+
+        What has not ended within the grace is cancelled.
+        """
         self.is_draining = True
-        if self._running:
-            self._none_running = anyio.Event()
-            with anyio.move_on_after(self._grace_seconds):
-                await self._none_running.wait()
+        with anyio.move_on_after(self._grace_seconds):
+            await self._wait()
+        for running in self._running:
+            running.cancel()
+        await self._wait()
+
+    async def _wait(self) -> None:
+        while self._running:
+            self._ended = anyio.Event()
+            await self._ended.wait()
 
     async def _unavailable(self, scope: Scope, receive: Receive, send: Send) -> None:
         state = "is shutting down" if self.is_draining else f"handles {MAX_CALLS} requests already"

@@ -1,9 +1,7 @@
 """What only a real socket shows: streams, clients that go away, and clients that are slow."""
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import anyio
 import httpx2
@@ -17,6 +15,7 @@ from fetchstash.config import Settings, load
 from fetchstash.service import _bounds, _messages
 from fetchstash.service._serve import for_clients_elsewhere
 from tests.loopback import Site
+from tests.service.pages import Hanging, calling
 from tests.service.sockets import listening
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -32,47 +31,6 @@ def settings(site: Site, tmp_path: Path) -> Settings:
         "fetch.respect_robots": False,
     }
     return for_clients_elsewhere(load(values))
-
-
-class Hanging:
-    """A page that begins and never ends. Knows when it was asked for, and when it was left."""
-
-    def __init__(self, site: Site) -> None:
-        self.begun, self.left = anyio.Event(), anyio.Event()
-        self.url = site.put("/slow", script=self._answer)
-        self._loop = anyio.lowlevel.current_token()
-
-    def _answer(self, handler: Any) -> None:
-        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 500000\r\n\r\n"
-        handler.wfile.write(head + b"begin" * 40_000)
-        handler.wfile.flush()
-        anyio.from_thread.run_sync(self.begun.set, token=self._loop)
-        with suppress(OSError):
-            handler.rfile.read(1)  # returns when the client closes
-        anyio.from_thread.run_sync(self.left.set, token=self._loop)
-        handler.close_connection = True
-
-
-def calling(url: str, era: str, request: int = 1) -> dict[str, Any]:
-    """Return the keywords of a request that calls fetch_content, in the way of an era."""
-    params: dict[str, Any] = {"name": "fetch_content", "arguments": {"url": url}}
-    headers = {"accept": "application/json, text/event-stream"}
-    if era == "legacy":
-        headers["mcp-protocol-version"] = "2025-11-25"
-    else:
-        headers |= {
-            "mcp-protocol-version": era,
-            "mcp-method": "tools/call",
-            "mcp-name": "fetch_content",
-        }
-        prefix = "io.modelcontextprotocol/"
-        params["_meta"] = {
-            f"{prefix}protocolVersion": era,
-            f"{prefix}clientInfo": {"name": "test", "version": "1"},
-            f"{prefix}clientCapabilities": {},
-        }
-    body = {"jsonrpc": "2.0", "id": request, "method": "tools/call", "params": params}
-    return {"json": body, "headers": headers}
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -1,0 +1,209 @@
+"""The command: what it refuses to serve, and how it ends."""
+
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+import trustme
+
+from fetchstash.config import HttpLimits
+from fetchstash.errors import BadArgument
+from fetchstash.service._listen import (
+    check_certificate,
+    check_exposure,
+    host_and_port,
+    listener,
+)
+from tests.loopback import Site
+from tests.server.test_stdio import FETCHSTASH, flags
+from tests.service.pages import Hanging, Waiting, calling
+
+
+@contextmanager
+def process(*words: str) -> Generator[tuple[subprocess.Popen[str], str]]:
+    """Start ``fetchstash serve --http`` and yield it with the line that it printed."""
+    command = [FETCHSTASH, "serve", "--http", "127.0.0.1:0", *words]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    started: subprocess.Popen[str] = subprocess.Popen(command, **pipes)  # type: ignore[call-overload]
+    assert started.stdout
+    try:
+        yield started, started.stdout.readline()
+    finally:
+        started.kill()
+        started.communicate()
+
+
+def url_in(line: str) -> str:
+    return next(word for word in line.split() if word.startswith("http"))
+
+
+@pytest.mark.anyio
+@pytest.mark.slow
+async def test_sigterm_lets_calls_end_and_takes_no_more(site: Site, tmp_path: Path) -> None:
+    page = Waiting(site)
+    answers: list[httpx2.Response] = []
+    with process(*flags(site, tmp_path)) as (server, line):
+        url = url_in(line)
+        async with httpx2.AsyncClient(timeout=20) as http, anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                answers.append(await http.post(url, **calling(page.url, "2026-07-28")))
+
+            tasks.start_soon(call)
+            with anyio.fail_after(10):
+                await page.begun.wait()
+            server.send_signal(signal.SIGTERM)
+            while (await http.get(url.replace("/mcp", "/readyz"))).status_code == 200:  # noqa: ASYNC110 - another process
+                await anyio.sleep(0.01)
+            refused = await http.post(url, **calling(page.url, "2026-07-28"))
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+            assert "[busy] This server is shutting down. Try again in a second." in refused.text
+            assert (await http.get(url.replace("/mcp", "/healthz"))).status_code == 200
+            page.end()
+        code = await anyio.to_thread.run_sync(lambda: server.wait(10))
+        stderr = server.stderr.read() if server.stderr else ""
+    assert "The text and end." in answers[0].text
+    assert code == 0
+    assert all(text.startswith('{"time":') for text in stderr.splitlines())
+
+
+@pytest.mark.anyio
+@pytest.mark.slow
+async def test_calls_that_outlast_the_grace_are_ended(site: Site, tmp_path: Path) -> None:
+    page = Hanging(site)
+    answers: list[httpx2.Response] = []
+    settings = tmp_path / "settings.toml"
+    settings.write_text("[http]\ngrace_seconds = 0.2\n")
+    words = ["--config", str(settings), *flags(site, tmp_path)]
+    with process(*words) as (server, line):
+        async with httpx2.AsyncClient(timeout=20) as http, anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                answers.append(await http.post(url_in(line), **calling(page.url, "2026-07-28")))
+
+            tasks.start_soon(call)
+            with anyio.fail_after(10):
+                await page.begun.wait()
+            server.send_signal(signal.SIGTERM)
+            assert await anyio.to_thread.run_sync(lambda: server.wait(10)) == 0
+    assert answers[0].status_code == 503
+
+
+@pytest.mark.slow
+def test_it_says_where_and_for_whom_it_serves(tmp_path: Path) -> None:
+    with process("--folder", str(tmp_path)) as (_, line):
+        assert line.startswith("fetchstash serves MCP at http://127.0.0.1:")
+        assert line.endswith("/mcp to the one user of this machine, without tokens.\n")
+
+
+@pytest.mark.slow
+def test_other_machines_are_served_to_nobody_without_tokens(tmp_path: Path) -> None:
+    words = [FETCHSTASH, "serve", "--http", "0.0.0.0:0", "--folder", str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("[bad_argument] Other machines reach 0.0.0.0, and nobody needs")
+    assert "fetchstash token create" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "stash.example.org", "fe80::1"])
+def test_an_address_beyond_loopback_needs_tokens(host: str) -> None:
+    http = HttpLimits(hosts=("stash.example.org",))
+    with pytest.raises(BadArgument, match="nobody needs a token"):
+        check_exposure(http, host, asks_for_tokens=False)
+    check_exposure(http, host, asks_for_tokens=True)
+
+
+@pytest.mark.parametrize("setting", ["hosts", "forwarded"])
+def test_a_proxy_in_front_of_loopback_needs_tokens(setting: str) -> None:
+    named: dict[str, Any] = {setting: ("10.0.0.1",)}
+    http = replace(HttpLimits(), **named)
+    with pytest.raises(BadArgument, match=rf"http\.{setting} is set"):
+        check_exposure(http, "127.0.0.1", asks_for_tokens=False)
+
+
+def test_the_address_of_all_interfaces_needs_a_name() -> None:
+    with pytest.raises(BadArgument, match=r"http\.hosts names none"):
+        check_exposure(HttpLimits(), "::", asks_for_tokens=True)
+
+
+@pytest.mark.parametrize(
+    "address", ["8080", ":8080", "localhost", "localhost:", "a:b", "a:70000", "::1:80", "[]:1"]
+)
+def test_an_address_without_host_or_port_is_refused(address: str) -> None:
+    with pytest.raises(BadArgument, match="is no HOST:PORT"):
+        host_and_port(address)
+
+
+def test_an_address_of_ipv6_stands_in_brackets() -> None:
+    assert host_and_port("[::1]:8080") == ("::1", 8080)
+
+
+def test_a_port_that_is_taken_is_said_so() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(BadArgument, match="cannot be used: Address already in use"):
+            listener("127.0.0.1", taken.getsockname()[1])
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Any:
+    """Return the files of a certificate and its key."""
+    issued = trustme.CA().issue_cert("localhost")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    cert.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+    key.write_bytes(issued.private_key_pem.bytes())
+    return str(cert), str(key)
+
+
+def test_a_certificate_and_its_key_are_taken(certificate: tuple[str, str]) -> None:
+    check_certificate(HttpLimits(tls_cert=certificate[0], tls_key=certificate[1]))
+
+
+@pytest.mark.parametrize(
+    ("cert", "key", "message"),
+    [
+        ("cert.pem", "", r"http\.tls_key is not set"),
+        ("", "key.pem", r"http\.tls_cert is not set"),
+        ("none.pem", "key.pem", "cannot be read: No such file"),
+        ("cert.pem", "cert.pem", "no certificate and its key"),
+        ("text.pem", "key.pem", "no certificate and its key"),
+        ("cert.pem", "other.pem", "no certificate and its key"),
+    ],
+)
+@pytest.mark.usefixtures("certificate")
+def test_what_is_no_certificate_and_its_key_is_refused(
+    tmp_path: Path, cert: str, key: str, message: str
+) -> None:
+    (tmp_path / "text.pem").write_text("text")
+    other = trustme.CA().issue_cert("localhost").private_key_pem.bytes()
+    (tmp_path / "other.pem").write_bytes(other)
+    files = {"tls_cert": cert, "tls_key": key}
+    named: dict[str, Any] = {
+        name: str(tmp_path / file) if file else "" for name, file in files.items()
+    }
+    with pytest.raises(BadArgument, match=message):
+        check_certificate(replace(HttpLimits(), **named))
+
+
+@pytest.mark.slow
+def test_a_key_with_a_passphrase_asks_for_none(tmp_path: Path, certificate: Any) -> None:
+    cert, key = certificate
+    locked = tmp_path / "locked.pem"
+    command = ["openssl", "ec", "-aes256", "-passout", "pass:x", "-in", key, "-out", str(locked)]
+    try:
+        subprocess.run(command, check=True, capture_output=True, env=dict(os.environ))
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("openssl is missing, or does not lock this key")
+    with pytest.raises(BadArgument, match="without a passphrase"):
+        check_certificate(HttpLimits(tls_cert=cert, tls_key=str(locked)))
