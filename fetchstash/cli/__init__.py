@@ -17,12 +17,21 @@ _INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; never returns."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    wrapped = None
     try:  # so early that Ctrl-C ends the imports, too, without a word
+        if words[:1] == ["wrap"]:
+            from fetchstash.gateway import start_named  # noqa: PLC0415 - as above
+
+            wrapped = start_named(words)  # it starts while we import the rest
         from fetchstash.cli._main import run  # noqa: PLC0415 - as above
 
-        run(arguments)
+        run(words, wrapped)
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
+    finally:
+        if wrapped is not None:
+            wrapped.kill()  # where it was not served; else it has ended
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 import click
@@ -13,6 +13,7 @@ from fetchstash.errors import BadArgument
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings, WrappedServer
+    from fetchstash.gateway import Process
 
 
 _RUNNERS = ("npx", "uvx", "uv", "bunx", "pipx", "run", "node", "python", "python3", "docker")
@@ -56,9 +57,18 @@ def wrap(
     servers = _servers(settings, url, headers, names, program)
 
     async def serve() -> None:
-        await serve_gateway(settings, servers, with_fetch=with_fetch)
+        await serve_gateway(settings, servers, _started(servers, program), with_fetch=with_fetch)
 
     anyio.run(serve)
+
+
+def _started(
+    servers: "tuple[WrappedServer, ...]", program: tuple[str, ...]
+) -> "dict[str, Process]":
+    """Return the process that runs already: the words behind ``--``, if they are all of it."""
+    process: Process | None = click.get_current_context().obj
+    is_it = process is not None and len(cast("list[str]", process.args)) == len(program)
+    return {servers[0].name: process} if process is not None and is_it else {}
 
 
 def _servers(

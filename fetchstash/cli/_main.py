@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +20,9 @@ from fetchstash.cli import (
 from fetchstash.cli._help import Group
 from fetchstash.cli._run import INTERRUPTED
 from fetchstash.cli._terminal import screen_of
+
+if TYPE_CHECKING:
+    from fetchstash.gateway import Process
 
 SECTIONS = {
     "Read": (*_fetching.COMMANDS, *_reading.COMMANDS),
@@ -43,16 +47,16 @@ def commands() -> None:
     """Fetch documents, keep them, and read them in parts."""
 
 
-def run(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; never returns."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+def run(arguments: Sequence[str], wrapped: "Process | None" = None) -> None:
+    """Run the command line; never returns. ``wrapped`` is the server that ``wrap`` started."""
+    words = list(arguments)
     informs = bool(words) and words[0] in ("-h", "--help", "-V", "--version")
     if not words and screen_of("stdin").is_terminal:
         words = ["--help"]  # a person, not a host
     elif not words or (words[0].startswith("-") and not informs):
         words.insert(0, "serve")
     try:
-        sys.exit(commands.main(words, prog_name="fetchstash", standalone_mode=False))
+        sys.exit(commands.main(words, prog_name="fetchstash", standalone_mode=False, obj=wrapped))
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import anyio
-import mcp_types as types
-from mcp.shared.exceptions import MCPError
 
 from fetchstash import __version__
 from fetchstash.errors import BadArgument, FetchstashError, did_you_mean
 from fetchstash.gateway._json import as_object, as_objects, meta_of
-from fetchstash.gateway._upstream import Params, Upstream
+from fetchstash.gateway._protocol import METHOD_NOT_FOUND, SERVER_INFO_KEY
+from fetchstash.gateway._rpc import Params, RpcError
+from fetchstash.gateway._upstream import Upstream
 from fetchstash.text import clip
 
 PAGES = 100
@@ -55,15 +55,12 @@ class Catalog:
         """Return the servers that answer, after as long as a host is kept waiting."""
 
         async def wait(upstream: Upstream) -> None:
-            try:
-                await upstream.ready(READY_SECONDS)
-            except FetchstashError:
-                return
-            here.append(upstream)
+            if await upstream.answers(READY_SECONDS):
+                here.append(upstream)
 
-        here: list[Upstream] = []
+        here = [self.own]  # which starts when it is needed
         async with anyio.create_task_group() as tasks:
-            for upstream in self.all:
+            for upstream in self._servers:
                 tasks.start_soon(wait, upstream)
         return [upstream for upstream in self.all if upstream in here]
 
@@ -76,8 +73,6 @@ class Catalog:
             if field.partition("T")[0].removesuffix("s") + "s" not in upstream.capabilities:
                 continue
             items = await self._all_pages(upstream, method, field, meta)
-            if method == "tools/list":
-                upstream.learn_schemas(items)
             found += [(upstream, item) for item in items if self._is_shown(upstream, method, item)]
         key = {"resources": "uri", "resourceTemplates": "uriTemplate"}.get(field, "name")
         counts: dict[str, int] = {}
@@ -125,7 +120,7 @@ class Catalog:
                 cursor = result.get("nextCursor")
                 if cursor is None:
                     break
-        except (MCPError, FetchstashError) as error:
+        except (RpcError, FetchstashError) as error:
             _log.warning("%s: %s failed (%s)", upstream.name, method, error)
         return items
 
@@ -158,14 +153,14 @@ class Catalog:
     def only(self, method: str) -> Upstream:
         """Return the server that a method unknown to us goes to: the one there is."""
         if len(self._servers) != 1:
-            raise MCPError(types.METHOD_NOT_FOUND, f"There is no method {clip(method, 60)!r}.")
+            raise RpcError(METHOD_NOT_FOUND, f"There is no method {clip(method, 60)!r}.")
         return self._servers[0]
 
     def server_info(self, here: Sequence[Upstream]) -> dict[str, Any]:
         """Return the one server's own name where there is one, else ours."""
         if len(self._servers) == 1 and self._servers[0] in here:
             about = self._servers[0].about
-            modern = meta_of(about).get(types.SERVER_INFO_META_KEY)
+            modern = meta_of(about).get(SERVER_INFO_KEY)
             if info := as_object(about.get("serverInfo") or modern):
                 return info
         return {"name": "fetchstash", "title": "fetchstash gateway", "version": __version__}
@@ -186,12 +181,18 @@ class Catalog:
 
 
 def merged(capabilities: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the capabilities that any of the servers has."""
+    """Return the capabilities that any of the servers has.
+
+    Any list may change: a server comes late, or is started again.
+    """
     together: dict[str, Any] = {}
     for offered in capabilities:
         for name, value in offered.items():
-            more = {key: item for key, item in as_object(value).items() if item}
+            more = {key: item for key, item in as_object(value).items() if item is not False}
             together[name] = {**together.get(name, {}), **more}
+    for name in ("tools", "prompts", "resources"):
+        if name in together:
+            together[name]["listChanged"] = True
     return together
 
 

@@ -10,12 +10,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
-import mcp_types as types
 from anyio.abc import TaskGroup
-from mcp.shared.exceptions import MCPError
 
 from fetchstash.gateway._json import as_object
-from fetchstash.gateway._upstream import Params, Upstream
+from fetchstash.gateway._protocol import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    REQUEST_TIMEOUT,
+)
+from fetchstash.gateway._rpc import Params, RpcError
+from fetchstash.gateway._upstream import Upstream
 
 ROUNDS = 10
 """How often a server may ask within one call."""
@@ -49,7 +54,7 @@ async def answered(
             again["requestState"] = result["requestState"]
         result = await upstream.request(method, again)
     what = f"The server {upstream.name} asked for input more than {ROUNDS} times."
-    raise MCPError(types.INTERNAL_ERROR, what)
+    raise RpcError(INTERNAL_ERROR, what)
 
 
 @dataclass
@@ -87,7 +92,7 @@ class Parked:
         if call is None:
             if state is not None:
                 what = "The request state is unknown, or the call has ended."
-                raise MCPError(types.INVALID_PARAMS, f"{what} Make the call anew.")
+                raise RpcError(INVALID_PARAMS, f"{what} Make the call anew.")
             call = _Call(upstream)
             self._running.append(call)
             self._tasks.start_soon(self._run, call, method, own)
@@ -109,12 +114,15 @@ class Parked:
         """Hand a server's request to the host with the newest call to it; return the answer."""
         calls = [call for call in self._running if call.upstream is upstream]
         if not calls:
-            raise MCPError(types.METHOD_NOT_FOUND, "No call is under way that could ask.")
+            raise RpcError(METHOD_NOT_FOUND, "No call is under way that could ask.")
         call, key = calls[-1], secrets.token_hex(8)
         call.asked[key] = {"method": method, "params": dict(params or {})}
         call.change()
-        while key not in call.answers:
-            await call.changed.wait()
+        try:
+            while key not in call.answers:
+                await call.changed.wait()
+        finally:
+            call.asked.pop(key, None)  # the server may have cancelled it
         return call.answers.pop(key)
 
     def _park(self, call: _Call) -> dict[str, Any]:
@@ -134,7 +142,7 @@ class Parked:
             with call.scope:
                 call.result = await call.upstream.request(method, params)
                 return
-            call.error = MCPError(types.REQUEST_TIMEOUT, "Nobody answered what the server asked.")
+            call.error = RpcError(REQUEST_TIMEOUT, "Nobody answered what the server asked.")
         except Exception as error:  # noqa: BLE001 - raised where the call is waited for
             call.error = error
         finally:

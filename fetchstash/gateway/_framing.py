@@ -10,9 +10,10 @@ import re
 import secrets
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
+
+from fetchstash.gateway._spooled import Spooled, filled
 
 LINE_BYTES = 2**18
 VALUE_BYTES = 2**16
@@ -31,18 +32,6 @@ _HALF_ESCAPE = re.compile(
 _REQUEST_ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[\w-]{1,100}")')
 _NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
-
-
-@dataclass(frozen=True, slots=True)
-class Spooled:
-    """A value that was too long to hold: a file with a string's text, or with JSON.
-
-    ``chars`` is the length of the text; of JSON it is the number of bytes.
-    """
-
-    path: Path
-    chars: int
-    is_json: bool = False
 
 
 class UnreadableMessage(Exception):
@@ -239,9 +228,11 @@ class _LongMessage:
         """Return the message. Raises UnreadableMessage, and then leaves no file."""
         try:
             self._check_end()
-            return cast("dict[str, Any]", self._filled(parsed(bytes(self._skeleton))))
+            message = parsed(bytes(self._skeleton))
+            return cast("dict[str, Any]", filled(message, self._mark, self._values))
         except UnreadableMessage as error:
-            if number := _REQUEST_ID.search(self._skeleton):
+            is_request = b'"method"' in self._skeleton
+            if not is_request and (number := _REQUEST_ID.search(self._skeleton)):
                 error.request_id = json.loads(number.group(1))
             self.discard()
             raise
@@ -363,17 +354,6 @@ class _LongMessage:
         self._skeleton += data
         if len(self._skeleton) > SKELETON_BYTES:
             raise UnreadableMessage("a message of too many values")
-
-    def _filled(self, value: Any) -> Any:
-        """Return the message with the spooled values in their places."""
-        if isinstance(value, str):
-            return self._values.get(value, value) if value.startswith(self._mark) else value
-        if isinstance(value, list):
-            return [self._filled(item) for item in cast("Sequence[Any]", value)]
-        if isinstance(value, dict):
-            items = cast("dict[str, Any]", value).items()
-            return {name: self._filled(item) for name, item in items}
-        return value
 
 
 def _opened(piece: bytes) -> int:

@@ -5,17 +5,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, cast
 
 import anyio
-import mcp_types as types
-from mcp.shared.dispatcher import DispatchContext
-from mcp.shared.exceptions import MCPError
-from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp.shared.transport_context import TransportContext
-from mcp_types.version import (
-    HANDSHAKE_PROTOCOL_VERSIONS,
-    LATEST_HANDSHAKE_VERSION,
-    LATEST_MODERN_VERSION,
-    MODERN_PROTOCOL_VERSIONS,
-)
 
 from fetchstash.config import Settings
 from fetchstash.errors import FetchstashError
@@ -23,8 +12,22 @@ from fetchstash.gateway._catalog import LISTS, Catalog, merged
 from fetchstash.gateway._eras import MAY_ASK, Parked, answered
 from fetchstash.gateway._json import as_object, meta_of
 from fetchstash.gateway._listening import Subscriptions, without_subscription
+from fetchstash.gateway._protocol import (
+    CLIENT_CAPABILITIES_KEY,
+    CLIENT_INFO_KEY,
+    HANDSHAKE_VERSIONS,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    LATEST_HANDSHAKE_VERSION,
+    LATEST_MODERN_VERSION,
+    MODERN_VERSIONS,
+    PROTOCOL_VERSION_KEY,
+    SERVER_INFO_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
 from fetchstash.gateway._results import Get, bounded_call, bounded_prompt, bounded_read
-from fetchstash.gateway._upstream import Hello, Params, Upstream, drop_spooled, holds_spooled
+from fetchstash.gateway._rpc import Params, Peer, RequestId, RpcError
+from fetchstash.gateway._upstream import Hello, Upstream
 from fetchstash.render import Host, error_line
 from fetchstash.text import clip
 
@@ -33,8 +36,7 @@ UNKNOWN = {"name": "unknown", "version": "0"}
 
 _log = logging.getLogger("fetchstash.gateway")
 
-Context = DispatchContext[TransportContext]
-Handler = Callable[[Context, Params], Awaitable[dict[str, Any]]]
+Handler = Callable[[RequestId, Params], Awaitable[dict[str, Any]]]
 
 
 class Gateway:
@@ -50,7 +52,7 @@ class Gateway:
 
     def __init__(
         self,
-        host: JSONRPCDispatcher[TransportContext],
+        host: Peer,
         settings: Settings,
         stash: Get,
         upstreams: Sequence[Upstream],
@@ -97,27 +99,23 @@ class Gateway:
     # --- from the host ----------------------------------------------------------------------------
 
     async def _on_request(
-        self, context: Context, method: str, params: Params | None
+        self, request_id: RequestId, method: str, params: Params | None
     ) -> dict[str, Any]:
         own = dict(params or {})
         if method != "initialize" and self._greet(own) is None and method != "ping":
-            raise MCPError(types.INVALID_PARAMS, "The first request must be initialize.")
+            raise RpcError(INVALID_PARAMS, "The first request must be initialize.")
         try:
             if method in LISTS:
+                listed = await self._catalog.listed(method, own)
                 self._tasks.start_soon(self._listed)
-                return {**await self._catalog.listed(method, own), **self._cacheable()}
+                return {**listed, **self._cacheable()}
             if method in self._handlers:
-                result = await self._handlers[method](context, own)
-            else:
-                result = await self._ask(self._catalog.only(method), context, method, own)
+                return await self._handlers[method](request_id, own)
+            return await self._ask(self._catalog.only(method), method, own)
         except FetchstashError as error:
-            raise MCPError(types.INTERNAL_ERROR, error_line(error)) from None
-        if holds_spooled(result):
-            drop_spooled(result)
-            raise MCPError(types.INTERNAL_ERROR, "The answer is too long. Ask for less.")
-        return result
+            raise RpcError(INTERNAL_ERROR, error_line(error)) from None
 
-    async def _on_notify(self, _: Context, method: str, params: Params | None) -> None:
+    async def _on_notify(self, method: str, params: Params | None) -> None:
         if method not in ("notifications/initialized", "notifications/cancelled"):
             for upstream in self._catalog.all:
                 await upstream.notify(method, params)
@@ -125,45 +123,44 @@ class Gateway:
     def _greet(self, params: Params) -> Hello | None:
         """Return what the host is, from the first request of the 2026 era if from no other."""
         meta = meta_of(params)
-        version = meta.get(types.PROTOCOL_VERSION_META_KEY)
+        version = meta.get(PROTOCOL_VERSION_KEY)
         if self._hello is None and isinstance(version, str):
-            if version not in MODERN_PROTOCOL_VERSIONS:
-                data = {"supported": list(MODERN_PROTOCOL_VERSIONS), "requested": version}
+            if version not in MODERN_VERSIONS:
+                data = {"supported": list(MODERN_VERSIONS), "requested": version}
                 what = f"The protocol version {clip(version, 40)!r} is not known."
-                raise MCPError(types.UNSUPPORTED_PROTOCOL_VERSION, what, data)
+                raise RpcError(UNSUPPORTED_PROTOCOL_VERSION, what, data)
             self._connect(
                 Hello(
                     True,
                     version,
-                    as_object(meta.get(types.CLIENT_INFO_META_KEY)) or UNKNOWN,
-                    as_object(meta.get(types.CLIENT_CAPABILITIES_META_KEY)),
+                    as_object(meta.get(CLIENT_INFO_KEY)) or UNKNOWN,
+                    as_object(meta.get(CLIENT_CAPABILITIES_KEY)),
                 )
             )
         return self._hello
 
     def _connect(self, hello: Hello) -> None:
-        self._hello = hello
-        for upstream in self._catalog.all:
+        """Note what the host is, and start the servers.
+
+        A host that found us too slow for ``server/discover`` goes on with ``initialize``.
+        """
+        is_first, self._hello = self._hello is None, hello
+        for upstream in self._catalog.all if is_first else ():
             self._tasks.start_soon(upstream.run, hello)
 
-    async def _initialize(self, _: Context, params: Params) -> dict[str, Any]:
+    async def _initialize(self, _: RequestId, params: Params) -> dict[str, Any]:
         version = params.get("protocolVersion")
-        if version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        if version not in HANDSHAKE_VERSIONS:
             version = LATEST_HANDSHAKE_VERSION
-        if self._hello is None:
-            info = as_object(params.get("clientInfo")) or UNKNOWN
-            self._connect(Hello(False, version, info, as_object(params.get("capabilities"))))
+        info = as_object(params.get("clientInfo")) or UNKNOWN
+        self._connect(Hello(False, version, info, as_object(params.get("capabilities"))))
         here = await self._catalog.here()
         versions = [up.about.get("protocolVersion") for up in here if not up.modern]
         capabilities = merged(up.capabilities for up in here)
-        if any(up.modern for up in here):
+        for upstream in here:
             # A server of the 2026 era tells of changes on a stream that we hold open.
-            for name in ("tools", "prompts", "resources"):
-                if name in capabilities:
-                    capabilities[name]["listChanged"] = True
-            for upstream in here:
-                if upstream.modern and upstream is not self._catalog.own:
-                    self._subscriptions.hold(upstream)
+            if upstream.modern and upstream is not self._catalog.own:
+                self._subscriptions.hold(upstream)
         return {
             "protocolVersion": min([version, *(v for v in versions if isinstance(v, str))]),
             "capabilities": capabilities,
@@ -171,7 +168,7 @@ class Gateway:
             **self._catalog.instructions(here),
         }
 
-    async def _discover(self, _: Context, __: Params) -> dict[str, Any]:
+    async def _discover(self, _: RequestId, __: Params) -> dict[str, Any]:
         here = await self._catalog.here()
         return {
             "supportedVersions": [LATEST_MODERN_VERSION],
@@ -179,20 +176,20 @@ class Gateway:
             "ttlMs": 0,
             "cacheScope": "private",
             "resultType": "complete",
-            "_meta": {types.SERVER_INFO_META_KEY: self._catalog.server_info(here)},
+            "_meta": {SERVER_INFO_KEY: self._catalog.server_info(here)},
             **self._catalog.instructions(here),
         }
 
-    async def _ping(self, _: Context, __: Params) -> dict[str, Any]:
+    async def _ping(self, _: RequestId, __: Params) -> dict[str, Any]:
         return {}
 
     # --- calls ------------------------------------------------------------------------------------
 
-    async def _call_tool(self, context: Context, params: Params) -> dict[str, Any]:
+    async def _call_tool(self, _: RequestId, params: Params) -> dict[str, Any]:
         exposed = str(params.get("name"))
         try:
             upstream, name = await self._catalog.route("tools/list", exposed, "tool")
-            result = await self._ask(upstream, context, "tools/call", {**params, "name": name})
+            result = await self._ask(upstream, "tools/call", {**params, "name": name})
             alone = name in upstream.server.leave_alone or upstream is self._catalog.own
             if alone or result.get("resultType") == "input_required":
                 return result
@@ -203,23 +200,23 @@ class Gateway:
             content = [{"type": "text", "text": text}]
             return {"content": content, "isError": True, "_meta": meta, **self._complete_type()}
 
-    async def _get_prompt(self, context: Context, params: Params) -> dict[str, Any]:
+    async def _get_prompt(self, _: RequestId, params: Params) -> dict[str, Any]:
         exposed = str(params.get("name"))
         upstream, name = await self._catalog.route("prompts/list", exposed, "prompt")
-        result = await self._ask(upstream, context, "prompts/get", {**params, "name": name})
+        result = await self._ask(upstream, "prompts/get", {**params, "name": name})
         if upstream is self._catalog.own or result.get("resultType") == "input_required":
             return result
         return await bounded_prompt(self._stash, self._reader, upstream.server, exposed, result)
 
-    async def _read_resource(self, context: Context, params: Params) -> dict[str, Any]:
+    async def _read_resource(self, _: RequestId, params: Params) -> dict[str, Any]:
         uri = str(params.get("uri"))
         upstream = await self._catalog.owner(uri)
-        result = await self._ask(upstream, context, "resources/read", params)
+        result = await self._ask(upstream, "resources/read", params)
         if upstream is self._catalog.own or result.get("resultType") == "input_required":
             return result
         return await bounded_read(self._stash, self._reader, upstream.server, uri, result)
 
-    async def _subscribe(self, _: Context, params: Params) -> dict[str, Any]:
+    async def _subscribe(self, _: RequestId, params: Params) -> dict[str, Any]:
         uri = str(params.get("uri"))
         upstream = await self._catalog.owner(uri)
         if not upstream.modern:
@@ -227,7 +224,7 @@ class Gateway:
         self._subscriptions.hold(upstream, uri)
         return {}
 
-    async def _unsubscribe(self, _: Context, params: Params) -> dict[str, Any]:
+    async def _unsubscribe(self, _: RequestId, params: Params) -> dict[str, Any]:
         uri = str(params.get("uri"))
         upstream = await self._catalog.owner(uri)
         if not upstream.modern:
@@ -235,7 +232,7 @@ class Gateway:
         self._subscriptions.release(upstream, uri)
         return {}
 
-    async def _complete(self, context: Context, params: Params) -> dict[str, Any]:
+    async def _complete(self, _: RequestId, params: Params) -> dict[str, Any]:
         ref = as_object(params.get("ref"))
         if ref.get("type") == "ref/prompt":
             exposed = str(ref.get("name"))
@@ -243,25 +240,24 @@ class Gateway:
             params = {**params, "ref": {**ref, "name": name}}
         else:
             upstream = await self._catalog.owner(str(ref.get("uri")))
-        return await self._ask(upstream, context, "completion/complete", params)
+        return await self._ask(upstream, "completion/complete", params)
 
-    async def _set_level(self, _: Context, params: Params) -> dict[str, Any]:
+    async def _set_level(self, _: RequestId, params: Params) -> dict[str, Any]:
         for upstream in await self._catalog.here():
             upstream.log_level = str(params.get("level"))
             if not upstream.modern and "logging" in upstream.capabilities:
                 await upstream.request("logging/setLevel", params)
         return {}
 
-    async def _listen(self, context: Context, params: Params) -> dict[str, Any]:
-        return await self._subscriptions.serve(context, params, await self._catalog.here())
+    async def _listen(self, request_id: RequestId, params: Params) -> dict[str, Any]:
+        return await self._subscriptions.serve(request_id, params, await self._catalog.here())
 
-    async def _ask(
-        self, upstream: Upstream, context: Context, method: str, params: Params
-    ) -> dict[str, Any]:
+    async def _ask(self, upstream: Upstream, method: str, params: Params) -> dict[str, Any]:
         """Ask a server, in the host's era or across the two."""
+        await upstream.ready()  # its era is known from then on
         modern_host = cast("Hello", self._hello).modern
         if upstream.modern and not modern_host:
-            return await answered(upstream, method, params, context.send_raw_request)
+            return await answered(upstream, method, params, self._host.request)
         if modern_host and not upstream.modern:
             if method in MAY_ASK:
                 result = await self._parked.call(upstream, method, params)
@@ -287,19 +283,16 @@ class Gateway:
         """Answer what a server asks: of the host, of its model, or of the person."""
         if method == "ping":
             return {}
-        if holds_spooled(params):
-            drop_spooled(params)
-            raise MCPError(types.INVALID_REQUEST, "The request is too long.")
         if cast("Hello", self._hello).modern:
             return await self._parked.ask(upstream, method, params)
-        return await self._host.send_raw_request(method, params)
+        return await self._host.request(method, params)
 
     async def on_notify(self, _: Upstream, method: str, params: Params | None) -> None:
         """Pass on what a server tells."""
         if method.endswith("/list_changed"):
             self._catalog.forget()
-        if method == "notifications/cancelled":
-            return  # the request that we passed on is cancelled with it
+        if method in ("notifications/cancelled", "notifications/subscriptions/acknowledged"):
+            return  # the request that we passed on is cancelled with it; the other is of our stream
         if cast("Hello", self._hello).modern and self._subscriptions.carries(method):
             await self._subscriptions.tell(method, params)
         else:

@@ -2,24 +2,28 @@
 
 import json
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import anyio
 import httpx2
-from anyio.streams.memory import MemoryObjectSendStream
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._stream_protocols import ReadStream
+from mcp.shared.inbound import encode_header_value, mcp_param_headers, x_mcp_header_map
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCResponse
 
 from fetchstash.config import WrappedServer, resolved
-from fetchstash.gateway._framing import LINE_BYTES, MessageReader, Spooled, UnreadableMessage
-from fetchstash.gateway._process import Received, Streams, as_message
+from fetchstash.gateway._framing import LINE_BYTES, MessageReader, UnreadableMessage
+from fetchstash.gateway._json import as_object, as_objects, meta_of
+from fetchstash.gateway._process import readable
+from fetchstash.gateway._protocol import PROTOCOL_VERSION_KEY
+from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message
+from fetchstash.gateway._sdk import from_sdk, to_sdk
+from fetchstash.gateway._spooled import Spooled, filled
 
 CONNECT_SECONDS = 30.0
+_NAME_HEADERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 
 class _Marks:
@@ -29,27 +33,48 @@ class _Marks:
         self._mark = secrets.token_hex(16)
         self._values: dict[str, Spooled] = {}
 
-    def dump(self, message: dict[str, Any]) -> bytes:
+    def dump(self, message: Message) -> bytes:
         """Return a message as JSON, a stand-in for each spooled value."""
         return json.dumps(message, default=self._stand_in).encode()
 
-    def filled(self, value: Any) -> Any:
-        """Return a JSON value with the spooled values back in their places."""
-        if not self._values:
-            return value
-        if isinstance(value, str):
-            return self._values.pop(value, value) if value.startswith(self._mark) else value
-        if isinstance(value, list):
-            return [self.filled(item) for item in cast("Sequence[Any]", value)]
-        if isinstance(value, dict):
-            items = cast("dict[str, Any]", value).items()
-            return {name: self.filled(item) for name, item in items}
-        return value
+    def filled(self, message: Message) -> Message:
+        """Return a message with the spooled values back in their places."""
+        return cast("Message", filled(message, self._mark, self._values))
 
     def _stand_in(self, value: object) -> str:
         name = f"{self._mark}:{secrets.token_hex(8)}"
         self._values[name] = cast("Spooled", value)
         return name
+
+
+class _Headers:
+    """The headers that a server wants with each message (basic/transports)."""
+
+    def __init__(self) -> None:
+        self._version = ""
+        self._schemas: dict[str, Any] = {}
+
+    def learn(self, message: Message) -> None:
+        """Remember the version agreed on, and which arguments of a tool go into headers, too."""
+        result = as_object(message.get("result"))
+        self._version = str(result.get("protocolVersion", self._version))
+        for tool in as_objects(result.get("tools")):
+            self._schemas[str(tool.get("name"))] = x_mcp_header_map(tool.get("inputSchema"))
+
+    def of(self, message: Message) -> dict[str, str]:
+        """Return the headers of a message to the server."""
+        method, params = message.get("method", ""), as_object(message.get("params"))
+        modern_version = meta_of(params).get(PROTOCOL_VERSION_KEY)
+        if modern_version is None:
+            return {"mcp-protocol-version": self._version} if self._version else {}
+        headers = {"mcp-protocol-version": str(modern_version), "mcp-method": method}
+        name = params.get(_NAME_HEADERS.get(method, ""))
+        if isinstance(name, str):
+            headers["mcp-name"] = encode_header_value(name)
+            if method == "tools/call" and name in self._schemas:
+                arguments = as_object(params.get("arguments"))
+                headers |= mcp_param_headers(self._schemas[name], arguments)
+        return headers
 
 
 class _Transport(httpx2.AsyncBaseTransport):
@@ -117,15 +142,10 @@ class _Transport(httpx2.AsyncBaseTransport):
         finally:
             reader.discard()
 
-    def _written(self, messages: Iterator[dict[str, Any] | UnreadableMessage]) -> Iterator[bytes]:
+    def _written(self, messages: Iterator[Message | UnreadableMessage]) -> Iterator[bytes]:
         for message in messages:
-            if isinstance(message, UnreadableMessage):
-                replaced = as_message(self._server, message)
-                if replaced is not None:
-                    text = replaced.message.model_dump_json(by_alias=True, exclude_unset=True)
-                    yield text.encode()
-            else:
-                yield self._marks.dump(message)
+            if (item := readable(self._server, message)) is not None:
+                yield self._marks.dump(item)
 
 
 class _Body(httpx2.AsyncByteStream):
@@ -148,28 +168,31 @@ class _Body(httpx2.AsyncByteStream):
 @asynccontextmanager
 async def connected(
     server: WrappedServer, spool: Callable[[], Path], limit: int
-) -> AsyncGenerator[Streams]:
-    """Yield the streams of a server over HTTP."""
-    marks = _Marks()
+) -> AsyncGenerator[Connection]:
+    """Yield the connection to a server over HTTP."""
+    marks, said = _Marks(), _Headers()
     transport = _Transport(server, marks, lambda: MessageReader(spool, limit))
     headers = resolved(server.name, server.headers)
     timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
-    to_us, received = anyio.create_memory_object_stream[Received](0)
     async with (
         httpx2.AsyncClient(transport=transport, headers=headers, timeout=timeout) as client,
         streamable_http_client(server.url, http_client=client) as (incoming, outgoing),
-        anyio.create_task_group() as tasks,
     ):
-        tasks.start_soon(_receive, incoming, to_us, marks)
-        yield received, cast("MemoryObjectSendStream[SessionMessage]", outgoing)
-        tasks.cancel_scope.cancel()
+
+        async def send(message: Message) -> None:
+            try:
+                await outgoing.send(to_sdk(message, said.of(message)))
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                raise ConnectionEnded from None
+
+        yield _messages(incoming, marks, said), send
 
 
-async def _receive(
-    incoming: ReadStream[Received], to_us: MemoryObjectSendStream[Received], marks: _Marks
-) -> None:
-    async with to_us:
-        async for item in incoming:
-            if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse):
-                item.message.result = marks.filled(item.message.result)
-            await to_us.send(item)
+async def _messages(
+    incoming: AsyncIterable[SessionMessage | Exception], marks: _Marks, said: _Headers
+) -> AsyncGenerator[Message]:
+    async for item in incoming:
+        if isinstance(item, SessionMessage):
+            message = from_sdk(item)
+            said.learn(message)
+            yield marks.filled(message)

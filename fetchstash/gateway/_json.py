@@ -1,5 +1,6 @@
 """JSON of others: a value of the wrong shape counts as missing."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -22,3 +23,8 @@ def as_objects(value: object) -> list[dict[str, Any]]:
 def meta_of(message: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the ``_meta`` of parameters or of a result."""
     return as_object((message or {}).get("_meta"))
+
+
+def as_line(message: Mapping[str, Any]) -> bytes:
+    """Return a message as a line of JSON. Raises TypeError for a value that stands in a file."""
+    return json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\n"

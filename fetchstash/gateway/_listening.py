@@ -10,18 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
-import mcp_types as types
 from anyio.abc import TaskGroup
-from mcp.shared.dispatcher import DispatchContext
-from mcp.shared.exceptions import MCPError
-from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp.shared.transport_context import TransportContext
 
 from fetchstash.errors import FetchstashError
 from fetchstash.gateway._json import as_list, as_object, meta_of
-from fetchstash.gateway._upstream import Params, Upstream
+from fetchstash.gateway._protocol import INTERNAL_ERROR, SUBSCRIPTION_ID_KEY
+from fetchstash.gateway._rpc import Params, Peer, RequestId, RpcError
+from fetchstash.gateway._upstream import Upstream
 
-SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 STREAMS = 64
 """Streams that one host may have open."""
 
@@ -37,8 +33,13 @@ _FILTERS = {
 class _Stream:
     """A stream that the host has open."""
 
-    context: DispatchContext[TransportContext]
+    request_id: RequestId
     wanted: Mapping[str, Any]
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What each notification on this stream says of itself."""
+        return {SUBSCRIPTION_ID_KEY: self.request_id}
 
     def wants(self, method: str, params: Params) -> bool:
         """Return whether the host asked for this notification."""
@@ -54,7 +55,7 @@ class _Stream:
 class Subscriptions:
     """What the host listens to, and what we hold open at the servers for it."""
 
-    host: JSONRPCDispatcher[TransportContext]
+    host: Peer
     tasks: TaskGroup
     _streams: list[_Stream] = field(default_factory=list[_Stream])
     _held: dict[tuple[str, str], anyio.CancelScope] = field(
@@ -67,20 +68,17 @@ class Subscriptions:
         return method == UPDATED or method in _FILTERS
 
     async def serve(
-        self,
-        context: DispatchContext[TransportContext],
-        params: Params,
-        servers: Sequence[Upstream],
+        self, request_id: RequestId, params: Params, servers: Sequence[Upstream]
     ) -> dict[str, Any]:
         """Serve one ``subscriptions/listen`` of the host, until it ends it."""
         wanted = as_object(params.get("notifications"))
         if len(self._streams) >= STREAMS:
-            raise MCPError(types.INTERNAL_ERROR, "Too many subscriptions are open.")
-        stream = _Stream(context, wanted)
+            raise RpcError(INTERNAL_ERROR, "Too many subscriptions are open.")
+        stream = _Stream(request_id, wanted)
         self._streams.append(stream)
         try:
-            acknowledged = {"notifications": dict(wanted), "_meta": _of(context)}
-            await context.notify("notifications/subscriptions/acknowledged", acknowledged)
+            acknowledged = {"notifications": dict(wanted), "_meta": stream.meta}
+            await self.host.notify("notifications/subscriptions/acknowledged", acknowledged)
             async with anyio.create_task_group() as tasks:
                 for upstream in servers:
                     if upstream.modern:
@@ -96,8 +94,8 @@ class Subscriptions:
         """Tell the host of a change, on each stream that asked for it."""
         for stream in tuple(self._streams):
             if stream.wants(method, params or {}):
-                meta = {**meta_of(_without_id(params)), **_of(stream.context)}
-                await stream.context.notify(method, {**(params or {}), "_meta": meta})
+                meta = {**meta_of(_without_id(params)), **stream.meta}
+                await self.host.notify(method, {**(params or {}), "_meta": meta})
 
     def hold(self, upstream: Upstream, uri: str = "") -> None:
         """Listen to a server of the 2026 era for a host of an earlier one.
@@ -126,7 +124,7 @@ class Subscriptions:
         while True:
             try:
                 await upstream.request("subscriptions/listen", {"notifications": dict(wanted)})
-            except MCPError:
+            except RpcError:
                 return  # it has no subscriptions
             except FetchstashError:
                 try:
@@ -150,19 +148,15 @@ async def _quietly(upstream: Upstream, method: str, uri: str) -> None:
     """Ask a server that may have no such resource."""
     try:
         await upstream.request(method, {"uri": uri})
-    except (MCPError, FetchstashError):
+    except (RpcError, FetchstashError):
         return
-
-
-def _of(context: DispatchContext[TransportContext]) -> dict[str, Any]:
-    return {SUBSCRIPTION_ID: context.request_id}
 
 
 def _without_id(params: Params | None) -> dict[str, Any]:
     """Return the parameters of a notification without the id of our own stream."""
     own, meta = as_object(params), meta_of(params)
     own.pop("_meta", None)
-    meta.pop(SUBSCRIPTION_ID, None)
+    meta.pop(SUBSCRIPTION_ID_KEY, None)
     return {**own, "_meta": meta} if meta else own
 
 

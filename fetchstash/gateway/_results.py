@@ -24,9 +24,9 @@ import anyio.to_thread
 
 from fetchstash.config import WrappedServer
 from fetchstash.errors import TooLarge
-from fetchstash.gateway._framing import Spooled, Unescaper, UnreadableMessage
+from fetchstash.gateway._framing import Unescaper, UnreadableMessage
 from fetchstash.gateway._json import as_object, as_objects, meta_of
-from fetchstash.gateway._upstream import drop_spooled, holds_spooled
+from fetchstash.gateway._spooled import Spooled, drop_spooled, holds_spooled
 from fetchstash.render import Host, view_of
 from fetchstash.stash import Artifact, Stash
 from fetchstash.text import PreviewLimits

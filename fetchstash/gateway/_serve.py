@@ -1,4 +1,4 @@
-"""Start the servers, then serve the host over stdin and stdout."""
+"""Serve the host over stdin and stdout, the servers behind it."""
 
 import logging
 import os
@@ -7,56 +7,61 @@ import signal
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import anyio
-from anyio.abc import Process
-from mcp.server.stdio import stdio_server
-from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp.shared.message import SessionMessage
-from mcp.shared.transport_context import TransportContext
+import anyio.to_thread
 
-from fetchstash.config import Settings, WrappedServer
-from fetchstash.errors import FetchstashError
-from fetchstash.gateway import _http, _process
+from fetchstash.config import Settings, WrappedServer, resolved
+from fetchstash.errors import FetchstashError, ServerFailed
+from fetchstash.gateway import _process
 from fetchstash.gateway._gateway import Gateway
-from fetchstash.gateway._process import Received, Streams
-from fetchstash.gateway._start import start
-from fetchstash.gateway._upstream import Open, Params, Upstream
-from fetchstash.server import LazyStash, build_server, hide_memory, relayed
+from fetchstash.gateway._host import host_connection
+from fetchstash.gateway._rpc import Connection, Params, Peer
+from fetchstash.gateway._start import Process, inherited, start
+from fetchstash.gateway._upstream import Open, Upstream
+from fetchstash.server import EXTENSION, hide_memory, listed_tools
 from fetchstash.stash import Stash, open_stash
 from fetchstash.store import AUTO_RUN, StoreLimits, with_run
+from fetchstash.text import clip
 
 OWN = WrappedServer("fetchstash")
+OWN_ABOUT: dict[str, Any] = {
+    "capabilities": {"tools": {}, "resources": {}, "completions": {}, "extensions": {EXTENSION: {}}}
+}
+"""What fetchstash offers behind the gateway, known before its server runs."""
 
 _log = logging.getLogger("fetchstash.gateway")
 
 
-class _Servers:
-    """The servers' processes, and what opens each of them."""
+class _Rooms:
+    """What opens each server, and the Stash that keeps their long results.
 
-    def __init__(self, own: LazyStash, started: Mapping[str, Process]) -> None:
-        self._own = own
+    ``started`` has the processes that run already, by the names of their servers.
+    """
+
+    def __init__(self, settings: Settings, started: Mapping[str, Process]) -> None:
+        self.settings = settings
         self._started = dict(started)
-        self._running: list[Process] = list(started.values())
+        self._own_is_needed = anyio.Event()
         self._stack = AsyncExitStack()
         self._lock = anyio.Lock()
         self._stash: Stash | None = None
 
     def open_own(self) -> Open:
-        """Return what runs fetchstash itself in this process."""
+        """Return what runs fetchstash itself in this process, once it is needed."""
 
         @asynccontextmanager
-        async def opened() -> AsyncGenerator[Streams]:
-            to_us, received = anyio.create_memory_object_stream[Received](0)
-            to_send, from_us = anyio.create_memory_object_stream[SessionMessage](0)
-            server = build_server(self._own)
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(server.run, from_us, to_us, server.create_initialization_options())
-                yield received, to_send
-                tasks.cancel_scope.cancel()
+        async def opened() -> AsyncGenerator[Connection]:
+            await self._own_is_needed.wait()
+            own = await _imported("fetchstash.gateway._own")
+            async with own.connected(self.settings) as connection:
+                yield connection
 
         return opened
 
@@ -64,48 +69,71 @@ class _Servers:
         """Return what connects to a server, and starts it if it is a command."""
 
         @asynccontextmanager
-        async def opened() -> AsyncGenerator[Streams]:
-            limit = self._own.settings.store.max_total_bytes
+        async def opened() -> AsyncGenerator[Connection]:
+            limit = self.settings.store.max_total_bytes
             if server.url:
-                async with _http.connected(server, self._spool, limit) as streams:
-                    yield streams
+                http = await _imported("fetchstash.gateway._http")
+                async with http.connected(server, self._spool, limit) as connection:
+                    yield connection
                 return
-            process = self._started.pop(server.name, None) or await start(server)
-            self._running.append(process)
-            async with _process.connected(server, process, self._spool, limit) as streams:
-                yield streams
-            self._running.remove(process)
+            process = self._started.pop(server.name, None) or _start(server)
+            async with _process.connected(server, process, self._spool, limit) as connection:
+                yield connection
 
         return opened
 
-    async def end(self) -> None:
-        """End every process."""
-        async with anyio.create_task_group() as tasks:
-            for process in self._running:
-                tasks.start_soon(_process.end, process)
+    def need_own(self) -> None:
+        """Start fetchstash itself."""
+        self._own_is_needed.set()
 
     async def open_store(self) -> None:
         """Open the store, which long values are written into as they arrive."""
         try:
-            await self.stash()
+            await self._opened()
         except FetchstashError as error:
             _log.warning("%s", error)  # what is short still passes
 
     async def stash(self) -> Stash:
-        """Return the Stash that keeps long results, opened if need be."""
+        """Return the Stash that keeps a long result. A model that sees its preview reads on."""
+        self.need_own()
+        return await self._opened()
+
+    async def _opened(self) -> Stash:
         async with self._lock:
             if self._stash is None:
-                opened = open_stash(self._own.settings)
+                opened = open_stash(self.settings)
                 self._stash = await self._stack.enter_async_context(opened)
             return self._stash
 
     async def aclose(self) -> None:
-        """Close the Stash."""
+        """Close the Stash, and end what was started and never connected to."""
+        for process in self._started.values():
+            await _process.end(process)
         await self._stack.aclose()
 
     def _spool(self) -> Path:
         """Return the folder for long values: the store's own, once it is open."""
         return Path(tempfile.gettempdir()) if self._stash is None else self._stash.store.spool
+
+
+async def _imported(module: str) -> ModuleType:
+    """Import a module that needs the SDK, which takes longer than a quick server to start."""
+    return await anyio.to_thread.run_sync(import_module, module)
+
+
+def _start(server: WrappedServer) -> Process:
+    """Start a server's process. Raises ServerFailed."""
+    try:
+        process = start(
+            [server.command, *server.args], inherited() | resolved(server.name, server.env)
+        )
+    except OSError as error:
+        what = f"{server.name} cannot be started: {error.strerror}."
+        raise ServerFailed(what, "Correct its command.") from None
+    if process is None:
+        what = f"{server.name}: there is no command {clip(server.command, 120)!r}."
+        raise ServerFailed(what, "Correct it, or install the server.")
+    return process
 
 
 async def serve(
@@ -115,40 +143,26 @@ async def serve(
     *,
     with_fetch: bool,
 ) -> None:
-    """Serve until the host closes our stdin or ends us; then end the servers.
-
-    ``started`` has the processes that run already, by the names of their servers.
-    """
+    """Serve until the host closes our stdin or ends us; then end the servers."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     hide_memory()
-    own = LazyStash(replace(settings, store=_one_run(settings.store)), owns_process=True)
-    processes = _Servers(own, started)
+    rooms = _Rooms(replace(settings, store=_one_run(settings.store)), started)
+    ended_by: list[int] = []
     try:
         async with anyio.create_task_group() as tasks:
             if sys.platform != "win32":
-                tasks.start_soon(_end_on_signal, processes, own)
-            async with stdio_server() as transport, relayed(*transport) as (incoming, outgoing):
-                host = JSONRPCDispatcher[TransportContext](
-                    incoming, outgoing, inline_methods=frozenset({"initialize"})
-                )
-                await _gateway(host, own.settings, servers, processes, with_fetch=with_fetch).run()
+                tasks.start_soon(_end_on_signal, tasks.cancel_scope, ended_by)
+            await _gateway(rooms, servers, with_fetch=with_fetch).run()
             tasks.cancel_scope.cancel()
-    except* BrokenPipeError:
-        _log.info("The host has closed our stdout: nobody is left to answer.")
     finally:
         with anyio.CancelScope(shield=True):
-            await own.aclose()
-            await processes.aclose()
+            await rooms.aclose()
+        if ended_by:
+            # The thread that reads stdin blocks until the host writes, so no task could end it.
+            os._exit(128 + ended_by[0])
 
 
-def _gateway(
-    host: JSONRPCDispatcher[TransportContext],
-    settings: Settings,
-    servers: Sequence[WrappedServer],
-    processes: _Servers,
-    *,
-    with_fetch: bool,
-) -> Gateway:
+def _gateway(rooms: _Rooms, servers: Sequence[WrappedServer], *, with_fetch: bool) -> Gateway:
     """Return the gateway and its servers, which answer to it."""
 
     async def on_request(
@@ -159,18 +173,18 @@ def _gateway(
     async def on_notify(upstream: Upstream, method: str, params: Params | None) -> None:
         await gateway.on_notify(upstream, method, params)
 
-    upstreams = [
-        Upstream(server, processes.open(server), on_request, on_notify) for server in servers
-    ]
-    own = Upstream(OWN, processes.open_own(), on_request, on_notify)
+    upstreams = [Upstream(server, rooms.open(server), on_request, on_notify) for server in servers]
+    known = {"tools/list": {"tools": listed_tools(rooms.settings)}}
+    own = Upstream(OWN, rooms.open_own(), on_request, on_notify, about=dict(OWN_ABOUT), known=known)
+    own.on_wait = rooms.need_own
     gateway = Gateway(
-        host,
-        settings,
-        processes.stash,
+        Peer("The host", host_connection()),
+        rooms.settings,
+        rooms.stash,
         upstreams,
         own,
         with_fetch=with_fetch,
-        listed=processes.open_store,
+        listed=rooms.open_store,
     )
     return gateway
 
@@ -182,15 +196,9 @@ def _one_run(limits: StoreLimits) -> StoreLimits:
     return with_run(limits)
 
 
-async def _end_on_signal(processes: _Servers, own: LazyStash) -> None:
-    """End the servers, close the stash, and exit at once.
-
-    The thread that reads stdin blocks until the host writes, so no task could end it.
-    """
+async def _end_on_signal(serving: anyio.CancelScope, ended_by: list[int]) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async for number in signals:
-            with suppress(Exception):
-                await processes.end()
-            await own.aclose()
-            await processes.aclose()
-            os._exit(128 + number)
+            ended_by.append(number)
+            serving.cancel()
+            return

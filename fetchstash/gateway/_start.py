@@ -1,32 +1,48 @@
-"""Start a wrapped server's process. Imports little: servers start while the rest is imported."""
+"""Start a wrapped server's process. Imports little: a server starts while the rest is imported."""
 
 import os
 import shutil
 import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 
-import anyio
-from anyio.abc import Process
+if sys.platform == "win32":
+    from asyncio.windows_utils import Popen  # its pipes suit the event loop
+else:
+    from subprocess import Popen
 
-from fetchstash.config import WrappedServer
-from fetchstash.errors import ServerFailed
-from fetchstash.text import clip
+Process = Popen[bytes]
+OWN_VARIABLES = "FETCHSTASH_"
 
 
-async def start(server: WrappedServer) -> Process:
-    """Start a server's process, in a group of its own. Raises ServerFailed."""
-    program = shutil.which(server.command, path=server.environment().get("PATH"))
-    if program is None:
-        what = f"{server.name}: there is no command {clip(server.command, 120)!r}."
-        raise ServerFailed(what, "Correct it, or install the server.")
+def start_named(words: Sequence[str]) -> Process | None:
+    """Start the command that stands behind ``--`` in ``words``, if there is one.
+
+    None, too, where it cannot be started: whoever tries again says why.
+    """
+    command = words[words.index("--") + 1 :] if "--" in words else ()
     try:
-        return await anyio.open_process(
-            [program, *server.args],
-            env=server.environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=os.name != "nt",
-        )
-    except OSError as error:
-        what = f"{server.name} cannot be started: {error.strerror}."
-        raise ServerFailed(what, "Correct its command.") from None
+        return start(command, inherited()) if command else None
+    except OSError:
+        return None
+
+
+def inherited() -> dict[str, str]:
+    """Return our environment without our own settings."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(OWN_VARIABLES)}
+
+
+def start(words: Sequence[str], environment: Mapping[str, str]) -> Process | None:
+    """Start a command, in a group of its own; None if there is none. Raises OSError."""
+    program = shutil.which(words[0], path=environment.get("PATH"))
+    if program is None:
+        return None
+    pipe = subprocess.PIPE
+    return Popen(  # noqa: S603 - the user's own command
+        [program, *words[1:]],
+        env=environment,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        start_new_session=os.name != "nt",
+    )

@@ -5,26 +5,28 @@ client is, or the earlier revisions, which begin with ``initialize``.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import anyio
-import mcp_types as types
 from anyio.abc import TaskStatus
-from mcp.shared.dispatcher import CallOptions, DispatchContext
-from mcp.shared.exceptions import MCPError
-from mcp.shared.inbound import encode_header_value, mcp_param_headers, x_mcp_header_map
-from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp.shared.transport_context import TransportContext
-from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 
 from fetchstash.config import WrappedServer
 from fetchstash.errors import ServerFailed, TimedOut
-from fetchstash.gateway._framing import Spooled
-from fetchstash.gateway._json import as_object, meta_of
-from fetchstash.gateway._process import Streams, say
+from fetchstash.gateway._json import as_list, as_object, meta_of
+from fetchstash.gateway._process import say
+from fetchstash.gateway._protocol import (
+    CLIENT_CAPABILITIES_KEY,
+    CLIENT_INFO_KEY,
+    LATEST_HANDSHAKE_VERSION,
+    LATEST_MODERN_VERSION,
+    LOG_LEVEL_KEY,
+    METHOD_NOT_FOUND,
+    PROTOCOL_VERSION_KEY,
+)
+from fetchstash.gateway._rpc import Connection, ConnectionEnded, Params, Peer, RequestId, RpcError
 
 START_SECONDS = 60.0
 """How long a server may take to answer the first request."""
@@ -35,16 +37,9 @@ RESTARTS = 5
 STEADY_SECONDS = 60.0
 FIRST_PAUSE_SECONDS = 0.5
 
-ENVELOPE = (
-    types.PROTOCOL_VERSION_META_KEY,
-    types.CLIENT_INFO_META_KEY,
-    types.CLIENT_CAPABILITIES_META_KEY,
-    types.LOG_LEVEL_META_KEY,
-)
-_NAME_HEADERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+ENVELOPE = (PROTOCOL_VERSION_KEY, CLIENT_INFO_KEY, CLIENT_CAPABILITIES_KEY, LOG_LEVEL_KEY)
 
-Open = Callable[[], AbstractAsyncContextManager[Streams]]
-Params = Mapping[str, Any]
+Open = Callable[[], AbstractAsyncContextManager[Connection]]
 FromServer = Callable[["Upstream", str, Params | None], Awaitable[dict[str, Any]]]
 Notified = Callable[["Upstream", str, Params | None], Awaitable[None]]
 
@@ -64,9 +59,9 @@ class Hello:
         """Return the ``_meta`` of a request to a server of the 2026 era."""
         version = self.version if self.modern else LATEST_MODERN_VERSION
         return {
-            types.PROTOCOL_VERSION_META_KEY: version,
-            types.CLIENT_INFO_META_KEY: dict(self.client_info),
-            types.CLIENT_CAPABILITIES_META_KEY: dict(self.capabilities),
+            PROTOCOL_VERSION_KEY: version,
+            CLIENT_INFO_KEY: dict(self.client_info),
+            CLIENT_CAPABILITIES_KEY: dict(self.capabilities),
         }
 
     def initialize(self) -> dict[str, Any]:
@@ -94,14 +89,21 @@ class Upstream:
     about: dict[str, Any] = field(default_factory=dict[str, Any])
     """The result of ``initialize`` or ``server/discover``."""
 
+    known: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """Results by method that are known before the server runs."""
+
+    on_wait: Callable[[], None] = lambda: None
+    """Called when somebody waits for the server."""
+
     log_level: str | None = None
     """The level that the host asked for, passed on to a server of the 2026 era."""
 
-    _dispatcher: JSONRPCDispatcher[TransportContext] | None = None
+    _peer: Peer | None = None
     _failure: ServerFailed | None = None
+    _is_startable: bool = True
+    _is_late: bool = False
     _changed: anyio.Event = field(default_factory=anyio.Event)
-    _schemas: dict[str, Any] = field(default_factory=dict[str, Any])
-    _calls: dict[Any, anyio.CancelScope] = field(default_factory=dict[Any, anyio.CancelScope])
+    _calls: dict[object, anyio.CancelScope] = field(default_factory=dict[object, anyio.CancelScope])
 
     @property
     def name(self) -> str:
@@ -119,7 +121,7 @@ class Upstream:
         while failures <= RESTARTS:
             started = anyio.current_time()
             why = await self._serve(hello)
-            self._dispatcher = None
+            self._peer, self._is_late = None, True
             if anyio.current_time() - started > STEADY_SECONDS:
                 failures = 0
             failures += 1
@@ -127,29 +129,48 @@ class Upstream:
             again = (
                 f"it is started again in {pause:g} s" if failures <= RESTARTS else "it stays off"
             )
-            say(self.server, f"fetchstash: {why}; {again}.")
+            say(self.server, f"fetchstash: {why}; {again}.", self.server.secrets())
+            self._changed.set()
             if failures <= RESTARTS:
                 await anyio.sleep(pause)
         what = f"The server {self.name} is not there: {why}."
         self._failure = ServerFailed(what, "Correct it, and start the gateway again.")
         self._changed.set()
 
-    async def ready(self, seconds: float = START_SECONDS) -> None:
-        """Wait until the server answers. Raises ServerFailed."""
+    async def answers(self, seconds: float) -> bool:
+        """Return whether the server answers; it is waited for, unless it cannot be started.
+
+        One that answers later tells the host that its lists changed.
+        """
         with anyio.move_on_after(seconds):
-            while self._dispatcher is None:
+            while self._peer is None and self._is_startable and self._failure is None:
+                await self._change()
+        self._is_late = self._is_late or self._peer is None
+        return self._peer is not None
+
+    async def ready(self) -> Peer:
+        """Wait until the server answers. Raises ServerFailed."""
+        self.on_wait()
+        with anyio.move_on_after(START_SECONDS):
+            while self._peer is None:
                 if self._failure is not None:
                     raise self._failure
-                self._changed = anyio.Event()
-                await self._changed.wait()
-            return
-        what = f"The server {self.name} did not answer within {seconds:g} s."
+                await self._change()
+            return self._peer
+        what = f"The server {self.name} did not answer within {START_SECONDS:g} s."
         raise ServerFailed(what, "Try again, or look at its messages on stderr.")
 
+    async def _change(self) -> None:
+        """Wait until the server comes or goes."""
+        if self._changed.is_set():
+            self._changed = anyio.Event()
+        await self._changed.wait()
+
     async def request(self, method: str, params: Params | None) -> dict[str, Any]:
-        """Ask the server. Raises MCPError with its own error, ServerFailed, TimedOut."""
-        await self.ready()
-        dispatcher = cast("JSONRPCDispatcher[TransportContext]", self._dispatcher)
+        """Ask the server. Raises RpcError with its own error, ServerFailed, TimedOut."""
+        if method in self.known:
+            return self.known[method]
+        peer = await self.ready()
         scope = anyio.CancelScope()
         token = _progress_token(params)
         if method != "subscriptions/listen":
@@ -157,180 +178,126 @@ class Upstream:
         self._calls[token] = scope
         try:
             with scope:
-                return await self._ask(dispatcher, method, params)
-        except MCPError as error:
-            if error.code == types.CONNECTION_CLOSED:
-                if self._dispatcher is dispatcher:
-                    self._dispatcher = None  # the next call waits until it is there again
-                what = f"The server {self.name} ended in the middle of the call."
-                raise ServerFailed(what, "It is started again: try once more.") from None
-            raise
+                return await peer.request(method, self._in_its_era(params))
+        except ConnectionEnded:
+            if self._peer is peer:
+                self._peer = None  # the next call waits until it is there again
+            what = f"The server {self.name} ended in the middle of the call."
+            raise ServerFailed(what, "It is started again: try once more.") from None
         finally:
             self._calls.pop(token, None)
         what = f"The server {self.name} was silent for {self.server.timeout:g} s."
         raise TimedOut(what, "Try again, or ask for less.")
 
     async def notify(self, method: str, params: Params | None) -> None:
-        """Send a notification, if the server is there."""
-        if self._dispatcher is not None and not self.modern:
-            await self._dispatcher.notify(method, params, self._options(method, params))
-
-    def learn_schemas(self, tools: list[dict[str, Any]]) -> None:
-        """Remember which arguments a server of the 2026 era wants in headers, too."""
-        self._schemas = {
-            tool["name"]: x_mcp_header_map(tool.get("inputSchema"))
-            for tool in tools
-            if isinstance(tool.get("name"), str)
-        }
+        """Send a notification, if the server is there. The 2026 era has none but cancellations."""
+        if self._peer is not None and not self.modern:
+            await self._peer.notify(method, params)
 
     async def _serve(self, hello: Hello) -> str:
         """Connect and stay connected; return why that ended."""
         try:
-            async with self.open() as (received, to_send), anyio.create_task_group() as tasks:
-                dispatcher = JSONRPCDispatcher[TransportContext](received, to_send)
-                ended = anyio.Event()
-                await tasks.start(self._drive, dispatcher, ended)
-                with anyio.fail_after(START_SECONDS):
-                    await self._open_conversation(dispatcher, hello)
-                self._dispatcher = dispatcher
-                self._changed.set()
-                await ended.wait()
-                tasks.cancel_scope.cancel()
+            async with self.open() as connection:
+                self._is_startable = True
+                return await self._converse(Peer(self.name, connection), hello)
         except ServerFailed as error:
+            self._is_startable = False
             return f"{error.what.rstrip('.')}"
-        except TimeoutError:
-            return f"it did not answer within {START_SECONDS:g} s"
-        except MCPError as error:
-            if error.code != types.CONNECTION_CLOSED:
-                return f"it refused the connection ({error.error.message})"
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - no server may end the session of the others
+            _log.debug("%s failed", self.name, exc_info=True)
             return f"the connection failed ({error})"
-        return "it ended"
+
+    async def _converse(self, peer: Peer, hello: Hello) -> str:
+        """Open the conversation and go on until the server ends; return why that ended."""
+        why = "it ended"
+        async with anyio.create_task_group() as tasks:
+            ended = anyio.Event()
+            await tasks.start(self._drive, peer, ended)
+            try:
+                with anyio.fail_after(START_SECONDS):
+                    await self._open_conversation(peer, hello)
+            except ConnectionEnded:
+                pass
+            except TimeoutError:
+                why = f"it did not answer within {START_SECONDS:g} s"
+            except RpcError as error:
+                why = f"it refused the connection ({error.message})"
+            else:
+                self._peer = peer
+                self._changed.set()
+                await self._tell_lists()
+                await ended.wait()
+            tasks.cancel_scope.cancel()
+        return why
+
+    async def _tell_lists(self) -> None:
+        """Tell a host that was answered without this server, or before it ended, to ask again."""
+        for name in ("tools", "prompts", "resources"):
+            if self._is_late and name in self.capabilities:
+                await self.on_notify(self, f"notifications/{name}/list_changed", None)
+        self._is_late = False
 
     async def _drive(
-        self,
-        dispatcher: JSONRPCDispatcher[TransportContext],
-        ended: anyio.Event,
-        *,
-        task_status: TaskStatus[None],
+        self, peer: Peer, ended: anyio.Event, *, task_status: TaskStatus[None]
     ) -> None:
-        async def on_request(
-            _: DispatchContext[TransportContext], method: str, params: Params | None
-        ) -> dict[str, Any]:
+        async def on_request(_: RequestId, method: str, params: Params | None) -> dict[str, Any]:
             return await self.on_request(self, method, params)
 
-        async def on_notify(
-            _: DispatchContext[TransportContext], method: str, params: Params | None
-        ) -> None:
-            if holds_spooled(params):
-                drop_spooled(params)
-                return
-            if method == "notifications/progress" and params:
+        async def on_notify(method: str, params: Params | None) -> None:
+            if method == "notifications/progress":
+                token = (params or {}).get("progressToken")
+                scope = self._calls.get(token) if isinstance(token, str | int) else None
+                if scope is None:
+                    return  # the call has ended, or is another server's
                 # A call that reports progress is not silent.
-                scope = self._calls.get(params.get("progressToken"))
-                if scope is not None:
-                    scope.deadline = anyio.current_time() + self.server.timeout
+                scope.deadline = anyio.current_time() + self.server.timeout
             await self.on_notify(self, method, params)
 
         try:
-            await dispatcher.run(on_request, on_notify, task_status=task_status)
+            await peer.run(on_request, on_notify, task_status=task_status)
         finally:
             ended.set()
 
-    async def _open_conversation(
-        self, dispatcher: JSONRPCDispatcher[TransportContext], hello: Hello
-    ) -> None:
+    async def _open_conversation(self, peer: Peer, hello: Hello) -> None:
         """Open the conversation in the host's era, else in the other."""
+        self._hello = hello
         for modern in (hello.modern, not hello.modern):
+            self.modern = modern
             try:
-                if modern:
-                    await self._discover(dispatcher, hello)
-                else:
-                    await self._initialize(dispatcher, hello)
-            except MCPError as error:
-                if error.code == types.CONNECTION_CLOSED or modern is not hello.modern:
+                await (self._discover(peer) if modern else self._initialize(peer))
+            except RpcError:
+                if modern is not hello.modern:
                     raise
                 continue
             return
 
-    async def _discover(
-        self, dispatcher: JSONRPCDispatcher[TransportContext], hello: Hello
-    ) -> None:
-        self.modern, self._hello = True, hello
-        params = {"_meta": hello.envelope()}
-        options = self._options("server/discover", params)
-        options["cancel_on_abandon"] = False
-        result = await dispatcher.send_raw_request("server/discover", params, options)
-        versions = result.get("supportedVersions")
-        if not isinstance(versions, list) or LATEST_MODERN_VERSION not in versions:
-            raise MCPError(types.METHOD_NOT_FOUND, "It shares no version of the 2026 era.")
+    async def _discover(self, peer: Peer) -> None:
+        params = {"_meta": self._hello.envelope()}
+        result = await peer.request("server/discover", params, is_opening=True)
+        if LATEST_MODERN_VERSION not in as_list(result.get("supportedVersions")):
+            raise RpcError(METHOD_NOT_FOUND, "It shares no version of the 2026 era.")
         self.about = result
 
-    async def _initialize(
-        self, dispatcher: JSONRPCDispatcher[TransportContext], hello: Hello
-    ) -> None:
-        self.modern, self._hello = False, hello
-        options: CallOptions = {"cancel_on_abandon": False}
-        self.about = await dispatcher.send_raw_request("initialize", hello.initialize(), options)
-        await dispatcher.notify(
-            "notifications/initialized", None, self._options("notifications/initialized", None)
-        )
+    async def _initialize(self, peer: Peer) -> None:
+        self.about = await peer.request("initialize", self._hello.initialize(), is_opening=True)
+        await peer.notify("notifications/initialized", None)
 
-    async def _ask(
-        self, dispatcher: JSONRPCDispatcher[TransportContext], method: str, params: Params | None
-    ) -> dict[str, Any]:
+    def _in_its_era(self, params: Params | None) -> Params | None:
+        """Return parameters with what each request of the server's era has in ``_meta``."""
         own, theirs = as_object(params), meta_of(params)
         meta = {name: value for name, value in theirs.items() if name not in ENVELOPE}
         if self.modern:
             meta |= self._hello.envelope()
-            level = theirs.get(types.LOG_LEVEL_META_KEY) or self.log_level
+            level = theirs.get(LOG_LEVEL_KEY) or self.log_level
             if level:
-                meta[types.LOG_LEVEL_META_KEY] = level
+                meta[LOG_LEVEL_KEY] = level
         own.pop("_meta", None)
         if meta:
             own["_meta"] = meta
-        return await dispatcher.send_raw_request(method, own or None, self._options(method, own))
-
-    def _options(self, method: str, params: Params | None) -> CallOptions:
-        """Return the headers that a server over HTTP wants (basic/transports)."""
-        if not self.server.url:
-            return {}
-        if not self.modern:
-            version = self.about.get("protocolVersion", LATEST_HANDSHAKE_VERSION)
-            return {"headers": {"mcp-protocol-version": str(version)}}
-        headers = {"mcp-protocol-version": LATEST_MODERN_VERSION, "mcp-method": method}
-        name = (params or {}).get(_NAME_HEADERS.get(method, ""))
-        if isinstance(name, str):
-            headers["mcp-name"] = encode_header_value(name)
-            if method == "tools/call" and name in self._schemas:
-                arguments = as_object((params or {}).get("arguments"))
-                headers |= mcp_param_headers(self._schemas[name], arguments)
-        return {"headers": headers}
+        return own or None
 
 
 def _progress_token(params: Params | None) -> object:
     """Return the token under which a call's progress comes, or an object of its own."""
     token = meta_of(params).get("progressToken")
     return token if isinstance(token, str | int) else object()
-
-
-def holds_spooled(value: Any) -> bool:
-    """Return whether a value that was too long to hold stands in a JSON value."""
-    if isinstance(value, Spooled):
-        return True
-    if isinstance(value, Mapping):
-        return any(map(holds_spooled, cast("Mapping[str, Any]", value).values()))
-    return isinstance(value, list) and any(map(holds_spooled, cast("Sequence[Any]", value)))
-
-
-def drop_spooled(value: Any) -> None:
-    """Remove the files of the spooled values in a JSON value."""
-    if isinstance(value, Spooled):
-        with suppress(OSError):
-            value.path.unlink(missing_ok=True)
-    elif isinstance(value, Mapping):
-        for item in cast("Mapping[str, Any]", value).values():
-            drop_spooled(item)
-    elif isinstance(value, list):
-        for item in cast("Sequence[Any]", value):
-            drop_spooled(item)

@@ -1,18 +1,41 @@
-"""The MCP face of Stash."""
+"""The MCP face of Stash. Names are imported when they are first used: the SDK is heavy."""
 
-from fetchstash.server._asking import Answers
-from fetchstash.server._lazy import Context, LazyStash, StashSource
-from fetchstash.server._server import build_server
-from fetchstash.server._stdio import hide_memory, serve_stdio
-from fetchstash.server._wire import relayed
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fetchstash.server._app import EXTENSION
+    from fetchstash.server._asking import Answers
+    from fetchstash.server._lazy import Context, LazyStash, StashSource
+    from fetchstash.server._listing import listed_tools
+    from fetchstash.server._memory import hide_memory
+    from fetchstash.server._server import build_server
+    from fetchstash.server._stdio import serve_stdio
 
 __all__ = [
+    "EXTENSION",
     "Answers",
     "Context",
     "LazyStash",
     "StashSource",
     "build_server",
     "hide_memory",
-    "relayed",
+    "listed_tools",
     "serve_stdio",
 ]
+
+_MODULES = {
+    "EXTENSION": "_app",
+    "Answers": "_asking",
+    **dict.fromkeys(("Context", "LazyStash", "StashSource"), "_lazy"),
+    "build_server": "_server",
+    "hide_memory": "_memory",
+    "listed_tools": "_listing",
+    "serve_stdio": "_stdio",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

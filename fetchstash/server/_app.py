@@ -3,9 +3,10 @@
 The names are those of ``mcp.server.apps``, whose import would cost the start of the server 0.1 s.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import mcp_types as types
+if TYPE_CHECKING:
+    import mcp_types as types
 
 EXTENSION = "io.modelcontextprotocol/ui"
 VIEW_URI = "ui://fetchstash/view.html"
@@ -23,8 +24,10 @@ _RESOURCE_META: dict[str, Any] = {
 }
 
 
-def view_resource() -> types.TextResourceContents:
+def view_resource() -> "types.TextResourceContents":
     """Return the page."""
+    import mcp_types as types  # noqa: PLC0415 - heavy; the names above are read without it
+
     from fetchstash.ui import view_html  # noqa: PLC0415 - imports a web server
 
     return types.TextResourceContents(

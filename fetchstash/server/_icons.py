@@ -1,8 +1,7 @@
 """Icons for lists of people, as data URIs: nothing is loaded for them. Models never see them."""
 
+from collections.abc import Mapping
 from urllib.parse import quote
-
-from mcp_types import Icon
 
 # Strokes in a square of 16: an arrow into a box, lines, a lens, scissors, a lens on lines, an i.
 _STROKES = {
@@ -17,11 +16,11 @@ _STROKES = {
 }
 
 
-def _icon(strokes: str) -> Icon:
+def _icon(strokes: str) -> Mapping[str, str]:
     svg = f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><path d='{strokes}'"
     svg += " fill='none' stroke='#777'/></svg>"
-    return Icon(src="data:image/svg+xml," + quote(svg, safe="'/=:"))
+    return {"src": "data:image/svg+xml," + quote(svg, safe="'/=:")}
 
 
 ICONS = {name: _icon(strokes) for name, strokes in _STROKES.items()}
-"""The icon of the server and of each tool."""
+"""The icon of the server and of each tool, as MCP has it."""

@@ -11,14 +11,14 @@ import mcp_types as types
 from mcp.server import CacheHint, Server
 
 from fetchstash import __version__, telemetry
-from fetchstash.config import Settings
 from fetchstash.errors import FetchstashError, Internal, Refused
-from fetchstash.render import FRAME_CHARS, View, error_view
+from fetchstash.render import View, error_view
 from fetchstash.server import _prompts, _resources
-from fetchstash.server._app import EXTENSION, TOOL_META, TOOLS
+from fetchstash.server._app import EXTENSION
 from fetchstash.server._asking import InputNeeded
 from fetchstash.server._icons import ICONS
 from fetchstash.server._lazy import Context, StashSource
+from fetchstash.server._listing import listed_tools
 from fetchstash.server._progress import reports_to
 from fetchstash.stash import with_views
 from fetchstash.tools import Reports, ToolSpec, answer, tool_named, tool_specs
@@ -42,7 +42,7 @@ def build_server(stash: StashSource, *, announces: bool = True) -> Server[StashS
     """
     settings = stash.settings
     specs = {spec.name: spec for spec in tool_specs(settings)}
-    tools = [_tool(spec, settings) for spec in specs.values()]
+    tools = [types.Tool.model_validate(tool) for tool in listed_tools(settings)]
     announcer = _resources.Announcer() if announces else None
 
     @asynccontextmanager
@@ -81,7 +81,7 @@ def build_server(stash: StashSource, *, announces: bool = True) -> Server[StashS
         "fetchstash",
         version=__version__,
         title="fetchstash",
-        icons=[ICONS["fetchstash"]],
+        icons=[types.Icon.model_validate(ICONS["fetchstash"])],
         instructions=_INSTRUCTIONS,
         lifespan=lifespan,
         # Else the SDK makes and checks the whole list of tools for each call over HTTP.
@@ -107,33 +107,6 @@ def build_server(stash: StashSource, *, announces: bool = True) -> Server[StashS
     changed = "notifications/roots/list_changed"
     server.add_notification_handler(changed, types.NotificationParams, roots_changed)
     return server
-
-
-def _tool(spec: ToolSpec, settings: Settings) -> types.Tool:
-    meta: dict[str, Any] = {"anthropic/searchHint": spec.search_hint}
-    if settings.profile in ("auto", "claude-code") and spec.body and not settings.output_is_bounded:
-        # Claude Code spills longer results to a file; this raises its limit to ours, and above
-        # the one that its user may have set. Other hosts do not read it.
-        meta["anthropic/maxResultSizeChars"] = settings.views.max_chars_ceiling + FRAME_CHARS
-    if spec.name in TOOLS:
-        meta |= TOOL_META
-    output = {
-        "type": "object",
-        "properties": {"result": {"type": "string"}},
-        "required": ["result"],
-    }
-    return types.Tool(
-        name=spec.name,
-        title=spec.title,
-        icons=[ICONS[spec.name]],
-        description=spec.description,
-        input_schema=spec.input_schema,
-        output_schema=output if settings.views.structured else None,
-        annotations=types.ToolAnnotations(
-            read_only_hint=True, idempotent_hint=True, open_world_hint=spec.open_world
-        ),
-        _meta=meta,
-    )
 
 
 async def _answer(

@@ -1,6 +1,5 @@
 """Serve over stdin and stdout. Only JSON-RPC goes to stdout."""
 
-import ctypes
 import logging
 import os
 import signal
@@ -12,10 +11,9 @@ from mcp.server.stdio import stdio_server
 
 from fetchstash.config import Settings
 from fetchstash.server._lazy import LazyStash
+from fetchstash.server._memory import hide_memory
 from fetchstash.server._server import build_server
 from fetchstash.server._wire import relayed
-
-_PR_SET_DUMPABLE = 4
 
 _log = logging.getLogger("fetchstash.server")
 
@@ -38,15 +36,6 @@ async def serve_stdio(settings: Settings) -> None:
             tasks.cancel_scope.cancel()
     except* BrokenPipeError:
         _log.info("The host has closed our stdout: nobody is left to answer.")
-
-
-def hide_memory() -> None:
-    """Keep other processes of this user from tracing this one (PR_SET_DUMPABLE, prctl(2)).
-
-    On Linux alone; then /proc hides its environment, its memory and its descriptors, too.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 async def _end_on_signal(stash: LazyStash) -> None:

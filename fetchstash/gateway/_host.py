@@ -1,0 +1,72 @@
+"""The connection to the host: our stdin and stdout."""
+
+import logging
+import os
+import sys
+from collections.abc import AsyncGenerator
+from typing import BinaryIO
+
+import anyio.to_thread
+
+from fetchstash.gateway._framing import UnreadableMessage, parsed
+from fetchstash.gateway._json import as_line
+from fetchstash.gateway._protocol import INTERNAL_ERROR, INVALID_REQUEST
+from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message, RpcError
+from fetchstash.gateway._spooled import drop_spooled
+
+_log = logging.getLogger("fetchstash.gateway")
+
+
+def host_connection() -> Connection:
+    """Return the connection to the host.
+
+    From now on stdin is empty, and what else is written to stdout goes to stderr: only JSON-RPC may
+    reach the host.
+    """
+    incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    sys.stdout.flush()
+    os.dup2(2, 1)
+    # The thread that reads waits for ever, so it takes no place among the others.
+    one_thread = anyio.CapacityLimiter(1)
+
+    async def send(message: Message) -> None:
+        line = _line(message)
+        try:
+            await anyio.to_thread.run_sync(_write, outgoing, line, limiter=one_thread)
+        except OSError:
+            raise ConnectionEnded from None
+
+    return _messages(incoming), send
+
+
+async def _messages(incoming: BinaryIO) -> AsyncGenerator[Message]:
+    """Yield what the host sends. What is no message is passed over."""
+    limiter = anyio.CapacityLimiter(1)
+    while line := await anyio.to_thread.run_sync(
+        incoming.readline, abandon_on_cancel=True, limiter=limiter
+    ):
+        try:
+            if line.strip():
+                yield parsed(line)
+        except UnreadableMessage as error:
+            _log.warning("The host sent %s.", error)
+
+
+def _line(message: Message) -> bytes:
+    """Return a message for the host. Of a result that nobody made short only an error is left."""
+    try:
+        return as_line(message)
+    except TypeError:
+        drop_spooled(message)
+    if "method" in message:
+        raise RpcError(INVALID_REQUEST, "The request is too long.")
+    error = RpcError(INTERNAL_ERROR, "The answer is too long. Ask for less.")
+    return as_line({"jsonrpc": "2.0", "id": message["id"], "error": error.as_object})
+
+
+def _write(outgoing: BinaryIO, line: bytes) -> None:
+    outgoing.write(line)
+    outgoing.flush()

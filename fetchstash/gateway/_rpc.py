@@ -1,0 +1,231 @@
+"""JSON-RPC 2.0 between two peers, as data: requests, answers, notifications, cancellation.
+
+Only the envelope is read, so messages of both protocol eras pass as they are.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from fetchstash.gateway._protocol import INTERNAL_ERROR, INVALID_REQUEST
+
+MAX_WAITING = 256
+"""Requests of one peer that are not answered yet; beyond them nothing more is read from it."""
+
+CANCEL_SECONDS = 5.0
+"""How long a peer may take to accept the word that a request is cancelled."""
+
+Message = dict[str, Any]
+Params = Mapping[str, Any]
+RequestId = int | str
+Send = Callable[[Message], Awaitable[None]]
+Connection = tuple[AsyncIterator[Message], Send]
+"""What a peer sends, until it ends, and what sends it a message (raises ConnectionEnded)."""
+
+OnRequest = Callable[[RequestId, str, Params | None], Awaitable[dict[str, Any]]]
+OnNotify = Callable[[str, Params | None], Awaitable[None]]
+
+_log = logging.getLogger("fetchstash.gateway")
+
+
+class RpcError(Exception):
+    """An error as JSON-RPC has it."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    @property
+    def as_object(self) -> dict[str, Any]:
+        """The error object; ``data`` is left out where there is none."""
+        data = {} if self.data is None else {"data": self.data}
+        return {"code": self.code, "message": self.message, **data}
+
+
+class ConnectionEnded(Exception):
+    """The peer is gone."""
+
+
+@dataclass
+class _Waiting:
+    """A request of ours, and its answer once it is there."""
+
+    done: anyio.Event = field(default_factory=anyio.Event)
+    result: dict[str, Any] = field(default_factory=dict[str, Any])
+    error: Exception | None = None
+
+
+class Peer:
+    """The other side of a connection. ``name`` is for the log."""
+
+    def __init__(self, name: str, connection: Connection) -> None:
+        self._name = name
+        self._incoming, self._send = connection
+        self._last_id = 0
+        self._ended = False
+        # By the text of the id: some peers give back a number as a string.
+        self._waiting: dict[str, _Waiting] = {}
+        self._handled: dict[str, anyio.CancelScope] = {}
+        self._handling = 0
+        self._handled_one = anyio.Event()
+
+    async def run(
+        self,
+        on_request: OnRequest,
+        on_notify: OnNotify,
+        *,
+        task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Take what the peer sends until it ends; then nothing of its is answered any more.
+
+        Requests are answered side by side. Notifications keep their order, and come before an
+        answer that was sent after them.
+        """
+        try:
+            async with anyio.create_task_group() as tasks:
+                task_status.started()
+                async for message in self._incoming:
+                    await self._take(message, tasks, on_request, on_notify)
+                self._end()
+                tasks.cancel_scope.cancel()
+        finally:
+            self._end()
+
+    async def request(
+        self, method: str, params: Params | None, *, is_opening: bool = False
+    ) -> dict[str, Any]:
+        """Return the result of a request. Raises RpcError, ConnectionEnded.
+
+        Cancelling the call cancels it at the peer, unless it opens the conversation.
+        """
+        if self._ended:
+            raise ConnectionEnded
+        self._last_id += 1
+        number = self._last_id
+        waiting = self._waiting[str(number)] = _Waiting()
+        try:
+            await self._send({"jsonrpc": "2.0", "id": number, **_call(method, params)})
+            await waiting.done.wait()
+        except anyio.get_cancelled_exc_class():
+            if not is_opening:
+                with anyio.move_on_after(CANCEL_SECONDS, shield=True):
+                    await self.notify("notifications/cancelled", {"requestId": number})
+            raise
+        finally:
+            del self._waiting[str(number)]
+        if waiting.error is not None:
+            raise waiting.error
+        return waiting.result
+
+    async def notify(self, method: str, params: Params | None) -> None:
+        """Send a notification; a peer that is gone gets none."""
+        try:
+            await self._send({"jsonrpc": "2.0", **_call(method, params)})
+        except ConnectionEnded:
+            return
+
+    async def _take(
+        self, message: Message, tasks: TaskGroup, on_request: OnRequest, on_notify: OnNotify
+    ) -> None:
+        match message:
+            case {"method": str() as method, "id": int() | str() as number}:
+                while self._handling >= MAX_WAITING:
+                    self._handled_one = anyio.Event()
+                    await self._handled_one.wait()
+                self._handling += 1
+                # Registered here, so that a cancellation that follows at once meets it.
+                scope = self._handled[str(number)] = anyio.CancelScope()
+                params = message.get("params")
+                tasks.start_soon(self._answer, number, method, params, scope, on_request)
+            case {"method": str() as method} if "id" not in message and _are_params(message):
+                params = message.get("params")
+                if method == "notifications/cancelled" and params:
+                    cancelled = self._handled.get(str(params.get("requestId")))
+                    if cancelled is not None:
+                        cancelled.cancel()
+                await self._notified(method, params, on_notify)
+            case {"id": int() | str() as number} if "method" not in message:
+                self._resolve(str(number), message)
+            case _:
+                _log.warning("%s sent JSON that is no message of JSON-RPC.", self._name)
+
+    async def _answer(
+        self,
+        number: RequestId,
+        method: str,
+        params: object,
+        scope: anyio.CancelScope,
+        on_request: OnRequest,
+    ) -> None:
+        """Answer a request, unless the peer cancels it."""
+        answer: dict[str, Any] | None = None
+        try:
+            with scope:
+                answer = {"result": await on_request(number, method, _checked(params))}
+        except RpcError as error:
+            answer = {"error": error.as_object}
+        except ConnectionEnded:
+            answer = {"error": RpcError(INTERNAL_ERROR, "The connection ended.").as_object}
+        except Exception:  # noqa: BLE001 - a fault of ours must not end the session
+            _log.exception("%s failed", method)
+            text = "Something went wrong inside fetchstash; the log has the details."
+            answer = {"error": RpcError(INTERNAL_ERROR, text).as_object}
+        finally:
+            if self._handled.get(str(number)) is scope:
+                del self._handled[str(number)]
+            self._handling -= 1
+            self._handled_one.set()
+        if answer is not None:
+            try:
+                await self._send({"jsonrpc": "2.0", "id": number, **answer})
+            except ConnectionEnded:
+                return
+
+    async def _notified(self, method: str, params: Params | None, on_notify: OnNotify) -> None:
+        try:
+            await on_notify(method, params)
+        except Exception:  # noqa: BLE001 - as above
+            _log.exception("%s failed", method)
+
+    def _resolve(self, number: str, message: Message) -> None:
+        """Hand an answer to who waits for it. One that nobody waits for is passed over."""
+        waiting = self._waiting.get(number)
+        if waiting is None or waiting.done.is_set():
+            return
+        match message:
+            case {"error": {"code": int() as code, "message": str() as text, **more}}:
+                waiting.error = RpcError(code, text, more.get("data"))
+            case {"result": dict()}:
+                waiting.result = message["result"]
+            case _:
+                text = f"{self._name} sent an answer that is neither a result nor an error."
+                waiting.error = RpcError(INTERNAL_ERROR, text)
+        waiting.done.set()
+
+    def _end(self) -> None:
+        """Fail what is waited for."""
+        self._ended = True
+        for waiting in self._waiting.values():
+            if not waiting.done.is_set():
+                waiting.error = ConnectionEnded()
+                waiting.done.set()
+
+
+def _call(method: str, params: Params | None) -> Message:
+    return {"method": method} if params is None else {"method": method, "params": params}
+
+
+def _are_params(message: Message) -> bool:
+    return message.get("params") is None or isinstance(message["params"], dict)
+
+
+def _checked(params: object) -> Params | None:
+    if params is None or isinstance(params, dict):
+        return cast("Params | None", params)
+    raise RpcError(INVALID_REQUEST, "The parameters must be an object.")
