@@ -12,7 +12,7 @@ PRINCIPAL = "fetchstash.principal"
 """The key of the ASGI scope under which a request's principal stands once it is verified."""
 
 REFUSAL = "fetchstash.refusal"
-"""The key under which stands why the request's tool must not run (Busy or OverQuota)."""
+"""The key under which stands why the request's tool must not run (Busy, OverQuota, Refused)."""
 
 
 def principal_of(ctx: Context) -> Principal:

@@ -19,9 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fetchstash.access import Principal, Rejected, check_scope, scope_of
 from fetchstash.config import OAuthLimits
-from fetchstash.errors import BadArgument, FetchstashError, TimedOut, TooLarge
+from fetchstash.errors import BadArgument, FetchstashError, Refused, TimedOut, TooLarge
 from fetchstash.service._auth import refusal
-from fetchstash.service._context import principal_in
+from fetchstash.service._context import REFUSAL, principal_in
 from fetchstash.service._replies import reply
 from fetchstash.service._session import SESSION_HEADER, new_session
 
@@ -66,8 +66,15 @@ class Messages:
         try:
             check_scope(principal, scope_of(message))
         except Rejected as rejected:
-            await refusal(rejected, self._oauth)(scope, receive, send)
-            return
+            if principal.source == self._oauth.issuer:
+                # The client can log in again for more (MCP's authorization: step-up).
+                await refusal(rejected, self._oauth)(scope, receive, send)
+                return
+            # Nobody can widen a token of our own, so its model is told, as by any tool.
+            scope[REFUSAL] = Refused(
+                "This token may read what is kept, and fetch nothing.",
+                "Whoever runs the service can give a token of the scope fetch.",
+            )
         receive = _replay(written, receive)
         match message:
             case {"id": request, "method": "initialize"}:

@@ -9,6 +9,7 @@ import httpx2
 import jwt
 import pytest
 from mcp import MCPError
+from mcp_types import TextContent
 
 from fetchstash.access import OwnTokens, verifier
 from fetchstash.config import Settings, load
@@ -187,11 +188,9 @@ async def test_two_authorization_headers_count_as_none(
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_token_that_may_only_read_reads_and_is_told_what_a_fetch_needs(
-    service: Service, settings: Settings, objects: MemoryObjects, mode: str
+async def test_a_token_of_the_provider_that_may_only_read_is_told_what_to_log_in_for(
+    service: Service, settings: Settings, objects: MemoryObjects, provider: Provider, mode: str
 ) -> None:
-    own = OwnTokens(objects)
-    token = (await own.create("team-a", "ci", scopes=["read"])).text
     answers: list[httpx2.Response] = []
 
     async def note(answer: httpx2.Response) -> None:
@@ -199,8 +198,8 @@ async def test_a_token_that_may_only_read_reads_and_is_told_what_a_fetch_needs(
             await answer.aread()
             answers.append(answer)
 
-    async with service(verifier=own) as http:
-        http.headers["authorization"] = f"Bearer {token}"
+    async with service(verifier=verifier(settings, objects)) as http:
+        http.headers["authorization"] = f"Bearer {provider.token(scope='read')}"
         http.event_hooks["response"].append(note)
         async with mcp_client(http, mode) as client:
             assert not (await client.call_tool("artifact_info", {})).is_error
@@ -209,6 +208,26 @@ async def test_a_token_that_may_only_read_reads_and_is_told_what_a_fetch_needs(
     (answer,) = answers
     assert 'scope="fetch", error="insufficient_scope"' in answer.headers["www-authenticate"]
     assert "This call needs the scope fetch; the token has read." in answer.text
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_token_of_ours_that_may_only_read_gets_one_line_from_a_tool_that_fetches(
+    service: Service, objects: MemoryObjects, mode: str
+) -> None:
+    own = OwnTokens(objects)
+    token = (await own.create("team-a", "ci", scopes=["read"])).text
+    async with service(verifier=own) as http:
+        http.headers["authorization"] = f"Bearer {token}"
+        async with mcp_client(http, mode) as client:
+            assert not (await client.call_tool("artifact_info", {})).is_error
+            refused = await client.call_tool("fetch_content", {"url": "https://example.org"})
+    assert refused.is_error
+    (part,) = refused.content
+    assert isinstance(part, TextContent)
+    assert part.text == (
+        "[refused] This token may read what is kept, and fetch nothing. "
+        "Whoever runs the service can give a token of the scope fetch."
+    )
 
 
 async def test_a_token_without_any_scope_of_ours_may_not_even_list(
