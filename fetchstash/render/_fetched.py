@@ -135,14 +135,14 @@ def _several(
 
 def _failure_line(host: Host, failure: Failure, limit: int) -> str:
     """Return the line of a URL that failed, with as much of the URL as fits."""
-    line = error_line(failure.error, host.word)
+    line = error_line(host.shown(failure.error), host.word)
     room = min(limit - len(line) - 3, OF_SEVERAL_CHARS)
     named = f"{line} ({clip_middle(failure.url, room)})" if room > len("https://…") else line
     return clip(named, limit)
 
 
 def _failure_record(host: Host, failure: Failure) -> Mapping[str, Any]:
-    error = failure.error
+    error = host.shown(failure.error)
     record = {"code": error.code, "line": error_line(error, host.word), **error.details}
     return {
         "source_url": failure.url,

@@ -43,7 +43,7 @@ def view_of(host: Host, value: Value, max_chars: int | None = None) -> View:
         case Facts():
             return info(host, value)
         case FetchstashError():
-            return error_view(value, host.word)
+            return error_view(host.shown(value), host.word)
 
 
 def as_shown(value: Value, max_chars: int | None = None) -> str:

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from fetchstash.errors import FetchstashError, Wording
+from fetchstash.errors import FetchstashError, StoreError, Wording
 from fetchstash.hygiene import clean_line
 from fetchstash.render._frame import FRAME_CHARS
 from fetchstash.render._subject import Subject, subject_of
@@ -109,6 +109,15 @@ class Host:
     def word(self) -> Wording:
         """How the face words a call."""
         return self.face.word
+
+    def shown(self, error: FetchstashError) -> FetchstashError:
+        """Return an error as this host may see it: the store's places are told to a local one."""
+        if self.local or not isinstance(error, StoreError):
+            return error
+        return StoreError(
+            "The store failed.",
+            "Try again, or fetch the document anew; the operator's log says why.",
+        )
 
     @property
     def higher_limit(self) -> str:

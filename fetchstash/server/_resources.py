@@ -1,10 +1,11 @@
 """The run's artifacts as MCP resources: listed, completed, read, and announced when they change."""
 
+import logging
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import mcp_types as types
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
@@ -12,7 +13,14 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourcesListChanged
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange, UnknownRef
+from fetchstash.errors import (
+    BadArgument,
+    FetchstashError,
+    NoText,
+    OutOfRange,
+    StoreError,
+    UnknownRef,
+)
 from fetchstash.render import error_line, size, view_of
 from fetchstash.server._app import VIEW_URI, view_resource
 from fetchstash.server._lazy import Context
@@ -28,24 +36,34 @@ _PAGE = 50
 COMPLETIONS = 100
 """Values of one completion at the most (MCP, completion/complete)."""
 
+_log = logging.getLogger("fetchstash.server")
+
 _TITLE_CHARS, _SOURCE_CHARS = 80, 160
 _AGES = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
 
-P = ParamSpec("P")
+P = TypeVar("P")
 R = TypeVar("R")
+Handler = Callable[[Context, P], Awaitable[R]]
 
 
-def in_one_line(handler: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+def in_one_line(handler: Handler[P, R]) -> Handler[P, R]:
     """Answer the errors of a handler as JSON-RPC has them, in one line."""
 
     @wraps(handler)
-    async def handled(*args: P.args, **kwargs: P.kwargs) -> R:
+    async def handled(ctx: Context, params: P) -> R:
         try:
-            return await handler(*args, **kwargs)
+            return await handler(ctx, params)
         except FetchstashError as error:
-            raise MCPError(_number(error), error_line(error)) from None
+            raise MCPError(_number(error), line_for(ctx, error)) from None
 
     return handled
+
+
+def line_for(ctx: Context, error: FetchstashError) -> str:
+    """Return the line of an error as the client may see it; the log has what it may not."""
+    if isinstance(error, StoreError):
+        _log.warning("%s: %s", ctx.method, error)
+    return error_line(ctx.lifespan_context.host(ctx).shown(error))
 
 
 def _number(error: FetchstashError) -> int:
@@ -124,7 +142,7 @@ async def read_resource(
         contents = await _contents(ctx, stash, uri)
     except FetchstashError as error:
         data = {"uri": uri, "code": error.code}
-        raise MCPError(_number(error), error_line(error), data) from None
+        raise MCPError(_number(error), line_for(ctx, error), data) from None
     return types.ReadResourceResult(contents=[contents])
 
 

@@ -11,7 +11,7 @@ import mcp_types as types
 from mcp.server import CacheHint, Server
 
 from fetchstash import __version__, telemetry
-from fetchstash.errors import FetchstashError, Internal, Refused
+from fetchstash.errors import FetchstashError, Internal, Refused, StoreError
 from fetchstash.render import View, error_view
 from fetchstash.server import _prompts, _resources
 from fetchstash.server._app import EXTENSION
@@ -116,9 +116,9 @@ async def _answer(
     reports: Reports,
 ) -> tuple[View, dict[str, Any]]:
     """Answer a call. Every failure becomes one line, with its facts for ``_meta``."""
+    host, arguments = ctx.lifespan_context.host(ctx), params.arguments or {}
     try:
         tool = tool_named(params.name, tools)
-        host, arguments = ctx.lifespan_context.host(ctx), params.arguments or {}
         stash = await ctx.lifespan_context.get(ctx, params.input_responses)
         stash = with_views(stash, host.limits)
         return await _with_person(
@@ -128,7 +128,9 @@ async def _answer(
         raise
     except FetchstashError as caught:
         telemetry.count("refusals", code=caught.code)
-        error = caught
+        if isinstance(caught, StoreError):
+            _log.warning("%s: %s", params.name, caught)
+        error = host.shown(caught)
     except Exception:  # noqa: BLE001 - a fault of ours must not end the server
         _log.exception("%s failed", params.name)
         error = Internal(

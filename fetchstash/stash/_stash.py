@@ -1,5 +1,6 @@
 """Stash: fetch, keep, read back."""
 
+import logging
 import os
 import re
 import tempfile
@@ -14,7 +15,7 @@ import anyio.to_thread
 
 from fetchstash import handlers
 from fetchstash.config import Settings
-from fetchstash.errors import BadArgument, Call, FetchstashError, NoText, OutOfRange
+from fetchstash.errors import BadArgument, Call, FetchstashError, NoText, OutOfRange, StoreError
 from fetchstash.fetch import Progress, mask_url
 from fetchstash.hygiene import clean_line
 from fetchstash.ranges import Unit
@@ -49,6 +50,7 @@ from fetchstash.text import ViewLimits
 MAX_URLS = 10
 MAX_REFS = 10
 EXPORT_CHARS = 2**20
+_log = logging.getLogger("fetchstash.stash")
 """Characters of a text that an export reads at a time."""
 
 
@@ -119,6 +121,8 @@ class Stash:
                     facts, focus, limit, cache, fragment=urldefrag(url).fragment
                 )
             except FetchstashError as error:
+                if isinstance(error, StoreError):
+                    _log.warning("A URL of several was not kept: %s", error)
                 results[position] = Failure(clean_line(mask_url(url)), error)
             if progress:
                 progress(len(results), len(urls))
