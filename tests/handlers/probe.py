@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
 
 def read_file(path: str) -> None:
     Path(path).read_bytes()
@@ -89,6 +91,57 @@ def affinity(process: str) -> None:
     os.sched_setaffinity(int(process), os.sched_getaffinity(int(process)))
 
 
+def watch(folder: str) -> None:
+    """See the names of files that others make (inotify(7))."""
+    watcher = _checked(_LIBC.inotify_init1(0))
+    _checked(_LIBC.inotify_add_watch(watcher, folder.encode(), 0x100))
+
+
+def signal_by_pipe(process: str) -> None:
+    """Let the kernel signal another process when a pipe is written to (fcntl(2), F_SETOWN)."""
+    import fcntl
+
+    read, write = os.pipe()
+    try:
+        fcntl.fcntl(read, fcntl.F_SETOWN, int(process))
+    finally:
+        os.close(read)
+        os.close(write)
+
+
+def lease_source(_: str) -> None:
+    """Hold up everybody who opens the document (fcntl(2), F_SETLEASE)."""
+    import fcntl
+
+    with _source().open("rb") as file:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+
+
+def raise_memory(_: str) -> None:
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    except ValueError as error:
+        raise PermissionError(1, str(error)) from error
+
+
+def memory_file(_: str) -> None:
+    """Take memory that RLIMIT_AS does not count."""
+    os.close(os.memfd_create("probe"))
+
+
+def host_name(_: str) -> None:
+    """Do what only root may: give the machine its own name again."""
+    name = os.uname().nodename.encode()
+    _checked(_LIBC.sethostname(name, len(name)))
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
 def tcp(port: str) -> None:
     socket.create_connection(("127.0.0.1", int(port)), 2).close()
 
@@ -134,14 +187,13 @@ def signal_group(_: str) -> None:
 
 def read_memory(process: str) -> None:
     buffer = ctypes.create_string_buffer(8)
-    libc = ctypes.CDLL(None, use_errno=True)
     address = ctypes.c_void_p(ctypes.addressof(buffer))
 
     class Vector(ctypes.Structure):
         _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
 
     mine, other = Vector(address, 8), Vector(address, 8)
-    if libc.process_vm_readv(int(process), ctypes.byref(mine), 1, ctypes.byref(other), 1, 0) < 0:
+    if _LIBC.process_vm_readv(int(process), ctypes.byref(mine), 1, ctypes.byref(other), 1, 0) < 0:
         code = ctypes.get_errno()
         if code == 14:  # EFAULT: allowed, and only the address is wrong
             return
@@ -158,7 +210,8 @@ ATTEMPTS: Mapping[str, Callable[[str], None]] = {
         read_file, write_file, truncate, chmod, make_file, list_folder, link_out, symbolic_link,
         write_source, tcp, udp, unix, abstract, listen, run_program, fork, signal, signal_group,
         read_memory, limit_other, affinity, touch_source, chmod_source, label_source,
-        cut_source, flag_source,
+        cut_source, flag_source, watch, signal_by_pipe, lease_source, raise_memory, memory_file,
+        host_name,
     )
 }  # fmt: skip
 

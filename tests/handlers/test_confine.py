@@ -81,6 +81,11 @@ class Prey:
             ("read_memory", me),
             ("limit_other", me),
             ("affinity", me),
+            ("watch", str(self.folder)),
+            ("signal_by_pipe", me),
+            ("raise_memory", ""),
+            ("memory_file", ""),
+            *([("host_name", "")] if os.geteuid() == 0 else []),
         ]
 
 
@@ -154,8 +159,8 @@ async def test_a_worker_changes_nothing_about_its_document(
     pool: WorkerPool, tmp_path: Path
 ) -> None:
     """Its document is a second name of the store's own file, whose time and rights it shares."""
-    names = ("touch_source", "chmod_source", "label_source", "cut_source", "flag_source")
-    orders = [(name, "") for name in names]
+    changes = ("touch", "chmod", "label", "cut", "flag", "lease")
+    orders = [(f"{change}_source", "") for change in changes]
     lines = await run(pool, tmp_path, orders)
     assert len(lines) == len(orders)
     assert [line for line in lines if ": refused" not in line] == []

@@ -340,6 +340,15 @@ async def test_a_worker_is_kept_for_the_next_document_and_ended_when_idle(bench:
 
 
 @posix
+async def test_the_document_after_one_at_which_a_library_failed_is_read_by_another_worker(
+    bench: Bench,
+) -> None:
+    answer_pid = "yield [Part(str(os.getpid()))]"
+    before = text_of(await bench.run(answer_pid))
+    assert (await bench.run("now fail")).text is None
+    assert text_of(await bench.run(answer_pid)) != before
+
+
 async def test_a_worker_whose_server_was_killed_ends_itself(bench: Bench) -> None:
     """Even in the middle of a job that waits for something: nobody is left to end it."""
     server = (

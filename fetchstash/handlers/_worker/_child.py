@@ -243,8 +243,11 @@ def _cause(error: BaseException) -> Cause:
 
 
 def _is_sound(error: BaseException) -> bool:
-    """Return whether the process may go on: not after a panic, nor out of memory."""
-    return isinstance(error, Exception) and not isinstance(error, MemoryError)
+    """Return whether the process may go on: only if the failure was foreseen.
+
+    A document at which a library failed may have done more than that.
+    """
+    return isinstance(error, FetchstashError | _plugins.PluginError | ModuleNotFoundError)
 
 
 if __name__ == "__main__":

@@ -33,12 +33,13 @@ else:
     def job_limits(memory_mb: int, cpu_seconds: float, wall_seconds: float) -> Generator[None]:
         """Give a job its address space in MiB, its seconds of CPU from now on, and its time.
 
-        Only the soft limits move, because a hard one cannot be raised again for the next job
-        (setrlimit(2)). The kernel ends the process with SIGXCPU or SIGALRM.
+        The limit on memory is for good: all jobs of a worker have the same. Of CPU only the soft
+        limit moves, because a hard one cannot be raised again for the next job (setrlimit(2)). The
+        kernel ends the process with SIGXCPU or SIGALRM.
         """
         used = resource.getrusage(resource.RUSAGE_SELF)
         _limit(resource.RLIMIT_CPU, math.ceil(used.ru_utime + used.ru_stime + cpu_seconds))
-        _limit(resource.RLIMIT_AS, memory_mb * 2**20)
+        _limit(resource.RLIMIT_AS, memory_mb * 2**20, hard=memory_mb * 2**20)
         signal.alarm(math.ceil(wall_seconds) + ORPHAN_SECONDS)
         try:
             yield

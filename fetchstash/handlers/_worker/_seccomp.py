@@ -74,6 +74,13 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "msgctl": (71, 187),
     "mq_open": (240, 180),
     "mq_unlink": (241, 181),
+    # memory that no limit counts
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    # names of files that others make, which Landlock does not hide
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
+    "inotify_add_watch": (254, 27),
     # attributes of files, which Landlock does not cover
     "chmod": (90, None),
     "fchmod": (91, 52),
@@ -130,7 +137,27 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "kexec_file_load": (320, 294),
     "reboot": (169, 142),
     "swapon": (167, 224),
+    "swapoff": (168, 225),
     "acct": (163, 89),
+    "delete_module": (176, 106),
+    "iopl": (172, None),
+    "ioperm": (173, None),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "clock_adjtime": (305, 266),
+    "adjtimex": (159, 171),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+    "vhangup": (153, 58),
+    "fsconfig": (431, 431),
+    "fspick": (433, 433),
+    "statmount": (457, 457),
+    "listmount": (458, 458),
+    # the disk of everybody
+    "sync": (162, 81),
+    "syncfs": (306, 267),
 }
 _CLONE, _CLONE3 = (56, 220), (435, 435)
 # Calls whose first argument is a process: allowed for this one alone, which prlimit64 may call 0.
@@ -141,6 +168,12 @@ _PRLIMIT = (302, 261)
 # (TCGETS, TIOCGWINSZ, FIONBIO, FIONREAD, FIONCLEX, FIOCLEX).
 _IOCTL = (16, 29)
 _IOCTL_REQUESTS = (0x5401, 0x5413, 0x5421, 0x541B, 0x5450, 0x5451)
+# fcntl(2) makes the kernel signal another process, or holds up who opens the document (F_SETOWN,
+# F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY).
+_FCNTL = (72, 25)
+_FCNTL_REFUSED = (8, 10, 15, 1024, 1026)
+# Calls that are newer than this list are missing, as on an older kernel.
+_FIRST_UNKNOWN = 470
 
 
 class _Program(ctypes.Structure):
@@ -174,6 +207,8 @@ def _filter(process: int) -> bytes:
         (_LOAD, 0, 0, _NUMBER),
         (_AT_LEAST, 0, 1, _X32_CALL),
         *refuse,
+        (_AT_LEAST, 0, 1, _FIRST_UNKNOWN),
+        (_RETURN, 0, 0, _REFUSE | errno.ENOSYS),
         # glibc falls back to clone, whose flags a filter can read.
         (_EQUAL, 0, 1, _CLONE3[column]),
         (_RETURN, 0, 0, _REFUSE | errno.ENOSYS),
@@ -201,6 +236,14 @@ def _filter(process: int) -> bytes:
         *requests,
         *refuse,
         (_RETURN, 0, 0, _ALLOW),
+    ]
+    commands = [(_EQUAL, len(_FCNTL_REFUSED) - n, 0, c) for n, c in enumerate(_FCNTL_REFUSED)]
+    code += [
+        (_EQUAL, 0, len(commands) + 3, _FCNTL[column]),
+        (_LOAD, 0, 0, _SECOND_ARGUMENT),
+        *commands,
+        (_RETURN, 0, 0, _ALLOW),
+        *refuse,
     ]
     refused = (numbers[column] for numbers in _REFUSED.values())
     code += [
