@@ -6,6 +6,7 @@
     scripts/setup.py torture [ARGUMENT …]  the long tests (scripts/torture.py)
     scripts/setup.py bench [ARGUMENT …]    the benchmarks (scripts/bench.py)
     scripts/setup.py conformance           the protocol's suite and the inspector
+    scripts/setup.py access [ARGUMENT …]   logins at a real identity provider (scripts/access.py)
     scripts/setup.py hosts [ARGUMENT …]    the test drive of three hosts (scripts/hosts.py)
     scripts/setup.py packages [NAME …]     the wheel and what is made of it (scripts/packages.py)
 

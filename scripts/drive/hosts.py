@@ -117,14 +117,23 @@ def write(file: Path, text: str) -> None:
 
 def npm_program(package: str, program: str) -> str | None:
     """Return the path of a program of an npm package, installed if need be; None if it cannot."""
-    folder = CACHE / program
-    path = folder / "node_modules" / ".bin" / program
+    path = _npm_install(package, CACHE / program, Path(".bin") / program)
+    return str(path) if path else None
+
+
+def npm_library(package: str, name: str) -> Path | None:
+    """Return the folder whose scripts can import a package, installed if need be, or None."""
+    return CACHE / name if _npm_install(package, CACHE / name, Path(name)) else None
+
+
+def _npm_install(package: str, folder: Path, member: Path) -> Path | None:
+    path = folder / "node_modules" / member
     npm = shutil.which("npm")
     if npm and not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         command = [npm, "install", "--no-fund", "--no-audit", "--prefix", str(folder), package]
         subprocess.run(command, capture_output=True, check=False, timeout=300)
-    return str(path) if path.exists() else None
+    return path if path.exists() else None
 
 
 def node_folder(major: int) -> Path | None:
