@@ -1,0 +1,245 @@
+"""The files of deploy/ name what exists, and keep what they promise."""
+
+import ipaddress
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fetchstash.cli import main
+from fetchstash.config import KEYS, HttpLimits, load
+
+ROOT = Path(__file__).parents[1]
+DEPLOY = ROOT / "deploy"
+DOCS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| `(\w+)` \| (counter|gauge|histogram|info) \| (.*?) \|", DOCS, re.MULTILINE)
+LABELS = {name: set(re.findall(r"`(\w+)`", labels)) for name, _, labels in ROWS}
+HISTOGRAMS = {name for name, kind, _ in ROWS if kind == "histogram"}
+# Of Prometheus itself and of its client library; docs/operations.md names the second.
+OTHERS = {"up", "process_resident_memory_bytes", "process_cpu_seconds_total"}
+# Added by Prometheus, or by the query.
+ANYWHERE = {"job", "instance", "le"}
+
+
+def dashboard() -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((DEPLOY / "grafana.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+def panels() -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = dashboard()["panels"]
+    return listed
+
+
+def queries() -> Iterator[str]:
+    for panel in panels():
+        yield from (target["expr"] for target in panel.get("targets", ()))
+    for variable in dashboard()["templating"]["list"]:
+        if variable["type"] == "query":
+            selector = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["definition"])
+            assert selector
+            yield selector[1]
+    rules = yaml.safe_load((DEPLOY / "alerts.yaml").read_text(encoding="utf-8"))
+    yield from (rule["expr"] for group in rules["groups"] for rule in group["rules"])
+
+
+@pytest.mark.parametrize("query", list(queries()))
+def test_queries_name_metrics_and_labels_that_are_documented(query: str) -> None:
+    ungrouped = re.sub(r"by \([^)]*\)", "", query)
+    names = re.findall(r"\b((?:http|mcp|fetchstash|target|process|up)(?:_\w+)?)[{)\s\[]", ungrouped)
+    assert names
+    known = ANYWHERE.copy()
+    for name in names:
+        base = re.sub(r"_(bucket|count|sum)$", "", name)
+        assert (base in HISTOGRAMS) == (base != name), f"{name} is no series of ours"
+        assert base in LABELS or name in OTHERS, name
+        known |= LABELS.get(base, set())
+    matched = re.findall(r"[{,]\s*(\w+)\s*(?:=~|!=|!~|=)", query)
+    grouped = [
+        label for labels in re.findall(r"by \(([^)]*)\)", query) for label in labels.split(",")
+    ]
+    assert {*matched, *map(str.strip, grouped)} <= known
+
+
+def test_the_dashboard_has_what_grafana_needs() -> None:
+    board = dashboard()
+    assert set(board) >= {"uid", "title", "schemaVersion", "panels", "templating", "time"}
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,40}", board["uid"])
+    ids = [panel["id"] for panel in panels()]
+    assert len(set(ids)) == len(ids)
+    for panel in panels():
+        place = panel["gridPos"]
+        assert 0 <= place["x"] < place["x"] + place["w"] <= 24
+        if panel["type"] == "row":
+            continue
+        assert panel["type"] in ("timeseries", "stat")
+        assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+        refs = [target["refId"] for target in panel["targets"]]
+        assert refs == sorted(set(refs))
+    for one, other in combinations([panel["gridPos"] for panel in panels()], 2):
+        apart = (
+            one["x"] + one["w"] <= other["x"]
+            or other["x"] + other["w"] <= one["x"]
+            or one["y"] + one["h"] <= other["y"]
+            or other["y"] + other["h"] <= one["y"]
+        )
+        assert apart
+    variables = {variable["name"] for variable in board["templating"]["list"]}
+    used = set(re.findall(r"\$\{?(\w+)", json.dumps(board["panels"])))
+    assert used - {"__rate_interval"} <= variables
+
+
+def test_each_alert_has_a_heading_that_says_what_to_do() -> None:
+    rules = yaml.safe_load((DEPLOY / "alerts.yaml").read_text(encoding="utf-8"))
+    alerts = {rule["alert"] for group in rules["groups"] for rule in group["rules"]}
+    assert set(re.findall(r"^\| `(Fetchstash\w+)` \|", DOCS, re.MULTILINE)) == alerts
+
+
+def unit() -> dict[str, list[str]]:
+    """Return the directives of the systemd unit; one may stand more than once."""
+    directives: dict[str, list[str]] = {}
+    for line in (DEPLOY / "fetchstash.service").read_text(encoding="utf-8").splitlines():
+        name, equals, value = line.partition("=")
+        if equals and not line.startswith(("#", ";")):
+            directives.setdefault(name, []).append(value)
+    return directives
+
+
+def test_the_unit_takes_away_what_the_service_does_not_need_and_leaves_what_workers_need() -> None:
+    directives = unit()
+    switched_on = {name for name, values in directives.items() if values == ["yes"]}
+    assert switched_on >= {
+        "NoNewPrivileges", "ProtectHome", "PrivateTmp", "PrivateDevices", "PrivateUsers",
+        "ProtectKernelTunables", "ProtectKernelModules", "ProtectKernelLogs", "ProtectClock",
+        "ProtectControlGroups", "ProtectHostname", "RestrictNamespaces", "RestrictRealtime",
+        "RestrictSUIDSGID", "LockPersonality", "MemoryDenyWriteExecute",
+    }  # fmt: skip
+    assert directives["ProtectSystem"] == ["strict"]
+    assert directives["CapabilityBoundingSet"] == [""]
+    assert directives["User"] == ["fetchstash"]
+    allowed = " ".join(directives["SystemCallFilter"]).split()
+    confinement = {
+        "landlock_create_ruleset",
+        "landlock_add_rule",
+        "landlock_restrict_self",
+        "seccomp",
+    }
+    assert confinement <= set(allowed)
+    assert int(directives["TimeoutStopSec"][0]) > HttpLimits().grace_seconds
+
+
+def test_the_unit_and_the_containers_start_the_service_with_arguments_that_exist() -> None:
+    command = shlex.split(unit()["ExecStart"][0])
+    compose = service_of_compose()["command"]
+    pod = container()["args"]
+    for arguments in (command[1:], compose, pod):
+        assert arguments[0] == "serve"
+        with pytest.raises(SystemExit) as ended:
+            main([*arguments, "--help"])
+        assert not ended.value.code
+
+
+def test_the_settings_file_is_valid_and_writes_only_where_the_unit_lets_it() -> None:
+    settings = load({}, {}, DEPLOY / "fetchstash.toml")
+    directives = unit()
+    assert str(settings.store.folder).startswith(f"/var/lib/{directives['StateDirectory'][0]}/")
+    assert settings.http.audit_log.startswith(f"/var/log/{directives['LogsDirectory'][0]}/")
+    assert settings.http.metrics.startswith("127.0.0.1:")
+    rotated = (DEPLOY / "logrotate").read_text(encoding="utf-8")
+    assert f"\n{settings.http.audit_log} {{" in rotated
+
+
+def service_of_compose() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+    service: dict[str, Any] = loaded["services"]["fetchstash"]
+    return service
+
+
+def test_the_compose_file_runs_without_root_and_capabilities_on_a_root_that_is_read_only() -> None:
+    service = service_of_compose()
+    assert service["read_only"] is True
+    assert service["user"] == "10001:10001"
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+    assert service["mem_limit"]
+    assert service["pids_limit"]
+    variables = {key.variable for key in KEYS.values()}
+    assert set(service["environment"]) <= variables
+    assert int(service["stop_grace_period"].removesuffix("s")) > HttpLimits().grace_seconds
+
+
+def manifests() -> dict[str, dict[str, Any]]:
+    """Return the documents of the Kubernetes manifest by their kind."""
+    text = (DEPLOY / "kubernetes.yaml").read_text(encoding="utf-8")
+    documents: list[dict[str, Any]] = list(yaml.safe_load_all(text))
+    return {document["kind"]: document for document in documents}
+
+
+def container() -> dict[str, Any]:
+    [only] = manifests()["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert isinstance(only, dict)
+    return only
+
+
+def test_the_pods_run_without_root_and_capabilities_on_a_root_that_is_read_only() -> None:
+    pod = manifests()["Deployment"]["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["runAsUser"] == 10001
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    own = container()
+    assert own["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert {own[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe")} == {
+        "/healthz"
+    }
+    assert own["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert set(own["resources"]) == {"requests", "limits"}
+    assert {volume["name"] for volume in pod["volumes"]} == {v["name"] for v in own["volumeMounts"]}
+    pause = int(own["lifecycle"]["preStop"]["exec"]["command"][1])
+    assert pod["terminationGracePeriodSeconds"] > pause + HttpLimits().grace_seconds
+
+
+def test_the_pods_settings_are_valid(tmp_path: Path) -> None:
+    path = tmp_path / "fetchstash.toml"
+    path.write_text(manifests()["ConfigMap"]["data"]["fetchstash.toml"], encoding="utf-8")
+    settings = load({}, {}, path)
+    assert settings.store.url == "s3://fetchstash-artifacts/team"
+    ports = {port["name"]: port["containerPort"] for port in container()["ports"]}
+    assert settings.http.metrics == f"0.0.0.0:{ports['metrics']}"
+    assert container()["args"][-1] == f"0.0.0.0:{ports['http']}"
+
+
+def test_the_network_policy_lets_out_to_public_addresses_and_the_ports_that_are_fetched() -> None:
+    *_, public = manifests()["NetworkPolicy"]["spec"]["egress"]
+    refused = [ipaddress.ip_network(cidr) for cidr in public["to"][0]["ipBlock"]["except"]]
+    for address in (
+        "10.1.2.3",
+        "172.16.0.1",
+        "192.168.1.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "127.0.0.1",
+    ):
+        assert any(ipaddress.ip_address(address) in network for network in refused)
+    assert not any(ipaddress.ip_address("8.8.8.8") in network for network in refused)
+    assert tuple(port["port"] for port in public["ports"]) == load({}, {}).fetch.ports
+
+
+def test_selectors_match_the_pods() -> None:
+    found = manifests()
+    labels = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert found["Deployment"]["spec"]["selector"]["matchLabels"] == labels
+    assert found["Service"]["spec"]["selector"] == labels
+    assert found["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == labels
+    assert found["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"] == labels
