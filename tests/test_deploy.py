@@ -183,9 +183,9 @@ def manifests() -> dict[str, dict[str, Any]]:
 
 
 def container() -> dict[str, Any]:
-    [only] = manifests()["Deployment"]["spec"]["template"]["spec"]["containers"]
-    assert isinstance(only, dict)
-    return only
+    containers: list[dict[str, Any]]
+    containers = manifests()["Deployment"]["spec"]["template"]["spec"]["containers"]
+    return containers[0]
 
 
 def test_the_pods_run_without_root_and_capabilities_on_a_root_that_is_read_only() -> None:

@@ -31,7 +31,7 @@ class Admission:
         try:
             self._tenants.admit(tenant)
         except (OverQuota, Busy) as refusal:
-            telemetry.count("quota_refusals", tenant=tenant)
+            telemetry.count("quota_refusals", tenant=self._tenants.label(tenant))
             if not await self._tenants.pace.refused(tenant):
                 await _refused(refusal)(scope, receive, send)
                 return

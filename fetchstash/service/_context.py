@@ -4,6 +4,7 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from fetchstash.access import Principal
+from fetchstash.config import Settings
 from fetchstash.errors import FetchstashError
 from fetchstash.server import Context
 from fetchstash.service._session import client_in
@@ -32,6 +33,14 @@ def principal_in(scope: Scope) -> Principal:
     """Return who sends a request. Raises KeyError for one that nobody verified."""
     principal: Principal = scope[PRINCIPAL]
     return principal
+
+
+def tenant_label(settings: Settings, tenant: str) -> str:
+    """Return a tenant's name for metrics: one that the settings name, or "other".
+
+    A provider may make tenants without end, and each would be a series.
+    """
+    return tenant if tenant in settings.tenants else "other"
 
 
 def client_of(ctx: Context) -> str:

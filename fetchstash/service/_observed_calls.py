@@ -13,6 +13,7 @@ from fetchstash import telemetry
 from fetchstash.errors import StoreError
 from fetchstash.service import _request
 from fetchstash.service._audit import AuditLog
+from fetchstash.service._context import REFUSAL, tenant_label
 from fetchstash.service._traces import fail, server_span
 
 _METHODS = frozenset(
@@ -69,6 +70,10 @@ class ObservedCalls(ServerMiddleware[Any]):
         """Answer a message; one whose line the audit log does not take gets an error instead."""
         result = await call_next(ctx)
         record.code = _code(result)
+        if record.code == "quota" and record.principal and REFUSAL not in record.scope:
+            # Reached by a fetch or a put; Admission counts those of requests.
+            label = tenant_label(ctx.lifespan_context.settings, record.principal.tenant)
+            telemetry.count("quota_refusals", tenant=label)
         if self._audit and ctx.method in ("tools/call", "resources/read"):
             try:
                 self._audit.call(record, _refs(ctx, result))

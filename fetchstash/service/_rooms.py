@@ -33,6 +33,8 @@ from fetchstash.handlers import (
     ocr_is_installed,
     ocr_limits,
 )
+from fetchstash.service._audit import AuditedFetcher, AuditedRenderer, AuditLog
+from fetchstash.service._metered import metered
 from fetchstash.service._quota import Quotas
 from fetchstash.service._tenant_store import TenantStore
 from fetchstash.service._turns import Turns
@@ -63,7 +65,7 @@ class SharedTurns:
 
 @asynccontextmanager
 async def open_rooms(
-    tenant: str, settings: Settings, turns: SharedTurns, quotas: Quotas
+    tenant: str, settings: Settings, turns: SharedTurns, quotas: Quotas, audit: AuditLog
 ) -> AsyncGenerator[tuple[Stash, "Pools"]]:
     """Open the Stash of a tenant, and the pools of its workers.
 
@@ -74,7 +76,7 @@ async def open_rooms(
     async with AsyncExitStack() as opened:
         fetcher = HttpFetcher(settings.fetch)
         opened.push_async_callback(_closed, fetcher)
-        store = await open_store(settings.store, turns.scans.of(tenant))
+        store = metered(await open_store(settings.store, turns.scans.of(tenant)))
         opened.push_async_callback(_closed, store)
         pools = [WorkerPool(settings.extract, folder=store.spool)]
         reading = settings.extract.ocr == "auto" and ocr_is_installed()
@@ -88,13 +90,16 @@ async def open_rooms(
         renderer = browser_of(fetcher, settings.fetch)
         own = TenantStore(tenant, store, settings, quotas)
         seconds = settings.fetch.fetch_seconds
+        fair = FairFetcher(fetcher, turns.fetches, counted, own, seconds)
+        if renderer:
+            renderer = AuditedRenderer(FairRenderer(renderer, conversions, counted), audit)
         stash = open_stash(
             settings,
             store=own,
-            fetcher=FairFetcher(fetcher, turns.fetches, counted, own, seconds),
+            fetcher=AuditedFetcher(fair, audit),
             extractor=FairExtractor(pools[0], conversions),
             page_reader=FairReader(pools[1], conversions) if reading else None,
-            renderer=FairRenderer(renderer, conversions, counted) if renderer else None,
+            renderer=renderer,
         )
         yield await opened.enter_async_context(stash), Pools(tuple(pools))
 

@@ -4,7 +4,7 @@ import contextlib
 import gc
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,21 +13,23 @@ import uvicorn
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from fetchstash.config import HttpLimits, Settings
+from fetchstash.fetch import HttpFetcher, browser_of
 from fetchstash.server import hide_memory
 from fetchstash.service._app import MCP_PATH, Service, build_app
-from fetchstash.service._audit import AuditLog
+from fetchstash.service._audit import AuditedFetcher, AuditedRenderer, AuditLog
 from fetchstash.service._auth import verifier_of
 from fetchstash.service._bounds import IDLE_SECONDS, BoundedProtocol
 from fetchstash.service._doors import security_of
 from fetchstash.service._exports import QuietServer, exports
 from fetchstash.service._listen import check_certificate, check_exposure, host_and_port, listener
 from fetchstash.service._logs import log_to
+from fetchstash.service._metered import metered
 from fetchstash.service._quota import Quotas
 from fetchstash.service._ready import Readiness
 from fetchstash.service._source import Stashes, TenantSource
 from fetchstash.service._tenants import Tenants
 from fetchstash.stash import Stash, open_stash
-from fetchstash.store import DEFAULT_RUN, open_objects
+from fetchstash.store import DEFAULT_RUN, open_objects, open_store
 
 _CLOSE_SECONDS = 2
 """For connections to close once their calls have ended."""
@@ -36,8 +38,9 @@ _CLOSE_SECONDS = 2
 class OneStash:
     """The Stash of a service without tenants."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, audit: AuditLog | None = None) -> None:
         self._settings = settings
+        self._audit = audit or AuditLog(None)
         self._stack = contextlib.AsyncExitStack()
         self._lock = anyio.Lock()
         self._stash: Stash | None = None
@@ -46,8 +49,27 @@ class OneStash:
         """Return it, opened if need be."""
         async with self._lock:
             if self._stash is None:
-                self._stash = await self._stack.enter_async_context(open_stash(self._settings))
+                self._stash = await self._stack.enter_async_context(self._opened())
             return self._stash
+
+    @contextlib.asynccontextmanager
+    async def _opened(self) -> AsyncGenerator[Stash]:
+        limits, audit = self._settings.fetch, self._audit
+        fetcher, store = HttpFetcher(limits), await open_store(self._settings.store)
+        renderer = browser_of(fetcher, limits)
+        opened = open_stash(
+            self._settings,
+            store=metered(store),
+            fetcher=AuditedFetcher(fetcher, audit),
+            renderer=AuditedRenderer(renderer, audit) if renderer else None,
+        )
+        try:
+            async with opened as stash:
+                yield stash
+        finally:
+            with anyio.CancelScope(shield=True):
+                await store.aclose()
+                await fetcher.aclose()
 
     def settings_of(self, tenant: str) -> Settings:  # noqa: ARG002 - as above
         """Return the settings."""
@@ -74,8 +96,8 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
     verifier = await verifier_of(settings, objects)
     check_exposure(http, host, asks_for_tokens=verifier is not None)
     audit = AuditLog.of(http.audit_log)
-    tenants = Tenants(settings, Quotas(objects)) if verifier else None
-    stashes: Stashes = tenants or OneStash(settings)
+    tenants = Tenants(settings, Quotas(objects), audit=audit) if verifier else None
+    stashes: Stashes = tenants or OneStash(settings, audit)
     opened = listener(host, port)
     port = opened.getsockname()[1]
     service = build_app(

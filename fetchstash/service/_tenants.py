@@ -16,6 +16,8 @@ import anyio
 from fetchstash import telemetry
 from fetchstash.config import Settings
 from fetchstash.errors import Busy, Internal
+from fetchstash.service._audit import AuditLog
+from fetchstash.service._context import tenant_label
 from fetchstash.service._pace import Pace
 from fetchstash.service._quota import EXCHANGE_SECONDS, Quotas
 from fetchstash.service._rooms import Pools, SharedTurns, open_rooms
@@ -50,11 +52,13 @@ class Tenants:
         settings: Settings,
         quotas: Quotas | None = None,
         *,
+        audit: AuditLog | None = None,
         processors: int | None = None,
         max_open: int = MAX_OPEN,
     ) -> None:
         self._settings = settings
         self._quotas = quotas or Quotas()
+        self._audit = audit or AuditLog(None)
         self._turns = SharedTurns.of(processors or os.cpu_count() or 1)
         self._max_open = max_open
         self._tenants: dict[str, _Tenant] = {}  # in the order of their last use
@@ -64,6 +68,10 @@ class Tenants:
     def settings_of(self, tenant: str) -> Settings:
         """Return the settings of a tenant."""
         return self._tenant(tenant).settings
+
+    def label(self, tenant: str) -> str:
+        """Return the name of a tenant for metrics."""
+        return tenant_label(self._settings, tenant)
 
     def admit(self, tenant: str) -> None:
         """Count a request. Raises OverQuota, and Busy for a tenant with too many of them here."""
@@ -103,7 +111,7 @@ class Tenants:
             raise Internal("The service is ending.", "Try again: another will answer.")
         await self._make_room()
         opened = AsyncExitStack()
-        rooms = open_rooms(tenant, known.settings, self._turns, self._quotas)
+        rooms = open_rooms(tenant, known.settings, self._turns, self._quotas, self._audit)
         stash, known.pools = await opened.enter_async_context(rooms)
         known.stash, known.opened = stash, opened
         return stash

@@ -9,6 +9,7 @@ from functools import partial
 
 import anyio
 
+from fetchstash import telemetry
 from fetchstash.errors import Busy
 
 _WEIGHT = 0.1
@@ -60,10 +61,11 @@ class Turns:
         """Hold a slot. Raises Busy if the tenant's line is full, or after ``patience`` seconds."""
         most = min(most or self._most, self._most)
         lane = self._lanes.setdefault(tenant, _Lane())
-        if self._running < self._slots and lane.running < most and not lane.waiting:
-            self._begin(tenant, lane)
-        else:
-            await self._wait(tenant, lane, most, patience)
+        with telemetry.timed("wait", queue=self._what):
+            if self._running < self._slots and lane.running < most and not lane.waiting:
+                self._begin(tenant, lane)
+            else:
+                await self._wait(tenant, lane, most, patience)
         started = anyio.current_time()
         try:
             yield
@@ -77,12 +79,15 @@ class Turns:
             raise self._busy(len(lane.waiting) + 1, most)
         waiter = _Waiter(most)
         lane.waiting.append(waiter)
+        telemetry.adjust("queue", 1, queue=self._what)
         try:
             with anyio.move_on_after(patience):
                 await waiter.free.wait()
         except BaseException:
             self._leave(tenant, lane, waiter)
             raise
+        finally:
+            telemetry.adjust("queue", -1, queue=self._what)
         if not waiter.free.is_set():
             self._leave(tenant, lane, waiter)
             raise self._busy(len(lane.waiting) + 1, most)

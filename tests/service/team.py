@@ -43,10 +43,12 @@ async def team(
     settings: Settings, **parts: Any
 ) -> AsyncGenerator[tuple[httpx2.AsyncClient, Tenants]]:
     """Run a service of these tenants."""
+    audit = parts.get("audit")
     tenants = parts.pop("tenants", None) or Tenants(settings, **parts)
     security = TransportSecuritySettings(allowed_hosts=[HOST])
     source = TenantSource(settings, tenants)
-    app = build_app(source, security, verifier=Tokens(**principals()), tenants=tenants)
+    verifier = Tokens(**principals())
+    app = build_app(source, security, verifier=verifier, tenants=tenants, audit=audit)
     async with running(app) as http:
         yield http, tenants
 

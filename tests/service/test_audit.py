@@ -233,8 +233,12 @@ def test_half_a_line_of_a_full_disk_spoils_no_other_line(
     path: Path, request_of_alice: _request.Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, write = AuditLog(path), os.write
+
+    def write_half(file: int, data: bytes) -> int:
+        return write(file, data[:9])
+
     with monkeypatch.context() as full:
-        full.setattr(os, "write", lambda file, data: write(file, data[:9]))
+        full.setattr(os, "write", write_half)
         with pytest.raises(StoreError):
             log.call(request_of_alice, [])
     log.check()

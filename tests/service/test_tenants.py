@@ -267,8 +267,9 @@ async def test_no_room_is_shared_by_two_tenants(settings: Settings) -> None:
     rooms: list[Any] = []
     for name in ("acme", "globex"):
         stash: Any = await tenants.stash(name)
-        intake, store = stash.intake, stash.store._store
-        rooms += [stash, intake, intake.fetcher.fetcher, intake.extractor.pool, intake.in_flight]
+        intake, store = stash.intake, stash.store._store._store
+        fetcher = intake.fetcher._fetcher.fetcher
+        rooms += [stash, intake, fetcher, intake.extractor.pool, intake.in_flight]
         rooms += [intake.ephemeral_refs, stash.store, store, store._threads, store._contents]
         rooms += [store._contents._index, store._contents._catalog, store._contents._indices]
     assert len({id(room) for room in rooms}) == len(rooms)
