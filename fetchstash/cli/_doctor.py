@@ -92,17 +92,24 @@ def _shown(settings: "Settings") -> str:
 
 
 async def _store(settings: "Settings", *, repair: bool) -> AsyncGenerator[Diagnosis]:
-    from fetchstash.store import check_store, repair_store  # noqa: PLC0415 - the room is heavy
+    from fetchstash.store import (  # noqa: PLC0415 - the room is heavy
+        bucket_url,
+        check_store,
+        repair_store,
+    )
 
-    if settings.store.url == "memory:":
+    store = settings.store
+    if store.url == "memory:":
         yield Diagnosis("ok", "store memory: it keeps nothing")
         return
-    if not settings.store.folder.exists():
-        yield Diagnosis("ok", f"store {settings.store.folder}: nothing kept yet")
+    of_bucket = bucket_url(store.url)
+    if not of_bucket and not store.folder.exists():
+        yield Diagnosis("ok", f"store {store.folder}: nothing kept yet")
         return
-    findings = await (repair_store if repair else check_store)(settings.store)
+    findings = await (repair_store if repair else check_store)(store)
     if not any(finding.level != "note" for finding in findings):
-        yield Diagnosis("ok", f"store {settings.store.folder}: every file is as it was put")
+        state = "every record has its bytes" if of_bucket else "every file is as it was put"
+        yield Diagnosis("ok", f"store {of_bucket or store.folder}: {state}")
     for finding in findings:
         if finding.mended:
             yield Diagnosis("ok", f"store: mended: {finding.what}")

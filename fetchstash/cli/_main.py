@@ -14,6 +14,7 @@ from fetchstash.cli import (
     _operating,
     _reading,
     _register,
+    _store,
     _token,
     _ui,
 )
@@ -29,6 +30,7 @@ SECTIONS = {
     "Keep": (*_keeping.COMMANDS, *_ui.COMMANDS),
     "Run": (
         *_operating.COMMANDS,
+        *_store.COMMANDS,
         *_token.COMMANDS,
         *_gateway.COMMANDS,
         *_register.COMMANDS,

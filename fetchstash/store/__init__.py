@@ -31,8 +31,10 @@ from fetchstash.store._objects import (
 )
 from fetchstash.store._open import (
     check_store,
+    lifecycle_rules,
     open_store,
     repair_store,
+    set_lifecycle,
     store_folder,
     store_of_tenant,
 )
@@ -82,6 +84,7 @@ __all__ = [
     "count_matches",
     "folder_run",
     "keep_store_facts",
+    "lifecycle_rules",
     "new_facts",
     "open_objects",
     "open_store",
@@ -89,6 +92,7 @@ __all__ = [
     "project_run",
     "rank_texts",
     "repair_store",
+    "set_lifecycle",
     "stamp",
     "store_folder",
     "store_of_tenant",

@@ -5,6 +5,7 @@ a StoreError in our own words: what obstore says quotes the endpoint's answer, w
 name of a key or the request that was signed.
 """
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,10 +23,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SCHEMES = ("s3", "gs", "az")
+BLOBS, RECORDS, URLS = "blobs", "records", "urls"
+EXPIRING = (BLOBS, RECORDS, URLS)
+"""The folders that lifecycle rules empty."""
+
+_TENANT = re.compile("(?:(.*)/)?(tenants/[a-z0-9][a-z0-9-]*)")
 PART = 5 * 2**20
 """The smallest part of a multipart upload that S3 takes, in bytes."""
 
 _PARTS_AT_ONCE = 4
+_CLEAR_TEXT = {"s3": "AWS_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP"}
 _CONNECT_SECONDS, _REQUEST_SECONDS, _RETRY_SECONDS = 3, 12, 20
 """A request that hangs is given up and tried again once; a call fails after 32 s at the latest."""
 
@@ -35,14 +42,20 @@ _TRY_LATER = "Try again in a minute."
 
 @dataclass(frozen=True, slots=True)
 class BucketUrl:
-    """The parts of ``scheme://bucket/prefix``."""
+    """The parts of ``scheme://bucket/prefix/tenants/NAME``. ``tenant`` is "tenants/NAME" or ""."""
 
     scheme: str
     bucket: str
     prefix: str
+    tenant: str = ""
 
     def __str__(self) -> str:
-        return f"{self.scheme}://{self.bucket}" + (f"/{self.prefix}" if self.prefix else "")
+        parts = (f"{self.scheme}:/", self.bucket, self.prefix, self.tenant)
+        return "/".join(part for part in parts if part)
+
+    def path(self, folder: str) -> str:
+        """Return the beginning of the names of all objects of a folder, those of tenants too."""
+        return f"{self.prefix}/{folder}/" if self.prefix else f"{folder}/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +82,9 @@ def bucket_url(url: str) -> BucketUrl | None:
     prefix = parts.path.strip("/")
     if not rest.startswith("//") or not parts.netloc or ".." in prefix.split("/"):
         raise BadArgument(f"store.url is {url!r}.", f"Set it to {scheme}://BUCKET/PREFIX.")
-    return BucketUrl(scheme, parts.netloc, prefix)
+    match = _TENANT.fullmatch(prefix)
+    prefix, tenant = (match[1] or "", match[2]) if match else (prefix, "")
+    return BucketUrl(scheme, parts.netloc, prefix, tenant)
 
 
 def open_bucket(limits: StoreLimits) -> "Bucket":
@@ -97,8 +112,11 @@ def open_bucket(limits: StoreLimits) -> "Bucket":
     client: Any = {
         "connect_timeout": timedelta(seconds=_CONNECT_SECONDS),
         "timeout": timedelta(seconds=_REQUEST_SECONDS),
-        "allow_http": limits.endpoint.startswith("http://"),
     }
+    # obstore reads this variable only where no options are given.
+    in_clear = os.environ.get(_CLEAR_TEXT[url.scheme], "").lower() in ("true", "1")
+    if in_clear or limits.endpoint.startswith("http://"):
+        client["allow_http"] = True
     kinds: Mapping[str, Any] = {
         "s3": stores.S3Store,
         "gs": stores.GCSStore,
@@ -114,7 +132,8 @@ def open_bucket(limits: StoreLimits) -> "Bucket":
                 client_options=client,
                 retry_config=retries,
             )
-        )
+        ),
+        url.tenant,
     )
 
 
@@ -142,57 +161,78 @@ def _config(url: BucketUrl, limits: StoreLimits) -> dict[str, Any]:
 
 
 class Bucket:
-    """Objects under a prefix of a bucket. A write is whole or not there; the last one stays."""
+    """Objects under a prefix of a bucket. A write is whole or not there; the last one stays.
 
-    def __init__(self, store: "ObjectStore") -> None:
+    What expires lies in the same three folders for all tenants, ``blobs/tenants/NAME/…``, so that
+    three lifecycle rules hold for tenants that are yet to come.
+    """
+
+    def __init__(self, store: "ObjectStore", tenant: str = "") -> None:
+        self._tenant = tenant
         self._store: Any = store  # obstore leaves types open where Arrow may be installed
 
     def read(self, key: str) -> bytes | None:
         """Return an object, None where there is none."""
-        return _translated(lambda: bytes(self._store.get(key).bytes()), missing=None)
+        path = self._path(key)
+        return _translated(lambda: bytes(self._store.get(path).bytes()), missing=None)
 
     def read_range(self, key: str, start: int, end: int) -> bytes | None:
         """Return the bytes [start, end) of an object, None where there is none."""
+        path = self._path(key)
         return _translated(
-            lambda: bytes(self._store.get_range(key, start=start, end=end)), missing=None
+            lambda: bytes(self._store.get_range(path, start=start, end=end)), missing=None
         )
 
     def write(self, key: str, data: bytes | Path) -> None:
         """Write an object, in parts if it is large. It is there, whole, when this returns."""
+        path = self._path(key)
         _translated(
-            lambda: self._store.put(key, data, chunk_size=PART, max_concurrency=_PARTS_AT_ONCE)
+            lambda: self._store.put(path, data, chunk_size=PART, max_concurrency=_PARTS_AT_ONCE)
         )
 
     def delete(self, key: str) -> None:
         """Delete an object. One that is not there is no error."""
-        _translated(lambda: self._store.delete(key), missing=None)
+        path = self._path(key)
+        _translated(lambda: self._store.delete(path), missing=None)
 
     def copy(self, source: str, target: str) -> bool:
         """Copy an object within the bucket. Return whether there is one."""
 
         def work() -> bool:
-            self._store.copy(source, target)
+            self._store.copy(self._path(source), self._path(target))
             return True
 
         return _translated(work, missing=False)
 
     def look_up(self, key: str) -> Item | None:
         """Return the size and the time of an object, None where there is none."""
-        return _translated(lambda: _item(self._store.head(key)), missing=None)
+        path = self._path(key)
+        return _translated(lambda: self._item(self._store.head(path)), missing=None)
 
     def list(self, folder: str) -> list[Item]:
         """Return the objects below a folder, by key."""
 
         def work() -> list[Item]:
-            pages = self._store.list(folder or None, chunk_size=1_000)
-            return [_item(meta) for page in pages for meta in page]
+            pages = self._store.list(self._path(folder), chunk_size=1_000)
+            return [self._item(meta) for page in pages for meta in page]
 
         return sorted(_translated(work), key=lambda item: item.key)
 
+    def _path(self, key: str) -> str:
+        """Return where an object is below the prefix of all tenants."""
+        if not self._tenant:
+            return key
+        folder, _, rest = key.partition("/")
+        if folder not in EXPIRING:
+            return f"{self._tenant}/{key}"
+        return f"{folder}/{self._tenant}/{rest}"
 
-def _item(meta: Any) -> Item:
-    tag = meta["e_tag"] or meta["last_modified"].isoformat()
-    return Item(meta["path"], meta["size"], meta["last_modified"], tag)
+    def _item(self, meta: Any) -> Item:
+        key, tag = meta["path"], meta["e_tag"] or meta["last_modified"].isoformat()
+        if self._tenant:
+            before, _, after = key.partition(f"{self._tenant}/")
+            key = before + after
+        return Item(key, meta["size"], meta["last_modified"], tag)
 
 
 _NO_DEFAULT: Any = object()
@@ -249,6 +289,9 @@ def _failure(text: str) -> StoreError:
     if status in _SLOW_DOWN:
         what = f"The bucket asks for fewer requests (status {status})."
         return StoreError(what, _TRY_LATER)
+    if "BadScheme" in text:
+        what = "The bucket's endpoint is http://, without encryption on the way."
+        return StoreError(what, "Use https://, or name it in store.endpoint.")
     if "redirect" in text:
         return StoreError("The bucket is in another region.", "Set store.region to its region.")
     if status:

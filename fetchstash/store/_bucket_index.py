@@ -14,10 +14,9 @@ from itertools import islice
 from threading import Lock
 
 from fetchstash.errors import StoreError
-from fetchstash.store._bucket import Bucket
+from fetchstash.store._bucket import RECORDS, Bucket
 from fetchstash.store._bucket_record import (
     PINNED,
-    RECORDS,
     Record,
     StoredBlob,
     filled_in,

@@ -24,10 +24,11 @@ from typing import Any
 
 from fetchstash.errors import StoreError
 from fetchstash.ranges import Ranges
+from fetchstash.store._bucket import BLOBS, RECORDS
 from fetchstash.store._contract import REF_PREFIX, Facts
 from fetchstash.store._stride import StrideIndex
 
-BLOBS, RECORDS, URLS, PINNED, KEYS = "blobs", "records", "urls", "pinned", "keys"
+PINNED, KEYS = "pinned", "keys"
 _RECORD_SUFFIX = ".json"
 _PINNED_RECORD = "record.json"
 

@@ -12,8 +12,8 @@ import secrets
 import time
 from collections.abc import Iterator
 
-from fetchstash.store._bucket import Bucket
-from fetchstash.store._bucket_record import KEYS, URLS
+from fetchstash.store._bucket import URLS, Bucket
+from fetchstash.store._bucket_record import KEYS
 from fetchstash.store._contract import ALL_RUNS
 
 KNOWN_SECONDS = 60

@@ -72,11 +72,39 @@ async def open_store(limits: StoreLimits, turn: Turn = nullcontext) -> ArtifactS
 
 async def check_store(limits: StoreLimits) -> tuple[Finding, ...]:
     """Examine a store, one that cannot be opened too, and change nothing."""
+    if bucket_url(limits.url):
+        return await _examine_bucket(limits, repair=False)
     folder = store_folder(limits)
     return () if folder is None else await Threads().run(lambda: check_folder(folder))
 
 
 async def repair_store(limits: StoreLimits) -> tuple[Finding, ...]:
     """Examine a store, one that cannot be opened too, and mend what can be mended."""
+    if bucket_url(limits.url):
+        return await _examine_bucket(limits, repair=True)
     folder = store_folder(limits)
     return () if folder is None else await Threads().run(lambda: repair_folder(folder))
+
+
+async def _examine_bucket(limits: StoreLimits, *, repair: bool) -> tuple[Finding, ...]:
+    from fetchstash.store._bucket_health import check_bucket_of  # noqa: PLC0415 - few need it
+
+    return await Threads().run(lambda: check_bucket_of(limits, repair=repair))
+
+
+async def set_lifecycle(limits: StoreLimits) -> bool:
+    """Set the lifecycle rules of the bucket that ``limits.url`` names, and keep all others.
+
+    Returns False where that cannot be done from here: a bucket of Google or Azure, or no keys in
+    the environment. Raises StoreError where the bucket refuses.
+    """
+    from fetchstash.store._bucket_health import set_rules  # noqa: PLC0415 - few need it
+
+    return await Threads().run(lambda: set_rules(limits))
+
+
+def lifecycle_rules(limits: StoreLimits) -> tuple[str, str]:
+    """Return the lifecycle rules as the provider reads them, and the command that applies them."""
+    from fetchstash.store._bucket_health import printed_rules  # noqa: PLC0415 - few need it
+
+    return printed_rules(limits)

@@ -36,9 +36,10 @@ class StoredText:
         if start >= end:
             return ""
         first, last = self.index.block_of_char(start), self.index.block_of_char(end - 1)
-        # The last character may end in the next block.
-        data = self.read(first * STRIDE, (last + 1) * STRIDE + 3)
         before = self.index.chars_before[first]
+        # A character takes four bytes at the most, and the last one may end in the next block.
+        most = (end - self.index.chars_before[last]) * 4 + 3
+        data = self.read(first * STRIDE, last * STRIDE + min(most, STRIDE + 3))
         return _decode(data)[start - before : end - before]
 
     def span(self, start: int, end: int) -> str:

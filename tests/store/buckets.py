@@ -1,11 +1,70 @@
 """A bucket in memory, for tests: what lies over obstore is the same for every bucket."""
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
 import pytest
 
 from fetchstash.store._bucket import Bucket
 
 
+@dataclass
+class Recorded:
+    """An object store of obstore's, and the requests that it gets.
+
+    ``before`` and ``after`` are called with each request's name and path, and may raise what
+    obstore raises: the request is then lost, or only its answer.
+    """
+
+    store: Any
+    requests: list[tuple[str, str, int]] = field(default_factory=list[tuple[str, str, int]])
+    before: Callable[[str, str], None] = lambda _name, _path: None
+    after: Callable[[str, str], None] = lambda _name, _path: None
+
+    def __getattr__(self, name: str) -> Any:
+        work = getattr(self.store, name)
+
+        def request(path: str, *arguments: Any, **options: Any) -> Any:
+            size = options["end"] - options["start"] if name == "get_range" else 0
+            self.requests.append((name, path, size))
+            self.before(name, path)
+            answer = work(path, *arguments, **options)
+            self.after(name, path)
+            return answer
+
+        return request
+
+    def names(self) -> list[str]:
+        """Return the names of the requests so far, and forget them."""
+        names = [name for name, _, _ in self.requests]
+        self.requests.clear()
+        return names
+
+    def paths(self, folder: str = "") -> list[str]:
+        """Return what lies below a folder."""
+        pages = self.store.list(folder or None)
+        return sorted(meta["path"] for page in pages for meta in page)
+
+    def remove(self, *folders: str) -> None:
+        """Remove all below these folders, as a lifecycle rule does."""
+        for folder in folders:
+            for path in self.paths(folder):
+                self.store.delete(path)
+
+
+def new_objects() -> Recorded:
+    """Return an empty store; the test is skipped where obstore is not installed."""
+    stores = pytest.importorskip("obstore.store", reason="obstore is in the extra team")
+    return Recorded(stores.MemoryStore())
+
+
 def new_bucket() -> Bucket:
     """Return an empty bucket; the test is skipped where obstore is not installed."""
-    stores = pytest.importorskip("obstore.store", reason="obstore is in the extra team")
-    return Bucket(stores.MemoryStore())
+    return bucket_of(new_objects())
+
+
+def bucket_of(objects: Recorded, tenant: str = "") -> Bucket:
+    """Return the bucket over these objects."""
+    store: Any = objects
+    return Bucket(store, tenant)

@@ -1,0 +1,403 @@
+"""What only a store in a bucket does: weeks, rules, pins, ranges, the cache, replicas."""
+
+import time
+from array import array
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anyio import from_thread
+
+from fetchstash.errors import BadArgument, NoText, StoreError, UnknownRef
+from fetchstash.ranges import Ranges
+from fetchstash.store import Facts, GrepQuery, StoreLimits, StrideIndex, open_store
+from fetchstash.store._bucket import open_bucket
+from fetchstash.store._bucket_record import Record, StoredBlob, record_key
+from fetchstash.store._bucket_store import BucketStore
+from fetchstash.store._stamp import new_ref
+from tests.store.buckets import Recorded, bucket_of, new_objects
+from tests.store.contents import raw_of, text_of
+
+Put = Callable[..., Awaitable[Facts]]
+Open = Callable[..., Awaitable[BucketStore]]
+
+pytestmark = pytest.mark.anyio
+
+DAY = 86_400
+EXPIRING = ("blobs", "records", "urls")
+
+
+@pytest.fixture
+def objects() -> Recorded:
+    return new_objects()
+
+
+@pytest.fixture
+async def open_(objects: Recorded, tmp_path: Path) -> AsyncIterator[Open]:
+    """Open a replica with a cache of its own, or with that of ``machine``."""
+    opened: list[BucketStore] = []
+
+    async def open_one(machine: str = "", tenant: str = "", **limits: Any) -> BucketStore:
+        folder = tmp_path / (machine or f"machine-{len(opened)}")
+        settings = StoreLimits(folder, "s3://bucket/prefix", run="default", **limits)
+        opened.append(await BucketStore.open(settings, bucket_of(objects, tenant)))
+        return opened[-1]
+
+    yield open_one
+    for store in opened:
+        await store.aclose()
+
+
+async def test_a_put_writes_its_record_last(open_: Open, put: Put, objects: Recorded) -> None:
+    facts = await put(await open_(), b"text", url="https://example.org/")
+    written = [path for name, path, _ in objects.requests if name == "put"]
+    assert written[-1] == f"records/{facts.artifact_ref}.json"
+    assert [path.partition("/")[0] for path in sorted(written)] == [
+        "blobs", "blobs", "keys", "records", "urls",
+    ]  # fmt: skip
+
+
+async def test_another_replica_reads_what_was_put(open_: Open, put: Put) -> None:
+    facts = await put(await open_(), "Ünïcode 😀\n".encode(), b"raw", url="https://example.org/")
+    other = await open_()
+    assert await other.get(facts.artifact_ref) == facts
+    assert await other.get("https://example.org/") == facts
+    assert await text_of(other, facts.artifact_ref) == "Ünïcode 😀\n"
+    assert await raw_of(other, facts.artifact_ref) == b"raw"
+    assert [listed.artifact_ref for listed in (await other.list()).facts] == [facts.artifact_ref]
+    assert (await other.search("Ünïcode", (), 5)).passages
+
+
+async def test_a_slice_of_a_gigabyte_is_one_request_after_the_record(
+    open_: Open, objects: Recorded
+) -> None:
+    size, line = 2**30, b"%015d\n"
+    blocks = size // 2**16
+    index = StrideIndex(
+        size,
+        size,
+        size // 16,
+        array("Q", range(0, size, 2**16)),
+        array("Q", (n * 4_096 for n in range(blocks))),
+    )
+    text = StoredBlob("f" * 64, size, "2026-W47", index)
+    now, ref = time.time(), new_ref()
+    raw = StoredBlob("0" * 64, 0, "2026-W47")
+    record = Record(ref, "default", raw, text, now, now + DAY, False, "", Facts(), Ranges())
+    objects.store.put(record_key(ref), record.pack())
+    memory = objects.store
+
+    class Huge:
+        """The text is made up as it is asked for."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(memory, name)
+
+        def get_range(self, path: str, *, start: int, end: int) -> bytes:
+            assert path == text.key
+            return b"".join(line % (n + 1) for n in range(start // 16, end // 16))
+
+    objects.store = Huge()
+    store = await open_()
+    reader = await store.open_text(ref)
+    objects.requests.clear()
+    for first_line in (1, 4_000, 33_333_333, size // 16 - 100):
+        reader = await store.open_text(ref)
+        start = await reader.char_of_line(first_line)
+        end = await reader.char_of_line(first_line + 100)
+        lines = (await reader.read_chars(start, end)).splitlines()
+        await reader.aclose()
+        assert lines == [f"{first_line + n:015}" for n in range(100)]
+        (_, key, _), (name, _, asked) = objects.requests
+        assert (key, name) == (record_key(ref), "get_range")
+        assert asked <= 128 * 2**10
+        objects.requests.clear()
+    assert len(record.pack()) < 4_096
+
+
+async def test_grep_reads_ahead_and_keeps_what_it_read(
+    open_: Open, put: Put, objects: Recorded
+) -> None:
+    text = b"".join(b"line %07d\n" % n for n in range(400_000))
+    facts = await put(await open_(), text)
+    store = await open_(machine="other")
+    objects.requests.clear()
+    reader = await store.open_text(facts.artifact_ref)
+    matches = await reader.grep(GrepQuery("line 039999[0-9]"))
+    await reader.aclose()
+    assert matches.total == 10
+    ranges = [size for name, _, size in objects.requests if name == "get_range"]
+    assert len(ranges) <= len(text) // 2**20 + 3
+    assert max(ranges) == 2**20
+    objects.requests.clear()
+    reader = await store.open_text(facts.artifact_ref)
+    assert (await reader.grep(GrepQuery("0399999"))).total == 1
+    await reader.aclose()
+    assert objects.names() == ["get"]
+
+
+@pytest.mark.parametrize("cache_bytes", [0, 10_000, 2**30])
+async def test_a_cache_of_any_size_changes_no_answer(
+    open_: Open, put: Put, cache_bytes: int
+) -> None:
+    store = await open_(cache_bytes=cache_bytes)
+    refs = [(await put(store, b"%d\n" % n * 1_500, b"raw %d" % n)).artifact_ref for n in range(9)]
+    for _ in range(2):
+        for n, ref in enumerate(refs):
+            assert await text_of(store, ref) == f"{n}\n" * 1_500
+            assert await raw_of(store, ref) == b"raw %d" % n
+    cached = [path for path in store.spool.parent.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in cached) <= cache_bytes
+
+
+@pytest.mark.parametrize("same_process", [True, False])
+async def test_a_cached_file_that_was_altered_is_not_used(
+    open_: Open, put: Put, same_process: bool
+) -> None:
+    store = await open_(machine="one")
+    facts = await put(store, b"true words\n", b"true bytes")
+    for path in store.spool.parent.glob("*/*"):
+        if path.is_file():
+            path.write_bytes(b"X" * path.stat().st_size)
+    if not same_process:
+        store = await open_(machine="one")
+    assert await text_of(store, facts.artifact_ref) == "true words\n"
+    assert await raw_of(store, facts.artifact_ref) == b"true bytes"
+
+
+async def test_bytes_that_were_altered_in_the_bucket_are_not_lent(
+    open_: Open, put: Put, objects: Recorded
+) -> None:
+    facts = await put(await open_(), None, b"true bytes")
+    (path,) = objects.paths("blobs")
+    objects.store.put(path, b"other byte")
+    with pytest.raises(StoreError, match="altered"):
+        await raw_of(await open_(), facts.artifact_ref)
+
+
+async def test_bytes_are_shared_within_a_week_and_never_across(
+    open_: Open, put: Put, objects: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monday = 1_795_392_000.0  # 2026-11-23, the first day of week 48
+    monkeypatch.setattr(time, "time", lambda: monday)
+    for store in (await open_(), await open_()):
+        await put(store, None, b"same" * 30_000)
+    assert len(objects.paths("blobs")) == 1
+    assert sum(name == "put" and "blobs" in path for name, path, _ in objects.requests) == 1
+    monkeypatch.setattr(time, "time", lambda: monday - 1)
+    await put(await open_(), None, b"same" * 30_000)
+    assert [path.split("/")[1] for path in objects.paths("blobs")] == ["2026-W47", "2026-W48"]
+
+
+async def test_touch_brings_bytes_record_and_url_to_this_week(
+    open_: Open, put: Put, objects: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await open_(machine="one", max_age_days=10)
+    facts = await put(store, b"text", b"raw", url="https://example.org/")
+    old = objects.paths("blobs")
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 8 * DAY)
+    objects.requests.clear()
+    await store.touch(facts.artifact_ref)
+    for path in old:
+        objects.store.delete(path)
+    rewritten = {path.partition("/")[0] for name, path, _ in objects.requests if name == "put"}
+    assert rewritten == {"records", "urls"}
+    monkeypatch.setattr(time, "time", lambda: now + 17 * DAY)
+    other = await open_()
+    assert await text_of(other, facts.artifact_ref) == "text"
+    assert await raw_of(other, facts.artifact_ref) == b"raw"
+    assert (await other.get("https://example.org/")).artifact_ref == facts.artifact_ref
+
+
+async def test_a_pinned_artifact_outlives_the_lifecycle_rules(
+    open_: Open, put: Put, objects: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await open_()
+    pinned = await put(store, b"pinned", b"bytes")
+    other = await put(store, b"not pinned")
+    await store.pin(pinned.artifact_ref)
+    objects.remove(*EXPIRING)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 100 * DAY)
+    later = await open_()
+    assert (await later.get(pinned.artifact_ref)).pinned
+    assert [facts.artifact_ref for facts in (await later.list()).facts] == [pinned.artifact_ref]
+    assert await text_of(later, pinned.artifact_ref) == "pinned"
+    assert await raw_of(later, pinned.artifact_ref) == b"bytes"
+    assert (await later.search("pinned", (), 1)).passages
+    with pytest.raises(UnknownRef):
+        await later.get(other.artifact_ref)
+    await later.touch(pinned.artifact_ref)
+    assert not (await later.pin(pinned.artifact_ref, pinned=False)).pinned
+    assert objects.paths("pinned") == []
+    assert await text_of(await open_(), pinned.artifact_ref) == "pinned"
+
+
+async def test_a_pin_is_not_lost_to_a_touch_at_the_same_moment(
+    open_: Open, put: Put, objects: Recorded
+) -> None:
+    one, other = await open_(), await open_()
+    facts = await put(one, b"text")
+
+    def pin_meanwhile(name: str, path: str) -> None:
+        if (name, path) == ("put", record_key(facts.artifact_ref)):
+            objects.before = lambda _name, _path: None
+            from_thread.run(other.pin, facts.artifact_ref)
+
+    objects.before = pin_meanwhile  # the touch has read the record, and not written it yet
+    assert (await one.touch(facts.artifact_ref)).pinned
+    assert (await other.get(facts.artifact_ref)).pinned
+
+
+async def test_a_new_text_of_a_pinned_artifact_is_kept_too(
+    open_: Open, put: Put, objects: Recorded
+) -> None:
+    store = await open_()
+    known = await put(store, None, b"scan")
+    known = await store.pin(known.artifact_ref)
+    path = store.spool / "new"
+    path.write_bytes(b"what was read")
+    changed = replace(known, ocr_pages=1)
+    await store.replace_text(known.artifact_ref, path, changed, Ranges(), known=known)
+    objects.remove(*EXPIRING)
+    assert await text_of(await open_(), known.artifact_ref) == "what was read"
+
+
+async def test_an_artifact_past_its_date_is_unknown_before_the_rules_remove_it(
+    open_: Open, put: Put, objects: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await open_(max_age_days=1)
+    facts = await put(store, b"text", url="https://example.org/")
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + DAY + 1)
+    never = new_ref()
+    objects.requests.clear()
+    lines: list[str] = []
+    for ref in (facts.artifact_ref, never):
+        with pytest.raises(UnknownRef) as error:
+            await store.get(ref)
+        lines.append(str(error.value).replace(ref, "REF"))
+    assert lines[0] == lines[1]
+    assert objects.names() == ["get", "get"] * 2
+    with pytest.raises(UnknownRef):
+        await store.get("https://example.org/")
+    with pytest.raises(UnknownRef):
+        await store.touch(facts.artifact_ref)
+    assert await store.gc() == ()
+    assert objects.paths("records")
+
+
+async def test_a_url_whose_bytes_are_lost_is_unknown(
+    open_: Open, put: Put, objects: Recorded
+) -> None:
+    facts = await put(await open_(), b"text", url="https://example.org/")
+    objects.remove("blobs")
+    store = await open_()
+    with pytest.raises(UnknownRef):
+        await store.get("https://example.org/")
+    reader = await store.open_text(facts.artifact_ref)
+    with pytest.raises(StoreError, match="are lost"):
+        await reader.read_chars(0, 4)
+
+
+async def test_replicas_that_make_the_url_key_at_once_find_each_others_artifacts(
+    open_: Open, put: Put, objects: Recorded
+) -> None:
+    one, other = await open_(), await open_()
+    late: list[Facts] = []
+
+    async def put_other() -> Facts:
+        return await put(other, None, url="https://example.org/other")
+
+    def put_meanwhile(name: str, path: str) -> None:
+        if name == "put" and path.startswith("keys/"):
+            objects.before = lambda _name, _path: None
+            late.append(from_thread.run(put_other))
+
+    objects.before = put_meanwhile  # neither has seen the other's key when it makes its own
+    first = await put(one, b"one", url="https://example.org/one")
+    assert len(objects.paths("keys")) == 2
+    third = await open_()
+    for url, facts in (("one", first), ("other", late[0])):
+        found = await third.get(f"https://example.org/{url}")
+        assert found.artifact_ref == facts.artifact_ref
+
+
+async def test_tenants_share_the_folders_of_the_rules_and_nothing_else(
+    open_: Open, put: Put, objects: Recorded
+) -> None:
+    acme, other = await open_(tenant="tenants/acme"), await open_(tenant="tenants/other")
+    facts = await put(acme, b"text", url="https://example.org/")
+    await acme.pin(facts.artifact_ref)
+    assert all("tenants/acme/" in path for path in objects.paths())
+    assert {"/".join(path.split("/")[:2]) for path in objects.paths()} == {
+        "blobs/tenants", "records/tenants", "urls/tenants", "tenants/acme",
+    }  # fmt: skip
+    for store in (other, await open_()):
+        assert (await store.list()).total == 0
+        for name in (facts.artifact_ref, "https://example.org/"):
+            with pytest.raises(UnknownRef):
+                await store.get(name)
+    assert (await (await open_(tenant="tenants/acme")).list()).total == 1
+
+
+async def test_limits_hold_over_replicas(open_: Open, put: Put) -> None:
+    one = await open_(max_artifacts=3)
+    for n in range(3):
+        await put(one, b"one %d" % n)
+    other = await open_(max_artifacts=3)
+    await put(other, b"other")
+    assert (await one.list()).total == 3
+
+
+async def test_an_artifact_without_text_says_so_in_a_search(open_: Open, put: Put) -> None:
+    store = await open_()
+    facts = await put(store, None)
+    with pytest.raises(NoText):
+        await store.search("word", [facts.artifact_ref], 1)
+
+
+async def test_without_obstore_one_line_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "obstore", None)
+    with pytest.raises(StoreError, match=r'pip install "fetchstash\[team\]"'):
+        await open_store(StoreLimits(tmp_path, "s3://bucket", run="default"))
+
+
+def test_a_url_and_settings_pick_bucket_prefix_and_encryption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stores = pytest.importorskip("obstore.store", reason="obstore is in the extra team")
+    opened: list[dict[str, Any]] = []
+
+    def s3(bucket: str, **options: Any) -> object:
+        opened.append({"bucket": bucket, **options})
+        return new_objects()
+
+    monkeypatch.setattr(stores, "S3Store", s3)
+    settings: Any = {
+        "region": "eu-central-1",
+        "encryption": "aws:kms:KEY",
+        "endpoint": "http://rgw",
+    }
+    open_bucket(StoreLimits(tmp_path, "s3://bucket/a/b/tenants/acme", **settings))
+    (options,) = opened
+    assert (options["bucket"], options["prefix"]) == ("bucket", "a/b")
+    assert options["config"] == {
+        "endpoint": "http://rgw",
+        "disable_bulk_delete": True,
+        "region": "eu-central-1",
+        "server_side_encryption": "aws:kms",
+        "sse_kms_key_id": "KEY",
+    }
+    assert options["client_options"]["allow_http"]
+
+
+def test_a_setting_that_a_bucket_does_not_have_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("obstore.store", reason="obstore is in the extra team")
+    with pytest.raises(BadArgument, match=r"store\.encryption is for s3"):
+        open_bucket(StoreLimits(tmp_path, "gs://bucket", encryption="AES256"))

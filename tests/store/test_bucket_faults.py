@@ -1,0 +1,207 @@
+"""Buckets that fail: nothing half there, nothing acknowledged lost, nothing secret said."""
+
+import secrets
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fetchstash.errors import FetchstashError, StoreError, UnknownRef
+from fetchstash.store import BucketObjects, Facts, StoreLimits
+from fetchstash.store._bucket_store import BucketStore
+from tests.store.buckets import Recorded, bucket_of, new_objects
+from tests.store.contents import raw_of, text_of
+
+Put = Callable[..., Awaitable[Facts]]
+Open = Callable[[], Awaitable[BucketStore]]
+
+pytestmark = pytest.mark.anyio
+
+URL = "https://example.org/"
+SECRET = "AKIAIOSFODNN7EXAMPLE"
+
+
+@pytest.fixture
+def objects() -> Recorded:
+    return new_objects()
+
+
+@pytest.fixture
+async def open_(objects: Recorded, tmp_path: Path) -> AsyncIterator[Open]:
+    opened: list[BucketStore] = []
+
+    async def open_one() -> BucketStore:
+        folder = tmp_path / secrets.token_hex(4)
+        settings = StoreLimits(folder, "s3://bucket/prefix", run="default")
+        opened.append(await BucketStore.open(settings, bucket_of(objects)))
+        return opened[-1]
+
+    yield open_one
+    for store in opened:
+        await store.aclose()
+
+
+def failing(number: int, error: Exception) -> Callable[[str, str], None]:
+    """Return a fault of the request of this number and all after it."""
+    seen = 0
+
+    def fault(_name: str, _path: str) -> None:
+        nonlocal seen
+        seen += 1
+        if seen >= number:
+            raise error
+
+    return fault
+
+
+def throttled() -> Exception:
+    from obstore.exceptions import GenericError
+
+    return GenericError(
+        "Generic S3 error: Error performing PUT http://127.0.0.1/b/k in 3s, after 8 retries -"
+        " Server returned non-2xx status code: 503 Service Unavailable: <Code>SlowDown</Code>"
+        f"<AWSAccessKeyId>{SECRET}</AWSAccessKeyId></Error>"
+    )
+
+
+async def no_fault(open_: Open, put: Put, objects: Recorded) -> int:
+    """Return how many requests a put makes."""
+    objects.requests.clear()
+    await put(await open_(), b"text", b"raw", url=URL)
+    return len(objects.requests)
+
+
+@pytest.mark.parametrize("answered", [False, True], ids=["lost", "done but not answered"])
+async def test_a_put_that_fails_at_any_request_leaves_nothing_half(
+    open_: Open, put: Put, objects: Recorded, answered: bool
+) -> None:
+    requests = await no_fault(open_, put, objects)
+    for number in range(1, requests + 1):
+        store = await open_()
+        url, content = f"{URL}{number}", b"text %d" % number
+        fault = failing(number, throttled())
+        if answered:
+            objects.after = fault
+        else:
+            objects.before = fault
+        acknowledged = False
+        with suppress(StoreError):
+            await put(store, content, b"raw %d" % number, url=url)
+            acknowledged = True
+        objects.before = objects.after = lambda _name, _path: None
+        assert list(store.spool.iterdir()) == []
+        reader = await open_()
+        for facts in (await reader.list()).facts:
+            assert await text_of(reader, facts.artifact_ref)
+            assert await raw_of(reader, facts.artifact_ref)
+        try:
+            found = await reader.get(url)
+            assert await text_of(reader, found.artifact_ref) == content.decode()
+        except UnknownRef:
+            assert not acknowledged
+        # The store that saw the outage goes on without a restart.
+        facts = await put(store, b"after", b"raw", url=url)
+        assert (await store.get(url)).artifact_ref == facts.artifact_ref
+
+
+@pytest.mark.parametrize("call", ["touch", "pin", "unpin", "delete"])
+async def test_a_change_that_fails_at_any_request_leaves_the_artifact_whole(
+    open_: Open, put: Put, objects: Recorded, call: str
+) -> None:
+    store = await open_()
+    for number in range(1, 12):
+        facts = await put(store, b"text %d" % number, b"raw %d" % number)
+        ref = facts.artifact_ref
+        if call == "unpin":
+            await store.pin(ref)
+        objects.before = failing(number, throttled())
+        try:
+            if call in ("pin", "unpin"):
+                await store.pin(ref, pinned=call == "pin")
+            else:
+                await getattr(store, call)(ref)
+            done = True
+        except StoreError:
+            done = False
+        objects.before = lambda _name, _path: None
+        reader = await open_()
+        if call == "delete" and done:
+            with pytest.raises(UnknownRef):
+                await reader.get(ref)
+            return
+        assert await text_of(reader, ref) == f"text {number}"
+        assert await raw_of(reader, ref) == b"raw %d" % number
+        if done:
+            return
+    pytest.fail("the call makes more requests than this test lets fail")
+
+
+async def test_reads_fail_and_go_on_when_the_bucket_does(
+    open_: Open, put: Put, objects: Recorded
+) -> None:
+    facts = await put(await open_(), b"text\n" * 100_000, url=URL)
+    store = await open_()
+    reader = await store.open_text(facts.artifact_ref)
+    objects.before = failing(1, throttled())
+    calls: list[Callable[[], Awaitable[Any]]] = [
+        lambda: store.get(facts.artifact_ref),
+        lambda: store.get(URL),
+        store.list,
+        store.runs,
+        lambda: store.search("text", (), 1),
+        lambda: store.open_text(facts.artifact_ref),
+        lambda: raw_of(store, facts.artifact_ref),
+        lambda: reader.read_chars(0, 4),
+        store.gc,
+    ]
+    for call in calls:
+        with pytest.raises(StoreError) as error:
+            await call()
+        assert error.value.next_step
+    assert [finding.level for finding in await store.check()] == ["fault"]
+    objects.before = lambda _name, _path: None
+    for call in calls:
+        await call()
+    assert await reader.read_chars(0, 4) == "text"
+    await reader.aclose()
+
+
+ANSWERS = {
+    "throttled": ("status code: 503 Service Unavailable", "fewer requests"),
+    "failed": ("status code: 500 Internal Server Error", "failed with status 500"),
+    "refused": ("status code: 403 Forbidden: <Code>AccessDenied</Code>", "refused the credentials"),
+    "clock": ("status code: 403 Forbidden: <Code>RequestTimeTooSkewed</Code>", "clock"),
+    "no bucket": ("status code: 404 Not Found: <Code>NoSuchBucket</Code>", "no such bucket"),
+    "region": ("Received redirect without LOCATION, an incorrectly configured region", "region"),
+    "no answer": ("HTTP error: error sending request", "does not answer"),
+    "no credentials": ("PUT http://169.254.169.254/latest/api/token", "no credentials"),
+    "clear text": ("HTTP error: builder error, source: BadScheme", "without encryption"),
+}
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+async def test_an_error_says_what_to_do_and_quotes_nothing(
+    case: str, objects: Recorded, caplog: pytest.LogCaptureFixture
+) -> None:
+    from obstore.exceptions import GenericError
+
+    text, words = ANSWERS[case]
+    error = GenericError(f"Generic S3 error: {text} {SECRET} http://user:{SECRET}@host/key?sig=1")
+    objects.before = failing(1, error)
+    with pytest.raises(StoreError, match=words) as raised:
+        await BucketObjects(bucket_of(objects)).read("tokens/a")
+    told = "".join(traceback.format_exception(raised.value)) + caplog.text
+    assert SECRET not in told
+    assert raised.value.__cause__ is None
+    assert raised.value.__context__ is None
+    assert raised.value.next_step.endswith(".")
+
+
+async def test_what_obstore_raises_besides_is_an_error_of_the_store(objects: Recorded) -> None:
+    for error in (OSError("broken"), ValueError("wrong"), FileNotFoundError("NoSuchBucket")):
+        objects.before = failing(1, error)
+        with pytest.raises(FetchstashError):
+            await BucketObjects(bucket_of(objects)).read("a")
