@@ -1,6 +1,6 @@
 """Commands for whoever runs it: serve, config, doctor, demo."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -19,8 +19,14 @@ if TYPE_CHECKING:
 @click.option(
     "--http", "address", metavar="HOST:PORT", help="Serve over HTTP, in place of stdin and stdout."
 )
+@click.option(
+    "--forwarded",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Believe X-Forwarded-For and -Proto of this address or network (http.forwarded).",
+)
 @command
-def serve(settings: "Settings", address: str | None) -> None:
+def serve(settings: "Settings", address: str | None, forwarded: tuple[str, ...]) -> None:
     """Serve MCP over stdin and stdout, as a host starts it; with --http to many clients."""
     import anyio  # noqa: PLC0415 - heavy
 
@@ -31,7 +37,8 @@ def serve(settings: "Settings", address: str | None) -> None:
     else:
         from fetchstash.service import serve_http  # noqa: PLC0415 - as above
 
-        anyio.run(serve_http, settings, address, click.echo)
+        http = replace(settings.http, forwarded=forwarded or settings.http.forwarded)
+        anyio.run(serve_http, replace(settings, http=http), address, click.echo)
 
 
 @click.command(cls=Command, short_help="Print the settings and where each came from")

@@ -1,10 +1,13 @@
 """One connection of a client, bounded: what uvicorn leaves to a proxy in front.
 
 A client must send the head of a request in time, and must read what is sent to it. The body has its
-own bound (``_messages``). A connection above the number that a process takes is answered 503.
+own bound (``_messages``). A connection above the number that a process takes ends the one that has
+waited longest for a request; where all have one, it is answered 503.
 """
 
 import asyncio
+import sys
+from typing import cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -14,7 +17,8 @@ READ_SECONDS = 30.0
 """For 64 KiB of an answer, which the system holds more of."""
 IDLE_SECONDS = 75
 """A connection is kept so long without a request: proxies keep theirs for 60 s."""
-MAX_CONNECTIONS = 500
+MAX_CONNECTIONS = 1_000
+_MAX_FILES = 16_384
 
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n"
@@ -22,19 +26,32 @@ _FULL = (
 )
 
 
+def allow_files() -> None:
+    """Let the process have files and sockets for as many connections, where the system does."""
+    if sys.platform != "win32":
+        import resource  # noqa: PLC0415 - POSIX
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
+        if soft != resource.RLIM_INFINITY and soft < most:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 class BoundedProtocol(H11Protocol):
     """HTTP/1.1 on a connection that is ended where its client is too slow."""
 
     _head: asyncio.TimerHandle | None = None
     _reading: asyncio.TimerHandle | None = None
+    waiting_since: float = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, or turn it away."""
         super().connection_made(transport)
-        if len(self.connections) > MAX_CONNECTIONS:
+        if len(self.connections) > MAX_CONNECTIONS and not self._end_another():
             transport.write(_FULL)
             transport.close()
         else:
+            self.waiting_since = self.loop.time()
             self._head = self._later(HEAD_SECONDS)
 
     def data_received(self, data: bytes) -> None:
@@ -42,11 +59,16 @@ class BoundedProtocol(H11Protocol):
         if self.transport.is_closing():
             return
         super().data_received(data)
-        if self.cycle and not self.cycle.response_complete:
+        if self.has_request:
             self._end_head()
         elif self._head is None:
             # A next request, or the rest of one that was answered already.
             self._head = self._later(HEAD_SECONDS)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        self.waiting_since = self.loop.time()
+        super().on_response_complete()
 
     def pause_writing(self) -> None:
         """Wait for the client to read, but not for ever."""
@@ -63,6 +85,22 @@ class BoundedProtocol(H11Protocol):
         self._end_head()
         self._end_reading()
         super().connection_lost(exc)
+
+    @property
+    def has_request(self) -> bool:
+        """Whether a request is being answered, and not the next one awaited."""
+        return bool(self.cycle) and not self.cycle.response_complete
+
+    def _end_another(self) -> bool:
+        """End the connection that waited longest; return whether there is room now."""
+        connections = cast("set[BoundedProtocol]", self.connections)
+        others = [other for other in connections if not other.transport.is_closing()]
+        waiting = [other for other in others if other is not self and not other.has_request]
+        if len(others) > MAX_CONNECTIONS and waiting:
+            longest = min(waiting, key=lambda other: other.waiting_since)
+            longest.transport.abort()
+            return True
+        return len(others) <= MAX_CONNECTIONS
 
     def _later(self, seconds: float) -> asyncio.TimerHandle:
         return self.loop.call_later(seconds, self.transport.abort)

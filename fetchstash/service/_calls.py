@@ -6,7 +6,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fetchstash.errors import Busy
 from fetchstash.service._replies import reply
 
-MAX_CALLS = 256
+MAX_CALLS = 512
 """Requests that are handled at a time by one process."""
 
 

@@ -18,7 +18,7 @@ from fetchstash.server import hide_memory
 from fetchstash.service._app import MCP_PATH, Service, build_app
 from fetchstash.service._audit import AuditedFetcher, AuditedRenderer, AuditLog
 from fetchstash.service._auth import verifier_of
-from fetchstash.service._bounds import IDLE_SECONDS, BoundedProtocol
+from fetchstash.service._bounds import IDLE_SECONDS, BoundedProtocol, allow_files
 from fetchstash.service._doors import security_of
 from fetchstash.service._exports import QuietServer, exports
 from fetchstash.service._listen import check_certificate, check_exposure, host_and_port, listener
@@ -88,6 +88,7 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
     """
     log_to()
     hide_memory()
+    allow_files()
     http = settings.http
     host, port = host_and_port(address)
     check_certificate(http)

@@ -25,7 +25,7 @@ CODES = {
     error.code
     for error in vars(errors).values()
     if isinstance(error, type) and issubclass(error, FetchstashError)
-} - {"server_failed"}  # the gateway's
+} - {"server_failed", "quota"}  # of the gateway, of a service
 PROVOKED: dict[str, Callable[..., Any]] = {}
 
 

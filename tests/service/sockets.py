@@ -1,12 +1,13 @@
 """A service in this process, on a real socket."""
 
+import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 
-from fetchstash.config import Settings
+from fetchstash.config import HttpLimits, Settings
 from fetchstash.service import build_app
 from fetchstash.service._doors import security_of
 from fetchstash.service._listen import listener
@@ -18,13 +19,22 @@ from fetchstash.service._source import TenantSource
 async def listening(settings: Settings, **parts: Any) -> AsyncGenerator[int]:
     """Serve on loopback and yield the port."""
     opened = listener("127.0.0.1", 0)
-    port: int = opened.getsockname()[1]
-    security = security_of(settings.http, "127.0.0.1", port)
+    security = security_of(settings.http, "127.0.0.1", opened.getsockname()[1])
     service = build_app(TenantSource(settings, OneStash(settings)), security, **parts)
-    server = server_of(service, settings.http)
+    async with serving(service, settings.http, opened) as port:
+        yield port
+
+
+@asynccontextmanager
+async def serving(
+    app: Any, http: HttpLimits | None = None, opened: socket.socket | None = None
+) -> AsyncGenerator[int]:
+    """Serve an application on loopback and yield the port."""
+    opened = opened or listener("127.0.0.1", 0)
+    server = server_of(app, http or HttpLimits())
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.serve, [opened])
         while not server.started:  # noqa: ASYNC110 - it has no event
             await anyio.sleep(0.01)
-        yield port
+        yield opened.getsockname()[1]
         server.should_exit = True

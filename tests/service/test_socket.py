@@ -1,6 +1,7 @@
 """What only a real socket shows: streams, clients that go away, and clients that are slow."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import anyio
@@ -10,13 +11,14 @@ from anyio.abc import SocketStream
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Implementation, TextContent
+from starlette.types import Receive, Scope, Send
 
 from fetchstash.config import Settings, load
 from fetchstash.service import _bounds, _messages
 from fetchstash.service._serve import for_clients_elsewhere
 from tests.loopback import Site
 from tests.service.pages import Hanging, calling
-from tests.service.sockets import listening
+from tests.service.sockets import listening, serving
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -187,3 +189,65 @@ async def test_a_client_that_sends_its_body_too_slowly_is_told_so(
         answer = await ended(port, slow)
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b"[timeout] " in answer
+
+
+class Endless:
+    """An application whose answers never end. Knows when a client left."""
+
+    def __init__(self) -> None:
+        self.left = anyio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await receive()
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        async with anyio.create_task_group() as tasks:
+
+            async def watch() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                self.left.set()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(watch)
+            while True:
+                part = {"type": "http.response.body", "body": b"x" * 2**20, "more_body": True}
+                await send(part)
+                await anyio.lowlevel.checkpoint()
+
+
+async def test_a_client_that_reads_no_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_bounds, "READ_SECONDS", 0.2)
+    app = Endless()
+    async with serving(app) as port, await anyio.connect_tcp("127.0.0.1", port) as stream:
+        await stream.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        with anyio.fail_after(10):
+            await app.left.wait()
+
+
+async def test_a_connection_too_many_ends_the_one_that_waits_longest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_bounds, "MAX_CONNECTIONS", 2)
+    app = Endless()
+    async with serving(app) as port, AsyncExitStack() as stack:
+
+        async def connect(sent: bytes) -> SocketStream:
+            opened = await anyio.connect_tcp("127.0.0.1", port)
+            stream = await stack.enter_async_context(opened)
+            await stream.send(sent)
+            return stream
+
+        waiting = await connect(b"GET / HT")
+        asking = await connect(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await asking.receive()).startswith(b"HTTP/1.1 200 ")
+        third = await connect(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await third.receive()).startswith(b"HTTP/1.1 200 ")
+        with anyio.fail_after(10), pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+            await waiting.receive()
+        fourth = await connect(b"")
+        assert (await fourth.receive()).startswith(b"HTTP/1.1 503 ")
