@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     import jwt
 
 MAX_AGE = 600.0
-"""Seconds after which the keys are read again: a key that is withdrawn holds no longer."""
+"""Seconds after which one request reads the keys again: a key that is withdrawn holds so long."""
 EARLIEST = 30.0
 """Seconds between two reads that an unknown key causes, or a read that failed."""
 STALE = 3_600.0
 """Seconds for which keys hold while the provider does not answer."""
 MAX_BYTES = 512 * 1024
 MAX_KEYS = 100
-SECONDS = 10.0
+SECONDS = 5.0
 """For the metadata and the keys together."""
 _MIN_RSA_BITS = 2_048
 
@@ -42,7 +42,7 @@ class Issuer:
         transport: "httpx2.AsyncBaseTransport | None" = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if not _is_safe(url) or urlsplit(url).query or urlsplit(url).fragment:
+        if not is_safe(url) or urlsplit(url).query or urlsplit(url).fragment:
             what = f"oauth.issuer is {url[:200]!r}, which no issuer can be."
             raise BadArgument(what, "It must be https://… (RFC 8414), or http:// on loopback.")
         self._url = url
@@ -61,10 +61,9 @@ class Issuer:
         ``kind`` has the type and the curve. A token that names no key gets the only one that
         fits. Raises FetchFailed if the keys cannot be read.
         """
-        key = None
-        if self._clock() - self._read_at < MAX_AGE:
-            key = self._find(key_id, algorithm, kind)
-        if key is None:
+        age = self._clock() - self._read_at
+        key = self._find(key_id, algorithm, kind) if age < STALE else None
+        if key is None or (age >= MAX_AGE and not self._lock.locked()):
             await self._refresh()
             key = self._find(key_id, algorithm, kind)
         return key
@@ -126,7 +125,7 @@ class Issuer:
                 async with client:
                     metadata = await self._metadata(client)
                     place = metadata.get("jwks_uri")
-                    if not isinstance(place, str) or not _is_safe(place):
+                    if not isinstance(place, str) or not is_safe(place):
                         raise self._failed("names no jwks_uri that is https")
                     document = await self._document(client, place)
         except TimeoutError:
@@ -182,7 +181,7 @@ class Issuer:
         return FetchFailed(what, "Try again; if that does not help, the operator has to see to it.")
 
 
-def _is_safe(url: str) -> bool:
+def is_safe(url: str) -> bool:
     """Return whether a URL is https, or http on loopback; none has a password."""
     try:
         parts = urlsplit(url)

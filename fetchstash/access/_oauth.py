@@ -4,12 +4,12 @@ A resource server of OAuth 2.1 (draft-ietf-oauth-v2-1, section 5.2) that takes R
 and those of providers that leave out its type. Opaque tokens (RFC 7662) are not taken.
 """
 
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from fetchstash.access._issuer import Issuer
+from fetchstash.access._answers import resource_of
+from fetchstash.access._issuer import Issuer, is_safe
 from fetchstash.access._principal import FETCH, READ, Principal, Reason, Rejected, is_tenant
 from fetchstash.config import OAuthLimits
 from fetchstash.errors import BadArgument
@@ -31,7 +31,6 @@ the verifier shares (RFC 8725, section 3.1)."""
 
 _KEYS_OF_ITS_OWN = ("jku", "jwk", "x5u", "x5c")  # RFC 8725, section 3.10: never follow them
 _TYPES = ("", "jwt", "at+jwt", "application/at+jwt")
-_NAME = re.compile(r"[!-~](?:[ -~]{0,253}[!-~])?")
 _REQUIRED = ("iss", "aud", "exp")
 
 
@@ -87,7 +86,7 @@ class OAuthTokens:
         tenant, name = claims.get(limits.tenant_claim), claims.get(limits.principal_claim)
         if not isinstance(tenant, str) or not is_tenant(tenant):
             raise Rejected("tenant", "The token's claim of the tenant names none.")
-        if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+        if not isinstance(name, str) or not _is_name(name):
             raise Rejected("claim", "The token's claim of the principal names none.")
         granted = _scopes(claims)
         names = {READ: limits.read_scope, FETCH: limits.fetch_scope}
@@ -148,6 +147,11 @@ def _seconds(claims: Mapping[str, Any], claim: str, default: float) -> float:
     return float(value)
 
 
+def _is_name(text: str) -> bool:
+    """Return whether logs can show a text on one line: no controls, none that change direction."""
+    return 0 < len(text) <= 255 and text.isprintable()
+
+
 def _scopes(claims: Mapping[str, Any]) -> frozenset[str]:
     """Return the granted scopes: ``scope`` (RFC 9068, section 2.2.3), or the ``scp`` of others."""
     value = claims.get("scope", claims.get("scp", ""))
@@ -162,6 +166,10 @@ def check_limits(limits: OAuthLimits) -> None:
     if not limits.audience:
         what = "oauth.issuer is set, and oauth.audience is not."
         raise BadArgument(what, "Set it to what the provider writes into aud: the service's URL.")
+    if not is_safe(resource_of(limits)):
+        key = "oauth.resource" if limits.resource else "oauth.audience"
+        what = f"{key} is {resource_of(limits)[:200]!r}, which is no https:// URL."
+        raise BadArgument(what, "Set oauth.resource to the URL at which clients reach /mcp.")
     if limits.read_scope == limits.fetch_scope:
         what = "oauth.read_scope and oauth.fetch_scope are the same."
         raise BadArgument(what, "Give each a name of its own.")

@@ -4,6 +4,7 @@ A token is ``fstash_``, its id of 12 characters, its secret of 43, and a CRC-32 
 scanners of secrets find it, and a slip of the pen is rejected without a look into the store.
 """
 
+import contextlib
 import hmac
 import json
 import logging
@@ -27,10 +28,12 @@ from fetchstash.store import Objects
 PREFIX = "fstash_"
 KEYS = "tokens/"
 """Where the records lie, each under the id of its token."""
-MAX_AGE = 15.0
-"""Seconds for which a list of tokens is believed; with the time a list takes, less than 30."""
+FRESH = 10.0
+"""Seconds after which one request reads the list of tokens again; others need not wait for it."""
+MAX_AGE = 25.0
+"""Seconds for which a list is believed: so long a revoked token may still be taken."""
 EARLIEST = 1.0
-"""Seconds between two lists that unknown ids cause, however many are tried."""
+"""Seconds between two lists, however many unknown ids are tried."""
 MAX_DAYS = 3_650
 
 _ID = "abcdefghijklmnopqrstuvwxyz234567"  # also a name of an object
@@ -84,9 +87,8 @@ class OwnTokens:
     """The tokens in a store; also a Verifier.
 
     Records never change, so the list of their keys says all: a record is read once, and a key
-    that is gone is a token that was revoked. The list is refreshed by the first request after
-    MAX_AGE seconds, and by an unknown id at most once in EARLIEST seconds: random tokens cost the
-    store nothing more, and no memory.
+    that is gone is a token that was revoked. An unknown id causes a new list at most once in
+    EARLIEST seconds: random tokens cost the store nothing more, and no memory.
     """
 
     def __init__(
@@ -109,8 +111,12 @@ class OwnTokens:
         match = _TOKEN.fullmatch(token)
         if match is None or match[3] != _checksum(token[: match.start(3)]):
             raise Rejected("malformed", "This is no token of this service.")
-        if self._clock() - self._listed_at >= MAX_AGE or match[1] not in self._records:
+        age = self._clock() - self._listed_at
+        if age >= MAX_AGE or match[1] not in self._records:
             await self._refresh()
+        elif age >= FRESH and not self._lock.locked():
+            with contextlib.suppress(FetchstashError):  # the list is good for a while yet
+                await self._refresh()
         record = self._records.get(match[1])
         hashed = _hash(token)
         # Compared in any case, and in the same time however much of it is right.

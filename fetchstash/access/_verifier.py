@@ -1,6 +1,6 @@
 """Ask the one who can know a token: it says by its beginning whose it is."""
 
-from importlib.util import find_spec
+import importlib.util
 
 from fetchstash.access._issuer import Issuer
 from fetchstash.access._oauth import OAuthTokens, check_limits
@@ -20,7 +20,7 @@ def verifier(settings: Settings, objects: Objects) -> Verifier:
     if not limits.issuer:
         return _Verifiers(own, None)
     check_limits(limits)
-    if find_spec("jwt") is None:
+    if importlib.util.find_spec("jwt") is None:
         what = "oauth.issuer is set, and PyJWT, which verifies its tokens, is not installed."
         raise BadArgument(what, 'Run: pip install "fetchstash[team]".')
     return _Verifiers(own, OAuthTokens(limits, Issuer(limits.issuer, proxy=settings.fetch.proxy)))

@@ -134,6 +134,8 @@ CLAIMS: dict[str, tuple[str, dict[str, Any]]] = {
     "a tenant in capitals": ("tenant", {"tenant": "Team-A"}),
     "no principal": ("claim", {"sub": None}),
     "a principal of two lines": ("claim", {"sub": "ada\nroot"}),
+    "a principal that changes direction": ("claim", {"sub": "ada\u202e"}),
+    "a principal of half a pair": ("claim", {"sub": "ada\ud800"}),
     "a principal of 300 characters": ("claim", {"sub": "a" * 300}),
 }
 

@@ -35,6 +35,8 @@ class Counting:
         self._inner = inner
         self.lists = self.reads = 0
         self.is_down = False
+        self.answers = anyio.Event()
+        self.answers.set()
 
     async def read(self, key: str) -> bytes | None:
         self.reads += 1
@@ -49,6 +51,7 @@ class Counting:
     async def keys(self, folder: str = "") -> list[str]:
         self.lists += 1
         await anyio.lowlevel.checkpoint()
+        await self.answers.wait()
         if self.is_down:
             raise StoreError("The bucket does not answer.", "Try again.")
         return await self._inner.keys(folder)
@@ -151,7 +154,7 @@ async def test_a_token_ends_when_its_days_are_over(tokens: OwnTokens, now: Clock
     assert await reason(tokens, token.text) == "expired"
 
 
-async def test_another_replica_takes_a_new_token_at_once_and_forgets_a_revoked_one_in_15_s(
+async def test_another_replica_takes_a_new_token_at_once_and_forgets_a_revoked_one_in_10_s(
     tokens: OwnTokens, objects: Counting, clock: Clock, now: Clock
 ) -> None:
     replica = OwnTokens(objects, clock=clock, now=now)
@@ -162,7 +165,7 @@ async def test_another_replica_takes_a_new_token_at_once_and_forgets_a_revoked_o
     assert await tokens.records() != [token.record]
     assert await reason(tokens, token.text) == "unknown"
     await replica.verify(token.text)  # it may, for a while
-    clock.seconds += 15
+    clock.seconds += 10
     assert await reason(replica, token.text) == "unknown"
 
 
@@ -253,13 +256,13 @@ async def test_a_record_that_we_did_not_write_is_no_token(
     assert await reason(tokens, token.text) == "unknown"
 
 
-async def test_while_the_store_is_down_a_token_is_neither_taken_nor_rejected(
+async def test_a_token_is_taken_for_25_s_while_the_store_is_down_and_then_it_is_an_error(
     tokens: OwnTokens, objects: Counting, clock: Clock
 ) -> None:
     token = await tokens.create("team-a", "ci")
     await tokens.verify(token.text)
     objects.is_down = True
-    clock.seconds += 14
+    clock.seconds += 24
     await tokens.verify(token.text)
     clock.seconds += 1
     objects.lists = 0
@@ -270,6 +273,35 @@ async def test_while_the_store_is_down_a_token_is_neither_taken_nor_rejected(
     objects.is_down = False
     clock.seconds += 1
     await tokens.verify(token.text)
+
+
+async def test_a_list_that_hangs_holds_up_nobody_until_the_last_one_is_25_s_old(
+    tokens: OwnTokens, objects: Counting, clock: Clock
+) -> None:
+    token = await tokens.create("team-a", "ci")
+    await tokens.verify(token.text)
+    objects.answers = anyio.Event()
+    clock.seconds += 11
+    taken = 0
+
+    async def verify() -> None:
+        nonlocal taken
+        await tokens.verify(token.text)
+        taken += 1
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(verify)  # reads the list
+        await anyio.wait_all_tasks_blocked()
+        for _ in range(20):
+            tasks.start_soon(verify)
+        await anyio.wait_all_tasks_blocked()
+        assert taken == 20
+        clock.seconds += 14
+        tasks.start_soon(verify)
+        await anyio.wait_all_tasks_blocked()
+        assert taken == 20
+        objects.answers.set()
+    assert taken == 22
 
 
 WRONG: Sequence[tuple[str, str, int, list[str]]] = [
