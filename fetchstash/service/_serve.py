@@ -13,6 +13,7 @@ import uvicorn
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from fetchstash.config import HttpLimits, Settings
+from fetchstash.errors import Internal
 from fetchstash.fetch import HttpFetcher, browser_of
 from fetchstash.server import hide_memory
 from fetchstash.service._app import MCP_PATH, Service, build_app
@@ -122,6 +123,8 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
         await server.serve([opened])
         tasks.cancel_scope.cancel()
     await objects.aclose()
+    if not server.started:
+        raise Internal("The service could not be started.", "Its log has the details.")
 
 
 def server_of(service: Service, http: HttpLimits) -> uvicorn.Server:

@@ -1,0 +1,135 @@
+"""A session id opens nothing: it says which client asks, and which call it means to cancel."""
+
+import base64
+import json
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given, strategies as st
+from starlette.datastructures import Headers
+from starlette.types import Message, Receive, Scope, Send
+
+from fetchstash.access import FETCH, Principal
+from fetchstash.config import OAuthLimits
+from fetchstash.service._context import PRINCIPAL
+from fetchstash.service._messages import Messages
+from fetchstash.service._session import client_in, new_session
+
+pytestmark = pytest.mark.anyio
+
+ALICE = Principal("acme", "alice", frozenset({FETCH}))
+BOB = Principal("acme", "bob", frozenset({FETCH}))
+EVE = Principal("other", "alice", frozenset({FETCH}))
+
+
+def hello(name: object) -> dict[str, Any]:
+    return {"params": {"clientInfo": {"name": name, "version": "1"}}}
+
+
+def named(session: str) -> str:
+    return client_in(Headers({"mcp-session-id": session}))
+
+
+@given(st.text())
+def test_an_id_says_which_client_said_hello(name: str) -> None:
+    assert named(new_session(hello(name))) == name[:64]
+
+
+@given(st.text(st.characters(codec="latin-1")))
+def test_an_id_of_another_server_says_nothing(session: str) -> None:
+    assert named(session) == ""
+
+
+@pytest.mark.parametrize("data", ["[1, 2, 3]", "{}", '["a", 7]', "[" * 5_000, "null"])
+def test_an_id_with_other_data_says_nothing(data: str) -> None:
+    assert named(base64.urlsafe_b64encode(data.encode()).decode()) == ""
+
+
+@pytest.mark.parametrize("message", [{}, {"params": None}, hello(7), {"params": {"clientInfo": 1}}])
+def test_a_client_may_give_no_name(message: dict[str, Any]) -> None:
+    assert named(new_session(message)) == ""
+
+
+def test_two_clients_of_one_name_have_two_ids() -> None:
+    assert new_session(hello("a")) != new_session(hello("a"))
+
+
+class Blocked:
+    """An application that answers when it may. Knows how its last request ended."""
+
+    def __init__(self) -> None:
+        self.begun, self.may_end = anyio.Event(), anyio.Event()
+        self.was_cancelled = False
+
+    async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
+        if b"notifications/" in (await receive())["body"]:
+            await send({"type": "http.response.start", "status": 202, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        self.begun.set()
+        try:
+            await self.may_end.wait()
+        except BaseException:
+            self.was_cancelled = True
+            raise
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"done"})
+
+
+async def posted(app: Messages, who: Principal, session: str, message: dict[str, Any]) -> bytes:
+    """Return the body of the answer to a message."""
+    headers = [(b"mcp-session-id", session.encode())] if session else []
+    scope: Scope = {"type": "http", "method": "POST", "headers": headers, PRINCIPAL: who}
+    answer = b""
+
+    async def receive() -> Message:
+        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(part: Message) -> None:
+        nonlocal answer
+        answer += part.get("body", b"")
+
+    await app(scope, receive, send)
+    return answer
+
+
+CALL = {"id": 7, "method": "tools/call", "params": {"name": "artifact_info"}}
+
+
+def cancelling(request: object) -> dict[str, Any]:
+    return {"method": "notifications/cancelled", "params": {"requestId": request}}
+
+
+@pytest.mark.parametrize(
+    ("who", "session", "request_id", "is_cancelled"),
+    [
+        pytest.param(ALICE, "s", 7, True, id="its own"),
+        pytest.param(BOB, "s", 7, False, id="of a colleague's session"),
+        pytest.param(EVE, "s", 7, False, id="of another tenant's session"),
+        pytest.param(ALICE, "t", 7, False, id="of another session"),
+        pytest.param(ALICE, "", 7, False, id="of no session"),
+        pytest.param(ALICE, "s", "7", False, id="of another id"),
+        pytest.param(ALICE, "s", [7], False, id="of no id"),
+    ],
+)
+async def test_a_call_is_cancelled_by_its_own_principal_and_session_alone(
+    who: Principal, session: str, request_id: object, is_cancelled: bool
+) -> None:
+    inner = Blocked()
+    app = Messages(inner, 10_000, OAuthLimits())
+    answers: list[bytes] = []
+
+    async def call() -> None:
+        answers.append(await posted(app, ALICE, "s", CALL))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(call)
+        await inner.begun.wait()
+        await posted(app, who, session, cancelling(request_id))
+        await anyio.wait_all_tasks_blocked()
+        inner.may_end.set()
+    assert inner.was_cancelled == is_cancelled
+    assert (b"Request cancelled" in answers[0]) == is_cancelled
+    assert (answers[0] == b"done") != is_cancelled
