@@ -60,12 +60,16 @@ class Answer:
 
 
 class Caller:
-    """One client with one connection, opened again where the server closed it."""
+    """One client with one connection, opened again where the server closed it.
+
+    ``fields`` are the header fields of the last answer, also of one that broke off.
+    """
 
     def __init__(self, port: int, *, token: str = "", era: str = MODERN, host: str = "") -> None:
         self._port = port
         self._era = era
         self._ids = itertools.count(1)
+        self.fields: Mapping[str, str] = {}
         self._ends: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         head = [
             "POST /mcp HTTP/1.1",
@@ -99,11 +103,13 @@ class Caller:
             self._ends = await asyncio.open_connection("127.0.0.1", self._port, limit=MAX_ANSWER)
         reader, writer = self._ends
         whole = False
+        self.fields = {}
         try:
             writer.write(request)
             await writer.drain()
-            status, body, stays = await _answer(reader)
-            whole = stays
+            status, self.fields = await _head(reader)
+            body = await _body(reader, self.fields)
+            whole = self.fields.get("connection") != "close"
         finally:
             if not whole:  # what comes next on it would be read as another answer
                 await self.aclose()
@@ -118,18 +124,22 @@ class Caller:
             self._ends = None
 
 
-async def _answer(reader: asyncio.StreamReader) -> tuple[int, bytes, bool]:
-    """Return the status and the body of an answer, and whether the connection stays open."""
+async def _head(reader: asyncio.StreamReader) -> tuple[int, Mapping[str, str]]:
+    """Return the status and the header fields of an answer."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
     fields = dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
+    return int(head.split(" ", 2)[1]), fields
+
+
+async def _body(reader: asyncio.StreamReader, fields: Mapping[str, str]) -> bytes:
+    """Return the body that follows a head (RFC 9112, section 6.3)."""
+    if "chunked" not in fields.get("transfer-encoding", ""):
+        return await reader.readexactly(int(fields.get("content-length", "0")))
     body = b""
-    if "chunked" in fields.get("transfer-encoding", ""):
-        while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
-            body += (await reader.readexactly(size + 2))[:-2]
-        await reader.readexactly(2)
-    else:
-        body = await reader.readexactly(int(fields.get("content-length", "0")))
-    return int(head.split(" ", 2)[1]), body, fields.get("connection") != "close"
+    while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
+        body += (await reader.readexactly(size + 2))[:-2]
+    await reader.readexactly(2)
+    return body
 
 
 def _message(body: bytes) -> Mapping[str, Any]:

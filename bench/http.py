@@ -1,10 +1,12 @@
 """Measure the service over HTTP: its load, its latency, its memory, its rate against a bare server.
 
-    python -P bench/http.py [--seconds 60] [--clients 100] [--calls 10000] [--bucket s3://stash]
+    python -P bench/http.py [--seconds 60] [--clients 100] [--calls 10000]
 
-All figures are of one run, each beside what it is compared with, in turns. --bucket adds a slice
-from an object store; AWS_ENDPOINT_URL or AZURE_STORAGE_ENDPOINT and the keys stand in the
-environment, and scripts/replicas runs it so. Ends with 1 if a bound is missed.
+    python -P bench/http.py --bucket s3://stash --endpoint http://127.0.0.1:7480
+
+All figures are of one run, each beside what it is compared with, in turns. With --bucket it
+measures slices of a store in a bucket, whose keys stand in the environment; scripts/replicas runs
+it so. Ends with 1 if a bound is missed.
 """
 
 import argparse
@@ -74,11 +76,9 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def flags(site: Site, folder: Path, bucket: str = "") -> list[str]:
+def flags(site: Site, *store: str) -> list[str]:
     """Return the flags of a server that may fetch from the site."""
-    words = ["--config", os.devnull, "--folder", str(folder)]
-    words += ["--allow-host", f"127.0.0.1:{site.port}"]
-    return [*words, "--store", bucket] if bucket else words
+    return ["--config", os.devnull, "--allow-host", f"127.0.0.1:{site.port}", *store]
 
 
 def family(pid: int) -> list[int]:
@@ -316,16 +316,18 @@ async def against_bare(port: int, pid: int, refs: Sequence[str], calls: int, fol
     return one / two >= RATE_BOUND
 
 
-def one_get(bucket: str) -> Callable[[], Any]:
+def one_get(bucket: str, endpoint: str) -> Callable[[], Any]:
     """Return what GETs 128 KiB of an object of the bucket, as a slice may at most."""
     from obstore.store import from_url  # noqa: PLC0415 - of the extra team
 
-    store = from_url(bucket, client_options={"allow_http": True})
+    # "endpoint" is the name of the option for s3:// and az:// alike.
+    config: Any = {"endpoint": endpoint}
+    store = from_url(bucket, config=config, client_options={"allow_http": True})
     store.put("bench/get", bytes(2**17))
 
     async def get() -> Answer:
-        got = await store.get_async("bench/get")
-        await got.bytes_async()
+        response = await store.get_async("bench/get")
+        await response.bytes_async()
         return Answer(200, {"result": {}})
 
     return get
@@ -355,9 +357,9 @@ async def measure(options: argparse.Namespace, folder: Path) -> Iterator[bool]:
     """Print a line for each figure; return which bounds hold."""
     held: list[bool] = []
     async with Site(PAGES) as site:
-        if options.only_bucket:
-            return iter([await of_bucket(options, folder, site)])
-        port, words = free_port(), flags(site, folder / "store")
+        if options.bucket:
+            return iter([await of_bucket(options, site)])
+        port, words = free_port(), flags(site, "--folder", str(folder / "store"))
         async with serving(port, *words) as process, over_stdio(words) as stdio:
             caller = Caller(port, era=MODERN)
             refs = await fetched(caller, site)
@@ -367,18 +369,17 @@ async def measure(options: argparse.Namespace, folder: Path) -> Iterator[bool]:
             held.append(await load(port, site, refs, options.clients, options.seconds))
             held.append(await stays_flat(caller, process.pid, site, refs, options.calls))
             await caller.aclose()
-        if options.bucket:
-            held.append(await of_bucket(options, folder, site))
     return iter(held)
 
 
-async def of_bucket(options: argparse.Namespace, folder: Path, site: Site) -> bool:
-    """Measure a slice from the bucket, first without a local copy and then as it comes."""
-    port, url = free_port(), f"{options.bucket}/bench"
-    async with serving(port, *flags(site, folder / "cache", url)):
+async def of_bucket(options: argparse.Namespace, site: Site) -> bool:
+    """Measure slices of a server whose store is a bucket."""
+    port = free_port()
+    store = ["--store", f"{options.bucket}/bench", "--store-endpoint", options.endpoint]
+    async with serving(port, *flags(site, *store)):
         caller = Caller(port, era=MODERN)
         refs = await fetched(caller, site)
-        get = one_get(options.bucket)
+        get = one_get(options.bucket, options.endpoint)
         held = await from_bucket(caller, refs, options.calls // 50, get, options.name)
         await caller.aclose()
     return held
@@ -391,9 +392,9 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--calls", type=int, default=10_000)
-    parser.add_argument("--bucket", default="", help="the URL of a bucket")
+    parser.add_argument("--bucket", default="", help="measure slices from it instead")
+    parser.add_argument("--endpoint", default="", help="of the bucket")
     parser.add_argument("--name", default="from the bucket", help="of the bucket's line")
-    parser.add_argument("--only-bucket", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         held = list(asyncio.run(measure(options, Path(folder))))

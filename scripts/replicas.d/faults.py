@@ -15,6 +15,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from email.parser import BytesHeaderParser
+from urllib.parse import urlsplit
 
 HEAD_BYTES = 65_536
 CHUNK = 65_536
@@ -181,7 +182,11 @@ class FaultProxy:
         assert process.stdin
         assert process.stdout
         self._in, self._out = process.stdin, process.stdout
-        self.endpoint = f"http://127.0.0.1:{int(self._out.readline())}"
+        self.origin = f"http://127.0.0.1:{int(self._out.readline())}"
+
+    def before(self, endpoint: str) -> str:
+        """Return an endpoint as it is reached through this proxy."""
+        return self.origin + urlsplit(endpoint).path
 
     def set(self, faults: Faults) -> None:
         """Replace the faults; they hold when this returns."""
@@ -194,7 +199,7 @@ class FaultProxy:
 @contextmanager
 def fault_proxy(endpoint: str) -> Generator[FaultProxy]:
     """Run a proxy in front of an endpoint of loopback."""
-    command = [sys.executable, "-P", __file__, endpoint.rpartition(":")[2]]
+    command = [sys.executable, "-P", __file__, str(urlsplit(endpoint).port)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, text=True, stdin=pipe, stdout=pipe) as process:
         try:

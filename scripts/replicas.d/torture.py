@@ -1,6 +1,6 @@
 """Put, read and delete through a faulty network while processes are killed; then look at all of it.
 
-    python scripts/replicas.d/torture.py NAME URL ENDPOINT [--seconds 8] [--seed 1] [--plant BUG]
+    python scripts/replicas.d/torture.py NAME URL ENDPOINT [--seconds 8] [--outage 8] [--plant BUG]
 
 scripts/replicas runs it for each bucket that it starts. The keys of the bucket stand in the
 environment; ENDPOINT is where it listens. Two writers put artifacts, some of the same bytes, and
@@ -13,7 +13,6 @@ nothing may be half there. --plant puts in a bug that must be found. Exit code: 
 import argparse
 import hashlib
 import json
-import os
 import random
 import secrets
 import subprocess
@@ -23,7 +22,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
@@ -38,6 +37,7 @@ from fetchstash.ranges import Ranges
 from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store
 
 KEPT, CHURNED = "kept", "churned"
+SHARED_SECONDS = 20
 RECOVERY_SECONDS = 60
 """After a fault: within this time each process must work again, without a restart."""
 
@@ -64,8 +64,11 @@ def sha256(data: bytes) -> str:
 
 
 def content(chance: random.Random) -> tuple[bytes, bytes]:
-    """Return one of a few documents, so that artifacts share blobs; half of the texts are new."""
-    number = chance.randrange(6)
+    """Return a document, of which all processes put the same few within some seconds.
+
+    So artifacts share bytes that are old, new or just being written. Half of the texts are new.
+    """
+    number = chance.randrange(4) + 1_000_000 + 10 * int(time.time() // SHARED_SECONDS)
     text = b"document %d\n" % number * chance.choice([1, 100, 20_000])
     fresh = chance.randbytes(8).hex().encode() if chance.random() < 0.5 else b""
     return b"raw %d " % number * 10_000, text + fresh
@@ -100,8 +103,21 @@ async def read(store: ArtifactStore, ref: str) -> tuple[str, str] | None:
 
 
 async def write(store: ArtifactStore, chance: random.Random) -> None:
-    """Put one artifact."""
-    await put(store, *content(chance))
+    """Put one artifact, the same again until it is acknowledged, as whoever wants it does."""
+    raw, text = content(chance)
+    while True:
+        start = time.monotonic()
+        try:
+            await put(store, raw, text)
+        except StoreError as error:
+            refused(error, start)
+        else:
+            return
+
+
+def refused(error: FetchstashError, start: float) -> None:
+    """Report an error that the torture expects, and after how many seconds it came."""
+    say("refused", type(error).__name__, f"{time.monotonic() - start:.1f}", str(error))
 
 
 async def churn(store: ArtifactStore, chance: random.Random) -> None:
@@ -137,7 +153,7 @@ ROLES: dict[str, tuple[Step, str]] = {
 }
 
 
-async def child(role: str, url: str, folder: Path, seed: int) -> None:
+async def child(role: str, limits: StoreLimits, seed: int) -> None:
     """Play a role for good; go on after each error, and report it with the seconds it took."""
     chance = random.Random(seed)  # noqa: S311 - it guards nothing
     step, run = ROLES[role]
@@ -146,11 +162,11 @@ async def child(role: str, url: str, folder: Path, seed: int) -> None:
         start = time.monotonic()
         try:
             if store is None:
-                store = await open_store(StoreLimits(folder, url=url, run=run))
+                store = await open_store(replace(limits, run=run))
                 say("opened", role)
             await step(store, chance)
         except (StoreError, Busy) as error:
-            say("refused", type(error).__name__, f"{time.monotonic() - start:.1f}", str(error))
+            refused(error, start)
             await anyio.sleep(0.2)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is a fault to report
             say("fault", f"{role}: {type(error).__name__}: {error}")
@@ -195,13 +211,11 @@ class Tally:
 class Child:
     """A process of ours, and a thread that takes its reports."""
 
-    def __init__(self, role: str, tally: Tally, arguments: Sequence[str], **env: str) -> None:
+    def __init__(self, role: str, tally: Tally, arguments: Sequence[str]) -> None:
         command = [sys.executable, "-P", __file__, "--role", role, *arguments]
         self.role = role
         self.works = 0
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env={**os.environ, **env}
-        )
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
         self._tally = tally
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
@@ -231,14 +245,13 @@ class Party:
     tally: Tally
     arguments: Sequence[str]
     chance: random.Random
-    environment: dict[str, str]
     children: list[Child] = field(default_factory=list[Child])
 
     def start(self, role: str) -> None:
         """Let one more process play a role."""
         seed = str(self.chance.randrange(2**32))
         arguments = [*self.arguments, "--seed", seed]
-        self.children.append(Child(role, self.tally, arguments, **self.environment))
+        self.children.append(Child(role, self.tally, arguments))
 
     def kill_some(self, seconds: float) -> None:
         """Kill one after the other, at moments that are drawn, and start another in its place."""
@@ -262,13 +275,16 @@ class Party:
             time.sleep(0.1)
 
 
-def play(party: Party, proxy: FaultProxy, seconds: float) -> Iterator[str]:
-    """Go through all faults; yield a line about each."""
-    for name, faults in FAULTS.items():
+def play(
+    party: Party, proxy: FaultProxy, names: Sequence[str], seconds: float, outage: float
+) -> Iterator[str]:
+    """Go through the faults; yield a line about each."""
+    for name in names:
+        faults = FAULTS[name]
         start, acknowledged = time.monotonic(), len(party.tally.expected)
         kills, refused = party.tally.kills, party.tally.refused.total()
         proxy.set(faults)
-        party.kill_some(seconds)
+        party.kill_some(outage if faults.outage else seconds)
         proxy.set(Faults())
         ended = time.monotonic()
         party.recover(name)
@@ -280,11 +296,11 @@ def play(party: Party, proxy: FaultProxy, seconds: float) -> Iterator[str]:
         )
 
 
-async def verify(url: str, folder: Path, tally: Tally) -> int:
+async def verify(limits: StoreLimits, tally: Tally) -> int:
     """Check that all acknowledged and all listed artifacts are whole; return how many are there."""
     listed: set[str] = set()
     for run in (KEPT, CHURNED):
-        store = await open_store(StoreLimits(folder, url=url, run=run))
+        store = await open_store(replace(limits, run=run))
         offset = 0
         while facts := (await store.list(limit=500, offset=offset)).facts:
             offset += len(facts)
@@ -317,7 +333,9 @@ def main() -> int:
     parser.add_argument("url", nargs="?", default="")
     parser.add_argument("endpoint", nargs="?", default="")
     parser.add_argument("--seconds", type=float, default=8, help="of each fault")
+    parser.add_argument("--outage", type=float, default=8, help="seconds of it")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--fault", action="append", choices=list(FAULTS), help="this alone")
     parser.add_argument("--plant", choices=sorted(BUGS), default="")
     parser.add_argument("--role", default="", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, default=Path(), help=argparse.SUPPRESS)
@@ -326,36 +344,33 @@ def main() -> int:
     if args.role:
         if args.plant:
             plant(args.plant)
-        anyio.run(child, args.role, args.name, args.folder, args.seed)
+        limits = StoreLimits(args.folder, url=args.url, endpoint=args.endpoint)
+        anyio.run(child, args.role, limits, args.seed)
         return 0
     tally = Tally()
     chance = random.Random(args.seed)  # noqa: S311 - it guards nothing
     start = time.monotonic()
     print(f"torture of {args.name}{f' with {args.plant!r}' if args.plant else ''}", flush=True)
     with tempfile.TemporaryDirectory() as temporary, fault_proxy(args.endpoint) as proxy:
-        environment = {
-            name: value.replace(args.endpoint, proxy.endpoint)
-            for name, value in os.environ.items()
-            if args.endpoint in value
-        }
-        arguments = [url, "--folder", str(Path(temporary, "local"))]
+        arguments = [url, proxy.before(args.endpoint), "--folder", str(Path(temporary, "local"))]
         arguments += ["--plant", args.plant] if args.plant else []
-        party = Party(tally, arguments, chance, environment)
+        party = Party(tally, ["of", *arguments], chance)
         for role in ("writer", "writer", "churner", "reader", "witness"):
             party.start(role)
         try:
-            for line in play(party, proxy, args.seconds):
+            for line in play(party, proxy, args.fault or list(FAULTS), args.seconds, args.outage):
                 print(line, flush=True)
         finally:
             for member in party.children:
                 member.kill()
-        there = anyio.run(verify, url, Path(temporary, "other"), tally)
+        limits = StoreLimits(Path(temporary, "other"), url=url, endpoint=args.endpoint)
+        there = anyio.run(verify, limits, tally)
     refusals = ", ".join(f"{count} {name}" for name, count in tally.refused.items()) or "none"
     print(
         f"{len(tally.expected)} acknowledged, {there} there, {tally.kills} killed, refused: "
         f"{refusals} (the slowest after {tally.slowest:.0f} s), {time.monotonic() - start:.0f} s"
     )
-    for fault in tally.faults[:20]:
+    for fault in tally.faults[: 3 if args.plant else 20]:
         print(f"FAULT {fault}")
     print(f"{len(tally.faults)} faults")
     return bool(tally.faults)

@@ -1,12 +1,16 @@
-"""A bucket in memory, for tests: what lies over obstore is the same for every bucket."""
+"""A bucket for tests: in memory, or the real one that scripts/replicas names."""
 
+import os
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fetchstash.store._bucket import Bucket
+from fetchstash.store import StoreLimits
+from fetchstash.store._bucket import Bucket, open_bucket
 
 
 @dataclass
@@ -61,7 +65,12 @@ def new_objects() -> Recorded:
 
 def new_bucket() -> Bucket:
     """Return an empty bucket; the test is skipped where obstore is not installed."""
-    return bucket_of(new_objects())
+    objects = new_objects()
+    if url := os.environ.get("FETCHSTASH_TEST_BUCKET"):
+        endpoint = os.environ.get("FETCHSTASH_TEST_ENDPOINT", "")
+        own = f"{url}/{secrets.token_hex(8)}"
+        return open_bucket(StoreLimits(Path(), url=own, endpoint=endpoint))
+    return bucket_of(objects)
 
 
 def bucket_of(objects: Recorded, tenant: str = "") -> Bucket:

@@ -1,0 +1,130 @@
+"""Start each bucket, and try the store and the service on it.
+
+    python scripts/replicas.d/run.py HOME [--short] [--only PART]
+
+HOME has npm's Azurite (scripts/replicas installs it and calls this). For each bucket: the tests of
+any store, the torture, the torture with planted bugs, which it must find, three replicas behind
+nginx, and the slices of bench/http.py. Exit code: how many failed.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent))
+
+from faults import Faults, fault_proxy
+from machines import Bucket, azurite, ceph
+from planted import BUGS
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+MAX_SECONDS = 1_200
+PARTS = ("contract", "torture", "planted", "nginx", "bench")
+
+
+def found(program: str) -> str:
+    """Return the path of a program, "" if it is not installed."""
+    return shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin") or ""
+
+
+def call(
+    name: str, words: Sequence[str], env: Mapping[str, str], *, must_fail: bool = False
+) -> bool:
+    """Run one part; return whether it ended as it must."""
+    print(f"--- {name}", flush=True)
+    start = time.monotonic()
+    command = [sys.executable, "-P", *words]
+    environment = {**os.environ, **env}
+    try:
+        code = subprocess.run(
+            command, check=False, env=environment, timeout=MAX_SECONDS, cwd=ROOT
+        ).returncode
+    except subprocess.TimeoutExpired:
+        print(f"it did not end in {MAX_SECONDS} s")
+        code = -1
+    good = code == 1 if must_fail else code == 0
+    ended = ("found" if must_fail else "ok") if good else f"FAILED, exit code {code}"
+    print(f"--- {name}: {ended} after {time.monotonic() - start:.0f} s", flush=True)
+    return good
+
+
+def try_bucket(bucket: Bucket, parts: Sequence[str], *, short: bool) -> int:
+    """Try everything on one bucket; return how much failed."""
+    url, keys = f"{bucket.url}/try", bucket.environment
+    place = [bucket.name, url, bucket.endpoint]
+    results: list[bool] = []
+    if "contract" in parts:
+        test = {"FETCHSTASH_TEST_BUCKET": url, "FETCHSTASH_TEST_ENDPOINT": bucket.endpoint}
+        words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/store/test_contract.py"]
+        words += ["-k", "bucket"]
+        results.append(call(f"{bucket.name}: the tests of any store", words, {**keys, **test}))
+    torture = [str(HERE / "torture.py"), *place]
+    if "torture" in parts:
+        seconds = ["--seconds", "4" if short else "30", "--outage", "6" if short else "30"]
+        results.append(call(f"{bucket.name}: torture", [*torture, *seconds], keys))
+    if "planted" in parts:
+        for bug in BUGS:
+            words = [*torture, "--seconds", "4", "--outage", "12", "--plant", bug]
+            words += ["--fault", "10 ms a request", "--fault", "outage"]
+            results.append(call(f"{bucket.name}: planted {bug!r}", words, keys, must_fail=True))
+    if "nginx" in parts:
+        if found("nginx"):
+            seconds = ["--seconds", "15" if short else "60"]
+            words = [str(HERE / "behind_nginx.py"), *place, *seconds]
+            results.append(call(f"{bucket.name}: replicas behind nginx", words, keys))
+        else:
+            print("SKIPPED replicas behind nginx: nginx is not installed")
+    if "bench" in parts:
+        with fault_proxy(bucket.endpoint) as proxy:
+            for milliseconds in (0, 10, 100):
+                proxy.set(Faults(latency=milliseconds / 1000))
+                name = f"{bucket.name}, {milliseconds} ms a request"
+                through = proxy.before(bucket.endpoint)
+                words = ["--bucket", url, "--endpoint", through, "--name", name]
+                words += ["--calls", "1000" if short else "10000"]
+                # Its bound is for quiet machines and long runs; here it must run.
+                call(f"{name}: bench", [str(ROOT / "bench" / "http.py"), *words], keys)
+    return results.count(False)
+
+
+def main() -> int:
+    """Try all buckets that can be had; return how much failed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("home", type=Path)
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--only", action="append", choices=PARTS, default=[])
+    parser.add_argument("--bucket", choices=("ceph", "azurite"), default="")
+    options = parser.parse_args()
+    program = options.home / "node_modules" / ".bin" / "azurite-blob"
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="fetchstash-rig-") as folder:
+        for name in ("ceph", "azurite"):
+            if options.bucket not in ("", name):
+                continue
+            with ExitStack() as stack:
+                start = time.monotonic()
+                if name == "ceph" and all(map(found, ("radosgw", "ceph-mon", "ceph-osd", "ceph"))):
+                    bucket = stack.enter_context(ceph(Path(folder, name)))
+                elif name == "azurite" and program.exists():
+                    bucket = stack.enter_context(azurite(Path(folder, name), str(program)))
+                else:
+                    print(f"SKIPPED {name}: it is not installed")
+                    continue
+                print(f"--- {bucket.name} started in {time.monotonic() - start:.0f} s", flush=True)
+                failed += try_bucket(bucket, options.only or PARTS, short=options.short)
+    print(f"{failed} failed")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
