@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
@@ -25,11 +25,13 @@ from fetchstash.gateway._protocol import (
     SERVER_INFO_KEY,
     UNSUPPORTED_PROTOCOL_VERSION,
 )
-from fetchstash.gateway._results import Get, bounded_call, bounded_prompt, bounded_read
 from fetchstash.gateway._rpc import Params, Peer, RequestId, RpcError
 from fetchstash.gateway._upstream import Hello, Upstream
-from fetchstash.render import Host, error_line
 from fetchstash.text import clip
+
+if TYPE_CHECKING:
+    from fetchstash.render import Host
+    from fetchstash.stash import Stash
 
 UNKNOWN = {"name": "unknown", "version": "0"}
 """A client that does not say its name."""
@@ -54,7 +56,7 @@ class Gateway:
         self,
         host: Peer,
         settings: Settings,
-        stash: Get,
+        stash: "Callable[[], Awaitable[Stash]]",
         upstreams: Sequence[Upstream],
         own: Upstream,
         *,
@@ -82,8 +84,10 @@ class Gateway:
         }
 
     @property
-    def _reader(self) -> Host:
+    def _reader(self) -> "Host":
         """Whom previews are made for."""
+        from fetchstash.render import Host  # noqa: PLC0415 - heavy: where a result comes
+
         name = str(cast("Hello", self._hello).client_info.get("name"))
         return Host(self._settings.views_for(name), True, self._settings.context)
 
@@ -113,7 +117,7 @@ class Gateway:
                 return await self._handlers[method](request_id, own)
             return await self._ask(self._catalog.only(method), method, own)
         except FetchstashError as error:
-            raise RpcError(INTERNAL_ERROR, error_line(error)) from None
+            raise RpcError(INTERNAL_ERROR, _line(error)) from None
 
     async def _on_notify(self, method: str, params: Params | None) -> None:
         if method not in ("notifications/initialized", "notifications/cancelled"):
@@ -193,9 +197,11 @@ class Gateway:
             alone = name in upstream.server.leave_alone or upstream is self._catalog.own
             if alone or result.get("resultType") == "input_required":
                 return result
+            from fetchstash.gateway._results import bounded_call  # noqa: PLC0415 - heavy
+
             return await bounded_call(self._stash, self._reader, upstream.server, exposed, result)
         except FetchstashError as error:
-            text = error_line(error)
+            text = _line(error)
             meta = {"fetchstash/error": {"code": error.code}}
             content = [{"type": "text", "text": text}]
             return {"content": content, "isError": True, "_meta": meta, **self._complete_type()}
@@ -206,6 +212,8 @@ class Gateway:
         result = await self._ask(upstream, "prompts/get", {**params, "name": name})
         if upstream is self._catalog.own or result.get("resultType") == "input_required":
             return result
+        from fetchstash.gateway._results import bounded_prompt  # noqa: PLC0415 - heavy
+
         return await bounded_prompt(self._stash, self._reader, upstream.server, exposed, result)
 
     async def _read_resource(self, _: RequestId, params: Params) -> dict[str, Any]:
@@ -214,6 +222,8 @@ class Gateway:
         result = await self._ask(upstream, "resources/read", params)
         if upstream is self._catalog.own or result.get("resultType") == "input_required":
             return result
+        from fetchstash.gateway._results import bounded_read  # noqa: PLC0415 - heavy
+
         return await bounded_read(self._stash, self._reader, upstream.server, uri, result)
 
     async def _subscribe(self, _: RequestId, params: Params) -> dict[str, Any]:
@@ -297,3 +307,10 @@ class Gateway:
             await self._subscriptions.tell(method, params)
         else:
             await self._host.notify(method, without_subscription(params))
+
+
+def _line(error: FetchstashError) -> str:
+    """Return an error in one line, as a model is told."""
+    from fetchstash.render import error_line  # noqa: PLC0415 - heavy
+
+    return error_line(error)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
@@ -26,9 +26,11 @@ from fetchstash.gateway._rpc import Connection, Params, Peer
 from fetchstash.gateway._start import Process, inherited, start
 from fetchstash.gateway._upstream import Open, Upstream
 from fetchstash.server import EXTENSION, hide_memory, listed_tools
-from fetchstash.stash import Stash, open_stash
 from fetchstash.store import AUTO_RUN, StoreLimits, with_run
 from fetchstash.text import clip
+
+if TYPE_CHECKING:
+    from fetchstash.stash import Stash
 
 OWN = WrappedServer("fetchstash")
 OWN_ABOUT: dict[str, Any] = {
@@ -93,12 +95,14 @@ class _Rooms:
         except FetchstashError as error:
             _log.warning("%s", error)  # what is short still passes
 
-    async def stash(self) -> Stash:
+    async def stash(self) -> "Stash":
         """Return the Stash that keeps a long result. A model that sees its preview reads on."""
         self.need_own()
         return await self._opened()
 
-    async def _opened(self) -> Stash:
+    async def _opened(self) -> "Stash":
+        from fetchstash.stash import open_stash  # noqa: PLC0415 - heavy
+
         async with self._lock:
             if self._stash is None:
                 opened = open_stash(self.settings)
