@@ -38,17 +38,15 @@ class WrappedServer:
         """The prefix for a name that clashes."""
         return self.prefix or f"{self.name}_"
 
-    def environment(self) -> dict[str, str]:
-        """Return the environment of its process: ours without our own settings, and ``env``."""
-        inherited = {
-            name: value for name, value in os.environ.items() if not name.startswith("FETCHSTASH_")
-        }
-        return inherited | resolved(self.name, self.env)
-
     def secrets(self) -> tuple[str, ...]:
         """Return the values of ``env`` and ``headers`` that no log may show."""
-        values = resolved(self.name, {**self.env, **self.headers}).values()
-        return tuple(sorted((value for value in values if len(value) >= 8), key=len, reverse=True))
+        named = {**self.env, **self.headers}.values()
+        values = [
+            os.environ.get(v.removeprefix("env:"), v) if v[:4] == "env:" else v for v in named
+        ]
+        # A log has lines, and a header's token may stand without its scheme.
+        pieces = {piece for value in values for piece in (value, *value.split())}
+        return tuple(sorted((piece for piece in pieces if len(piece) >= 8), key=len, reverse=True))
 
 
 def resolved(server: str, values: Mapping[str, str]) -> dict[str, str]:

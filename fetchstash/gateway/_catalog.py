@@ -1,6 +1,5 @@
 """What the servers offer together: lists, and whose each name is."""
 
-import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ import anyio
 from fetchstash import __version__
 from fetchstash.errors import BadArgument, FetchstashError, did_you_mean
 from fetchstash.gateway._json import as_object, as_objects, meta_of
+from fetchstash.gateway._process import say
 from fetchstash.gateway._protocol import METHOD_NOT_FOUND, SERVER_INFO_KEY
 from fetchstash.gateway._rpc import Params, RpcError
 from fetchstash.gateway._upstream import Upstream
@@ -29,8 +29,6 @@ LISTS = {
 }
 OWN_TOOLS = ("fetch_content", "stash_file")
 """Tools of fetchstash that the gateway shows only where they are asked for."""
-
-_log = logging.getLogger("fetchstash.gateway")
 
 
 class Catalog:
@@ -75,15 +73,15 @@ class Catalog:
             items = await self._all_pages(upstream, method, field, meta)
             found += [(upstream, item) for item in items if self._is_shown(upstream, method, item)]
         key = {"resources": "uri", "resourceTemplates": "uriTemplate"}.get(field, "name")
-        counts: dict[str, int] = {}
-        for _, item in found:
-            counts[str(item.get(key))] = counts.get(str(item.get(key)), 0) + 1
+        having: dict[str, set[str]] = {}
+        for upstream, item in found:
+            having.setdefault(str(item.get(key)), set()).add(upstream.name)
         routes: dict[str, tuple[Upstream, str]] = {}
         shown: list[dict[str, Any]] = []
         for upstream, item in found:
             name = str(item.get(key))
             exposed = name
-            if key == "name" and counts[name] > 1 and upstream is not self.own:
+            if key == "name" and len(having[name]) > 1 and upstream is not self.own:
                 exposed = upstream.server.own_prefix + name
             if exposed in routes:
                 continue
@@ -121,7 +119,7 @@ class Catalog:
                 if cursor is None:
                     break
         except (RpcError, FetchstashError) as error:
-            _log.warning("%s: %s failed (%s)", upstream.name, method, error)
+            say(upstream.server, f"fetchstash: {method} failed ({error}).")
         return items
 
     async def route(self, method: str, exposed: str, kind: str) -> tuple[Upstream, str]:

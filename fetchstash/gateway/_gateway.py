@@ -69,6 +69,10 @@ class Gateway:
         self._catalog = Catalog(upstreams, own, with_fetch=with_fetch)
         self._hello: Hello | None = None
         self._listed = listed
+        self._last_token = 0
+        self._asked: dict[str, tuple[Upstream, str | int]] = {}
+        """What servers asked of the host: whose it is and its own token, by the token we sent."""
+
         self._handlers: Mapping[str, Handler] = {
             "initialize": self._initialize,
             "server/discover": self._discover,
@@ -120,7 +124,9 @@ class Gateway:
             raise RpcError(INTERNAL_ERROR, _line(error)) from None
 
     async def _on_notify(self, method: str, params: Params | None) -> None:
-        if method not in ("notifications/initialized", "notifications/cancelled"):
+        if method == "notifications/progress":
+            await self._pass_progress_on(params or {})
+        elif method not in ("notifications/initialized", "notifications/cancelled"):
             for upstream in self._catalog.all:
                 await upstream.notify(method, params)
 
@@ -159,14 +165,14 @@ class Gateway:
         info = as_object(params.get("clientInfo")) or UNKNOWN
         self._connect(Hello(False, version, info, as_object(params.get("capabilities"))))
         here = await self._catalog.here()
-        versions = [up.about.get("protocolVersion") for up in here if not up.modern]
+        versions = {str(up.about.get("protocolVersion")) for up in here if not up.modern}
         capabilities = merged(up.capabilities for up in here)
         for upstream in here:
             # A server of the 2026 era tells of changes on a stream that we hold open.
             if upstream.modern and upstream is not self._catalog.own:
                 self._subscriptions.hold(upstream)
         return {
-            "protocolVersion": min([version, *(v for v in versions if isinstance(v, str))]),
+            "protocolVersion": min({version, *versions.intersection(HANDSHAKE_VERSIONS)}),
             "capabilities": capabilities,
             "serverInfo": self._catalog.server_info(here),
             **self._catalog.instructions(here),
@@ -295,7 +301,25 @@ class Gateway:
             return {}
         if cast("Hello", self._hello).modern:
             return await self._parked.ask(upstream, method, params)
-        return await self._host.request(method, params)
+        token = meta_of(params).get("progressToken")
+        if not isinstance(token, str | int):
+            return await self._host.request(method, params)
+        # Two servers may have chosen the same token.
+        self._last_token += 1
+        ours = f"{upstream.name}:{self._last_token}"
+        self._asked[ours] = (upstream, token)
+        try:
+            meta = {**meta_of(params), "progressToken": ours}
+            return await self._host.request(method, {**(params or {}), "_meta": meta})
+        finally:
+            del self._asked[ours]
+
+    async def _pass_progress_on(self, params: Params) -> None:
+        """Tell a server how far the host is with what it asked for."""
+        token = params.get("progressToken")
+        if isinstance(token, str) and token in self._asked:
+            upstream, theirs = self._asked[token]
+            await upstream.notify("notifications/progress", {**params, "progressToken": theirs})
 
     async def on_notify(self, _: Upstream, method: str, params: Params | None) -> None:
         """Pass on what a server tells."""

@@ -1,7 +1,6 @@
 """A wrapped server as a child process: its messages, its stderr, its end."""
 
 import asyncio
-import logging
 import os
 import signal
 import subprocess
@@ -32,8 +31,6 @@ LAST_WORDS_SECONDS = 0.5
 
 STDERR_LINE_CHARS = 1_000
 READ_BYTES = 2**18
-
-_log = logging.getLogger("fetchstash.gateway")
 
 
 @asynccontextmanager
@@ -120,7 +117,7 @@ def readable(server: WrappedServer, message: Message | UnreadableMessage) -> Mes
     """
     if not isinstance(message, UnreadableMessage):
         return message
-    _log.warning("%s sent %s.", server.name, clip(clean_line(str(message)), 200))
+    say(server, f"fetchstash: it sent {clip(str(message), 200)}.")
     if message.request_id is None:
         return None
     what = f"{server.name} sent {message}."
@@ -130,21 +127,20 @@ def readable(server: WrappedServer, message: Message | UnreadableMessage) -> Mes
 
 
 async def _pass_stderr_on(server: WrappedServer, errors: asyncio.StreamReader) -> None:
-    """Write the server's stderr to ours, each line under its name, without its secrets."""
-    secrets = server.secrets()
+    """Write the server's stderr to ours, each line under its name."""
     line = bytearray()
     while data := await errors.read(READ_BYTES):
         *whole, rest = (bytes(line) + data).split(b"\n")
         line[:] = rest[: 4 * STDERR_LINE_CHARS]
         for written in whole:
-            say(server, written.decode("utf-8", "replace"), secrets)
+            say(server, written.decode("utf-8", "replace"))
     if line:
-        say(server, line.decode("utf-8", "replace"), secrets)
+        say(server, line.decode("utf-8", "replace"))
 
 
-def say(server: WrappedServer, text: str, secrets: tuple[str, ...] = ()) -> None:
-    """Write one line about a server to stderr."""
-    for secret in secrets:
+def say(server: WrappedServer, text: str) -> None:
+    """Write one line about a server to stderr, without its secrets."""
+    for secret in server.secrets():
         text = text.replace(secret, "***")
     if text := clip(clean_line(text), STDERR_LINE_CHARS):
         print(f"[{server.name}] {text}", file=sys.stderr, flush=True)  # noqa: T201 - stderr

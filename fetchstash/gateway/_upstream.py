@@ -14,7 +14,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from fetchstash.config import WrappedServer
-from fetchstash.errors import ServerFailed, TimedOut
+from fetchstash.errors import FetchstashError, ServerFailed, TimedOut
 from fetchstash.gateway._json import as_list, as_object, meta_of
 from fetchstash.gateway._process import say
 from fetchstash.gateway._protocol import (
@@ -33,6 +33,9 @@ START_SECONDS = 60.0
 
 RESTARTS = 5
 """Starts that may fail, or end within ``STEADY_SECONDS``, one after another."""
+
+PATIENCE = 3
+"""Starts that may fail before a host's first request waits no longer for the server."""
 
 STEADY_SECONDS = 60.0
 FIRST_PAUSE_SECONDS = 0.5
@@ -125,11 +128,12 @@ class Upstream:
             if anyio.current_time() - started > STEADY_SECONDS:
                 failures = 0
             failures += 1
+            self._is_startable = self._is_startable and (failures < PATIENCE or bool(self.about))
             pause = FIRST_PAUSE_SECONDS * 2 ** (failures - 1)
             again = (
                 f"it is started again in {pause:g} s" if failures <= RESTARTS else "it stays off"
             )
-            say(self.server, f"fetchstash: {why}; {again}.", self.server.secrets())
+            say(self.server, f"fetchstash: {why}; {again}.")
             self._changed.set()
             if failures <= RESTARTS:
                 await anyio.sleep(pause)
@@ -200,7 +204,7 @@ class Upstream:
             async with self.open() as connection:
                 self._is_startable = True
                 return await self._converse(Peer(self.name, connection), hello)
-        except ServerFailed as error:
+        except FetchstashError as error:
             self._is_startable = False
             return f"{error.what.rstrip('.')}"
         except Exception as error:  # noqa: BLE001 - no server may end the session of the others

@@ -1,0 +1,288 @@
+"""What passes between a host and its servers, with servers that misbehave; all in memory."""
+
+from typing import Any
+
+import anyio
+import pytest
+
+from fetchstash.gateway import _upstream
+from fetchstash.gateway._rpc import Message
+from tests.gateway.memory import MODERN_META, Line, Server, gateway, initialize, names
+
+pytestmark = pytest.mark.anyio
+
+QUESTION = {"message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}}
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start servers again at once."""
+    monkeypatch.setattr(_upstream, "FIRST_PAUSE_SECONDS", 0)
+
+
+async def silent(_: Line, __: Message) -> None:
+    """Answer nothing."""
+
+
+def tools(*words: str) -> dict[str, Any]:
+    return {"tools/list": {"tools": [{"name": word} for word in words]}}
+
+
+async def test_every_request_that_waits_for_a_server_is_answered_when_it_comes() -> None:
+    opening: list[tuple[Line, Message]] = []
+
+    async def slow(line: Line, message: Message) -> None:
+        opening.append((line, message))
+
+    async def empty(line: Line, message: Message) -> None:
+        await line.send({"id": message["id"], "result": {"prompts": []}})
+
+    server = Server("slow", tools("echo"), empty, opening=slow)
+    async with gateway(server, connects="") as host:
+        await host.ask("initialize", initialize())
+        numbers = [await host.ask(method) for method in ("tools/list", "prompts/list", "ping")]
+        while not opening:
+            await anyio.lowlevel.checkpoint()
+        line, message = opening[0]
+        about = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}, "prompts": {}}}
+        await line.send({"id": message["id"], "result": about})
+        answered = {(await host.next())["id"] for _ in range(4)}
+    assert set(numbers) < answered
+
+
+async def test_a_servers_own_error_of_any_code_is_passed_on() -> None:
+    async def fails(line: Line, message: Message) -> None:
+        error = {"code": -32_000, "message": "no such row", "data": [1]}
+        await line.send({"id": message["id"], "error": error})
+
+    async with gateway(Server("rows", tools("read"), fails)) as host:
+        answer = await host.call("tools/call", {"name": "read"})
+    assert answer["error"] == {"code": -32_000, "message": "no such row", "data": [1]}
+
+
+async def test_a_host_that_goes_on_with_initialize_is_of_the_earlier_era() -> None:
+    async def asks(line: Line, message: Message) -> None:
+        if message["method"] == "tools/call":
+            await line.send({"id": 7, "method": "elicitation/create", "params": QUESTION})
+
+    async with gateway(Server("asks", tools("ask"), asks), connects="") as host:
+        await host.call("server/discover", {"_meta": MODERN_META})
+        await host.call("initialize", initialize())
+        await host.ask("tools/call", {"name": "ask"})
+        question = await host.next()
+    assert question["method"] == "elicitation/create"
+
+
+@pytest.mark.parametrize("reply", ["error", "nothing to read", "end"])
+async def test_a_server_that_refuses_the_host_leaves_the_others_served(reply: str) -> None:
+    async def refuses(line: Line, message: Message) -> None:
+        if reply == "error":
+            error = {"code": -32_603, "message": "no licence"}
+            await line.send({"id": message["id"], "error": error})
+        elif reply == "nothing to read":
+            await line.send({"id": message["id"], "result": "text"})
+        else:
+            await line.aclose()
+
+    bad = Server("bad", opening=refuses)
+    async with gateway(bad, Server("good", tools("echo"))) as host:
+        assert names(await host.call("tools/list")) == ["echo", "artifact_grep"]
+    assert bad.starts > 1
+
+
+async def test_a_server_that_dies_between_two_pages_lists_again_when_it_is_back() -> None:
+    async def dies(line: Line, message: Message) -> None:
+        if server.starts > 1:
+            await line.send({"id": message["id"], "result": {"tools": [{"name": "a"}]}})
+        elif "cursor" in message["params"]:
+            await server.die()
+        else:
+            page = {"tools": [{"name": "a"}], "nextCursor": "2"}
+            await line.send({"id": message["id"], "result": page})
+
+    server = Server("pages", script=dies)
+    async with gateway(server) as host:
+        await host.ask("tools/list")
+        messages = [await host.next() for _ in range(2)]
+        while not any(m.get("method") == "notifications/tools/list_changed" for m in messages):
+            messages.append(await host.next())
+        assert "a" in names(await host.call("tools/list"))
+
+
+async def test_a_question_of_a_server_that_dies_is_taken_back() -> None:
+    async def asks(line: Line, message: Message) -> None:
+        if message["method"] == "tools/call":
+            await line.send({"id": 7, "method": "sampling/createMessage", "params": {"n": 1}})
+
+    server = Server("asks", tools("ask"), asks)
+    async with gateway(server) as host:
+        await host.call("tools/list")
+        await host.ask("tools/call", {"name": "ask"})
+        question = await host.next()
+        await server.die()
+        messages = [await host.next() for _ in range(2)]
+    [answer] = [m for m in messages if "result" in m]
+    [taken_back] = [m for m in messages if "method" in m]
+    assert answer["result"]["isError"]
+    assert taken_back["method"] == "notifications/cancelled"
+    assert taken_back["params"]["requestId"] == question["id"]
+
+
+async def test_cancellation_goes_both_ways() -> None:
+    async def asks(line: Line, message: Message) -> None:
+        if message["method"] == "tools/call":
+            await line.send({"id": 7, "method": "sampling/createMessage", "params": {}})
+
+    server = Server("asks", tools("ask"), asks)
+    async with gateway(server) as host:
+        await host.call("tools/list")
+        call = await host.ask("tools/call", {"name": "ask"})
+        question = await host.next()
+        assert server.line
+        await server.line.send({"method": "notifications/cancelled", "params": {"requestId": 7}})
+        taken_back = await host.next()
+        await host.send({"method": "notifications/cancelled", "params": {"requestId": call}})
+        await host.call("ping")
+    assert taken_back["params"]["requestId"] == question["id"]
+    sent = [m["id"] for m in server.received if m.get("method") == "tools/call"]
+    cancelled = [m for m in server.received if m.get("method") == "notifications/cancelled"]
+    assert [m["params"]["requestId"] for m in cancelled] == sent
+
+
+async def test_progress_of_a_server_reaches_the_host_under_its_calls_alone() -> None:
+    async def reports(line: Line, message: Message) -> None:
+        for token in ("mine", "another's", None, {"not": "a token"}):
+            params = {"progressToken": token, "progress": 1}
+            await line.send({"method": "notifications/progress", "params": params})
+        await line.send({"id": message["id"], "result": {"content": []}})
+
+    async with gateway(Server("reports", tools("work"), reports)) as host:
+        await host.call("tools/list")
+        await host.ask("tools/call", {"name": "work", "_meta": {"progressToken": "mine"}})
+        messages = [await host.next() for _ in range(2)]
+    assert messages[0]["params"]["progressToken"] == "mine"
+    assert "result" in messages[1]
+
+
+async def test_progress_of_the_host_reaches_the_server_that_asked() -> None:
+    async def asks(line: Line, message: Message) -> None:
+        if message["method"] == "tools/call":
+            params = {"_meta": {"progressToken": 1}}
+            await line.send({"id": 7, "method": "sampling/createMessage", "params": params})
+
+    first, second = (Server(name, tools(name), asks) for name in ("first", "second"))
+    async with gateway(first, second) as host:
+        await host.call("tools/list")
+        for name in ("first", "second"):
+            await host.ask("tools/call", {"name": name})
+        tokens = [(await host.next())["params"]["_meta"]["progressToken"] for _ in range(2)]
+        params = {"progressToken": tokens[1], "progress": 0.5}
+        await host.send({"method": "notifications/progress", "params": params})
+        await host.call("ping")
+        while not _progress(second):
+            await anyio.lowlevel.checkpoint()
+    assert _progress(first) == []
+    assert _progress(second) == [{"progressToken": 1, "progress": 0.5}]
+
+
+def _progress(server: Server) -> list[Any]:
+    return [m["params"] for m in server.received if m.get("method") == "notifications/progress"]
+
+
+async def test_clashing_prompts_are_completed_by_the_server_they_belong_to() -> None:
+    answers = {
+        "prompts/list": {"prompts": [{"name": "greet"}]},
+        "completion/complete": {"completion": {"values": []}},
+    }
+    first, second = Server("first", answers), Server("second", answers, prefix="zwei_")
+    async with gateway(first, second) as host:
+        listed = names(await host.call("prompts/list"), "prompts")
+        ref = {"type": "ref/prompt", "name": "zwei_greet"}
+        params = {"ref": ref, "argument": {"name": "who", "value": "A"}}
+        await host.call("completion/complete", params)
+    assert listed == ["first_greet", "zwei_greet"]
+    [asked] = [m for m in second.received if m.get("method") == "completion/complete"]
+    assert asked["params"]["ref"]["name"] == "greet"
+    assert not [m for m in first.received if m.get("method") == "completion/complete"]
+
+
+async def test_a_resource_that_two_servers_have_is_listed_once_and_read_at_the_first() -> None:
+    servers = [
+        Server(
+            name,
+            {
+                "resources/list": {"resources": [{"uri": "data://a", "name": name}]},
+                "resources/templates/list": {"resourceTemplates": []},
+                "resources/read": {"contents": [{"uri": "data://a", "text": name}]},
+            },
+        )
+        for name in ("first", "second")
+    ]
+    async with gateway(*servers) as host:
+        listed = await host.call("resources/list")
+        read = await host.call("resources/read", {"uri": "data://a"})
+    assert names(listed, "resources") == ["first"]
+    assert read["result"]["contents"][0]["text"] == "first"
+
+
+async def test_a_name_that_one_server_has_twice_keeps_its_name() -> None:
+    async with gateway(Server("twice", tools("echo", "echo"))) as host:
+        assert names(await host.call("tools/list")) == ["echo", "artifact_grep"]
+
+
+async def test_a_changed_list_of_one_of_several_servers_is_asked_for_again() -> None:
+    first = Server("first", tools("one"))
+    second = Server("second", tools("two"))
+    async with gateway(first, second) as host:
+        await host.call("tools/list")
+        second.answers |= tools("three")
+        assert second.line
+        await second.line.send({"method": "notifications/tools/list_changed"})
+        assert (await host.next())["method"] == "notifications/tools/list_changed"
+        assert names(await host.call("tools/list")) == ["one", "three", "artifact_grep"]
+
+
+async def test_an_unknown_version_of_a_server_is_not_the_hosts() -> None:
+    about = {"protocolVersion": "1.0", "capabilities": {"tools": {}, "tasks": {"list": {}}}}
+    async with gateway(Server("odd", {"initialize": about}), connects="") as host:
+        opened = (await host.call("initialize", initialize()))["result"]
+    assert opened["protocolVersion"] == "2025-06-18"
+    assert opened["capabilities"]["tasks"] == {"list": {}}
+
+
+@pytest.mark.parametrize("id_", [1, "one"])
+async def test_two_requests_of_one_id_are_both_answered(id_: int | str) -> None:
+    async with gateway(Server("plain", tools("echo"))) as host:
+        for _ in range(2):
+            await host.send({"id": id_, "method": "ping"})
+        assert [(await host.next())["id"] for _ in range(2)] == [id_, id_]
+
+
+async def test_what_is_no_message_is_passed_over() -> None:
+    garbage: list[Any] = [
+        {"id": None, "result": {}},
+        {"id": 1.5, "method": "ping"},
+        {"method": ["ping"]},
+        {"method": "notifications/x", "params": [1]},
+        {"id": 99, "result": {}},
+        {},
+    ]
+
+    async def writes(line: Line, message: Message) -> None:
+        for item in garbage:
+            await line.send(item)
+        await line.send({"id": message["id"], "result": {"content": []}})
+        await line.send({"id": message["id"], "result": {"content": ["again"]}})
+
+    async with gateway(Server("odd", tools("write"), writes)) as host:
+        for item in garbage:
+            await host.send(item)
+        await host.send({"id": 5, "method": "tools/list", "params": [1]})
+        assert (await host.next())["error"]["code"] == -32_600
+        assert (await host.call("tools/call", {"name": "write"}))["result"] == {"content": []}
+
+
+async def test_a_silent_server_gets_its_call_cancelled() -> None:
+    async with gateway(Server("silent", tools("wait"), silent, timeout=0.01)) as host:
+        answer = await host.call("tools/call", {"name": "wait"})
+    assert answer["result"]["content"][0]["text"].startswith("[timeout]")
