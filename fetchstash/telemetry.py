@@ -64,6 +64,7 @@ _TIMES = {
     "extract": ("fetchstash.extract.duration", "Conversions to text, by kind of document"),
     "wait": ("fetchstash.queue.wait.duration", "Waiting for a turn, by queue"),
     "store": ("fetchstash.store.duration", "Operations of the store"),
+    "bucket": ("fetchstash.bucket.duration", "Requests to a bucket, retries included"),
 }
 _LEVELS = {
     "http_active": ("http.server.active_requests", "{request}", "Requests that are being answered"),

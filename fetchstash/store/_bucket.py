@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+from fetchstash import telemetry
 from fetchstash.errors import BadArgument, StoreError
 from fetchstash.store._contract import StoreLimits
 
@@ -171,11 +172,13 @@ class Bucket:
         self._tenant = tenant
         self._store: Any = store  # obstore leaves types open where Arrow may be installed
 
+    @telemetry.timed("bucket", operation="read")
     def read(self, key: str) -> bytes | None:
         """Return an object, None where there is none."""
         path = self._path(key)
         return _translated(lambda: bytes(self._store.get(path).bytes()), missing=None)
 
+    @telemetry.timed("bucket", operation="read_range")
     def read_range(self, key: str, start: int, end: int) -> bytes | None:
         """Return the bytes [start, end) of an object, None where there is none."""
         path = self._path(key)
@@ -183,6 +186,7 @@ class Bucket:
             lambda: bytes(self._store.get_range(path, start=start, end=end)), missing=None
         )
 
+    @telemetry.timed("bucket", operation="write")
     def write(self, key: str, data: bytes | Path) -> None:
         """Write an object, in parts if it is large. It is there, whole, when this returns."""
         path = self._path(key)
@@ -190,11 +194,13 @@ class Bucket:
             lambda: self._store.put(path, data, chunk_size=PART, max_concurrency=_PARTS_AT_ONCE)
         )
 
+    @telemetry.timed("bucket", operation="delete")
     def delete(self, key: str) -> None:
         """Delete an object. One that is not there is no error."""
         path = self._path(key)
         _translated(lambda: self._store.delete(path), missing=None)
 
+    @telemetry.timed("bucket", operation="copy")
     def copy(self, source: str, target: str) -> bool:
         """Copy an object within the bucket. Return whether there is one."""
 
@@ -204,11 +210,13 @@ class Bucket:
 
         return _translated(work, missing=False)
 
+    @telemetry.timed("bucket", operation="look_up")
     def look_up(self, key: str) -> Item | None:
         """Return the size and the time of an object, None where there is none."""
         path = self._path(key)
         return _translated(lambda: self._item(self._store.head(path)), missing=None)
 
+    @telemetry.timed("bucket", operation="list")
     def list(self, folder: str) -> list[Item]:
         """Return the objects below a folder, by key."""
 
