@@ -210,7 +210,7 @@ def make_docker(wheel: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     shutil.copy(SOURCES / "Dockerfile", folder)
-    shutil.copy(ROOT / "requirements" / "run.txt", folder / "requirements.txt")
+    shutil.copy(ROOT / "requirements" / "team.txt", folder / "requirements.txt")
     shutil.copy(wheel, folder)
     return folder
 

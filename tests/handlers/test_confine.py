@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.handlers import Decision, Extraction, Hints, WorkerPool
+from fetchstash.handlers._worker import _confine
 from fetchstash.handlers._worker._room import Room
 from tests.handlers import probe
 
@@ -199,3 +200,15 @@ async def test_a_worker_writes_files_in_its_own_folder_which_is_gone_with_it(
     assert all(line.endswith(": reached") for line in lines)
     await pool.aclose()
     assert list((tmp_path / "spool").glob("worker-*")) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows asks no list of users")
+def test_a_user_without_a_home_has_workers_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pwd
+
+    def unknown(number: int) -> pwd.struct_passwd:
+        raise KeyError(number)
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    assert _confine.PACKAGE in list(_confine.python_folders())

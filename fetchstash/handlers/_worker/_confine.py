@@ -10,6 +10,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2]
@@ -67,7 +68,9 @@ def python_folders() -> Iterator[Path]:
     yield from (Path(sysconfig.get_path(name)) for name in names)
     yield from (Path(prefix) / "lib" for prefix in (sys.prefix, sys.base_prefix))
     # A checkout that is installed in place has its root on the path, with more than packages in it.
-    private = (PACKAGE.parent, Path("~").expanduser())
+    private = [PACKAGE.parent]
+    with suppress(RuntimeError):  # a user without a home, as a container's number has none
+        private.append(Path("~").expanduser())
     for entry in map(Path, sys.path):
         folder = entry.resolve()
         in_site = folder.name in ("site-packages", "dist-packages")
