@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fetchstash.cli._help import Command
-from fetchstash.cli._run import aside, command, say
+from fetchstash.cli._run import command, say
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
@@ -37,7 +37,7 @@ def init(settings: "Settings", only_print: bool) -> None:
         say(f"The lifecycle rules of {limits.url} are set.")
         return
     click.echo(text)
-    aside(f"Write this to FILE, add your own rules, and run: {apply}")
+    say(f"Write this to FILE, add your own rules, and run: {apply}")
 
 
 def _limits_of_all(settings: "Settings") -> "StoreLimits":

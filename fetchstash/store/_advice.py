@@ -1,6 +1,6 @@
 """Next steps that recur in the errors of this room."""
 
-from fetchstash.errors import Call, UnknownRef
+from fetchstash.errors import Call, NoText, UnknownRef
 
 REPAIR = Call("repair")
 MAX_SHOWN_URL = 200
@@ -19,3 +19,9 @@ def not_stored(url: str) -> UnknownRef:
     call = Call("fetch", {"url": url}) if is_short_url else Call("list")
     next_step = "Fetch it first: {}." if is_short_url else "Give a reference; {} lists them."
     return UnknownRef("Nothing is stored under this URL.", next_step, call)
+
+
+def no_text(ref: str) -> NoText:
+    """Return the error for an artifact that is bytes alone, with the call that shows its facts."""
+    what = f"The artifact {ref} has no text."
+    return NoText(what, "Read its facts with {}.", Call("info", {"ref": ref}))

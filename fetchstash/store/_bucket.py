@@ -32,6 +32,9 @@ _TENANT = re.compile("(?:(.*)/)?(tenants/[a-z0-9][a-z0-9-]*)")
 PART = 5 * 2**20
 """The smallest part of a multipart upload that S3 takes, in bytes."""
 
+CALLS_AT_ONCE = 64
+"""Calls of one store: they wait for the bucket most of their time."""
+
 _PARTS_AT_ONCE = 4
 _CLEAR_TEXT = {"s3": "AWS_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP"}
 _CONNECT_SECONDS, _REQUEST_SECONDS, _RETRY_SECONDS = 3, 12, 20

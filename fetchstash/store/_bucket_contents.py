@@ -24,10 +24,10 @@ from itertools import islice
 from pathlib import Path
 from threading import Lock
 
-from fetchstash.errors import Call, NoText, StoreError, TooLarge, UnknownRef
+from fetchstash.errors import Call, StoreError, TooLarge, UnknownRef
 from fetchstash.hygiene import clean_line
 from fetchstash.ranges import Ranges
-from fetchstash.store._advice import larger_than_the_store, not_stored
+from fetchstash.store._advice import larger_than_the_store, no_text, not_stored
 from fetchstash.store._bucket import Bucket
 from fetchstash.store._bucket_blobs import WHOLE_TEXT, BucketBlobs
 from fetchstash.store._bucket_cache import BlobCache
@@ -115,10 +115,8 @@ class BucketContents:
             size = sum(blob.size for blob in measured)
             if size > self._limits.max_total_bytes:
                 raise TooLarge(*larger_than_the_store(size))
-            now = self._time_of_put()
+            now, days, first = self._time_of_put(), self._limits.max_age_days, measured[0]
             index = measured[1].index if text else None
-            days = self._limits.max_age_days
-            first = measured[0]
             facts = stamp(facts, first.sha256, first.size, index, now=now, max_age_days=days)
             assert facts.expires_at is not None
             run = DEFAULT_RUN if self._run == ALL_RUNS else self._run
@@ -177,10 +175,11 @@ class BucketContents:
 
     def open_text(self, ref_or_url: str) -> tuple[str, ByteSource, StrideIndex, Ranges]:
         """Open the text of an artifact: its reference, bytes, index and ranges."""
-        record = self._find(ref_or_url, used=True)
+        return self._open_text(self._find(ref_or_url, used=True))
+
+    def _open_text(self, record: Record) -> tuple[str, ByteSource, StrideIndex, Ranges]:
         if record.text is None or record.text.index is None:
-            what = f"The artifact {record.ref} has no text."
-            raise NoText(what, "Read its facts with {}.", Call("info", {"ref": record.ref}))
+            raise no_text(record.ref)
         source = self._blobs.open("text", record.text, record.ref, pinned=record.pinned)
         return record.ref, source, record.text.index, record.ranges
 
@@ -227,12 +226,8 @@ class BucketContents:
 
     def _stored_text(self, ref: str) -> StoredText:
         """Open a text for a search, which is no use of its artifact."""
-        record = self._find(ref)
-        if record.text is None or record.text.index is None:
-            what = f"The artifact {ref} has no text."
-            raise NoText(what, "Read its facts with {}.", Call("info", {"ref": ref}))
-        source = self._blobs.open("text", record.text, ref, pinned=record.pinned)
-        return StoredText(source, record.text.index)
+        _, source, index, _ = self._open_text(self._find(ref))
+        return StoredText(source, index)
 
     def replace_text(
         self, ref: str, text: Path, facts: Facts, ranges: Ranges, known: Facts

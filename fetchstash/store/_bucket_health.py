@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
-from fetchstash.errors import FetchstashError, StoreError
+from fetchstash.errors import BadArgument, FetchstashError, StoreError
 from fetchstash.store._bucket import BLOBS, RECORDS, Bucket, BucketUrl, bucket_url, open_bucket
 from fetchstash.store._bucket_record import PINNED, Record, ref_of_key
 from fetchstash.store._contract import Finding, StoreLimits
@@ -183,7 +183,7 @@ def set_rules(limits: StoreLimits) -> bool:
 def _url(limits: StoreLimits) -> BucketUrl:
     url = bucket_url(limits.url)
     if url is None:
-        raise StoreError(
+        raise BadArgument(
             f"store.url is {limits.url!r}, which is no bucket.",
             "A store in a folder or in memory needs no rules.",
         )

@@ -6,14 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-from fetchstash.store._bucket import Bucket, open_bucket
+from fetchstash.store._bucket import CALLS_AT_ONCE, Bucket, open_bucket
 from fetchstash.store._bucket_contents import BucketContents
 from fetchstash.store._contract import StoreLimits
 from fetchstash.store._threaded import ThreadedStore
 from fetchstash.store._threads import Threads, Turn
-
-CALLS_AT_ONCE = 64
-"""They wait for the bucket most of their time."""
 
 
 class BucketStore(ThreadedStore):

@@ -19,10 +19,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fetchstash.errors import Call, NoText, StoreError, TooLarge, UnknownRef
+from fetchstash.errors import StoreError, TooLarge, UnknownRef
 from fetchstash.ranges import Ranges
 from fetchstash.store import _rows as rows, _steps
-from fetchstash.store._advice import larger_than_the_store
+from fetchstash.store._advice import larger_than_the_store, no_text
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog import Connection, settle, transaction
 from fetchstash.store._contract import (
@@ -169,8 +169,7 @@ class StoreFolder:
         with self._catalog.reading() as db:
             row = rows.find(db, ref_or_url, self._run)
             if row.text is None:
-                what = f"The artifact {row.ref} has no text."
-                raise NoText(what, "Read its facts with {}.", Call("info", {"ref": row.ref}))
+                raise no_text(row.ref)
             blob = rows.blob(db, "text", row.text)
             index, ranges = self._text_index(db, row.text), rows.ranges(db, row)
         try:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from fetchstash.errors import BadArgument, Call, ExpiredRef, NoText, TooLarge, UnknownRef
+from fetchstash.errors import BadArgument, ExpiredRef, TooLarge, UnknownRef
 from fetchstash.ranges import Ranges
-from fetchstash.store._advice import larger_than_the_store, not_stored
+from fetchstash.store._advice import larger_than_the_store, no_text, not_stored
 from fetchstash.store._base import StoreBase
 from fetchstash.store._contract import (
     ALL_RUNS,
@@ -108,8 +108,7 @@ class MemoryStore(StoreBase):
         artifact = self._use(ref_or_url)
         ref = artifact.facts.artifact_ref
         if artifact.text is None or artifact.index is None:
-            what = f"The artifact {ref} has no text."
-            raise NoText(what, "Read its facts with {}.", Call("info", {"ref": ref}))
+            raise no_text(ref)
         source = BytesSource(artifact.text)
         return TextReader(ref, source, artifact.index, artifact.ranges, self._threads)
 

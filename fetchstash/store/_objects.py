@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from fetchstash.errors import BadArgument
-from fetchstash.store._bucket import Bucket, bucket_url, open_bucket
+from fetchstash.store._bucket import CALLS_AT_ONCE, Bucket, bucket_url, open_bucket
 from fetchstash.store._contract import StoreLimits
 from fetchstash.store._disk import open_file, private_folder, sync_file, sync_folder
 from fetchstash.store._open import store_folder
@@ -61,7 +61,7 @@ async def open_objects(limits: StoreLimits) -> Objects:
     Raises BadArgument for a URL that is no store, and StoreError.
     """
     if bucket_url(limits.url):
-        threads = Threads()
+        threads = Threads(CALLS_AT_ONCE)
         return BucketObjects(await threads.run(lambda: open_bucket(limits)), threads)
     folder = store_folder(limits)
     return MemoryObjects() if folder is None else FolderObjects(folder / SERVICE)

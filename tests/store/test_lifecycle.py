@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.errors import StoreError
+from fetchstash.errors import BadArgument, StoreError
 from fetchstash.ranges import Ranges
 from fetchstash.store import Facts, StoreLimits, lifecycle_rules, set_lifecycle
 from fetchstash.store._bucket import BucketUrl
@@ -176,7 +176,7 @@ async def test_rules_that_cannot_be_set_from_here_are_left_to_print(
     monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
     assert not await set_lifecycle(StoreLimits(tmp_path, "s3://bucket"))
     assert not await set_lifecycle(StoreLimits(tmp_path, "gs://bucket"))
-    with pytest.raises(StoreError, match="no bucket"):
+    with pytest.raises(BadArgument, match="no bucket"):
         lifecycle_rules(StoreLimits(tmp_path))
 
 
