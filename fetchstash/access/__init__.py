@@ -27,7 +27,7 @@ from fetchstash.access._principal import (
     is_tenant,
     scope_of,
 )
-from fetchstash.access._verifier import verifier
+from fetchstash.access._verifier import count_keys, verifier
 
 __all__ = [
     "FETCH",
@@ -45,6 +45,7 @@ __all__ = [
     "Verifier",
     "challenge",
     "check_scope",
+    "count_keys",
     "is_tenant",
     "looks_like_ours",
     "metadata_paths",

@@ -68,6 +68,11 @@ class Issuer:
             key = self._find(key_id, algorithm, kind)
         return key
 
+    async def count(self) -> int:
+        """Read the keys and return how many there are. Raises FetchFailed."""
+        self._keys = await self._read_keys()
+        return len(self._keys)
+
     def _find(
         self, key_id: str | None, algorithm: str, kind: tuple[str, str]
     ) -> "jwt.PyJWK | None":

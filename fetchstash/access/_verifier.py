@@ -16,14 +16,29 @@ def verifier(settings: Settings, objects: Objects) -> Verifier:
 
     Raises BadArgument for settings that cannot be right, and where PyJWT is missing.
     """
-    own, limits = OwnTokens(objects), settings.oauth
+    issuer = _issuer(settings)
+    provider = OAuthTokens(settings.oauth, issuer) if issuer else None
+    return _Verifiers(OwnTokens(objects), provider)
+
+
+async def count_keys(settings: Settings) -> int:
+    """Ask the provider of oauth.issuer for its keys and return how many it has.
+
+    Raises BadArgument as ``verifier`` does, and FetchFailed.
+    """
+    issuer = _issuer(settings)
+    return await issuer.count() if issuer else 0
+
+
+def _issuer(settings: Settings) -> Issuer | None:
+    limits = settings.oauth
     if not limits.issuer:
-        return _Verifiers(own, None)
+        return None
     check_limits(limits)
     if importlib.util.find_spec("jwt") is None:
         what = "oauth.issuer is set, and PyJWT, which verifies its tokens, is not installed."
         raise BadArgument(what, 'Run: pip install "fetchstash[team]".')
-    return _Verifiers(own, OAuthTokens(limits, Issuer(limits.issuer, proxy=settings.fetch.proxy)))
+    return Issuer(limits.issuer, proxy=settings.fetch.proxy)
 
 
 class _Verifiers:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from fetchstash.cli._words import as_command
-from fetchstash.errors import worded
+from fetchstash.errors import FetchstashError, worded
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
@@ -40,6 +40,8 @@ async def examine(settings: "Settings", *, repair: bool) -> AsyncGenerator[Diagn
     async with aclosing(_store(settings, repair=repair)) as findings:
         async for diagnosis in findings:
             yield diagnosis
+    if settings.oauth.issuer:
+        yield await _provider(settings)
     async with aclosing(_worker(settings)) as findings:
         async for diagnosis in findings:
             yield diagnosis
@@ -119,6 +121,18 @@ async def _store(settings: "Settings", *, repair: bool) -> AsyncGenerator[Diagno
             yield Diagnosis(finding.level, f"store: {finding.what}", f"{step}{hint}")
 
 
+async def _provider(settings: "Settings") -> Diagnosis:
+    """Say whether tokens of the identity provider could be verified now."""
+    from fetchstash.access import count_keys  # noqa: PLC0415 - heavy
+
+    try:
+        count = await count_keys(settings)
+    except FetchstashError as error:
+        return Diagnosis("fault", f"tokens: {error.what}", error.next_step)
+    keys = f"{count} key{'' if count == 1 else 's'}"
+    return Diagnosis("ok" if count else "fault", f"tokens: {settings.oauth.issuer} has {keys}")
+
+
 async def _worker(settings: "Settings") -> AsyncGenerator[Diagnosis]:
     """Have a worker read a text and name a binary, as it would a document's."""
     from fetchstash.handlers import Hints, WorkerPool, route_file  # noqa: PLC0415 - the room is heavy
@@ -173,7 +187,7 @@ async def _worker(settings: "Settings") -> AsyncGenerator[Diagnosis]:
     elif named.media_type in ("", "application/octet-stream"):
         yield Diagnosis(
             "note",
-            "libmagic: installed, and its library was not diagnosis",
+            "libmagic: installed, and its library was not found",
             "Install libmagic for your system.",
         )
     else:

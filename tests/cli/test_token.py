@@ -5,7 +5,9 @@ import re
 
 import pytest
 
+from tests.access.provider import AUDIENCE, Provider
 from tests.cli.terminal import Terminal, plain
+from tests.loopback import Site
 
 pytestmark = pytest.mark.slow
 
@@ -33,6 +35,17 @@ def test_a_person_sees_a_table_of_tokens_and_that_one_is_shown_once(run: Termina
     lines = plain(run.on_terminal("token", "list", columns=60)).splitlines()
     assert lines[0].split() == ["id", "tenant", "name", "scopes", "expires"]
     assert lines[1].split()[1:3] == ["team-a", "ci"]
+
+
+def test_doctor_says_whether_the_provider_can_be_asked(run: Terminal, site: Site) -> None:
+    provider = Provider(site)
+    run.env["FETCHSTASH_OAUTH_ISSUER"] = provider.issuer
+    done = run("doctor", code=3)
+    assert "fault    tokens: oauth.issuer is set, and oauth.audience is not." in done.stdout
+    run.env["FETCHSTASH_OAUTH_AUDIENCE"] = AUDIENCE
+    assert f"ok       tokens: {provider.issuer} has 1 key\n" in run("doctor").stdout
+    site.put("/keys", status=503)
+    assert "answers with 503. Try again" in run("doctor", code=3).stdout
 
 
 @pytest.mark.parametrize(
