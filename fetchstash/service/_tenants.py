@@ -6,6 +6,7 @@ search index and spool), fetcher (connections, robots.txt, granted hosts), worke
 and event log. What it shares with others it takes turns at (_turns.py, _pace.py).
 """
 
+import gc
 import os
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -112,16 +113,25 @@ class Tenants:
         await self._make_room()
         opened = AsyncExitStack()
         rooms = open_rooms(tenant, known.settings, self._turns, self._quotas, self._audit)
-        stash, known.pools = await opened.enter_async_context(rooms)
+        log = known.settings.telemetry
+        with telemetry.logging_to(log.event_log, log.event_log_max_bytes):
+            stash, known.pools = await opened.enter_async_context(rooms)
         known.stash, known.opened = stash, opened
         return stash
 
     async def run(self) -> None:
         """Exchange counts with the other replicas and close what is idle, until cancelled."""
+        is_frozen = False
         while True:
             await self._quotas.exchange()
             await self.close_idle(IDLE_SECONDS)
+            used = any(known.stash for known in self._tenants.values())
             await anyio.sleep(EXCHANGE_SECONDS)
+            if used and not is_frozen:
+                # The first calls have imported the rest. Modules stay, and a full collection of
+                # them would stop every call for 0.1 s.
+                gc.freeze()
+                is_frozen = True
 
     async def close_idle(self, seconds: float) -> None:
         """Close the tenants that nobody has used for so long. A store in memory would lose all."""

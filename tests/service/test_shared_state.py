@@ -1,0 +1,95 @@
+"""What the process of a service shares between tenants: all of it is listed here, and argued."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import fetchstash
+
+ROOT = Path(fetchstash.__file__).parent
+# These rooms are of other processes: the agent's, the command's, the gateway's, the view's.
+_OTHER_PROCESSES = {"client", "cli", "demo", "gateway", "hosts", "ui"}
+
+_CODE = "made of our own code and tables alone, the same for every caller"
+_WORKER = "used by handlers, in a worker, which serves one tenant until it ends"
+_WORDS = (
+    "a pure function of one word, kept for speed: a hit saves 0.2 microseconds, once for each word "
+    "and never again, which no caller over a network can tell from a miss; nothing lists the words"
+)
+_LOCAL = "of library and command; no tool over HTTP comes here"
+
+SHARED = {
+    "handlers/_html/_features.py": _WORKER,
+    "handlers/_html/_hidden.py": _WORKER,
+    "handlers/_html/_regions.py": _WORKER,
+    "handlers/_html/_scorer.py": _WORKER,
+    "handlers/_ocr/_engine.py": _WORKER,
+    "handlers/_registry.py:built_in": _CODE,
+    "handlers/_registry.py:handler_of": _WORKER,
+    "handlers/_worker/_plugins.py": _WORKER,
+    "hygiene.py:_meaningless": _CODE,
+    "results.py": _LOCAL,
+    "service/_request.py:_current": "a context variable: each request has its own",
+    "store/_contract.py:_names": _CODE,
+    "store/_rows.py:_defaults": _CODE,
+    "store/_rank.py:_stem": _WORDS,
+    "store/_rank.py:_word": _CODE,
+    "store/_runs.py:_projects": "projects of this machine; a tenant has one run and no folder",
+    "telemetry.py": "instruments by name; events go to the log of the task's tenant (_task_log)",
+    "tokens.py": "the vocabulary, and the lock for loading it",
+}
+"""File, or file and name, and why sharing it tells no tenant of another."""
+
+_CACHES = {"cache", "lru_cache"}
+_MUTABLE = {
+    "dict", "list", "set", "bytearray", "deque", "defaultdict", "OrderedDict", "Counter", "local",
+    "Lock", "RLock", "ContextVar", "WeakValueDictionary", "WeakKeyDictionary", "WeakSet",
+    "CapacityLimiter", "Semaphore", "ThreadPoolExecutor",
+}  # fmt: skip
+
+
+def shared_state(path: Path) -> Iterator[str]:
+    """Return the names of caches, empty containers, locks and context variables of a module."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for decorator in node.decorator_list:
+                if _name(decorator) in _CACHES:
+                    yield node.name
+        elif isinstance(node, ast.Global):
+            yield from node.names
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and _is_mutable(statement.value):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def _name(node: ast.expr) -> str:
+    """Return the last name of an expression: ``cache`` of ``functools.cache`` and ``cache()``."""
+    if isinstance(node, ast.Call | ast.Subscript):
+        return _name(node.func if isinstance(node, ast.Call) else node.value)
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _is_mutable(value: ast.expr | None) -> bool:
+    if isinstance(value, ast.Dict):
+        return not value.keys
+    if isinstance(value, ast.List):
+        return not value.elts
+    return isinstance(value, ast.Call) and _name(value) in _MUTABLE
+
+
+def test_all_that_tenants_share_in_the_process_is_known_and_argued() -> None:
+    unknown: list[str] = []
+    used: set[str] = set()
+    for path in sorted(ROOT.rglob("*.py")):
+        file = path.relative_to(ROOT).as_posix()
+        if file.split("/")[0] in _OTHER_PROCESSES:
+            continue
+        for name in shared_state(path):
+            keys = {file, f"{file}:{name}"} & set(SHARED)
+            used |= keys
+            if not keys:
+                unknown.append(f"{file}:{name}")
+    assert not unknown, "shared by all tenants: keep it in a room of each, or say why it is safe"
+    assert used == set(SHARED), "no longer there"
