@@ -68,6 +68,9 @@ KNOWN_SECONDS = 60
 READ_BY_A_PUT = 256
 """Records that a put reads for that. A list or gc reads all."""
 
+MOST_OF_A_URL = 16
+"""Artifacts of one URL that are looked at: where all of these are gone, it is fetched again."""
+
 _LOCKS = 64
 _DAY = 86_400
 
@@ -343,7 +346,7 @@ class BucketContents:
         return record
 
     def _newest(self, url: str) -> Record:
-        for ref in self._urls.refs(url, self._run):
+        for ref in islice(self._urls.refs(url, self._run), MOST_OF_A_URL):
             record = self._read(ref)
             if record and self._run in (record.run, ALL_RUNS) and self._blobs.are_there(record):
                 return record

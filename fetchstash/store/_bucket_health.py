@@ -12,7 +12,7 @@ from functools import partial
 
 from fetchstash.errors import BadArgument, FetchstashError, StoreError
 from fetchstash.store._bucket import BLOBS, RECORDS, Bucket, BucketUrl, bucket_url, open_bucket
-from fetchstash.store._bucket_record import PINNED, Record, ref_of_key
+from fetchstash.store._bucket_record import PINNED, NewerRecord, Record, ref_of_key
 from fetchstash.store._contract import Finding, StoreLimits
 from fetchstash.store._lifecycle import (
     azure_rules,
@@ -127,6 +127,8 @@ def _problem(packed: bytes | None, ref: str, size_of: Callable[[str], int | None
         return ""
     try:
         record = Record.unpack(packed, ref)
+    except NewerRecord:
+        return ""
     except StoreError as error:
         return error.what
     for blob in record.blobs:

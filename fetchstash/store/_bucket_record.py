@@ -29,8 +29,15 @@ from fetchstash.store._contract import REF_PREFIX, Facts
 from fetchstash.store._stride import StrideIndex
 
 PINNED, KEYS = "pinned", "keys"
+VERSION = 1
+"""Of records. What is added to them later needs a default; only what changes needs a new one."""
+
 _RECORD_SUFFIX = ".json"
 _PINNED_RECORD = "record.json"
+
+
+class NewerRecord(StoreError):
+    """A record that a newer version wrote, which this one must leave as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,7 @@ class Record:
     def pack(self) -> bytes:
         """Return the record as JSON."""
         data = {
-            "version": 1,
+            "version": VERSION,
             "run": self.run,
             "raw": _pack_blob(self.raw),
             "text": _pack_blob(self.text) if self.text else None,
@@ -103,9 +110,10 @@ class Record:
 
     @classmethod
     def unpack(cls, packed: bytes, ref: str) -> "Record":
-        """Read what ``pack`` made. Raises StoreError on anything else."""
+        """Read what ``pack`` made. Raises NewerRecord, and StoreError on anything else."""
         try:
             data = json.loads(packed)
+            _refuse_newer(data["version"], ref)
             return cls(
                 ref=ref,
                 run=data["run"],
@@ -121,6 +129,12 @@ class Record:
         except (AttributeError, KeyError, TypeError, ValueError, zlib.error) as error:
             what = f"The record of the artifact {ref} is damaged."
             raise StoreError(what, "Fetch its document again.") from error
+
+
+def _refuse_newer(version: int, ref: str) -> None:
+    if version > VERSION:
+        what = f"The artifact {ref} was stored by a newer version of fetchstash."
+        raise NewerRecord(what, "Upgrade this one.")
 
 
 def filled_in(

@@ -19,6 +19,7 @@ from fetchstash.store._bucket_health import check_bucket, repair_bucket
 from fetchstash.store._bucket_store import BucketStore
 from fetchstash.store._lifecycle import Rule, problems, read_s3, rules_for, write_s3
 from fetchstash.store._s3_request import Keys, signed
+from fetchstash.store._stamp import new_ref
 from tests.store.buckets import bucket_of, new_bucket, new_objects
 
 TEAM = BucketUrl("s3", "bucket", "team")
@@ -201,6 +202,9 @@ async def test_repair_removes_the_records_whose_bytes_are_lost_and_no_other(tmp_
                 assert objects.store.get(path).bytes() == content
                 objects.store.delete(path)
     objects.store.put(f"records/{damaged}.json", b"{}")
+    newer = objects.store.get(f"records/{kept}.json").bytes().to_bytes()
+    newer = newer.replace(b'{"version":1', b'{"version":2', 1)
+    objects.store.put(f"records/{new_ref()}.json", newer)  # a newer version's: it stays
     findings = [finding for finding in check_bucket(bucket, limits) if finding.level == "fault"]
     assert sorted(finding.artifact_ref for finding in findings) == sorted([lost, damaged])
     assert all(finding.mendable and not finding.mended for finding in findings)
