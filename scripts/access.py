@@ -334,6 +334,8 @@ def main() -> int:
                     at_home = HostAtHome(host, work / f"home{number}", loopback, token)
                     drive(at_home, service, page, token, log)
             changed_keys(provider, service)
+        said = log.read_text(errors="replace")
+        check("no token stands in the log", "fstash_" in said or "eyJ" in said)
         print(log.read_text(errors="replace")[-2_000:] if failures else "", end="")
     return len(failures)
 

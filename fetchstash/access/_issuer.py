@@ -125,8 +125,10 @@ class Issuer:
             timeout=SECONDS,
             headers={"accept": "application/json", "accept-encoding": "identity"},
         )
+        document = None
         try:
-            with anyio.fail_after(SECONDS):
+            # A client that leaves meanwhile does not interrupt it for others.
+            with anyio.CancelScope(shield=True), anyio.fail_after(SECONDS):
                 async with client:
                     metadata = await self._metadata(client)
                     place = metadata.get("jwks_uri")

@@ -34,6 +34,8 @@ MAX_AGE = 25.0
 """Seconds for which a list is believed: so long a revoked token may still be taken."""
 EARLIEST = 1.0
 """Seconds between two lists, however many unknown ids are tried."""
+READERS = 16
+"""Records that are read at a time."""
 MAX_DAYS = 3_650
 
 _ID = "abcdefghijklmnopqrstuvwxyz234567"  # also a name of an object
@@ -156,6 +158,10 @@ class OwnTokens:
         await self._objects.write(KEYS + token_id, json.dumps(asdict(record)).encode())
         return Token(text, record)
 
+    async def are_there(self) -> bool:
+        """Return whether there is a token, be it expired."""
+        return bool(await self._objects.keys(KEYS))
+
     async def records(self) -> list[TokenRecord]:
         """Return the tokens that are not revoked, the oldest first; also those that expired."""
         async with self._lock:
@@ -180,20 +186,38 @@ class OwnTokens:
                 raise type(self._failure)(self._failure.what, self._failure.next_step)
 
     async def _list(self) -> None:
+        """Read the list. A client that leaves meanwhile does not interrupt it for others."""
         begin, self._failure = self._clock(), None
         try:
-            records: dict[str, TokenRecord] = {}
-            for key in await self._objects.keys(KEYS):
-                token_id = key.removeprefix(KEYS)
-                record = self._records.get(token_id) or await self._read(token_id)
-                if record is not None:
-                    records[token_id] = record
-            self._records, self._listed_at = records, begin
+            with anyio.CancelScope(shield=True):
+                self._records = await self._read_all()
+            self._listed_at = begin
         except FetchstashError as error:
             self._failure = error
             raise
         finally:
             self._ended_at = self._clock()
+
+    async def _read_all(self) -> Mapping[str, TokenRecord]:
+        """Return all records by their ids; those that are known are not read again."""
+        ids = [key.removeprefix(KEYS) for key in await self._objects.keys(KEYS)]
+        records = {token_id: self._records.get(token_id) for token_id in ids}
+        failures: list[FetchstashError] = []
+        limiter = anyio.CapacityLimiter(READERS)
+
+        async def read(token_id: str) -> None:
+            async with limiter:
+                try:
+                    records[token_id] = await self._read(token_id)
+                except FetchstashError as error:
+                    failures.append(error)
+
+        async with anyio.create_task_group() as tasks:
+            for token_id in [token_id for token_id, record in records.items() if record is None]:
+                tasks.start_soon(read, token_id)
+        if failures:
+            raise failures[0]
+        return {token_id: record for token_id, record in records.items() if record}
 
     async def _read(self, token_id: str) -> TokenRecord | None:
         data = await self._objects.read(KEYS + token_id)

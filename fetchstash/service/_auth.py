@@ -21,7 +21,7 @@ from fetchstash.access import (
     verifier,
 )
 from fetchstash.config import OAuthLimits, Settings
-from fetchstash.errors import FetchstashError
+from fetchstash.errors import Busy, FetchstashError
 from fetchstash.service._context import PRINCIPAL
 from fetchstash.service._replies import reply
 from fetchstash.store import Objects
@@ -31,7 +31,7 @@ _log = logging.getLogger("fetchstash.service")
 
 async def verifier_of(settings: Settings, objects: Objects) -> Verifier | None:
     """Return what verifies tokens, None where none were made and no provider is configured."""
-    if settings.oauth.issuer or await OwnTokens(objects).records():
+    if settings.oauth.issuer or await OwnTokens(objects).are_there():
         return verifier(settings, objects)
     return None
 
@@ -67,8 +67,10 @@ class Authentication:
             await refusal(rejected, self._oauth)(scope, receive, send)
             return
         except FetchstashError as error:
-            # Whose the token is cannot be known now.
-            await reply(503, error, headers={"retry-after": "1"})(scope, receive, send)
+            # Nobody knows yet who asks, so the answer names neither the store nor the provider.
+            _log.warning("Tokens cannot be verified: %s", error.line())
+            busy = Busy("Tokens cannot be verified now.", "Try again in a few seconds.")
+            await reply(503, busy, headers={"retry-after": "1"})(scope, receive, send)
             return
         await self._app(scope, receive, send)
 

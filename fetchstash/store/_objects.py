@@ -156,10 +156,16 @@ class FolderObjects:
     def _keys(self, root: Path) -> list[str]:
         names = (
             Path(folder, name).relative_to(self._folder).as_posix()
-            for folder, _, files in os.walk(root)
+            for folder, _, files in os.walk(root, onerror=_raise)
             for name in files
         )
         return sorted(name for name in names if _KEY.fullmatch(name))
+
+
+def _raise(error: OSError) -> None:
+    """Raise what keeps a folder from being listed; one that is not there has no keys."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _read(path: Path) -> bytes | None:

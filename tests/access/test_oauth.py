@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import anyio
 import httpx2
 import jwt
 import pytest
@@ -324,6 +325,33 @@ async def test_the_keys_hold_for_an_hour_while_the_provider_is_down(
     provider.publish()
     clock.seconds += 31
     await tokens.verify(provider.token())
+
+
+async def test_a_client_that_leaves_does_not_interrupt_the_reading_of_keys_for_others() -> None:
+    key, issuer = private_key("ES256"), "https://idp.example.org"
+    asked, answers = 0, anyio.Event()
+
+    async def answer(request: httpx2.Request) -> httpx2.Response:
+        nonlocal asked
+        asked += 1
+        await answers.wait()
+        keys = {"keys": [jwk(key, "ES256", "k")]}
+        metadata = {"issuer": issuer, "jwks_uri": f"{issuer}/keys"}
+        document = keys if request.url.path == "/keys" else metadata
+        return httpx2.Response(200, stream=httpx2.ByteStream(json.dumps(document).encode()))
+
+    tokens = OAuthTokens(
+        OAuthLimits(issuer, AUDIENCE), Issuer(issuer, transport=httpx2.MockTransport(answer))
+    )
+    claims = {"iss": issuer, "aud": AUDIENCE, "sub": "ada", "tenant": "a", "exp": 9_000_000_000}
+    token = jwt.encode(claims, key, "ES256", {"kid": "k"})
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(tokens.verify, token)
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+        answers.set()
+    await tokens.verify(token)
+    assert asked == 2  # the metadata and the keys, once
 
 
 async def test_a_token_without_the_name_of_its_key_gets_the_only_one_that_fits(

@@ -304,6 +304,33 @@ async def test_a_list_that_hangs_holds_up_nobody_until_the_last_one_is_25_s_old(
     assert taken == 22
 
 
+async def test_a_client_that_leaves_does_not_interrupt_the_list_for_others(
+    tokens: OwnTokens, objects: Counting
+) -> None:
+    token = await tokens.create("team-a", "ci")
+    objects.answers = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(tokens.verify, token.text)
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+        objects.answers.set()
+    await tokens.verify(token.text)
+    assert objects.lists == 1
+
+
+async def test_a_record_that_cannot_be_read_now_is_an_error_and_no_rejection(
+    tokens: OwnTokens, objects: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = await tokens.create("team-a", "ci")
+
+    async def fails(_: str) -> bytes | None:
+        raise StoreError("The bucket does not answer.", "Try again.")
+
+    monkeypatch.setattr(objects, "read", fails)
+    with pytest.raises(StoreError):
+        await tokens.verify(token.text)
+
+
 WRONG: Sequence[tuple[str, str, int, list[str]]] = [
     ("", "ci", 90, ["read"]),
     ("Team", "ci", 90, ["read"]),

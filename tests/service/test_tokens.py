@@ -248,6 +248,7 @@ async def test_while_tokens_cannot_be_verified_the_answer_is_503(
         answer = await http.post("/mcp", json=LIST, headers=bearer(provider.token()))
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     assert "www-authenticate" not in answer.headers
+    assert provider.issuer not in answer.text
 
 
 async def test_without_provider_and_tokens_nobody_is_asked_for_one(tmp_path: Path) -> None:

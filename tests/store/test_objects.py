@@ -110,3 +110,11 @@ async def test_a_folder_that_may_not_be_written_is_a_store_error(tmp_path: Path)
     objects = await open_objects(StoreLimits(tmp_path / "store"))
     with pytest.raises(StoreError):
         await objects.write("a", b"")
+
+
+async def test_a_folder_that_cannot_be_listed_is_an_error_and_not_empty(tmp_path: Path) -> None:
+    objects = FolderObjects(tmp_path / "service")
+    assert await objects.keys("tokens") == []
+    (tmp_path / "service").write_text("no folder")
+    with pytest.raises(StoreError):
+        await objects.keys("tokens")
