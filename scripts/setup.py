@@ -9,6 +9,7 @@
     scripts/setup.py access [ARGUMENT …]   logins at a real identity provider (scripts/access.py)
     scripts/setup.py hosts [ARGUMENT …]    the test drive of three hosts (scripts/hosts.py)
     scripts/setup.py packages [NAME …]     the wheel and what is made of it (scripts/packages.py)
+    scripts/setup.py deploy [NAME …]       what deploy/ hands out (scripts/deploy.py)
 
 Set CHECKOUT_VENV to keep another environment: scripts/matrix has one for each interpreter.
 
