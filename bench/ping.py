@@ -1,71 +1,224 @@
-"""Time pings while the server converts a page of 2.3 MB, over stdio, in both protocol eras.
+"""Time pings over stdio while the server does what hostile documents and models make it do.
 
-    python -P bench/ping.py
+    python -P bench/ping.py [--scene NAME …] [--artifacts 20000] [--bytes 1048576]
 
-In the newer era, which has no ping, a tools/list is asked for.
+page: a page of 2.3 MB is converted, in both protocol eras (the newer has no ping: tools/list).
+grep: hostile patterns, eight at a time, on a line of 4 MB and on 48 MB; half of them are cancelled.
+search: the first searches of a new process over many artifacts and 48 MB more.
+files: every hostile file of tests/handlers/hostile is fetched.
+
+A ping is sent every 10 ms, whether or not the one before was answered: a loop that stands for a
+second delays a hundred of them.
 """
 
 import argparse
-import statistics
+import os
+import sys
+import tempfile
 import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
+from mcp import Client
 
-from fetchstash.demo.driver import started
+from fetchstash.demo.driver import ask, started
 from fetchstash.demo.site import Document, Site
+from fetchstash.ranges import Ranges
+from fetchstash.store import Facts, StoreLimits, open_store
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from bench.store_many import fill
+from tests.handlers.hostile.documents import archives, documents, pdfs, pictures
+from tests.handlers.hostile.pages import pages
+from tests.handlers.hostile.texts import texts
 
 BOUND = 0.1
 PAGE_BYTES = 2_300_000
+PERIOD = 0.01
+SEARCH_SECONDS = 30
+PATTERNS = (
+    r"\pL{1,200}é$", r"((x{1,30}){1,30})y", r"(?i)(\pL{1,9}\pN){30}", r"\pL{1000}",
+    ".{0,900}" * 30, "(a+)+$", r"(x+x+)+y", r"\bnever\b.*\bthere\b",
+)  # fmt: skip
+RUN = "default"
 
 
-def page() -> bytes:
+class Pings:
+    """Pings of a server on a fixed beat, and how long each waited."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.waits: list[float] = []
+
+    async def beside(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Ping while ``work`` runs."""
+        async with anyio.create_task_group() as pings:
+            ticking = anyio.CancelScope()
+
+            async def tick() -> None:
+                with ticking:
+                    due = anyio.current_time()
+                    while True:
+                        pings.start_soon(self._ping)
+                        due += PERIOD
+                        await anyio.sleep_until(due)
+
+            pings.start_soon(tick)
+            await work()
+            ticking.cancel()
+
+    async def _ping(self) -> None:
+        session = self._client.session
+        began = time.perf_counter()
+        await (session.send_ping() if self._client.mode == "legacy" else session.list_tools())
+        self.waits.append(time.perf_counter() - began)
+
+    def line(self, scene: str) -> str:
+        """Return the figures of a scene."""
+        waits = sorted(self.waits)
+        p50, p99 = (waits[int(len(waits) * share)] * 1000 for share in (0.5, 0.99))
+        over = sum(wait > BOUND for wait in waits)
+        return f"{scene:16}{len(waits):8}{p50:9.1f}{p99:9.1f}{waits[-1] * 1000:9.1f}{over:8}"
+
+
+async def page(mode: str) -> str:
+    """Convert a page of 2.3 MB."""
     section = (
         "<h2>Section {0}</h2><p>Some <b>words</b> and a <a href='/x{0}'>link</a> "
         "about the {0}th thing, which is a thing.</p>"
     )
-    body = ""
-    while len(body) < PAGE_BYTES:
-        start = body.count("<h2>")
-        body += "".join(section.format(n) for n in range(start, start + 1_000))
-    return f"<html><body><article>{body}</article></body></html>".encode()
+    sections = "".join(section.format(n) for n in range(PAGE_BYTES // len(section)))
+    big = f"<html><body><article>{sections}</article></body></html>".encode()
+    site_pages = {"/big": Document("text/html", big), "/small": Document("text/html", b"<p>warm")}
+    async with Site(site_pages) as site, started(site, mode=mode) as client:
+        await ask(client, "fetch_content", url=site.url("/small"))
+        pings = Pings(client)
+        await pings.beside(lambda: ask(client, "fetch_content", url=site.url("/big")))
+        return pings.line(f"page ({mode})")
 
 
-async def waits(era: str) -> list[float]:
-    """Return how long each ping waited while the page was fetched and converted."""
-    seen: list[float] = []
-    done = anyio.Event()
-    pages = {"/big": Document("text/html", page()), "/small": Document("text/html", b"<p>warm")}
-    async with Site(pages) as site, started(site, mode=era) as client:
-        await client.call_tool("fetch_content", {"url": site.url("/small")})
+@asynccontextmanager
+async def prepared(artifacts: int) -> AsyncGenerator[tuple[Client, list[str]]]:
+    """Serve a store of small artifacts and two large texts; yield the references of the two."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        folder = Path(name, "store")
+        await anyio.to_thread.run_sync(fill, folder, artifacts)
+        store = await open_store(StoreLimits(folder, run=RUN, max_artifacts=2 * artifacts + 10))
+        large = {
+            "line": "words of one line, ëven so ".encode() * 150_000,
+            "lines": b"xxxxxxxxxxxxxxxx words of a text aaaaaaaaaaaaaaaa\n" * 1_000_000,
+        }
+        refs: list[str] = []
+        for title, data in large.items():
+            raw, text = store.spool / f"{title}.raw", store.spool / f"{title}.text"
+            raw.write_bytes(title.encode())
+            text.write_bytes(data)
+            facts = Facts(title=title, content_kind="text", word="text")
+            refs.append((await store.put(raw, text, facts, Ranges())).artifact_ref)
+        await store.aclose()
+        flags = (
+            "--no-ephemeral",
+            "--folder",
+            str(folder),
+            "--run",
+            RUN,
+            "--max-artifacts",
+            "10000000",
+        )
+        async with Site({}) as site, started(site, *flags, mode="legacy") as client:
+            await ask(client, "artifact_list")  # the first call opens the store
+            yield client, refs
 
-        async def fetch() -> None:
-            await client.call_tool("fetch_content", {"url": site.url("/big")})
-            done.set()
 
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(fetch)
-            while not done.is_set():
-                start = time.perf_counter()
-                await (
-                    client.session.send_ping() if era == "legacy" else client.session.list_tools()
-                )
-                seen.append(time.perf_counter() - start)
-                await anyio.sleep(0.005)
-    return seen
+async def grep() -> str:
+    """Look for hostile patterns, eight at a time, and cancel every second one."""
+    async with prepared(10) as (client, refs):
+        pings = Pings(client)
+        at_once = anyio.CapacityLimiter(8)
+
+        async def one(ref: str, pattern: str, seconds: float | None) -> None:
+            async with at_once:
+                with anyio.move_on_after(seconds):
+                    await ask(client, "artifact_grep", artifact_ref=ref, pattern=pattern)
+
+        async def work() -> None:
+            async with anyio.create_task_group() as calls:
+                for ref in refs:
+                    for pattern in PATTERNS:
+                        calls.start_soon(one, ref, pattern, None)
+                        calls.start_soon(one, ref, pattern, 0.3)
+
+        await pings.beside(work)
+        return pings.line("grep")
+
+
+async def search(artifacts: int) -> str:
+    """Search again and again, from a process that has just started."""
+    async with prepared(artifacts) as (client, _):
+        pings = Pings(client)
+
+        async def work() -> None:
+            end = time.monotonic() + SEARCH_SECONDS
+            while time.monotonic() < end:
+                answer = await ask(client, "artifact_search", query="alpha number 77")
+                if "not indexed yet" not in answer.text:
+                    return
+
+        await pings.beside(work)
+        return pings.line("search")
+
+
+async def files(length: int) -> str:
+    """Fetch the hostile files, two at a time."""
+    hostile = {
+        **{case: data for case, (_, data) in texts(length).items()},
+        **pages(length), **pdfs(), **documents(), **archives(), **pictures(),
+    }  # fmt: skip
+    served = {
+        f"/{number}": Document("application/octet-stream", data)
+        for number, data in enumerate(hostile.values())
+    }
+    async with Site(served) as site, started(site, mode="legacy") as client:
+        await ask(client, "artifact_list")
+        pings = Pings(client)
+        at_once = anyio.CapacityLimiter(2)
+
+        async def fetch(path: str) -> None:
+            async with at_once:
+                await ask(client, "fetch_content", url=site.url(path))
+
+        async def work() -> None:
+            async with anyio.create_task_group() as calls:
+                for path in served:
+                    calls.start_soon(fetch, path)
+
+        await pings.beside(work)
+        return pings.line(f"files ({len(served)})")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.parse_args()
-    for era in ("legacy", "2026-07-28"):
-        seen = anyio.run(waits, era)
-        print(
-            f"{era:<10}  {len(seen)} asked while it converted: median "
-            f"{statistics.median(seen):.4f} s, "
-            f"slowest {max(seen):.4f} s (bound {BOUND})"
-        )
+    names = ("page", "grep", "search", "files")
+    parser.add_argument("--scene", choices=names, nargs="*", default=names)
+    parser.add_argument("--artifacts", type=int, default=20_000)
+    parser.add_argument("--bytes", type=int, default=2**20, help="size of the hostile files")
+    args = parser.parse_args()
+    scenes: dict[str, list[Callable[[], Awaitable[str]]]] = {
+        "page": [lambda: page("legacy"), lambda: page("2026-07-28")],
+        "grep": [grep],
+        "search": [lambda: search(args.artifacts)],
+        "files": [lambda: files(args.bytes)],
+    }
+    print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors; in ms, over: {BOUND:g} s")
+    print(f"{'while':16}{'pings':>8}{'p50':>9}{'p99':>9}{'max':>9}{'over':>8}", flush=True)
+    for name in args.scene:
+        for scene in scenes[name]:
+            print(anyio.run(scene), flush=True)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ searched in pieces that overlap by a quarter: a match longer than that may be mi
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from threading import Lock
 
 from fetchstash.errors import BadPattern, Call
 from fetchstash.hygiene import clean_line
@@ -32,6 +33,8 @@ MIN_PIECE = 2**10
 LINE_CHARS = 160
 _MARGIN = 4 * LINE_CHARS  # bytes that surely hold the characters of a window
 
+_COMPILING = Lock()
+"""Compiling holds the interpreter: several threads would hold it one after the other."""
 
 Span = tuple[int, int]
 
@@ -96,9 +99,10 @@ def compile_pattern(query: GrepQuery) -> Pattern:
         # RE2 holds the interpreter while it compiles. It gives a large program up early with little
         # memory; searching is quicker with more.
         options.max_mem = MAX_PROGRAM * _BYTES_AN_INSTRUCTION
-        re2.compile(expression, options)
-        options.max_mem = MAX_MEMORY
-        compiled = re2.compile(expression, options)
+        with _COMPILING:
+            re2.compile(expression, options)
+            options.max_mem = MAX_MEMORY
+            compiled = re2.compile(expression, options)
     except re2.error as error:
         if b"too large" in error.args[0]:
             raise _too_large() from error
