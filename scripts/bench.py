@@ -19,6 +19,7 @@ MAX_SECONDS = 300
 """A benchmark that takes longer in its short form hangs."""
 
 SHORT: Mapping[str, Sequence[str]] = {
+    "access": ("--rounds", "1"),
     "client_rewrite": ("--megabytes", "0.5", "--times", "3"),
     "fetch_against_httpx2": ("--megabytes", "5", "--connections", "10", "--rounds", "1"),
     "fetch_browser": ("--pages", "1"),
