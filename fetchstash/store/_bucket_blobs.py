@@ -139,10 +139,16 @@ class BucketBlobs:
         self._cache.keep_copy(path, kind, blob.sha256, blob.size)
         return path
 
-    def small_text(self, entry: Entry) -> StoredText:
-        """Read the text of an entry, which is small, with one request at the most."""
-        blob = entry.text
-        assert blob is not None
+    def start_reading(self, entries: Sequence[Entry]) -> dict[str, Future[StoredText]]:
+        """Read the texts of these artifacts that are small, many at a time."""
+        return {
+            entry.ref: self._executor.submit(self._small_text, entry, entry.text)
+            for entry in entries
+            if entry.text and entry.text.size <= WHOLE_TEXT
+        }
+
+    def _small_text(self, entry: Entry, blob: StoredBlob) -> StoredText:
+        """Read a text with one request at the most."""
         fd = self._cache.open("text", blob.sha256)
         if fd is None:
             data = self._fetcher(blob, entry.ref, entry.pinned)(0, blob.size)

@@ -29,10 +29,10 @@ from fetchstash.hygiene import clean_line
 from fetchstash.ranges import Ranges
 from fetchstash.store._advice import larger_than_the_store, no_text, not_stored
 from fetchstash.store._bucket import Bucket
-from fetchstash.store._bucket_blobs import WHOLE_TEXT, BucketBlobs
+from fetchstash.store._bucket_blobs import BucketBlobs
 from fetchstash.store._bucket_cache import BlobCache
 from fetchstash.store._bucket_health import check_bucket, repair_bucket
-from fetchstash.store._bucket_index import RecordIndex
+from fetchstash.store._bucket_index import RecentRecords, RecordIndex
 from fetchstash.store._bucket_record import Record, pinned_record_key, record_key, week_of
 from fetchstash.store._bucket_urls import UrlEntries
 from fetchstash.store._contract import (
@@ -51,7 +51,7 @@ from fetchstash.store._contract import (
 from fetchstash.store._index import SearchIndex
 from fetchstash.store._rank import Deadline, rank_texts
 from fetchstash.store._retention import Candidate, Total, plan
-from fetchstash.store._search import RunTexts, search_run
+from fetchstash.store._search import search_run
 from fetchstash.store._source import ByteSource
 from fetchstash.store._stamp import is_ref, keep_store_facts, refuse_changed, restamp, stamp
 from fetchstash.store._stride import StrideIndex
@@ -89,6 +89,7 @@ class BucketContents:
         self._cache = BlobCache(limits.folder, limits.cache_bytes)
         self._blobs = BucketBlobs(bucket, self._cache, self._executor)
         self._records = RecordIndex(bucket, self._executor)
+        self._recent = RecentRecords()
         self._urls = UrlEntries(bucket)
         self._index = SearchIndex(limits.folder)
         self._changing = [Lock() for _ in range(_LOCKS)]
@@ -154,7 +155,9 @@ class BucketContents:
 
     def get(self, ref_or_url: str) -> Facts:
         """Return the facts of an artifact; under a URL only if its bytes are there."""
-        return self._find(ref_or_url, used=True).facts()
+        record = self._find(ref_or_url, used=True)
+        self._recent.keep(record)
+        return record.facts()
 
     def list(self, limit: int, offset: int) -> Listing:
         """Return a page of the run's artifacts, newest first."""
@@ -178,7 +181,7 @@ class BucketContents:
 
     def open_text(self, ref_or_url: str) -> tuple[str, ByteSource, StrideIndex, Ranges]:
         """Open the text of an artifact: its reference, bytes, index and ranges."""
-        return self._open_text(self._find(ref_or_url, used=True))
+        return self._open_text(self._find_again(ref_or_url))
 
     def _open_text(self, record: Record) -> tuple[str, ByteSource, StrideIndex, Ranges]:
         if record.text is None or record.text.index is None:
@@ -188,7 +191,7 @@ class BucketContents:
 
     def lend_raw(self, ref_or_url: str) -> Path:
         """Return a file of the spool with the raw bytes, to be handed to ``take_back``."""
-        record = self._find(ref_or_url, used=True)
+        record = self._find_again(ref_or_url)
         return self._blobs.file("raw", record.raw, record.ref, pinned=record.pinned)
 
     def take_back(self, path: Path) -> None:
@@ -203,29 +206,14 @@ class BucketContents:
         if refs:
             return rank_texts(query, refs, self._stored_text, max_results, expired)
         self._records.refresh()
-        texts: dict[str, str] = {}
-        size = 0
-        entries = {entry.ref: entry for entry in self._records.live(self._run)}
-        for entry in entries.values():
-            if entry.text:
-                texts.setdefault(entry.text.sha256, entry.ref)
-                size += entry.text.size
-        run_texts = RunTexts(refs=texts, bytes=size)
-        if run_texts.are_many:
-            opened = self._stored_text
-        else:  # all of them are read: the small ones, many at a time
-            small = self._blobs.small_text
-            shown = [entries[ref] for ref in texts.values()]
-            reading = {
-                entry.ref: self._executor.submit(small, entry)
-                for entry in shown
-                if entry.text and entry.text.size <= WHOLE_TEXT
-            }
+        texts, entries = self._records.texts(self._run)
+        # An index reads what it lacks by itself; else all of them are read, many at a time.
+        reading = {} if texts.are_many else self._blobs.start_reading(entries)
 
-            def opened(ref: str) -> StoredText:
-                return reading[ref].result() if ref in reading else self._stored_text(ref)
+        def opened(ref: str) -> StoredText:
+            return reading[ref].result() if ref in reading else self._stored_text(ref)
 
-        return search_run(self._index, query, run_texts, opened, max_results, expired)
+        return search_run(self._index, query, texts, opened, max_results, expired)
 
     def _stored_text(self, ref: str) -> StoredText:
         """Open a text for a search, which is no use of its artifact."""
@@ -295,6 +283,7 @@ class BucketContents:
             self._remove_pinned(record)
             self._bucket.delete(record_key(ref))
             self._records.remove(ref)
+            self._recent.take(ref)
 
     def gc(self, *, dry_run: bool) -> tuple[Removed, ...]:
         """Hold the limits of count and bytes. Age is the lifecycle rules' to hold."""
@@ -345,6 +334,10 @@ class BucketContents:
             self._records.use(record.ref)
         return record
 
+    def _find_again(self, ref_or_url: str) -> Record:
+        """Return the record that ``get`` returned a moment ago, or find it."""
+        return self._recent.take(ref_or_url) or self._find(ref_or_url, used=True)
+
     def _newest(self, url: str) -> Record:
         for ref in islice(self._urls.refs(url, self._run), MOST_OF_A_URL):
             record = self._read(ref)
@@ -369,6 +362,7 @@ class BucketContents:
             self._bucket.write(pinned_record_key(record.ref), record.pack())
         self._bucket.write(record_key(record.ref), record.pack())
         self._records.add(record)
+        self._recent.take(record.ref)
 
     def _renewed(self, record: Record, now: float) -> Record:
         """Return the record of an artifact with its bytes copied to this week."""

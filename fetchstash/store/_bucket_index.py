@@ -24,6 +24,10 @@ from fetchstash.store._bucket_record import (
 )
 from fetchstash.store._contract import ALL_RUNS, Facts
 from fetchstash.store._retention import Total
+from fetchstash.store._search import RunTexts
+
+RECENT_SECONDS = 1.0
+_MOST_RECENT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +148,17 @@ class RecordIndex:
         kept = [e for e in entries if run in (e.run, ALL_RUNS) and e.is_live(now)]
         return sorted(kept, key=lambda entry: (-entry.created_at, entry.ref))
 
+    def texts(self, run: str) -> tuple[RunTexts, list[Entry]]:
+        """Return the texts of a run, and of each the newest artifact that has it."""
+        newest: dict[str, Entry] = {}
+        size = 0
+        for entry in self.live(run):
+            if entry.text and entry.text.sha256 not in newest:
+                newest[entry.text.sha256] = entry
+                size += entry.text.size
+        refs = {sha256: entry.ref for sha256, entry in newest.items()}
+        return RunTexts(refs=refs, bytes=size), list(newest.values())
+
     def unpinned(self) -> Iterator[Entry]:
         """Go through the artifacts of all runs that may be evicted, least recently used first."""
         entries = [entry for entry in self.live(ALL_RUNS) if not entry.pinned]
@@ -173,3 +188,27 @@ class RecordIndex:
         with suppress(StoreError):
             return Entry.of(Record.unpack(packed, ref)) if packed else None
         return None
+
+
+class RecentRecords:
+    """Records that were just looked up, each for one more use: a slice looks at facts, then text.
+
+    So it takes one request, and its text is that of its facts.
+    """
+
+    def __init__(self) -> None:
+        self._records: dict[str, tuple[float, Record]] = {}
+        self._lock = Lock()
+
+    def keep(self, record: Record) -> None:
+        """Keep a record for RECENT_SECONDS."""
+        with self._lock:
+            self._records[record.ref] = (time.monotonic(), record)
+            if len(self._records) > _MOST_RECENT:
+                del self._records[next(iter(self._records))]
+
+    def take(self, ref: str) -> Record | None:
+        """Return a record that was kept a moment ago, and forget it."""
+        with self._lock:
+            since, record = self._records.pop(ref, (0.0, None))
+        return record if time.monotonic() - since < RECENT_SECONDS else None

@@ -15,7 +15,7 @@ _FEWEST_BLOCKS = 2
 """A part that begins in one block often ends in the next: one request of 128 KiB has both."""
 
 STREAMED_READ = 4 * BLOCK
-"""A read of more is part of a scan."""
+"""A read of more that goes on where the last one ended is part of a scan."""
 
 _CHUNK = 16
 """Blocks of one request of a scan: 1 MiB."""
@@ -44,6 +44,7 @@ class RangedSource:
         self._blocks: dict[int, bytes] = {}
         self._chunks: dict[int, Future[bytes]] = {}
         self._lock = Lock()
+        self._last_stop = 0
         self._is_open = True
 
     def read(self, start: int, end: int) -> bytes:
@@ -52,7 +53,8 @@ class RangedSource:
             if not self._is_open:
                 raise StoreError("The text is closed.", "Open it again.")
             blocks = self._range(start, end)
-            if len(blocks) * BLOCK > STREAMED_READ:
+            goes_on, self._last_stop = blocks.start <= self._last_stop < blocks.stop, blocks.stop
+            if goes_on and len(blocks) * BLOCK > STREAMED_READ:
                 self._stream(blocks)
             elif missing := [block for block in blocks if block not in self._blocks]:
                 self._load(missing[0], max(missing[-1] + 1, missing[0] + _FEWEST_BLOCKS))

@@ -68,6 +68,8 @@ class StoredText:
             )
         if line == 1:
             return 0
+        if line > self.index.lines:
+            return self.index.size
         block = self.index.block_of_line(line)
         data = self.read(block * STRIDE, (block + 1) * STRIDE)
         return block * STRIDE + _after_feeds(data, line - 1 - self.index.feeds_before[block])
@@ -87,6 +89,10 @@ class StoredText:
                 f"There is no character {char}: the text has {self.index.chars}.",
                 "Ask for one that is there.",
             )
+        if char == 0:
+            return 1
+        if char == self.index.chars - 1:
+            return self.index.lines
         block = self.index.block_of_char(char)
         start = block * STRIDE
         before = _decode(self.read(start, start + STRIDE + 3))[
@@ -101,6 +107,8 @@ class StoredText:
 
     def _chars_before(self, byte: int) -> int:
         """Return how many characters begin before ``byte``."""
+        if byte >= self.index.size:
+            return self.index.chars
         block = min(byte // STRIDE, len(self.index.chars_before) - 1)
         return self.index.chars_before[block] + _count(self.read(block * STRIDE, byte))
 
