@@ -45,6 +45,9 @@ _PIECE = re.compile(
     r"| ?(?:[^\w\s]|_){1,3}|\n\s*|\s+"
 )
 
+_LISTED = 2**17
+"""Characters up to which the pieces are counted as a list, which takes half the time."""
+
 
 @dataclass(frozen=True, slots=True)
 class TokenCount:
@@ -76,7 +79,9 @@ def estimate(text: str) -> int:
 
     Cheap enough for an event loop: about 20 MB/s.
     """
-    return sum(1 for _ in _PIECE.finditer(text))
+    if len(text) <= _LISTED:
+        return len(_PIECE.findall(text))
+    return _PIECE.subn("", text)[1]  # slower, and holds no list of pieces
 
 
 class Counter:
