@@ -14,44 +14,16 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from fetchstash.demo.driver import command
 from scripts import inspector
 from scripts.drive.hosts import ROOT, node_folder, npm_program
+from scripts.drive.service import served
 
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 REVISIONS = ("2025-11-25", "2026-07-28")
-
-
-@contextmanager
-def served(folder: Path) -> Generator[str]:
-    """Start ``fetchstash serve --http`` on a free port, and yield the URL.
-
-    Fails if the service logs an error, or does not end well.
-    """
-    words = [command(), "serve", "--http", "127.0.0.1:0", "--folder", str(folder / "store")]
-    log = folder / "log"
-    with (
-        log.open("w") as errors,
-        subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
-    ):
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        address = re.search(r"http://[^ ]+/mcp", line)
-        if address is None:
-            process.kill()
-            raise SystemExit(f"FAILED: the service said {line!r}")
-        yield address[0]
-        process.terminate()
-        code = process.wait(20)
-    faults = [line for line in log.read_text().splitlines() if '"level":"error"' in line]
-    if code or faults:
-        raise SystemExit(f"FAILED: the service ended with {code}, and logged {faults[:3]}")
 
 
 def run_suite(program: str, environment: dict[str, str], url: str, revision: str) -> int:

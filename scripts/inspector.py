@@ -11,9 +11,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from fetchstash.demo.driver import command
 from fetchstash.demo.site import Site
+from scripts.drive.service import served
 
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 REFUSED = 5
@@ -38,14 +43,8 @@ async def main() -> int:
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         async with Site() as site:
-            server = [
-                command(),
-                "serve",
-                "--folder",
-                folder,
-                "--allow-host",
-                f"127.0.0.1:{site.port}",
-            ]
+            flags = ["--allow-host", f"127.0.0.1:{site.port}"]
+            stdio = [command(), "serve", "--folder", folder, *flags]
             url = site.url("/report.pdf")
             calls = {
                 "tools/list --strict": (0, ["--method", "tools/list", "--strict"]),
@@ -65,13 +64,25 @@ async def main() -> int:
                     called("fetch_content", url="http://10.0.0.1/"),
                 ),
             }
-            for name, (expected, arguments) in calls.items():
-                code, output = await asyncio.to_thread(inspect, npx, server, *arguments)
-                print(f"{'ok' if code == expected else 'FAILED'}  {name}: exit {code}", flush=True)
-                if code != expected:
-                    failed += 1
-                    print(output)
+            failed += await check(npx, "stdio", stdio, calls)
+            with served(Path(folder) / "http", *flags) as address:
+                failed += await check(npx, "http", [address, "--transport", "http"], calls)
     return 1 if failed else 0
+
+
+async def check(
+    npx: str, transport: str, server: list[str], calls: Mapping[str, tuple[int, list[str]]]
+) -> int:
+    """Make the calls over a transport, say how each ended, and return how many failed."""
+    failed = 0
+    for name, (expected, arguments) in calls.items():
+        code, output = await asyncio.to_thread(inspect, npx, server, *arguments)
+        ended = "ok" if code == expected else "FAILED"
+        print(f"{ended}  {transport} {name}: exit {code}", flush=True)
+        if code != expected:
+            failed += 1
+            print(output)
+    return failed
 
 
 def called(tool: str, **arguments: object) -> list[str]:
