@@ -66,6 +66,28 @@ def test_the_agents_client_finds_the_place_and_reads_around_it(
     assert "## Chapter 1234\n" in out
 
 
+def test_an_agents_client_reads_through_a_teams_service(
+    site: Site, flags: list[str], tmp_path: Path
+) -> None:
+    fetchstash = str(Path(sys.executable).parent / "fetchstash")
+    create = [fetchstash, "token", "create", "--tenant", "acme", "--name", "ci"]
+    create += ["--folder", str(tmp_path / "store"), "--json"]
+    made = subprocess.run(create, capture_output=True, text=True, timeout=60, check=True)
+    token = json.loads(made.stdout)["token"]
+    url = site.put("/book.md", BOOK, "text/markdown")
+    command = [fetchstash, "serve", "--http", "127.0.0.1:0", *flags]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as served:
+        assert served.stdout
+        line = served.stdout.readline()
+        service = re.findall(r"http://\S+", line)[0]
+        environment = {"STASH_TOKEN": token}
+        out = run("agent_client_http.py", service, url, "question 1234 is", environment=environment)
+        served.terminate()
+        assert served.wait(20) == 0
+    assert line.endswith("/mcp to who sends a token.\n")
+    assert "The answer to question 1234 is 3702." in out
+
+
 @pytest.fixture
 def environment(site: Site, tmp_path: Path) -> dict[str, str]:
     return {
