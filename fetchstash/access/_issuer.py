@@ -116,14 +116,16 @@ class Issuer:
 
         from fetchstash.fetch import tls_context  # noqa: PLC0415 - as above
 
-        on_loopback = urlsplit(self._url).scheme == "http"
+        transport = self._transport
+        if transport is None:
+            on_loopback = urlsplit(self._url).scheme == "http"
+            proxy = None if on_loopback else self._proxy or None
+            transport = httpx2.AsyncHTTPTransport(
+                verify=tls_context(), trust_env=False, proxy=proxy
+            )
+        headers = {"accept": "application/json", "accept-encoding": "identity"}
         client = httpx2.AsyncClient(
-            transport=self._transport,
-            verify=tls_context(),
-            trust_env=False,
-            proxy=None if on_loopback else self._proxy or None,
-            timeout=SECONDS,
-            headers={"accept": "application/json", "accept-encoding": "identity"},
+            transport=transport, trust_env=False, timeout=SECONDS, headers=headers
         )
         document = None
         try:

@@ -49,7 +49,7 @@ class OAuthTokens:
         import jwt  # noqa: PLC0415 - of the extra team
 
         header = _header(token)
-        algorithm, key_id = str(header.get("alg")), header.get("kid")
+        algorithm, key_id = str(header["alg"]), header.get("kid")
         kind = ALGORITHMS[algorithm]
         key = await self._issuer.key(key_id, algorithm, kind)
         if key is None:
@@ -106,7 +106,8 @@ def _header(token: str) -> Mapping[str, Any]:
         header = jwt.get_unverified_header(token)
     except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
         raise Rejected("malformed", "The token is no signed JWT.") from None
-    if header.get("alg") not in ALGORITHMS:
+    algorithm = header.get("alg")
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise Rejected("algorithm", "The token's algorithm is none that is taken.")
     if any(name in header for name in _KEYS_OF_ITS_OWN):
         raise Rejected("header", "The token's header brings its own key.")

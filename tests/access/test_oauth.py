@@ -252,16 +252,49 @@ async def test_a_token_with_one_changed_character_is_rejected(data: st.DataObjec
     changed = token[:at] + data.draw(st.characters(codec="ascii")) + token[at + 1 :]
     if changed == token:
         return
-    published = {"keys": [jwk(key, "ES256", "k")]}
-    metadata = {"issuer": "https://idp.example.org", "jwks_uri": "https://idp.example.org/keys"}
+    with pytest.raises(Rejected):
+        await tokens_at("https://idp.example.org", key).verify(changed)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=6,
+)
+HEADERS = st.dictionaries(st.sampled_from(["alg", "kid", "typ", "crit", "b64", "cty", "x"]), JSON)
+CLAIM_NAMES = ["iss", "aud", "exp", "nbf", "iat", "sub", "jti", "tenant", "scope", "scp"]
+
+
+@pytest.mark.slow
+@given(HEADERS, st.dictionaries(st.sampled_from(CLAIM_NAMES), JSON, min_size=1))
+async def test_no_value_of_a_signed_token_makes_the_verifier_fail(
+    header: dict[str, Any], claims: dict[str, Any]
+) -> None:
+    key, issuer = private_key("ES256"), "https://idp.example.org"
+    head = {"alg": "ES256", "kid": "k"}
+    good = {"iss": issuer, "aud": AUDIENCE, "exp": 9_000_000_000, "sub": "a", "tenant": "a"}
+    for changed_head, changed_claims in ((head | header, good), (head, good | claims)):
+        signed = f"{part(changed_head)}.{part(changed_claims)}"
+        signature = jwt.get_algorithm_by_name("ES256").sign(signed.encode(), key)
+        try:
+            principal = await tokens_at(issuer, key).verify(f"{signed}.{part(signature)}")
+        except Rejected:
+            continue
+        assert principal.tenant == changed_claims["tenant"]
+        assert principal.name.isprintable()
+
+
+def tokens_at(issuer: str, key: Any) -> OAuthTokens:
+    """Return what verifies tokens that ES256 signs, without a socket."""
+    keys = {"keys": [jwk(key, "ES256", "k")]}
+    metadata = {"issuer": issuer, "jwks_uri": f"{issuer}/keys"}
 
     def answer(request: httpx2.Request) -> httpx2.Response:
-        document = published if request.url.path == "/keys" else metadata
+        document = keys if request.url.path == "/keys" else metadata
         return httpx2.Response(200, stream=httpx2.ByteStream(json.dumps(document).encode()))
 
-    issuer = Issuer("https://idp.example.org", transport=httpx2.MockTransport(answer))
-    with pytest.raises(Rejected):
-        await OAuthTokens(OAuthLimits("https://idp.example.org", AUDIENCE), issuer).verify(changed)
+    transport = httpx2.MockTransport(answer)
+    return OAuthTokens(OAuthLimits(issuer, AUDIENCE), Issuer(issuer, transport=transport))
 
 
 async def test_a_clock_that_differs_by_half_a_minute_does_no_harm(provider: Provider) -> None:

@@ -176,6 +176,18 @@ async def test_a_header_without_a_bearer_token_counts_as_none(
         assert_nothing_served(answer, error="")
 
 
+@pytest.mark.parametrize(
+    "token",
+    [b"\xff", b"\xc3\xa9.\xc3\xa9.\xc3\xa9", b"." * 7_000, b"a b", b"fstash_\xff", b"e30.e30.e30"],
+)
+async def test_bytes_that_are_no_token_are_answered_as_a_wrong_one(
+    service: Service, settings: Settings, objects: MemoryObjects, token: bytes
+) -> None:
+    async with service(verifier=verifier(settings, objects)) as http:
+        headers = [(b"authorization", b"Bearer " + token)]
+        assert_nothing_served(await http.post("/mcp", json=LIST, headers=headers))
+
+
 async def test_two_authorization_headers_count_as_none(
     service: Service, settings: Settings, objects: MemoryObjects
 ) -> None:
