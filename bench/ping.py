@@ -119,15 +119,7 @@ async def prepared(artifacts: int) -> AsyncGenerator[tuple[Client, list[str]]]:
             facts = Facts(title=title, content_kind="text", word="text")
             refs.append((await store.put(raw, text, facts, Ranges())).artifact_ref)
         await store.aclose()
-        flags = (
-            "--no-ephemeral",
-            "--folder",
-            str(folder),
-            "--run",
-            RUN,
-            "--max-artifacts",
-            "10000000",
-        )
+        flags = f"--no-ephemeral --folder {folder} --run {RUN} --max-artifacts 10000000".split()
         async with Site({}) as site, started(site, *flags, mode="legacy") as client:
             await ask(client, "artifact_list")  # the first call opens the store
             yield client, refs

@@ -4,6 +4,7 @@ The module is also the handler of the documents that order the attempts, so it i
 the tests.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -117,6 +118,28 @@ def lease_source(_: str) -> None:
         fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
 
 
+_KEPT: list[int] = []
+
+
+def keep_text(_: str) -> None:
+    """Keep the text open, to write into it when it is stored."""
+    _KEPT.append(os.open(Path(_own_folder(), "text"), os.O_WRONLY | os.O_APPEND))
+
+
+def name_text_again(_: str) -> None:
+    """Give the text a second name, to open it when it is stored."""
+    os.link(Path(_own_folder(), "text"), Path(_own_folder(), "again"))
+
+
+def garble_text(_: str) -> None:
+    """Write into the text of an earlier job by all that is left of it."""
+    for name in ("text", "again"):
+        with contextlib.suppress(OSError):
+            _KEPT.append(os.open(Path(_own_folder(), name), os.O_WRONLY | os.O_APPEND))
+    for kept in _KEPT:
+        os.write(kept, b"garbled")
+
+
 def raise_memory(_: str) -> None:
     try:
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
@@ -211,7 +234,7 @@ ATTEMPTS: Mapping[str, Callable[[str], None]] = {
         write_source, tcp, udp, unix, abstract, listen, run_program, fork, signal, signal_group,
         read_memory, limit_other, affinity, touch_source, chmod_source, label_source,
         cut_source, flag_source, watch, signal_by_pipe, lease_source, raise_memory, memory_file,
-        host_name,
+        host_name, keep_text, name_text_again, garble_text,
     )
 }  # fmt: skip
 

@@ -191,6 +191,21 @@ async def test_a_worker_reaches_no_other_jobs_files(pool: WorkerPool, tmp_path: 
         assert text.read_text() == ""
 
 
+@pytest.mark.parametrize("way", ["keep_text", "name_text_again"])
+async def test_a_worker_that_keeps_its_text_open_is_ended_before_the_text_is_taken(
+    pool: WorkerPool, tmp_path: Path, way: str
+) -> None:
+    """The text becomes the store's own file, which another artifact may share."""
+    source = tmp_path / "orders.json"
+    source.write_text(json.dumps([(way, "")]))
+    extraction = await pool.extract(source, DECISION, Hints(), tmp_path / "spool")
+    assert extraction.extraction_error == "its reader kept its text open"
+    assert extraction.text is not None
+    kept = extraction.text.read_bytes()
+    await run(pool, tmp_path, [("garble_text", "")])
+    assert extraction.text.read_bytes() == kept
+
+
 async def test_a_worker_writes_files_in_its_own_folder_which_is_gone_with_it(
     pool: WorkerPool, tmp_path: Path
 ) -> None:

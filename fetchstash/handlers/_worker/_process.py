@@ -14,7 +14,7 @@ from fetchstash import telemetry
 from fetchstash.errors import Internal
 from fetchstash.handlers._worker import _frames
 from fetchstash.handlers._worker._macos import confined_command
-from fetchstash.handlers._worker._room import Room
+from fetchstash.handlers._worker._room import KeptOpen, Room
 from fetchstash.hygiene import clean_line
 
 COMMAND = (sys.executable, "-P", "-m", "fetchstash.handlers._worker._child")
@@ -108,6 +108,8 @@ class Worker:
                         return await self._talk(inside, on_report)
             except TimeoutError:
                 raise _died("time", f"it took longer than {wall_seconds:g} seconds") from None
+            except KeptOpen:
+                raise _died("protocol", "its reader kept its text open") from None
             except _frames.ProtocolError:
                 raise _died("protocol", "its reader sent what is no answer") from None
             except (EOFError, OSError):

@@ -11,6 +11,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+if sys.platform == "linux":
+    import fcntl
+
+
+class KeptOpen(Exception):
+    """A worker could still change the text of a job that it says is done."""
+
 
 class Room:
     """A private folder with the job's document in ``in`` and what the worker writes in ``out``.
@@ -47,7 +54,10 @@ class Room:
 
     @contextmanager
     def lent(self, request: dict[str, Any]) -> Generator[dict[str, Any]]:
-        """Yield a job's request with paths inside the room: ``document``, and one for its text."""
+        """Yield a job's request with paths inside the room: ``document``, and one for its text.
+
+        Raises KeptOpen after a job whose text the worker could still change.
+        """
         text = self._out / "text"
         inside = request | {"source": str(self.document or "")}
         if "text" not in request:
@@ -64,6 +74,8 @@ class Room:
             text.touch(0o600)
         try:
             yield inside | {"text": str(text)}
+            if linked:
+                _take_back(text, Path(request["text"]))
         finally:
             if not linked:
                 with suppress(OSError):  # a text that is gone counts as a wrong answer
@@ -81,6 +93,28 @@ class Room:
     def remove(self) -> None:
         """Remove the room. A worker that is still ending may leave a file; remove it again then."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _take_back(text: Path, target: Path) -> None:
+    """Remove a worker's name of its text. Raises KeptOpen if it kept another, or the file open.
+
+    A read lease is refused while a file is open for writing, or mapped so (fcntl(2), F_SETLEASE).
+    Where the file system has no leases nothing is known.
+    """
+    text.unlink(missing_ok=True)
+    if target.stat().st_nlink != 1:
+        raise KeptOpen
+    if sys.platform == "linux":
+        fd = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        except BlockingIOError:
+            raise KeptOpen from None
+        except OSError:
+            return
+        finally:
+            os.close(fd)
 
 
 def _copy(text: Path, target: Path) -> None:
