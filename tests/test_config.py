@@ -263,7 +263,7 @@ def test_a_tenant_has_its_own_values_in_a_place_of_its_own(tmp_path: Path) -> No
     origin = "https://api.example"
     assert acme.fetch.headers[origin] == {"authorization": "of acme"}
     assert other.fetch.headers[origin] == {"authorization": "of all"}
-    assert (acme.quota.requests_per_minute, other.quota.requests_per_minute) == (7, 600)
+    assert (acme.quota.requests_per_minute, other.quota.requests_per_minute) == (7, 3_000)
     for name, of_tenant in (("acme", acme), ("other", other)):
         assert of_tenant.store.folder == Path(f"/srv/stash/tenants/{name}")
         assert of_tenant.telemetry.event_log == f"/var/log/tenants/{name}/stash.jsonl"

@@ -69,7 +69,7 @@ class QuotaLimits:
     Conversions are those that one replica runs for it at a time, the rest is of all replicas.
     """
 
-    requests_per_minute: int = 600
+    requests_per_minute: int = 3_000
     fetched_bytes_per_day: int = 20 * 2**30
     stored_bytes: int = 0
     artifacts: int = 0

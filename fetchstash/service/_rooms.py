@@ -72,13 +72,13 @@ async def open_rooms(
     Its fetcher has the connections, the rules of robots.txt and the granted hosts of this tenant
     alone; a worker that has read a document of it reads none of another.
     """
-    most = settings.quota.concurrent_conversions
+    most = turns.conversions.most_of(settings.quota.concurrent_conversions)
     async with AsyncExitStack() as opened:
         fetcher = HttpFetcher(settings.fetch)
         opened.push_async_callback(_closed, fetcher)
         store = metered(await open_store(settings.store, turns.scans.of(tenant)))
         opened.push_async_callback(_closed, store)
-        pools = [WorkerPool(settings.extract, folder=store.spool)]
+        pools = [WorkerPool(settings.extract, workers=most, folder=store.spool)]
         reading = settings.extract.ocr == "auto" and ocr_is_installed()
         if reading:
             limits = ocr_limits(settings.extract)

@@ -54,12 +54,16 @@ class Turns:
         """Return ``turn`` for one tenant, which has ``most`` slots if that is fewer (0: all)."""
         return partial(self.turn, tenant, most)
 
+    def most_of(self, most: int) -> int:
+        """Return the slots of a tenant that may have ``most`` (0: as many as any)."""
+        return min(most or self._most, self._most)
+
     @asynccontextmanager
     async def turn(
         self, tenant: str, most: int = 0, *, patience: float = math.inf
     ) -> AsyncGenerator[None]:
         """Hold a slot. Raises Busy if the tenant's line is full, or after ``patience`` seconds."""
-        most = min(most or self._most, self._most)
+        most = self.most_of(most)
         lane = self._lanes.setdefault(tenant, _Lane())
         with telemetry.timed("wait", queue=self._what):
             if self._running < self._slots and lane.running < most and not lane.waiting:

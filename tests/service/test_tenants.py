@@ -276,6 +276,18 @@ async def test_no_room_is_shared_by_two_tenants(settings: Settings) -> None:
     await tenants.aclose()
 
 
+@pytest.mark.parametrize(("own", "workers"), [(0, 7), (3, 3), (99, 7)])
+async def test_a_tenant_has_as_many_workers_as_it_may_convert_documents(
+    tmp_path: Path, own: int, workers: int
+) -> None:
+    settings = configured(tmp_path, quota__concurrent_conversions=own)
+    with mock.patch.object(_rooms, "WorkerPool", mock.Mock(side_effect=FakePool)) as pool:
+        tenants = Tenants(settings, processors=8)
+        await tenants.stash("acme")
+        await tenants.aclose()
+    assert [call.kwargs["workers"] for call in pool.call_args_list] == [workers]
+
+
 async def test_a_pool_of_workers_serves_one_tenant(settings: Settings) -> None:
     pools: list[FakePool] = []
 
