@@ -6,7 +6,9 @@ The quiet tenant makes one call after the other: mostly reads, some searches, a 
 twelve. The other calls from --flood connections at once, without a pause, in a process of its own:
 slices, searches through 100,000 lines, new PDFs. Both are measured in turns of some seconds, in one
 run: first without quotas, so that turns alone are what protects; then with the default quotas.
-Ends with 1 if a ratio is over 2.
+Last it asks in turns for a reference of another tenant, one that expired and one that was guessed,
+and prints how often one of them takes longer than another: 0.5 tells nothing.
+Ends with 1 if a ratio is over 2, or a share is further than 0.05 from a half.
 """
 
 import argparse
@@ -20,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -35,6 +38,7 @@ from fetchstash.demo.driver import command
 from fetchstash.demo.site import Site
 
 BOUND = 2.0
+TELLS = 0.05
 LINES = 1_000
 NEW = 1 / 12
 """The share of calls that fetch what was not fetched before."""
@@ -152,31 +156,38 @@ def shown(name: str, alone: Sequence[float], beside: Sequence[float]) -> float:
     return ratio
 
 
-async def measure(title: str, arguments: argparse.Namespace, *quotas: str) -> float:
-    """Print the figures of one service; return the ratio of all calls."""
-    alone: Times = {}
-    beside: Times = {}
-    totals, errors = Counter[str](), Counter[str]()
+@asynccontextmanager
+async def team(**variables: str) -> AsyncGenerator[tuple[int, str, dict[str, str]]]:
+    """Run a service with tokens of three tenants; give its port, a site and the tokens."""
     with tempfile.TemporaryDirectory() as name, socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
         free.close()
-        store = ["--config", os.devnull, "--folder", f"{name}/store"]
-        tokens = {tenant: token_of(tenant, store) for tenant in ("quiet", "flood")}
-        log = Path(name) / "log"
-        environment = os.environ | dict(quota.split("=") for quota in quotas)
-        async with Site() as served:
-            flags = [*store, "--allow-host", f"127.0.0.1:{served.port}"]
-            async with serving(port, *flags, log=log, env=environment):
-                site = served.url("")
-                caller = Caller(port, token=tokens["quiet"])
-                refs = await fetched(caller, site, (HANDBOOK, READINGS))
-                await quiet(caller, refs, site, 3, {})
-                for _ in range(arguments.turns):
-                    errors += await quiet(caller, refs, site, arguments.seconds, alone)
-                    async with flooding(port, tokens["flood"], site, arguments.flood, totals):
-                        errors += await quiet(caller, refs, site, arguments.seconds, beside)
-                await caller.aclose()
+        config = Path(name) / "fetchstash.toml"
+        config.write_text("[tenants.narrow.store]\nmax_artifacts = 1\n")
+        store = ["--config", str(config), "--folder", f"{name}/store"]
+        tokens = {tenant: token_of(tenant, store) for tenant in ("quiet", "flood", "narrow")}
+        async with Site() as site:
+            flags = [*store, "--allow-host", f"127.0.0.1:{site.port}"]
+            environment = os.environ | variables
+            async with serving(port, *flags, log=Path(name) / "log", env=environment):
+                yield port, site.url(""), tokens
+
+
+async def measure(title: str, arguments: argparse.Namespace, **quotas: str) -> bool:
+    """Print the figures of one service; return whether its ratio is within the bound."""
+    alone: Times = {}
+    beside: Times = {}
+    totals, errors = Counter[str](), Counter[str]()
+    async with team(**quotas) as (port, site, tokens):
+        caller = Caller(port, token=tokens["quiet"])
+        refs = await fetched(caller, site, (HANDBOOK, READINGS))
+        await quiet(caller, refs, site, 3, {})
+        for _ in range(arguments.turns):
+            errors += await quiet(caller, refs, site, arguments.seconds, alone)
+            async with flooding(port, tokens["flood"], site, arguments.flood, totals):
+                errors += await quiet(caller, refs, site, arguments.seconds, beside)
+        await caller.aclose()
     print(f"\n{title}: the other tenant's calls {dict(totals)}")
     print(f"  {'':18}{'alone':>6}{'p50 ms':>9}{'p99 ms':>9}{'beside':>8}{'p50 ms':>9}{'p99 ms':>9}")
     for tool in sorted(alone):
@@ -186,7 +197,42 @@ async def measure(title: str, arguments: argparse.Namespace, *quotas: str) -> fl
     for error, count in errors.most_common(3):
         print(f"  {count} × {error}")
     print(f"  p99 beside over alone {ratio:.2f} (bound {BOUND:g}), {errors.total()} errors (0)")
-    return ratio if not errors else max(ratio, BOUND + 1)
+    return ratio <= BOUND and not errors
+
+
+async def alike(rounds: int) -> bool:
+    """Time references that lead nowhere; return whether their times tell nothing."""
+    times: dict[str, list[float]] = {"foreign": [], "expired": [], "guessed": []}
+    texts = set[str]()
+    chance = random.Random(0)
+    async with team(FETCHSTASH_QUOTA_REQUESTS_PER_MINUTE="0") as (port, site, tokens):
+        other, caller = (Caller(port, token=tokens[name]) for name in ("quiet", "narrow"))
+        [foreign] = await fetched(other, site, [HANDBOOK])
+        expired, _ = await fetched(caller, site, [HANDBOOK, READINGS])
+        refs = {"foreign": foreign, "expired": expired, "guessed": "art_" + "a" * 26}
+        for number in range(rounds + 50):
+            for kind in chance.sample(list(times), len(times)):
+                start = time.perf_counter()
+                answer = await caller.tool("get_search_content", artifact_ref=refs[kind])
+                if number >= 50:
+                    times[kind].append(time.perf_counter() - start)
+                texts.add(f"{answer.code} {answer.text}".replace(refs[kind], "REF"))
+        await other.aclose()
+        await caller.aclose()
+    print(f"\nreferences that lead nowhere, {rounds} times each in turns: {len(texts)} answer(s)")
+    shares = {kind: longer(times[kind], times["guessed"]) for kind in ("foreign", "expired")}
+    for kind, seen in times.items():
+        median = statistics.median(seen) * 1000
+        told = f"  longer than guessed {shares[kind]:.3f}" if kind in shares else ""
+        print(f"  {kind:10}p50 {median:7.3f} ms{told}")
+    return len(texts) == 1 and all(abs(share - 0.5) <= TELLS for share in shares.values())
+
+
+def longer(ones: Sequence[float], others: Sequence[float]) -> float:
+    """Return how often one of the first takes longer than one of the second (Mann and Whitney)."""
+    ordered = sorted(others)
+    below = sum(bisect_left(ordered, one) + bisect_right(ordered, one) for one in ones) / 2
+    return below / (len(ones) * len(others))
 
 
 def token_of(tenant: str, store: Sequence[str]) -> str:
@@ -207,13 +253,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=10, help="of each turn")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--flood", type=int, default=50, help="connections of the other tenant")
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rounds", type=int, default=1_000, help="of references")
     arguments = parser.parse_args()
-    none = "FETCHSTASH_QUOTA_REQUESTS_PER_MINUTE=0"
-    ratios = [asyncio.run(measure("without quotas", arguments, none))]
-    if not arguments.quick:
-        ratios.append(asyncio.run(measure("default quotas", arguments)))
-    return 0 if max(ratios) <= BOUND else 1
+    good = [
+        asyncio.run(measure("no quota", arguments, FETCHSTASH_QUOTA_REQUESTS_PER_MINUTE="0")),
+        asyncio.run(measure("default quotas", arguments)),
+        asyncio.run(alike(arguments.rounds)),
+    ]
+    return 0 if all(good) else 1
 
 
 if __name__ == "__main__":

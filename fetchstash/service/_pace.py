@@ -56,6 +56,11 @@ class Pace:
             what = f"{self._most} of your calls run or wait here already."
             raise Busy(what, "Try again in 1 s.", retry_after_seconds=1)
 
+    def others(self, tenant: str) -> bool:
+        """Return whether other tenants have requests now. May be called in any thread."""
+        lanes = list(self._lanes.items())
+        return any(lane.here and name != tenant for name, lane in lanes)
+
     @asynccontextmanager
     async def request(self, tenant: str) -> AsyncGenerator[None]:
         """Wait until a request may begin, and hold the lane while it needs the loop."""

@@ -1,6 +1,6 @@
 """The rooms of one tenant: nothing in them is shared but the turns that it waits for."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +37,7 @@ from fetchstash.service._audit import AuditedFetcher, AuditedRenderer, AuditLog
 from fetchstash.service._metered import metered
 from fetchstash.service._quota import Quotas
 from fetchstash.service._tenant_store import TenantStore
-from fetchstash.service._turns import Turns
+from fetchstash.service._turns import Rest, Turns
 from fetchstash.stash import Stash, open_stash
 from fetchstash.store import ArtifactStore, open_store
 
@@ -53,13 +53,16 @@ class SharedTurns:
     scans: Turns
 
     @classmethod
-    def of(cls, processors: int) -> "SharedTurns":
-        """Return the turns of a machine. No tenant has all processors while it has two."""
+    def of(cls, processors: int, others: Callable[[str], bool]) -> "SharedTurns":
+        """Return the turns of a machine. No tenant has all processors while it has two.
+
+        ``others`` says whether other tenants have requests now.
+        """
         slots = max(processors, 2)
         return cls(
             Turns("fetches", _FETCHES, _FETCHES_OF_ONE),
             Turns("conversions", slots, slots - 1),
-            Turns("searches", slots, slots - 1),
+            Turns("searches", slots, slots - 1, others=others),
         )
 
 
@@ -204,7 +207,7 @@ class FairConversions:
     most: int
     limits: ExtractLimits
 
-    def turn(self, patience: float | None = None) -> AbstractAsyncContextManager[None]:
+    def turn(self, patience: float | None = None) -> AbstractAsyncContextManager[Rest]:
         """Hold a turn, after ``patience`` seconds at the most (None: those of a conversion)."""
         seconds = self.limits.wall_seconds if patience is None else patience
         return self.turns.turn(self.tenant, self.most, patience=seconds)

@@ -60,11 +60,11 @@ class Tenants:
         self._settings = settings
         self._quotas = quotas or Quotas()
         self._audit = audit or AuditLog(None)
-        self._turns = SharedTurns.of(processors or os.cpu_count() or 1)
+        self.pace = Pace(_HERE)
+        self._turns = SharedTurns.of(processors or os.cpu_count() or 1, self.pace.others)
         self._max_open = max_open
         self._tenants: dict[str, _Tenant] = {}  # in the order of their last use
         self._closed = False
-        self.pace = Pace(_HERE)
 
     def settings_of(self, tenant: str) -> Settings:
         """Return the settings of a tenant."""

@@ -1,6 +1,7 @@
 """Slots that tenants share, given to them in turn: who asks for a thousand waits for itself."""
 
 import math
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -32,25 +33,59 @@ class _Lane:
     waiting: deque[_Waiter] = field(default_factory=deque[_Waiter])
 
 
+Rest = Callable[[], None]
+_WORK_SECONDS, _REST = 0.001, 2
+
+
+class _Resting:
+    """Lets work in a thread sleep two thirds of its time while it should let others come first.
+
+    Threads share the interpreter. The work of a tenant that has more in line would slow each step
+    of another tenant's request.
+    """
+
+    def __init__(self, should_rest: Callable[[], bool]) -> None:
+        self._should_rest = should_rest
+        self._since = time.monotonic()
+
+    def rest(self) -> None:
+        """Sleep if the work has run for long enough."""
+        worked = time.monotonic() - self._since
+        if worked >= _WORK_SECONDS:
+            if self._should_rest():
+                time.sleep(_REST * min(worked, 5 * _WORK_SECONDS))
+            self._since = time.monotonic()
+
+
 class Turns:
     """At most ``slots`` at a time, ``most`` of one tenant, and ``waiting`` of one tenant in line.
 
     A free slot goes to the tenant that has the fewest, and among these to the one whose turn was
     longest ago. A tenant may have fewer than all slots, so that one that floods leaves a slot for
-    the others. ``what`` names the slots in errors.
+    the others. ``what`` names the slots in errors. ``others`` says whether other tenants have
+    requests now; it is called in any thread.
     """
 
-    def __init__(self, what: str, slots: int, most: int, *, waiting: int = 256) -> None:
+    def __init__(
+        self,
+        what: str,
+        slots: int,
+        most: int,
+        *,
+        waiting: int = 256,
+        others: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self._what = what
         self._slots = slots
         self._most = most
         self._waiting = waiting
+        self._others = others
         self._running = 0
         # In the order of their last turns.
         self._lanes: dict[str, _Lane] = {}
         self._seconds = 1.0
 
-    def of(self, tenant: str, most: int = 0) -> Callable[[], AbstractAsyncContextManager[None]]:
+    def of(self, tenant: str, most: int = 0) -> Callable[[], AbstractAsyncContextManager[Rest]]:
         """Return ``turn`` for one tenant, which has ``most`` slots if that is fewer (0: all)."""
         return partial(self.turn, tenant, most)
 
@@ -61,8 +96,11 @@ class Turns:
     @asynccontextmanager
     async def turn(
         self, tenant: str, most: int = 0, *, patience: float = math.inf
-    ) -> AsyncGenerator[None]:
-        """Hold a slot. Raises Busy if the tenant's line is full, or after ``patience`` seconds."""
+    ) -> AsyncGenerator[Rest]:
+        """Hold a slot. The work may call what this yields, in its thread, to let others come first.
+
+        Raises Busy if the tenant's line is full, or after ``patience`` seconds.
+        """
         most = self.most_of(most)
         lane = self._lanes.setdefault(tenant, _Lane())
         with telemetry.timed("wait", queue=self._what):
@@ -72,7 +110,7 @@ class Turns:
                 await self._wait(tenant, lane, most, patience)
         started = anyio.current_time()
         try:
-            yield
+            yield _Resting(lambda: bool(lane.waiting) and self._others(tenant)).rest
         finally:
             held = anyio.current_time() - started
             self._seconds += (held - self._seconds) * _WEIGHT

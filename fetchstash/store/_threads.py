@@ -11,7 +11,10 @@ from fetchstash.store._disk import translate_errors
 
 T = TypeVar("T")
 
-Turn = Callable[[], AbstractAsyncContextManager[None]]
+Rest = Callable[[], None]
+"""Called often by a scan in its thread; may sleep, so that others come first."""
+
+Turn = Callable[[], AbstractAsyncContextManager[Rest | None]]
 """Waits for the turn of a scan, where several stores share the processors, and holds it."""
 
 SHORT_WORKERS = 8
@@ -46,14 +49,19 @@ class Threads:
         """
         cancelled = Event()
 
-        def translated() -> T:
+        def translated(rest: Rest | None) -> T:
+            def is_cancelled() -> bool:
+                if rest:
+                    rest()
+                return cancelled.is_set()
+
             with translate_errors():
-                return work(cancelled.is_set)
+                return work(is_cancelled if rest else cancelled.is_set)
 
         try:
-            async with self._turn():
+            async with self._turn() as rest:
                 return await to_thread.run_sync(
-                    translated, limiter=self._scans, abandon_on_cancel=True
+                    translated, rest, limiter=self._scans, abandon_on_cancel=True
                 )
         finally:
             cancelled.set()
