@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import os
 import random
+import secrets
 import signal
 import socket
 import statistics
@@ -50,7 +51,7 @@ def a_call(
     """Return one of the mixed calls."""
     ref, kind = chance.choice(refs), chance.random()
     if kind < NEW:
-        return "fetch_content", {"url": f"{site}{page}?{chance.getrandbits(64)}"}
+        return "fetch_content", {"url": f"{site}{page}?{secrets.token_hex(8)}"}
     if kind < 0.2:
         line = chance.randrange(LINES)
         return "artifact_grep", {"artifact_ref": ref, "pattern": f"\\b{line}\\b.*[aeiou]{{3}}"}

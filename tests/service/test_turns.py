@@ -1,10 +1,13 @@
 """Turns: who asks for many waits for itself."""
 
+from types import SimpleNamespace
+
 import anyio
 import pytest
 from hypothesis import given, strategies as st
 
 from fetchstash.errors import Busy
+from fetchstash.service import _turns
 from fetchstash.service._turns import Turns
 
 pytestmark = pytest.mark.anyio
@@ -104,6 +107,34 @@ async def test_a_tenant_may_have_fewer_slots_of_its_own() -> None:
                     pass
         async with turns.turn("c"):
             pass
+
+
+@pytest.mark.parametrize(
+    ("in_line", "others", "rests"),
+    [(1, True, True), (0, True, False), (1, False, False)],
+    ids=["a line, beside others", "no line", "alone"],
+)
+async def test_work_rests_while_its_tenant_has_more_in_line_and_others_call(
+    monkeypatch: pytest.MonkeyPatch, in_line: int, others: bool, rests: bool
+) -> None:
+    now = 0.0
+    slept: list[float] = []
+    clock = SimpleNamespace(monotonic=lambda: now, sleep=slept.append)
+    monkeypatch.setattr(_turns, "time", clock)
+    line = Line(Turns("slots", 1, 1, others=lambda tenant: others and tenant == "flood"))
+    async with anyio.create_task_group() as tasks, line.turns.turn("flood") as rest:
+        for _ in range(in_line):
+            tasks.start_soon(line.call, "flood")
+        await settle()
+        rest()
+        assert not slept, "it has not worked yet"
+        now += 0.002
+        rest()
+        assert slept == ([0.004] if rests else [])
+        now += 60.0  # a piece that took long
+        rest()
+        assert max(slept, default=0) <= 0.01
+        tasks.cancel_scope.cancel()
 
 
 @given(
