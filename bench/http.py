@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -346,21 +346,22 @@ async def from_bucket(
         await timed(gets, get())
     ratio = p99(slices) / p99(gets)
     print(
-        f"artifact_slice {name}, {calls} in turns: p99 {p99(slices) * 1000:.1f} ms, one GET "
+        f"artifact_slice {name}: {calls} in turns: p99 {p99(slices) * 1000:.1f} ms, one GET "
         f"{p99(gets) * 1000:.1f} ms: {ratio:.1f} × (bound {BUCKET_BOUND}); p50 "
         f"{statistics.median(slices) * 1000:.1f} and {statistics.median(gets) * 1000:.1f} ms"
     )
     return ratio <= BUCKET_BOUND
 
 
-async def measure(options: argparse.Namespace, folder: Path) -> Iterator[bool]:
+async def measure(options: argparse.Namespace, folder: Path) -> list[bool]:
     """Print a line for each figure; return which bounds hold."""
     held: list[bool] = []
     async with Site(PAGES) as site:
         if options.bucket:
-            return iter([await of_bucket(options, site)])
+            return await of_bucket(options, folder, site)
         port, words = free_port(), flags(site, "--folder", str(folder / "store"))
-        async with serving(port, *words) as process, over_stdio(words) as stdio:
+        log = folder / "log"
+        async with serving(port, *words, log=log) as process, over_stdio(words) as stdio:
             caller = Caller(port, era=MODERN)
             refs = await fetched(caller, site)
             held.append(await on_disk(caller, stdio, refs, options.calls // 10))
@@ -369,19 +370,27 @@ async def measure(options: argparse.Namespace, folder: Path) -> Iterator[bool]:
             held.append(await load(port, site, refs, options.clients, options.seconds))
             held.append(await stays_flat(caller, process.pid, site, refs, options.calls))
             await caller.aclose()
-    return iter(held)
+    return held
 
 
-async def of_bucket(options: argparse.Namespace, site: Site) -> bool:
-    """Measure slices of a server whose store is a bucket."""
-    port = free_port()
-    store = ["--store", f"{options.bucket}/bench", "--store-endpoint", options.endpoint]
-    async with serving(port, *flags(site, *store)):
-        caller = Caller(port, era=MODERN)
-        refs = await fetched(caller, site)
-        get = one_get(options.bucket, options.endpoint)
-        held = await from_bucket(caller, refs, options.calls // 50, get, options.name)
-        await caller.aclose()
+async def of_bucket(options: argparse.Namespace, folder: Path, site: Site) -> list[bool]:
+    """Measure slices of a server whose store is a bucket, without a local cache and with it."""
+    held: list[bool] = []
+    place = {
+        "FETCHSTASH_STORE_URL": f"{options.bucket}/bench",
+        "FETCHSTASH_STORE_ENDPOINT": options.endpoint,
+    }
+    get = one_get(options.bucket, options.endpoint)
+    for cache, name in (("0", "uncached"), (str(2**30), "cached")):
+        port = free_port()
+        env = {**os.environ, **place, "FETCHSTASH_STORE_CACHE_BYTES": cache}
+        words = flags(site, "--folder", str(folder / name))
+        async with serving(port, *words, env=env, log=folder / "log"):
+            caller = Caller(port, era=MODERN)
+            refs = await fetched(caller, site)
+            shown = f"of {options.name}, {name}"
+            held.append(await from_bucket(caller, refs, options.calls // 50, get, shown))
+            await caller.aclose()
     return held
 
 
@@ -394,10 +403,10 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=10_000)
     parser.add_argument("--bucket", default="", help="measure slices from it instead")
     parser.add_argument("--endpoint", default="", help="of the bucket")
-    parser.add_argument("--name", default="from the bucket", help="of the bucket's line")
+    parser.add_argument("--name", default="a bucket", help="of the bucket")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        held = list(asyncio.run(measure(options, Path(folder))))
+        held = asyncio.run(measure(options, Path(folder)))
     return 0 if all(held) else 1
 
 

@@ -327,7 +327,11 @@ async def play(url: str, endpoint: str, seconds: float, clients: int, folder: Pa
     port = await web.start()
     settings = settings_file(folder, url, endpoint, port)
     tokens = {tenant: await asyncio.to_thread(token_for, tenant, settings) for tenant in TENANTS}
-    replicas = [Replica(folder, settings, dict(os.environ)) for _ in range(3)]
+    # Each keeps a cache of its own, as on a machine of its own.
+    own = [
+        {"FETCHSTASH_STORE_FOLDER": str(folder / f"cache-{n}")} if endpoint else {} for n in "123"
+    ]
+    replicas = [Replica(folder, settings, {**os.environ, **more}) for more in own]
     killed, drained, rest = replicas
     async with AsyncExitStack() as stack:
         for replica in replicas:
