@@ -3,6 +3,7 @@
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Generator
 from contextlib import closing
@@ -10,6 +11,8 @@ from contextlib import closing
 import pytest
 
 from tests.gateway.conftest import Wrapped, both_eras
+from tests.gateway.servers.http_flood import listening
+from tests.gateway.test_faults import peak_of_gateway
 from tests.gateway.test_results import refs, texts
 
 pytestmark = [pytest.mark.slow, pytest.mark.anyio]
@@ -67,3 +70,22 @@ async def test_short_results_pass_and_long_ones_are_kept(
     assert "100000:line 99999" in texts(found)
     assert "rows: array of 100,000 integers" in texts(table)
     assert table.structured_content is None
+
+
+@pytest.mark.parametrize("style", ["json", "events"])
+async def test_a_flood_goes_to_disk_and_not_to_memory(wrapped: Wrapped, style: str) -> None:
+    with listening(style) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        flags = ("--url", f"http://127.0.0.1:{server.server_port}/mcp")
+        async with wrapped("legacy", flags=flags) as client:
+            await client.call_tool("flood", {"size": 1_000_000})
+            before = peak_of_gateway(client)
+            result = await client.call_tool("flood", {"size": 60_000_000})
+            after = peak_of_gateway(client)
+            [ref] = refs(result)
+            found = await client.call_tool(
+                "artifact_grep", {"artifact_ref": ref, "pattern": "the last line", "literal": True}
+            )
+        server.shutdown()
+    assert "the last line" in texts(found)
+    assert after - before < 64_000  # kB
