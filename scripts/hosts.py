@@ -10,14 +10,16 @@ the first answer is taken. What cannot be installed is skipped aloud. Exit code:
 """
 
 import argparse
+import json
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
@@ -34,7 +36,7 @@ from scripts.drive.hosts import (
 )
 from scripts.drive.loopback import Loopback
 from scripts.drive.scenes import PAGES, scenes
-from scripts.drive.speech import Step
+from scripts.drive.speech import WRAPPED, Step
 from scripts.packages import build_wheel
 
 LAST_LINE = "ERROR payment refused: code E4711\n"
@@ -72,6 +74,14 @@ class Drive:
         )
         if done.returncode:
             raise RuntimeError(f"{shlex.join(command)}: {done.stdout}{done.stderr}")
+
+    def entry(self, server: str) -> dict[str, Any]:
+        """Return what the settings of Claude Code or Codex say of a server."""
+        if self.host.name == "codex":
+            settings = tomllib.loads((self.home / ".codex" / "config.toml").read_text())
+            return dict(settings["mcp_servers"][server])
+        settings = json.loads((self.home / ".claude.json").read_text())
+        return dict(settings["mcpServers"][server])
 
     def start(self, *, trusting: bool = False) -> subprocess.Popen[bytes]:
         """Start a conversation. ``trusting``: tools that change things need no approval."""
@@ -152,7 +162,10 @@ def nothing_left(name: str) -> int:
 
 
 def show_wrapped(drive: Drive, wheel: Path, transcripts: Path | None) -> int:
-    """Register other servers behind the gateway, and check what reaches the model of them."""
+    """Put other servers of the host behind the gateway by ``register --wrap``, as README says.
+
+    Checks what reaches the model of them, and that ``--unwrap`` brings each back as it was.
+    """
     data = drive.work  # the filesystem server reads what the host names as its roots
     (data / "app.log").write_text("".join(f"{n} all is well\n" for n in range(20_000)) + LAST_LINE)
     rows = "".join(f"<tr><td>Item {n}</td><td>{n}.95 EUR</td></tr>" for n in range(1_000))
@@ -174,25 +187,27 @@ def show_wrapped(drive: Drive, wheel: Path, transcripts: Path | None) -> int:
     page = {"url": (data / "prices.html").as_uri()}
     steps = {
         "filesystem": [
-            Step("read_text_file", {"path": str(data / "app.log")}),
-            Step("artifact_search", {"query": "payment refused"}),
+            Step("read_text_file", {"path": str(data / "app.log")}, WRAPPED),
+            Step("artifact_search", {"query": "payment refused"}, WRAPPED),
         ],
         "playwright": [
-            Step("browser_navigate", page),
-            Step("browser_snapshot", {}),
-            Step("artifact_search", {"query": "Item 777"}),
+            Step("browser_navigate", page, WRAPPED),
+            Step("browser_snapshot", {}, WRAPPED),
+            Step("artifact_search", {"query": "Item 777"}, WRAPPED),
         ],
     }
     answers = {"filesystem": LAST_LINE.strip(), "playwright": "777.95 EUR"}
     failed = 0
+    register = shlex.split(f"uvx --from {wheel} fetchstash register {drive.host.name}")
+    drive.run(drive.host.removing())
     for server, (package, program, words) in servers.items():
         path = npm_program(package, program)
         if path is None or (server == "playwright" and not chromium):
             print(f"SKIPPED: {drive.host.name} with {server}, which cannot be installed here")
             continue
-        start = shlex.split(f"uvx --from {wheel} fetchstash wrap --")
-        drive.run(drive.host.removing())
-        drive.run(drive.host.adding([*start, path, *words]))
+        drive.run(drive.host.adding([path, *words], WRAPPED))
+        bare = drive.entry(WRAPPED)
+        drive.run([*register, "--wrap"])
         drive.loopback.play(steps[server])
         process = drive.start(trusting=True)
         try:
@@ -200,8 +215,12 @@ def show_wrapped(drive: Drive, wheel: Path, transcripts: Path | None) -> int:
         except subprocess.TimeoutExpired:
             process.kill()
         heard = [result.text for result in drive.loopback.heard]
+        behind = drive.entry(WRAPPED)
+        drive.run([*register, "--unwrap"])
         fault = ""
-        if "[Preview: " not in "".join(heard):
+        if "wrap" not in behind["args"] or drive.entry(WRAPPED) != bare:
+            fault = "its entry was not wrapped, or not brought back"
+        elif "[Preview: " not in "".join(heard):
             fault = "there is no preview"
         elif answers[server] not in "".join(heard[-1:]):
             fault = "the answer is not there"
@@ -215,6 +234,7 @@ def show_wrapped(drive: Drive, wheel: Path, transcripts: Path | None) -> int:
         for number, text in enumerate(heard if transcripts else (), 1):
             name = f"{drive.host.name} {server} {number}".replace(" ", "-")
             write(cast("Path", transcripts) / f"{name}.txt", text)
+        drive.run(drive.host.removing(WRAPPED))
     return failed + nothing_left(f"{drive.host.name}, after the wrapped servers")
 
 

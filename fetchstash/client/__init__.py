@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from fetchstash.client._compact import compact
     from fetchstash.client._extraction import extractor_prompt
     from fetchstash.client._formats import Format
-    from fetchstash.client._history import CompactionConfig, CompactionResult, HistoryCompactor
+    from fetchstash.client._history import CompactionResult, HistoryCompactor
     from fetchstash.client._oversized import ToolCall, stub_oversized
     from fetchstash.client._pairing import orphans
-    from fetchstash.client._policy import Offload, Policy, State
+    from fetchstash.client._policy import CompactionConfig, Offload, Policy, State
     from fetchstash.client._recovery import Recovery, overflow_report
     from fetchstash.client._report import Change, Report
     from fetchstash.client._request import RequestInfo
@@ -64,10 +64,10 @@ _MODULES = {
     "_compact": ("compact",),
     "_extraction": ("extractor_prompt",),
     "_formats": ("Format",),
-    "_history": ("CompactionConfig", "CompactionResult", "HistoryCompactor"),
+    "_history": ("CompactionResult", "HistoryCompactor"),
     "_oversized": ("ToolCall", "stub_oversized"),
     "_pairing": ("orphans",),
-    "_policy": ("Offload", "Policy", "State"),
+    "_policy": ("CompactionConfig", "Offload", "Policy", "State"),
     "_recovery": ("Recovery", "overflow_report"),
     "_report": ("Change", "Report"),
     "_request": ("RequestInfo",),

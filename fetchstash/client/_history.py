@@ -10,7 +10,7 @@ from fetchstash.client._compact import bounded_prompt, compact
 from fetchstash.client._extraction import transcript
 from fetchstash.client._formats import Format, Message, parts, user_text
 from fetchstash.client._pairing import pair, units
-from fetchstash.client._policy import Policy, State
+from fetchstash.client._policy import CompactionConfig, Policy, State
 from fetchstash.client._protect import background_task, untouchable
 from fetchstash.client._sections import EXTRACTION_MARK
 from fetchstash.client._sizes import count_tokens
@@ -20,18 +20,6 @@ Summarizer = Callable[[str], "str | Awaitable[str]"]
 """Given a part of a conversation as text, returns (or resolves to) its summary."""
 
 Kind = TypeVar("Kind")
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionConfig:
-    """Sizes in tokens: a history over ``max_tokens`` is compacted to ``target_tokens``.
-
-    ``summarizer_max_tokens`` bounds what a summariser gets.
-    """
-
-    max_tokens: int = 120_000
-    target_tokens: int = 40_000
-    summarizer_max_tokens: int = 180_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,3 +91,15 @@ def content_hash(content: str | bytes) -> str:
     """Return what stands for a content in all keys: 128 bits of BLAKE2b."""
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     return blake2b(data, digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionConfig:
+    """Sizes in tokens: a history over ``max_tokens`` is compacted to ``target_tokens``.
+
+    ``summarizer_max_tokens`` bounds what a summariser gets.
+    """
+
+    max_tokens: int = 120_000
+    target_tokens: int = 40_000
+    summarizer_max_tokens: int = 180_000

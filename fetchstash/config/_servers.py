@@ -1,6 +1,7 @@
 """What is known of a server behind the gateway before it is started."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, cast
@@ -11,6 +12,8 @@ from fetchstash.errors import BadArgument, did_you_mean
 THRESHOLD_CHARS = 10_000
 CALL_SECONDS = 300.0
 """How long a server may be silent about a call: neither an answer nor progress."""
+
+_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE_?KEY", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +42,18 @@ class WrappedServer:
         return self.prefix or f"{self.name}_"
 
     def secrets(self) -> tuple[str, ...]:
-        """Return the values of ``env`` and ``headers`` that no log may show."""
-        named = {**self.env, **self.headers}.values()
-        values = [
-            os.environ.get(v.removeprefix("env:"), v) if v[:4] == "env:" else v for v in named
+        """Return the values of ``env`` and ``headers``, which no log may show.
+
+        With those of our variables that are named like secrets: the server inherits them.
+        """
+        inherited = [value for name, value in os.environ.items() if _SECRET_NAME.search(name)]
+        stated = [
+            os.environ.get(value.removeprefix("env:"), "") if value.startswith("env:") else value
+            for value in (*self.env.values(), *self.headers.values())
         ]
         # A log has lines, and a header's token may stand without its scheme.
-        pieces = {piece for value in values for piece in (value, *value.split())}
-        return tuple(sorted((piece for piece in pieces if len(piece) >= 8), key=len, reverse=True))
+        values = {piece for value in (*stated, *inherited) for piece in (value, *value.split())}
+        return tuple(sorted((value for value in values if len(value) >= 8), key=len, reverse=True))
 
 
 def resolved(server: str, values: Mapping[str, str]) -> dict[str, str]:

@@ -51,16 +51,16 @@ class Host:
                 flags += ["--dangerously-bypass-approvals-and-sandbox"] if trusting else []
                 return ["codex", "exec", "--skip-git-repo-check", *flags, "Go on."]
 
-    def adding(self, start: Sequence[str]) -> list[str]:
-        """Return the command line that registers a server under our name."""
+    def adding(self, start: Sequence[str], name: str = SERVER) -> list[str]:
+        """Return the command line that registers a server, under our name if under no other."""
         scope = [] if self.program == "codex" else ["-s", "user"]
         dashes = [] if self.program == "gemini" else ["--"]
-        return [str(self.folder / self.program), "mcp", "add", *scope, SERVER, *dashes, *start]
+        return [str(self.folder / self.program), "mcp", "add", *scope, name, *dashes, *start]
 
-    def removing(self) -> list[str]:
+    def removing(self, name: str = SERVER) -> list[str]:
         """Return the command line that takes it out again."""
         scope = [] if self.program == "codex" else ["-s", "user"]
-        return [str(self.folder / self.program), "mcp", "remove", *scope, SERVER]
+        return [str(self.folder / self.program), "mcp", "remove", *scope, name]
 
     def environment(self, home: Path, api: str, extra: Sequence[Path] = ()) -> dict[str, str]:
         """Return all of its environment: nothing of ours gets through."""

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 SERVER = "fetchstash"
+WRAPPED = "other_fetchstash"
+"""A server behind the gateway, registered under a name of its own; hosts put it before a tool's."""
+
 DONE = "All of it was done."
 STARTED = "The server has started."
 CALL = "fetchstash_call_"
@@ -22,6 +25,7 @@ class Step:
 
     tool: str
     arguments: dict[str, Any]
+    server: str = SERVER
 
 
 @dataclass(slots=True)
@@ -194,7 +198,7 @@ class Responses:
     def call(self, step: Step, name: str, number: int) -> Any:
         """See Speech."""
         if name == "exec":
-            tool = f"tools.mcp__{SERVER}__{step.tool}({json.dumps(step.arguments)})"
+            tool = f"tools.mcp__{step.server}__{step.tool}({json.dumps(step.arguments)})"
             program = (
                 f"const result = await {tool};\n"
                 "for (const part of result.content)"

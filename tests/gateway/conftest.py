@@ -2,8 +2,8 @@
 
 import shutil
 import sys
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 Wrapped = Callable[..., AbstractAsyncContextManager[Client]]
+Shared = Callable[[str, str], Awaitable[Client]]
 
 FETCHSTASH = shutil.which("fetchstash", path=str(Path(sys.executable).parent)) or "fetchstash"
 PLAIN = Path(__file__).parent / "servers" / "plain.py"
@@ -23,6 +24,50 @@ any_mix = pytest.mark.parametrize("era", ["legacy", "modern"])
 def plain(era: str) -> list[str]:
     """Return the command of a server of one era."""
     return [sys.executable, "-P", str(PLAIN), era]
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Run all of these tests in one event loop, so that they can share a gateway."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+async def shared(
+    anyio_backend: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncGenerator[Shared]:
+    """Yield a function that returns a client of the gateway in front of ``plain.py``.
+
+    It is started once for each mode of the client and era of the server: for tests that leave it
+    as it was, whose call no other test's can disturb.
+    """
+    clients: dict[tuple[str, str], Client] = {}
+    async with AsyncExitStack() as stack:
+
+        async def client(mode: str, era: str) -> Client:
+            if (mode, era) not in clients:
+                opened = client_of(tmp_path_factory.mktemp("gateway"), mode, ["--", *plain(era)])
+                clients[mode, era] = await stack.enter_async_context(opened)
+            return clients[mode, era]
+
+        yield client
+
+
+@asynccontextmanager
+async def client_of(
+    folder: Path, mode: str, words: list[str], **options: Any
+) -> AsyncGenerator[Client]:
+    """Run ``fetchstash wrap`` with a store in ``folder``, and its stderr in a file there."""
+    (folder / "fetchstash.toml").touch()
+    server = StdioServerParameters(
+        command=FETCHSTASH,
+        args=["wrap", "--config", str(folder / "fetchstash.toml"), *words],
+        env={"FETCHSTASH_STORE_FOLDER": str(folder / "store")},
+    )
+    with (folder / "stderr").open("w", encoding="utf-8") as errors:
+        async with Client(stdio_client(server, errlog=errors), mode=mode, **options) as client:
+            yield client
 
 
 @pytest.fixture
@@ -37,17 +82,9 @@ def wrapped(tmp_path: Path) -> Wrapped:
     async def open_client(
         mode: str, *command: str, settings: str = "", flags: tuple[str, ...] = (), **options: Any
     ) -> AsyncGenerator[Client]:
-        file = tmp_path / "fetchstash.toml"
-        file.write_text(settings, encoding="utf-8")
-        words = [*flags, "--config", str(file), *(["--", *command] if command else [])]
-        server = StdioServerParameters(
-            command=FETCHSTASH,
-            args=["wrap", *words],
-            env={"FETCHSTASH_STORE_FOLDER": str(tmp_path / "store")},
-        )
-        with (tmp_path / "stderr").open("w", encoding="utf-8") as errors:
-            transport = stdio_client(server, errlog=errors)
-            async with Client(transport, mode=mode, **options) as client:
-                yield client
+        (tmp_path / "fetchstash.toml").write_text(settings, encoding="utf-8")
+        words = [*flags, *(["--", *command] if command else [])]
+        async with client_of(tmp_path, mode, words, **options) as client:
+            yield client
 
     return open_client

@@ -98,11 +98,11 @@ async def test_the_secrets_of_a_server_are_not_in_the_log(
     python, *rest = plain("legacy")
     settings = (
         f"[wrap.servers.plain]\ncommand = {json.dumps(python)}\nargs = {json.dumps(rest)}\n"
-        '[wrap.servers.plain.env]\nSECRET = "hush-hush-hush"\n'
+        '[wrap.servers.plain.env]\nSECRET = "hush-hush-hush\\nhush-hush"\n'
     )
     async with wrapped("legacy", settings=settings) as client:
         result: Any = await client.call_tool("environment", {})
-    assert texts(result) == "hush-hush-hush"
+    assert texts(result) == "hush-hush-hush\nhush-hush"
     errors = (tmp_path / "stderr").read_text()
     assert "[plain] the key is ***" in errors
     assert "hush" not in errors

@@ -10,7 +10,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 
-from tests.gateway.conftest import Wrapped, any_mix, both_eras, plain
+from tests.gateway.conftest import Shared, Wrapped, any_mix, both_eras, plain
 
 pytestmark = [pytest.mark.slow, pytest.mark.anyio]
 
@@ -24,15 +24,15 @@ def text_of(result: Any) -> str:
 
 @both_eras
 @any_mix
-async def test_a_short_result_is_the_same_json(wrapped: Wrapped, mode: str, era: str) -> None:
+async def test_a_short_result_is_the_same_json(shared: Shared, mode: str, era: str) -> None:
     arguments = {"word": "“ünï” 😀", "deep": {"n": [1, 2.5, None]}}
     command = plain(era)
     direct = StdioServerParameters(command=command[0], args=command[1:])
     own_mode = "legacy" if era == "legacy" else "2026-07-28"
     async with Client(direct, mode=own_mode) as alone:
         expected = (await alone.call_tool("echo", arguments)).model_dump(mode="json")
-    async with wrapped(mode, *command) as client:
-        result = (await client.call_tool("echo", arguments)).model_dump(mode="json")
+    client = await shared(mode, era)
+    result = (await client.call_tool("echo", arguments)).model_dump(mode="json")
     # The echo tells which keys of _meta came with the request: those of its own era alone.
     assert result.pop("result_type", None) == expected.pop("result_type", None)
     assert result == expected
@@ -40,15 +40,13 @@ async def test_a_short_result_is_the_same_json(wrapped: Wrapped, mode: str, era:
 
 @both_eras
 @any_mix
-async def test_lists_pass_through_with_all_their_pages(
-    wrapped: Wrapped, mode: str, era: str
-) -> None:
-    async with wrapped(mode, *plain(era)) as client:
-        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        resources = (await client.list_resources()).resources
-        templates = (await client.list_resource_templates()).resource_templates
-        prompts = (await client.list_prompts()).prompts
-        assert "Be plain." in str(client.instructions)
+async def test_lists_pass_through_with_all_their_pages(shared: Shared, mode: str, era: str) -> None:
+    client = await shared(mode, era)
+    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    resources = (await client.list_resources()).resources
+    templates = (await client.list_resource_templates()).resource_templates
+    prompts = (await client.list_prompts()).prompts
+    assert "Be plain." in str(client.instructions)
     echo = tools["echo"]
     assert (echo.title, echo.description) == ("Echo", "echo.")
     assert echo.annotations
@@ -80,24 +78,24 @@ async def test_the_server_may_ask_the_person(wrapped: Wrapped, mode: str, era: s
 
 @both_eras
 @any_mix
-async def test_errors_keep_their_code_and_data(wrapped: Wrapped, mode: str, era: str) -> None:
-    async with wrapped(mode, *plain(era)) as client:
-        with pytest.raises(MCPError) as raised:
-            await client.call_tool("odd", {})
+async def test_errors_keep_their_code_and_data(shared: Shared, mode: str, era: str) -> None:
+    client = await shared(mode, era)
+    with pytest.raises(MCPError) as raised:
+        await client.call_tool("odd", {})
     error = raised.value.error
     assert (error.code, error.message, error.data) == (-32_050, "odd", {"why": ["because"]})
 
 
 @both_eras
 @any_mix
-async def test_progress_reaches_the_host(wrapped: Wrapped, mode: str, era: str) -> None:
+async def test_progress_reaches_the_host(shared: Shared, mode: str, era: str) -> None:
     seen: list[tuple[float, float | None, str | None]] = []
 
     async def note(progress: float, total: float | None = None, message: str | None = None) -> None:
         seen.append((progress, total, message))
 
-    async with wrapped(mode, *plain(era)) as client:
-        await client.call_tool("progress", {}, progress_callback=note)
+    client = await shared(mode, era)
+    await client.call_tool("progress", {}, progress_callback=note)
     assert seen == [(0, 3, "on"), (1, 3, "on"), (2, 3, "on")]
 
 
@@ -181,8 +179,8 @@ async def test_fetch_content_comes_only_when_it_is_asked_for(wrapped: Wrapped, m
 
 
 @both_eras
-async def test_an_unknown_tool_is_named_in_one_line(wrapped: Wrapped, mode: str) -> None:
-    async with wrapped(mode, *plain("modern")) as client:
-        result = await client.call_tool("ecko", {})
+async def test_an_unknown_tool_is_named_in_one_line(shared: Shared, mode: str) -> None:
+    client = await shared(mode, "modern")
+    result = await client.call_tool("ecko", {})
     assert result.is_error
     assert text_of(result) == "[bad_argument] There is no tool 'ecko'. Did you mean echo?"

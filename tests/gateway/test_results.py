@@ -9,7 +9,7 @@ import mcp_types as types
 import pytest
 from PIL import Image
 
-from tests.gateway.conftest import Wrapped, any_mix, both_eras, plain
+from tests.gateway.conftest import Shared, Wrapped, any_mix, both_eras, plain
 
 pytestmark = [pytest.mark.slow, pytest.mark.anyio]
 
@@ -25,15 +25,11 @@ def refs(result: Any) -> list[str]:
 
 @both_eras
 @any_mix
-async def test_a_long_text_is_read_on_by_its_reference(
-    wrapped: Wrapped, mode: str, era: str
-) -> None:
-    async with wrapped(mode, *plain(era)) as client:
-        result = await client.call_tool("long", {"size": 20_000})
-        [ref] = refs(result)
-        found = await client.call_tool(
-            "artifact_grep", {"artifact_ref": ref, "pattern": "line 19999 "}
-        )
+async def test_a_long_text_is_read_on_by_its_reference(shared: Shared, mode: str, era: str) -> None:
+    client = await shared(mode, era)
+    result = await client.call_tool("long", {"size": 20_000})
+    [ref] = refs(result)
+    found = await client.call_tool("artifact_grep", {"artifact_ref": ref, "pattern": "line 19999 "})
     assert len(texts(result)) < 4_000
     assert ref in texts(result)
     assert "20000:line 19999 of the log" in texts(found)
@@ -41,14 +37,14 @@ async def test_a_long_text_is_read_on_by_its_reference(
 
 @both_eras
 async def test_structured_content_is_shown_by_its_shape_and_read_by_path(
-    wrapped: Wrapped, mode: str
+    shared: Shared, mode: str
 ) -> None:
-    async with wrapped(mode, *plain("modern")) as client:
-        result = await client.call_tool("rows", {"size": 5_000})
-        [ref] = refs(result)
-        part = await client.call_tool(
-            "artifact_slice", {"artifact_ref": ref, "path": "/rows/4321/name"}
-        )
+    client = await shared(mode, "modern")
+    result = await client.call_tool("rows", {"size": 5_000})
+    [ref] = refs(result)
+    part = await client.call_tool(
+        "artifact_slice", {"artifact_ref": ref, "path": "/rows/4321/name"}
+    )
     assert result.structured_content is None
     assert "rows: array of 5,000 objects" in texts(result)
     assert "All rows." in texts(result)  # what is short stays
@@ -64,19 +60,19 @@ async def test_text_and_structured_copies_are_one_artifact(wrapped: Wrapped, mod
     assert ": 1 artifact, newest first]" in texts(listed)
 
 
-async def test_a_small_structured_result_stays_structured(wrapped: Wrapped) -> None:
-    async with wrapped("legacy", *plain("legacy")) as client:
-        result = await client.call_tool("rows", {"size": 3})
+async def test_a_small_structured_result_stays_structured(shared: Shared) -> None:
+    client = await shared("legacy", "legacy")
+    result = await client.call_tool("rows", {"size": 3})
     assert result.structured_content
     assert len(result.structured_content["rows"]) == 3
 
 
-async def test_a_large_picture_is_bounded_and_kept(wrapped: Wrapped) -> None:
+async def test_a_large_picture_is_bounded_and_kept(shared: Shared) -> None:
     file = io.BytesIO()
     Image.effect_noise((3_000, 2_000), 50).save(file, "PNG")
     data = base64.b64encode(file.getvalue()).decode()
-    async with wrapped("legacy", *plain("legacy")) as client:
-        result = await client.call_tool("image", {"data": data})
+    client = await shared("legacy", "legacy")
+    result = await client.call_tool("image", {"data": data})
     [picture] = [block for block in result.content if isinstance(block, types.ImageContent)]
     with Image.open(io.BytesIO(base64.b64decode(picture.data))) as image:
         assert max(image.size) <= 1_568
@@ -84,29 +80,29 @@ async def test_a_large_picture_is_bounded_and_kept(wrapped: Wrapped) -> None:
     assert "3000×2000 px" in texts(result)
 
 
-async def test_a_small_picture_passes_through(wrapped: Wrapped) -> None:
+async def test_a_small_picture_passes_through(shared: Shared) -> None:
     file = io.BytesIO()
     Image.new("RGB", (20, 10)).save(file, "PNG")
     data = base64.b64encode(file.getvalue()).decode()
-    async with wrapped("legacy", *plain("legacy")) as client:
-        [block] = (await client.call_tool("image", {"data": data})).content
+    client = await shared("legacy", "legacy")
+    [block] = (await client.call_tool("image", {"data": data})).content
     assert isinstance(block, types.ImageContent)
     assert block.data == data
 
 
-async def test_long_sound_and_embedded_resources_become_artifacts(wrapped: Wrapped) -> None:
-    async with wrapped("legacy", *plain("legacy")) as client:
-        sound = await client.call_tool("sound", {"size": 50_000})
-        table = await client.call_tool("large-resource", {"size": 50_000})
+async def test_long_sound_and_embedded_resources_become_artifacts(shared: Shared) -> None:
+    client = await shared("legacy", "legacy")
+    sound = await client.call_tool("sound", {"size": 50_000})
+    table = await client.call_tool("large-resource", {"size": 50_000})
     assert not [block for block in sound.content if block.type == "audio"]
     assert sound.meta
     assert sound.meta["fetchstash/artifact"][0]["size_bytes"] == 150_000
     assert "CSV" in texts(table)
 
 
-async def test_an_error_stays_an_error_when_it_is_made_short(wrapped: Wrapped) -> None:
-    async with wrapped("legacy", *plain("legacy")) as client:
-        result = await client.call_tool("error", {"size": 50_000})
+async def test_an_error_stays_an_error_when_it_is_made_short(shared: Shared) -> None:
+    client = await shared("legacy", "legacy")
+    result = await client.call_tool("error", {"size": 50_000})
     assert result.is_error
     assert len(texts(result)) < 4_000
 
@@ -128,22 +124,22 @@ async def test_a_tool_left_alone_is_passed_on_whatever_its_size(wrapped: Wrapped
 
 
 @both_eras
-async def test_long_resources_and_short_ones(wrapped: Wrapped, mode: str) -> None:
-    async with wrapped(mode, *plain("modern")) as client:
-        short = await client.read_resource("data://a")
-        long = await client.read_resource("data://l")
+async def test_long_resources_and_short_ones(shared: Shared, mode: str) -> None:
+    client = await shared(mode, "modern")
+    short = await client.read_resource("data://a")
+    long = await client.read_resource("data://l")
     assert short.contents[0].model_dump()["text"] == "words\n"
     assert "art_" in long.contents[0].model_dump()["text"]
 
 
 @both_eras
-async def test_half_a_surrogate_pair_cannot_break_the_session(wrapped: Wrapped, mode: str) -> None:
-    async with wrapped(mode, *plain("legacy")) as client:
-        assert texts(await client.call_tool("surrogate", {})) == "half � of a pair"
+async def test_half_a_surrogate_pair_cannot_break_the_session(shared: Shared, mode: str) -> None:
+    client = await shared(mode, "legacy")
+    assert texts(await client.call_tool("surrogate", {})) == "half � of a pair"
 
 
 @both_eras
-async def test_garbage_between_messages_is_passed_over(wrapped: Wrapped, mode: str) -> None:
-    async with wrapped(mode, *plain("legacy")) as client:
-        assert texts(await client.call_tool("garbage", {})) == "after the garbage"
-        assert texts(await client.call_tool("long", {"size": 1})) == "line 0 of the log\n"
+async def test_garbage_between_messages_is_passed_over(shared: Shared, mode: str) -> None:
+    client = await shared(mode, "legacy")
+    assert texts(await client.call_tool("garbage", {})) == "after the garbage"
+    assert texts(await client.call_tool("long", {"size": 1})) == "line 0 of the log\n"

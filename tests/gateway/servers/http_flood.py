@@ -79,5 +79,5 @@ def listening(style: str) -> ThreadingHTTPServer:
 
 if __name__ == "__main__":
     server = listening(sys.argv[1])
-    print(f"http://127.0.0.1:{server.server_port}/mcp", flush=True)
+    print(f"http://127.0.0.1:{server.server_port}/mcp", flush=True)  # noqa: T201 - a program
     server.serve_forever()
