@@ -183,7 +183,8 @@ class OwnTokens:
             if self._clock() - self._ended_at >= EARLIEST:
                 await self._list()
             elif self._failure is not None:
-                raise type(self._failure)(self._failure.what, self._failure.next_step)
+                failure = self._failure
+                raise type(failure)(failure.what, failure.next_step, *failure.calls)
 
     async def _list(self) -> None:
         """Read the list. A client that leaves meanwhile does not interrupt it for others."""

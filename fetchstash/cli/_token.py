@@ -45,6 +45,8 @@ def create(
     from fetchstash.access import SCOPES  # noqa: PLC0415 - heavy
 
     made = _with_tokens(settings, lambda own: own.create(tenant, name, days, scopes or SCOPES))
+    if settings.tenants and tenant not in settings.tenants:
+        say(f"The settings file has no [tenants.{tenant}]: it gets the settings of all.")
     if as_json:
         print_objects([{"token": made.text, **made.record.listed()}])
         return

@@ -37,6 +37,14 @@ def test_a_person_sees_a_table_of_tokens_and_that_one_is_shown_once(run: Termina
     assert lines[1].split()[1:3] == ["team-a", "ci"]
 
 
+def test_a_tenant_that_the_settings_do_not_name_is_pointed_out(run: Terminal) -> None:
+    file = run.folder / "settings.toml"
+    file.write_text("[tenants.acme.fetch]\nallow_domains = ['example.org']\n")
+    words = ["token", "create", "--config", str(file), "--name", "ci", "--tenant"]
+    assert run(*words, "acme").stderr == ""
+    assert "has no [tenants.acne]" in run(*words, "acne").stderr
+
+
 def test_doctor_says_whether_the_provider_can_be_asked(run: Terminal, site: Site) -> None:
     provider = Provider(site)
     run.env["FETCHSTASH_OAUTH_ISSUER"] = provider.issuer
