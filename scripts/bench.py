@@ -27,6 +27,7 @@ SHORT: Mapping[str, Sequence[str]] = {
     "handlers_worker": ("--megabytes", "5"),
     "http": ("--seconds", "5", "--clients", "20", "--calls", "500"),
     "ping": ("--artifacts", "500", "--bytes", "65536"),
+    "sizing": ("--tenants", "3", "--calls", "20"),
     "start": ("--runs", "2"),
     "store_grep": ("--mb", "5", "--repeat", "1"),
     "store_many": ("--artifacts", "2000", "--kept", "500"),
