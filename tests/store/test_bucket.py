@@ -1,5 +1,6 @@
 """What only a store in a bucket does: weeks, rules, pins, ranges, the cache, replicas."""
 
+import json
 import time
 from array import array
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -401,3 +402,20 @@ def test_a_setting_that_a_bucket_does_not_have_is_refused(tmp_path: Path) -> Non
     pytest.importorskip("obstore.store", reason="obstore is in the extra team")
     with pytest.raises(BadArgument, match=r"store\.encryption is for s3"):
         open_bucket(StoreLimits(tmp_path, "gs://bucket", encryption="AES256"))
+
+
+async def test_two_versions_serve_one_bucket(open_: Open, put: Put, objects: Recorded) -> None:
+    newer = await open_()
+    refs = [(await put(newer, text)).artifact_ref for text in (b"same format\n", b"next format\n")]
+    for ref, version in zip(refs, (1, 2), strict=True):
+        path = f"records/{ref}.json"
+        record = json.loads(objects.store.get(path).bytes().to_bytes())
+        record |= {"version": version, "of_the_next_version": [1]}
+        record["facts"]["fact_of_the_next_version"] = "x"
+        objects.store.put(path, json.dumps(record).encode())
+    older = await open_()
+    assert (await older.get(refs[0])).artifact_ref == refs[0]
+    with pytest.raises(StoreError, match=r"newer version.*Upgrade this one"):
+        await older.get(refs[1])
+    await older.touch(refs[0])
+    assert len(objects.paths("records")) == 2
