@@ -190,7 +190,9 @@ _MEANINGS: Mapping[str, str] = {
         "Encryption of an s3 bucket on the server: AES256, aws:kms or aws:kms:KEY; empty: the "
         "bucket's default"
     ),
-    "store.cache_bytes": "Most bytes of a bucket's artifacts in the cache on this machine",
+    "store.cache_bytes": (
+        "Most bytes of a bucket's artifacts in the cache on this machine, for each tenant"
+    ),
     "store.run": (
         "Scope of lists, search, look-up by URL and clean-up; auto: one for each project "
         "(the first of the client's roots, else the working folder); *: all"

@@ -284,6 +284,9 @@ class BucketContents:
             self._bucket.delete(record_key(ref))
             self._records.remove(ref)
             self._recent.take(ref)
+            self._cache.remove("raw", record.raw.sha256)
+            if record.text:
+                self._cache.remove("text", record.text.sha256)
 
     def gc(self, *, dry_run: bool) -> tuple[Removed, ...]:
         """Hold the limits of count and bytes. Age is the lifecycle rules' to hold."""
