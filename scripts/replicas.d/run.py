@@ -3,8 +3,8 @@
     python scripts/replicas.d/run.py HOME [--short] [--only PART]
 
 HOME has npm's Azurite (scripts/replicas installs it and calls this). For each bucket: the tests of
-any store, the torture, the torture with planted bugs, which it must find, three replicas behind
-nginx, and the slices of bench/http.py. Exit code: how many failed.
+any store, the torture, the torture with planted bugs, which it must find, tokens on three
+replicas, three replicas behind nginx, and the slices of bench/http.py. Exit code: how many failed.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from planted import BUGS
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 MAX_SECONDS = 1_200
-PARTS = ("contract", "torture", "planted", "nginx", "bench")
+PARTS = ("contract", "torture", "planted", "tokens", "nginx", "bench")
 
 
 def found(program: str) -> str:
@@ -75,6 +75,9 @@ def try_bucket(bucket: Bucket, parts: Sequence[str], *, short: bool) -> int:
             words = [*torture, "--seconds", "4", "--outage", "12", "--plant", bug]
             words += ["--fault", "10 ms a request", "--fault", "outage"]
             results.append(call(f"{bucket.name}: planted {bug!r}", words, keys, must_fail=True))
+    if "tokens" in parts:
+        words = [str(HERE / "tokens.py"), *place]
+        results.append(call(f"{bucket.name}: tokens on three replicas", words, keys))
     if "nginx" in parts:
         if found("nginx"):
             seconds = ["--seconds", "15" if short else "60"]
