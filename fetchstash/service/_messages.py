@@ -29,6 +29,14 @@ BODY_SECONDS = 30.0
 """Within which a client must have sent its request."""
 
 _REQUEST_CANCELLED = -32800
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 _Call = tuple[Principal, str, RequestId]
 
 
@@ -56,13 +64,13 @@ class Messages:
             return
         if body is None:
             return
-        message = _message(body)
-        if isinstance(message, Response):
-            await message(scope, receive, send)
+        read = _message(body)
+        if isinstance(read, Response):
+            await read(scope, receive, send)
             return
+        message, written = read
         principal = principal_in(scope)
         session = Headers(scope=scope).get(SESSION_HEADER, "")
-        written = _written(message)
         try:
             check_scope(principal, scope_of(message))
         except Rejected as rejected:
@@ -154,10 +162,13 @@ class _Response:
             await self._send({"type": "http.response.body", "body": event})
 
 
-def _message(body: bytes) -> dict[str, Any] | Response:
-    """Return the message of a body, or the answer to a body that is none (RFC 8259)."""
+def _message(body: bytes) -> tuple[dict[str, Any], bytes] | Response:
+    """Return the message of a body and how it is passed on, or the answer to what is none.
+
+    JSON is as in RFC 8259, without Python's NaN and Infinity.
+    """
     try:
-        message: Any = json.loads(body, parse_constant=_refuse)
+        message: Any = _DECODER.decode(body.decode())
     except (ValueError, RecursionError):
         error = BadArgument("The request is no JSON.", "Send one JSON-RPC message in UTF-8.")
         return reply(400, error, number=PARSE_ERROR)
@@ -165,13 +176,13 @@ def _message(body: bytes) -> dict[str, Any] | Response:
         error = BadArgument("The request is a batch.", "Send each message in a request of its own.")
         return reply(400, error)
     try:
-        _written(message)
+        written = _ENCODER.encode(message).encode()
         jsonrpc_message_adapter.validate_python(message, by_name=False)
     except (ValueError, RecursionError):  # ValidationError and UnicodeEncodeError are ValueErrors
         return _no_message(message)
     if "method" in message and not _is_id(message.get("id", 0)):
         return _no_message(message)
-    return cast("dict[str, Any]", message)
+    return cast("dict[str, Any]", message), written
 
 
 def _no_message(message: Any) -> Response:
@@ -192,14 +203,6 @@ def _is_id(value: Any) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)  # NaN and Infinity are no JSON
-
-
-def _written(message: Any) -> bytes:
-    return json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
