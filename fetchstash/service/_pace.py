@@ -56,10 +56,14 @@ class Pace:
             what = f"{self._most} of your calls run or wait here already."
             raise Busy(what, "Try again in 1 s.", retry_after_seconds=1)
 
-    def others(self, tenant: str) -> bool:
-        """Return whether other tenants have requests now. May be called in any thread."""
-        lanes = list(self._lanes.items())
-        return any(lane.here and name != tenant for name, lane in lanes)
+    def is_greedy(self, tenant: str) -> bool:
+        """Return whether a tenant has more requests here than another that has some.
+
+        May be called in any thread.
+        """
+        lanes = self._lanes.copy()
+        own = lanes.get(tenant)
+        return own is not None and any(0 < lane.here < own.here for lane in lanes.values())
 
     @asynccontextmanager
     async def request(self, tenant: str) -> AsyncGenerator[None]:
@@ -111,8 +115,14 @@ class Pace:
         lane.is_held = True
         return _Turn(self, tenant, lane)
 
-    def pass_on(self, tenant: str, lane: _Lane) -> None:
-        """Let the next begin; all of them, if the tenant is alone by now."""
+    def pass_on(self, tenant: str, lane: _Lane, held: float = 0.0) -> None:
+        """Let the next begin; all of them, if the tenant is alone by now.
+
+        A greedy tenant lets the loop go for as long as its last request ``held`` the turn.
+        """
+        if held and lane.waiting and self.is_greedy(tenant):
+            asyncio.get_running_loop().call_later(held, self.pass_on, tenant, lane)
+            return
         lane.is_held = False
         while lane.waiting and not lane.is_held:
             free = lane.waiting.popleft()
@@ -138,6 +148,7 @@ class _Turn:
     def __init__(self, pace: Pace, tenant: str, lane: _Lane) -> None:
         self._pace, self._tenant, self._lane = pace, tenant, lane
         self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
         self._is_over = False
         self._watch()
 
@@ -156,4 +167,5 @@ class _Turn:
         if not self._is_over:
             self._is_over = True
             self._timer.cancel()
-            self._pace.pass_on(self._tenant, self._lane)
+            held = min(self._loop.time() - self._began, _BEGUN_SECONDS)
+            self._pace.pass_on(self._tenant, self._lane, held)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -42,6 +43,8 @@ from fetchstash.stash import Stash, open_stash
 from fetchstash.store import ArtifactStore, open_store
 
 _FETCHES, _FETCHES_OF_ONE = 64, 16
+_NICENESS = 10
+"""Of the workers: the event loop, which all tenants wait for, comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +56,16 @@ class SharedTurns:
     scans: Turns
 
     @classmethod
-    def of(cls, processors: int, others: Callable[[str], bool]) -> "SharedTurns":
+    def of(cls, processors: int, is_greedy: Callable[[str], bool]) -> "SharedTurns":
         """Return the turns of a machine. No tenant has all processors while it has two.
 
-        ``others`` says whether other tenants have requests now.
+        ``is_greedy`` says whether a tenant has more requests here than another that has some.
         """
         slots = max(processors, 2)
         return cls(
             Turns("fetches", _FETCHES, _FETCHES_OF_ONE),
             Turns("conversions", slots, slots - 1),
-            Turns("searches", slots, slots - 1, others=others),
+            Turns("searches", slots, slots - 1, is_greedy=is_greedy),
         )
 
 
@@ -81,13 +84,14 @@ async def open_rooms(
         opened.push_async_callback(_closed, fetcher)
         store = metered(await open_store(settings.store, turns.scans.of(tenant)))
         opened.push_async_callback(_closed, store)
-        pools = [WorkerPool(settings.extract, workers=most, folder=store.spool)]
+        pool = partial(WorkerPool, folder=store.spool, niceness=_NICENESS)
+        pools = [pool(settings.extract, workers=most)]
         reading = settings.extract.ocr == "auto" and ocr_is_installed()
         if reading:
             limits = ocr_limits(settings.extract)
-            pools.append(WorkerPool(limits, workers=1, folder=store.spool))
-        for pool in pools:
-            opened.push_async_callback(_closed, pool)
+            pools.append(pool(limits, workers=1))
+        for opened_pool in pools:
+            opened.push_async_callback(_closed, opened_pool)
         counted = Counted(tenant, quotas, settings.quota.fetched_bytes_per_day)
         conversions = FairConversions(tenant, turns.conversions, most, settings.extract)
         renderer = browser_of(fetcher, settings.fetch)

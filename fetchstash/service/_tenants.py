@@ -61,7 +61,7 @@ class Tenants:
         self._quotas = quotas or Quotas()
         self._audit = audit or AuditLog(None)
         self.pace = Pace(_HERE)
-        self._turns = SharedTurns.of(processors or os.cpu_count() or 1, self.pace.others)
+        self._turns = SharedTurns.of(processors or os.cpu_count() or 1, self.pace.is_greedy)
         self._max_open = max_open
         self._tenants: dict[str, _Tenant] = {}  # in the order of their last use
         self._closed = False

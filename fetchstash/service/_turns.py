@@ -34,14 +34,13 @@ class _Lane:
 
 
 Rest = Callable[[], None]
-_WORK_SECONDS, _REST = 0.001, 2
+_WORK_SECONDS, _REST = 0.001, 4
 
 
 class _Resting:
-    """Lets work in a thread sleep two thirds of its time while it should let others come first.
+    """Lets work in a thread sleep four fifths of its time while it should let others come first.
 
-    Threads share the interpreter. The work of a tenant that has more in line would slow each step
-    of another tenant's request.
+    Threads share the interpreter: work of one tenant slows each step of another's request.
     """
 
     def __init__(self, should_rest: Callable[[], bool]) -> None:
@@ -62,8 +61,8 @@ class Turns:
 
     A free slot goes to the tenant that has the fewest, and among these to the one whose turn was
     longest ago. A tenant may have fewer than all slots, so that one that floods leaves a slot for
-    the others. ``what`` names the slots in errors. ``others`` says whether other tenants have
-    requests now; it is called in any thread.
+    the others. ``what`` names the slots in errors. ``is_greedy`` says whose work should rest
+    for others; it is called in any thread.
     """
 
     def __init__(
@@ -73,13 +72,13 @@ class Turns:
         most: int,
         *,
         waiting: int = 256,
-        others: Callable[[str], bool] = lambda _: False,
+        is_greedy: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._what = what
         self._slots = slots
         self._most = most
         self._waiting = waiting
-        self._others = others
+        self._is_greedy = is_greedy
         self._running = 0
         # In the order of their last turns.
         self._lanes: dict[str, _Lane] = {}
@@ -110,7 +109,7 @@ class Turns:
                 await self._wait(tenant, lane, most, patience)
         started = anyio.current_time()
         try:
-            yield _Resting(lambda: bool(lane.waiting) and self._others(tenant)).rest
+            yield _Resting(lambda: self._is_greedy(tenant)).rest
         finally:
             held = anyio.current_time() - started
             self._seconds += (held - self._seconds) * _WEIGHT

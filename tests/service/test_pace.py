@@ -1,6 +1,7 @@
 """The pace: one tenant alone is never held back, two begin their requests one by one."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -145,3 +146,39 @@ async def test_refusals_leave_one_by_one_and_few_of_them_through_the_protocol(
     assert max(slept) == pytest.approx(1, abs=0.1)
     assert len(slept) < len(full), "the rest waits for nothing"
     assert await pace.refused("b")
+
+
+async def test_the_tenant_with_more_requests_than_another_is_the_greedy_one() -> None:
+    pace = Pace(100)
+    async with pace.request("a"), pace.request("a"):
+        assert not pace.is_greedy("a"), "it is alone"
+        async with pace.request("b"):
+            assert pace.is_greedy("a")
+            assert not pace.is_greedy("b")
+            async with pace.request("b"):
+                assert not pace.is_greedy("a")
+        assert not pace.is_greedy("a")
+    assert not pace.is_greedy("c")
+
+
+async def test_a_greedy_tenant_lets_the_loop_go_between_two_of_its_requests(
+    never_passes_on: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = Requests(Pace(100))
+    later: list[Any] = []
+
+    def call_later(seconds: float, *call: Any) -> None:
+        assert 0 < seconds <= 1_000
+        later.append(call)
+
+    await requests.come("a", "a1")
+    await requests.come("b", "b1", "b2", "b3")
+    with monkeypatch.context() as patched:
+        patched.setattr(asyncio.get_running_loop(), "call_later", call_later)
+        await requests.end("b1")
+    assert requests.begun == ["a1", "b1"]
+    [(pass_on, *arguments)] = later
+    pass_on(*arguments)
+    await requests.settle()
+    assert requests.begun == ["a1", "b1", "b2"]
+    await requests.end_all()

@@ -109,32 +109,24 @@ async def test_a_tenant_may_have_fewer_slots_of_its_own() -> None:
             pass
 
 
-@pytest.mark.parametrize(
-    ("in_line", "others", "rests"),
-    [(1, True, True), (0, True, False), (1, False, False)],
-    ids=["a line, beside others", "no line", "alone"],
-)
-async def test_work_rests_while_its_tenant_has_more_in_line_and_others_call(
-    monkeypatch: pytest.MonkeyPatch, in_line: int, others: bool, rests: bool
+@pytest.mark.parametrize("greedy", [True, False])
+async def test_the_work_of_a_greedy_tenant_rests(
+    monkeypatch: pytest.MonkeyPatch, greedy: bool
 ) -> None:
     now = 0.0
     slept: list[float] = []
     clock = SimpleNamespace(monotonic=lambda: now, sleep=slept.append)
     monkeypatch.setattr(_turns, "time", clock)
-    line = Line(Turns("slots", 1, 1, others=lambda tenant: others and tenant == "flood"))
-    async with anyio.create_task_group() as tasks, line.turns.turn("flood") as rest:
-        for _ in range(in_line):
-            tasks.start_soon(line.call, "flood")
-        await settle()
+    turns = Turns("slots", 1, 1, is_greedy=lambda tenant: greedy and tenant == "flood")
+    async with turns.turn("flood") as rest:
         rest()
         assert not slept, "it has not worked yet"
         now += 0.002
         rest()
-        assert slept == ([0.004] if rests else [])
+        assert slept == ([0.008] if greedy else [])
         now += 60.0  # a piece that took long
         rest()
-        assert max(slept, default=0) <= 0.01
-        tasks.cancel_scope.cancel()
+        assert max(slept, default=0) <= 0.02
 
 
 @given(

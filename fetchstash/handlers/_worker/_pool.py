@@ -65,12 +65,14 @@ class WorkerPool:
         workers: int = WORKERS,
         idle_seconds: float = IDLE_SECONDS,
         folder: Path | None = None,
+        niceness: int = 0,
     ) -> None:
         limits = limits or ExtractLimits()
         self._limits = replace(limits, plugins=tuple(map(package_name, limits.plugins)))
         self._reports: dict[str, answers.PluginReport] = {}
         self._looking = asyncio.Lock()
         self._folder = folder
+        self._niceness = niceness
         self._idle_seconds = idle_seconds
         self._free = asyncio.Semaphore(workers)
         self._idle: list[Worker] = []
@@ -316,7 +318,7 @@ class WorkerPool:
         if source is not None and not room.lend(source):  # on another file system, or not ours
             room.readable = (source,)
             room.lend(source)
-        worker = await Worker.start(room)
+        worker = await Worker.start(room, self._niceness)
         self._all = {w for w in self._all if w.alive} | {worker}
         if self._closed:  # in the meantime
             worker.end()

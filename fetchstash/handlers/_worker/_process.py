@@ -54,9 +54,10 @@ class Worker:
         self.unconfined: list[str] = []
 
     @classmethod
-    async def start(cls, room: Room) -> "Worker":
+    async def start(cls, room: Room, niceness: int = 0) -> "Worker":
         """Start a process that is confined to ``room``, and wait until it is ready.
 
+        ``niceness`` is how far it steps back behind other processes (POSIX, nice).
         Raises Internal. The worker removes the room.
         """
         environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
@@ -77,6 +78,9 @@ class Worker:
             next_step = "Free memory or processes, and try again."
             raise Internal("A worker process could not be started.", next_step) from error
         worker = cls(process, room)
+        if niceness and sys.platform != "win32":
+            with contextlib.suppress(OSError):  # it has ended already
+                os.setpriority(os.PRIO_PROCESS, process.pid, niceness)
         try:
             async with asyncio.timeout(START_SECONDS):
                 ready = await worker._receive()
