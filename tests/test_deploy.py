@@ -21,8 +21,7 @@ DOCS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| `(\w+)` \| (counter|gauge|histogram|info) \| (.*?) \|", DOCS, re.MULTILINE)
 LABELS = {name: set(re.findall(r"`(\w+)`", labels)) for name, _, labels in ROWS}
 HISTOGRAMS = {name for name, kind, _ in ROWS if kind == "histogram"}
-# Of Prometheus itself and of its client library; docs/operations.md names the second.
-OTHERS = {"up", "process_resident_memory_bytes", "process_cpu_seconds_total"}
+OTHERS = {"up"}  # of Prometheus itself
 # Added by Prometheus, or by the query.
 ANYWHERE = {"job", "instance", "le"}
 

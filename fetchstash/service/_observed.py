@@ -11,9 +11,8 @@ from fetchstash import telemetry
 from fetchstash.service import _request
 from fetchstash.service._traces import fail, server_span
 
-ROUTES = frozenset(
-    ("/mcp", "/healthz", "/readyz", "/metrics", "/.well-known/oauth-protected-resource")
-)
+_ROUTES = ("/mcp", "/healthz", "/readyz")
+_METADATA = "/.well-known/oauth-protected-resource"  # the resource's own path may follow
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"))
 _QUIET = frozenset(("/healthz", "/readyz"))
 _log = logging.getLogger("fetchstash.service.requests")
@@ -37,7 +36,7 @@ class Observed:
         headers = Headers(scope=scope)
         sent = {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
         method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
-        route = scope["path"] if scope["path"] in ROUTES else ""
+        route = _route(scope["path"])
         facts = {"http.request.method": method, "http.route": route, "url.scheme": scope["scheme"]}
         started = time.perf_counter()
 
@@ -59,6 +58,13 @@ class Observed:
                 _end(record, span, facts | {"http.response.status_code": status}, seconds)
 
 
+def _route(path: str) -> str:
+    """Return the path of a request as one of the service's own, "" for any other."""
+    if path in _ROUTES:
+        return path
+    return _METADATA if path == _METADATA or path.startswith(f"{_METADATA}/") else ""
+
+
 def _end(
     record: _request.Record, span: trace.Span, facts: dict[str, str | int], seconds: float
 ) -> None:
@@ -73,6 +79,7 @@ def _end(
         "route": route,
         "status": status,
         "seconds": round(seconds, 6),
+        "client": record.scope["client"][0] if record.scope.get("client") else "",
         **record.call,
     }
     level = logging.DEBUG if route in _QUIET and status == 200 else logging.INFO

@@ -9,7 +9,9 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from fetchstash.access import Principal
+from fetchstash.hygiene import clean_line
 
+_NAME_CHARS = 200
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -32,8 +34,10 @@ class Record:
     def names(self) -> dict[str, str]:
         """The fields by which each line of a log names the request."""
         who = self.principal
-        tenant = {"tenant": who.tenant, "principal": who.name} if who else {}
-        return {"request_id": self.id, **tenant}
+        if who is None:
+            return {"request_id": self.id}
+        name = clean_line(who.name[:_NAME_CHARS])  # an identity provider may send any text
+        return {"request_id": self.id, "tenant": who.tenant, "principal": name}
 
     @property
     def call(self) -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fetchstash.access import Principal
 from fetchstash.service import _request
 from fetchstash.service._logs import MAX_MESSAGE_CHARS, JsonLines, log_to
 
@@ -76,3 +77,10 @@ def test_what_servers_answered_is_not_logged(stream: io.StringIO) -> None:
 def test_a_message_that_does_not_fit_its_arguments_is_logged_as_it_is() -> None:
     record = logging.LogRecord("x", logging.WARNING, "", 1, "%d of %d", ("one",), None)
     assert json.loads(JsonLines().format(record))["message"] == "%d of %d"
+
+
+def test_a_principal_of_any_text_stays_one_short_word_of_a_line() -> None:
+    name = "eve\n\x1b[31m\u202e" + "x" * 5_000
+    record = _request.Record("r", {"fetchstash.principal": Principal("t", name, frozenset())})
+    assert record.names["principal"].startswith("eve xxx")
+    assert len(record.names["principal"]) <= 200

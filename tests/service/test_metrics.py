@@ -39,7 +39,6 @@ def emitted() -> dict[str, str]:
         return {
             family.name + ("_total" if family.type == "counter" else ""): family.type
             for family in families
-            if not family.name.startswith("process_")
         }
 
 
@@ -54,6 +53,15 @@ def documented() -> dict[str, str]:
 def test_the_metrics_that_are_documented_are_those_that_are_emitted() -> None:
     types = {name: kind.replace("info", "gauge") for name, kind in documented().items()}
     assert types == emitted()
+
+
+def test_every_instrument_is_used() -> None:
+    package = Path(telemetry.__file__).parent
+    code = "".join(
+        path.read_text() for path in package.rglob("*.py") if path.name != "telemetry.py"
+    )
+    used = set(re.findall(r'telemetry\.(?:count|adjust|duration|timed|span)\(\s*"(\w+)"', code))
+    assert used == set(telemetry.INSTRUMENTS)
 
 
 async def test_metrics_are_prometheus_text_with_the_version_of_the_replica() -> None:

@@ -67,6 +67,8 @@ async def test_each_request_is_a_line_without_its_path_and_query(
         await http.get("/secret/path")
         await http.request("SECRET", "/mcp")
         await http.get("/healthz")
+        await http.get("/.well-known/oauth-protected-resource/mcp")
+        await http.get("/.well-known/oauth-protected-resourceful")
     lines = [record.__dict__["facts"] for record in caplog.records if record.message == "request"]
     assert "secret" not in json.dumps(lines).lower()
     assert [(line["method"], line["route"], line["status"]) for line in lines] == [
@@ -74,9 +76,11 @@ async def test_each_request_is_a_line_without_its_path_and_query(
         ("GET", "", 200),
         ("_OTHER", "/mcp", 200),
         ("GET", "/healthz", 200),
+        ("GET", "/.well-known/oauth-protected-resource", 200),
+        ("GET", "", 200),
     ]
     levels = [record.levelno for record in caplog.records if record.message == "request"]
-    assert levels == [logging.INFO] * 3 + [logging.DEBUG]
+    assert levels == [logging.INFO] * 3 + [logging.DEBUG] + [logging.INFO] * 2
 
 
 async def test_requests_are_counted_by_route_and_status_and_those_in_flight() -> None:
