@@ -180,7 +180,8 @@ class Issuer:
                         raise self._failed(f"sends more than {MAX_BYTES:,} bytes")
             document: Any = json.loads(data)
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-            raise self._failed(f"cannot be reached ({type(error).__name__})") from None
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            raise self._failed(f"cannot be reached: {reason}") from None
         except (ValueError, RecursionError):
             raise self._failed("sends what is no JSON") from None
         return cast("Mapping[str, Any]", document) if isinstance(document, dict) else None
