@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -380,7 +379,6 @@ Names are compared in lower case, with - for blanks.
 """
 
 
-@lru_cache(256)
 def profile_of(client_name: str) -> str:
     """Return the profile of a client by the name that it gives itself, "default" if unknown."""
     name = "-".join(client_name.lower().split())

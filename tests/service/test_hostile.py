@@ -59,9 +59,10 @@ def messages(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
         message["id"] = draw(st.integers() | st.text(max_size=4) | VALUES)
     if draw(st.booleans()):
-        message["params"] = draw(st.dictionaries(KEYS, VALUES, max_size=5) | VALUES)
-    if draw(st.booleans()) and isinstance(message.get("params"), dict):
-        message["params"]["_meta"] = ENVELOPE
+        params = draw(st.dictionaries(KEYS, VALUES, max_size=5))
+        message["params"] = params | ({"_meta": ENVELOPE} if draw(st.booleans()) else {})
+    elif draw(st.booleans()):
+        message["params"] = draw(VALUES)
     return message
 
 
