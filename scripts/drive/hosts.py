@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scripts.drive.scenes import SLICE, Limits
-from scripts.drive.speech import SERVER
+from scripts.drive.speech import SERVER, WRAPPED
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fetchstash" / "hosts"
@@ -80,11 +80,13 @@ class Host:
         }
 
     def furnish(self, home: Path) -> None:
-        """Write what its user has set before: how to log in, and the allow rule of README."""
+        """Write what its user has set before: how to log in, and README's rule of what is allowed."""
         if self.program == "claude":
             rule = re.search(r"`(\{\"permissions\".*?\})`", readme())
             assert rule
-            write(home / ".claude" / "settings.json", rule[1])
+            settings = json.loads(rule[1])
+            settings["permissions"]["allow"] += [f"mcp__{WRAPPED}"]
+            write(home / ".claude" / "settings.json", json.dumps(settings))
         if self.program == "gemini":
             settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
             write(home / ".gemini" / "settings.json", json.dumps(settings))

@@ -9,12 +9,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 
 from fetchstash.config import load
 from fetchstash.server import LazyStash, build_server
 from fetchstash.ui import view_html
-from tests.ui.many import put_long, put_many
+from tests.ui.many import put_long, put_many, quick_folder
 from tests.ui.test_server import PROSE, Opened, ask, saved, viewed
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -238,14 +239,37 @@ async def test_hostile_content_is_only_ever_text(tmp_path: Path) -> None:
         assert [url for url in asked if not url.startswith(origin)] == []
 
 
-async def test_ten_thousand_artifacts_are_one_list(tmp_path: Path) -> None:
-    await put_many(tmp_path / "store", "first", 10_000)
-    async with page_of(tmp_path) as (_, page):
-        await expect(page.locator("#count")).to_have_text("10,000 artifacts", timeout=60_000)
-        await page.locator("#list").focus()
-        await page.keyboard.press("End")
-        await expect(page.locator("#title")).to_have_text("document 0")
-        assert await page.locator(".item").count() < 60
+async def test_an_arrival_takes_no_artifact_away_that_a_key_has_chosen(tmp_path: Path) -> None:
+    arrived = anyio.Event()
+
+    async def hold(route: Any) -> None:
+        await arrived.wait()
+        await route.continue_()
+
+    async with page_of(tmp_path, saved(tmp_path, "long.txt", PROSE)) as (view, page):
+        await page.route("**/api/artifact?*", hold)
+        await page.keyboard.press("j")
+        await ask(view.stash, "stash_file", path=str(saved(tmp_path, "new.txt", "New.\n")))
+        await expect(page.locator("#count")).to_have_text("2 artifacts")
+        await expect(page.locator("#overview")).to_contain_text("2")
+        arrived.set()
+        await expect(page.locator("#title")).to_have_text("long.txt")
+
+
+async def test_ten_thousand_artifacts_are_one_list_on_a_wide_and_a_narrow_screen() -> None:
+    with quick_folder() as folder:
+        await put_many(folder / "store", "first", 10_000)
+        async with page_of(folder) as (_, page):
+            await expect(page.locator("#count")).to_have_text("10,000 artifacts", timeout=60_000)
+            for width, key, title in ((1_440, "End", "document 0"), (360, "Home", "document 9999")):
+                await page.set_viewport_size({"width": width, "height": 740})
+                if width == 360:
+                    await page.click("#back")
+                await page.locator("#list").focus()
+                await page.keyboard.press(key)
+                await expect(page.locator("#title")).to_have_text(title)
+                assert await page.locator(".item").count() < 60
+                assert await page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 async def test_a_text_of_100_mb_is_read_at_both_ends(tmp_path: Path) -> None:
