@@ -80,7 +80,7 @@ class Host:
         }
 
     def furnish(self, home: Path) -> None:
-        """Write what its user has set before: how to log in, and README's rule of what is allowed."""
+        """Write what its user has set before: how to log in, and which tools are allowed."""
         if self.program == "claude":
             rule = re.search(r"`(\{\"permissions\".*?\})`", readme())
             assert rule
