@@ -63,7 +63,7 @@ osd_data = {folder}/osd
 rgw_data = {folder}/rgw
 rgw_frontends = beast endpoint=127.0.0.1:{rgw} tcp_nodelay=1
 rgw_run_sync_thread = false
-rgw_lc_debug_interval = 0
+rgw_lc_debug_interval = {day}
 rgw_thread_pool_size = 64
 ms_mon_client_mode = crc
 public_addr = 127.0.0.1
@@ -124,16 +124,17 @@ def running(command: Sequence[str], log: Path) -> Generator[subprocess.Popen[byt
 
 
 @contextmanager
-def ceph(folder: Path) -> Generator[Bucket]:
+def ceph(folder: Path, day_seconds: int = 0) -> Generator[Bucket]:
     """Run one monitor, one OSD in memory and one RGW; give a bucket of it.
 
-    Without cephx: whoever reaches loopback may use it while it runs.
+    Without cephx: whoever reaches loopback may use it while it runs. ``day_seconds`` is how long a
+    day of its lifecycle rules takes, 0 for a whole one.
     """
     folder.mkdir(parents=True)
     mon, rgw = free_port(), free_port()
     settings = folder / "ceph.conf"
     fsid = str(uuid.uuid4())
-    settings.write_text(CEPH.format(fsid=fsid, mon=mon, rgw=rgw, folder=folder))
+    settings.write_text(CEPH.format(fsid=fsid, mon=mon, rgw=rgw, folder=folder, day=day_seconds))
     for name in ("mon", "osd", "rgw"):
         (folder / name).mkdir()
 

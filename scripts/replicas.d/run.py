@@ -27,7 +27,7 @@ from planted import BUGS
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 MAX_SECONDS = 1_200
-PARTS = ("contract", "torture", "planted", "tokens", "nginx", "bench")
+PARTS = ("contract", "torture", "planted", "tokens", "nginx", "bench", "lifecycle")
 
 
 def found(program: str) -> str:
@@ -125,6 +125,10 @@ def main() -> int:
                     continue
                 print(f"--- {bucket.name} started in {time.monotonic() - start:.0f} s", flush=True)
                 failed += try_bucket(bucket, options.only or PARTS, short=options.short)
+        has_ceph = all(map(found, ("radosgw", "ceph-mon", "ceph-osd", "ceph")))
+        if has_ceph and "lifecycle" in (options.only or PARTS):
+            words = [str(HERE / "lifecycle.py"), folder + "/short-days"]
+            failed += not call("Ceph RGW with short days: lifecycle rules", words, {})
     print(f"{failed} failed")
     return failed
 
