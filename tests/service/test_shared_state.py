@@ -31,6 +31,7 @@ SHARED = {
     "results.py": _LOCAL,
     "service/_request.py:_current": "a context variable: each request has its own",
     "store/_contract.py:_names": _CODE,
+    "store/_grep.py:_COMPILING": "held while RE2 holds the interpreter, which all wait for anyway",
     "store/_rows.py:_defaults": _CODE,
     "store/_rank.py:_stem": _WORDS,
     "store/_rank.py:_word": _CODE,
