@@ -103,6 +103,13 @@ def started(
             process.kill()
 
 
+def eager(pid: int) -> str:
+    """Return what is wrong with the priorities of a service's workers, "" if nothing is."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    priorities = [os.getpriority(os.PRIO_PROCESS, int(child)) for child in children]
+    return "" if priorities and min(priorities) > 0 else f"priorities {priorities}"
+
+
 def metrics(port: int = 9464) -> str:
     """Return the metrics of a service on this machine."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
@@ -204,6 +211,7 @@ def _check_restricted(folder: Path, arguments: list[str], url: Callable[[str], s
                 "its metrics are read on loopback, its memory among them",
                 lambda: "" if "process_memory_usage_bytes" in metrics() else "no answer",
             )
+            failed += report("its workers step back behind it", lambda: eager(process.pid))
             process.send_signal(signal.SIGTERM)
             failed += report(
                 "it drains and ends", lambda: "" if process.wait(40) == 0 else "exit code"

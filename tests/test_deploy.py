@@ -128,6 +128,7 @@ def test_the_unit_takes_away_what_the_service_does_not_need_and_leaves_what_work
         "landlock_add_rule",
         "landlock_restrict_self",
         "seccomp",
+        "setpriority",
     }
     assert confinement <= set(allowed)
     assert int(directives["TimeoutStopSec"][0]) > HttpLimits().grace_seconds
