@@ -389,7 +389,7 @@ async def of_bucket(options: argparse.Namespace, folder: Path, site: Site) -> li
             caller = Caller(port, era=MODERN)
             refs = await fetched(caller, site)
             shown = f"of {options.name}, {name}"
-            held.append(await from_bucket(caller, refs, options.calls // 50, get, shown))
+            held.append(await from_bucket(caller, refs, options.calls // 10, get, shown))
             await caller.aclose()
     return held
 

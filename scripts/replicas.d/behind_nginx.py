@@ -1,6 +1,6 @@
 """Run three replicas behind nginx on one store; kill one, drain one, and look at what was promised.
 
-    python scripts/replicas.d/behind_nginx.py NAME URL ENDPOINT [--seconds 20] [--clients 12]
+    python scripts/replicas.d/behind_nginx.py NAME URL ENDPOINT [--seconds 20] [--other COMMAND]
 
 scripts/replicas runs it on a bucket whose keys stand in the environment. Clients of two tenants
 fetch and read through nginx, which sends each call to another replica. A third into the run one
@@ -129,8 +129,11 @@ class Ledger:
 class Replica:
     """One process of the service."""
 
-    def __init__(self, folder: Path, settings: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self, folder: Path, settings: Path, environment: dict[str, str], program: str
+    ) -> None:
         self.port = free_port()
+        self._program = program
         self._log = folder / f"replica-{self.port}.log"
         self._settings = settings
         self._environment = environment
@@ -138,7 +141,7 @@ class Replica:
 
     async def start(self) -> None:
         """Run it until it listens."""
-        words = [command(), "serve", "--http", f"127.0.0.1:{self.port}"]
+        words = [self._program, "serve", "--http", f"127.0.0.1:{self.port}"]
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(  # noqa: ASYNC220 - it only starts
                 [*words, "--config", str(self._settings)],
@@ -321,8 +324,10 @@ async def drain(replica: Replica, ledger: Ledger, web: int, token: str) -> str:
     )
 
 
-async def play(url: str, endpoint: str, seconds: float, clients: int, folder: Path) -> Ledger:
-    """Run all of it; return the ledger."""
+async def play(
+    url: str, endpoint: str, seconds: float, clients: int, folder: Path, other: str
+) -> Ledger:
+    """Run all of it, the second replica as another version of the program; return the ledger."""
     ledger, web = Ledger(), Web()
     port = await web.start()
     settings = settings_file(folder, url, endpoint, port)
@@ -331,7 +336,11 @@ async def play(url: str, endpoint: str, seconds: float, clients: int, folder: Pa
     own = [
         {"FETCHSTASH_STORE_FOLDER": str(folder / f"cache-{n}")} if endpoint else {} for n in "123"
     ]
-    replicas = [Replica(folder, settings, {**os.environ, **more}) for more in own]
+    programs = [command(), other or command(), command()]
+    replicas = [
+        Replica(folder, settings, {**os.environ, **more}, program)
+        for more, program in zip(own, programs, strict=True)
+    ]
     killed, drained, rest = replicas
     async with AsyncExitStack() as stack:
         for replica in replicas:
@@ -413,12 +422,15 @@ def main() -> int:
     parser.add_argument("endpoint")
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--clients", type=int, default=12)
+    parser.add_argument(
+        "--other", default="", help="the command of another version, for one of them"
+    )
     args = parser.parse_args()
     print(f"three replicas behind nginx on {args.name}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         url = args.url or f"file:{folder}/store"
         ledger = asyncio.run(
-            play(url, args.endpoint, args.seconds, args.clients, Path(folder).resolve())
+            play(url, args.endpoint, args.seconds, args.clients, Path(folder).resolve(), args.other)
         )
     for fault in ledger.faults[:20]:
         print(f"FAULT {fault}")
