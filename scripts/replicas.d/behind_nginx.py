@@ -130,10 +130,10 @@ class Replica:
     """One process of the service."""
 
     def __init__(
-        self, folder: Path, settings: Path, environment: dict[str, str], program: str
+        self, folder: Path, settings: Path, environment: dict[str, str], program: str = ""
     ) -> None:
         self.port = free_port()
-        self._program = program
+        self._program = program or command()
         self._log = folder / f"replica-{self.port}.log"
         self._settings = settings
         self._environment = environment
@@ -336,7 +336,7 @@ async def play(
     own = [
         {"FETCHSTASH_STORE_FOLDER": str(folder / f"cache-{n}")} if endpoint else {} for n in "123"
     ]
-    programs = [command(), other or command(), command()]
+    programs = ["", other, ""]
     replicas = [
         Replica(folder, settings, {**os.environ, **more}, program)
         for more, program in zip(own, programs, strict=True)
