@@ -1,11 +1,11 @@
 """Let a tenant's requests in as far as its quota goes, and each in its turn."""
 
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fetchstash import telemetry
 from fetchstash.errors import Busy, OverQuota
 from fetchstash.service._context import REFUSAL, principal_in
+from fetchstash.service._replies import reply
 from fetchstash.service._tenants import Tenants
 
 
@@ -30,16 +30,13 @@ class Admission:
             return
         try:
             self._tenants.admit(tenant)
-        except (OverQuota, Busy) as refusal:
+        except (OverQuota, Busy) as error:
             telemetry.count("quota_refusals", tenant=self._tenants.label(tenant))
             if not await self._tenants.pace.refused(tenant):
-                await _refused(refusal)(scope, receive, send)
+                seconds = str(error.details["retry_after_seconds"])
+                answer = reply(429, error, headers={"retry-after": seconds})
+                await answer(scope, receive, send)
                 return
-            scope[REFUSAL] = refusal
+            scope[REFUSAL] = error
         async with self._tenants.pace.request(tenant), self._tenants.entered(tenant):
             await self._app(scope, receive, send)
-
-
-def _refused(refusal: OverQuota | Busy) -> JSONResponse:
-    seconds = refusal.details["retry_after_seconds"]
-    return JSONResponse({"error": refusal.line()}, 429, {"retry-after": str(seconds)})

@@ -59,6 +59,7 @@ class TenantStore:
         self._quotas = quotas
         self._kept = _Kept()
         self._counting = anyio.Lock()
+        self._pending: dict[Path, int] = {}  # on their way into the store, and not counted yet
 
     @property
     def spool(self) -> Path:
@@ -80,7 +81,11 @@ class TenantStore:
                 for file in files:
                     await file.unlink(missing_ok=True)
             raise
-        kept = await self._store.put(raw, text, facts, ranges, url=url)
+        self._pending[raw] = size
+        try:
+            kept = await self._store.put(raw, text, facts, ranges, url=url)
+        finally:
+            del self._pending[raw]
         self._quotas.put(self._tenant, size)
         return kept
 
@@ -112,7 +117,8 @@ class TenantStore:
         """Return the last count, and the bytes and artifacts with what was put since."""
         kept, puts = self._kept, self._quotas.puts(self._tenant)
         size = kept.size + max(puts[0] - kept.puts[0], 0)
-        return kept, size, kept.artifacts + max(puts[1] - kept.puts[1], 0)
+        artifacts = kept.artifacts + max(puts[1] - kept.puts[1], 0)
+        return kept, size + sum(self._pending.values()), artifacts + len(self._pending)
 
     def _is_over(self, size: int, artifacts: int) -> bool:
         most_bytes, most = self._limits.stored_bytes, self._limits.artifacts

@@ -9,6 +9,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Generator
+from itertools import takewhile
 from pathlib import Path
 
 from fetchstash.errors import Busy, FetchstashError, StoreError
@@ -23,10 +24,13 @@ _BINARY = getattr(os, "O_BINARY", 0)  # Windows would turn line ends otherwise
 def private_folder(folder: Path) -> None:
     """Make ``folder`` (0700), or take the one that is there if it is a real folder of this user.
 
+    Folders above it that are missing are private, too (XDG Base Directory Specification).
     Raises StoreError for a folder of another user and for what is no folder.
     """
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700, parents=True)
+    missing = [*takewhile(lambda above: not above.exists(), folder.parents)]
+    for path in (*reversed(missing), folder):
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=0o700)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):
         raise StoreError(f"{folder} is not a folder.", "Move it away, or {}.", OTHER_FOLDER)

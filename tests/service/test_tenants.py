@@ -258,6 +258,7 @@ async def test_each_tenant_has_its_own_folder_logs_and_key(tmp_path: Path, web: 
         db.close()
         keys.add(bytes(key))
     assert len(keys) == 2
+    assert (tmp_path / "store" / "tenants").stat().st_mode & 0o077 == 0, "others see the names"
     assert not (tmp_path / "logs" / "events.jsonl").exists()
     assert len(web.asked) == 2, "a copy of one tenant answered another"
 
@@ -390,7 +391,7 @@ async def test_over_its_requests_a_tenant_is_told_when_to_try_again_and_others_a
         answer = await http.post("/mcp", json={}, headers=of("acme"))
         assert answer.status_code == 429
         assert 1 <= int(answer.headers["retry-after"]) <= 70
-        assert answer.json()["error"].startswith("[quota]")
+        assert answer.json()["error"]["message"].startswith("[quota]")
         assert not (await call(http, "globex", "artifact_info")).get("isError")
 
 
@@ -438,6 +439,15 @@ async def test_over_what_it_may_keep_a_tenants_fetch_is_refused_and_nothing_is_l
         with mock.patch("fetchstash.service._tenant_store._RECOUNTED_SECONDS", 0):
             await fetched(http, "acme", "https://a.example/2")
         await fetched(http, "globex", "https://a.example/2")
+
+
+async def test_fetches_at_once_do_not_keep_more_than_a_tenant_may(tmp_path: Path, web: Web) -> None:
+    settings = configured(tmp_path, quota__artifacts=3)
+    urls = [f"https://a.example/{n}" for n in range(9)]
+    web.pages |= {url: f"Page {url}.\n" for url in urls}
+    async with team(settings) as (http, tenants):
+        await call(http, "acme", "fetch_content", urls=urls)
+        assert (await (await tenants.stash("acme")).list()).total == 3
 
 
 async def test_replicas_count_together_what_a_tenant_keeps(tmp_path: Path, web: Web) -> None:
