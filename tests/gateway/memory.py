@@ -20,7 +20,7 @@ from fetchstash.gateway._upstream import Upstream
 from fetchstash.stash import Stash
 
 OPENING = ("initialize", "server/discover")
-MODERN_META = {
+MODERN_META: dict[str, Any] = {
     PROTOCOL_VERSION_KEY: "2026-07-28",
     CLIENT_INFO_KEY: {"name": "host", "version": "1"},
     CLIENT_CAPABILITIES_KEY: {"elicitation": {}},

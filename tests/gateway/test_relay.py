@@ -11,7 +11,10 @@ from tests.gateway.memory import MODERN_META, Line, Server, gateway, initialize,
 
 pytestmark = pytest.mark.anyio
 
-QUESTION = {"message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}}
+QUESTION: dict[str, Any] = {
+    "message": "Sure?",
+    "requestedSchema": {"type": "object", "properties": {}},
+}
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +47,10 @@ async def test_every_request_that_waits_for_a_server_is_answered_when_it_comes()
         while not opening:
             await anyio.lowlevel.checkpoint()
         line, message = opening[0]
-        about = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}, "prompts": {}}}
+        about: dict[str, Any] = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {"tools": {}, "prompts": {}},
+        }
         await line.send({"id": message["id"], "result": about})
         answered = {(await host.next())["id"] for _ in range(4)}
     assert set(numbers) < answered
@@ -190,7 +196,7 @@ def _progress(server: Server) -> list[Any]:
 
 
 async def test_clashing_prompts_are_completed_by_the_server_they_belong_to() -> None:
-    answers = {
+    answers: dict[str, Any] = {
         "prompts/list": {"prompts": [{"name": "greet"}]},
         "completion/complete": {"completion": {"values": []}},
     }
@@ -243,7 +249,10 @@ async def test_a_changed_list_of_one_of_several_servers_is_asked_for_again() -> 
 
 
 async def test_an_unknown_version_of_a_server_is_not_the_hosts() -> None:
-    about = {"protocolVersion": "1.0", "capabilities": {"tools": {}, "tasks": {"list": {}}}}
+    about: dict[str, Any] = {
+        "protocolVersion": "1.0",
+        "capabilities": {"tools": {}, "tasks": {"list": {}}},
+    }
     async with gateway(Server("odd", {"initialize": about}), connects="") as host:
         opened = (await host.call("initialize", initialize()))["result"]
     assert opened["protocolVersion"] == "2025-06-18"
