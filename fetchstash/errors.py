@@ -15,7 +15,7 @@ FetchstashError
     BadPattern        bad_pattern    a pattern that RE2 rejects
     Busy              busy           another process or call holds what is needed
     OverQuota         quota          a tenant has used what it may
-    StoreError        store_error    the disk or the catalogue failed
+    StoreError        store_error    the disk, the catalogue or the bucket failed
     ServerFailed      server_failed  a server behind the gateway is not there, or ended
     Internal          internal       a fault of fetchstash itself
 
@@ -204,7 +204,7 @@ class OverQuota(FetchstashError):
 
 
 class StoreError(FetchstashError):
-    """The disk or the catalogue failed."""
+    """The disk, the catalogue or the bucket failed."""
 
     code = "store_error"
 

@@ -137,8 +137,9 @@ class RecordIndex:
 
     def use(self, ref: str) -> None:
         """Make an artifact the one that was used last in this process."""
-        self._uses += 1
-        self._used[ref] = self._uses
+        if ref in self._entries:
+            self._uses += 1
+            self._used[ref] = self._uses
 
     def live(self, run: str) -> list[Entry]:
         """Return the artifacts of a run that are kept now, newest first."""
