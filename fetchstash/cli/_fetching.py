@@ -1,8 +1,8 @@
 """Commands that bring whole documents: fetch, get."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -41,8 +41,15 @@ if TYPE_CHECKING:
     from fetchstash.stash import Artifact, Stash
     from fetchstash.store import Facts
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 _PIECE_CHARS = 2**20
 _STDOUT = Path("-")
+
+
+def _flags(of: F) -> F:
+    """Add the flags that fetch and get share."""
+    return refresh_flag(output_flag(raw_flag(max_chars_flag(as_model_flag(json_flag(of))))))
 
 
 @click.command(cls=Command, short_help="Fetch documents and show them")
@@ -50,12 +57,7 @@ _STDOUT = Path("-")
     "words", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_sources
 )
 @click.option("--focus", default="", metavar="WORDS", help="What the preview should show.")
-@refresh_flag
-@output_flag
-@raw_flag
-@max_chars_flag
-@as_model_flag
-@json_flag
+@_flags
 @command
 def fetch(
     settings: "Settings",
@@ -195,12 +197,7 @@ async def _write_out(
 @click.option(
     "--offset", type=click.IntRange(min=0), metavar="N", default=0, help="First character, from 0."
 )
-@refresh_flag
-@output_flag
-@raw_flag
-@max_chars_flag
-@as_model_flag
-@json_flag
+@_flags
 @command
 def get(
     settings: "Settings",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from fetchstash.config._variables import from_environment, variable_of
 from fetchstash.errors import BadArgument, did_you_mean
 
 THRESHOLD_CHARS = 10_000
@@ -48,7 +49,7 @@ class WrappedServer:
         """
         inherited = [value for name, value in os.environ.items() if _SECRET_NAME.search(name)]
         stated = [
-            os.environ.get(value.removeprefix("env:"), "") if value.startswith("env:") else value
+            from_environment(value, os.environ) or ""
             for value in (*self.env.values(), *self.headers.values())
         ]
         # A log has lines, and a header's token may stand without its scheme.
@@ -60,14 +61,11 @@ def resolved(server: str, values: Mapping[str, str]) -> dict[str, str]:
     """Return ``values`` with each ``env:NAME`` read. Raises BadArgument for one that is not set."""
     result: dict[str, str] = {}
     for name, value in values.items():
-        if value.startswith("env:"):
-            variable = value.removeprefix("env:")
-            if variable not in os.environ:
-                what = f"wrap.servers.{server}: the variable {variable} is not set."
-                raise BadArgument(what, f"Set it, or write the value of {name} itself.")
-            result[name] = os.environ[variable]
-        else:
-            result[name] = value
+        read = from_environment(value, os.environ)
+        if read is None:
+            what = f"wrap.servers.{server}: the variable {variable_of(value)} is not set."
+            raise BadArgument(what, f"Set it, or write the value of {name} itself.")
+        result[name] = read
     return result
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
+from fetchstash.config._variables import from_environment, variable_of
 from fetchstash.errors import BadArgument
 from fetchstash.fetch import origin_headers
 
@@ -42,12 +43,10 @@ def headers_of(
             setting = f'fetch.headers."{site}".{name}'
             if not isinstance(value, str):
                 raise BadArgument(f"{setting} is no text ({origin}).", "Write it in quotes.")
-            variable = value.removeprefix("env:")
-            if variable == value:
-                headers[site][name] = value
-            elif variable in environment:
-                headers[site][name] = environment[variable]
-            else:
+            read = from_environment(value, environment)
+            if read is None:
+                variable = variable_of(value)
                 what = f"{setting} reads the environment variable {variable}, which is not set."
                 raise BadArgument(what, "Set it for the server, or take the header out.")
+            headers[site][name] = read
     return origin_headers(headers)
