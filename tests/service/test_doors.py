@@ -1,12 +1,16 @@
 """Whose requests are answered at all: by Host and Origin, whatever the address is."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from fetchstash.config import HttpLimits
+from fetchstash.config import HttpLimits, Settings
+from fetchstash.service import build_app
 from fetchstash.service._doors import security_of
-from tests.service.asgi import HOST, Service
+from fetchstash.service._serve import OneStash
+from fetchstash.service._source import TenantSource
+from tests.service.asgi import HOST, Service, Tokens, running
 from tests.service.test_messages import HEADERS, PING
 
 pytestmark = pytest.mark.anyio
@@ -72,3 +76,20 @@ def test_the_address_of_all_interfaces_is_no_name() -> None:
 
 def test_the_host_of_the_tests_is_one_of_loopback() -> None:
     assert HOST in security_of(HttpLimits(), "127.0.0.1", 8080).allowed_hosts
+
+
+async def test_a_page_that_the_operator_names_may_call(settings: Settings) -> None:
+    page = "https://app.example.org"
+    settings = replace(settings, http=replace(settings.http, origins=(page,)))
+    security = security_of(settings.http, "127.0.0.1", 8080)
+    app = build_app(TenantSource(settings, OneStash(settings)), security, verifier=Tokens())
+    asked = {"access-control-request-method": "POST"}
+    asked["access-control-request-headers"] = "authorization, mcp-protocol-version"
+    async with running(app) as http:
+        preflight = await http.options("/mcp", headers={"origin": page, **asked})
+        called = await http.post("/mcp", content=BODY, headers=HEADERS | {"origin": page})
+    assert preflight.status_code == 200
+    assert "authorization" in preflight.headers["access-control-allow-headers"]
+    assert called.status_code == 401
+    assert called.headers["access-control-allow-origin"] == page
+    assert "www-authenticate" in called.headers["access-control-expose-headers"].lower()
