@@ -31,7 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(_INTERRUPTED)
     finally:
         if wrapped is not None:
-            wrapped.kill()  # where it was not served; else it has ended
+            from fetchstash.gateway import stop  # noqa: PLC0415 - as above
+
+            stop(wrapped)  # where it was not served; else it has ended
 
 
 def __getattr__(name: str) -> Any:

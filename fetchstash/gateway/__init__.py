@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fetchstash.gateway._start import Process, start_named
+from fetchstash.gateway._start import Process, start_named, stop
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings, WrappedServer
 
-__all__ = ["Process", "serve_gateway", "start_named"]
+__all__ = ["Process", "serve_gateway", "start_named", "stop"]
 
 
 async def serve_gateway(

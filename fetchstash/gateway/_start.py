@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -46,3 +47,13 @@ def start(words: Sequence[str], environment: Mapping[str, str]) -> Process | Non
         stderr=pipe,
         start_new_session=os.name != "nt",
     )
+
+
+def stop(process: Process) -> None:
+    """End a process that was started and never served, with its children."""
+    if process.poll() is not None:
+        return
+    if sys.platform == "win32":
+        process.kill()
+    else:
+        os.killpg(process.pid, signal.SIGKILL)

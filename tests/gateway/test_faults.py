@@ -30,6 +30,17 @@ async def test_a_server_that_ends_is_told_of_in_one_line_and_started_again(
     assert "[plain.py] fetchstash: it ended; it is started again in 0.5 s." in errors
 
 
+async def test_a_server_that_ends_in_the_middle_of_a_long_result_leaves_no_part_of_it(
+    wrapped: Wrapped, tmp_path: Path
+) -> None:
+    async with wrapped("legacy", *plain("legacy")) as client:
+        await client.call_tool("long", {"size": 2_000})  # the store is open now
+        result = await client.call_tool("half", {"size": 100_000})
+    assert "ended in the middle of the call" in texts(result)
+    assert [path.name for path in tmp_path.rglob("result-*")] == []
+    assert "[plain.py] my last words" in (tmp_path / "stderr").read_text()
+
+
 @both_eras
 async def test_a_silent_server_is_given_up_after_its_own_time(wrapped: Wrapped, mode: str) -> None:
     python, *rest = plain("legacy")

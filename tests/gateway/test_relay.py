@@ -295,3 +295,44 @@ async def test_a_silent_server_gets_its_call_cancelled() -> None:
     async with gateway(Server("silent", tools("wait"), silent, timeout=0.01)) as host:
         answer = await host.call("tools/call", {"name": "wait"})
     assert answer["result"]["content"][0]["text"].startswith("[timeout]")
+
+
+async def test_a_question_to_a_modern_host_ends_with_the_server_that_asked() -> None:
+    async def asks(line: Line, message: Message) -> None:
+        if message["method"] == "tools/call":
+            await line.send({"id": 7, "method": "elicitation/create", "params": QUESTION})
+
+    server = Server("asks", tools("ask"), asks)
+    call: dict[str, Any] = {"name": "ask", "_meta": MODERN_META}
+    async with gateway(server, connects="") as host:
+        await host.call("tools/list", {"_meta": MODERN_META})
+        question = (await host.call("tools/call", call))["result"]
+        [key] = question["inputRequests"]
+        await server.die()
+        again: dict[str, Any] = {
+            **call,
+            "requestState": question["requestState"],
+            "inputResponses": {key: {}},
+        }
+        ended = await host.call("tools/call", again)
+        unknown = await host.call("tools/call", again)
+    assert question["inputRequests"][key] == {"method": "elicitation/create", "params": QUESTION}
+    assert ended["result"]["isError"]
+    assert unknown["error"]["code"] == -32_602
+
+
+async def test_a_modern_host_gets_the_result_though_the_server_took_its_question_back() -> None:
+    async def asks(line: Line, message: Message) -> None:
+        if message["method"] == "tools/call":
+            await line.send({"id": 7, "method": "elicitation/create", "params": QUESTION})
+            await line.send({"method": "notifications/cancelled", "params": {"requestId": 7}})
+            await line.send({"id": message["id"], "result": {"content": []}})
+
+    async with gateway(Server("asks", tools("ask"), asks), connects="") as host:
+        await host.call("tools/list", {"_meta": MODERN_META})
+        call: dict[str, Any] = {"name": "ask", "_meta": MODERN_META}
+        answer = (await host.call("tools/call", call))["result"]
+        if answer["resultType"] == "input_required":  # it was put to the host already
+            again: dict[str, Any] = {"requestState": answer["requestState"], "inputResponses": {}}
+            answer = (await host.call("tools/call", {**call, **again}))["result"]
+    assert answer["content"] == []

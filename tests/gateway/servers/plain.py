@@ -26,6 +26,7 @@ NAMES = [
     "surrogate",
     "garbage",
     "die",
+    "half",
     "hang",
     "progress",
     "odd",
@@ -123,6 +124,13 @@ def call(request: dict[str, Any]) -> None:
             text(request, "after the garbage")
             text(request, "a second answer to one request")
         case "die":
+            os._exit(3)
+        case "half":
+            sys.stdout.write(f'{{"jsonrpc":"2.0","id":{request["id"]},"result":{{"content":[')
+            sys.stdout.write('{"type":"text","text":"' + "some words " * size)
+            sys.stdout.flush()
+            sys.stderr.write("my last words")
+            sys.stderr.flush()
             os._exit(3)
         case "hang":
             time.sleep(60)
