@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from fetchstash.cli._store import limits_of_all
 from fetchstash.cli._words import as_command
 from fetchstash.errors import FetchstashError, worded
 
@@ -105,6 +106,7 @@ async def _store(settings: "Settings", *, repair: bool) -> AsyncGenerator[Diagno
         yield Diagnosis("ok", "store memory: it keeps nothing")
         return
     of_bucket = bucket_url(store.url)
+    store = limits_of_all(settings) if of_bucket else store
     if not of_bucket and not store.folder.exists():
         yield Diagnosis("ok", f"store {store.folder}: nothing kept yet")
         return

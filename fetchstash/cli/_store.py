@@ -31,7 +31,7 @@ def init(settings: "Settings", only_print: bool) -> None:
 
     from fetchstash.store import lifecycle_rules, set_lifecycle  # noqa: PLC0415 - as above
 
-    limits = _limits_of_all(settings)
+    limits = limits_of_all(settings)
     text, apply = lifecycle_rules(limits)
     if not only_print and anyio.run(set_lifecycle, limits):
         say(f"The lifecycle rules of {limits.url} are set.")
@@ -40,7 +40,7 @@ def init(settings: "Settings", only_print: bool) -> None:
     say(f"Write this to FILE, add your own rules, and run: {apply}")
 
 
-def _limits_of_all(settings: "Settings") -> "StoreLimits":
+def limits_of_all(settings: "Settings") -> "StoreLimits":
     """Return the limits of the store with the longest time that a tenant keeps artifacts."""
     ages = [settings.for_tenant(name).store.max_age_days for name in settings.tenants]
     return replace(settings.store, max_age_days=max((settings.store.max_age_days, *ages)))

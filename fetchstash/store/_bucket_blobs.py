@@ -169,6 +169,7 @@ class BucketBlobs:
                 data = self._bucket.read_range(key, start, end)
                 if data is not None:
                     return data
+            self._confirmed.discard(blob.key)  # so that the next put writes it again
             raise _lost(ref)
 
         return fetch

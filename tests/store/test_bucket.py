@@ -304,6 +304,19 @@ async def test_a_url_whose_bytes_are_lost_is_unknown(
         await reader.read_chars(0, 4)
 
 
+async def test_bytes_that_were_lost_are_back_with_the_next_put(
+    open_: Open, put: Put, objects: Recorded
+) -> None:
+    store = await open_(cache_bytes=0)
+    lost = await put(store, None, b"bytes" * 20_000, url="https://example.org/")
+    objects.remove("blobs")
+    with pytest.raises(StoreError, match="are lost"):
+        await raw_of(store, lost.artifact_ref)
+    await put(store, None, b"bytes" * 20_000, url="https://example.org/")
+    for facts in (lost, await store.get("https://example.org/")):
+        assert await raw_of(store, facts.artifact_ref) == b"bytes" * 20_000
+
+
 async def test_replicas_that_make_the_url_key_at_once_find_each_others_artifacts(
     open_: Open, put: Put, objects: Recorded
 ) -> None:
