@@ -26,8 +26,12 @@ if TYPE_CHECKING:
     from fetchstash.gateway import Process
 
 SECTIONS = {
-    "Read": (*_fetching.COMMANDS, *_reading.COMMANDS),
-    "Keep": (*_keeping.COMMANDS, *_ui.COMMANDS),
+    "Read and keep": (
+        *_fetching.COMMANDS,
+        *_reading.COMMANDS,
+        *_keeping.COMMANDS,
+        *_ui.COMMANDS,
+    ),
     "Run": (
         *_operating.COMMANDS,
         *_store.COMMANDS,
