@@ -66,8 +66,8 @@ def key_without_hash() -> None:
 
 BUGS: Mapping[str, Callable[[], None]] = {
     "record before bytes": record_before_bytes,
-    "confirmed before written": confirmed_before_written,
     "key without hash": key_without_hash,
+    "confirmed before written": confirmed_before_written,
 }
 
 

@@ -74,7 +74,8 @@ def try_bucket(bucket: Bucket, parts: Sequence[str], other: str, *, short: bool)
         results.append(call(f"{bucket.name}: torture", [*torture, *seconds], keys))
     if "planted" in parts:
         for bug in list(BUGS)[: 2 if short else None]:
-            words = [*torture, "--seconds", "4", "--outage", "12", "--plant", bug]
+            words = [*torture, "--seconds", "4", "--outage", "12" if short else "30"]
+            words += ["--plant", bug]
             words += ["--fault", "10 ms a request", "--fault", "outage"]
             results.append(call(f"{bucket.name}: planted {bug!r}", words, keys, must_fail=True))
     if "tokens" in parts:

@@ -41,6 +41,9 @@ SHARED_SECONDS = 20
 RECOVERY_SECONDS = 60
 """After a fault: within this time each process must work again, without a restart."""
 
+OUTAGE_PAUSES = (2.0, 6.0)
+"""Seconds between two kills in an outage."""
+
 FAULTS: dict[str, Faults] = {
     "none": Faults(),
     "10 ms a request": Faults(latency=0.01),
@@ -253,11 +256,11 @@ class Party:
         arguments = [*self.arguments, "--seed", seed]
         self.children.append(Child(role, self.tally, arguments))
 
-    def kill_some(self, seconds: float) -> None:
+    def kill_some(self, seconds: float, pauses: tuple[float, float]) -> None:
         """Kill one after the other, at moments that are drawn, and start another in its place."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            time.sleep(self.chance.uniform(0.2, seconds / 3))
+            time.sleep(self.chance.uniform(*pauses))
             victim = self.chance.choice(self.children)
             victim.kill()
             self.children.remove(victim)
@@ -284,7 +287,10 @@ def play(
         start, acknowledged = time.monotonic(), len(party.tally.expected)
         kills, refused = party.tally.kills, party.tally.refused.total()
         proxy.set(faults)
-        party.kill_some(outage if faults.outage else seconds)
+        if faults.outage:  # long enough that a put fails, and its process lives to try again
+            party.kill_some(outage, OUTAGE_PAUSES)
+        else:
+            party.kill_some(seconds, (0.2, seconds / 3))
         proxy.set(Faults())
         ended = time.monotonic()
         party.recover(name)
