@@ -76,11 +76,15 @@ class Group(click.Group):
                 self.add_command(command)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write one screen of 24 rows: all commands, and no blank line between their headings."""
+        """Write one screen of 24 rows: all commands, and no blank line between their headings.
+
+        The first section stands under the usage, without a heading of its own.
+        """
         formatter.write(f"Usage: {ctx.command_path} COMMAND [--help | OPTIONS]\n")
         widest = max(len(name) for name in self.list_commands(ctx))
-        for heading, commands in self._sections.items():
-            formatter.write(f"{heading}\n")
+        for number, (heading, commands) in enumerate(self._sections.items()):
+            if number:
+                formatter.write(f"{heading}\n")
             with formatter.indentation():
                 formatter.write_dl(
                     [(f"{c.name or '':<{widest}}", c.get_short_help_str(46)) for c in commands]
