@@ -98,9 +98,9 @@ def build_app(
         return PlainTextResponse("ok\n")
 
     async def readiness(_: Request) -> Response:
-        reason = await ready() if ready else ""
-        if calls.is_draining:
-            reason = "shutting down"
+        reason = "shutting down" if calls.is_draining else ""
+        if ready and not reason:
+            reason = await ready()
         return PlainTextResponse(f"{reason or 'ok'}\n", 503 if reason else 200)
 
     app: ASGIApp = Starlette(
