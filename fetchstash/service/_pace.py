@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from fetchstash import telemetry
 from fetchstash.errors import Busy
 
 _BEGUN_SECONDS = 0.02
@@ -104,14 +105,18 @@ class Pace:
         if lane.is_held:
             free = asyncio.get_running_loop().create_future()
             lane.waiting.append(free)
+            telemetry.adjust("queue", 1, queue="requests")
             try:
-                await free
+                with telemetry.timed("wait", queue="requests"):
+                    await free
             except BaseException:
                 if free in lane.waiting:
                     lane.waiting.remove(free)
                 elif not free.cancelled():  # it had the turn already
                     self.pass_on(tenant, lane)
                 raise
+            finally:
+                telemetry.adjust("queue", -1, queue="requests")
         lane.is_held = True
         return _Turn(self, tenant, lane)
 
