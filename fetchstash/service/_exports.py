@@ -12,6 +12,7 @@ import uvicorn
 
 from fetchstash import telemetry
 from fetchstash.config import Settings
+from fetchstash.service._bounds import BoundedProtocol
 from fetchstash.service._listen import host_and_port, listener
 from fetchstash.service._metrics import METRICS_PATH, Metrics
 from fetchstash.service._traces import tracer_provider
@@ -60,7 +61,13 @@ async def _served(metrics: Metrics, address: str) -> AsyncGenerator[str]:
     opened = listener(host, port)
     shown = f"[{host}]" if ":" in host else host
     config = uvicorn.Config(
-        metrics, lifespan="off", log_config=None, access_log=False, server_header=False
+        metrics,
+        http=BoundedProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
     )
     server = QuietServer(config)
     async with anyio.create_task_group() as tasks:
