@@ -27,7 +27,7 @@ from planted import BUGS
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 MAX_SECONDS = 1_200
-PARTS = ("contract", "torture", "planted", "tokens", "nginx", "bench", "lifecycle")
+PARTS = ("contract", "torture", "planted", "tokens", "outage", "nginx", "bench", "lifecycle")
 BRIEF = ("contract", "torture")
 """What a short run tries on the second bucket."""
 
@@ -81,6 +81,9 @@ def try_bucket(bucket: Bucket, parts: Sequence[str], other: str, *, short: bool)
     if "tokens" in parts:
         words = [str(HERE / "tokens.py"), *place]
         results.append(call(f"{bucket.name}: tokens on three replicas", words, keys))
+    if "outage" in parts:
+        words = [str(HERE / "outage.py"), *place, "--seconds", "5" if short else "30"]
+        results.append(call(f"{bucket.name}: a service whose bucket fails", words, keys))
     if "nginx" in parts:
         if found("nginx"):
             seconds = ["--seconds", "15" if short else "60"]
