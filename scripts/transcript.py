@@ -48,6 +48,8 @@ def commands(site: Site) -> list[list[str]]:
         ["get", "notes.md"],
         ["pin", "@2"],
         ["stats"],
+        ["token", "create", "--tenant", "acme", "--name", "ci"],
+        ["token", "list"],
         ["gc", "--dry-run"],
         ["rm", "@1"],
         ["config"],
