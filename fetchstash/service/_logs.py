@@ -60,6 +60,9 @@ def _message(record: logging.LogRecord) -> str:
         text = record.getMessage()
     except (TypeError, ValueError):  # a library's arguments do not fit its own format
         text = str(record.msg)
+    if not record.name.startswith("fetchstash"):
+        # asyncio's second line shows a task with its exception, text and all.
+        text = text.partition("\n")[0]
     masked = _URL.sub(lambda match: mask_url(match[0]), text[: 10 * MAX_MESSAGE_CHARS])
     return clean_line(masked)[:MAX_MESSAGE_CHARS]
 

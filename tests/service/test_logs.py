@@ -1,14 +1,20 @@
+import asyncio
 import io
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from fetchstash.access import Principal
-from fetchstash.service import _request
+from fetchstash.config import load
+from fetchstash.service import _request, _rooms
+from fetchstash.service._audit import AuditLog
 from fetchstash.service._logs import MAX_MESSAGE_CHARS, JsonLines, log_to
+from tests.service.team import FakeFetcher, FakePool, Web, ask, call, of, team
 
 LOGS = ("", "fetchstash", "fetchstash.fetch")
 
@@ -60,6 +66,21 @@ def test_the_text_of_an_exception_is_not_logged(stream: io.StringIO) -> None:
     assert line["frames"][0].endswith(" test_the_text_of_an_exception_is_not_logged")
 
 
+@pytest.mark.anyio
+async def test_the_exception_of_a_forgotten_task_is_not_quoted(stream: io.StringIO) -> None:
+    async def fail() -> None:
+        raise ValueError("the secret page")
+
+    task = asyncio.create_task(fail())
+    await asyncio.sleep(0)
+    context = {"message": "Task exception was never retrieved", "future": task}
+    asyncio.get_running_loop().default_exception_handler(context | {"exception": task.exception()})
+    [line] = lines(stream)
+    assert (line["logger"], line["error"]) == ("asyncio", "ValueError")
+    assert line["message"] == "Task exception was never retrieved"
+    assert "secret" not in stream.getvalue()
+
+
 def test_urls_are_masked_and_messages_bounded_and_clean(stream: io.StringIO) -> None:
     log = logging.getLogger("httpx")
     log.warning("GET https://a:b@h.example/x?token=abc&q=1 \x1b[31mred\u202e")
@@ -84,3 +105,43 @@ def test_a_principal_of_any_text_stays_one_short_word_of_a_line() -> None:
     record = _request.Record("r", {"fetchstash.principal": Principal("t", name, frozenset())})
     assert record.names["principal"].startswith("eve xxx")
     assert len(record.names["principal"]) <= 200
+
+
+@pytest.mark.anyio
+async def test_nothing_that_clients_pages_or_tokens_say_is_in_any_log(
+    stream: io.StringIO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("[telemetry]\nevent_log = " + json.dumps(str(tmp_path / "events.jsonl")))
+    settings = load({"store.folder": str(tmp_path / "store"), "extract.ocr": "off"}, file=file)
+    page = "https://a.example/plan?token=secret-in-url"
+    audit = tmp_path / "audit.jsonl"
+
+    async def broken(*_: object) -> None:
+        raise RuntimeError("secret-of-an-exception")
+
+    with (
+        mock.patch.object(_rooms, "HttpFetcher", FakeFetcher),
+        mock.patch.object(_rooms, "WorkerPool", FakePool),
+        mock.patch.object(FakeFetcher, "web", Web({page: "The secret-page.\n"})),
+    ):
+        async with team(settings, audit=AuditLog(audit)) as (http, _):
+            fetched = await call(http, "acme", "fetch_content", url=page)
+            ref = fetched["_meta"]["fetchstash/artifact"][0]["artifact_ref"]
+            await call(http, "acme", "artifact_grep", artifact_ref=ref, pattern="secret-pattern")
+            await call(http, "acme", "artifact_search", query="secret-query")
+            await call(http, "acme", "secret-tool")
+            await ask(http, "acme", "secret/method", {"secret": "secret-parameter"})
+            await ask(http, "acme", "resources/read", {"uri": "fetchstash://secret-uri"})
+            await http.post("/secret-path?secret=1", content=b"secret-body")
+            await http.post("/mcp", content=b'{"secret":', headers=of("acme"))
+            await http.post("/mcp", content=b"{}", headers=of("secret-token"))
+            monkeypatch.setattr("fetchstash.server._server.answer", broken)
+            await call(http, "acme", "artifact_info")
+    files = [audit, *tmp_path.rglob("events.jsonl")]
+    assert len(files) == 2
+    everything = stream.getvalue() + "".join(file.read_text() for file in files)
+    assert "RuntimeError" in everything
+    assert len(lines(stream)) > 10
+    assert "secret" not in everything
+    assert ref not in stream.getvalue() + audit.read_text()
