@@ -152,6 +152,7 @@ def test_config_says_where_each_value_came_from_and_prints_an_example(run: Termi
     told = tomllib.loads("\n".join(lines))
     assert set(told["context"].pop("truncation")) == {"default", "sql_query", "log_search"}
     assert told["fetch"].pop("headers")
+    assert told.pop("tenants")
     assert {f"{section}.{name}" for section, values in told.items() for name in values} == set(KEYS)
 
 
