@@ -356,11 +356,7 @@ class LineLog:
     def _append(self, line: bytes) -> bool:
         """Append ``line`` in one write: processes share the log. Return False if it is full."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Never write through a link or into a pipe, and never block on opening a pipe.
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"):  # Windows has none of them
-            flags |= getattr(os, name, 0)
-        file = os.open(self.path, flags, 0o600)
+        file = open_to_append(self.path)
         try:
             status = os.fstat(file)
             if not stat.S_ISREG(status.st_mode) or len(line) > self.max_bytes // 2:
@@ -371,6 +367,14 @@ class LineLog:
             return True
         finally:
             os.close(file)
+
+
+def open_to_append(path: Path) -> int:
+    """Open a log, never through a link, without waiting for the reader of a pipe."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"):  # Windows has none of them
+        flags |= getattr(os, name, 0)
+    return os.open(path, flags, 0o600)
 
 
 def _log_at(path: str | Path | None, max_bytes: int) -> LineLog | None:

@@ -46,7 +46,7 @@ class AuditLog:
     @classmethod
     def of(cls, path: str) -> "AuditLog":
         """Return the log of the setting. Raises BadArgument where its file takes no line."""
-        log = cls(Path(path) if path else None)
+        log = cls(Path(path).expanduser() if path else None)
         try:
             log._write({"event": "started", "version": __version__})
         except StoreError:
@@ -108,9 +108,7 @@ class _HalfWritten(OSError):
 
 def _append(path: Path, line: bytes) -> None:
     """Append a line in one write. Raises OSError, also where only a part was written."""
-    # Never through a link or into a pipe: it would block, or write into another file.
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    file = os.open(path, flags, 0o600)
+    file = telemetry.open_to_append(path)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise OSError(None, "it is no file")
