@@ -103,7 +103,7 @@ async def _artifact_search(stash: Stash, arguments: Arguments, _: Reports) -> Va
 
 async def _artifact_info(stash: Stash, arguments: Arguments, _: Reports) -> Value:
     if ref := arguments["artifact_ref"]:
-        return (await stash.get(ref)).facts
+        return await stash.store.get(ref)
     return await stash.list()
 
 

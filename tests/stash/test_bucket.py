@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from fetchstash.ranges import Ranges
+from fetchstash.render import Host
 from fetchstash.stash import open_stash
 from fetchstash.store import Facts, StoreLimits
 from fetchstash.store._bucket_store import BucketStore
+from fetchstash.tools import answer, tool_specs
 from tests.store.buckets import bucket_of, new_objects
 
 pytestmark = pytest.mark.anyio
@@ -34,4 +36,23 @@ async def test_a_slice_asks_for_the_record_and_one_range(tmp_path: Path, first: 
             assert part.text.startswith(f"line {first}\n")
             (_, _, _), (name, _, size) = objects.requests
             assert (name, size <= 128 * 2**10) == ("get_range", True)
+    await store.aclose()
+
+
+async def test_artifact_info_asks_for_the_record_alone(tmp_path: Path) -> None:
+    objects = new_objects()
+    one, other = (StoreLimits(tmp_path / n, "s3://bucket", run="default") for n in ("1", "2"))
+    store = await BucketStore.open(one, bucket_of(objects))
+    raw, text = store.spool / "raw", store.spool / "text"
+    raw.write_bytes(b"raw")
+    text.write_bytes(b"text")
+    ref = (await store.put(raw, text, Facts(content_kind="text"), Ranges())).artifact_ref
+    await store.aclose()
+    store = await BucketStore.open(other, bucket_of(objects))
+    async with open_stash({}, store=store) as stash:
+        specs = {spec.name: spec for spec in tool_specs(stash.settings)}
+        objects.requests.clear()
+        view = await answer(stash, Host(), specs["artifact_info"], {"artifact_ref": ref})
+    assert ref in view.text
+    assert objects.names() == ["get"]
     await store.aclose()
