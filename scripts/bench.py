@@ -33,6 +33,7 @@ SHORT: Mapping[str, Sequence[str]] = {
     "store_many": ("--artifacts", "2000", "--kept", "500"),
     "store_put": ("--repeat", "3", "--seconds", "1", "--writers", "1", "--readers", "1"),
     "store_read": ("--mb", "1", "--repeat", "5"),
+    "tenants": ("--seconds", "3", "--turns", "1", "--rounds", "50", "--guesses", "200"),
 }
 """The arguments of a short run."""
 

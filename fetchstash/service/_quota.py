@@ -217,7 +217,7 @@ class Quotas:
 
 def _replica(data: bytes, now: float) -> _Replica | None:
     """Read the object of a replica, None for one that is damaged or of another version."""
-    with suppress(ValueError, TypeError, AttributeError, KeyError):
+    with suppress(ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError):
         read = cast("dict[str, Any]", json.loads(data))
         tenants = {name: Counts.from_json(counts) for name, counts in read["tenants"].items()}
         return _Replica(float(read["written"]), tenants, now)

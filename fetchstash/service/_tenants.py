@@ -7,6 +7,7 @@ and event log. What it shares with others it takes turns at (_turns.py, _pace.py
 """
 
 import gc
+import logging
 import os
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,7 +17,7 @@ import anyio
 
 from fetchstash import telemetry
 from fetchstash.config import Settings
-from fetchstash.errors import Busy, Internal
+from fetchstash.errors import Busy, FetchstashError, Internal
 from fetchstash.service._audit import AuditLog
 from fetchstash.service._context import tenant_label
 from fetchstash.service._pace import Pace
@@ -29,6 +30,7 @@ MAX_OPEN = 200
 
 IDLE_SECONDS = 300
 _HERE = 128
+_log = logging.getLogger("fetchstash.service")
 _WARM_POOLS = 8
 
 
@@ -177,4 +179,7 @@ class Tenants:
         opened, known.opened = known.opened, AsyncExitStack()
         known.stash = known.pools = None
         with anyio.CancelScope(shield=True):
-            await opened.aclose()
+            try:
+                await opened.aclose()
+            except FetchstashError as error:  # the others are closed all the same
+                _log.warning("The store of the tenant %s did not close: %s", name, error)

@@ -200,7 +200,18 @@ async def test_a_replica_that_is_idle_is_read_again_as_soon_as_it_counts(
         two.may_fetch("acme", 100)
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b'{"written": 1}', b'{"tenants": {"a": [1, 2, 3]}}'])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b'{"written": 1}',
+        b'{"tenants": {"acme": [1, 2, 3]}, "written": 1}',
+        b'{"tenants": {"acme": [{"1": Infinity}, {}, [0, 0]]}, "written": 1}',
+        b"[" * 100_000,
+    ],
+    ids=["empty", "a list", "no tenants", "no counts", "an infinite count", "nested"],
+)
 async def test_an_object_that_is_damaged_counts_nothing(
     objects: Objects, clock: Clock, data: bytes
 ) -> None:

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings as examples, strategies as s
 
 from fetchstash.access import is_tenant
 from fetchstash.config import Settings, load
-from fetchstash.errors import BadArgument, Busy, UnknownRef
+from fetchstash.errors import BadArgument, Busy, StoreError, UnknownRef
 from fetchstash.service import _rooms
 from fetchstash.service._quota import Quotas
 from fetchstash.service._tenant_store import TenantStore
@@ -360,6 +360,25 @@ async def test_a_store_in_memory_is_never_closed_while_the_service_runs(web: Web
         other = await call(http, "globex", "artifact_info")
         assert text_of(other).startswith("[busy]")
         assert ref in text_of(await call(http, "acme", "artifact_info"))
+
+
+async def test_a_store_that_fails_to_close_keeps_no_other_open(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    closed: list[str] = []
+
+    async def fail(pool: FakePool) -> None:
+        closed.append(str(pool))
+        raise StoreError("The disk is full.", "Make room.")
+
+    tenants = Tenants(settings)
+    with mock.patch.object(FakePool, "aclose", fail):
+        for name in ("a", "b"):
+            await tenants.stash(name)
+        await tenants.close_idle(-1)
+    assert len(closed) == 2
+    assert len(caplog.records) == 2
+    await tenants.aclose()
 
 
 async def test_a_store_that_cannot_be_opened_is_tried_again(settings: Settings) -> None:
