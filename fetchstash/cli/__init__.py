@@ -18,22 +18,29 @@ _INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; never returns."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    wrapped = None
     try:  # so early that Ctrl-C ends the imports, too, without a word
-        if words[:1] == ["wrap"]:
-            from fetchstash.gateway import start_named  # noqa: PLC0415 - as above
-
-            wrapped = start_named(words)  # it starts while we import the rest
+        if words[:1] == ["wrap"] and "--" in words:
+            _wrap(words[1:])
         from fetchstash.cli._main import run  # noqa: PLC0415 - as above
 
-        run(words, wrapped)
+        run(words)
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
-    finally:
-        if wrapped is not None:
-            from fetchstash.gateway import stop  # noqa: PLC0415 - as above
 
-            stop(wrapped)  # where it was not served; else it has ended
+
+def _wrap(words: Sequence[str]) -> None:
+    """Run ``wrap``: start its server first, and import no other command while that starts."""
+    from fetchstash.gateway import start_named, stop  # noqa: PLC0415 - as said
+
+    started = start_named(words)
+    try:
+        from fetchstash.cli._gateway import wrap  # noqa: PLC0415 - as said
+        from fetchstash.cli._run import CONTEXT, end_with  # noqa: PLC0415 - as said
+
+        end_with(wrap, words, "fetchstash wrap", obj=started, **CONTEXT)
+    finally:
+        if started is not None:
+            stop(started)  # where it was not served; else it has ended
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,7 @@
 """The command ``fetchstash``. A command imports what is heavy when it runs."""
 
-import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import NoReturn
 
 import click
 
@@ -19,11 +18,8 @@ from fetchstash.cli import (
     _ui,
 )
 from fetchstash.cli._help import Group
-from fetchstash.cli._run import INTERRUPTED
+from fetchstash.cli._run import CONTEXT, end_with
 from fetchstash.cli._terminal import screen_of
-
-if TYPE_CHECKING:
-    from fetchstash.gateway import Process
 
 SECTIONS = {
     "Read and keep": (
@@ -46,25 +42,19 @@ SECTIONS = {
 @click.group(
     cls=Group,
     sections=SECTIONS,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings=CONTEXT,
 )
 @click.version_option(__version__, "-V", "--version", prog_name="fetchstash")
 def commands() -> None:
     """Fetch documents, keep them, and read them in parts."""
 
 
-def run(arguments: Sequence[str], wrapped: "Process | None" = None) -> None:
-    """Run the command line; never returns. ``wrapped`` is the server that ``wrap`` started."""
+def run(arguments: Sequence[str]) -> NoReturn:
+    """Run the command line."""
     words = list(arguments)
     informs = bool(words) and words[0] in ("-h", "--help", "-V", "--version")
     if not words and screen_of("stdin").is_terminal:
         words = ["--help"]  # a person, not a host
     elif not words or (words[0].startswith("-") and not informs):
         words.insert(0, "serve")
-    try:
-        sys.exit(commands.main(words, prog_name="fetchstash", standalone_mode=False, obj=wrapped))
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except click.Abort:
-        sys.exit(INTERRUPTED)
+    end_with(commands, words, "fetchstash")

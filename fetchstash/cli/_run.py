@@ -7,7 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -19,6 +19,9 @@ from fetchstash.errors import BadArgument, FetchstashError, StoreError
 if TYPE_CHECKING:
     from fetchstash.config import Settings
     from fetchstash.stash import Stash
+
+CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+"""What click is told of every command."""
 
 NO_MATCH, USAGE, FAILED, INTERRUPTED = 1, 2, 3, 130
 
@@ -63,6 +66,17 @@ def exit_codes(body: Callable[..., int | None]) -> Callable[..., None]:
         sys.exit(code or 0)
 
     return run
+
+
+def end_with(command: click.Command, words: Sequence[str], name: str, **context: Any) -> NoReturn:
+    """Run a command line, and end with its exit code."""
+    try:
+        sys.exit(command.main([*words], prog_name=name, standalone_mode=False, **context))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(INTERRUPTED)
 
 
 def failed(error: FetchstashError, about: str = "", *, as_model: bool = False) -> int:
