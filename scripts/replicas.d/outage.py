@@ -81,7 +81,9 @@ async def recovers(clients: list[Client], ledger: Ledger) -> float:
     return time.monotonic() - start
 
 
-async def play(proxy: FaultProxy, url: str, endpoint: str, seconds: float, folder: Path) -> Ledger:
+async def play(
+    proxy: FaultProxy, url: str, endpoint: str, names: list[str], seconds: float, folder: Path
+) -> Ledger:
     """Run all of it; return the ledger."""
     ledger, web = Ledger(), Web()
     port = await web.start()
@@ -97,7 +99,8 @@ async def play(proxy: FaultProxy, url: str, endpoint: str, seconds: float, folde
         for client in clients:
             for _ in range(3):
                 await client.fetch()
-        for name, faults in FAULTS.items():
+        for name in names:
+            faults = FAULTS[name]
             await asyncio.to_thread(proxy.set, faults)
             codes = await during(clients, ledger, seconds)
             await asyncio.to_thread(proxy.set, Faults())
@@ -124,11 +127,13 @@ def main() -> int:
     parser.add_argument("url")
     parser.add_argument("endpoint")
     parser.add_argument("--seconds", type=float, default=15)
+    parser.add_argument("--fault", action="append", choices=list(FAULTS), help="this alone")
     args = parser.parse_args()
     print(f"a service whose bucket fails: {args.name}", flush=True)
     with tempfile.TemporaryDirectory() as folder, fault_proxy(args.endpoint) as proxy:
         place = Path(folder).resolve()
-        ledger = asyncio.run(play(proxy, args.url, args.endpoint, args.seconds, place))
+        names = args.fault or list(FAULTS)
+        ledger = asyncio.run(play(proxy, args.url, args.endpoint, names, args.seconds, place))
     kept = sum(map(len, ledger.kept.values()))
     for fault in ledger.faults[:20]:
         print(f"FAULT {fault}")

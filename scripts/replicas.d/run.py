@@ -70,7 +70,7 @@ def try_bucket(bucket: Bucket, parts: Sequence[str], other: str, *, short: bool)
         results.append(call(f"{bucket.name}: the tests of any store", words, {**keys, **test}))
     torture = [str(HERE / "torture.py"), *place]
     if "torture" in parts:
-        seconds = ["--seconds", "3" if short else "30", "--outage", "6" if short else "30"]
+        seconds = ["--seconds", "2" if short else "30", "--outage", "6" if short else "30"]
         results.append(call(f"{bucket.name}: torture", [*torture, *seconds], keys))
     if "planted" in parts:
         for bug in list(BUGS)[: 2 if short else None]:
@@ -83,6 +83,7 @@ def try_bucket(bucket: Bucket, parts: Sequence[str], other: str, *, short: bool)
         results.append(call(f"{bucket.name}: tokens on three replicas", words, keys))
     if "outage" in parts:
         words = [str(HERE / "outage.py"), *place, "--seconds", "5" if short else "30"]
+        words += ["--fault", "throttled", "--fault", "out"] if short else []
         results.append(call(f"{bucket.name}: a service whose bucket fails", words, keys))
     if "nginx" in parts:
         if found("nginx"):

@@ -38,7 +38,7 @@ from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store
 
 KEPT, CHURNED = "kept", "churned"
 SHARED_SECONDS = 20
-RECOVERY_SECONDS = 60
+RECOVERY_SECONDS = 120
 """After a fault: within this time each process must work again, without a restart."""
 
 OUTAGE_PAUSES = (2.0, 6.0)
