@@ -8,7 +8,6 @@ and event log. What it shares with others it takes turns at (_turns.py, _pace.py
 
 import gc
 import logging
-import os
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from fetchstash.errors import Busy, FetchstashError, Internal
 from fetchstash.service._audit import AuditLog
 from fetchstash.service._context import tenant_label
 from fetchstash.service._pace import Pace
+from fetchstash.service._processors import processors
 from fetchstash.service._quota import EXCHANGE_SECONDS, Quotas
 from fetchstash.service._rooms import Pools, SharedTurns, open_rooms
 from fetchstash.stash import Stash
@@ -56,14 +56,14 @@ class Tenants:
         quotas: Quotas | None = None,
         *,
         audit: AuditLog | None = None,
-        processors: int | None = None,
+        slots: int | None = None,
         max_open: int = MAX_OPEN,
     ) -> None:
         self._settings = settings
         self._quotas = quotas or Quotas()
         self._audit = audit or AuditLog(None)
         self.pace = Pace(_HERE)
-        self._turns = SharedTurns.of(processors or os.cpu_count() or 1, self.pace.is_greedy)
+        self._turns = SharedTurns.of(slots or processors(), self.pace.is_greedy)
         self._max_open = max_open
         self._tenants: dict[str, _Tenant] = {}  # in the order of their last use
         self._closed = False

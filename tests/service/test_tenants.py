@@ -283,7 +283,7 @@ async def test_a_tenant_has_as_many_workers_as_it_may_convert_documents(
 ) -> None:
     settings = configured(tmp_path, quota__concurrent_conversions=own)
     with mock.patch.object(_rooms, "WorkerPool", mock.Mock(side_effect=FakePool)) as pool:
-        tenants = Tenants(settings, processors=8)
+        tenants = Tenants(settings, slots=8)
         await tenants.stash("acme")
         await tenants.aclose()
     assert [call.kwargs["workers"] for call in pool.call_args_list] == [workers]
@@ -511,7 +511,7 @@ async def test_conversions_of_one_tenant_leave_a_processor_to_the_others(
     web.pages |= {f"https://a.example/{n}": f"Page {n}.\n" for n in range(6)}
     with mock.patch.object(_rooms, "WorkerPool", Slow):
         async with (
-            team(settings, processors=3) as (http, _),
+            team(settings, slots=3) as (http, _),
             anyio.create_task_group() as tasks,
         ):
             for n in range(6):
