@@ -164,6 +164,10 @@ def _config(url: BucketUrl, limits: StoreLimits) -> dict[str, Any]:
     return config
 
 
+class CannotCopy(StoreError):
+    """The service has no copy of such objects, as Ceph has none of those with a key of a KMS."""
+
+
 class Bucket:
     """Objects under a prefix of a bucket. A write is whole or not there; the last one stays.
 
@@ -205,7 +209,7 @@ class Bucket:
 
     @telemetry.timed("bucket", operation="copy")
     def copy(self, source: str, target: str) -> bool:
-        """Copy an object within the bucket. Return whether there is one."""
+        """Copy an object within the bucket. Return whether there is one. Raises CannotCopy."""
 
         def work() -> bool:
             self._store.copy(self._path(source), self._path(target))
@@ -273,6 +277,7 @@ _NO_CREDENTIALS = re.compile(
 )
 _REFUSED = ("401", "403")
 _SLOW_DOWN = ("429", "503")
+_NOT_IMPLEMENTED = "501"
 
 
 def _no_bucket() -> StoreError:
@@ -306,7 +311,8 @@ def _failure(text: str) -> StoreError:
     if "redirect" in text:
         return StoreError("The bucket is in another region.", "Set store.region to its region.")
     if status:
-        return StoreError(f"The bucket failed with status {status}.", _TRY_LATER)
+        kind = CannotCopy if status == _NOT_IMPLEMENTED else StoreError
+        return kind(f"The bucket failed with status {status}.", _TRY_LATER)
     return StoreError(
         "The bucket does not answer.", "Try again in a minute; then look at store.endpoint."
     )

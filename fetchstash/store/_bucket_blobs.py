@@ -11,7 +11,7 @@ from threading import Lock
 
 from fetchstash.errors import StoreError
 from fetchstash.store._blobs import Blob, Kind
-from fetchstash.store._bucket import PART, Bucket
+from fetchstash.store._bucket import PART, Bucket, CannotCopy
 from fetchstash.store._bucket_cache import QUICKLY_HASHED, BlobCache
 from fetchstash.store._bucket_index import Entry
 from fetchstash.store._bucket_record import Record, StoredBlob
@@ -90,7 +90,7 @@ class BucketBlobs:
             return blob
         renewed = replace(blob, week=week)
         if not self._is_there(renewed):
-            self._copy(_keys(blob, ref, pinned), renewed.key, blob.size, ref)
+            self._copy(blob, renewed.key, ref, pinned=pinned)
             self._confirm(renewed.key)
         return renewed
 
@@ -98,14 +98,24 @@ class BucketBlobs:
         """Copy a blob to where no lifecycle rule removes it. Raises StoreError if it is lost."""
         key = blob.pinned_key(ref)
         if not self._has(key, blob.size):
-            self._copy([blob.key], key, blob.size, ref)
+            self._copy(blob, key, ref, pinned=False)
 
-    def _copy(self, sources: Sequence[str], target: str, size: int, ref: str) -> None:
+    def _copy(self, blob: StoredBlob, target: str, ref: str, *, pinned: bool) -> None:
         """Copy within the bucket, and look whether it is there: a copy of Azure may be pending."""
-        for source in sources:
-            if self._bucket.copy(source, target) and self._has(target, size):
-                return
-        raise _lost(ref)
+        try:
+            for source in _keys(blob, ref, pinned):
+                if source == target:
+                    continue
+                if self._bucket.copy(source, target) and self._has(target, blob.size):
+                    return
+        except CannotCopy:
+            path = self.file("raw", blob, ref, pinned=pinned)
+            try:
+                self._bucket.write(target, path)
+            finally:
+                path.unlink()
+        else:
+            raise _lost(ref)
 
     def open(self, kind: Kind, blob: StoredBlob, ref: str, *, pinned: bool) -> ByteSource:
         """Return the bytes of a text: the copy of this machine, or ranges of the object."""

@@ -237,6 +237,25 @@ async def test_a_pinned_artifact_outlives_the_lifecycle_rules(
     assert await text_of(await open_(), pinned.artifact_ref) == "pinned"
 
 
+async def test_where_a_bucket_cannot_copy_the_bytes_are_written_again(
+    open_: Open, put: Put, objects: Recorded
+) -> None:
+    from obstore.exceptions import GenericError
+
+    def refuse(name: str, _path: str) -> None:
+        if name == "copy":
+            raise GenericError("Server returned non-2xx status code: 501 Not Implemented")
+
+    facts = await put(await open_(), b"text", b"raw")
+    objects.before = refuse
+    store = await open_()
+    assert (await store.pin(facts.artifact_ref)).pinned
+    assert list(store.spool.iterdir()) == []
+    objects.remove(*EXPIRING)
+    assert await text_of(await open_(), facts.artifact_ref) == "text"
+    assert await raw_of(await open_(), facts.artifact_ref) == b"raw"
+
+
 async def test_a_pin_is_not_lost_to_a_touch_at_the_same_moment(
     open_: Open, put: Put, objects: Recorded
 ) -> None:
