@@ -249,8 +249,17 @@ def _in_use(module: str) -> bool:
 
 
 def current_tracer() -> "Tracer | None":
-    """Return what makes spans, None where nothing in the process uses OpenTelemetry."""
-    return _load_tracer() if _tracers or _in_use("opentelemetry.trace") else None
+    """Return what makes spans, None where nobody in the process takes them."""
+    if _tracers is None and (not _in_use("opentelemetry.trace") or _is_idle()):
+        return None
+    return _load_tracer()
+
+
+def _is_idle() -> bool:
+    """Return whether no provider was set: mcp imports the API, and its spans lead nowhere then."""
+    from opentelemetry import trace  # noqa: PLC0415 - see _in_use
+
+    return isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 def _measured() -> bool:

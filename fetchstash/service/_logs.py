@@ -63,6 +63,8 @@ def _message(record: logging.LogRecord) -> str:
     if not record.name.startswith("fetchstash"):
         # asyncio's second line shows a task with its exception, text and all.
         text = text.partition("\n")[0]
+    if text.isascii() and text.isprintable() and "://" not in text:
+        return text[:MAX_MESSAGE_CHARS]
     masked = _URL.sub(lambda match: mask_url(match[0]), text[: 10 * MAX_MESSAGE_CHARS])
     return clean_line(masked)[:MAX_MESSAGE_CHARS]
 

@@ -36,7 +36,9 @@ class Record:
         who = self.principal
         if who is None:
             return {"request_id": self.id}
-        name = clean_line(who.name[:_NAME_CHARS])  # an identity provider may send any text
+        name = who.name[:_NAME_CHARS]
+        if not (name.isascii() and name.isprintable()):  # an identity provider may send any text
+            name = clean_line(name)
         return {"request_id": self.id, "tenant": who.tenant, "principal": name}
 
     @property

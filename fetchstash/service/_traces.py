@@ -63,13 +63,14 @@ def server_span(
 
     A span that is open already is linked. Exceptions are not recorded: they may quote content.
     """
-    tracer, here = telemetry.current_tracer(), trace.get_current_span().get_span_context()
-    parent = _PROPAGATOR.extract(carrier, context.get_current())
-    sender = trace.get_current_span(parent).get_span_context()
-    links = [trace.Link(here)] if here.is_valid and here.span_id != sender.span_id else []
+    tracer = telemetry.current_tracer()
     if tracer is None:
         yield trace.INVALID_SPAN
         return
+    here = trace.get_current_span().get_span_context()
+    parent = _PROPAGATOR.extract(carrier, context.get_current())
+    sender = trace.get_current_span(parent).get_span_context()
+    links = [trace.Link(here)] if here.is_valid and here.span_id != sender.span_id else []
     with tracer.start_as_current_span(
         name,
         context=parent,

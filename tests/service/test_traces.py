@@ -62,6 +62,16 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
+@pytest.fixture(autouse=True)
+def client_without_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the client, which runs in this process, from sending a trace of its own."""
+
+    def leave_alone(_: object) -> None:
+        pass
+
+    monkeypatch.setattr("mcp.shared.jsonrpc_dispatcher.inject_trace_context", leave_alone)
+
+
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     for name in ("OTEL_SERVICE_NAME", "OTEL_SDK_DISABLED", "OTEL_TRACES_EXPORTER"):
