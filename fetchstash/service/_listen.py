@@ -36,6 +36,11 @@ def check_exposure(http: HttpLimits, host: str, *, asks_for_tokens: bool) -> Non
         )
 
 
+def sends_tokens_in_clear(http: HttpLimits, host: str) -> bool:
+    """Return whether tokens reach ``host`` unencrypted, and no proxy in front is named."""
+    return not (http.tls_cert or http.forwarded or is_loopback(host))
+
+
 def check_certificate(http: HttpLimits) -> None:
     """Read the certificate and its key. Raises BadArgument where they cannot be used."""
     if not http.tls_cert and not http.tls_key:

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import logging
 import signal
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -22,7 +23,13 @@ from fetchstash.service._auth import verifier_of
 from fetchstash.service._bounds import IDLE_SECONDS, BoundedProtocol, allow_files
 from fetchstash.service._doors import security_of
 from fetchstash.service._exports import QuietServer, exports
-from fetchstash.service._listen import check_certificate, check_exposure, host_and_port, listener
+from fetchstash.service._listen import (
+    check_certificate,
+    check_exposure,
+    host_and_port,
+    listener,
+    sends_tokens_in_clear,
+)
 from fetchstash.service._logs import log_to
 from fetchstash.service._metered import metered
 from fetchstash.service._quota import Quotas
@@ -39,6 +46,8 @@ times, and with Python's own 5 ms each search of another would cost it 0.1 s.
 
 _CLOSE_SECONDS = 2
 """For connections to close once their calls have ended."""
+
+_log = logging.getLogger("fetchstash.service")
 
 
 class OneStash:
@@ -103,6 +112,12 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
     objects = await open_objects(settings.store)
     verifier = await verifier_of(settings, objects)
     check_exposure(http, host, asks_for_tokens=verifier is not None)
+    if sends_tokens_in_clear(http, host):
+        _log.warning(
+            "Tokens reach %s unencrypted. Set http.tls_cert and http.tls_key, or name the proxy "
+            "that ends TLS in http.forwarded.",
+            host,
+        )
     audit = AuditLog.of(http.audit_log)
     tenants = Tenants(settings, Quotas(objects), audit=audit) if verifier else None
     stashes: Stashes = tenants or OneStash(settings, audit)

@@ -25,6 +25,7 @@ from fetchstash.service._listen import (
     check_exposure,
     host_and_port,
     listener,
+    sends_tokens_in_clear,
 )
 from tests.loopback import Site
 from tests.server.test_stdio import FETCHSTASH, flags
@@ -138,6 +139,19 @@ def test_a_proxy_in_front_of_loopback_needs_tokens(setting: str) -> None:
 def test_the_address_of_all_interfaces_needs_a_name() -> None:
     with pytest.raises(BadArgument, match=r"http\.hosts names none"):
         check_exposure(HttpLimits(), "::", asks_for_tokens=True)
+
+
+@pytest.mark.parametrize(
+    ("named", "host", "clear"),
+    [
+        ({}, "192.0.2.1", True),
+        ({}, "127.0.0.1", False),
+        ({"forwarded": ("10.0.0.1",)}, "192.0.2.1", False),
+        ({"tls_cert": "cert.pem"}, "192.0.2.1", False),
+    ],
+)
+def test_tokens_without_tls_are_warned_of(named: dict[str, Any], host: str, clear: bool) -> None:
+    assert sends_tokens_in_clear(replace(HttpLimits(), **named), host) is clear
 
 
 @pytest.mark.parametrize(
