@@ -256,6 +256,22 @@ async def test_an_arrival_takes_no_artifact_away_that_a_key_has_chosen(tmp_path:
         await expect(page.locator("#title")).to_have_text("long.txt")
 
 
+async def test_enter_searches_again_where_time_stopped_the_search_before_a_match(
+    tmp_path: Path,
+) -> None:
+    async def stop(route: Any) -> None:
+        await route.fulfill(json={"total": 0, "stopped": "after 1 s", "matches": []})
+
+    async with page_of(tmp_path, saved(tmp_path, "long.txt", PROSE)) as (_, page):
+        await page.keyboard.press("j")
+        await page.route("**/api/grep?*", stop, times=1)
+        await page.fill("#grep", "Line 1500 ")
+        await page.press("#grep", "Enter")
+        await expect(page.locator(".tools [role=status]")).to_have_text("at least 0 matches")
+        await page.press("#grep", "Enter")
+        await expect(page.locator(".line.here mark")).to_have_text("Line 1500 ")
+
+
 async def test_ten_thousand_artifacts_are_one_list_on_a_wide_and_a_narrow_screen() -> None:
     with quick_folder() as folder:
         await put_many(folder / "store", "first", 10_000)
