@@ -37,6 +37,9 @@ TENANTS = ("red", "blue")
 HOST = "stash.example"
 GRACE_SECONDS = 20
 SLOW_SECONDS = 3
+FAULTS_FOUND = 3
+"""The exit code: an exception ends with 1."""
+
 LINES = 120
 
 NGINX = """
@@ -296,6 +299,9 @@ async def drain(replica: Replica, ledger: Ledger, web: int, token: str) -> str:
     idle = Client(ledger, web, replica.port, TENANTS[0], token)
     late = Client(ledger, web, replica.port, TENANTS[0], token)
     before = len(ledger.kept[TENANTS[0]])
+    if not before:
+        ledger.faults.append("nothing was acknowledged before the drain")
+        return "not drained"
     ref = next(iter(ledger.kept[TENANTS[0]]))
     await idle.caller_answer(ref)  # its connection is open by now
     call = asyncio.create_task(slow.fetch("/slow"))
@@ -324,10 +330,25 @@ async def drain(replica: Replica, ledger: Ledger, web: int, token: str) -> str:
     )
 
 
+def planted_command(folder: Path, bug: str) -> str:
+    """Write a command that is ours with a bug of planted.py in it; return its path."""
+    path = folder / "planted"
+    path.write_text(
+        f"#!{sys.executable} -P\nimport sys\nsys.path.append({str(Path(__file__).parent)!r})\n"
+        f"from planted import plant\nplant({bug!r})\n"
+        "from fetchstash.cli import main\nsys.exit(main())\n"
+    )
+    path.chmod(0o700)
+    return str(path)
+
+
 async def play(
-    url: str, endpoint: str, seconds: float, clients: int, folder: Path, other: str
+    url: str, endpoint: str, seconds: float, clients: int, folder: Path, other: str, bug: str
 ) -> Ledger:
-    """Run all of it, the second replica as another version of the program; return the ledger."""
+    """Run all of it, the second replica as another version of the program; return the ledger.
+
+    With ``bug`` all of them are our own with that bug.
+    """
     ledger, web = Ledger(), Web()
     port = await web.start()
     settings = settings_file(folder, url, endpoint, port)
@@ -336,7 +357,7 @@ async def play(
     own = [
         {"FETCHSTASH_STORE_FOLDER": str(folder / f"cache-{n}")} if endpoint else {} for n in "123"
     ]
-    programs = ["", other, ""]
+    programs = [planted_command(folder, bug)] * 3 if bug else ["", other, ""]
     replicas = [
         Replica(folder, settings, {**os.environ, **more}, program)
         for more, program in zip(own, programs, strict=True)
@@ -425,17 +446,19 @@ def main() -> int:
     parser.add_argument(
         "--other", default="", help="the command of another version, for one of them"
     )
+    parser.add_argument("--plant", default="", help="a bug of planted.py, which must be found")
     args = parser.parse_args()
-    print(f"three replicas behind nginx on {args.name}", flush=True)
+    bug = f" with {args.plant!r}" if args.plant else ""
+    print(f"three replicas behind nginx on {args.name}{bug}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         url = args.url or f"file:{folder}/store"
-        ledger = asyncio.run(
-            play(url, args.endpoint, args.seconds, args.clients, Path(folder).resolve(), args.other)
-        )
-    for fault in ledger.faults[:20]:
+        place = Path(folder).resolve()
+        options = (args.seconds, args.clients, place, args.other, args.plant)
+        ledger = asyncio.run(play(url, args.endpoint, *options))
+    for fault in ledger.faults[: 3 if args.plant else 20]:
         print(f"FAULT {fault}")
     print(f"{len(ledger.faults)} faults")
-    return bool(ledger.faults)
+    return FAULTS_FOUND if ledger.faults else 0
 
 
 if __name__ == "__main__":

@@ -27,7 +27,12 @@ from planted import BUGS
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 MAX_SECONDS = 1_200
+FAULTS_FOUND = 3
+"""The exit code of a program that found faults: an exception ends with 1."""
+
 PARTS = ("contract", "torture", "planted", "tokens", "outage", "nginx", "bench", "lifecycle")
+REPLICAS = "key without hash"
+"""The planted bug that the clients behind nginx must find."""
 BRIEF = ("contract", "torture")
 """What a short run tries on the second bucket."""
 
@@ -52,7 +57,7 @@ def call(
     except subprocess.TimeoutExpired:
         print(f"it did not end in {MAX_SECONDS} s")
         code = -1
-    good = code == 1 if must_fail else code == 0
+    good = code == (FAULTS_FOUND if must_fail else 0)
     ended = ("found" if must_fail else "ok") if good else f"FAILED, exit code {code}"
     print(f"--- {name}: {ended} after {time.monotonic() - start:.0f} s", flush=True)
     return good
@@ -90,6 +95,9 @@ def try_bucket(bucket: Bucket, parts: Sequence[str], other: str, *, short: bool)
             seconds = ["--seconds", "15" if short else "60"]
             words = [str(HERE / "behind_nginx.py"), *place, *seconds, "--other", other]
             results.append(call(f"{bucket.name}: replicas behind nginx", words, keys))
+            words = [str(HERE / "behind_nginx.py"), *place, "--seconds", "15", "--plant", REPLICAS]
+            name = f"{bucket.name}: replicas with planted {REPLICAS!r}"
+            results.append(call(name, words, keys, must_fail=True))
         else:
             print("SKIPPED replicas behind nginx: nginx is not installed")
     if "bench" in parts:
