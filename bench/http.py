@@ -270,12 +270,12 @@ async def stays_flat(caller: Caller, pid: int, site: Site, refs: Sequence[str], 
     return late / early <= MEMORY_BOUND
 
 
-async def rate(port: int, pid: int, refs: Sequence[str], calls: int) -> float:
+async def rate(port: int, pid: int, refs: Sequence[str], calls: int, era: str) -> float:
     """Return the slices that a server answers in each second of its CPU, with eight clients."""
 
     async def client(number: int) -> None:
         chance = random.Random(number)
-        caller = Caller(port)
+        caller = Caller(port, era=era)
         for _ in range(calls // 8):
             answer = await caller.tool(
                 "artifact_slice", artifact_ref=chance.choice(refs), **sliced(chance)
@@ -289,7 +289,7 @@ async def rate(port: int, pid: int, refs: Sequence[str], calls: int) -> float:
 
 
 async def against_bare(port: int, pid: int, refs: Sequence[str], calls: int, folder: Path) -> bool:
-    """Compare requests for each second of CPU with those of a bare server, in turns."""
+    """Compare requests for each second of CPU with those of a bare server, in turns, by era."""
     caller = Caller(port)
     answer = await caller.tool("artifact_slice", artifact_ref=refs[0], **sliced(random.Random(4)))
     await caller.aclose()
@@ -301,19 +301,23 @@ async def against_bare(port: int, pid: int, refs: Sequence[str], calls: int, fol
     with subprocess.Popen(words, stdin=pipes, stderr=pipes) as bare:  # noqa: ASYNC220 - it only starts
         try:
             await listening(bare_port, bare)
-            ours: list[float] = []
-            theirs: list[float] = []
-            for _ in range(5):
-                theirs.append(await rate(bare_port, bare.pid, refs, calls))
-                ours.append(await rate(port, pid, refs, calls))
+            ratios: list[float] = []
+            for era in ERAS:
+                ours: list[float] = []
+                theirs: list[float] = []
+                for _ in range(5):
+                    theirs.append(await rate(bare_port, bare.pid, refs, calls, era))
+                    ours.append(await rate(port, pid, refs, calls, era))
+                one, two = statistics.median(ours), statistics.median(theirs)
+                ratios.append(one / two)
+                print(
+                    f"results of {len(result.encode()):,} bytes for each second of CPU, {era}: "
+                    f"{one:,.0f}, a bare mcp server {two:,.0f}: {one / two:.2f} × "
+                    f"(bound {RATE_BOUND})"
+                )
         finally:
             bare.kill()
-    one, two = statistics.median(ours), statistics.median(theirs)
-    print(
-        f"results of {len(result.encode()):,} bytes for each second of CPU: {one:,.0f}, a bare mcp "
-        f"server {two:,.0f}: {one / two:.2f} × (bound {RATE_BOUND})"
-    )
-    return one / two >= RATE_BOUND
+    return min(ratios) >= RATE_BOUND
 
 
 def one_get(bucket: str, endpoint: str) -> Callable[[], Any]:

@@ -25,7 +25,10 @@ from fetchstash.service._processors import processors
 def test_a_container_has_the_processors_that_its_group_may_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cpu_max: str | None, expected: int
 ) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
+    def all_64(_: int) -> set[int]:
+        return set(range(64))
+
+    monkeypatch.setattr(os, "sched_getaffinity", all_64)
     file = tmp_path / "cpu.max"
     if cpu_max is not None:
         file.write_text(cpu_max)
