@@ -59,12 +59,12 @@ def test_waiting_and_reading_are_said_with_their_time() -> None:
     it = meter()
     download = it.download("http://a.test/x")
     start = download.started
-    assert it.line(start + 7) == "a.test/x: no answer yet, 0:07 of at most 0:45"
+    assert it.line(start + 7.5) == "a.test/x: no answer yet, 0:07 of at most 0:45"
     download.report(MB, MB, start + 8)
-    assert it.line(start + 71) == "a.test/x: 1.0 MB received, reading, 1:03"
+    assert it.line(start + 71.5) == "a.test/x: 1.0 MB received, reading, 1:03"
     other = meter()
     file = other.download("a.pdf", local=True)
-    assert other.line(file.started + 3_661) == "a.pdf: reading, 1:01:01"
+    assert other.line(file.started + 3_661.5) == "a.pdf: reading, 1:01:01"
 
 
 def test_pages_are_counted_while_they_are_read() -> None:

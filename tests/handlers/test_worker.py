@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -390,6 +391,25 @@ async def test_a_closed_pool_starts_nothing(bench: Bench) -> None:
     await bench.pool.aclose()
     with pytest.raises(Internal):
         await bench.run("whole")
+
+
+async def test_a_pool_ends_the_worker_whose_start_was_cancelled(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: asyncio.Future[asyncio.subprocess.Process] = asyncio.Future()
+    start = asyncio.create_subprocess_exec
+
+    async def recorded(*words: str, **options: Any) -> asyncio.subprocess.Process:
+        started.set_result(await start(*words, **options))
+        return started.result()
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", recorded)
+    job = asyncio.create_task(bench.run("whole"))
+    process = await started
+    job.cancel()
+    await asyncio.wait([job])
+    await bench.pool.aclose()
+    assert process.returncode is not None
 
 
 async def test_a_hostile_folder_is_not_imported_from(

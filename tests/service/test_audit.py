@@ -24,7 +24,7 @@ SCOPE: dict[str, Any] = {"type": "http", "headers": [(b"x-request-id", b"r-1")]}
 
 
 @pytest.fixture(autouse=True)
-def request_of_alice() -> _request.Record:
+async def request_of_alice() -> _request.Record:
     record = _request.begin(SCOPE | {"fetchstash.principal": ALICE})
     record.rpc_method, record.tool = "tools/call", "fetch_content"
     return record
@@ -229,7 +229,7 @@ async def test_a_log_that_can_be_written_again_says_how_much_it_lost(
     assert resumed["lost"] == 3
 
 
-def test_half_a_line_of_a_full_disk_spoils_no_other_line(
+async def test_half_a_line_of_a_full_disk_spoils_no_other_line(
     path: Path, request_of_alice: _request.Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, write = AuditLog(path), os.write
@@ -258,7 +258,9 @@ async def test_a_log_may_be_moved_away_at_any_time(path: Path, tmp_path: Path) -
     assert [line["url"][-1] for line in lines(path)] == ["2"]
 
 
-def test_a_call_names_artifacts_by_hashes(path: Path, request_of_alice: _request.Record) -> None:
+async def test_a_call_names_artifacts_by_hashes(
+    path: Path, request_of_alice: _request.Record
+) -> None:
     request_of_alice.code = "timeout"
     AuditLog(path).call(request_of_alice, ["art_secret"])
     [line] = lines(path)
@@ -267,7 +269,7 @@ def test_a_call_names_artifacts_by_hashes(path: Path, request_of_alice: _request
     assert "art_" not in path.read_text()
 
 
-def test_without_a_file_the_lines_go_to_a_logger(
+async def test_without_a_file_the_lines_go_to_a_logger(
     caplog: pytest.LogCaptureFixture, request_of_alice: _request.Record
 ) -> None:
     caplog.set_level("INFO", "fetchstash.audit")
@@ -276,7 +278,7 @@ def test_without_a_file_the_lines_go_to_a_logger(
     assert record.__dict__["facts"]["event"] == "call"
 
 
-def test_a_log_that_takes_no_line_is_said_at_the_start(tmp_path: Path) -> None:
+async def test_a_log_that_takes_no_line_is_said_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(BadArgument, match=r"http\.audit_log"):
         AuditLog.of(str(tmp_path / "missing" / "audit.jsonl"))
 

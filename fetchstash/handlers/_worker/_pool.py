@@ -319,7 +319,8 @@ class WorkerPool:
             room.readable = (source,)
             room.lend(source)
         worker = await Worker.start(room, self._niceness)
-        self._all = {w for w in self._all if w.alive} | {worker}
+        self._all = {w for w in self._all if w.alive} | {worker}  # so that aclose waits for it
+        await worker.ready()
         if self._closed:  # in the meantime
             worker.end()
         return worker

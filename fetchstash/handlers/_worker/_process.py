@@ -45,8 +45,9 @@ class Worker:
     ``sound`` is what its last frame said: that nothing is in doubt after the job.
     """
 
-    def __init__(self, process: Process, room: Room) -> None:
+    def __init__(self, process: Process, room: Room, command: tuple[str, ...]) -> None:
         self._process = process
+        self._command = command
         self.pid = process.pid
         self.room = room
         self.jobs = 0
@@ -55,7 +56,7 @@ class Worker:
 
     @classmethod
     async def start(cls, room: Room, niceness: int = 0) -> "Worker":
-        """Start a process that is confined to ``room``, and wait until it is ready.
+        """Start a process that is confined to ``room``; ``ready`` waits for it.
 
         ``niceness`` is how far it steps back behind other processes (POSIX, nice).
         Raises Internal. The worker removes the room.
@@ -77,22 +78,25 @@ class Worker:
                 raise
             next_step = "Free memory or processes, and try again."
             raise Internal("A worker process could not be started.", next_step) from error
-        worker = cls(process, room)
+        worker = cls(process, room, command)
         if niceness and sys.platform != "win32":
             with contextlib.suppress(OSError):  # it has ended already
                 os.setpriority(os.PRIO_PROCESS, process.pid, niceness)
+        return worker
+
+    async def ready(self) -> None:
+        """Wait until it can take a job. Raises Internal; after any exception it is ended."""
         try:
             async with asyncio.timeout(START_SECONDS):
-                ready = await worker._receive()
-            worker.unconfined = [clean_line(str(line)[:200]) for line in ready.get("missing", ())]
+                ready = await self._receive()
         except (_frames.ProtocolError, EOFError, TimeoutError) as error:
-            worker.end()
-            next_step = f"Run `{' '.join(command)}` to see why."
+            self.end()
+            next_step = f"Run `{' '.join(self._command)}` to see why."
             raise Internal("A worker process did not start.", next_step) from error
         except BaseException:
-            worker.end()
+            self.end()
             raise
-        return worker
+        self.unconfined = [clean_line(str(line)[:200]) for line in ready.get("missing", ())]
 
     async def job(
         self, request: dict[str, Any], wall_seconds: float, on_report: OnReport
