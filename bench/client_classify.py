@@ -1,6 +1,6 @@
 """Measure precision and recall of ``classify`` on labelled provider errors, and its slowest texts.
 
-    python bench/client_classify.py overflow_errors.jsonl [--show]
+    python -P bench/client_classify.py overflow_errors.jsonl [--show]
 
 Each line of the file is a JSON object with message, body, http_status, error_type, error_class,
 code, provider, label and tags.

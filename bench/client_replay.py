@@ -1,6 +1,6 @@
 """Replay real conversations: compact every request of each transcript for a window too small.
 
-    python bench/client_replay.py FOLDER [--share 0.35 0.5 0.7]
+    python -P bench/client_replay.py FOLDER [--share 0.35 0.5 0.7]
 
 FOLDER has transcripts as JSON files, {"messages": […]} in the format of Chat Completions. The
 window is a share of the transcript's own final size. Uncached tokens are those after the longest

@@ -1,6 +1,6 @@
 """Time compaction and rewrite of a large history, and the import of the client.
 
-python bench/client_rewrite.py [--megabytes 4.4] [--times 40]
+python -P bench/client_rewrite.py [--megabytes 4.4] [--times 40]
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Word, PowerPoint and Excel documents against markitdown: CPU and words, in one run.
 
-    python bench/handlers_office.py CORPUS [--peers PYTHON]
+    python -P bench/handlers_office.py CORPUS [--peers PYTHON]
 
 CORPUS is a folder with DOCX, PPTX and XLSX files; PYTHON is an interpreter that has markitdown.
 What is missing is said. The words that count are those of the packages' own text elements (w:t,

@@ -1,6 +1,6 @@
 """PDF text against pypdfium2 bare, pypdf and markitdown: CPU and words, in one run.
 
-    python bench/handlers_pdf.py CORPUS [--peers PYTHON] [--only-plain]
+    python -P bench/handlers_pdf.py CORPUS [--peers PYTHON] [--only-plain]
 
 CORPUS is a folder of PDF files (searched for *.pdf); PYTHON is an interpreter that has markitdown.
 What is missing is said.

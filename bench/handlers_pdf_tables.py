@@ -1,6 +1,6 @@
 """Tables of PDF files read by rows: ours, pdfplumber and markitdown on documents of known tables.
 
-    python bench/handlers_pdf_tables.py --peers PYTHON [--each]
+    python -P bench/handlers_pdf_tables.py --peers PYTHON [--each]
 
 PYTHON is an interpreter that has reportlab, fpdf2 and typst, which write the documents, and
 pdfplumber and markitdown. A row counts as read if one line holds all its cells in order and little

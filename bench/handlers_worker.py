@@ -1,6 +1,6 @@
 """What a worker costs: to start it, to call it, and the server's process while it works.
 
-python bench/handlers_worker.py [--megabytes 50]
+python -P bench/handlers_worker.py [--megabytes 50]
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Grep of 100 MB: seconds, as a multiple of Debian's ripgrep on one thread over the same file.
 
-python bench/store_grep.py [--mb 100] [--repeat 5]
+python -P bench/store_grep.py [--mb 100] [--repeat 5]
 """
 
 import argparse

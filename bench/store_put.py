@@ -1,6 +1,6 @@
 """A durable put against a plain program; then writers and readers that share a folder.
 
-python bench/store_put.py [--repeat 40] [--seconds 12] [--writers 4] [--readers 2] [--at FOLDER]
+python -P bench/store_put.py [--repeat 40] [--seconds 12] [--writers 4] [--readers 2] [--at FOLDER]
 
 All of it writes the same two files, raw and text. bare: each is written and fsynced. plain: each is
 also renamed, and its folder fsynced, which is what it takes to survive a crash under a name. put:

@@ -1,6 +1,6 @@
 """Slices out of texts of 1 to 1,000 MB, the memory of put, grep and slice, and search.
 
-python bench/store_read.py [--mb 1 10 100 1000] [--repeat 300]
+python -P bench/store_read.py [--mb 1 10 100 1000] [--repeat 300]
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 Each key (PageDown, PageUp, End, Home, an arrow) is sent to the view; the page's own clock measures
 from the key event to the frame after the one in which every visible line has its text. Needs
-Playwright and Chromium: ~/.cache/fetchstash/extras/bin/python bench/ui_paint.py [--mb 100]
+Playwright and Chromium: ~/.cache/fetchstash/extras/bin/python -P bench/ui_paint.py [--mb 100]
 """
 
 import argparse
