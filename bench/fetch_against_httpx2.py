@@ -126,7 +126,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.serve:
         serve(args.megabytes)
-    command = [sys.executable, __file__, "--serve", "--megabytes", str(args.megabytes)]
+    command = [sys.executable, "-P", __file__, "--serve", "--megabytes", str(args.megabytes)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
