@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fetchstash.server._memory import hide_memory
     from fetchstash.server._server import build_server
     from fetchstash.server._stdio import serve_stdio
+    from fetchstash.server._wire import is_request_id, no_message
 
 __all__ = [
     "EXTENSION",
@@ -20,7 +21,9 @@ __all__ = [
     "StashSource",
     "build_server",
     "hide_memory",
+    "is_request_id",
     "listed_tools",
+    "no_message",
     "serve_stdio",
 ]
 
@@ -32,6 +35,7 @@ _MODULES = {
     "hide_memory": "_memory",
     "listed_tools": "_listing",
     "serve_stdio": "_stdio",
+    **dict.fromkeys(("is_request_id", "no_message"), "_wire"),
 }
 
 

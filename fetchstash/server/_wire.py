@@ -112,17 +112,29 @@ def unreadable(error: Exception) -> types.JSONRPCError | None:
     """Return the answer to a line that is no message, None if it has no id to answer to."""
     request = _request_of(error)
     number: Any = request.get("id")
-    if "method" not in request or isinstance(number, bool) or not isinstance(number, int | str):
+    if "method" not in request or not is_request_id(number):
         return None
-    line = BadArgument(
+    problem = types.ErrorData(code=types.INVALID_REQUEST, message=no_message().line())
+    return types.JSONRPCError(jsonrpc="2.0", id=number, error=problem)
+
+
+def no_message() -> BadArgument:
+    """Return the error for what is JSON, and no message that the SDK can read."""
+    return BadArgument(
         "The request is no message of MCP, or holds half of a surrogate pair.",
         "Send JSON-RPC in valid Unicode.",
-    ).line()
-    return types.JSONRPCError(
-        jsonrpc="2.0",
-        id=number,
-        error=types.ErrorData(code=types.INVALID_REQUEST, message=line),
     )
+
+
+def is_request_id(value: object) -> bool:
+    """Return whether a value can be the id of a request, and be sent back."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return False
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return True
 
 
 def _request_of(error: Exception) -> dict[str, Any]:

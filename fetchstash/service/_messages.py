@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fetchstash.access import Principal, Rejected, check_scope, scope_of
 from fetchstash.config import OAuthLimits
 from fetchstash.errors import BadArgument, FetchstashError, Refused, TimedOut, TooLarge
+from fetchstash.server import is_request_id, no_message
 from fetchstash.service._auth import refusal
 from fetchstash.service._context import REFUSAL, principal_in
 from fetchstash.service._replies import reply
@@ -180,29 +181,14 @@ def _message(body: bytes) -> tuple[dict[str, Any], bytes] | Response:
         jsonrpc_message_adapter.validate_python(message, by_name=False)
     except (ValueError, RecursionError):  # ValidationError and UnicodeEncodeError are ValueErrors
         return _no_message(message)
-    if "method" in message and not _is_id(message.get("id", 0)):
+    if "method" in message and not is_request_id(message.get("id", 0)):
         return _no_message(message)
     return cast("dict[str, Any]", message), written
 
 
 def _no_message(message: Any) -> Response:
     request = cast("dict[str, Any]", message).get("id") if isinstance(message, dict) else None
-    error = BadArgument(
-        "The request is no message of MCP, or holds half of a surrogate pair.",
-        "Send JSON-RPC in valid Unicode.",
-    )
-    return reply(400, error, request=request if _is_id(request) else None)
-
-
-def _is_id(value: Any) -> bool:
-    """Return whether a value can be the id of a request, and be sent back."""
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        return False
-    try:
-        str(value).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return reply(400, no_message(), request=request if is_request_id(request) else None)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

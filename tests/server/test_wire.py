@@ -75,6 +75,7 @@ async def test_a_request_that_is_cancelled_waits_for_no_answer() -> None:
         pytest.param(
             '{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":"\\ud800"}}', 7, id="half"
         ),
+        pytest.param('{"jsonrpc":"2.0","id":"\\ud800","method":"x"}', None, id="half in its id"),
         pytest.param('{"id":"a","method":"x"}', "a", id="no version"),
         pytest.param('{"jsonrpc":"2.0","id":7,"method":', None, id="cut short"),
         pytest.param('{"jsonrpc":"2.0","id":7}', None, id="an answer to nothing"),
