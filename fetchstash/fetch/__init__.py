@@ -14,6 +14,7 @@ from fetchstash.fetch._contract import (
 )
 from fetchstash.fetch._fetcher import HttpFetcher, browser_fault, browser_of, open_fetcher
 from fetchstash.fetch._headers import OriginHeaders, origin_headers
+from fetchstash.fetch._host import join_host_port
 from fetchstash.fetch._mask import mask_url
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "browser_of",
     "certificate_fault",
     "is_fresh",
+    "join_host_port",
     "mask_url",
     "may_keep",
     "open_fetcher",

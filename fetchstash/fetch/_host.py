@@ -47,6 +47,11 @@ def parse_host(text: str) -> str | IPv4Address | IPv6Address:
     return name
 
 
+def join_host_port(host: str, port: int) -> str:
+    """Return both as a URL has them: an IPv6 address in brackets (RFC 3986, section 3.2.2)."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def _ipv6(text: str) -> IPv6Address:
     if not text.endswith("]") or "%" in text:
         raise BadHost("is no IPv6 address (zones are not fetched from)")

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from fetchstash.errors import BadArgument, Call, Refused
 from fetchstash.fetch._addresses import Address, Network, plain, why_not_public
 from fetchstash.fetch._contract import FetchLimits
-from fetchstash.fetch._host import BadHost, parse_host
+from fetchstash.fetch._host import BadHost, join_host_port, parse_host
 from fetchstash.fetch._url import Target
 
 # Names that have a meaning only inside a machine or a network, whatever a resolver answers.
@@ -204,8 +204,8 @@ def _refuse(
     if private:
         details["private"] = private
     host = _plain_name(name)
-    written = f"[{host}]:{target.port}" if ":" in host else f"{host}:{target.port}"
-    allow = Call("setting", {"name": "fetch.allow_hosts", "value": [written]})
+    entry = join_host_port(host, target.port)
+    allow = Call("setting", {"name": "fetch.allow_hosts", "value": [entry]})
     raise Refused(what, "{}.", allow, rule=rule, **details)
 
 

@@ -3,12 +3,12 @@
 import re
 from base64 import b64encode
 from dataclasses import dataclass, field
-from ipaddress import IPv6Address
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from fetchstash.errors import BadArgument, FetchFailed
 from fetchstash.fetch._addresses import Address
+from fetchstash.fetch._host import join_host_port
 
 if TYPE_CHECKING:
     from httpcore2 import AsyncNetworkStream
@@ -55,9 +55,7 @@ class Proxy:
 
     def request(self, address: Address, port: int) -> bytes:
         """Return the CONNECT request for a numeric address."""
-        authority = (
-            f"[{address}]:{port}" if isinstance(address, IPv6Address) else f"{address}:{port}"
-        )
+        authority = join_host_port(str(address), port)
         login = f"Proxy-Authorization: Basic {self.credentials}\r\n" if self.credentials else ""
         return f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{login}\r\n".encode("ascii")
 

@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import quote, urljoin
 
 from fetchstash.errors import BadArgument, FetchFailed, Refused
-from fetchstash.fetch._host import BadHost, parse_host
+from fetchstash.fetch._host import BadHost, join_host_port, parse_host
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _ABSOLUTE = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
@@ -40,8 +40,7 @@ class Target:
     @property
     def host_and_port(self) -> str:
         """Return host and port, the default port included."""
-        host = f"[{self.host}]" if isinstance(self.address, IPv6Address) else self.host
-        return f"{host}:{self.port}"
+        return join_host_port(self.host, self.port)
 
     @property
     def authority(self) -> str:

@@ -8,6 +8,7 @@ import anyio
 import mcp_types as types
 from mcp.server import ServerRequestContext
 
+from fetchstash.fetch import join_host_port
 from fetchstash.server._asking import Answers, asked
 
 _SECONDS = 120
@@ -55,7 +56,7 @@ def _can_be_asked(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 
 def _question(host: str, port: int, what: str) -> types.ElicitRequest:
-    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    place = join_host_port(host, port)
     message = (
         f"Allow {place} for this session? {host} {what}. fetchstash was asked to fetch from it."
     )

@@ -1,4 +1,4 @@
-"""One connection of a client, bounded: what uvicorn leaves to a proxy in front.
+"""A server with bounded connections: what uvicorn leaves to a proxy in front.
 
 A client must send the head of a request in time, and must read what is sent to it. The body has its
 own bound (``_messages``). A connection above the number that a process takes ends the one that has
@@ -7,8 +7,11 @@ waited longest for a request; where all have one, it is answered 503.
 
 import asyncio
 import sys
-from typing import cast
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, cast
 
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS = 10.0
@@ -35,6 +38,31 @@ def allow_files() -> None:
         most = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
         if soft != resource.RLIM_INFINITY and soft < most:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def bounded_server(app: Any, **options: Any) -> uvicorn.Server:
+    """Return a server of bounded connections that leaves signals and logs to us.
+
+    ``options`` are uvicorn's own.
+    """
+    config = uvicorn.Config(
+        app,
+        http=BoundedProtocol,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        **options,
+    )
+    return _Server(config)
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Capture none."""
+        yield
 
 
 class BoundedProtocol(H11Protocol):

@@ -11,6 +11,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fetchstash.config import HttpLimits
+from fetchstash.fetch import join_host_port
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _LINES = {
@@ -37,7 +38,7 @@ def _own_hosts(host: str, port: int) -> list[str]:
         return [f"{name}:{port}" for name in _LOOPBACK]
     if host in ("0.0.0.0", "::"):  # noqa: S104 - nothing is bound here
         return []
-    return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}"]
+    return [join_host_port(host, port)]
 
 
 def is_loopback(host: str) -> bool:

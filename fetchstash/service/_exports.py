@@ -3,16 +3,16 @@
 import contextlib
 import logging
 import os
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 import anyio
 import anyio.to_thread
-import uvicorn
 
 from fetchstash import telemetry
 from fetchstash.config import Settings
-from fetchstash.service._bounds import BoundedProtocol
+from fetchstash.fetch import join_host_port
+from fetchstash.service._bounds import bounded_server
 from fetchstash.service._listen import host_and_port, listener
 from fetchstash.service._metrics import METRICS_PATH, Metrics
 from fetchstash.service._traces import tracer_provider
@@ -20,15 +20,6 @@ from fetchstash.service._traces import tracer_provider
 _log = logging.getLogger("fetchstash.service")
 _FLUSH_SECONDS = 5
 """For the last spans to reach a collector, which may be gone."""
-
-
-class QuietServer(uvicorn.Server):
-    """A server that leaves signals to us."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        """Capture none."""
-        yield
 
 
 @asynccontextmanager
@@ -59,20 +50,11 @@ async def _served(metrics: Metrics, address: str) -> AsyncGenerator[str]:
     """Answer requests for metrics; yield their URL."""
     host, port = host_and_port(address)
     opened = listener(host, port)
-    shown = f"[{host}]" if ":" in host else host
-    config = uvicorn.Config(
-        metrics,
-        http=BoundedProtocol,
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-    )
-    server = QuietServer(config)
+    place = join_host_port(host, opened.getsockname()[1])
+    server = bounded_server(metrics, lifespan="off")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.serve, [opened])
         try:
-            yield f"http://{shown}:{opened.getsockname()[1]}{METRICS_PATH}"
+            yield f"http://{place}{METRICS_PATH}"
         finally:
             server.should_exit = True

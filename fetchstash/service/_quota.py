@@ -118,7 +118,7 @@ class Quotas:
                     break
             wait = _bounded(freed_at * _STEP - now, 60 + 2 * _STEP)
             what = f"You may send {limit:,} requests a minute, and have."
-            raise _over(what, f"Try again in {wait} s.", wait)
+            raise OverQuota(what, f"Try again in {wait} s.", retry_after_seconds=wait)
         own = self._own_of(tenant)
         own.requests[step] = own.requests.get(step, 0) + 1
         self._changed = True
@@ -131,7 +131,8 @@ class Quotas:
         if limit and used >= limit:
             wait = _bounded((day + 1) * _DAY - now, _DAY)
             what = f"You may fetch {limit:,} bytes a day, and have fetched {used:,}."
-            raise _over(what, f"Try again in {_length(wait)}; what is kept can be read.", wait)
+            step = f"Try again in {_length(wait)}; what is kept can be read."
+            raise OverQuota(what, step, retry_after_seconds=wait)
 
     def fetched(self, tenant: str, size: int) -> None:
         """Count bytes that were fetched."""
@@ -236,12 +237,9 @@ def _length(seconds: int) -> str:
     return f"{seconds} s"
 
 
-def _over(what: str, next_step: str, wait: int, *calls: Call) -> OverQuota:
-    return OverQuota(what, next_step, *calls, retry_after_seconds=wait)
-
-
 def over_stored(what: str, wait: float, name: str, value: int) -> OverQuota:
     """Return the error of a tenant that keeps as much as it may; ``wait``: until some expires."""
     raised = Call("setting", {"name": name, "value": value})
     seconds = _bounded(wait, 366 * _DAY)
-    return _over(what, f"Try again in {_length(seconds)}; or {{}}.", seconds, raised)
+    step = f"Try again in {_length(seconds)}; or {{}}."
+    return OverQuota(what, step, raised, retry_after_seconds=seconds)

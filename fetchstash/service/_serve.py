@@ -15,14 +15,14 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from fetchstash.config import HttpLimits, Settings
 from fetchstash.errors import Internal
-from fetchstash.fetch import HttpFetcher, browser_of
+from fetchstash.fetch import HttpFetcher, browser_of, join_host_port
 from fetchstash.server import hide_memory
 from fetchstash.service._app import MCP_PATH, Service, build_app
 from fetchstash.service._audit import AuditedFetcher, AuditedRenderer, AuditLog
 from fetchstash.service._auth import verifier_of
-from fetchstash.service._bounds import IDLE_SECONDS, BoundedProtocol, allow_files
+from fetchstash.service._bounds import IDLE_SECONDS, allow_files, bounded_server
 from fetchstash.service._doors import security_of
-from fetchstash.service._exports import QuietServer, exports
+from fetchstash.service._exports import exports
 from fetchstash.service._listen import (
     check_certificate,
     check_exposure,
@@ -133,9 +133,8 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
     )
     server = server_of(service, http)
     scheme = "https" if http.tls_cert else "http"
-    shown = f"[{host}]" if ":" in host else host
     whom = "who sends a token" if verifier else "the one user of this machine, without tokens"
-    line = f"fetchstash serves MCP at {scheme}://{shown}:{port}{MCP_PATH} to {whom}."
+    line = f"fetchstash serves MCP at {scheme}://{join_host_port(host, port)}{MCP_PATH} to {whom}."
     async with exports(settings), anyio.create_task_group() as tasks:
         tasks.start_soon(_end_on_signal, server, service)
         tasks.start_soon(_announce, server, lambda: announce(line))
@@ -150,21 +149,14 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
 
 def server_of(service: Service, http: HttpLimits) -> uvicorn.Server:
     """Return a server that leaves signals alone, and is bounded in what it takes."""
-    config = uvicorn.Config(
+    return bounded_server(
         _behind(service, http.forwarded) if http.forwarded else service,
-        http=BoundedProtocol,
-        ws="none",
         lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=_CLOSE_SECONDS,
         ssl_certfile=http.tls_cert or None,
         ssl_keyfile=http.tls_key or None,
     )
-    return QuietServer(config)
 
 
 def _behind(service: Service, proxies: Sequence[str]) -> Any:
