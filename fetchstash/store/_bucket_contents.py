@@ -12,8 +12,6 @@ No write asks for the state that it replaces. Where two replicas change one reco
 moment, the later change stays; an artifact that was pinned stays pinned.
 """
 
-import os
-import secrets
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -37,8 +35,6 @@ from fetchstash.store._bucket_record import Record, pinned_record_key, record_ke
 from fetchstash.store._bucket_urls import UrlEntries
 from fetchstash.store._contract import (
     ALL_RUNS,
-    AUTO_RUN,
-    DEFAULT_RUN,
     REF_PREFIX,
     Facts,
     Finding,
@@ -51,6 +47,7 @@ from fetchstash.store._contract import (
 from fetchstash.store._index import SearchIndex
 from fetchstash.store._rank import Deadline, rank_texts
 from fetchstash.store._retention import Candidate, Total, plan
+from fetchstash.store._runs import own_run, run_of_put
 from fetchstash.store._search import search_run
 from fetchstash.store._source import ByteSource
 from fetchstash.store._stamp import is_ref, keep_store_facts, refuse_changed, restamp, stamp
@@ -81,9 +78,7 @@ class BucketContents:
     def __init__(self, bucket: Bucket, limits: StoreLimits) -> None:
         self._bucket = bucket
         self._limits = limits
-        private = limits.ephemeral and limits.run in (AUTO_RUN, DEFAULT_RUN, ALL_RUNS)
-        self._run = f"ephemeral-{secrets.token_hex(8)}" if private else limits.run
-        self._process = os.getpid()
+        self._run = own_run(limits)
         self._closed = False
         self._executor = ThreadPoolExecutor(REQUESTS_AT_ONCE)
         self._cache = BlobCache(limits.folder, limits.cache_bytes)
@@ -100,14 +95,6 @@ class BucketContents:
         """The folder for files on their way in."""
         return self._cache.spool
 
-    def check_usable(self) -> None:
-        """Raise StoreError after ``close`` or in a forked process."""
-        if self._closed:
-            raise StoreError("The store is closed.", "Open it again.")
-        if os.getpid() != self._process:
-            what = "The store was opened before this process was forked."
-            raise StoreError(what, "Open a store in each process.")
-
     def follow(self) -> None:
         """Do nothing: a bucket cannot be moved, and the cache makes its folders itself."""
 
@@ -123,7 +110,7 @@ class BucketContents:
             index = measured[1].index if text else None
             facts = stamp(facts, first.sha256, first.size, index, now=now, max_age_days=days)
             assert facts.expires_at is not None
-            run = DEFAULT_RUN if self._run == ALL_RUNS else self._run
+            run = run_of_put(self._run)
             uploads = self._blobs.start_uploads(files, measured, week_of(now))
             try:
                 entry = self._urls.add(url, run, facts.artifact_ref, now) if url else ""

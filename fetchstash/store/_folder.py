@@ -26,9 +26,6 @@ from fetchstash.store._advice import larger_than_the_store, no_text
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog import Connection, settle, transaction
 from fetchstash.store._contract import (
-    ALL_RUNS,
-    AUTO_RUN,
-    DEFAULT_RUN,
     Facts,
     Finding,
     Listing,
@@ -43,6 +40,7 @@ from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._index import SearchIndex
 from fetchstash.store._place import Place
 from fetchstash.store._rank import Deadline, rank_texts
+from fetchstash.store._runs import own_run, run_of_put
 from fetchstash.store._search import RunTexts, search_run
 from fetchstash.store._source import FileSource
 from fetchstash.store._stamp import keep_store_facts, refuse_changed, restamp, stamp
@@ -59,10 +57,7 @@ class StoreFolder:
 
     def __init__(self, limits: StoreLimits) -> None:
         self._limits = limits
-        # An unnamed ephemeral run gets a private name, so that it cannot delete shared artifacts.
-        private = limits.ephemeral and limits.run in (AUTO_RUN, DEFAULT_RUN, ALL_RUNS)
-        self._run = f"ephemeral-{secrets.token_hex(8)}" if private else limits.run
-        self._process = os.getpid()
+        self._run = own_run(limits)
         self._closed = False
         # References read since the last change, in order: their use is recorded with the next.
         self._read: dict[str, None] = {}
@@ -83,21 +78,10 @@ class StoreFolder:
     def spool(self) -> Path:
         """The folder for files on their way in. It is made anew if somebody removed it."""
         if not self._blobs.spool.is_dir():
-            self.check_usable()
             with translate_errors():
                 self.follow()
                 self._place.make_folders()
         return self._blobs.spool
-
-    def check_usable(self) -> None:
-        """Raise StoreError after ``close`` or in a forked process."""
-        if self._closed:
-            raise StoreError("The store is closed.", "Open it again.")
-        if os.getpid() != self._process:
-            raise StoreError(
-                "The store was opened before this process was forked.",
-                "Open a store in each process.",
-            )
 
     def follow(self) -> None:
         """Open the folder anew if somebody moved or deleted it since."""
@@ -117,7 +101,7 @@ class StoreFolder:
                     with transaction(db), self._blobs.published(moves):
                         now = self._upkeep.believed_now(db)
                         facts = self._stamped(facts, max(now, time.time()), *blobs)
-                        run = DEFAULT_RUN if self._run == ALL_RUNS else self._run
+                        run = run_of_put(self._run)
                         url_hash = rows.url_hash(db, url) if url else None
                         record = rows.new_record(run, facts, ranges, url_hash, blobs)
                         self._place.sidecars.add(record)

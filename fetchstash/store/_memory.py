@@ -17,7 +17,6 @@ from fetchstash.store._advice import larger_than_the_store, no_text, not_stored
 from fetchstash.store._base import StoreBase
 from fetchstash.store._contract import (
     ALL_RUNS,
-    DEFAULT_RUN,
     REF_PREFIX,
     Facts,
     Listing,
@@ -28,6 +27,7 @@ from fetchstash.store._contract import (
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
 from fetchstash.store._retention import Candidate, Total, plan
+from fetchstash.store._runs import run_of_put
 from fetchstash.store._source import BytesSource
 from fetchstash.store._stamp import keep_store_facts, refuse_changed, restamp, stamp
 from fetchstash.store._stride import StrideIndex
@@ -88,7 +88,7 @@ class MemoryStore(StoreBase):
         now, days = time.time(), self._limits.max_age_days
         sha256 = hashlib.sha256(data).hexdigest()
         facts = stamp(facts, sha256, len(data), index, now=now, max_age_days=days)
-        run = DEFAULT_RUN if self._limits.run == ALL_RUNS else self._limits.run
+        run = run_of_put(self._limits.run)
         artifact = _Artifact(run, url, data, words, index, facts, ranges, self._next_use())
         self._contents.artifacts[facts.artifact_ref] = artifact
         self._retain()

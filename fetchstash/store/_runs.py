@@ -6,7 +6,7 @@ import secrets
 from dataclasses import replace
 from pathlib import Path
 
-from fetchstash.store._contract import AUTO_RUN, StoreLimits
+from fetchstash.store._contract import ALL_RUNS, AUTO_RUN, DEFAULT_RUN, StoreLimits
 
 _OF_THIS_PROCESS = f"process-{secrets.token_hex(6)}"
 
@@ -38,6 +38,20 @@ def project_run(folder: Path) -> str:
     if path == path.parent or path == Path(os.path.realpath(Path.home())):
         return _OF_THIS_PROCESS
     return folder_run(path)
+
+
+def own_run(limits: StoreLimits) -> str:
+    """Return the run of a store. An ephemeral one without a name gets a private run.
+
+    It deletes its run when it closes, and must not delete shared artifacts.
+    """
+    private = limits.ephemeral and limits.run in (AUTO_RUN, DEFAULT_RUN, ALL_RUNS)
+    return f"ephemeral-{secrets.token_hex(8)}" if private else limits.run
+
+
+def run_of_put(run: str) -> str:
+    """Return the run that a new artifact belongs to in a store of this run."""
+    return DEFAULT_RUN if run == ALL_RUNS else run
 
 
 def with_run(limits: StoreLimits) -> StoreLimits:

@@ -1,5 +1,6 @@
 """A store that blocks, seen from an event loop: every call does its work in a thread."""
 
+import os
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Protocol, TypeVar
 
 from anyio import CancelScope
 
+from fetchstash.errors import StoreError
 from fetchstash.ranges import Ranges
 from fetchstash.store._contract import Facts, Finding, Listing, Removed, Run, SearchResult
 from fetchstash.store._reader import TextReader
@@ -23,10 +25,6 @@ class Contents(Protocol):
     @property
     def spool(self) -> Path:
         """The folder for files on their way in."""
-        ...
-
-    def check_usable(self) -> None:
-        """Raise StoreError after ``close`` or in a forked process."""
         ...
 
     def follow(self) -> None:
@@ -108,10 +106,13 @@ class ThreadedStore:
     def __init__(self, contents: Contents, threads: Threads) -> None:
         self._contents = contents
         self._threads = threads
+        self._process = os.getpid()
+        self._closed = False
 
     @property
     def spool(self) -> Path:
-        """A private folder for files on their way into ``put``."""
+        """A private folder for files on their way into ``put``. Raises StoreError."""
+        self._check_usable()
         return self._contents.spool
 
     async def put(
@@ -153,7 +154,7 @@ class ThreadedStore:
 
     async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
         """Rank passages over these artifacts, or over the run where ``refs`` is empty."""
-        self._contents.check_usable()
+        self._check_usable()
 
         def work(cancelled: Callable[[], bool]) -> SearchResult:
             self._contents.follow()
@@ -196,11 +197,20 @@ class ThreadedStore:
 
     async def aclose(self) -> None:
         """Close. An ephemeral store deletes its artifacts first. Closing twice is no error."""
+        self._closed = True
         await self._threads.run(self._contents.close)
+
+    def _check_usable(self) -> None:
+        """Raise StoreError after ``aclose`` or in a forked process."""
+        if self._closed:
+            raise StoreError("The store is closed.", "Open it again.")
+        if os.getpid() != self._process:
+            what = "The store was opened before this process was forked."
+            raise StoreError(what, "Open a store in each process.")
 
     async def _run(self, work: Callable[[], T]) -> T:
         """Run work in a thread, after opening the folder anew if it was moved or deleted."""
-        self._contents.check_usable()
+        self._check_usable()
 
         def followed() -> T:
             self._contents.follow()
