@@ -43,7 +43,7 @@ from fetchstash.demo.content import HANDBOOK, READINGS, REPORT
 from fetchstash.demo.driver import command
 from fetchstash.demo.site import Site
 from fetchstash.errors import UnknownRef
-from fetchstash.service._tenants import Tenants
+from fetchstash.service import Tenants
 
 BOUND = 2.0
 TELLS = 0.05

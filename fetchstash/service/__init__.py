@@ -1,7 +1,35 @@
-"""Many agents over HTTP: each tenant apart, bounded, counted and logged."""
+"""Many agents over HTTP: each tenant apart, bounded, counted and logged.
+
+`serve_http` is the whole service. Who serves it in a process of their own puts it together from the
+same parts: `build_app` takes a `TenantSource` and what it is to check, `server_of` runs it.
+"""
 
 from fetchstash.service._app import build_app
+from fetchstash.service._audit import AuditLog
+from fetchstash.service._auth import verifier_of
 from fetchstash.service._context import principal_in, principal_of
-from fetchstash.service._serve import serve_http
+from fetchstash.service._doors import security_of
+from fetchstash.service._exports import exports
+from fetchstash.service._quota import Quotas
+from fetchstash.service._serve import OneStash, for_clients_elsewhere, serve_http, server_of
+from fetchstash.service._source import TenantSource
+from fetchstash.service._tenant_store import TenantStore
+from fetchstash.service._tenants import Tenants
 
-__all__ = ["build_app", "principal_in", "principal_of", "serve_http"]
+__all__ = [
+    "AuditLog",
+    "OneStash",
+    "Quotas",
+    "TenantSource",
+    "TenantStore",
+    "Tenants",
+    "build_app",
+    "exports",
+    "for_clients_elsewhere",
+    "principal_in",
+    "principal_of",
+    "security_of",
+    "serve_http",
+    "server_of",
+    "verifier_of",
+]

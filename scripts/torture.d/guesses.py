@@ -27,8 +27,7 @@ from fetchstash.config import load
 from fetchstash.errors import FetchstashError, UnknownRef
 from fetchstash.ranges import Ranges
 from fetchstash.render import Host
-from fetchstash.service._tenant_store import TenantStore
-from fetchstash.service._tenants import Tenants
+from fetchstash.service import Tenants, TenantStore
 from fetchstash.stash import Stash
 from fetchstash.store import Facts, TextReader
 from fetchstash.tools import answer, tool_named, tool_specs

@@ -185,7 +185,7 @@ def serve(pages: dict[str, str]) -> None:
         server_bind = TCPServer.server_bind  # HTTPServer's looks up its own name
 
     server = Server((PAGE, 80), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
 
 
 async def render(limits: dict[str, Any], folder: Path) -> dict[str, Any]:

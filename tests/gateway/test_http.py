@@ -75,7 +75,7 @@ async def test_short_results_pass_and_long_ones_are_kept(
 @pytest.mark.parametrize("style", ["json", "events"])
 async def test_a_flood_goes_to_disk_and_not_to_memory(wrapped: Wrapped, style: str) -> None:
     with listening(style) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         flags = ("--url", f"http://127.0.0.1:{server.server_port}/mcp")
         async with wrapped("legacy", flags=flags) as client:
             await client.call_tool("flood", {"size": 1_000_000})

@@ -9,9 +9,7 @@ import pytest
 from mcp.server.transport_security import TransportSecuritySettings
 
 from fetchstash.config import Settings, load
-from fetchstash.service import build_app
-from fetchstash.service._serve import OneStash, for_clients_elsewhere
-from fetchstash.service._source import TenantSource
+from fetchstash.service import OneStash, TenantSource, build_app, for_clients_elsewhere
 from tests.service.asgi import HOST, Service, running
 
 

@@ -8,17 +8,13 @@ from typing import Any
 import anyio
 
 from fetchstash.config import HttpLimits, Settings
-from fetchstash.service import build_app
-from fetchstash.service._doors import security_of
-from fetchstash.service._listen import listener
-from fetchstash.service._serve import OneStash, server_of
-from fetchstash.service._source import TenantSource
+from fetchstash.service import OneStash, TenantSource, build_app, security_of, server_of
 
 
 @asynccontextmanager
 async def listening(settings: Settings, **parts: Any) -> AsyncGenerator[int]:
     """Serve on loopback and yield the port."""
-    opened = listener("127.0.0.1", 0)
+    opened = socket.create_server(("127.0.0.1", 0))
     security = security_of(settings.http, "127.0.0.1", opened.getsockname()[1])
     service = build_app(TenantSource(settings, OneStash(settings)), security, **parts)
     async with serving(service, settings.http, opened) as port:
@@ -30,7 +26,7 @@ async def serving(
     app: Any, http: HttpLimits | None = None, opened: socket.socket | None = None
 ) -> AsyncGenerator[int]:
     """Serve an application on loopback and yield the port."""
-    opened = opened or listener("127.0.0.1", 0)
+    opened = opened or socket.create_server(("127.0.0.1", 0))
     server = server_of(app, http or HttpLimits())
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.serve, [opened])

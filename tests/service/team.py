@@ -2,12 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import httpx2
 from mcp.server.transport_security import TransportSecuritySettings
@@ -15,11 +16,9 @@ from mcp.server.transport_security import TransportSecuritySettings
 from fetchstash.access import FETCH, READ, Principal
 from fetchstash.config import Settings
 from fetchstash.errors import FetchFailed
-from fetchstash.fetch import Fetched, FetchLimits
-from fetchstash.handlers import Extraction
-from fetchstash.service import build_app
-from fetchstash.service._source import TenantSource
-from fetchstash.service._tenants import Tenants
+from fetchstash.fetch import Fetched, HttpFetcher
+from fetchstash.handlers import Extraction, WorkerPool
+from fetchstash.service import Tenants, TenantSource, build_app
 from tests.service.asgi import HOST, Tokens, running
 
 TENANTS = ("acme", "globex", "flood")
@@ -94,68 +93,55 @@ def text_of(result: Mapping[str, Any]) -> str:
     return "\n".join(str(block["text"]) for block in result["content"])
 
 
-class FakeFetcher:
-    """A Fetcher of the pages of a Web, without a network."""
+@contextmanager
+def web_of(pages: Mapping[str, str] | None = None) -> Generator[Web]:
+    """Put pages where fetchers find them: no network, and no worker processes."""
+    web = Web(dict(pages or {}))
 
-    web = Web()
-
-    def __init__(self, limits: FetchLimits) -> None:
-        self.limits = limits
-
-    async def fetch(self, url: str, folder: Path, **_: Any) -> Fetched:
-        """Spool a page."""
-        self.web.asked.append(url)
-        if url not in self.web.pages:
+    async def fetch(_: HttpFetcher, url: str, folder: Path, **__: Any) -> Fetched:
+        web.asked.append(url)
+        if url not in web.pages:
             raise FetchFailed("There is no such page.", "Look elsewhere.")
-        data = self.web.pages[url].encode()
-        path = folder / f"fetched-{len(self.web.asked)}"
-        path.write_bytes(data)
-        path.chmod(0o600)
-        return Fetched(
-            path=path,
-            url=url,
-            final_url=url,
-            masked_url=url,
-            masked_final_url=url,
-            status=200,
-            headers={"content-type": "text/plain"},
-            size_bytes=len(data),
-            sha256=hashlib.sha256(data).hexdigest(),
-            fetched_at=datetime.now(UTC),
-            name="page.txt",
-        )
+        return spooled(url, web.pages[url].encode(), folder / f"fetched-{len(web.asked)}")
 
-    async def check(self, url: str, final_url: str = "") -> None:
-        """Refuse nothing."""
+    async def check(*_: object) -> None:
+        pass
 
-    async def aclose(self) -> None:
-        """Do nothing."""
+    with (
+        mock.patch.multiple(HttpFetcher, fetch=fetch, check=check),
+        mock.patch.object(WorkerPool, "extract", copied),
+    ):
+        yield web
 
 
-class FakePool:
-    """An Extractor that takes a text as it is, in this process."""
+def spooled(url: str, data: bytes, path: Path) -> Fetched:
+    """Return a text that was fetched."""
+    path.write_bytes(data)
+    path.chmod(0o600)
+    return Fetched(
+        path=path,
+        url=url,
+        final_url=url,
+        masked_url=url,
+        masked_final_url=url,
+        status=200,
+        headers={"content-type": "text/plain"},
+        size_bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+        fetched_at=datetime.now(UTC),
+        name="page.txt",
+    )
 
-    def __init__(self, *_: Any, **__: Any) -> None:
-        self.ended = 0
 
-    async def extract(self, source: Path, _: Any, __: Any, folder: Path, **___: Any) -> Extraction:
-        """Copy the text."""
-        text = folder / f"text-{source.name}"
-        data = source.read_bytes()
-        text.write_bytes(data)
-        text.chmod(0o600)
-        words = data.decode()
-        return Extraction(
-            text=text, handler="text", chars=len(words), lines=words.count("\n"), tokens=1
-        )
-
-    async def part(self, *_: Any) -> Any:
-        """Have none."""
-        raise AssertionError
-
-    def end_idle(self) -> None:
-        """Count."""
-        self.ended += 1
-
-    async def aclose(self) -> None:
-        """Do nothing."""
+async def copied(
+    _: object, source: Path, __: Any, ___: Any, folder: Path, **____: Any
+) -> Extraction:
+    """Take a text as it is, in this process."""
+    text = folder / f"text-{source.name}"
+    data = source.read_bytes()
+    text.write_bytes(data)
+    text.chmod(0o600)
+    words = data.decode()
+    return Extraction(
+        text=text, handler="text", chars=len(words), lines=words.count("\n"), tokens=1
+    )

@@ -6,10 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fetchstash.config import HttpLimits, Settings
-from fetchstash.service import build_app
-from fetchstash.service._doors import security_of
-from fetchstash.service._serve import OneStash
-from fetchstash.service._source import TenantSource
+from fetchstash.service import OneStash, TenantSource, build_app, security_of
 from tests.service.asgi import HOST, Service, Tokens, running
 from tests.service.test_messages import HEADERS, PING
 

@@ -1,14 +1,12 @@
 from dataclasses import replace
 
-import anyio
 import httpx2
 import pytest
 
 from fetchstash import telemetry
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument
-from fetchstash.service import _bounds
-from fetchstash.service._exports import exports
+from fetchstash.service import exports
 
 pytestmark = pytest.mark.anyio
 
@@ -25,21 +23,6 @@ async def test_metrics_are_served_at_an_address_of_their_own(settings: Settings)
     async with httpx2.AsyncClient() as http:
         with pytest.raises(httpx2.ConnectError):
             await http.get(url)
-
-
-async def test_a_client_that_sends_nothing_is_let_go(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_bounds, "HEAD_SECONDS", 0.05)
-    async with exports(with_metrics(settings, "127.0.0.1:0")) as url:
-        port = httpx2.URL(url).port
-        assert port
-        async with await anyio.connect_tcp("127.0.0.1", port) as stream:
-            with (
-                anyio.fail_after(10),
-                pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)),
-            ):
-                await stream.receive()
 
 
 async def test_without_an_address_there_are_no_metrics(settings: Settings) -> None:

@@ -12,9 +12,7 @@ from hypothesis import HealthCheck, example, given, settings as examples, strate
 from mcp.server.transport_security import TransportSecuritySettings
 
 from fetchstash.config import load
-from fetchstash.service import build_app
-from fetchstash.service._serve import OneStash, for_clients_elsewhere
-from fetchstash.service._source import TenantSource
+from fetchstash.service import OneStash, TenantSource, build_app, for_clients_elsewhere
 from tests.service.asgi import HOST, URL, running
 
 METHODS = """

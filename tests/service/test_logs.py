@@ -5,16 +5,14 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 
 from fetchstash.access import Principal
 from fetchstash.config import load
-from fetchstash.service import _request, _rooms
-from fetchstash.service._audit import AuditLog
+from fetchstash.service import AuditLog, _request
 from fetchstash.service._logs import MAX_MESSAGE_CHARS, JsonLines, log_to
-from tests.service.team import FakeFetcher, FakePool, Web, ask, call, of, team
+from tests.service.team import ask, call, of, team, web_of
 
 LOGS = ("", "fetchstash", "fetchstash.fetch")
 
@@ -120,11 +118,7 @@ async def test_nothing_that_clients_pages_or_tokens_say_is_in_any_log(
     async def broken(*_: object) -> None:
         raise RuntimeError("secret-of-an-exception")
 
-    with (
-        mock.patch.object(_rooms, "HttpFetcher", FakeFetcher),
-        mock.patch.object(_rooms, "WorkerPool", FakePool),
-        mock.patch.object(FakeFetcher, "web", Web({page: "The secret-page.\n"})),
-    ):
+    with web_of({page: "The secret-page.\n"}):
         async with team(settings, audit=AuditLog(audit)) as (http, _):
             fetched = await call(http, "acme", "fetch_content", url=page)
             ref = fetched["_meta"]["fetchstash/artifact"][0]["artifact_ref"]

@@ -1,7 +1,8 @@
 import re
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx2
@@ -9,25 +10,29 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from fetchstash import __version__, telemetry
+from fetchstash.config import Settings
 from fetchstash.errors import BadArgument
-from fetchstash.service._metrics import Metrics
+from fetchstash.service import exports
 
 pytestmark = pytest.mark.anyio
 
 DOCS = Path(__file__).parents[2] / "docs" / "operations.md"
 
 
-@contextmanager
-def measured() -> Generator[Metrics]:
-    metrics = Metrics.open(["stash.example"])
-    with telemetry.exporting(metrics.provider):
-        yield metrics
-    metrics.provider.shutdown()
+@asynccontextmanager
+async def measured(settings: Settings) -> AsyncGenerator[httpx2.AsyncClient]:
+    """Measure, and yield a client of the address at which the metrics are."""
+    http = replace(settings.http, metrics="127.0.0.1:0", hosts=("stash.example",))
+    async with (
+        exports(replace(settings, http=http)) as url,
+        httpx2.AsyncClient(base_url=url.removesuffix("/metrics")) as client,
+    ):
+        yield client
 
 
-def emitted() -> dict[str, str]:
+async def emitted(settings: Settings) -> dict[str, str]:
     """Return the type of each metric of ours, by its name, once each was measured."""
-    with measured() as metrics:
+    async with measured(settings) as http:
         for name, instrument in telemetry.INSTRUMENTS.items():
             if instrument.kind == "counter":
                 telemetry.count(name)
@@ -35,7 +40,7 @@ def emitted() -> dict[str, str]:
                 telemetry.adjust(name, 1)
             else:
                 telemetry.duration(name, 1)
-        families = text_string_to_metric_families(metrics.text().decode())
+        families = text_string_to_metric_families((await http.get("/metrics")).text)
         return {
             family.name + ("_total" if family.type == "counter" else ""): family.type
             for family in families
@@ -50,9 +55,11 @@ def documented() -> dict[str, str]:
     return dict(rows)
 
 
-def test_the_metrics_that_are_documented_are_those_that_are_emitted() -> None:
+async def test_the_metrics_that_are_documented_are_those_that_are_emitted(
+    settings: Settings,
+) -> None:
     types = {name: kind.replace("info", "gauge") for name, kind in documented().items()}
-    assert types == emitted()
+    assert types == await emitted(settings)
 
 
 def test_every_instrument_is_used() -> None:
@@ -64,14 +71,14 @@ def test_every_instrument_is_used() -> None:
     assert used == set(telemetry.INSTRUMENTS)
 
 
-async def test_metrics_are_prometheus_text_with_the_version_of_the_replica() -> None:
-    with measured() as metrics:
+async def test_metrics_are_prometheus_text_with_the_version_of_the_replica(
+    settings: Settings,
+) -> None:
+    async with measured(settings) as http:
         telemetry.count("worker_kills", reason="time")
         with telemetry.span("extract", content_kind="pdf"):
             pass
-        transport = httpx2.ASGITransport(metrics)
-        async with httpx2.AsyncClient(transport=transport, base_url="http://10.0.0.1:9464") as http:
-            answer = await http.get("/metrics")
+        answer = await http.get("/metrics", headers={"host": "10.0.0.1:9464"})
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     families = {family.name: family for family in text_string_to_metric_families(answer.text)}
     [kills] = families["fetchstash_worker_kills"].samples
@@ -103,16 +110,17 @@ async def test_metrics_are_prometheus_text_with_the_version_of_the_replica() -> 
     ],
 )
 async def test_metrics_answer_requests_that_name_an_address_or_a_known_host(
-    method: str, path: str, host: str, status: int
+    settings: Settings, method: str, path: str, host: str, status: int
 ) -> None:
-    with measured() as metrics:
-        transport = httpx2.ASGITransport(metrics)
-        async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
-            answer = await http.request(method, path, headers={"host": host})
+    async with measured(settings) as http:
+        answer = await http.request(method, path, headers={"host": host})
     assert answer.status_code == status
 
 
-def test_a_missing_exporter_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_exporter_is_one_line(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.prometheus", None)
     with pytest.raises(BadArgument, match=r'pip install "fetchstash\[team\]"'):
-        Metrics.open([])
+        async with measured(settings):
+            pass

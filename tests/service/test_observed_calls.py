@@ -1,9 +1,9 @@
 """What a team's calls leave in metrics and in the audit log."""
 
+import hashlib
 import json
 from collections.abc import Generator
 from pathlib import Path
-from unittest import mock
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
@@ -11,9 +11,8 @@ from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricR
 
 from fetchstash import telemetry
 from fetchstash.config import Settings, load
-from fetchstash.service import _rooms
-from fetchstash.service._audit import AuditLog, ref_hash
-from tests.service.team import FakeFetcher, FakePool, Web, ask, call, of, team
+from fetchstash.service import AuditLog
+from tests.service.team import Web, ask, call, of, team, web_of
 
 pytestmark = pytest.mark.anyio
 PAGE = "https://a.example/plan?token=abc"
@@ -21,12 +20,7 @@ PAGE = "https://a.example/plan?token=abc"
 
 @pytest.fixture(autouse=True)
 def web() -> Generator[Web]:
-    """Put a page where fetchers find it: no network, and no worker processes."""
-    with (
-        mock.patch.object(_rooms, "HttpFetcher", FakeFetcher),
-        mock.patch.object(_rooms, "WorkerPool", FakePool),
-        mock.patch.object(FakeFetcher, "web", Web({PAGE: "The secret plan.\n"})) as web,
-    ):
+    with web_of({PAGE: "The secret plan.\n"}) as web:
         yield web
 
 
@@ -54,7 +48,8 @@ async def test_the_audit_log_says_which_tenant_fetched_what_and_was_shown_it(
     fetch, shown, refused = lines
     assert fetch["request_id"] == shown["request_id"] != refused["request_id"]
     assert (fetch["decision"], fetch["url"]) == ("allowed", "https://a.example/plan?token=***")
-    assert shown["artifacts"] == [ref_hash(facts["artifact_ref"])]
+    ref_hash = hashlib.sha256(facts["artifact_ref"].encode()).hexdigest()
+    assert shown["artifacts"] == [ref_hash[:32]]
     assert (refused["code"], refused["artifacts"]) == ("unknown_ref", [])
     assert "secret" not in path.read_text()
 

@@ -10,7 +10,7 @@ from mcp_types import PromptReference
 
 from fetchstash.config import Settings, load
 from fetchstash.demo.pdf import make_pdf
-from fetchstash.service._serve import for_clients_elsewhere
+from fetchstash.service import for_clients_elsewhere
 from tests.loopback import Site
 from tests.service.asgi import Service, mcp_client
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -14,8 +15,7 @@ from mcp_types import Implementation, TextContent
 from starlette.types import Receive, Scope, Send
 
 from fetchstash.config import Settings, load
-from fetchstash.service import _bounds, _messages
-from fetchstash.service._serve import for_clients_elsewhere
+from fetchstash.service import _bounds, _messages, exports, for_clients_elsewhere
 from tests.loopback import Site
 from tests.service.pages import Hanging, calling
 from tests.service.sockets import listening, serving
@@ -158,6 +158,22 @@ async def test_a_client_that_sends_no_head_is_cut_off(
         assert await ended(port, silent) == b""
         assert await ended(port, slow) == b""
         assert await ended(port, slow_again) == b""
+
+
+async def test_a_client_that_asks_for_no_metrics_is_let_go(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_bounds, "HEAD_SECONDS", 0.05)
+    metered = replace(settings, http=replace(settings.http, metrics="127.0.0.1:0"))
+    async with exports(metered) as url:
+        port = httpx2.URL(url).port
+        assert port
+        async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+            with (
+                anyio.fail_after(10),
+                pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)),
+            ):
+                await stream.receive()
 
 
 async def test_a_client_that_trickles_a_body_after_its_answer_is_cut_off(

@@ -17,14 +17,11 @@ from hypothesis import HealthCheck, given, settings as examples, strategies as s
 from fetchstash.access import is_tenant
 from fetchstash.config import Settings, load
 from fetchstash.errors import BadArgument, Busy, StoreError, UnknownRef
-from fetchstash.service import _rooms
-from fetchstash.service._quota import Quotas
-from fetchstash.service._tenant_store import TenantStore
-from fetchstash.service._tenants import Tenants
-from fetchstash.store import open_objects, open_store
-from fetchstash.store._folder import StoreFolder
+from fetchstash.handlers import WorkerPool
+from fetchstash.service import Quotas, Tenants, TenantStore
+from fetchstash.store import LocalStore, open_objects, open_store
 from tests.service.asgi import mcp_client
-from tests.service.team import FakeFetcher, FakePool, Web, ask, call, of, team, text_of
+from tests.service.team import Web, ask, call, copied, of, team, text_of, web_of
 
 pytestmark = pytest.mark.anyio
 GUESSED = "art_" + "a" * 26
@@ -33,12 +30,7 @@ _REF = re.compile(r"art_[a-z2-7]{26}")
 
 @pytest.fixture(autouse=True)
 def web() -> Generator[Web]:
-    """Put pages where fetchers find them: no network, and no worker processes."""
-    with (
-        mock.patch.object(_rooms, "HttpFetcher", FakeFetcher),
-        mock.patch.object(_rooms, "WorkerPool", FakePool),
-        mock.patch.object(FakeFetcher, "web", Web()) as web,
-    ):
+    with web_of() as web:
         yield web
 
 
@@ -136,7 +128,7 @@ class Counting:
 
     def __enter__(self) -> Self:
         self._stack = ExitStack()
-        for name in ("get", "open_text", "lend_raw", "search", "touch", "list"):
+        for name in ("get", "open_text", "open_raw", "search", "touch", "list"):
             self._count(name)
         connect = sqlite3.connect
 
@@ -152,13 +144,13 @@ class Counting:
         self._stack.close()
 
     def _count(self, name: str) -> None:
-        original = getattr(StoreFolder, name)
+        original = getattr(LocalStore, name)
 
         def counted(*args: Any, **kwargs: Any) -> Any:
             self.asked.append(name)
             return original(*args, **kwargs)
 
-        self._stack.enter_context(mock.patch.object(StoreFolder, name, counted))
+        self._stack.enter_context(mock.patch.object(LocalStore, name, counted))
 
 
 def _shape(statement: str) -> str:
@@ -282,28 +274,22 @@ async def test_a_tenant_has_as_many_workers_as_it_may_convert_documents(
     tmp_path: Path, own: int, workers: int
 ) -> None:
     settings = configured(tmp_path, quota__concurrent_conversions=own)
-    with mock.patch.object(_rooms, "WorkerPool", mock.Mock(side_effect=FakePool)) as pool:
+    begin = WorkerPool.__init__
+    with mock.patch.object(WorkerPool, "__init__", autospec=True, side_effect=begin) as opened:
         tenants = Tenants(settings, slots=8)
         await tenants.stash("acme")
         await tenants.aclose()
-    assert [call.kwargs["workers"] for call in pool.call_args_list] == [workers]
+    assert [call.kwargs["workers"] for call in opened.call_args_list] == [workers]
 
 
 async def test_a_pool_of_workers_serves_one_tenant(settings: Settings) -> None:
-    pools: list[FakePool] = []
-
-    class Noted(FakePool):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            self.folder = kwargs["folder"]
-            pools.append(self)
-
-    with mock.patch.object(_rooms, "WorkerPool", Noted):
+    begin = WorkerPool.__init__
+    with mock.patch.object(WorkerPool, "__init__", autospec=True, side_effect=begin) as opened:
         tenants = Tenants(settings)
         for name in ("acme", "globex", "acme"):
             await tenants.stash(name)
         await tenants.aclose()
-    assert [pool.folder.parts[-2:] for pool in pools] == [  # type: ignore[attr-defined]
+    assert [call.kwargs["folder"].parts[-2:] for call in opened.call_args_list] == [
         ("acme", "spool"),
         ("globex", "spool"),
     ]
@@ -367,12 +353,12 @@ async def test_a_store_that_fails_to_close_keeps_no_other_open(
 ) -> None:
     closed: list[str] = []
 
-    async def fail(pool: FakePool) -> None:
+    async def fail(pool: WorkerPool) -> None:
         closed.append(str(pool))
         raise StoreError("The disk is full.", "Make room.")
 
     tenants = Tenants(settings)
-    with mock.patch.object(FakePool, "aclose", fail):
+    with mock.patch.object(WorkerPool, "aclose", fail):
         for name in ("a", "b"):
             await tenants.stash(name)
         await tenants.close_idle(-1)
@@ -383,9 +369,12 @@ async def test_a_store_that_fails_to_close_keeps_no_other_open(
 
 async def test_a_store_that_cannot_be_opened_is_tried_again(settings: Settings) -> None:
     tenants = Tenants(settings)
-    held = mock.patch.object(_rooms, "open_store", side_effect=Busy("Held.", "Try again."))
-    with held, pytest.raises(Busy):
+    settings.store.folder.mkdir()
+    in_the_way = settings.store.folder / "tenants"
+    in_the_way.write_text("no folder")
+    with pytest.raises(StoreError):
         await tenants.stash("acme")
+    in_the_way.unlink()
     assert await tenants.stash("acme")
     await tenants.aclose()
 
@@ -455,7 +444,12 @@ async def test_over_what_it_may_keep_a_tenants_fetch_is_refused_and_nothing_is_l
         assert list(stash.store.spool.iterdir()) == []
         kept = await stash.list()
         await stash.delete(kept.facts[0].artifact_ref)
-        with mock.patch("fetchstash.service._tenant_store._RECOUNTED_SECONDS", 0):
+        now = anyio.current_time
+
+        def later() -> float:  # when it is counted again
+            return now() + 2
+
+        with mock.patch("anyio.current_time", later):
             await fetched(http, "acme", "https://a.example/2")
         await fetched(http, "globex", "https://a.example/2")
 
@@ -496,20 +490,19 @@ async def test_conversions_of_one_tenant_leave_a_processor_to_the_others(
     most: dict[str, int] = {}
     full, gate = anyio.Event(), anyio.Event()
 
-    class Slow(FakePool):
-        async def extract(self, source: Path, *args: Any, **kwargs: Any) -> Any:
-            tenant = source.parts[-3]
-            running.append(tenant)
-            most[tenant] = max(most.get(tenant, 0), running.count(tenant))
-            if tenant == "flood":
-                if running.count("flood") == 2:
-                    full.set()
-                await gate.wait()
-            running.remove(tenant)
-            return await super().extract(source, *args, **kwargs)
+    async def extract(pool: WorkerPool, source: Path, *args: Any, **kwargs: Any) -> Any:
+        tenant = source.parts[-3]
+        running.append(tenant)
+        most[tenant] = max(most.get(tenant, 0), running.count(tenant))
+        if tenant == "flood":
+            if running.count("flood") == 2:
+                full.set()
+            await gate.wait()
+        running.remove(tenant)
+        return await copied(pool, source, *args, **kwargs)
 
     web.pages |= {f"https://a.example/{n}": f"Page {n}.\n" for n in range(6)}
-    with mock.patch.object(_rooms, "WorkerPool", Slow):
+    with mock.patch.object(WorkerPool, "extract", extract):
         async with (
             team(settings, slots=3) as (http, _),
             anyio.create_task_group() as tasks,

@@ -14,8 +14,7 @@ from mcp_types import TextContent
 from fetchstash.access import OwnTokens, verifier
 from fetchstash.config import Settings, load
 from fetchstash.errors import StoreError
-from fetchstash.service._auth import verifier_of
-from fetchstash.service._serve import for_clients_elsewhere
+from fetchstash.service import for_clients_elsewhere, verifier_of
 from fetchstash.store import MemoryObjects
 from tests.access.provider import AUDIENCE, Provider, part, private_key, public_pem
 from tests.loopback import Site

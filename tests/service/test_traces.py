@@ -2,9 +2,9 @@
 
 import gzip
 import logging
+import os
 import sys
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -15,13 +15,15 @@ from mcp.client.streamable_http import streamable_http_client
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from fetchstash import __version__, telemetry
+from fetchstash import __version__
+from fetchstash.config import Settings
 from fetchstash.errors import BadArgument
-from fetchstash.service._traces import tracer_provider
+from fetchstash.service import exports
 from tests.service.asgi import URL, Service, mcp_client
 
 pytestmark = pytest.mark.anyio
 
+EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 
@@ -79,18 +81,9 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     with Collector() as server:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.endpoint)
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield server
         server.shutdown()
-
-
-@contextmanager
-def exported(collector: Collector) -> Generator[None]:
-    provider = tracer_provider({"OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint})
-    assert provider
-    with telemetry.exporting(tracers=provider):
-        yield
-    provider.shutdown()
 
 
 def attributes(span: Span) -> dict[str, Any]:
@@ -100,13 +93,12 @@ def attributes(span: Span) -> dict[str, Any]:
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_a_call_continues_the_trace_of_its_request(
-    service: Service, collector: Collector, mode: str
+    service: Service, settings: Settings, collector: Collector, mode: str
 ) -> None:
-    with exported(collector):
-        async with service() as http:
-            http.headers["traceparent"] = PARENT
-            async with mcp_client(http, mode) as client:
-                await client.call_tool("artifact_info", {"artifact_ref": "art_secret"})
+    async with exports(settings), service() as http:
+        http.headers["traceparent"] = PARENT
+        async with mcp_client(http, mode) as client:
+            await client.call_tool("artifact_info", {"artifact_ref": "art_secret"})
     request, call = collector.spans["POST /mcp"], collector.spans["tools/call artifact_info"]
     assert request.trace_id.hex() == call.trace_id.hex() == TRACE
     assert request.kind == call.kind == Span.SPAN_KIND_SERVER
@@ -120,14 +112,13 @@ async def test_a_call_continues_the_trace_of_its_request(
 
 
 async def test_the_trace_that_a_message_names_is_continued_before_that_of_its_request(
-    service: Service, collector: Collector
+    service: Service, settings: Settings, collector: Collector
 ) -> None:
-    with exported(collector):
-        async with service() as http:
-            transport = streamable_http_client(f"{URL}/mcp", http_client=http)
-            async with Client(transport) as client:
-                meta: Any = {"traceparent": PARENT}
-                await client.call_tool("artifact_info", {}, meta=meta)
+    async with exports(settings), service() as http:
+        transport = streamable_http_client(f"{URL}/mcp", http_client=http)
+        async with Client(transport) as client:
+            meta: Any = {"traceparent": PARENT}
+            await client.call_tool("artifact_info", {}, meta=meta)
     call = collector.spans["tools/call artifact_info"]
     assert call.trace_id.hex() == TRACE
     assert call.parent_span_id.hex() == "b7ad6b7169203331"
@@ -137,17 +128,19 @@ async def test_the_trace_that_a_message_names_is_continued_before_that_of_its_re
 
 @pytest.mark.parametrize("sent", ["", "00-0-0-00", "x" * 8_000, f"00-{'0' * 32}-{'0' * 16}-01"])
 async def test_a_traceparent_that_is_none_begins_a_new_trace(
-    service: Service, collector: Collector, sent: str
+    service: Service, settings: Settings, collector: Collector, sent: str
 ) -> None:
-    with exported(collector):
-        async with service() as http:
-            await http.get("/healthz", headers={"traceparent": sent})
+    async with exports(settings), service() as http:
+        await http.get("/healthz", headers={"traceparent": sent})
     span = collector.spans["GET /healthz"]
     assert not span.parent_span_id
 
 
 async def test_a_collector_that_is_gone_fails_no_call(
-    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    service: Service,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.CRITICAL, "opentelemetry")
     environment = {
@@ -156,12 +149,8 @@ async def test_a_collector_that_is_gone_fails_no_call(
     }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    provider = tracer_provider(environment)
-    assert provider
-    with telemetry.exporting(tracers=provider):
-        async with service() as http:
-            assert (await http.get("/healthz")).status_code == 200
-    provider.shutdown()
+    async with exports(settings), service() as http:
+        assert (await http.get("/healthz")).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -173,18 +162,33 @@ async def test_a_collector_that_is_gone_fails_no_call(
         {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://h", "OTEL_TRACES_EXPORTER": "none"},
     ],
 )
-def test_without_a_collector_nothing_is_sent(environment: dict[str, str]) -> None:
-    assert tracer_provider(environment) is None
+async def test_without_a_collector_no_exporter_is_needed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]
+) -> None:
+    monkeypatch.setitem(sys.modules, EXPORTER, None)
+    for name in [name for name in os.environ if name.startswith("OTEL_")]:
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    async with exports(settings) as metrics:
+        assert metrics == ""
 
 
-def test_another_protocol_is_refused() -> None:
-    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": "x", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
+async def test_another_protocol_is_refused(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "x")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
     with pytest.raises(BadArgument, match="http/protobuf"):
-        tracer_provider(environment)
+        async with exports(settings):
+            pass
 
 
-def test_a_missing_exporter_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    exporter = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
-    monkeypatch.setitem(sys.modules, exporter, None)
+async def test_a_missing_exporter_is_one_line(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, EXPORTER, None)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://h")
     with pytest.raises(BadArgument, match=r'pip install "fetchstash\[team\]"'):
-        tracer_provider({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://h"})
+        async with exports(settings):
+            pass
