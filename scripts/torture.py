@@ -18,20 +18,19 @@ SHORT: Mapping[str, Sequence[str]] = {
     "handlers": ("--length", "65536"),
     "store": ("--kills", "60"),
 }
-"""The arguments of a short run: fewer rounds, smaller files."""
+"""The programs, and their arguments in a short run: fewer rounds, smaller files."""
 
 
 def main() -> int:
     """Run all of them, or the one that is named with its own arguments; return how many failed."""
-    names = sorted(path.stem for path in FOLDER.glob("*.py"))
     arguments = sys.argv[1:]
     short = arguments[:1] == ["--short"]
     named, *arguments = arguments[short:] or [""]
-    if named and named not in names:
-        print(f"There is no {named!r} here, but: {', '.join(names)}.", file=sys.stderr)
+    if named and named not in SHORT:
+        print(f"There is no {named!r} here, but: {', '.join(SHORT)}.", file=sys.stderr)
         return 2
     failed = 0
-    for name in [named] if named else names:
+    for name in [named] if named else SHORT:
         options = (*(SHORT[name] if short else ()), *arguments)
         print(f"--- torture {name} {' '.join(options)}".rstrip(), flush=True)
         start = time.monotonic()

@@ -1,0 +1,235 @@
+"""The processes that torture.d/store.py kills. Each reports on stdout, one JSON value a line."""
+
+import argparse
+import hashlib
+import json
+import random
+import secrets
+import sys
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from fetchstash.errors import ExpiredRef, StoreError, UnknownRef
+from fetchstash.ranges import Ranges
+from fetchstash.store import ArtifactStore, Facts, StoreLimits, _rows as rows, _steps, open_store
+from fetchstash.store._catalog import transaction
+from fetchstash.store._folder import StoreFolder
+
+
+def dice(seed: int) -> random.Random:
+    """Return chance that can be repeated."""
+    return random.Random(seed)  # noqa: S311 - it guards nothing
+
+
+def say(*words: str) -> None:
+    """Report to the parent."""
+    print(json.dumps(words), flush=True)
+
+
+def hold_at(last: str, time_of_it: int) -> None:
+    """Stop for good when the step ``last`` is reached for the ``time_of_it``-th time."""
+    seen: Counter[str] = Counter()
+
+    def reached(step: str) -> None:
+        seen[step] += 1
+        if step == last and seen[step] == time_of_it:
+            say("held", step)
+            time.sleep(3600)
+
+    _steps.reached = reached
+
+
+def announce_steps() -> None:
+    """Report each step, and at some of them wait for a line on stdin."""
+
+    def reached(step: str) -> None:
+        say("reached", step)
+        if step in ("folders_synced", "committed", "unlocked"):
+            sys.stdin.readline()
+
+    _steps.reached = reached
+
+
+def plant_a_bug() -> None:
+    """Let delete unlink after the lock is gone: a put of the same bytes may have come between."""
+
+    def delete(self: StoreFolder, ref: str) -> None:
+        with self._catalog.locked() as db, transaction(db):  # pyright: ignore[reportPrivateUsage]
+            found = rows.find(db, ref, "kept")
+            unshared = rows.forget(db, found.ref, expired=False)
+        _steps.reached("unlocked")
+        for kind, sha256 in unshared:
+            self._blobs.remove(kind, sha256)  # pyright: ignore[reportPrivateUsage]
+
+    StoreFolder.delete = delete  # type: ignore[method-assign]
+
+
+async def put(store: ArtifactStore, raw: bytes, text: bytes) -> Facts:
+    """Put bytes by way of the spool."""
+    name = secrets.token_hex(8)
+    raw_path, text_path = store.spool / f"{name}.raw", store.spool / f"{name}.text"
+    raw_path.write_bytes(raw)
+    text_path.write_bytes(text)
+    return await store.put(raw_path, text_path, Facts(), Ranges())
+
+
+def content(chance: random.Random) -> tuple[bytes, bytes]:
+    """Return one of a few documents, so that artifacts share files; half of the texts are new."""
+    number = chance.randrange(6)
+    text = b"document %d\n" % number * chance.choice([1, 100, 20_000])
+    return b"raw %d " % number * 10_000, text if chance.random() < 0.5 else text + chance.randbytes(
+        8
+    ).hex().encode()
+
+
+async def writer(folder: Path, seed: int) -> None:
+    """Put artifacts, and report each."""
+    store = await open_store(StoreLimits(folder, run="kept"))
+    chance = dice(seed)
+    while True:
+        raw, text = content(chance)
+        facts = await put(store, raw, text)
+        say(
+            "ack",
+            facts.artifact_ref,
+            hashlib.sha256(raw).hexdigest(),
+            hashlib.sha256(text).hexdigest(),
+        )
+
+
+async def patient_writer(folder: Path, seed: int) -> None:
+    """Put artifacts, and go on when the folder was moved or the disk is full."""
+    store = await open_store(StoreLimits(folder, run="kept"))
+    chance = dice(seed)
+    while True:
+        raw, text = content(chance)
+        try:
+            facts = await put(store, raw, text)
+        except (StoreError, FileNotFoundError) as error:  # the latter: the spool went meanwhile
+            say("refused", str(error))
+        except OSError as error:  # the spool, which a fetch fills, met the full disk
+            say("refused", str(error))
+            for path in store.spool.iterdir():
+                path.unlink(missing_ok=True)
+        else:
+            hashes = (hashlib.sha256(data).hexdigest() for data in (raw, text))
+            say("ack", facts.artifact_ref, *hashes)
+
+
+async def early(folder: Path, seed: int) -> None:
+    """Put, delete and collect with a clock that is 30 days ahead."""
+    right_time = time.time
+    time.time = lambda: right_time() + 30 * 86400
+    await churner(folder, seed)
+
+
+async def churner(folder: Path, seed: int) -> None:
+    """Put, delete and collect, so that files come and go."""
+    store = await open_store(StoreLimits(folder, run="churned"))
+    chance = dice(seed)
+    while True:
+        for _ in range(3):
+            await put(store, *content(chance))
+        for facts in (await store.list(offset=4)).facts:
+            with suppress(UnknownRef):
+                await store.delete(facts.artifact_ref)
+        await store.gc()
+        say("churned")
+
+
+async def reader(folder: Path, seed: int) -> None:
+    """Read whatever is there."""
+    store = await open_store(StoreLimits(folder, run="churned"))
+    kept = await open_store(StoreLimits(folder, run="kept"))
+    chance = dice(seed)
+    while True:
+        for opened in (store, kept):
+            for facts in (await opened.list(limit=5, offset=chance.randrange(3))).facts:
+                if await is_half(opened, facts):
+                    say("half", facts.artifact_ref)
+        say("read")
+
+
+async def is_half(store: ArtifactStore, facts: Facts) -> bool:
+    """Return whether an artifact is there and not whole."""
+    try:
+        opened = await store.open_text(facts.artifact_ref)
+        text = await opened.read_chars(0, opened.chars)
+        await opened.aclose()
+    except (UnknownRef, ExpiredRef):
+        return False
+    except StoreError:
+        return True
+    return hashlib.sha256(text.encode()).hexdigest() != Path(facts.path or "").name
+
+
+async def deleter(folder: Path, ref: str) -> None:
+    """Delete one artifact."""
+    store = await open_store(StoreLimits(folder, run="kept"))
+    await store.delete(ref)
+    say("done")
+
+
+async def collector(folder: Path) -> None:
+    """Collect after a line on stdin, and stay."""
+    store = await open_store(StoreLimits(folder, run="kept"))
+    await store.list()
+    say("ready")
+    sys.stdin.readline()
+    await store.gc()
+    say("done")
+    await anyio.sleep_forever()
+
+
+async def putter(folder: Path, raw: str, text: str) -> None:
+    """Put one artifact."""
+    store = await open_store(StoreLimits(folder, run="kept"))
+    facts = await put(store, raw.encode(), text.encode())
+    say(
+        "ack",
+        facts.artifact_ref,
+        hashlib.sha256(raw.encode()).hexdigest(),
+        hashlib.sha256(text.encode()).hexdigest(),
+    )
+
+
+CHILDREN: dict[str, Any] = {
+    "writer": writer,
+    "patient_writer": patient_writer,
+    "early": early,
+    "churner": churner,
+    "reader": reader,
+    "deleter": deleter,
+    "collector": collector,
+    "putter": putter,
+}
+
+
+def main() -> None:
+    """Play one part."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("role", choices=CHILDREN)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("arguments", nargs="*")
+    parser.add_argument("--hold", default="", help="STEP:N, where to stop for good")
+    parser.add_argument("--announce", action="store_true", help="report each step")
+    parser.add_argument("--plant", action="store_true", help="put in the bug")
+    args = parser.parse_args()
+    if args.hold:
+        last, number = args.hold.split(":")
+        hold_at(last, int(number))
+    if args.announce:
+        announce_steps()
+    if args.plant:
+        plant_a_bug()
+    arguments = [int(text) if text.isdigit() else text for text in args.arguments]
+    anyio.run(CHILDREN[args.role], args.folder, *arguments)
+
+
+if __name__ == "__main__":
+    main()
