@@ -38,9 +38,9 @@ from mcp.client.streamable_http import streamable_http_client
 
 from fetchstash.demo.driver import ask
 from fetchstash.demo.site import Site
-from scripts.drive.containers import Engine, base_image
+from scripts.drive.containers import Engine
 from scripts.drive.hosts import ROOT
-from scripts.packages import build_wheel, make_docker, report
+from scripts.packages import build_image, build_wheel, fault_of, make_docker, report
 
 DEPLOY = ROOT / "deploy"
 UNIT = DEPLOY / "fetchstash.service"
@@ -58,12 +58,6 @@ def run(command: Sequence[object], **options: Any) -> subprocess.CompletedProces
     return subprocess.run(
         words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, **options
     )
-
-
-def fault_of(command: Sequence[object]) -> str:
-    """Run a command and return the end of what it said if it failed, else ""."""
-    done = run(command, timeout=400)
-    return "" if done.returncode == 0 else (done.stdout + done.stderr)[-2_000:] or "it failed"
 
 
 def debian(package: str, program: str) -> str | None:
@@ -356,20 +350,8 @@ def check_kubernetes() -> int:
 
 def check_container() -> int:
     """Start the image as the compose file says, with a read-only root and no capabilities."""
-    engine = Engine.find()
-    if engine is None:
-        print("SKIPPED: neither a docker daemon nor podman runs here")
-        return 0
-    try:
-        base = base_image(engine)
-    except RuntimeError as error:
-        print(f"SKIPPED: no base image can be had here: {error}")
-        return 0
-    folder = make_docker(build_wheel())
-    failed = report(
-        "the image is built", lambda: fault_of(engine.build(folder, "fetchstash", base))
-    )
-    return failed or asyncio.run(_check_container(engine))
+    engine, failed = build_image(make_docker(build_wheel()))
+    return failed if engine is None else asyncio.run(_check_container(engine))
 
 
 async def _check_container(engine: Engine) -> int:

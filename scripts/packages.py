@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -140,9 +140,9 @@ def check_bundle(bundle: Path) -> int:
             print("SKIPPED: mcpb, which validates the bundle, cannot be installed here")
         else:
             validate = [mcpb, "validate", str(folder / "manifest.json")]
-            failed += report("mcpb validate", lambda: run(validate))
+            failed += report("mcpb validate", lambda: fault_of(validate))
             unpack = [mcpb, "unpack", str(bundle), str(Path(name) / "again")]
-            failed += report("mcpb unpack", lambda: run(unpack))
+            failed += report("mcpb unpack", lambda: fault_of(unpack))
         server = json.loads((folder / "manifest.json").read_text())["server"]
         there = (folder / server["entry_point"]).is_file()
         failed += report("its entry point", lambda: "" if there else "it is not in the bundle")
@@ -215,19 +215,26 @@ def make_docker(wheel: Path) -> Path:
     return folder
 
 
-def check_docker(folder: Path) -> int:
-    """Build the image, run it with a read-only root, and return how much failed."""
+def build_image(folder: Path) -> tuple[Engine | None, int]:
+    """Build the image; return what runs it, None if nothing does, and how much failed."""
     engine = Engine.find()
     if engine is None:
         print("SKIPPED: neither a docker daemon nor podman runs here: no image is built")
-        return 0
+        return None, 0
     try:
         base = base_image(engine)
     except RuntimeError as error:
         print(f"SKIPPED: no base image can be had here: {error}")
-        return 0
-    failed = report("the image is built", lambda: run(engine.build(folder, "fetchstash", base)))
-    if failed:
+        return None, 0
+    command = engine.build(folder, "fetchstash", base)
+    failed = report("the image is built", lambda: fault_of(command))
+    return None if failed else engine, failed
+
+
+def check_docker(folder: Path) -> int:
+    """Build the image, run it with a read-only root, and return how much failed."""
+    engine, failed = build_image(folder)
+    if engine is None:
         return failed
     with tempfile.TemporaryDirectory() as volume:
         Path(volume).chmod(0o777)
@@ -243,10 +250,11 @@ def check_docker(folder: Path) -> int:
     return failed
 
 
-def run(command: list[str]) -> str:
-    """Run a command; return what it printed if it failed, else ""."""
+def fault_of(command: Sequence[object]) -> str:
+    """Run a command and return the end of what it said if it failed, else ""."""
+    words = [str(word) for word in command]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=400
+        words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=400
     )
     return "" if done.returncode == 0 else (done.stdout + done.stderr)[-2_000:] or "it failed"
 
