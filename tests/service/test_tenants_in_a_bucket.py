@@ -8,11 +8,9 @@ import pytest
 from fetchstash.config import load
 from fetchstash.errors import UnknownRef
 from fetchstash.ranges import Ranges
-from fetchstash.service._quota import Quotas
-from fetchstash.service._tenant_store import TenantStore
-from fetchstash.store import Facts, StoreLimits, store_of_tenant
-from fetchstash.store._bucket_store import BucketStore
-from tests.store.buckets import bucket_of, new_objects
+from fetchstash.service import Quotas, TenantStore
+from fetchstash.store import Facts, StoreLimits, open_store, store_of_tenant
+from tests.store.buckets import every_bucket_is, new_objects
 
 pytestmark = pytest.mark.anyio
 DAY = 86_400
@@ -33,7 +31,8 @@ async def test_foreign_expired_and_guessed_references_cost_the_bucket_the_same_r
     limits = StoreLimits(tmp_path, "s3://bucket/prefix", max_age_days=1)
     stores: dict[str, TenantStore] = {}
     for name in ("acme", "globex"):
-        own = await BucketStore.open(store_of_tenant(limits, name), bucket_of(objects, name))
+        with every_bucket_is(objects):
+            own = await open_store(store_of_tenant(limits, name))
         stores[name] = TenantStore(name, own, load(), Quotas())
     now = time.time()
     past_its_date = await kept(stores["acme"], "past its date")

@@ -1,5 +1,6 @@
 """What a Stash over a bucket asks of it."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -7,29 +8,36 @@ import pytest
 from fetchstash.ranges import Ranges
 from fetchstash.render import Host
 from fetchstash.stash import open_stash
-from fetchstash.store import Facts, StoreLimits
-from fetchstash.store._bucket_store import BucketStore
+from fetchstash.store import Facts, StoreLimits, open_store
 from fetchstash.tools import answer, tool_specs
-from tests.store.buckets import bucket_of, new_objects
+from tests.store.buckets import Recorded, every_bucket_is, new_objects
 
 pytestmark = pytest.mark.anyio
 
 LINES = 300_000
 
 
-@pytest.mark.parametrize("first", [1, 150_000, LINES - 50])
-async def test_a_slice_asks_for_the_record_and_one_range(tmp_path: Path, first: int) -> None:
+@pytest.fixture
+def objects() -> Iterator[Recorded]:
     objects = new_objects()
+    with every_bucket_is(objects):
+        yield objects
+
+
+@pytest.mark.parametrize("first", [1, 150_000, LINES - 50])
+async def test_a_slice_asks_for_the_record_and_one_range(
+    tmp_path: Path, objects: Recorded, first: int
+) -> None:
     limits = StoreLimits(tmp_path / "one", "s3://bucket", run="default")
-    store = await BucketStore.open(limits, bucket_of(objects))
+    store = await open_store(limits)
     raw, text = store.spool / "raw", store.spool / "text"
     raw.write_bytes(b"raw")
     text.write_bytes(b"".join(b"line %d\n" % (n + 1) for n in range(LINES)))
     facts = await store.put(raw, text, Facts(content_kind="text"), Ranges())
     await store.aclose()
     other = StoreLimits(tmp_path / "other", "s3://bucket", run="default")
-    store = await BucketStore.open(other, bucket_of(objects))
-    async with open_stash({}, store=store) as stash:
+    store = await open_store(other)
+    async with open_stash({"store.folder": str(tmp_path)}, store=store) as stash:
         for end in (first + 49, None):
             objects.requests.clear()
             part = await stash.slice(facts.artifact_ref, start=first, end=end, max_chars=5_000)
@@ -39,17 +47,16 @@ async def test_a_slice_asks_for_the_record_and_one_range(tmp_path: Path, first: 
     await store.aclose()
 
 
-async def test_artifact_info_asks_for_the_record_alone(tmp_path: Path) -> None:
-    objects = new_objects()
+async def test_artifact_info_asks_for_the_record_alone(tmp_path: Path, objects: Recorded) -> None:
     one, other = (StoreLimits(tmp_path / n, "s3://bucket", run="default") for n in ("1", "2"))
-    store = await BucketStore.open(one, bucket_of(objects))
+    store = await open_store(one)
     raw, text = store.spool / "raw", store.spool / "text"
     raw.write_bytes(b"raw")
     text.write_bytes(b"text")
     ref = (await store.put(raw, text, Facts(content_kind="text"), Ranges())).artifact_ref
     await store.aclose()
-    store = await BucketStore.open(other, bucket_of(objects))
-    async with open_stash({}, store=store) as stash:
+    store = await open_store(other)
+    async with open_stash({"store.folder": str(tmp_path)}, store=store) as stash:
         specs = {spec.name: spec for spec in tool_specs(stash.settings)}
         objects.requests.clear()
         view = await answer(stash, Host(), specs["artifact_info"], {"artifact_ref": ref})

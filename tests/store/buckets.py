@@ -2,15 +2,13 @@
 
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
-
-from fetchstash.store import StoreLimits
-from fetchstash.store._bucket import Bucket, open_bucket
 
 
 @dataclass
@@ -63,17 +61,27 @@ def new_objects() -> Recorded:
     return Recorded(stores.MemoryStore())
 
 
-def new_bucket() -> Bucket:
-    """Return an empty bucket; the test is skipped where obstore is not installed."""
-    objects = new_objects()
+@contextmanager
+def every_bucket_is(objects: Recorded) -> Generator[None]:
+    """Keep these objects in whatever bucket is opened meanwhile."""
+    stores = pytest.importorskip("obstore.store", reason="obstore is in the extra team")
+
+    def opened(*_: object, **__: object) -> Recorded:
+        return objects
+
+    with mock.patch.multiple(stores, S3Store=opened, GCSStore=opened, AzureStore=opened):
+        yield
+
+
+@contextmanager
+def empty_place(kind: str) -> Generator[dict[str, Any]]:
+    """Give the settings of an empty store in a "bucket", in "memory" or in its folder."""
+    if kind != "bucket":
+        yield {"url": "memory:"} if kind == "memory" else {}
+        return
     if url := os.environ.get("FETCHSTASH_TEST_BUCKET"):
         endpoint = os.environ.get("FETCHSTASH_TEST_ENDPOINT", "")
-        own = f"{url}/{secrets.token_hex(8)}"
-        return open_bucket(StoreLimits(Path(), url=own, endpoint=endpoint))
-    return bucket_of(objects)
-
-
-def bucket_of(objects: Recorded, tenant: str = "") -> Bucket:
-    """Return the bucket over these objects."""
-    store: Any = objects
-    return Bucket(store, tenant)
+        yield {"url": f"{url}/{secrets.token_hex(8)}", "endpoint": endpoint}
+        return
+    with every_bucket_is(new_objects()):
+        yield {"url": "s3://bucket"}

@@ -2,7 +2,7 @@
 
 import secrets
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,8 @@ from fetchstash.store import (
 # What tests share stands in modules beside them. At the end of the path: an installed fetchstash
 # goes before the checkout's.
 sys.path.append(str(Path(__file__).parents[2]))
+
+from tests.store.buckets import Recorded, every_bucket_is, new_objects
 
 Put = Callable[..., Awaitable[Facts]]
 OpenText = Callable[[bytes], Awaitable[TextReader]]
@@ -72,3 +74,11 @@ async def open_text(store: ArtifactStore) -> AsyncIterator[OpenText]:
     yield put_and_open
     for reader in readers:
         await reader.aclose()
+
+
+@pytest.fixture
+def objects() -> Iterator[Recorded]:
+    """Return what lies in the bucket of the test, whatever its URL."""
+    objects = new_objects()
+    with every_bucket_is(objects):
+        yield objects

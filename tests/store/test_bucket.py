@@ -2,7 +2,6 @@
 
 import json
 import time
-from array import array
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,16 +12,12 @@ from anyio import from_thread
 
 from fetchstash.errors import BadArgument, NoText, StoreError, UnknownRef
 from fetchstash.ranges import Ranges
-from fetchstash.store import Facts, GrepQuery, StoreLimits, StrideIndex, open_store
-from fetchstash.store._bucket import open_bucket
-from fetchstash.store._bucket_record import Record, StoredBlob, record_key
-from fetchstash.store._bucket_store import BucketStore
-from fetchstash.store._stamp import new_ref
-from tests.store.buckets import Recorded, bucket_of, new_objects
+from fetchstash.store import ArtifactStore, Facts, GrepQuery, StoreLimits, open_store
+from tests.store.buckets import Recorded, new_objects
 from tests.store.contents import raw_of, text_of
 
 Put = Callable[..., Awaitable[Facts]]
-Open = Callable[..., Awaitable[BucketStore]]
+Open = Callable[..., Awaitable[ArtifactStore]]
 
 pytestmark = pytest.mark.anyio
 
@@ -31,19 +26,15 @@ EXPIRING = ("blobs", "records", "urls")
 
 
 @pytest.fixture
-def objects() -> Recorded:
-    return new_objects()
-
-
-@pytest.fixture
 async def open_(objects: Recorded, tmp_path: Path) -> AsyncIterator[Open]:
     """Open a replica with a cache of its own, or with that of ``machine``."""
-    opened: list[BucketStore] = []
+    opened: list[ArtifactStore] = []
 
-    async def open_one(machine: str = "", tenant: str = "", **limits: Any) -> BucketStore:
+    async def open_one(machine: str = "", tenant: str = "", **limits: Any) -> ArtifactStore:
         folder = tmp_path / (machine or f"machine-{len(opened)}")
-        settings = StoreLimits(folder, "s3://bucket/prefix", run="default", **limits)
-        opened.append(await BucketStore.open(settings, bucket_of(objects, tenant)))
+        url = f"s3://bucket/prefix/{tenant}".rstrip("/")
+        settings = StoreLimits(folder, url, run="default", **limits)
+        opened.append(await open_store(settings))
         return opened[-1]
 
     yield open_one
@@ -69,53 +60,6 @@ async def test_another_replica_reads_what_was_put(open_: Open, put: Put) -> None
     assert await raw_of(other, facts.artifact_ref) == b"raw"
     assert [listed.artifact_ref for listed in (await other.list()).facts] == [facts.artifact_ref]
     assert (await other.search("Ünïcode", (), 5)).passages
-
-
-async def test_a_slice_of_a_gigabyte_is_one_request_after_the_record(
-    open_: Open, objects: Recorded
-) -> None:
-    size, line = 2**30, b"%015d\n"
-    blocks = size // 2**16
-    index = StrideIndex(
-        size,
-        size,
-        size // 16,
-        array("Q", range(0, size, 2**16)),
-        array("Q", (n * 4_096 for n in range(blocks))),
-    )
-    text = StoredBlob("f" * 64, size, "2026-W47", index)
-    now, ref = time.time(), new_ref()
-    raw = StoredBlob("0" * 64, 0, "2026-W47")
-    record = Record(ref, "default", raw, text, now, now + DAY, False, "", Facts(), Ranges())
-    objects.store.put(record_key(ref), record.pack())
-    memory = objects.store
-
-    class Huge:
-        """The text is made up as it is asked for."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(memory, name)
-
-        def get_range(self, path: str, *, start: int, end: int) -> bytes:
-            assert path == text.key
-            return b"".join(line % (n + 1) for n in range(start // 16, end // 16))
-
-    objects.store = Huge()
-    store = await open_()
-    reader = await store.open_text(ref)
-    objects.requests.clear()
-    for first_line in (1, 4_000, 33_333_333, size // 16 - 100):
-        reader = await store.open_text(ref)
-        start = await reader.char_of_line(first_line)
-        end = await reader.char_of_line(first_line + 100)
-        lines = (await reader.read_chars(start, end)).splitlines()
-        await reader.aclose()
-        assert lines == [f"{first_line + n:015}" for n in range(100)]
-        (_, key, _), (name, _, asked) = objects.requests
-        assert (key, name) == (record_key(ref), "get_range")
-        assert asked <= 128 * 2**10
-        objects.requests.clear()
-    assert len(record.pack()) < 4_096
 
 
 async def test_grep_reads_ahead_and_keeps_what_it_read(
@@ -263,7 +207,7 @@ async def test_a_pin_is_not_lost_to_a_touch_at_the_same_moment(
     facts = await put(one, b"text")
 
     def pin_meanwhile(name: str, path: str) -> None:
-        if (name, path) == ("put", record_key(facts.artifact_ref)):
+        if (name, path) == ("put", f"records/{facts.artifact_ref}.json"):
             objects.before = lambda _name, _path: None
             from_thread.run(other.pin, facts.artifact_ref)
 
@@ -293,7 +237,7 @@ async def test_an_artifact_past_its_date_is_unknown_before_the_rules_remove_it(
     facts = await put(store, b"text", url="https://example.org/")
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + DAY + 1)
-    never = new_ref()
+    never = "art_" + "a" * 26
     objects.requests.clear()
     lines: list[str] = []
     for ref in (facts.artifact_ref, never):
@@ -401,7 +345,7 @@ async def test_without_obstore_one_line_says_what_to_install(
         await open_store(StoreLimits(tmp_path, "s3://bucket", run="default"))
 
 
-def test_a_url_and_settings_pick_bucket_prefix_and_encryption(
+async def test_a_url_and_settings_pick_bucket_prefix_and_encryption(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stores = pytest.importorskip("obstore.store", reason="obstore is in the extra team")
@@ -417,7 +361,8 @@ def test_a_url_and_settings_pick_bucket_prefix_and_encryption(
         "encryption": "aws:kms:KEY",
         "endpoint": "http://rgw",
     }
-    open_bucket(StoreLimits(tmp_path, "s3://bucket/a/b/tenants/acme", **settings))
+    store = await open_store(StoreLimits(tmp_path, "s3://bucket/a/b/tenants/acme", **settings))
+    await store.aclose()
     (options,) = opened
     assert (options["bucket"], options["prefix"]) == ("bucket", "a/b")
     assert options["config"] == {
@@ -430,10 +375,10 @@ def test_a_url_and_settings_pick_bucket_prefix_and_encryption(
     assert options["client_options"]["allow_http"]
 
 
-def test_a_setting_that_a_bucket_does_not_have_is_refused(tmp_path: Path) -> None:
+async def test_a_setting_that_a_bucket_does_not_have_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("obstore.store", reason="obstore is in the extra team")
     with pytest.raises(BadArgument, match=r"store\.encryption is for s3"):
-        open_bucket(StoreLimits(tmp_path, "gs://bucket", encryption="AES256"))
+        await open_store(StoreLimits(tmp_path, "gs://bucket", encryption="AES256"))
 
 
 async def test_two_versions_serve_one_bucket(open_: Open, put: Put, objects: Recorded) -> None:

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from fetchstash.errors import FetchstashError, StoreError, UnknownRef
-from fetchstash.store import BucketObjects, Facts, StoreLimits
-from fetchstash.store._bucket_store import BucketStore
-from tests.store.buckets import Recorded, bucket_of, new_objects
+from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_objects, open_store
+from tests.store.buckets import Recorded
 from tests.store.contents import raw_of, text_of
 
 Put = Callable[..., Awaitable[Facts]]
-Open = Callable[[], Awaitable[BucketStore]]
+Open = Callable[[], Awaitable[ArtifactStore]]
 
 pytestmark = pytest.mark.anyio
 
@@ -25,18 +24,13 @@ SECRET = "AKIAIOSFODNN7EXAMPLE"
 
 
 @pytest.fixture
-def objects() -> Recorded:
-    return new_objects()
-
-
-@pytest.fixture
 async def open_(objects: Recorded, tmp_path: Path) -> AsyncIterator[Open]:
-    opened: list[BucketStore] = []
+    opened: list[ArtifactStore] = []
 
-    async def open_one() -> BucketStore:
+    async def open_one() -> ArtifactStore:
         folder = tmp_path / secrets.token_hex(4)
         settings = StoreLimits(folder, "s3://bucket/prefix", run="default")
-        opened.append(await BucketStore.open(settings, bucket_of(objects)))
+        opened.append(await open_store(settings))
         return opened[-1]
 
     yield open_one
@@ -184,7 +178,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize("case", ANSWERS)
 async def test_an_error_says_what_to_do_and_quotes_nothing(
-    case: str, objects: Recorded, caplog: pytest.LogCaptureFixture
+    case: str, objects: Recorded, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     from obstore.exceptions import GenericError
 
@@ -192,7 +186,7 @@ async def test_an_error_says_what_to_do_and_quotes_nothing(
     error = GenericError(f"Generic S3 error: {text} {SECRET} http://user:{SECRET}@host/key?sig=1")
     objects.before = failing(1, error)
     with pytest.raises(StoreError, match=words) as raised:
-        await BucketObjects(bucket_of(objects)).read("tokens/a")
+        await (await open_objects(StoreLimits(tmp_path, "s3://bucket"))).read("tokens/a")
     told = "".join(traceback.format_exception(raised.value)) + caplog.text
     assert SECRET not in told
     assert raised.value.__cause__ is None
@@ -200,8 +194,10 @@ async def test_an_error_says_what_to_do_and_quotes_nothing(
     assert raised.value.next_step.endswith(".")
 
 
-async def test_what_obstore_raises_besides_is_an_error_of_the_store(objects: Recorded) -> None:
+async def test_what_obstore_raises_besides_is_an_error_of_the_store(
+    objects: Recorded, tmp_path: Path
+) -> None:
     for error in (OSError("broken"), ValueError("wrong"), FileNotFoundError("NoSuchBucket")):
         objects.before = failing(1, error)
         with pytest.raises(FetchstashError):
-            await BucketObjects(bucket_of(objects)).read("a")
+            await (await open_objects(StoreLimits(tmp_path, "s3://bucket"))).read("a")

@@ -22,8 +22,7 @@ from fetchstash.store import (
     StoreLimits,
     open_store,
 )
-from fetchstash.store._bucket_store import BucketStore
-from tests.store.buckets import new_bucket
+from tests.store.buckets import empty_place
 from tests.store.contents import raw_of, text_of
 
 Put = Callable[..., Awaitable[Facts]]
@@ -55,24 +54,20 @@ RANGES = Ranges(
 async def open_(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Open]:
     """Open a store over what earlier ones of the same test kept."""
     contents = MemoryContents()
-    bucket = new_bucket() if request.param == "bucket" else None
     opened: list[ArtifactStore] = []
+    with empty_place(request.param) as place:
 
-    async def open_one(**limits: Any) -> ArtifactStore:
-        settings = StoreLimits(tmp_path / "store", **limits)
-        store: ArtifactStore
-        if bucket:
-            store = await BucketStore.open(settings, bucket)
-        elif request.param == "local":
-            store = await open_store(settings)
-        else:
-            store = MemoryStore(settings, contents)
-        opened.append(store)
-        return store
+        async def open_one(**limits: Any) -> ArtifactStore:
+            settings = StoreLimits(tmp_path / "store", **place, **limits)
+            if request.param == "memory":
+                opened.append(MemoryStore(settings, contents))
+            else:
+                opened.append(await open_store(settings))
+            return opened[-1]
 
-    yield open_one
-    for store in opened:
-        await store.aclose()
+        yield open_one
+        for store in opened:
+            await store.aclose()
 
 
 @pytest.fixture

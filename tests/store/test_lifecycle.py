@@ -13,14 +13,19 @@ import pytest
 
 from fetchstash.errors import BadArgument, StoreError
 from fetchstash.ranges import Ranges
-from fetchstash.store import Facts, StoreLimits, lifecycle_rules, set_lifecycle
+from fetchstash.store import (
+    Facts,
+    StoreLimits,
+    check_store,
+    lifecycle_rules,
+    open_store,
+    repair_store,
+    set_lifecycle,
+)
 from fetchstash.store._bucket import BucketUrl
-from fetchstash.store._bucket_health import check_bucket, repair_bucket
-from fetchstash.store._bucket_store import BucketStore
 from fetchstash.store._lifecycle import Rule, problems, read_s3, rules_for, write_s3
 from fetchstash.store._s3_request import Keys, signed
-from fetchstash.store._stamp import new_ref
-from tests.store.buckets import bucket_of, new_bucket, new_objects
+from tests.store.buckets import Recorded, every_bucket_is, new_objects
 
 TEAM = BucketUrl("s3", "bucket", "team")
 WANTED = rules_for(TEAM, 7)
@@ -145,13 +150,12 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.anyio
 @pytest.mark.usefixtures("keys")
 async def test_the_rules_are_set_once_and_found_by_doctor(tmp_path: Path) -> None:
-    with s3() as (endpoint, requests):
+    with s3() as (endpoint, requests), every_bucket_is(new_objects()):
         limits = StoreLimits(tmp_path, "s3://bucket/team", endpoint=endpoint)
-        bucket = new_bucket()
-        missing = check_bucket(bucket, limits)
+        missing = await check_store(limits)
         assert [finding.level for finding in missing] == ["warning"] * 3
         assert await set_lifecycle(limits)
-        assert check_bucket(bucket, limits) == ()
+        assert await check_store(limits) == ()
     assert {request["path"] for request in requests} == {"/bucket?lifecycle"}
     sent = next(request for request in requests if request["method"] == "PUT")
     assert sent["content-md5"]
@@ -182,11 +186,11 @@ async def test_rules_that_cannot_be_set_from_here_are_left_to_print(
 
 
 @pytest.mark.anyio
-async def test_repair_removes_the_records_whose_bytes_are_lost_and_no_other(tmp_path: Path) -> None:
-    objects = new_objects()
-    bucket = bucket_of(objects)
+async def test_repair_removes_the_records_whose_bytes_are_lost_and_no_other(
+    tmp_path: Path, objects: Recorded
+) -> None:
     limits = StoreLimits(tmp_path, "gs://bucket", run="default")
-    store = await BucketStore.open(limits, bucket)
+    store = await open_store(limits)
     refs: list[str] = []
     for content in (b"kept", b"lost", b"pinned", b"damaged"):
         raw = store.spool / "raw"
@@ -204,11 +208,11 @@ async def test_repair_removes_the_records_whose_bytes_are_lost_and_no_other(tmp_
     objects.store.put(f"records/{damaged}.json", b"{}")
     newer = objects.store.get(f"records/{kept}.json").bytes().to_bytes()
     newer = newer.replace(b'{"version":1', b'{"version":2', 1)
-    objects.store.put(f"records/{new_ref()}.json", newer)  # a newer version's: it stays
-    findings = [finding for finding in check_bucket(bucket, limits) if finding.level == "fault"]
+    objects.store.put(f"records/art_{'a' * 26}.json", newer)  # a newer version's: it stays
+    findings = [finding for finding in await check_store(limits) if finding.level == "fault"]
     assert sorted(finding.artifact_ref for finding in findings) == sorted([lost, damaged])
     assert all(finding.mendable and not finding.mended for finding in findings)
-    assert sum(finding.mended for finding in repair_bucket(bucket, limits)) == 2
+    assert sum(finding.mended for finding in await repair_store(limits)) == 2
     assert {facts.artifact_ref for facts in (await store.list()).facts} == {kept, pinned}
-    assert [finding.level for finding in check_bucket(bucket, limits)] == ["note"]
+    assert [finding.level for finding in await check_store(limits)] == ["note"]
     await store.aclose()

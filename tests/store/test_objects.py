@@ -11,7 +11,6 @@ import pytest
 
 from fetchstash.errors import BadArgument, StoreError
 from fetchstash.store import (
-    BucketObjects,
     FolderObjects,
     MemoryObjects,
     Objects,
@@ -19,7 +18,7 @@ from fetchstash.store import (
     open_objects,
     open_store,
 )
-from fetchstash.store._bucket import Bucket
+from tests.store.buckets import empty_place
 
 pytestmark = pytest.mark.anyio
 
@@ -28,15 +27,10 @@ Reopen = Callable[[], Awaitable[Objects]]
 
 @pytest.fixture(params=["folder", "memory", "bucket"])
 async def objects(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Objects]:
-    opened: Objects
-    if request.param == "bucket":
-        stores = pytest.importorskip("obstore.store", reason="obstore is in the extra team")
-        opened = BucketObjects(Bucket(stores.MemoryStore()))
-    else:
-        url = "memory:" if request.param == "memory" else ""
-        opened = await open_objects(StoreLimits(tmp_path / "store", url))
-    yield opened
-    await opened.aclose()
+    with empty_place(request.param) as place:
+        opened = await open_objects(StoreLimits(tmp_path / "store", **place))
+        yield opened
+        await opened.aclose()
 
 
 async def test_a_value_is_read_as_it_was_written_last(objects: Objects) -> None:
