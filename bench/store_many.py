@@ -23,7 +23,7 @@ from fetchstash.ranges import Ranges
 from fetchstash.store import ArtifactStore, Facts, StoreLimits, _rows, open_store
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog import transaction
-from fetchstash.store._contract import DEFAULT_RUN
+from fetchstash.store._limits import DEFAULT_RUN
 from fetchstash.store._place import Place
 from fetchstash.store._stamp import new_ref
 from fetchstash.store._stride import StrideIndex

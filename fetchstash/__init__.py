@@ -33,8 +33,9 @@ each room knows only its own business:
 docs/how-it-works.md walks through it.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fetchstash._lazy import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
@@ -116,28 +117,23 @@ __all__ = [
     "tool_functions",
 ]
 
-# The room of each name; all others are errors.
-_ROOMS = {
-    "Settings": "config",
-    "read_file": "files",
-    "as_shown": "render",
-    "context_result": "results",
-    "store_result": "results",
-    "tool_functions": "tools",
-    **dict.fromkeys(
-        ("Artifact", "Failure", "Listing", "Match", "Matches", "Passages", "Picture", "Slice"),
-        "stash",
+_MODULES = {
+    "config": "Settings",
+    "errors": (
+        "BadArgument BadPattern Busy ExpiredRef FetchFailed FetchstashError HttpError Internal "
+        "NoText OutOfRange OverQuota Refused RobotsRefused ServerFailed StoreError TimedOut "
+        "TooLarge UnknownRef"
     ),
-    **dict.fromkeys(("Stash", "open_stash", "open_stash_sync"), "stash"),
+    "files": "read_file",
+    "render": "as_shown",
+    "results": "context_result store_result",
+    "stash": (
+        "Artifact Failure Listing Match Matches Passages Picture Slice Stash open_stash "
+        "open_stash_sync"
+    ),
+    "tools": "tool_functions",
 }
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_ROOMS.get(name, 'errors')}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

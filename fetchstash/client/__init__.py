@@ -11,8 +11,9 @@ shows them all. A name is imported when it is first asked for: an agent that onl
 pays for nothing else.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fetchstash._lazy import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.client._classify import Verdict, classify
@@ -60,32 +61,23 @@ __all__ = [
 ]
 
 _MODULES = {
-    "_classify": ("Verdict", "classify"),
-    "_compact": ("compact",),
-    "_extraction": ("extractor_prompt",),
-    "_formats": ("Format",),
-    "_history": ("CompactionResult", "HistoryCompactor"),
-    "_oversized": ("ToolCall", "stub_oversized"),
-    "_pairing": ("orphans",),
-    "_policy": ("CompactionConfig", "Offload", "Policy", "State"),
-    "_recovery": ("Recovery", "overflow_report"),
-    "_report": ("Change", "Report"),
-    "_request": ("RequestInfo",),
-    "_rewrite": ("Target", "rewrite"),
-    "_sections": ("EXTRACTION_MARK",),
-    "_sizes": ("count_tokens",),
-    "_windows": ("context_window", "learned_windows"),
+    "_classify": "Verdict classify",
+    "_compact": "compact",
+    "_extraction": "extractor_prompt",
+    "_formats": "Format",
+    "_history": "CompactionResult HistoryCompactor",
+    "_oversized": "ToolCall stub_oversized",
+    "_pairing": "orphans",
+    "_policy": "CompactionConfig Offload Policy State",
+    "_recovery": "Recovery overflow_report",
+    "_report": "Change Report",
+    "_request": "RequestInfo",
+    "_rewrite": "Target rewrite",
+    "_sections": "EXTRACTION_MARK",
+    "_sizes": "count_tokens",
+    "_windows": "context_window learned_windows",
 }
-_HOME = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use (PEP 562)."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

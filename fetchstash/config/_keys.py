@@ -394,11 +394,14 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 
 
+_HINTS = {type(room): get_type_hints(type(room)) for rooms in _DEFAULTS.values() for room in rooms}
+
+
 def _key(path: str) -> Key:
     """Join a meaning and bounds with the type and default of the room's own field."""
     section, _, name = path.partition(".")
     room = next(room for room in _DEFAULTS[section] if hasattr(room, name))
-    hint = get_type_hints(type(room))[name]
+    hint = _HINTS[type(room)][name]
     kind, item = hint, None
     if get_origin(hint) is tuple:
         kind, item = tuple, get_args(hint)[0]

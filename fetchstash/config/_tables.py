@@ -5,7 +5,6 @@ from typing import Any, cast
 
 from fetchstash.config._variables import from_environment, variable_of
 from fetchstash.errors import BadArgument
-from fetchstash.fetch import origin_headers
 
 
 def tables(
@@ -49,4 +48,8 @@ def headers_of(
                 what = f"{setting} reads the environment variable {variable}, which is not set."
                 raise BadArgument(what, "Set it for the server, or take the header out.")
             headers[site][name] = read
+    if not headers:
+        return headers
+    from fetchstash.fetch import origin_headers  # noqa: PLC0415 - few set any
+
     return origin_headers(headers)

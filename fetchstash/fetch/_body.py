@@ -12,7 +12,8 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from fetchstash.errors import FetchstashError
 from fetchstash.fetch._coding import BrokenCoding
-from fetchstash.fetch._contract import FetchLimits, Progress
+from fetchstash.fetch._contract import Progress
+from fetchstash.fetch._limits import FetchLimits
 from fetchstash.fetch._spool import Spool, too_large
 
 if TYPE_CHECKING:

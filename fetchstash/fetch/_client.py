@@ -12,9 +12,10 @@ from fetchstash.errors import Call, FetchFailed, FetchstashError, RobotsRefused
 from fetchstash.fetch._body import read_beginning
 from fetchstash.fetch._cache import conditions
 from fetchstash.fetch._coding import decode_beginning
-from fetchstash.fetch._contract import Cached, FetchLimits
+from fetchstash.fetch._contract import Cached
 from fetchstash.fetch._exchange import Connections, Exchange
 from fetchstash.fetch._headers import OriginHeaders
+from fetchstash.fetch._limits import FetchLimits
 from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._redirect import next_target
 from fetchstash.fetch._refusals import after_redirect

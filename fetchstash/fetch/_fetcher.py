@@ -17,17 +17,10 @@ from fetchstash.errors import FetchFailed, FetchstashError, HttpError, Refused
 from fetchstash.fetch._body import BodyReader, Workers, read_beginning
 from fetchstash.fetch._cache import conditions
 from fetchstash.fetch._coding import ACCEPT_ENCODING, BrokenCoding, codings, decoders
-from fetchstash.fetch._contract import (
-    Cached,
-    Fetched,
-    Fetcher,
-    FetchLimits,
-    Progress,
-    Rendered,
-    Renderer,
-)
+from fetchstash.fetch._contract import Cached, Fetched, Fetcher, Progress, Rendered, Renderer
 from fetchstash.fetch._gates import Gates
 from fetchstash.fetch._headers import origin_headers, without
+from fetchstash.fetch._limits import FetchLimits
 from fetchstash.fetch._machine import Interfaces
 from fetchstash.fetch._mask import mask_url
 from fetchstash.fetch._name import file_name

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 from fetchstash.errors import BadArgument, Call, Refused
 from fetchstash.fetch._addresses import Address, Network, plain, why_not_public
-from fetchstash.fetch._contract import FetchLimits
 from fetchstash.fetch._host import BadHost, join_host_port, parse_host
+from fetchstash.fetch._limits import FetchLimits
 from fetchstash.fetch._url import Target
 
 # Names that have a meaning only inside a machine or a network, whatever a resolver answers.

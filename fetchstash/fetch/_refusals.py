@@ -7,7 +7,7 @@ from typing import TypeVar
 from fetchstash.errors import Call, FetchFailed, FetchstashError, Refused, RobotsRefused, TimedOut
 from fetchstash.fetch._body import PAST_DEADLINE
 from fetchstash.fetch._coding import decode_beginning
-from fetchstash.fetch._contract import FetchLimits
+from fetchstash.fetch._limits import FetchLimits
 from fetchstash.fetch._url import Target
 from fetchstash.hygiene import clean_line
 

@@ -45,7 +45,7 @@ class Gateway:
     """Answers a host with what the servers behind it answer, long results made short.
 
     ``own`` is fetchstash itself, run like one of the servers; its results are never replaced.
-    ``listed`` is called when the host asks for a list, to open what later calls need.
+    ``listed`` is called when the host has a list, to open what later calls need.
     """
 
     _tasks: anyio.abc.TaskGroup
@@ -101,7 +101,7 @@ class Gateway:
             self._tasks = tasks
             self._parked = Parked(tasks)
             self._subscriptions = Subscriptions(self._host, tasks)
-            await self._host.run(self._on_request, self._on_notify)
+            await self._host.run(self._on_request, self._on_notify, self._on_answered)
             tasks.cancel_scope.cancel()
 
     # --- from the host ----------------------------------------------------------------------------
@@ -114,14 +114,16 @@ class Gateway:
             raise RpcError(INVALID_PARAMS, "The first request must be initialize.")
         try:
             if method in LISTS:
-                listed = await self._catalog.listed(method, own)
-                self._tasks.start_soon(self._listed)
-                return {**listed, **self._cacheable()}
+                return {**await self._catalog.listed(method, own), **self._cacheable()}
             if method in self._handlers:
                 return await self._handlers[method](request_id, own)
             return await self._ask(self._catalog.only(method), method, own)
         except FetchstashError as error:
             raise RpcError(INTERNAL_ERROR, _line(error)) from None
+
+    def _on_answered(self, method: str) -> None:
+        if method in LISTS:
+            self._tasks.start_soon(self._listed)
 
     async def _on_notify(self, method: str, params: Params | None) -> None:
         if method == "notifications/progress":

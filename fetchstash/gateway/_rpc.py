@@ -28,6 +28,7 @@ Connection = tuple[AsyncIterator[Message], Send]
 
 OnRequest = Callable[[RequestId, str, Params | None], Awaitable[dict[str, Any]]]
 OnNotify = Callable[[str, Params | None], Awaitable[None]]
+OnAnswered = Callable[[str], None]
 
 _log = logging.getLogger("fetchstash.gateway")
 
@@ -74,19 +75,23 @@ class Peer:
         self._handled: dict[str, anyio.CancelScope] = {}
         self._handling = 0
         self._handled_one = anyio.Event()
+        self._on_answered: OnAnswered
 
     async def run(
         self,
         on_request: OnRequest,
         on_notify: OnNotify,
+        on_answered: OnAnswered = lambda _: None,
         *,
         task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
         """Take what the peer sends until it ends; then nothing of its is answered any more.
 
         Requests are answered side by side. Notifications keep their order, and come before an
-        answer that was sent after them.
+        answer that was sent after them. ``on_answered`` is called with the method of each request
+        whose answer was sent.
         """
+        self._on_answered = on_answered
         try:
             async with anyio.create_task_group() as tasks:
                 task_status.started()
@@ -184,6 +189,7 @@ class Peer:
         if answer is not None:
             try:
                 await self._send({"jsonrpc": "2.0", "id": number, **answer})
+                self._on_answered(method)
             except ConnectionEnded:
                 return
 

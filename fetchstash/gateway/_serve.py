@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -101,11 +101,10 @@ class _Rooms:
         return await self._opened()
 
     async def _opened(self) -> "Stash":
-        from fetchstash.stash import open_stash  # noqa: PLC0415 - heavy
-
         async with self._lock:
             if self._stash is None:
-                opened = open_stash(self.settings)
+                room = await _imported("fetchstash.stash")
+                opened: AbstractAsyncContextManager[Stash] = room.open_stash(self.settings)
                 self._stash = await self._stack.enter_async_context(opened)
             return self._stash
 
@@ -121,7 +120,7 @@ class _Rooms:
 
 
 async def _imported(module: str) -> ModuleType:
-    """Import a module that needs the SDK, which takes longer than a quick server to start."""
+    """Import a module that takes longer than a quick server to start; the loop goes on."""
     return await anyio.to_thread.run_sync(import_module, module)
 
 

@@ -1,43 +1,47 @@
 """Bytes to text and facts. Knows formats; knows no network and no store."""
 
-from collections.abc import Mapping as _Mapping
+from typing import TYPE_CHECKING
 
-from fetchstash.handlers._charset import charset_named, charset_of_file, decode, read_text
-from fetchstash.handlers._contract import (
-    ContentKind,
-    DecidedBy,
-    Decision,
-    Extracted,
-    Extraction,
-    ExtractLimits,
-    Extractor,
-    Handler,
-    Hints,
-    PageReader,
-    PageText,
-    Part,
-    PartRequest,
-    PartText,
-    Picture,
-    Render,
-)
-from fetchstash.handlers._format import Format, Head, Sniffed, family
-from fetchstash.handlers._ocr import is_installed as ocr_is_installed, ocr_limits
-from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._registry import (
-    built_in,
-    describe,
-    format_of,
-    handler_named,
-    handler_of,
-    kind_of_name,
-    kind_word,
-)
-from fetchstash.handlers._routing._router import detect_content_kind, route_file
-from fetchstash.handlers._shared._list_preview import list_preview
-from fetchstash.handlers._shared._pages import blank_page, ocr_page, ocr_text, unmapped_page
-from fetchstash.handlers._shared._part_text import TextParts, part_text
-from fetchstash.handlers._worker._pool import WorkerPool
+from fetchstash._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from fetchstash.handlers._charset import charset_named, charset_of_file, decode, read_text
+    from fetchstash.handlers._contract import (
+        ContentKind,
+        DecidedBy,
+        Decision,
+        Extracted,
+        Extraction,
+        Extractor,
+        Handler,
+        Hints,
+        PageReader,
+        PageText,
+        Part,
+        PartRequest,
+        PartText,
+        Picture,
+        Render,
+    )
+    from fetchstash.handlers._format import Format, Head, Sniffed, family
+    from fetchstash.handlers._limits import ExtractLimits
+    from fetchstash.handlers._media_types import TEXT_MEDIA_TYPES
+    from fetchstash.handlers._ocr import ocr_is_installed, ocr_limits
+    from fetchstash.handlers._reasons import Reason
+    from fetchstash.handlers._registry import (
+        built_in,
+        describe,
+        format_of,
+        handler_named,
+        handler_of,
+        kind_of_name,
+        kind_word,
+    )
+    from fetchstash.handlers._routing._router import detect_content_kind, route_file
+    from fetchstash.handlers._shared._list_preview import list_preview
+    from fetchstash.handlers._shared._pages import blank_page, ocr_page, ocr_text, unmapped_page
+    from fetchstash.handlers._shared._part_text import TextParts, part_text
+    from fetchstash.handlers._worker._pool import WorkerPool
 
 __all__ = [
     "TEXT_MEDIA_TYPES",
@@ -87,17 +91,22 @@ __all__ = [
     "unmapped_page",
 ]
 
-TEXT_MEDIA_TYPES: _Mapping[str, ContentKind]
-"""Media types whose bytes are text, and the kind of content that each names.
-
-Beyond the table: every other ``text/*`` is "text" (``text/x-*`` is "code"), and the structured
-suffixes of RFC 6839 and RFC 9512 decide the rest: ``+json`` is "json", ``+xml`` "xml", ``+yaml``
-"yaml", ``+json-seq`` (RFC 8091) "jsonl".
-"""
-
-
-def __getattr__(name: str) -> object:
-    # Read out of the declarations of formats, which are imported when they are needed.
-    if name == "TEXT_MEDIA_TYPES":
-        return built_in().text_media_types()
-    raise AttributeError(name)
+_MODULES = {
+    "_charset": "charset_named charset_of_file decode read_text",
+    "_contract": (
+        "ContentKind DecidedBy Decision Extracted Extraction Extractor Handler Hints PageReader "
+        "PageText Part PartRequest PartText Picture Render"
+    ),
+    "_format": "Format Head Sniffed family",
+    "_limits": "ExtractLimits",
+    "_media_types": "TEXT_MEDIA_TYPES",
+    "_ocr": "ocr_is_installed ocr_limits",
+    "_reasons": "Reason",
+    "_registry": "built_in describe format_of handler_named handler_of kind_of_name kind_word",
+    "_routing._router": "detect_content_kind route_file",
+    "_shared._list_preview": "list_preview",
+    "_shared._pages": "blank_page ocr_page ocr_text unmapped_page",
+    "_shared._part_text": "TextParts part_text",
+    "_worker._pool": "WorkerPool",
+}
+__getattr__ = lazy_names(__name__, _MODULES)

@@ -10,8 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from fetchstash.facts import DocumentFacts
-from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints
+from fetchstash.handlers._contract import Extracted, Hints
 from fetchstash.handlers._format import Format, Head, Sniffed, family
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
 
 _OCTETS = "application/octet-stream"

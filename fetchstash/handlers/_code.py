@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._format import Format
 from fetchstash.handlers._languages import (
     FILE_NAMES,
@@ -14,6 +14,7 @@ from fetchstash.handlers._languages import (
     language_of_name,
     language_of_shebang,
 )
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._routing._structure import sniff_script
 from fetchstash.ranges import Heading
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol
 
 from fetchstash.facts import DocumentFacts
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Cause
 from fetchstash.ranges import Heading, Preview, Ranges, Unit
-from fetchstash.text import PreviewLimits
 
 ContentKind = Literal[
     "text", "code", "markdown", "html", "json", "jsonl", "yaml", "xml", "csv", "spreadsheet", "pdf",
@@ -56,24 +56,6 @@ class Hints:
 
 
 NO_HINTS = Hints()
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractLimits:
-    """Limits of one extraction: the settings extract.*, and context.* for previews.
-
-    ``plugins`` names the packages whose formats are loaded. ``ocr`` "auto": pages without text are
-    read when they are asked for, where the extra `ocr` is installed.
-    """
-
-    max_chars: int = 20_000_000
-    pdf_max_pages: int = 5_000
-    memory_mb: int = 1_024
-    cpu_seconds: float = 30
-    wall_seconds: float = 60
-    plugins: tuple[str, ...] = ()
-    ocr: Literal["auto", "off"] = "auto"
-    preview: PreviewLimits = field(default_factory=PreviewLimits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._format import Format, Head, Sniffed
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._list_preview import list_preview
 from fetchstash.handlers._shared._part_text import TextParts

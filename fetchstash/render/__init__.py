@@ -1,7 +1,8 @@
 """The only place where a result is framed: ceilings, notices, fences and next calls."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fetchstash._lazy import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.render._frame import FRAME_CHARS
@@ -28,17 +29,10 @@ __all__ = [
 ]
 
 _MODULES = {
-    "_frame": ("FRAME_CHARS",),
-    "_shown": ("Value", "as_shown", "view_of"),
-    "_texts": ("size",),
-    "_view": ("Block", "Host", "View", "error_line", "error_view"),
-    "_words": ("MODEL", "PROGRAM", "Face", "as_tool"),
+    "_frame": "FRAME_CHARS",
+    "_shown": "Value as_shown view_of",
+    "_texts": "size",
+    "_view": "Block Host View error_line error_view",
+    "_words": "MODEL PROGRAM Face as_tool",
 }
-_HOME = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use (PEP 562): the frame needs no stash."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = lazy_names(__name__, _MODULES)

@@ -1,7 +1,8 @@
 """The MCP face of Stash. Names are imported when they are first used: the SDK is heavy."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fetchstash._lazy import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.server._app import EXTENSION
@@ -28,18 +29,13 @@ __all__ = [
 ]
 
 _MODULES = {
-    "EXTENSION": "_app",
-    "Answers": "_asking",
-    **dict.fromkeys(("Context", "LazyStash", "StashSource"), "_lazy"),
-    "build_server": "_server",
-    "hide_memory": "_memory",
-    "listed_tools": "_listing",
-    "serve_stdio": "_stdio",
-    **dict.fromkeys(("is_request_id", "no_message"), "_wire"),
+    "_app": "EXTENSION",
+    "_asking": "Answers",
+    "_lazy": "Context LazyStash StashSource",
+    "_listing": "listed_tools",
+    "_memory": "hide_memory",
+    "_server": "build_server",
+    "_stdio": "serve_stdio",
+    "_wire": "is_request_id no_message",
 }
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+__getattr__ = lazy_names(__name__, _MODULES)

@@ -12,23 +12,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
 from fetchstash import telemetry
 from fetchstash.errors import BadArgument, StoreError
-from fetchstash.store._contract import StoreLimits
+from fetchstash.store._limits import BucketUrl, StoreLimits, bucket_url
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 T = TypeVar("T")
 
-SCHEMES = ("s3", "gs", "az")
 BLOBS, RECORDS, URLS = "blobs", "records", "urls"
 EXPIRING = (BLOBS, RECORDS, URLS)
 """The folders that lifecycle rules empty."""
 
-_TENANT = re.compile("(?:(.*)/)?(tenants/[a-z0-9][a-z0-9-]*)")
 PART = 5 * 2**20
 """The smallest part of a multipart upload that S3 takes, in bytes."""
 
@@ -45,24 +42,6 @@ _TRY_LATER = "Try again in a minute."
 
 
 @dataclass(frozen=True, slots=True)
-class BucketUrl:
-    """The parts of ``scheme://bucket/prefix/tenants/NAME``. ``tenant`` is "tenants/NAME" or ""."""
-
-    scheme: str
-    bucket: str
-    prefix: str
-    tenant: str = ""
-
-    def __str__(self) -> str:
-        parts = (f"{self.scheme}:/", self.bucket, self.prefix, self.tenant)
-        return "/".join(part for part in parts if part)
-
-    def path(self, folder: str) -> str:
-        """Return the beginning of the names of all objects of a folder, those of tenants too."""
-        return f"{self.prefix}/{folder}/" if self.prefix else f"{folder}/"
-
-
-@dataclass(frozen=True, slots=True)
 class Item:
     """An object as a list shows it. ``tag`` changes whenever the object is written."""
 
@@ -70,25 +49,6 @@ class Item:
     size: int
     modified: datetime
     tag: str
-
-
-def bucket_url(url: str) -> BucketUrl | None:
-    """Return the parts of the URL of a bucket, None for any other URL. Raises BadArgument."""
-    scheme, colon, rest = url.partition(":")
-    if scheme not in SCHEMES or not colon:
-        return None
-    parts = urlsplit(url)
-    if "@" in rest or parts.query or parts.fragment:
-        raise BadArgument(
-            "store.url holds more than a bucket and a prefix.",
-            "Set it to SCHEME://BUCKET/PREFIX; credentials come from the environment.",
-        )
-    prefix = parts.path.strip("/")
-    if not rest.startswith("//") or not parts.netloc or ".." in prefix.split("/"):
-        raise BadArgument(f"store.url is {url!r}.", f"Set it to {scheme}://BUCKET/PREFIX.")
-    match = _TENANT.fullmatch(prefix)
-    prefix, tenant = (match[1] or "", match[2]) if match else (prefix, "")
-    return BucketUrl(scheme, parts.netloc, prefix, tenant)
 
 
 def open_bucket(limits: StoreLimits) -> "Bucket":

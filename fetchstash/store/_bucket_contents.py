@@ -34,7 +34,6 @@ from fetchstash.store._bucket_index import RecentRecords, RecordIndex
 from fetchstash.store._bucket_record import Record, pinned_record_key, record_key, week_of
 from fetchstash.store._bucket_urls import UrlEntries
 from fetchstash.store._contract import (
-    ALL_RUNS,
     REF_PREFIX,
     Facts,
     Finding,
@@ -42,9 +41,9 @@ from fetchstash.store._contract import (
     Removed,
     Run,
     SearchResult,
-    StoreLimits,
 )
 from fetchstash.store._index import SearchIndex
+from fetchstash.store._limits import ALL_RUNS, StoreLimits
 from fetchstash.store._rank import Deadline, rank_texts
 from fetchstash.store._retention import Candidate, Total, plan
 from fetchstash.store._runs import own_run, run_of_put

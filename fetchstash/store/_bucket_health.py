@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from fetchstash.errors import BadArgument, FetchstashError, StoreError
-from fetchstash.store._bucket import BLOBS, RECORDS, Bucket, BucketUrl, bucket_url, open_bucket
+from fetchstash.store._bucket import BLOBS, RECORDS, Bucket, open_bucket
 from fetchstash.store._bucket_record import PINNED, NewerRecord, Record, ref_of_key
-from fetchstash.store._contract import Finding, StoreLimits
+from fetchstash.store._contract import Finding
 from fetchstash.store._lifecycle import (
     azure_rules,
     google_rules,
@@ -22,6 +22,7 @@ from fetchstash.store._lifecycle import (
     rules_for,
     write_s3,
 )
+from fetchstash.store._limits import BucketUrl, StoreLimits, bucket_url
 from fetchstash.store._s3_request import keys_of_environment, lifecycle
 
 _REQUESTS_AT_ONCE = 16

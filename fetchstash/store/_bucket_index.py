@@ -22,7 +22,8 @@ from fetchstash.store._bucket_record import (
     filled_in,
     ref_of_key,
 )
-from fetchstash.store._contract import ALL_RUNS, Facts
+from fetchstash.store._contract import Facts
+from fetchstash.store._limits import ALL_RUNS
 from fetchstash.store._retention import Total
 from fetchstash.store._search import RunTexts
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from fetchstash.store._bucket import URLS, Bucket
 from fetchstash.store._bucket_record import KEYS
-from fetchstash.store._contract import ALL_RUNS
+from fetchstash.store._limits import ALL_RUNS
 
 KNOWN_SECONDS = 60
 _LATEST = 10**16

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 from fetchstash.errors import Call
@@ -12,34 +11,6 @@ from fetchstash.facts import FACTS, DocumentFacts
 from fetchstash.ranges import Heading
 
 REF_PREFIX = "art_"
-DEFAULT_RUN = "default"
-AUTO_RUN = "auto"
-"""One run for each project (_runs.py)."""
-ALL_RUNS = "*"
-"""Lists, searches and finds by URL in all runs. What is put goes into the default one."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoreLimits:
-    """The settings store.*: where artifacts are kept, and for how long. Ages are in days.
-
-    ``url`` picks the kind of store: "" or ``file:FOLDER`` a folder (``file:`` alone: ``folder``),
-    ``memory:`` one that keeps nothing, ``s3://BUCKET/PREFIX``, ``gs://`` or ``az://`` a bucket, for
-    which ``folder`` holds a cache of ``cache_bytes``. The limits are of the whole store, pinned
-    artifacts aside. ``open_store`` reads AUTO_RUN.
-    """
-
-    folder: Path
-    url: str = ""
-    run: str = AUTO_RUN
-    ephemeral: bool = False
-    max_age_days: float = 7
-    max_total_bytes: int = 2 * 2**30
-    max_artifacts: int = 10_000
-    endpoint: str = ""
-    region: str = ""
-    encryption: str = ""
-    cache_bytes: int = 2**30
 
 
 @cache

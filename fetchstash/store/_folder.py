@@ -25,19 +25,12 @@ from fetchstash.store import _rows as rows, _steps
 from fetchstash.store._advice import larger_than_the_store, no_text
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog import Connection, settle, transaction
-from fetchstash.store._contract import (
-    Facts,
-    Finding,
-    Listing,
-    Removed,
-    Run,
-    SearchResult,
-    StoreLimits,
-)
+from fetchstash.store._contract import Facts, Finding, Listing, Removed, Run, SearchResult
 from fetchstash.store._disk import translate_errors
 from fetchstash.store._filesystem import check_room
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._index import SearchIndex
+from fetchstash.store._limits import StoreLimits
 from fetchstash.store._place import Place
 from fetchstash.store._rank import Deadline, rank_texts
 from fetchstash.store._runs import own_run, run_of_put

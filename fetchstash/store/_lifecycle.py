@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 from fetchstash.errors import StoreError
-from fetchstash.store._bucket import BLOBS, EXPIRING, BucketUrl
+from fetchstash.store._bucket import BLOBS, EXPIRING
 from fetchstash.store._bucket_record import KEYS, PINNED
+from fetchstash.store._limits import BucketUrl
 
 _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 _KEPT = (PINNED, KEYS, "service")

@@ -2,8 +2,8 @@
 
 from typing import Self
 
-from fetchstash.store._contract import StoreLimits
 from fetchstash.store._folder import StoreFolder
+from fetchstash.store._limits import StoreLimits
 from fetchstash.store._threaded import ThreadedStore
 from fetchstash.store._threads import Threads
 

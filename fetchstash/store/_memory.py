@@ -15,15 +15,8 @@ from fetchstash.errors import BadArgument, ExpiredRef, TooLarge, UnknownRef
 from fetchstash.ranges import Ranges
 from fetchstash.store._advice import larger_than_the_store, no_text, not_stored
 from fetchstash.store._base import StoreBase
-from fetchstash.store._contract import (
-    ALL_RUNS,
-    REF_PREFIX,
-    Facts,
-    Listing,
-    Removed,
-    SearchResult,
-    StoreLimits,
-)
+from fetchstash.store._contract import REF_PREFIX, Facts, Listing, Removed, SearchResult
+from fetchstash.store._limits import ALL_RUNS, StoreLimits
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
 from fetchstash.store._retention import Candidate, Total, plan

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from fetchstash.errors import BadArgument
-from fetchstash.store._bucket import CALLS_AT_ONCE, Bucket, bucket_url, open_bucket
-from fetchstash.store._contract import StoreLimits
+from fetchstash.store._bucket import CALLS_AT_ONCE, Bucket, open_bucket
 from fetchstash.store._disk import open_file, private_folder, sync_file, sync_folder
-from fetchstash.store._open import store_folder
+from fetchstash.store._limits import StoreLimits, bucket_url, store_folder
 from fetchstash.store._threads import Threads
 
 T = TypeVar("T")

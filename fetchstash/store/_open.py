@@ -2,55 +2,15 @@
 
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
-from urllib.parse import unquote
 
-from fetchstash.errors import BadArgument
-from fetchstash.store._bucket import bucket_url
-from fetchstash.store._contract import DEFAULT_RUN, Finding, StoreLimits
+from fetchstash.store._contract import Finding
 from fetchstash.store._health import check_folder, repair_folder
+from fetchstash.store._limits import StoreLimits, bucket_url, store_folder
 from fetchstash.store._local import LocalStore
 from fetchstash.store._memory import MemoryStore
 from fetchstash.store._protocol import ArtifactStore
 from fetchstash.store._runs import with_run
 from fetchstash.store._threads import Threads, Turn
-
-
-def store_folder(limits: StoreLimits) -> Path | None:
-    """Return the folder of a store, None for one in memory or in a bucket. Raises BadArgument."""
-    scheme, colon, place = limits.url.partition(":")
-    if not limits.url or (scheme == "file" and colon and not place):
-        return limits.folder
-    if scheme == "file" and colon:
-        if place.startswith("//"):  # RFC 8089: an authority, which must be this machine
-            authority, slash, path = place[2:].partition("/")
-            if authority not in ("", "localhost"):
-                raise BadArgument(
-                    f"store.url names another machine, {authority!r}.", "Set it to file:FOLDER."
-                )
-            place = unquote(slash + path)
-        return Path(place).expanduser()
-    if limits.url == "memory:" or bucket_url(limits.url):
-        return None
-    raise BadArgument(
-        f"store.url is {limits.url!r}, which is no store.",
-        "Set it to file:FOLDER, s3://BUCKET/PREFIX, gs://, az:// or memory:.",
-    )
-
-
-def store_of_tenant(limits: StoreLimits, name: str) -> StoreLimits:
-    """Return the limits of a tenant's own store, under the place of the store of all.
-
-    The name has been checked (access.is_tenant). Clients over HTTP have no project, so that a
-    tenant has one run; replicas share it, so that none may delete it at its end.
-    """
-    folder = (store_folder(limits) or limits.folder) / "tenants" / name
-    url = limits.url
-    if bucket_url(url):
-        url = f"{url.rstrip('/')}/tenants/{name}"
-    elif url != "memory:":
-        url = ""  # the folder says it
-    return replace(limits, folder=folder, url=url, run=DEFAULT_RUN, ephemeral=False)
 
 
 async def open_store(limits: StoreLimits, turn: Turn = nullcontext) -> ArtifactStore:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from fetchstash.store._contract import StoreLimits
+from fetchstash.store._limits import StoreLimits
 
 Reason = Literal["age", "count", "bytes"]
 

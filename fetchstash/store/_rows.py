@@ -15,7 +15,8 @@ from fetchstash.ranges import Ranges
 from fetchstash.store._advice import REPAIR, not_stored
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._clock import StoreClock
-from fetchstash.store._contract import ALL_RUNS, REF_PREFIX, Facts
+from fetchstash.store._contract import REF_PREFIX, Facts
+from fetchstash.store._limits import ALL_RUNS
 from fetchstash.store._retention import Candidate, Total
 from fetchstash.store._stamp import is_ref
 from fetchstash.store._stride import StrideIndex

@@ -6,7 +6,7 @@ import secrets
 from dataclasses import replace
 from pathlib import Path
 
-from fetchstash.store._contract import ALL_RUNS, AUTO_RUN, DEFAULT_RUN, StoreLimits
+from fetchstash.store._limits import ALL_RUNS, AUTO_RUN, DEFAULT_RUN, StoreLimits
 
 _OF_THIS_PROCESS = f"process-{secrets.token_hex(6)}"
 

@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 from urllib.parse import quote, urlsplit
 
 from fetchstash.errors import StoreError
-from fetchstash.store._bucket import BucketUrl
-from fetchstash.store._contract import StoreLimits
+from fetchstash.store._limits import BucketUrl, StoreLimits
 
 TIMEOUT_SECONDS = 20
 _NOT_FOUND = 404

@@ -7,9 +7,10 @@ from itertools import islice
 from fetchstash.store import _rows as rows, _steps
 from fetchstash.store._blobs import Kind
 from fetchstash.store._catalog import Connection, settle, transaction
-from fetchstash.store._contract import Removed, StoreLimits
+from fetchstash.store._contract import Removed
 from fetchstash.store._disk import claimed
 from fetchstash.store._index import SearchIndex
+from fetchstash.store._limits import StoreLimits
 from fetchstash.store._place import Place
 from fetchstash.store._retention import plan
 

@@ -1,26 +1,31 @@
 """Cut texts: windows, bounds and limits that handlers, store, client and faces share."""
 
-from fetchstash.text._cut import (
-    Measure,
-    clip,
-    clip_middle,
-    head_and_tail,
-    json_length,
-    largest,
-    prefix_length,
-    split,
-    utf8_length,
-    whole_lines,
-    window,
-)
-from fetchstash.text._limits import (
-    MIN_MAX_CHARS,
-    TRUNCATIONS,
-    PreviewLimits,
-    Truncation,
-    ViewLimits,
-)
-from fetchstash.text._truncation import TruncationInfo
+from typing import TYPE_CHECKING
+
+from fetchstash._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from fetchstash.text._cut import (
+        Measure,
+        clip,
+        clip_middle,
+        head_and_tail,
+        json_length,
+        largest,
+        prefix_length,
+        split,
+        utf8_length,
+        whole_lines,
+        window,
+    )
+    from fetchstash.text._limits import (
+        MIN_MAX_CHARS,
+        TRUNCATIONS,
+        PreviewLimits,
+        Truncation,
+        ViewLimits,
+    )
+    from fetchstash.text._truncation import TruncationInfo
 
 __all__ = [
     "MIN_MAX_CHARS",
@@ -41,3 +46,13 @@ __all__ = [
     "whole_lines",
     "window",
 ]
+
+_MODULES = {
+    "_cut": (
+        "Measure clip clip_middle head_and_tail json_length largest prefix_length split "
+        "utf8_length whole_lines window"
+    ),
+    "_limits": "MIN_MAX_CHARS TRUNCATIONS PreviewLimits Truncation ViewLimits",
+    "_truncation": "TruncationInfo",
+}
+__getattr__ = lazy_names(__name__, _MODULES)

@@ -1,7 +1,8 @@
 """The tools without a protocol: their table, the check of their arguments, and their answers."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fetchstash._lazy import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.tools._answer import Reports, answer, tool_named
@@ -24,17 +25,10 @@ __all__ = [
 ]
 
 _MODULES = {
-    "_answer": ("Reports", "answer", "tool_named"),
-    "_arguments": ("HOST_ARGUMENTS",),
-    "_functions": ("tool_functions",),
-    "_log": ("log_call", "log_of", "logged_calls"),
-    "_specs": ("ToolSpec", "tool_specs"),
+    "_answer": "Reports answer tool_named",
+    "_arguments": "HOST_ARGUMENTS",
+    "_functions": "tool_functions",
+    "_log": "log_call log_of logged_calls",
+    "_specs": "ToolSpec tool_specs",
 }
-_HOME = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use (PEP 562): a list of the tools needs no stash."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = lazy_names(__name__, _MODULES)

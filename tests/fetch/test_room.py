@@ -1,6 +1,5 @@
 """The room's wall: what it shows, and what importing it costs."""
 
-import inspect
 import os
 import subprocess
 import sys
@@ -9,16 +8,6 @@ from pathlib import Path
 import pytest
 
 from fetchstash import fetch
-
-
-def test_the_room_shows_what_it_lists_and_nothing_else() -> None:
-    visible = {
-        name
-        for name, value in vars(fetch).items()
-        if not name.startswith("_") and not inspect.ismodule(value)
-    }
-    assert fetch.__all__ == sorted(fetch.__all__)
-    assert set(fetch.__all__) == visible
 
 
 @pytest.mark.slow

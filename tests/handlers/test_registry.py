@@ -84,11 +84,6 @@ def test_the_table_of_formats_equals_the_declarations() -> None:
     assert page(text) == text, "run scripts/formats_page.py"
 
 
-def test_the_exported_names_are_those_that_are_visible() -> None:
-    visible = {name for name in vars(handlers) if not name.startswith("_")}
-    assert set(handlers.__all__) == visible | {"TEXT_MEDIA_TYPES"}  # made on first use
-
-
 @pytest.mark.slow
 def test_importing_the_room_imports_no_reader_of_formats() -> None:
     heavy = (

@@ -5,13 +5,6 @@ import sys
 
 import pytest
 
-import fetchstash.store
-
-
-def test_every_public_name_stands_in_all() -> None:
-    public = {name for name in vars(fetchstash.store) if not name.startswith("_")}
-    assert sorted(public) == sorted(fetchstash.store.__all__)
-
 
 @pytest.mark.slow
 def test_importing_the_room_imports_nothing_heavy() -> None:

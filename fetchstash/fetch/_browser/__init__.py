@@ -22,7 +22,8 @@ import anyio.to_thread
 from fetchstash.errors import FetchFailed, FetchstashError, TimedOut, TooLarge
 from fetchstash.fetch._browser._chromium import missing, needs_other_user, prepared
 from fetchstash.fetch._browser._proxy import PageProxy, Tunnel
-from fetchstash.fetch._contract import FetchLimits, Rendered
+from fetchstash.fetch._contract import Rendered
+from fetchstash.fetch._limits import FetchLimits
 from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._resolve import Resolver, addresses_of
 from fetchstash.fetch._url import Target, parse

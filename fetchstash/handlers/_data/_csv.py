@@ -7,15 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import (
-    Extracted,
-    ExtractLimits,
-    Hints,
-    Part,
-    PartRequest,
-    PartText,
-)
+from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText
 from fetchstash.handlers._data._csv_dialect import Dialect, cells, column_types, find_dialect
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import part_text
 from fetchstash.handlers._shared._table_preview import TableEnds, table_preview

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from fetchstash.handlers._charset import decode, read_text
-from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data import _json_shape, _json_values
 from fetchstash.handlers._data._json_layout import find_keys, has_long_lines, lay_out
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import TextParts
 from fetchstash.handlers._worker._frames import MAX_HEADINGS

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from fetchstash.facts import DocumentFacts
-from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data._thrift import CompactReader, Struct
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
 from fetchstash.text import clip
 

@@ -8,8 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data._sheet_notes import read_notes
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._office._odf import OdfHandler
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._table_preview import TableEnds, table_preview

@@ -4,15 +4,9 @@ import io
 import re
 from pathlib import Path
 
-from fetchstash.handlers._contract import (
-    Extracted,
-    ExtractLimits,
-    Hints,
-    PartRequest,
-    PartText,
-    Picture,
-)
+from fetchstash.handlers._contract import Extracted, Hints, PartRequest, PartText, Picture
 from fetchstash.handlers._data._xml import XmlHandler
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._picture import bounded
 

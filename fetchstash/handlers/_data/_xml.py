@@ -11,8 +11,9 @@ from pathlib import Path
 from xml.parsers import expat
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data._xml_values import find
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._shared._part_text import TextParts
 from fetchstash.handlers._shared._xml_repair import XmlRepair
 from fetchstash.ranges import Heading

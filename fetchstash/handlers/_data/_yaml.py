@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from fetchstash.handlers._charset import decode, read_text
-from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data import _json_values
 from fetchstash.handlers._data._yaml_values import read_toml, read_yaml
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import TextParts
 from fetchstash.ranges import Heading

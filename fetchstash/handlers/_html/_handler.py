@@ -5,14 +5,7 @@ from itertools import compress
 from pathlib import Path
 
 from fetchstash.facts import DocumentFacts
-from fetchstash.handlers._contract import (
-    Extracted,
-    ExtractLimits,
-    Hints,
-    Part,
-    PartRequest,
-    PartText,
-)
+from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText
 from fetchstash.handlers._html import (
     _blocks,
     _listings,
@@ -26,6 +19,7 @@ from fetchstash.handlers._html._features import linked_words
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._html._listings import PICTURE
 from fetchstash.handlers._html._reading import Reading
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import part_text
 from fetchstash.ranges import Preview

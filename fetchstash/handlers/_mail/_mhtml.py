@@ -9,14 +9,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from fetchstash.handlers._contract import (
-    Extracted,
-    ExtractLimits,
-    Hints,
-    PartRequest,
-    PartText,
-    Picture,
-)
+from fetchstash.handlers._contract import Extracted, Hints, PartRequest, PartText, Picture
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
 
 _MAX_BYTES = 64 * 1024 * 1024

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fetchstash.facts import DocumentFacts
-from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints
+from fetchstash.handlers._contract import Extracted, Hints
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._media._facts import Media
 from fetchstash.handlers._media._matroska import matroska
 from fetchstash.handlers._media._mp4 import mp4

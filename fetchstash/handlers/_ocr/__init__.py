@@ -7,7 +7,7 @@ their own, because the models need more memory than a document may.
 from dataclasses import replace
 from importlib.util import find_spec
 
-from fetchstash.handlers._contract import ExtractLimits
+from fetchstash.handlers._limits import ExtractLimits
 
 LIBRARIES = ("rapidocr", "onnxruntime")
 MEMORY_MB = 3_072
@@ -17,7 +17,7 @@ WALL_SECONDS = 120
 """For one page: the densest took 15 s of CPU. The call's own deadline mostly ends it sooner."""
 
 
-def is_installed() -> bool:
+def ocr_is_installed() -> bool:
     """Return whether the libraries of the extra `ocr` are there."""
     return all(find_spec(name) is not None for name in LIBRARIES)
 

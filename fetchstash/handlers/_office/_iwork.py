@@ -9,15 +9,8 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from fetchstash.handlers._contract import (
-    Extracted,
-    ExtractLimits,
-    Hints,
-    Part,
-    PartRequest,
-    PartText,
-    Picture,
-)
+from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._pdf._handler import PdfHandler
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._member import read_member

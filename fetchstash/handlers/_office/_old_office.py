@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, Hints, Part
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._office import _doc, _ppt
 from fetchstash.handlers._office._ole_properties import describe
 from fetchstash.handlers._reasons import Reason

@@ -12,15 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.errors import FetchstashError, NoText
-from fetchstash.handlers._contract import (
-    Extracted,
-    ExtractLimits,
-    Hints,
-    Part,
-    PartRequest,
-    PartText,
-    Picture,
-)
+from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._pdf import _images
 from fetchstash.handlers._pdf._columns import (
     are_side_by_side,

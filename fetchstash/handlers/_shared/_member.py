@@ -7,14 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from fetchstash.handlers._contract import (
-    Extracted,
-    ExtractLimits,
-    Hints,
-    PartRequest,
-    PartText,
-    Picture,
-)
+from fetchstash.handlers._contract import Extracted, Hints, PartRequest, PartText, Picture
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import part_text
 

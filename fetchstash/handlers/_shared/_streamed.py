@@ -4,7 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 
-from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, Hints, Part
+from fetchstash.handlers._limits import ExtractLimits
 
 
 class Streamed(ABC):

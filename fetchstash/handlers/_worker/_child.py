@@ -17,15 +17,8 @@ from typing import Any
 
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers import _registry
-from fetchstash.handlers._contract import (
-    Decision,
-    Extracted,
-    ExtractLimits,
-    Hints,
-    PartRequest,
-    PartText,
-    Picture,
-)
+from fetchstash.handlers._contract import Decision, Extracted, Hints, PartRequest, PartText, Picture
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Cause, Reason, cause_of
 from fetchstash.handlers._worker import _frames, _plugins
 from fetchstash.handlers._worker._confine import confine

@@ -16,7 +16,6 @@ from fetchstash.handlers._contract import (
     NO_HINTS,
     Decision,
     Extraction,
-    ExtractLimits,
     Hints,
     PagesRead,
     PageText,
@@ -25,6 +24,7 @@ from fetchstash.handlers._contract import (
     Picture,
 )
 from fetchstash.handlers._formats import package_name
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._worker import _answers as answers
 from fetchstash.handlers._worker._checks import member
 from fetchstash.handlers._worker._frames import ProtocolError

@@ -1,0 +1,40 @@
+"""Rooms that import a name when it is first used."""
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import fetchstash
+
+ROOMS = [
+    ".".join(file.relative_to(Path(fetchstash.__path__[0]).parent).parent.parts)
+    for file in sorted(Path(fetchstash.__path__[0]).glob("**/__init__.py"))
+    if "lazy_names(" in file.read_text()
+]
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_the_table_of_a_room_has_its_public_names_and_no_other(name: str) -> None:
+    room = import_module(name)
+    names = [name for listed in room._MODULES.values() for name in listed.split()]
+    assert sorted(names) == sorted(room.__all__)
+    assert all(hasattr(room, name) for name in names)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = room.nothing
+
+
+@pytest.mark.slow
+def test_reading_the_settings_imports_the_limits_of_a_room_and_nothing_else_of_it() -> None:
+    rooms = ("fetch", "handlers", "store", "text")
+    program = (
+        "import sys, fetchstash.config as c; c.load();"
+        " print(*sorted(m.removeprefix('fetchstash.') for m in sys.modules"
+        f" if m.startswith('fetchstash.') and m.split('.')[1] in {rooms}))"
+    )
+    words = [sys.executable, "-P", "-c", program]
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
+    limits = [f"{room}._limits" for room in rooms]
+    assert sorted(done.stdout.split()) == sorted([*rooms, *limits, "text._cut"])
