@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store
-from fetchstash.store._clock import StoreClock
 
 Put = Callable[..., Awaitable[Facts]]
 
@@ -27,11 +27,27 @@ START = 1_800_000_000.0
         pytest.param([0, 30 * DAY, 9 * DAY, 9 * DAY + HOUR], 9 * DAY + HOUR, id="two wrong ones"),
     ],
 )
-def test_a_jump_is_believed_at_a_second_look(looks: list[float], believed: float) -> None:
-    clock = StoreClock()
+@pytest.mark.anyio
+async def test_a_jump_is_believed_at_a_second_look(
+    limits: StoreLimits,
+    put: Put,
+    monkeypatch: pytest.MonkeyPatch,
+    looks: list[float],
+    believed: float,
+) -> None:
+    kept: dict[float, str] = {}
+    monkeypatch.setattr(time, "time", lambda: START)
+    for seconds in (believed, believed + 60):
+        store = await open_store(replace(limits, max_age_days=max(seconds, 1) / DAY))
+        kept[seconds] = (await put(store, b"text")).artifact_ref
+        await store.aclose()
+    store = await open_store(limits)
     for look in looks:
-        clock = clock.look(START + look)
-    assert clock.now == START + believed
+        monkeypatch.setattr(time, "time", lambda now=START + look: now)
+        await store.gc()
+    left = {facts.artifact_ref for facts in (await store.list()).facts}
+    assert left == {ref for seconds, ref in kept.items() if not believed or seconds > believed}
+    await store.aclose()
 
 
 @pytest.mark.anyio

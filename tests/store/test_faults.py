@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable
@@ -297,3 +298,41 @@ async def test_a_damaged_catalogue_is_an_error(limits: StoreLimits, put: Put) ->
     (limits.folder / "catalog.db").write_bytes(b"this is no database" * 1000)
     with pytest.raises(StoreError, match=r"catalogue of the store is damaged.*repair"):
         await open_store(limits)
+
+
+@pytest.mark.parametrize("how", ["moved", "deleted"])
+@pytest.mark.parametrize("step", ["measured", "locked", "renamed", "folders_synced", "committed"])
+async def test_a_put_that_loses_its_folder_on_the_way_is_not_acknowledged(
+    step: str,
+    store: ArtifactStore,
+    limits: StoreLimits,
+    put: Put,
+    tmp_path: Path,
+    how: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def lose_it() -> None:
+        def reached(name: str) -> None:
+            if name == step:
+                monkeypatch.undo()
+                if how == "moved":
+                    limits.folder.rename(tmp_path / "elsewhere")
+                else:
+                    shutil.rmtree(limits.folder)
+
+        monkeypatch.setattr(_steps, "reached", reached)
+        await put(store, b"lost")
+
+    with pytest.raises(StoreError):
+        await lose_it()
+    facts = await put(store, b"and on")
+    assert await text_of(store, facts.artifact_ref) == "and on"
+
+
+async def test_a_lock_on_a_file_that_was_replaced_excludes_the_others(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    lock.write_bytes(b"")
+    with _disk.locked(lock):
+        lock.rename(tmp_path / "moved")
+        with _disk.locked(lock):
+            assert lock.exists()

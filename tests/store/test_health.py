@@ -9,8 +9,10 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from anyio import from_thread
 
 from fetchstash.errors import ExpiredRef, StoreError, UnknownRef
 from fetchstash.store import (
@@ -18,13 +20,10 @@ from fetchstash.store import (
     Facts,
     Finding,
     StoreLimits,
-    _filesystem,
     check_store,
     open_store,
     repair_store,
 )
-from fetchstash.store._blobs import Blob, Blobs, Kind
-from fetchstash.store._folder import StoreFolder
 from tests.store.contents import text_of
 
 Put = Callable[..., Awaitable[Facts]]
@@ -82,16 +81,19 @@ async def test_an_artifact_that_goes_during_a_check_is_no_fault(
 ) -> None:
     taken = await put(store, b"text")
     (store.spool / "on its way").write_bytes(b"")
-    other, inspect = StoreFolder(limits), Blobs.inspect
+    open_file = os.open
 
-    def inspect_too_late(self: Blobs, kind: Kind, sha256: str) -> Blob:
-        with contextlib.suppress(UnknownRef):
-            other.delete(taken.artifact_ref)
-        return inspect(self, kind, sha256)
+    def open_too_late(path: Any, *options: Any, **named: Any) -> int:
+        if str(path).endswith(taken.sha256):
+            with contextlib.suppress(UnknownRef):
+                from_thread.run(store.delete, taken.artifact_ref)
+        return open_file(path, *options, **named)
 
-    monkeypatch.setattr(Blobs, "inspect", inspect_too_late)
+    monkeypatch.setattr(os, "open", open_too_late)
     assert wrong(await check_store(limits)) == []
-    other.close()
+    monkeypatch.undo()
+    with pytest.raises(UnknownRef):
+        await store.get(taken.artifact_ref)
 
 
 async def test_orphans_are_a_warning_and_moved_to_the_quarantine(
@@ -382,14 +384,30 @@ async def test_a_newer_store_is_a_finding(limits: StoreLimits) -> None:
     assert not finding.mended
 
 
+def mount(monkeypatch: pytest.MonkeyPatch, folder: Path, kind: str) -> None:
+    """Let the kernel say (proc(5), mountinfo) that a file system is mounted at ``folder``."""
+    read, place = Path.read_text, str(folder.resolve()).replace(" ", "\\040")
+
+    def read_text(path: Path, *options: Any, **named: Any) -> str:
+        text = read(path, *options, **named)
+        if str(path) == "/proc/self/mountinfo":
+            text += f"36 35 98:0 / {place} rw,noatime master:1 - {kind} host:/x rw,errors=y\n"
+        return text
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 async def test_a_network_file_system_is_refused_at_open_and_a_fault_for_doctor(
-    limits: StoreLimits, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert _filesystem.file_system(Path("/proc")) == "proc"
+    limits = StoreLimits(tmp_path / "a share" / "store")
     await (await open_store(limits)).aclose()
-    kind = _filesystem.file_system(limits.folder.resolve())
-    monkeypatch.setattr(_filesystem, "NETWORK", {kind})
+    mount(monkeypatch, tmp_path, "nfs4")
+    mount(monkeypatch, limits.folder, "ext4")  # the innermost is what counts
+    await (await open_store(limits)).aclose()
+    monkeypatch.undo()
+    mount(monkeypatch, limits.folder.parent, "nfs4")
     with pytest.raises(StoreError, match="network file system"):
         await open_store(limits)
     (finding,) = wrong(await check_store(limits))

@@ -13,9 +13,9 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from fetchstash.errors import BadArgument, ExpiredRef, StoreError, TooLarge, UnknownRef
+from fetchstash.errors import BadArgument, ExpiredRef, StoreError, TooLarge
 from fetchstash.ranges import Ranges
-from fetchstash.store import ArtifactStore, Facts, StoreLimits, _catalog, _rows, open_store
+from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store
 
 Put = Callable[..., Awaitable[Facts]]
 
@@ -287,32 +287,6 @@ async def test_orphans_are_listed_and_removed_by_gc(
     assert await store.gc() == ()
     async with store.open_raw(facts.artifact_ref) as path:
         assert path.read_bytes() == b"raw"
-
-
-async def test_the_store_remembers_a_bounded_number_of_expired_references(
-    limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_rows, "MAX_EXPIRED", 3)
-    store = await open_store(replace(limits, max_artifacts=1))
-    refs = [(await put(store, b"%d" % n)).artifact_ref for n in range(7)]
-    for ref in refs[:3]:
-        with pytest.raises(UnknownRef):
-            await store.get(ref)
-    for ref in refs[3:6]:
-        with pytest.raises(ExpiredRef):
-            await store.get(ref)
-    await store.aclose()
-
-
-async def test_the_write_ahead_log_stays_small(
-    limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_catalog, "CHECKPOINT_PAGES", 30)
-    store = await open_store(limits)
-    for n in range(40):
-        await put(store, b"%d" % n, facts=Facts(structure_info="x" * 5000))
-    assert size(limits.folder / "catalog.db-wal") < 300_000
-    await store.aclose()
 
 
 async def test_a_closed_store_says_so(limits: StoreLimits) -> None:

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from fetchstash.store import TextReader, _rank
+from fetchstash.store import TextReader
 
+PASSAGE_CHARS = 1_200
 OpenText = Callable[[bytes], Awaitable[TextReader]]
 
 
@@ -83,7 +84,7 @@ async def test_a_line_of_three_megabytes_is_ranked_in_pieces(open_text: OpenText
     best = (await reader.rank("needle", 5))[0]
     assert "needle" in best.text
     assert (best.first_line, best.last_line) == (1, 1)
-    assert len(best.text) <= _rank.PASSAGE_BYTES
+    assert len(best.text) <= PASSAGE_CHARS
 
 
 @pytest.mark.anyio
@@ -105,15 +106,3 @@ async def test_the_same_question_gets_the_same_answer_and_equal_passages_stand_i
     assert [passage.first_line for passage in passages] == sorted(
         passage.first_line for passage in passages
     )
-
-
-@pytest.mark.anyio
-async def test_ranking_holds_a_bounded_number_of_passages_and_still_finds_the_best(
-    open_text: OpenText, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = haystack("a server with a needle", paragraphs=2000)
-    whole = await (await open_text(text.encode())).rank("needle server", 5)
-    monkeypatch.setattr(_rank, "MAX_HITS", 20)
-    assert [
-        p.first_line for p in await (await open_text(text.encode())).rank("needle server", 1)
-    ] == [whole[0].first_line]

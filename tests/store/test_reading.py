@@ -1,5 +1,6 @@
 """Any part of a stored text comes back exactly, whatever the text."""
 
+import os
 import random
 import subprocess
 from collections.abc import Awaitable, Callable
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import OutOfRange
-from fetchstash.store import TextReader, _source
+from fetchstash.store import TextReader
 
 OpenText = Callable[[bytes], Awaitable[TextReader]]
 
@@ -19,7 +20,11 @@ BLOCK = 64 * 2**10
 def _cache(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the page cache have what is asked for, or let it all come from the disk."""
     if request.param == "not cached":
-        monkeypatch.setattr(_source, "MAX_CACHED_READ", -1)
+
+        def not_cached(*_: object) -> int:
+            raise BlockingIOError
+
+        monkeypatch.setattr(os, "preadv", not_cached, raising=False)
 
 
 def mixed(size: int) -> str:

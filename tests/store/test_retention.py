@@ -1,13 +1,17 @@
-"""What retention removes, as a table: candidates from the least to the most recently used."""
+"""What retention removes, as a table: artifacts from the least to the most recently used."""
 
-from pathlib import Path
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
-from fetchstash.store import StoreLimits
-from fetchstash.store._retention import Candidate, Total, plan
+from fetchstash.store import Facts, StoreLimits, open_store
+
+Put = Callable[..., Awaitable[Facts]]
 
 NOW = 1000.0
+HALF_A_DAY = 43_200
 
 
 @pytest.mark.parametrize(
@@ -40,14 +44,27 @@ NOW = 1000.0
         pytest.param([50], [2000], 9, 10, ["0 bytes"], id="one that is larger than all"),
     ],
 )
-def test_plan(
-    sizes: list[int], expiries: list[float], count: int, size: int, expected: list[str]
+@pytest.mark.anyio
+async def test_gc_removes_the_old_and_then_the_least_used_until_limits_hold(
+    limits: StoreLimits,
+    put: Put,
+    monkeypatch: pytest.MonkeyPatch,
+    sizes: list[int],
+    expiries: list[float],
+    count: int,
+    size: int,
+    expected: list[str],
 ) -> None:
-    candidates = [
-        Candidate(n, str(n), one, expiry)
-        for n, (one, expiry) in enumerate(zip(sizes, expiries, strict=True))
-    ]
-    limits = StoreLimits(Path("unused"), max_artifacts=count, max_total_bytes=size)
-    overdue = [candidate for candidate in candidates if candidate.expires_at <= NOW]
-    planned = plan(overdue, candidates, Total(len(sizes), sum(sizes)), limits)
-    assert [f"{candidate.ref} {reason}" for candidate, reason in planned] == expected
+    refs: list[str] = []
+    begun = 1_800_000_000.0
+    monkeypatch.setattr(time, "time", lambda: begun)
+    for n, (one, expiry) in enumerate(zip(sizes, expiries, strict=True)):
+        days = (HALF_A_DAY + expiry - NOW) / (2 * HALF_A_DAY)
+        store = await open_store(replace(limits, max_age_days=days))
+        refs.append((await put(store, None, bytes([n]) * one)).artifact_ref)
+        await store.aclose()
+    monkeypatch.setattr(time, "time", lambda: begun + HALF_A_DAY)
+    store = await open_store(replace(limits, max_artifacts=count, max_total_bytes=size))
+    planned = await store.gc(dry_run=True)
+    await store.aclose()
+    assert [f"{refs.index(one.artifact_ref)} {one.reason}" for one in planned] == expected

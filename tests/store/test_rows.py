@@ -2,11 +2,11 @@
 
 import sqlite3
 from collections.abc import Awaitable, Callable
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fetchstash.store import Facts, StoreLimits, _catalog, open_store
+from fetchstash.store import Facts, StoreLimits, open_store
 
 Put = Callable[..., Awaitable[Facts]]
 
@@ -16,15 +16,15 @@ async def test_frequent_queries_never_scan_or_sort_the_artifacts(
     limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: set[str] = set()
-    connect = _catalog.connect
+    connect = sqlite3.connect
 
-    def connect_and_listen(path: Path) -> sqlite3.Connection:
-        db = connect(path)
+    def connect_and_listen(*place: Any, **options: Any) -> sqlite3.Connection:
+        db: sqlite3.Connection = connect(*place, **options)
         db.set_trace_callback(asked.add)
         return db
 
     store = await open_store(limits)  # makes the catalogue
-    monkeypatch.setattr(_catalog, "connect", connect_and_listen)
+    monkeypatch.setattr(sqlite3, "connect", connect_and_listen)
     listening = await open_store(limits)
     facts = await put(listening, b"text", url="https://example.org/")
     await listening.list(limit=10, offset=5)
@@ -37,6 +37,7 @@ async def test_frequent_queries_never_scan_or_sort_the_artifacts(
     await listening.delete(facts.artifact_ref)
     await listening.aclose()
     await store.aclose()
+    monkeypatch.undo()
     statements = {sql for sql in asked if sql.startswith(("SELECT", "UPDATE", "DELETE", "INSERT"))}
     assert len(statements) > 10
     with sqlite3.connect(limits.folder / "catalog.db") as db:
