@@ -47,7 +47,7 @@ def bounded_server(app: Any, **options: Any) -> uvicorn.Server:
     """
     config = uvicorn.Config(
         app,
-        http=BoundedProtocol,
+        http=options.pop("http", BoundedProtocol),
         ws="none",
         log_config=None,
         access_log=False,
@@ -76,8 +76,7 @@ class BoundedProtocol(H11Protocol):
         """Take a connection, or turn it away."""
         super().connection_made(transport)
         if len(self.connections) > MAX_CONNECTIONS and not self._end_another():
-            transport.write(_FULL)
-            transport.close()
+            self.turn_away()
         else:
             self.waiting_since = self.loop.time()
             self._head = self._later(HEAD_SECONDS)
@@ -113,6 +112,11 @@ class BoundedProtocol(H11Protocol):
         self._end_head()
         self._end_reading()
         super().connection_lost(exc)
+
+    def turn_away(self) -> None:
+        """Answer a connection too many, and close it."""
+        self.transport.write(_FULL)
+        self.transport.close()
 
     @property
     def has_request(self) -> bool:

@@ -36,6 +36,7 @@ from fetchstash.service._quota import Quotas
 from fetchstash.service._ready import Readiness
 from fetchstash.service._source import Stashes, TenantSource
 from fetchstash.service._tenants import Tenants
+from fetchstash.service._tls import protocol_of
 from fetchstash.stash import Stash, open_stash
 from fetchstash.store import DEFAULT_RUN, open_objects, open_store
 
@@ -151,11 +152,10 @@ def server_of(service: Service, http: HttpLimits) -> uvicorn.Server:
     """Return a server that leaves signals alone, and is bounded in what it takes."""
     return bounded_server(
         _behind(service, http.forwarded) if http.forwarded else service,
+        http=protocol_of(http),
         lifespan="on",
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=_CLOSE_SECONDS,
-        ssl_certfile=http.tls_cert or None,
-        ssl_keyfile=http.tls_key or None,
     )
 
 

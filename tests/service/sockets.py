@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
 
 from fetchstash.config import HttpLimits, Settings
 from fetchstash.service import OneStash, TenantSource, build_app, security_of, server_of
@@ -34,3 +36,15 @@ async def serving(
             await anyio.sleep(0.01)
         yield opened.getsockname()[1]
         server.should_exit = True
+
+
+async def echo(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer with who asks, and by which scheme."""
+    if scope["type"] == "http":
+        who = f"{scope['scheme']} {scope['client'][0]}"
+        await PlainTextResponse(who)(scope, receive, send)
+        return
+    await receive()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await send({"type": "lifespan.shutdown.complete"})

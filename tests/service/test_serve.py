@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import ssl
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -15,8 +14,6 @@ import anyio
 import httpx2
 import pytest
 import trustme
-from starlette.responses import PlainTextResponse
-from starlette.types import Receive, Scope, Send
 
 from fetchstash.config import HttpLimits
 from fetchstash.errors import BadArgument
@@ -30,7 +27,7 @@ from fetchstash.service._listen import (
 from tests.loopback import Site
 from tests.server.test_stdio import FETCHSTASH, flags
 from tests.service.pages import Hanging, Waiting, calling
-from tests.service.sockets import serving
+from tests.service.sockets import echo, serving
 
 
 @contextmanager
@@ -227,18 +224,6 @@ def test_a_key_with_a_passphrase_asks_for_none(tmp_path: Path, certificate: Any)
         check_certificate(HttpLimits(tls_cert=cert, tls_key=str(locked)))
 
 
-async def echo(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer with who asks, and by which scheme."""
-    if scope["type"] == "http":
-        who = f"{scope['scheme']} {scope['client'][0]}"
-        await PlainTextResponse(who)(scope, receive, send)
-        return
-    await receive()
-    await send({"type": "lifespan.startup.complete"})
-    await receive()
-    await send({"type": "lifespan.shutdown.complete"})
-
-
 FORWARDED = {"x-forwarded-for": "192.0.2.9", "x-forwarded-proto": "https"}
 
 
@@ -262,20 +247,3 @@ async def test_what_a_proxy_says_is_believed_of_those_that_are_named(
     ):
         answer = await http.get(f"http://127.0.0.1:{port}/", headers=FORWARDED)
     assert answer.text == who
-
-
-@pytest.mark.anyio
-@pytest.mark.slow
-async def test_it_speaks_tls_with_its_own_certificate(tmp_path: Path) -> None:
-    authority = trustme.CA()
-    issued = authority.issue_cert("localhost")
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    cert.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
-    key.write_bytes(issued.private_key_pem.bytes())
-    trusting = ssl.create_default_context(cadata=authority.cert_pem.bytes().decode())
-    limits = HttpLimits(tls_cert=str(cert), tls_key=str(key))
-    async with serving(echo, limits) as port, httpx2.AsyncClient(verify=trusting) as http:
-        answer = await http.get(f"https://localhost:{port}/")
-        with pytest.raises(httpx2.RemoteProtocolError):
-            await http.get(f"http://localhost:{port}/")
-    assert answer.text == "https 127.0.0.1"
