@@ -3,8 +3,7 @@
 scripts/configuration_page.py > docs/configuration.md
 """
 
-from fetchstash.config import CLIENT_NAMES, COUNTING_BYTES, KEYS, PROFILES, Key
-from fetchstash.config._example import toml_value
+from fetchstash.config import CLIENT_NAMES, COUNTING_BYTES, KEYS, PROFILES, Key, toml_value
 
 HEAD = """# Configuration
 
@@ -129,7 +128,7 @@ def setting(key: Key) -> str:
     for word, bound in (("At least", key.low), ("At most", key.high)):
         if bound is not None:
             sentences.append(f"{word} {bound:,.10g}.")
-    sentences.append(f"Default: `{toml_value(key)}`.")
+    sentences.append(f"Default: `{toml_value(key.default)}`.")
     return f"### {key.path}\n\n{' '.join(sentences)}\n\n{where}\n"
 
 

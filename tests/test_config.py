@@ -208,6 +208,24 @@ def test_the_clients_settings_make_its_policy() -> None:
     assert settings.history.target_tokens == 40_000
 
 
+def test_a_file_in_another_encoding_is_said_to_be_that(tmp_path: Path) -> None:
+    file = tmp_path / "fetchstash.toml"
+    file.write_text("[views]\npreview_chars = 500\n", encoding="utf-16")
+    with pytest.raises(BadArgument, match=r"toml is not UTF-8\. Save it in that encoding\.$"):
+        load(file=file, environment={})
+
+
+def test_a_byte_order_mark_of_an_editor_is_no_fault(tmp_path: Path) -> None:
+    file = tmp_path / "fetchstash.toml"
+    file.write_text("[views]\npreview_chars = 500\n", encoding="utf-8-sig")
+    assert load(file=file, environment={}).views.preview_chars == 500
+
+
+def test_a_section_handed_in_as_a_mapping_is_said_to_be_a_section() -> None:
+    with pytest.raises(BadArgument, match=r"'fetch' is a section.* as 'fetch\.NAME'"):
+        load({"fetch": {"allow_hosts": ["localhost"]}}, environment={})
+
+
 def test_a_file_that_was_named_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(BadArgument, match="There is no settings file"):
         load(environment={"FETCHSTASH_CONFIG": str(tmp_path / "none.toml")})

@@ -576,6 +576,13 @@ def test_search_shows_where_each_passage_stands() -> None:
     assert "[Showing 2 of 8 passages. Use a higher maxChars to retrieve more.]" in cut.text
 
 
+def test_no_passage_yet_is_said_where_texts_are_not_indexed() -> None:
+    assert view_of(HOST, ranked(searched=12, pending=4)).text == (
+        "[No passage has a word of the query yet, out of 12 artifacts, 4 texts not indexed yet: "
+        "search again later.]"
+    )
+
+
 def test_info_and_listing_stay_within_ten_thousand_characters() -> None:
     outline = tuple(Heading(f"Chapter {n}", 1, "lines", n * 10) for n in range(5_000))
     view = view_of(HOST, replace(REPORT, title="t" * 5_000, outline=outline))

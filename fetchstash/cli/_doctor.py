@@ -1,5 +1,6 @@
 """Examine versions, settings, store, worker, plugins and vocabulary."""
 
+import os
 import platform
 import sys
 import tempfile
@@ -108,7 +109,7 @@ async def _store(settings: "Settings", *, repair: bool) -> AsyncGenerator[Diagno
     of_bucket = bucket_url(store.url)
     store = limits_of_all(settings) if of_bucket else store
     if not of_bucket and not store.folder.exists():
-        yield Diagnosis("ok", f"store {store.folder}: nothing kept yet")
+        yield _no_store_yet(store.folder)
         return
     findings = await (repair_store if repair else check_store)(store)
     if not any(finding.level != "note" for finding in findings):
@@ -121,6 +122,15 @@ async def _store(settings: "Settings", *, repair: bool) -> AsyncGenerator[Diagno
             hint = " `fetchstash doctor --repair` mends that." if finding.mendable else ""
             step = worded(finding.next_step, finding.calls, as_command)
             yield Diagnosis(finding.level, f"store: {finding.what}", f"{step}{hint}")
+
+
+def _no_store_yet(folder: Path) -> Diagnosis:
+    """Say whether the first fetch could make the store's folder."""
+    nearest = next(above for above in folder.absolute().parents if above.exists())
+    if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
+        return Diagnosis("ok", f"store {folder}: nothing kept yet")
+    step = "Give this user the rights to it, or add --folder FOLDER (store.folder)."
+    return Diagnosis("fault", f"store {folder}: nothing can be made in {nearest}", step)
 
 
 async def _provider(settings: "Settings") -> Diagnosis:

@@ -51,7 +51,7 @@ def serve(settings: "Settings", address: str | None, forwarded: tuple[str, ...])
 @command
 def config(settings: "Settings", example: bool, as_json: bool) -> None:
     """Print each setting's value and where it came from."""
-    from fetchstash.config import KEYS, example_file  # noqa: PLC0415 - the rooms are heavy
+    from fetchstash.config import KEYS, example_file, toml_value  # noqa: PLC0415 - the rooms are heavy
     from fetchstash.fetch import mask_url  # noqa: PLC0415 - as above
 
     if example:
@@ -65,7 +65,7 @@ def config(settings: "Settings", example: bool, as_json: bool) -> None:
         print_objects(rows)
         return
     texts = [
-        [safe_line(text) for text in (path, repr(shown[path]), settings.origins[path])]
+        [safe_line(text) for text in (path, toml_value(shown[path]), settings.origins[path])]
         for path in KEYS
     ]
     screen = screen_of()
@@ -106,7 +106,8 @@ def doctor(settings: "Settings", repair: bool, as_json: bool) -> int | None:
 def _print_diagnosis(diagnosis: "Diagnosis") -> None:
     """Print a line, on a terminal under itself where it is long."""
     screen = screen_of()
-    text = safe_line(f"{diagnosis.what} {diagnosis.next_step}")
+    step = diagnosis.next_step
+    text = safe_line(f"{diagnosis.what.removesuffix('.')}. {step}" if step else diagnosis.what)
     if screen.is_terminal:
         hang = " " * 9
         text = click.wrap_text(text, screen.width, hang, hang).lstrip()

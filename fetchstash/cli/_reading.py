@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 _ALL = 10**9
 _MODEL_CONTEXT, _MODEL_MATCHES = 2, 30
 """The defaults of the tools; a person gets every match, and no context unasked."""
+
+_INDEX_SECONDS = 20
+"""So long ``search`` waits at most until all texts are indexed: a person asks once."""
 
 
 @click.command(cls=Command, short_help="Find the lines that match a pattern")
@@ -311,6 +315,9 @@ def search(
             return code
         with Meter("Searching"):
             passages = await stash.search(query, refs, max_results=max_results)
+            stop = monotonic() + _INDEX_SECONDS
+            while passages.pending and monotonic() < stop:
+                passages = await stash.search(query, refs, max_results=max_results)
         if model:
             print_as_model(settings, passages, max_chars)
         elif as_json:
@@ -322,7 +329,7 @@ def search(
             print_text(f"{passages}\n" if passages.best_first else "")
         if passages.pending:
             say(f"{_show.counted(passages.pending, 'texts')} not indexed yet: search again later.")
-        if not passages.best_first:
+        elif not passages.best_first:
             aside(f"No passage of {_show.counted(passages.searched, 'artifacts')} has these words.")
         return code or (None if passages.best_first else NO_MATCH)
 

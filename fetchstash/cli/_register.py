@@ -20,7 +20,7 @@ from fetchstash.hosts import (
 
 
 @click.command(cls=Command, short_help="Add fetchstash to a host, or take it out")
-@click.argument("host", type=click.Choice(list(HOSTS)))
+@click.argument("host", metavar="HOST", type=click.Choice(list(HOSTS)))
 @click.option("--print", "print_only", is_flag=True, help="Show what would be added; add nothing.")
 @click.option("--remove", is_flag=True, help="Take fetchstash out again.")
 @click.option("--wrap", is_flag=True, help="Put its other servers behind fetchstash.")
@@ -31,6 +31,8 @@ def register(
     host: str, names: tuple[str, ...], print_only: bool, remove: bool, wrap: bool, unwrap: bool
 ) -> None:
     """Add this fetchstash to a host's servers; all else there stays.
+
+    HOST is claude-code, codex, gemini, claude-desktop, cursor, vscode, windsurf or zed.
 
     The file is backed up before it is changed. Claude Code, Codex and Gemini CLI have a command of
     their own for it, which is run.

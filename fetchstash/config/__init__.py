@@ -6,7 +6,7 @@ user's configuration folder. The working directory is never searched, because a 
 in the agent's project.
 """
 
-from fetchstash.config._example import example_file
+from fetchstash.config._example import example_file, toml_value
 from fetchstash.config._keys import (
     CLIENT_NAMES,
     COUNTING_BYTES,
@@ -38,4 +38,5 @@ __all__ = [
     "example_file",
     "load",
     "resolved",
+    "toml_value",
 ]

@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 
-from fetchstash.config._keys import KEYS, Key
+from fetchstash.config._keys import KEYS
 from fetchstash.text import TRUNCATIONS
 
 
@@ -16,7 +16,7 @@ def example_file() -> str:
             section = key.section
             lines += ["", f"[{section}]"]
         choices = f" ({', '.join(key.choices)})" if key.choices else ""
-        lines += [f"# {key.meaning}{choices}", f"# {key.name} = {toml_value(key)}"]
+        lines += [f"# {key.meaning}{choices}", f"# {key.name} = {toml_value(key.default)}"]
     lines += ["", "# Profiles of context_result, each a table of its own."]
     for name, profile in TRUNCATIONS.items():
         lines.append(f"# [context.truncation.{name}]")
@@ -29,6 +29,6 @@ def example_file() -> str:
     return "\n".join(lines) + "\n"
 
 
-def toml_value(key: Key) -> str:
-    """Return a default as TOML writes it: the values that occur are written as in JSON."""
-    return json.dumps(list(key.default) if key.kind is tuple else key.default)
+def toml_value(value: object) -> str:
+    """Return a setting's value as TOML writes it: the values that occur are written as in JSON."""
+    return json.dumps(value, ensure_ascii=False)

@@ -128,6 +128,9 @@ def load(
     chosen: dict[str, tuple[Any, str]] = {}
     for origin, layer in layers:
         for path, raw in layer.items():
+            if any(key.startswith(f"{path}.") for key in KEYS):
+                what = f"{path!r} is a section, not a setting ({origin})."
+                raise BadArgument(what, f"Name each of its settings as '{path}.NAME'.")
             if path not in KEYS:
                 raise BadArgument(f"There is no setting {path!r} ({origin}).", advice(path, KEYS))
             if path not in chosen and not _is_overridden(path, raw, origin, chosen):
@@ -244,7 +247,7 @@ def _read_file(named: Path | None, environment: Mapping[str, str]) -> tuple[Path
 
         path = platformdirs.user_config_path("fetchstash", appauthor=False) / "fetchstash.toml"
     try:
-        return path, tomllib.loads(path.read_text(encoding="utf-8"))
+        return path, tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         if optional:
             return path, {}
@@ -252,7 +255,10 @@ def _read_file(named: Path | None, environment: Mapping[str, str]) -> tuple[Path
     except OSError as error:
         what = f"The settings file {path} cannot be read: {error.strerror}."
         raise BadArgument(what, "Make it readable or name another.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        what = f"The settings file {path} is not UTF-8."
+        raise BadArgument(what, "Save it in that encoding.") from None
+    except tomllib.TOMLDecodeError as error:
         what = f"The settings file {path} is not TOML: {error}."
         raise BadArgument(what, "Correct that line.") from None
 

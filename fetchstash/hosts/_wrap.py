@@ -48,13 +48,14 @@ def _change(
     file, is_toml = _file(host, place)
     section = host.section if isinstance(host, FileHost) else "mcpServers"
     which: list[str] = []
+    absent: list[str] = []
 
     def edit(text: str) -> str:
         found = _toml_servers(text) if is_toml else value_at(text, [section])
         servers = cast("Mapping[str, Entry]", found if isinstance(found, dict) else {})
-        for name in names:
-            if name not in servers:
-                raise BadArgument(f"There is no server {name!r} in it.", "Check the name.")
+        absent.extend(name for name in names if name not in servers)
+        if absent:
+            return text
         for name, entry in servers.items():
             if (names and name not in names) or name == NAME:
                 continue
@@ -67,8 +68,10 @@ def _change(
     if not file.exists():
         raise BadArgument(f"{host.title} has no settings file {file}.", "Add a server there first.")
     change = change_file(file, edit)
+    if absent:
+        raise BadArgument(f"There is no server {absent[0]!r} in {file}.", "Check the name.")
     if not change.changed:
-        return f"{host.title} has no server to change in {file}: nothing was changed."
+        return f"{host.title} has no other server to change in {file}: nothing was changed."
     kept = f" (as it was before: {change.backup})" if change.backup else ""
     return f"{done} {', '.join(which)} in {file}{kept}. Restart {host.title} to use it."
 

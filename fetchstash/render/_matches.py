@@ -109,6 +109,8 @@ def search(host: Host, passages: Passages, max_chars: int | None = None) -> View
     ]
     if not count:
         none = f"[No passage of {out_of} has a word of the query.]"
+        if passages.pending:
+            none = f"[No passage has a word of the query yet, out of {out_of}.]"
         return View((Block((none, *left_out)),))
     sources = list(dict.fromkeys(subject.source for subject in subjects.values()))
     source = sources[0] if len(sources) == 1 else f"{len(sources)} sources"

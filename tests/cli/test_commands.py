@@ -141,6 +141,8 @@ def test_config_says_where_each_value_came_from_and_prints_an_example(run: Termi
     shown = run("config", "--profile", "codex").stdout
     assert "views.max_chars_ceiling" in shown
     assert "views.max_chars_ceiling\t38000\tprofile codex\n" in shown
+    assert 'fetch.browser\t["off"]\tdefault\n' in shown
+    assert "views.structured\tfalse\tdefault\n" in shown
     assert f"\t500\tfile {run.folder / 'fetchstash' / 'fetchstash.toml'}\n" in shown
     assert "\tenvironment variable FETCHSTASH_STORE_FOLDER\n" in shown
     example = run("config", "--example").stdout
@@ -206,6 +208,14 @@ def test_doctor_finds_an_altered_file_and_mends_what_can_be_mended(
     } >= {"ok", "fault"}
     run("doctor", "--repair", code=0)
     run("doctor")
+
+
+def test_doctor_says_that_the_store_cannot_be_made(run: Terminal) -> None:
+    (run.folder / "file").write_text("in the way")
+    store = run.folder / "file" / "store"
+    lines = run("doctor", "--folder", str(store), code=3).stdout.splitlines()
+    (fault,) = [line for line in lines if line.startswith("fault")]
+    assert fault.startswith(f"fault    store {store}: nothing can be made in {store.parent}. Give ")
 
 
 def test_doctor_lists_plugins(run: Terminal, install_plugin: Callable[[str, str], None]) -> None:

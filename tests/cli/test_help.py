@@ -41,6 +41,12 @@ def test_a_command_fits_one_screen_with_its_own_options(name: str) -> None:
         assert flag not in text
 
 
+def test_hosts_are_listed_once_in_the_help_of_register() -> None:
+    usage, *lines = helped("register", 80)
+    assert usage == "Usage: fetchstash register [OPTIONS] HOST [NAME]..."
+    assert " ".join(" ".join(lines).split()).count("claude-desktop") == 1
+
+
 def test_settings_have_a_screen_of_their_own_and_are_taken_by_every_command() -> None:
     with_settings = [
         command

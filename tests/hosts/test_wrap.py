@@ -84,8 +84,12 @@ def test_only_the_servers_that_are_named_are_wrapped(place: Place) -> None:
     servers = json.loads(file.read_text())["mcpServers"]
     assert servers["bare"]["args"] == ["wrap", "--", "server"]
     assert servers["files"] == ENTRIES["files"]
-    with pytest.raises(BadArgument, match="'absent'"):
-        wrap(HOSTS["cursor"], ("absent",), START, place)
+    with pytest.raises(BadArgument) as refused:
+        wrap(HOSTS["cursor"], ("files", "absent"), START, place)
+    assert str(refused.value) == (
+        f"[bad_argument] There is no server 'absent' in {file}. Check the name."
+    )
+    assert json.loads(file.read_text())["mcpServers"] == servers
 
 
 def test_the_settings_of_codex_keep_their_comments(place: Place) -> None:
