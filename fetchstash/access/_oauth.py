@@ -4,6 +4,7 @@ A resource server of OAuth 2.1 (draft-ietf-oauth-v2-1, section 5.2) that takes R
 and those of providers that leave out its type. Opaque tokens (RFC 7662) are not taken.
 """
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
@@ -31,6 +32,7 @@ the verifier shares (RFC 8725, section 3.1)."""
 
 _KEYS_OF_ITS_OWN = ("jku", "jwk", "x5u", "x5c")  # RFC 8725, section 3.10: never follow them
 _TYPES = ("", "jwt", "at+jwt", "application/at+jwt")
+_SCOPE = re.compile(r"[!#-\[\]-~]+")
 _REQUIRED = ("iss", "aud", "exp")
 
 
@@ -171,6 +173,14 @@ def check_limits(limits: OAuthLimits) -> None:
         key = "oauth.resource" if limits.resource else "oauth.audience"
         what = f"{key} is {resource_of(limits)[:200]!r}, which is no https:// URL."
         raise BadArgument(what, "Set oauth.resource to the URL at which clients reach /mcp.")
+    for name in ("tenant_claim", "principal_claim"):
+        if not getattr(limits, name):
+            raise BadArgument(f"oauth.{name} is empty.", "Give the name of the claim.")
+    for name in ("read_scope", "fetch_scope"):
+        scope = getattr(limits, name)
+        if not _SCOPE.fullmatch(scope):
+            what = f"oauth.{name} is {scope[:200]!r}, which is no scope."
+            raise BadArgument(what, 'Give one without blanks, " and \\ (RFC 6749, section 3.3).')
     if limits.read_scope == limits.fetch_scope:
         what = "oauth.read_scope and oauth.fetch_scope are the same."
         raise BadArgument(what, "Give each a name of its own.")

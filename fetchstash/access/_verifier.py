@@ -6,7 +6,7 @@ from fetchstash.access._issuer import Issuer
 from fetchstash.access._oauth import OAuthTokens, check_limits
 from fetchstash.access._own import OwnTokens, looks_like_ours
 from fetchstash.access._principal import Principal, Rejected, Verifier
-from fetchstash.config import Settings
+from fetchstash.config import OAuthLimits, Settings
 from fetchstash.errors import BadArgument
 from fetchstash.store import Objects
 
@@ -33,6 +33,9 @@ async def count_keys(settings: Settings) -> int:
 def _issuer(settings: Settings) -> Issuer | None:
     limits = settings.oauth
     if not limits.issuer:
+        if limits != OAuthLimits():
+            what = "oauth.issuer is not set, and another setting of oauth is."
+            raise BadArgument(what, "Set it to the provider's issuer, or leave out [oauth].")
         return None
     check_limits(limits)
     if importlib.util.find_spec("jwt") is None:

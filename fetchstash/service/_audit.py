@@ -48,9 +48,9 @@ class AuditLog:
         """Return the log of the setting. Raises BadArgument where its file takes no line."""
         log = cls(Path(path).expanduser() if path else None)
         try:
-            log._write({"event": "started", "version": __version__})
-        except StoreError:
-            what = f"http.audit_log {path} cannot be written."
+            log._append({"event": "started", "version": __version__})
+        except (OSError, ValueError) as error:
+            what = f"http.audit_log {path} cannot be written: {_reason(error)}."
             raise BadArgument(what, "Make its folder, or name another file.") from None
         return log
 
@@ -73,6 +73,20 @@ class AuditLog:
         self._write({"event": "fetch", **tool, **facts})
 
     def _write(self, facts: dict[str, Any]) -> None:
+        try:
+            self._append(facts)
+        except (OSError, ValueError) as error:
+            self._lost += 1
+            self._torn = self._torn or isinstance(error, _HalfWritten)
+            telemetry.count("audit_failures")
+            _log.critical("The audit log %s cannot be written: %s.", self._path, _reason(error))
+            raise StoreError(
+                "The audit log of this service cannot be written, so the call is refused.",
+                "Tell the operator.",
+            ) from None
+
+    def _append(self, facts: dict[str, Any]) -> None:
+        """Write a line. Raises OSError, and ValueError for a path that can be none."""
         record = _request.current()
         who = record.principal if record else None
         names = record.names if record else {}
@@ -82,24 +96,17 @@ class AuditLog:
             _log.info("audit", extra={"facts": line})
             return
         text = json.dumps(line, separators=(",", ":")) + "\n"
-        try:
-            _append(self._path, (f"\n{text}" if self._torn else text).encode())
-            self._torn = False
-        except (OSError, ValueError) as error:
-            self._lost += 1
-            self._torn = self._torn or isinstance(error, _HalfWritten)
-            telemetry.count("audit_failures")
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else "no file"
-            _log.critical("The audit log %s cannot be written: %s.", self._path, reason)
-            raise StoreError(
-                "The audit log of this service cannot be written, so the call is refused.",
-                "Tell the operator.",
-            ) from None
+        _append(self._path, (f"\n{text}" if self._torn else text).encode())
+        self._torn = False
 
 
 def ref_hash(ref: str) -> str:
     """Return the name of an artifact in the audit log: it leads to no artifact by itself."""
     return hashlib.sha256(ref.encode()).hexdigest()[:32]
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return error.strerror if isinstance(error, OSError) and error.strerror else "no file"
 
 
 class _HalfWritten(OSError):

@@ -31,9 +31,8 @@ _log = logging.getLogger("fetchstash.service")
 
 async def verifier_of(settings: Settings, objects: Objects) -> Verifier | None:
     """Return what verifies tokens, None where none were made and no provider is configured."""
-    if settings.oauth.issuer or await OwnTokens(objects).are_there():
-        return verifier(settings, objects)
-    return None
+    known = verifier(settings, objects)
+    return known if settings.oauth.issuer or await OwnTokens(objects).are_there() else None
 
 
 def metadata_routes(oauth: OAuthLimits) -> Sequence[Route]:

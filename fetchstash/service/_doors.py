@@ -14,9 +14,12 @@ from fetchstash.config import HttpLimits
 from fetchstash.fetch import join_host_port
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_MAX_HEAD = 16_384
+"""Bytes of the target, the names and the values of a request."""
 _LINES = {
     400: "Send JSON-RPC as application/json.",
     403: "This web page may not call. The operator allows pages by http.origins.",
+    431: "The head of a request has at most 16 KiB.",
     421: "This service has another name. The operator names its hosts by http.hosts.",
 }
 
@@ -65,11 +68,20 @@ class Doors:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        if scope["type"] == "http" and scope["path"] not in self._open_paths:
-            is_post = scope["method"] == "POST"
-            refused = await self._check.validate_request(Request(scope), is_post=is_post)
-            if refused is not None:
-                line = _LINES[refused.status_code]
-                await PlainTextResponse(line + "\n", refused.status_code)(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+        status = await self._refusal(scope) if scope["type"] == "http" else 0
+        if status:
+            await PlainTextResponse(_LINES[status] + "\n", status)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _refusal(self, scope: Scope) -> int:
+        """Return the status with which a request is refused, 0 for one that is let in."""
+        head = len(scope["raw_path"]) + len(scope["query_string"])
+        head += sum(len(name) + len(value) for name, value in scope["headers"])
+        if head > _MAX_HEAD:  # uvicorn bounds only one that comes in pieces
+            return 431
+        if scope["path"] in self._open_paths:
+            return 0
+        is_post = scope["method"] == "POST"
+        refused = await self._check.validate_request(Request(scope), is_post=is_post)
+        return refused.status_code if refused else 0

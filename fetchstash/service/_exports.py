@@ -48,8 +48,8 @@ async def exports(settings: Settings) -> AsyncGenerator[str]:
 @asynccontextmanager
 async def _served(metrics: Metrics, address: str) -> AsyncGenerator[str]:
     """Answer requests for metrics; yield their URL."""
-    host, port = host_and_port(address)
-    opened = listener(host, port)
+    host, port = host_and_port(address, "http.metrics")
+    opened = listener(host, port, "http.metrics")
     place = join_host_port(host, opened.getsockname()[1])
     server = bounded_server(metrics, lifespan="off")
     async with anyio.create_task_group() as tasks:

@@ -10,12 +10,13 @@ from fetchstash.service._bounds import READ_SECONDS
 from fetchstash.service._doors import is_loopback
 
 
-def host_and_port(address: str) -> tuple[str, int]:
+def host_and_port(address: str, setting: str = "--http") -> tuple[str, int]:
     """Return host and port of HOST:PORT or [ADDRESS]:PORT. Raises BadArgument."""
     host, _, port = address.rpartition(":")
     bare = host.removeprefix("[").removesuffix("]")
     if not bare or not port.isdecimal() or int(port) > 65_535 or (":" in bare and bare == host):
-        raise BadArgument(f"{address!r} is no HOST:PORT.", "Write --http 127.0.0.1:8080.")
+        what = f"{setting} is {address!r}, which is no HOST:PORT."
+        raise BadArgument(what, "Write one such as 127.0.0.1:8080.")
     return bare, int(port)
 
 
@@ -64,7 +65,7 @@ def check_certificate(http: HttpLimits) -> None:
         raise BadArgument(what, next_step) from None
 
 
-def listener(host: str, port: int) -> socket.socket:
+def listener(host: str, port: int, setting: str = "--http") -> socket.socket:
     """Return a socket that listens. Raises BadArgument where the address cannot be had."""
     try:
         flags = socket.AI_PASSIVE
@@ -83,5 +84,5 @@ def listener(host: str, port: int) -> socket.socket:
             raise
     except OSError as error:
         what = f"{host}:{port} cannot be used: {error.strerror or error}."
-        raise BadArgument(what, "Choose another --http.") from error
+        raise BadArgument(what, f"Choose another {setting}.") from error
     return opened

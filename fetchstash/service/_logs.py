@@ -52,6 +52,8 @@ def log_to(stream: TextIO | None = None) -> None:
     logging.getLogger("fetchstash").setLevel(logging.INFO)
     # At INFO it quotes what a server answered to a request that it refused.
     logging.getLogger("fetchstash.fetch").setLevel(logging.WARNING)
+    # It quotes Host and Origin, which anybody may send; the line of the request has the status.
+    logging.getLogger("mcp.server.transport_security").setLevel(logging.ERROR)
     logging.captureWarnings(capture=True)
 
 

@@ -21,6 +21,7 @@ from fetchstash.service._app import MCP_PATH, Service, build_app
 from fetchstash.service._audit import AuditedFetcher, AuditedRenderer, AuditLog
 from fetchstash.service._auth import verifier_of
 from fetchstash.service._bounds import IDLE_SECONDS, allow_files, bounded_server
+from fetchstash.service._checks import check_fetching, check_names
 from fetchstash.service._doors import security_of
 from fetchstash.service._exports import exports
 from fetchstash.service._listen import (
@@ -108,7 +109,9 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
     sys.setswitchinterval(_SWITCH_SECONDS)
     http = settings.http
     host, port = host_and_port(address)
+    check_names(http)
     check_certificate(http)
+    check_fetching(settings)
     settings = for_clients_elsewhere(settings)
     objects = await open_objects(settings.store)
     verifier = await verifier_of(settings, objects)

@@ -42,6 +42,12 @@ async def test_without_a_provider_its_tokens_are_none(site: Site, tmp_path: Path
         ({"audience": AUDIENCE, "resource": "fetch.example.org"}, "oauth.resource is"),
         ({"audience": AUDIENCE, "fetch_scope": "read"}, "are the same"),
         ({"audience": AUDIENCE, "issuer": "http://idp.example.org"}, "oauth.issuer is"),
+        ({"audience": AUDIENCE, "issuer": ""}, "oauth.issuer is not set"),
+        ({"audience": AUDIENCE, "tenant_claim": ""}, "oauth.tenant_claim is empty"),
+        ({"audience": AUDIENCE, "principal_claim": ""}, "oauth.principal_claim is empty"),
+        ({"audience": AUDIENCE, "read_scope": "a b"}, "oauth.read_scope is 'a b'"),
+        ({"audience": AUDIENCE, "fetch_scope": 'a"'}, "oauth.fetch_scope is"),
+        ({"audience": AUDIENCE, "fetch_scope": ""}, "oauth.fetch_scope is"),
     ],
     ids=str,
 )

@@ -278,9 +278,12 @@ async def test_without_a_file_the_lines_go_to_a_logger(
     assert record.__dict__["facts"]["event"] == "call"
 
 
-async def test_a_log_that_takes_no_line_is_said_at_the_start(tmp_path: Path) -> None:
-    with pytest.raises(BadArgument, match=r"http\.audit_log"):
+async def test_a_log_that_takes_no_line_is_said_once_at_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(BadArgument, match=r"http\.audit_log .* be written: No such file"):
         AuditLog.of(str(tmp_path / "missing" / "audit.jsonl"))
+    assert not caplog.records
 
 
 async def test_a_call_whose_line_is_lost_gets_an_error_in_place_of_its_result(

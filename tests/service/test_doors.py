@@ -50,6 +50,17 @@ async def test_a_form_of_a_page_is_no_request(service: Service) -> None:
     assert answer.status_code == 400
 
 
+@pytest.mark.parametrize("path", ["/mcp", "/healthz", "/none"])
+async def test_a_head_over_16_kib_is_refused_though_it_comes_at_once(
+    service: Service, path: str
+) -> None:
+    long = {f"x-{n}": "a" * 4_096 for n in range(5)}
+    async with service() as http:
+        by_headers = await http.get(path, headers=long)
+        by_query = await http.get(f"{path}?{'a' * 20_000}")
+    assert (by_headers.status_code, by_query.status_code) == (431, 431)
+
+
 async def test_probes_may_come_by_any_name(service: Service) -> None:
     async with service() as http:
         assert (await http.get("/healthz", headers={"host": "10.1.2.3"})).status_code == 200

@@ -12,9 +12,10 @@ from fetchstash.access import Principal
 from fetchstash.config import load
 from fetchstash.service import AuditLog, _request
 from fetchstash.service._logs import MAX_MESSAGE_CHARS, JsonLines, log_to
+from tests.service.asgi import Service
 from tests.service.team import ask, call, of, team, web_of
 
-LOGS = ("", "fetchstash", "fetchstash.fetch")
+LOGS = ("", "fetchstash", "fetchstash.fetch", "mcp.server.transport_security")
 
 
 @pytest.fixture
@@ -50,6 +51,17 @@ def test_each_line_is_a_json_object_that_names_its_request(stream: io.StringIO) 
         "n": 1,
     }
     _request.end()
+
+
+@pytest.mark.anyio
+async def test_a_host_and_an_origin_that_a_client_chose_are_in_no_line(
+    stream: io.StringIO, service: Service
+) -> None:
+    async with service() as http:
+        await http.post("/mcp", json={}, headers={"host": "my-secret.example"})
+        await http.post("/mcp", json={}, headers={"origin": "https://my-secret.example"})
+    assert [line["status"] for line in lines(stream)] == [421, 403]
+    assert "secret" not in stream.getvalue()
 
 
 def test_the_text_of_an_exception_is_not_logged(stream: io.StringIO) -> None:

@@ -171,6 +171,14 @@ def test_a_port_that_is_taken_is_said_so() -> None:
             listener("127.0.0.1", taken.getsockname()[1])
 
 
+def test_an_address_of_the_metrics_is_called_what_it_is() -> None:
+    with pytest.raises(BadArgument, match=r"http\.metrics is '9464'"):
+        host_and_port("9464", "http.metrics")
+    with pytest.raises(BadArgument) as caught:
+        listener("203.0.113.9", 9464, "http.metrics")
+    assert caught.value.next_step == "Choose another http.metrics."
+
+
 @pytest.fixture
 def certificate(tmp_path: Path) -> Any:
     """Return the files of a certificate and its key."""
