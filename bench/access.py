@@ -22,8 +22,7 @@ import httpx2
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from fetchstash.access import OAuthTokens, OwnTokens, Rejected, Verifier
-from fetchstash.access._issuer import Issuer
+from fetchstash.access import Issuer, OAuthTokens, OwnTokens, Rejected, Verifier
 from fetchstash.config import OAuthLimits
 from fetchstash.store import MemoryObjects
 

@@ -11,6 +11,7 @@ from fetchstash.access._answers import (
     metadata_url,
     resource_metadata,
 )
+from fetchstash.access._issuer import Issuer
 from fetchstash.access._oauth import OAuthTokens
 from fetchstash.access._own import OwnTokens, Token, TokenRecord, looks_like_ours
 from fetchstash.access._principal import (
@@ -36,6 +37,7 @@ __all__ = [
     "READ",
     "READ_TOOLS",
     "SCOPES",
+    "Issuer",
     "OAuthTokens",
     "OwnTokens",
     "Principal",

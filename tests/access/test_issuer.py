@@ -1,19 +1,18 @@
 """The provider's documents come over TLS, from whom its certificate names, and from nobody else."""
 
 import json
-import ssl
-import threading
 from collections.abc import Generator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
 
-from fetchstash.access._issuer import Issuer
+from fetchstash.access import Issuer
 from fetchstash.errors import FetchFailed
 from tests.access.provider import jwk, private_key
+from tests.tls import serving_tls
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +20,6 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 def provider() -> Generator[tuple[int, trustme.CA]]:
     """Serve a provider over TLS on loopback, with a certificate that nobody knows."""
-    authority = trustme.CA()
     public = jwk(private_key("ES256"), "ES256", "k")
 
     class Handler(BaseHTTPRequestHandler):
@@ -36,24 +34,8 @@ def provider() -> Generator[tuple[int, trustme.CA]]:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
             pass
 
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, request: object, client_address: object) -> None:
-            pass  # a client that does not trust us hangs up
-
-    server = Server(("127.0.0.1", 0), Handler)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(context)  # pyright: ignore[reportUnknownMemberType] -- pyOpenSSL is not here
-    server.socket = context.wrap_socket(
-        server.socket, server_side=True, do_handshake_on_connect=False
-    )
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield server.server_address[1], authority
-    server.shutdown()
-    server.server_close()
-    thread.join(5)
+    with serving_tls(Handler) as served:
+        yield served
 
 
 async def test_keys_are_taken_from_a_provider_whose_certificate_is_known(

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fetchstash.access import OwnTokens, Principal, Rejected
-from fetchstash.access._own import KEYS, PREFIX
 from fetchstash.errors import BadArgument, StoreError
 from fetchstash.store import MemoryObjects, Objects
 
+PREFIX, KEYS = "fstash_", "tokens/"  # of tokens, and of their records
 pytestmark = pytest.mark.anyio
 
 DAY = 86_400.0

@@ -2,15 +2,19 @@
 
 import json
 import os
+import shutil
 import stat
+import subprocess
 import sys
 from pathlib import Path
 from select import select
 
+import anyio
 import pytest
 
-from fetchstash.cli._open import extension
-from fetchstash.store import Facts
+from fetchstash.cli import main
+from fetchstash.ranges import Ranges
+from fetchstash.store import Facts, StoreLimits, open_store
 from tests.cli.terminal import Terminal
 from tests.loopback import Site
 
@@ -32,9 +36,33 @@ from tests.loopback import Site
     ],
 )
 def test_the_extension_follows_what_a_document_is(
-    media_type: str, kind: str, name: str, wanted: str
+    media_type: str,
+    kind: str,
+    name: str,
+    wanted: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert extension(Facts(media_type=media_type, content_kind=kind, name=name)) == wanted
+    async def put() -> str:
+        store = await open_store(StoreLimits(tmp_path / "store", run="default"))
+        raw = store.spool / "raw"
+        raw.write_bytes(b"bytes")
+        facts = Facts(media_type=media_type, content_kind=kind, name=name)
+        ref = (await store.put(raw, None, facts, Ranges())).artifact_ref
+        await store.aclose()
+        return ref
+
+    ref, opened = anyio.run(put), list[str]()
+    for variable in ("XDG_CACHE_HOME", "HOME"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    monkeypatch.setattr(shutil, "which", lambda _: "xdg-open")
+    monkeypatch.setattr(subprocess, "Popen", lambda words, **_: opened.append(words[-1]))
+    with pytest.raises(SystemExit) as ended:
+        main(["open", ref, "--folder", str(tmp_path / "store")])
+    assert [Path(copy).name for copy in opened] == ([f"{ref}{wanted}"] if wanted else [])
+    assert ended.value.code == (0 if wanted else 2)
+    assert ("may be a program" in capsys.readouterr().err) is (not wanted)
 
 
 @pytest.fixture

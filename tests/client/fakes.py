@@ -27,6 +27,13 @@ class Overflow(Exception):
         super().__init__(words)
 
 
+class FullMemo(dict[Any, Any]):
+    """Remembers no stub, so that nothing can be rewritten."""
+
+    def __setitem__(self, key: object, value: object) -> None:
+        raise OSError("out of memory")
+
+
 def conversation(*results: str, name: str = "fetch_content", ask: str = "the task") -> list[Any]:
     """Return a Chat Completions history in which each result answers a call of its own."""
     messages: list[Any] = [

@@ -22,13 +22,13 @@ from fetchstash.client import (
     HistoryCompactor,
     Policy,
     Recovery,
-    _recovery,
+    State,
     learned_windows,
     overflow_report,
 )
 from tests.client import loopback
 from tests.client.conversations import Turn, render
-from tests.client.fakes import prose
+from tests.client.fakes import FullMemo, prose
 from tests.client.loopback import OVERFLOW, Loopback
 
 ROOT = Path(__file__).parents[2]
@@ -554,15 +554,9 @@ async def test_anthropics_own_retries_are_left_for_every_other_error(run: Any) -
 
 
 @needs("anthropic")
-async def test_failure_of_the_rewrite_is_the_cause_of_anthropics_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def broken(*_: Any) -> Any:
-        raise OSError("out of memory")
-
-    monkeypatch.setattr(_recovery, "rewrite_for_retry", broken)
+async def test_failure_of_the_rewrite_is_the_cause_of_anthropics_error() -> None:
     with Loopback("overflow") as provider, pytest.raises(Exception, match="too long") as caught:
-        await _anthropic(provider.url, HISTORY, Recovery())
+        await _anthropic(provider.url, HISTORY, Recovery(state=State(memo=FullMemo())))
     assert isinstance(caught.value.__cause__, OSError)
     assert len(provider.bodies) == 1
 

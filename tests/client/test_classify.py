@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from fetchstash.client import Verdict, classify
+from fetchstash.client import Target, Verdict, classify
 from fetchstash.client._rules import CODE_WORDINGS, Rule
+from fetchstash.client._target import target_of
 from fetchstash.client._wordings import EMPTY_400, FIRST, SERVER_ERRORS, WORDINGS as RULES
 
 TOKENS, BYTES, NOT = "overflow_tokens", "overflow_bytes", "not_overflow"
@@ -664,3 +665,24 @@ def test_an_echoed_request_of_a_megabyte_is_read_in_bounds() -> None:
 def test_classify_never_raises(thing: Any) -> None:
     assert isinstance(classify(thing), Verdict)
     assert isinstance(classify(ValueError(thing), provider=thing), Verdict)
+
+
+@pytest.mark.parametrize(
+    ("limit", "requested", "before", "fixed", "target"),
+    [
+        (100_000, 120_000, 120_000, 0, 90_000),
+        (100_000, 120_000, 50_000, 70_000, 20_000),
+        (100_000, 120_000, 50_000, None, 20_000),
+        (100_000, 120_000, 240_000, None, 180_000),
+        (100_000, 150_000, 50_000, 50_000, 10_000),
+        (100_000, None, 50_000, 70_000, 8_260),
+        (100_000, None, 50_000, None, 25_000),
+        (100_000, None, 50_000, 10_000, 36_956),
+        (None, None, 50_000, 10_000, 25_000),
+    ],
+)
+def test_the_target_subtracts_the_stated_excess_in_our_measure(
+    limit: int | None, requested: int | None, before: int, fixed: int | None, target: int
+) -> None:
+    verdict = Verdict("overflow_tokens", limit, requested, None, "rewrite", "", "")
+    assert target_of(verdict, before, fixed) == Target(target)

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from fetchstash import tokens
-from fetchstash.client import Policy, Recovery, RequestInfo, Target, Verdict
-from fetchstash.client._target import target_of
+from fetchstash.client import Policy, Recovery, RequestInfo
 from tests.client.fakes import Kept, conversation, prose
 
 WINDOW = 20_000
@@ -82,24 +81,3 @@ def test_no_request_is_refused_at_all_where_the_window_is_known(share: float) ->
     provider = Provider(fixed)
     run(provider, Recovery(Policy(offload=Kept(), window=WINDOW)), RequestInfo(fixed=fixed))
     assert not any(provider.refused)
-
-
-@pytest.mark.parametrize(
-    ("limit", "requested", "before", "fixed", "target"),
-    [
-        (100_000, 120_000, 120_000, 0, 90_000),
-        (100_000, 120_000, 50_000, 70_000, 20_000),
-        (100_000, 120_000, 50_000, None, 20_000),
-        (100_000, 120_000, 240_000, None, 180_000),
-        (100_000, 150_000, 50_000, 50_000, 10_000),
-        (100_000, None, 50_000, 70_000, 8_260),
-        (100_000, None, 50_000, None, 25_000),
-        (100_000, None, 50_000, 10_000, 36_956),
-        (None, None, 50_000, 10_000, 25_000),
-    ],
-)
-def test_the_target_subtracts_the_stated_excess_in_our_measure(
-    limit: int | None, requested: int | None, before: int, fixed: int | None, target: int
-) -> None:
-    verdict = Verdict("overflow_tokens", limit, requested, None, "rewrite", "", "")
-    assert target_of(verdict, before, fixed) == Target(target)

@@ -3,12 +3,24 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
-from fetchstash.client import Format, orphans
+from fetchstash.client import (
+    EXTRACTION_MARK,
+    Format,
+    Policy,
+    State,
+    compact,
+    extractor_prompt,
+    orphans,
+)
+from fetchstash.client._classes import class_of, critical_messages
 from fetchstash.client._formats import parts, replace_values
 from fetchstash.client._pairing import pair, units
 from tests.client.conversations import FORMATS, Turn, render, turns
+from tests.client.fakes import Kept
+from tests.client.test_background import ARGUMENTS, PROMPT, turn
+from tests.client.test_compact import said
 
 HISTORY = [
     Turn("user", "task"),
@@ -122,3 +134,43 @@ def test_every_conversation_is_wholly_paired_and_cut_into_units_without_gaps(
     assert not orphans(messages, fmt)
     assert [n for unit in cut for n in range(unit.start, unit.end)] == list(range(len(messages)))
     assert sum(unit.exchange for unit in cut) == sum(turn.kind == "tools" for turn in history)
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_quotes_of_a_prompt_have_the_class_background_extraction(fmt: Format) -> None:
+    found = parts([turn("the task", fmt), turn(PROMPT, fmt)], fmt)
+    critical = critical_messages(found, pair(found), 6)
+    assert [(part.kind, part.name, class_of(part, critical)) for part in found] == [
+        ("text", "", "critical"),
+        ("opaque", "", "background_extraction"),
+        ("text", "", "background_extraction"),
+        ("call", "write", "background_extraction"),
+        ("result", "", "background_extraction"),
+        ("text", "", "background_extraction"),
+        ("text", "", "background_extraction"),
+    ]
+    assert found[3].value == ARGUMENTS
+    assert not orphans([turn("the task", fmt), turn(PROMPT, fmt), turn("Go on.", fmt)], fmt)
+
+
+@pytest.mark.parametrize(
+    "text", [f" {PROMPT}", f"Look:\n{PROMPT}", f"{EXTRACTION_MARK}s are odd", "[user]\nhello"]
+)
+def test_a_text_that_only_mentions_the_mark_is_a_users(text: str) -> None:
+    assert [part.background for part in parts([said("user", text)], "openai_chat")] == [False]
+
+
+@given(turns, st.sampled_from(FORMATS))
+@settings(max_examples=60)
+def test_a_prompt_of_any_conversation_is_read_without_loss_and_bounded_without_orphans(
+    history: list[Turn], fmt: Format
+) -> None:
+    quoted, _ = extractor_prompt(render(history, fmt), fmt, 10**6, State())
+    assert quoted is not None
+    messages = [*render(history, fmt), turn(quoted, fmt), turn("Go on.", fmt)]
+    found = [part for part in parts(messages, fmt) if part.background and part.kind != "opaque"]
+    for part in found:
+        assert replace_values(messages, {part.place: part.value}) == messages
+    sent, report = compact(messages, fmt, 60, State(), policy=Policy(offload=Kept()))
+    assert not orphans(sent, fmt)
+    assert report.after <= report.before

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from fetchstash.client import Policy, Recovery, State, _recovery, overflow_report
-from tests.client.fakes import Kept, Overflow, bytes_of, conversation, prose
+from fetchstash import tokens
+from fetchstash.client import Policy, Recovery, State, overflow_report
+from tests.client.fakes import FullMemo, Kept, Overflow, bytes_of, conversation, prose
 
 HISTORY = conversation(prose(9_000), prose(9_000), "short")
 OVERFLOW_EVENT = {
@@ -207,17 +208,14 @@ async def test_an_offload_that_fails_is_reported_and_ends_no_recovery(run: Run, 
 @pytest.mark.anyio
 @every
 async def test_failure_of_the_rewrite_raises_the_providers_error_from_it(
-    run: Run, good: Any, monkeypatch: pytest.MonkeyPatch
+    run: Run, good: Any
 ) -> None:
-    def broken(*_: Any) -> Any:
-        raise OSError("out of memory")
-
-    monkeypatch.setattr(_recovery, "rewrite_for_retry", broken)
     provider, events = Provider(Overflow(), good), list[Any]()
+    recovery = Recovery(
+        on_event=lambda _, attributes: events.append(attributes), state=State(memo=FullMemo())
+    )
     with pytest.raises(Overflow) as caught:
-        await run(
-            Recovery(on_event=lambda _, attributes: events.append(attributes)), provider, HISTORY
-        )
+        await run(recovery, provider, HISTORY)
     assert isinstance(caught.value.__cause__, OSError)
     assert len(provider.sizes) == 1
     assert events[-1]["compression.outcome"] == "compression_failed"
@@ -473,7 +471,7 @@ async def test_a_request_that_cannot_be_compacted_is_sent_as_it_is(
     def broken(*_: Any, **__: Any) -> Any:
         raise OSError("out of memory")
 
-    monkeypatch.setattr(_recovery, "compact", broken)
+    monkeypatch.setattr(tokens, "count", broken)
     provider = Provider(good)
     assert await run(Recovery(Policy(window=4_000)), provider, HISTORY) == good
     assert provider.sizes == [bytes_of(HISTORY)]

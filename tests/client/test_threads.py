@@ -1,13 +1,14 @@
 """The event loop stays free: what is done to a large history is done in a thread."""
 
+import asyncio
 import threading
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from fetchstash.client import CompactionConfig, HistoryCompactor, Policy, Recovery
-from fetchstash.client._threads import is_large
 from tests.client.fakes import Overflow, conversation, prose
 
 SMALL, LARGE = [prose(9_000)] * 3, [prose(60_000, f"w{n}") for n in range(5)]
@@ -95,10 +96,32 @@ def test_work_is_done_at_once_in_a_loop_that_is_not_asyncios() -> None:
     assert not threads.elsewhere
 
 
-def test_a_history_is_large_by_its_text_or_by_its_values() -> None:
-    assert not is_large(conversation(prose(9_000)))
-    assert is_large([{"content": [{"text": prose(120_000)}] * 2}])
-    assert is_large([[0] * 60_000])
-    endless: list[Any] = []
-    endless.append(endless)
-    assert is_large(endless)
+class InAThreadError(Exception):
+    pass
+
+
+def endless() -> list[Any]:
+    messages: list[Any] = []
+    messages.append(messages)
+    return messages
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("messages", "large"),
+    [
+        pytest.param(conversation(prose(9_000)), False, id="a page"),
+        pytest.param([{"content": [{"text": prose(120_000)}] * 2}], True, id="text"),
+        pytest.param([[0] * 60_000], True, id="values"),
+        pytest.param(endless(), True, id="endless"),
+    ],
+)
+async def test_a_history_is_large_by_its_text_or_by_its_values(
+    messages: list[Any], large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object) -> Any:
+        raise InAThreadError
+
+    monkeypatch.setattr(asyncio, "to_thread", refuse)
+    with pytest.raises(InAThreadError) if large else nullcontext():
+        assert await Recovery(Policy(window=3_000)).acall(answer, messages) == "ok"

@@ -1,9 +1,7 @@
 """TLS: the certificate is of the name that was asked for, and somebody vouches for it."""
 
-import ssl
-import threading
 from collections.abc import Generator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from fetchstash.errors import BadArgument, FetchFailed
 from fetchstash.fetch import certificate_fault
 from tests.fetch.sending import Make, sends
 from tests.loopback import Site
+from tests.tls import serving_tls
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +19,6 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 def secure_site() -> Generator[tuple[int, trustme.CA]]:
     """Serve over TLS on loopback, with a certificate of an authority that nobody knows."""
-    authority = trustme.CA()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -29,24 +27,8 @@ def secure_site() -> Generator[tuple[int, trustme.CA]]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
             pass
 
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, request: object, client_address: object) -> None:
-            pass  # a client that does not trust us hangs up
-
-    server = Server(("127.0.0.1", 0), Handler)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(context)  # pyright: ignore[reportUnknownMemberType] -- pyOpenSSL is not here
-    server.socket = context.wrap_socket(
-        server.socket, server_side=True, do_handshake_on_connect=False
-    )
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield server.server_address[1], authority
-    server.shutdown()
-    server.server_close()
-    thread.join(5)
+    with serving_tls(Handler) as served:
+        yield served
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_refused(

@@ -6,7 +6,7 @@ import pytest
 from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 from mcp_types import TextResourceContents
 
-from fetchstash.server._app import EXTENSION, MEDIA_TYPE, VIEW_URI
+from fetchstash.server import EXTENSION
 from fetchstash.ui import view_html
 from tests.server.conftest import Connect
 
@@ -22,17 +22,21 @@ async def test_the_tools_that_open_documents_name_the_view(connect: Connect, mod
     views: dict[str, Any] = {
         tool.name: meta["ui"]["resourceUri"] for tool in tools if "ui" in (meta := tool.meta or {})
     }
-    assert views == {"fetch_content": VIEW_URI, "artifact_info": VIEW_URI}
+    assert set(views) == {"fetch_content", "artifact_info"}
+    assert len(set(views.values())) == 1
+    assert all(uri.startswith("ui://") for uri in views.values())
     assert {tool.name for tool in tools if "ui/resourceUri" in (tool.meta or {})} == set(views)
 
 
 @both_eras
 async def test_the_view_is_one_file_that_loads_nothing(connect: Connect, mode: str) -> None:
     async with connect(mode=mode) as client:
-        (page,) = (await client.read_resource(VIEW_URI)).contents
+        tools = (await client.list_tools()).tools
+        (uri,) = {meta["ui"]["resourceUri"] for tool in tools if "ui" in (meta := tool.meta or {})}
+        (page,) = (await client.read_resource(uri)).contents
     assert isinstance(page, TextResourceContents)
     assert page.text == view_html()
-    assert page.mime_type == MEDIA_TYPE == APP_MIME_TYPE
+    assert page.mime_type == APP_MIME_TYPE
     assert (page.meta or {})["ui"]["csp"] == {"connectDomains": [], "resourceDomains": []}
     for sign in ('src="', 'href="', "@import", "url(", "innerHTML", "<form", "eval("):
         assert sign not in page.text

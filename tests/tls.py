@@ -1,0 +1,34 @@
+"""A site over TLS on loopback, with a certificate that nobody knows."""
+
+import ssl
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import trustme
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass  # a client that does not trust us hangs up
+
+
+@contextmanager
+def serving_tls(handler: type[BaseHTTPRequestHandler]) -> Generator[tuple[int, trustme.CA]]:
+    """Serve as ``localhost``; yield the port, and the authority that issued the certificate."""
+    authority = trustme.CA()
+    server = _Server(("127.0.0.1", 0), handler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)  # pyright: ignore[reportUnknownMemberType] -- pyOpenSSL is not here
+    server.socket = context.wrap_socket(
+        server.socket, server_side=True, do_handshake_on_connect=False
+    )
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield server.server_address[1], authority
+    server.shutdown()
+    server.server_close()
+    thread.join(5)
