@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; never returns."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:  # so early that Ctrl-C ends the imports, too, without a word
-        if words[:1] == ["wrap"] and "--" in words:
+        if words[:1] == ["wrap"]:
             _wrap(words[1:])
         from fetchstash.cli._main import run  # noqa: PLC0415 - as above
 
@@ -29,18 +29,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _wrap(words: Sequence[str]) -> None:
-    """Run ``wrap``: start its server first, and import no other command while that starts."""
-    from fetchstash.gateway import start_named, stop  # noqa: PLC0415 - as said
+    """Run ``wrap``: start its servers first, and import no other command while they start."""
+    from fetchstash.gateway import start_early, stop  # noqa: PLC0415 - as said
 
-    started = start_named(words)
+    started = start_early(words)
     try:
         from fetchstash.cli._gateway import wrap  # noqa: PLC0415 - as said
         from fetchstash.cli._run import CONTEXT, end_with  # noqa: PLC0415 - as said
 
         end_with(wrap, words, "fetchstash wrap", obj=started, **CONTEXT)
     finally:
-        if started is not None:
-            stop(started)  # where it was not served; else it has ended
+        for process in started.values():
+            stop(process)  # where it was not served; else it has ended
 
 
 def __getattr__(name: str) -> Any:

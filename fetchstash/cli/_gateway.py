@@ -1,8 +1,8 @@
 """The command ``wrap``: other MCP servers behind fetchstash."""
 
 import os
-from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
@@ -14,9 +14,6 @@ from fetchstash.errors import BadArgument
 if TYPE_CHECKING:
     from fetchstash.config import Settings, WrappedServer
     from fetchstash.gateway import Process
-
-
-_RUNNERS = ("npx", "uvx", "uv", "bunx", "pipx", "run", "node", "python", "python3", "docker")
 
 
 @click.command(cls=Command, short_help="Serve another MCP server, long results kept")
@@ -55,20 +52,12 @@ def wrap(
 
     settings = load(environment=os.environ, file=file)
     servers = _servers(settings, url, headers, names, program)
+    started: dict[str, Process] = click.get_current_context().obj or {}
 
     async def serve() -> None:
-        await serve_gateway(settings, servers, _started(servers, program), with_fetch=with_fetch)
+        await serve_gateway(settings, servers, started, with_fetch=with_fetch)
 
     anyio.run(serve)
-
-
-def _started(
-    servers: "tuple[WrappedServer, ...]", program: tuple[str, ...]
-) -> "dict[str, Process]":
-    """Return the process that runs already: the words behind ``--``, if they are all of it."""
-    process: Process | None = click.get_current_context().obj
-    is_it = process is not None and len(cast("list[str]", process.args)) == len(program)
-    return {servers[0].name: process} if process is not None and is_it else {}
 
 
 def _servers(
@@ -80,11 +69,12 @@ def _servers(
 ) -> "tuple[WrappedServer, ...]":
     """Return what to wrap: the command, the URL, or servers of the settings file."""
     from fetchstash.config import WrappedServer  # noqa: PLC0415 - heavy
+    from fetchstash.gateway import server_of  # noqa: PLC0415 - as above
 
     if bool(url) + bool(program) + bool(names) > 1:
         raise BadArgument("Several servers are named in different ways.", "Give one way.")
     if program:
-        return (WrappedServer(_name(program), program[0], program[1:]),)
+        return (server_of(program),)
     if url:
         pairs = (header.partition("=") for header in headers)
         named = {name: value for name, _, value in pairs}
@@ -94,20 +84,11 @@ def _servers(
         if name not in known:
             what = f"There is no server {name!r} in the settings file."
             raise BadArgument(what, f"Write its table: [wrap.servers.{name}].")
-    chosen = tuple(known[name] for name in names) or tuple(known.values())
+    chosen = tuple(known[name] for name in dict.fromkeys(names)) or tuple(known.values())
     if not chosen:
         example = "fetchstash wrap -- npx -y @playwright/mcp"
         raise BadArgument("There is no server to wrap.", f"Name its command: {example}.")
     return chosen
-
-
-def _name(program: tuple[str, ...]) -> str:
-    """Return what to call a server: its package or script, behind what runs it."""
-    for word in program:
-        name = PurePath(word).name.partition("@")[0] or PurePath(word).name
-        if name not in _RUNNERS and not name.startswith("-"):
-            return name
-    return "server"
 
 
 COMMANDS = (wrap,)

@@ -6,21 +6,26 @@ user's configuration folder. The working directory is never searched, because a 
 in the agent's project.
 """
 
-from fetchstash.config._example import example_file, toml_value
-from fetchstash.config._keys import (
-    CLIENT_NAMES,
-    COUNTING_BYTES,
-    KEYS,
-    PROFILES,
-    HttpLimits,
-    IngestLimits,
-    Key,
-    QuotaLimits,
-    TelemetryLimits,
-)
-from fetchstash.config._load import Settings, load
-from fetchstash.config._oauth import OAuthLimits
-from fetchstash.config._servers import WrappedServer, resolved
+from typing import TYPE_CHECKING
+
+from fetchstash._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from fetchstash.config._example import example_file, toml_value
+    from fetchstash.config._keys import (
+        CLIENT_NAMES,
+        COUNTING_BYTES,
+        KEYS,
+        PROFILES,
+        HttpLimits,
+        IngestLimits,
+        Key,
+        QuotaLimits,
+        TelemetryLimits,
+    )
+    from fetchstash.config._load import Settings, load
+    from fetchstash.config._oauth import OAuthLimits
+    from fetchstash.config._servers import WrappedServer, resolved, servers_of_file
 
 __all__ = [
     "CLIENT_NAMES",
@@ -38,5 +43,18 @@ __all__ = [
     "example_file",
     "load",
     "resolved",
+    "servers_of_file",
     "toml_value",
 ]
+
+_MODULES = {
+    "_example": "example_file toml_value",
+    "_keys": (
+        "CLIENT_NAMES COUNTING_BYTES KEYS PROFILES HttpLimits IngestLimits Key QuotaLimits "
+        "TelemetryLimits"
+    ),
+    "_load": "Settings load",
+    "_oauth": "OAuthLimits",
+    "_servers": "WrappedServer resolved servers_of_file",
+}
+__getattr__ = lazy_names(__name__, _MODULES)

@@ -1,6 +1,5 @@
 """Read the settings from arguments, environment, file and profile, with the origin of each."""
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any, cast
 
 from fetchstash.client import CompactionConfig, Policy
 from fetchstash.config._convert import advice, convert
+from fetchstash.config._file import CONFIG_VARIABLE, read_file
 from fetchstash.config._keys import (
     AUTO,
     COUNTING_BYTES,
@@ -30,7 +30,6 @@ from fetchstash.store import StoreLimits, bucket_url, store_folder, store_of_ten
 from fetchstash.text import TRUNCATIONS, PreviewLimits, Truncation, ViewLimits
 
 _PREFIX = "FETCHSTASH_"
-_CONFIG_VARIABLE = "FETCHSTASH_CONFIG"
 _OF_THE_FILE_ALONE = ("context.truncation", "fetch.headers", "wrap.servers")
 _OUTPUT_VARIABLE = "MAX_MCP_OUTPUT_TOKENS"
 _STORE_PLACES = {"store.url": "store.folder", "store.folder": "store.url"}
@@ -114,12 +113,10 @@ def load(
     value; it names the setting, its source and what is valid.
     """
     environment = environment or {}
-    source, data = _read_file(file, environment)
+    source, data = read_file(file, environment)
     truncation = _truncations(data, f"file {source}")
     headers = headers_of(data, f"file {source}", environment)
-    wrapped = wrapped_servers(
-        tables(data, "wrap.servers", "NAME", f"file {source}"), f"file {source}"
-    )
+    wrapped = wrapped_servers(data, f"file {source}")
     layers: list[tuple[str, Mapping[str, Any]]] = [
         ("argument", arguments or {}),
         *_environment_layers(environment),
@@ -227,7 +224,7 @@ def _cache_folder() -> Path:
 def _environment_layers(environment: Mapping[str, str]) -> Iterable[tuple[str, Mapping[str, Any]]]:
     by_variable = {key.variable: key for key in KEYS.values()}
     for name, value in environment.items():
-        if not name.startswith(_PREFIX) or name == _CONFIG_VARIABLE:
+        if not name.startswith(_PREFIX) or name == CONFIG_VARIABLE:
             continue
         key = by_variable.get(name)
         if key is None:
@@ -235,32 +232,6 @@ def _environment_layers(environment: Mapping[str, str]) -> Iterable[tuple[str, M
             raise BadArgument(what, advice(name, by_variable))
         items = [item.strip() for item in value.split(",") if item.strip()]
         yield f"environment variable {name}", {key.path: items if key.kind is tuple else value}
-
-
-def _read_file(named: Path | None, environment: Mapping[str, str]) -> tuple[Path, dict[str, Any]]:
-    """Return the path and the contents of the settings file, {} if the default one is missing."""
-    by_variable = environment.get(_CONFIG_VARIABLE)
-    path = named or (Path(by_variable) if by_variable else None)
-    optional = path is None
-    if path is None:
-        import platformdirs  # noqa: PLC0415 - only where no file is named
-
-        path = platformdirs.user_config_path("fetchstash", appauthor=False) / "fetchstash.toml"
-    try:
-        return path, tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        if optional:
-            return path, {}
-        raise BadArgument(f"There is no settings file {path}.", "Name an existing one.") from None
-    except OSError as error:
-        what = f"The settings file {path} cannot be read: {error.strerror}."
-        raise BadArgument(what, "Make it readable or name another.") from None
-    except UnicodeDecodeError:
-        what = f"The settings file {path} is not UTF-8."
-        raise BadArgument(what, "Save it in that encoding.") from None
-    except tomllib.TOMLDecodeError as error:
-        what = f"The settings file {path} is not TOML: {error}."
-        raise BadArgument(what, "Correct that line.") from None
 
 
 def _of_file(data: Mapping[str, Any], path: Path) -> dict[str, Any]:

@@ -4,9 +4,12 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from fetchstash.config._file import read_file
+from fetchstash.config._tables import tables
 from fetchstash.config._variables import from_environment, variable_of
 from fetchstash.errors import BadArgument, did_you_mean
 
@@ -69,11 +72,16 @@ def resolved(server: str, values: Mapping[str, str]) -> dict[str, str]:
     return result
 
 
-def wrapped_servers(
-    tables: Mapping[str, Mapping[str, Any]], origin: str
-) -> dict[str, WrappedServer]:
+def servers_of_file(file: Path | None, environment: Mapping[str, str]) -> dict[str, WrappedServer]:
+    """Return the servers of the settings file, and read nothing else of it. Raises BadArgument."""
+    source, data = read_file(file, environment)
+    return wrapped_servers(data, f"file {source}")
+
+
+def wrapped_servers(data: Mapping[str, Any], origin: str) -> dict[str, WrappedServer]:
     """Return the servers of the tables ``[wrap.servers.NAME]``. Raises BadArgument."""
-    return {name: _server(name, values, origin) for name, values in tables.items()}
+    servers = tables(data, "wrap.servers", "NAME", origin)
+    return {name: _server(name, values, origin) for name, values in servers.items()}
 
 
 def _server(name: str, values: Mapping[str, Any], origin: str) -> WrappedServer:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fetchstash.gateway._start import Process, start_named, stop
+from fetchstash.gateway._start import Process, server_of, start_early, stop
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings, WrappedServer
 
-__all__ = ["Process", "serve_gateway", "start_named", "stop"]
+__all__ = ["Process", "serve_gateway", "server_of", "start_early", "stop"]
 
 
 async def serve_gateway(

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
-from fetchstash.config import Settings, WrappedServer, resolved
+from fetchstash.config import Settings, WrappedServer
 from fetchstash.errors import FetchstashError, ServerFailed
 from fetchstash.gateway import _process
 from fetchstash.gateway._gateway import Gateway
 from fetchstash.gateway._host import host_connection
 from fetchstash.gateway._rpc import Connection, Params, Peer
-from fetchstash.gateway._start import Process, inherited, start
+from fetchstash.gateway._start import Process, start
 from fetchstash.gateway._upstream import Open, Upstream
 from fetchstash.server import EXTENSION, hide_memory, listed_tools
 from fetchstash.store import AUTO_RUN, StoreLimits, with_run
@@ -127,9 +127,7 @@ async def _imported(module: str) -> ModuleType:
 def _start(server: WrappedServer) -> Process:
     """Start a server's process. Raises ServerFailed."""
     try:
-        process = start(
-            [server.command, *server.args], inherited() | resolved(server.name, server.env)
-        )
+        process = start(server)
     except OSError as error:
         what = f"{server.name} cannot be started: {error.strerror}."
         raise ServerFailed(what, "Correct its command.") from None

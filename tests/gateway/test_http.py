@@ -12,7 +12,7 @@ import pytest
 
 from tests.gateway.conftest import Wrapped, both_eras
 from tests.gateway.servers.http_flood import listening
-from tests.gateway.test_faults import peak_of_gateway
+from tests.gateway.test_faults import FLOOD_BYTES, MOST_KB, peak_of_gateway
 from tests.gateway.test_results import refs, texts
 
 pytestmark = [pytest.mark.slow, pytest.mark.anyio]
@@ -80,7 +80,7 @@ async def test_a_flood_goes_to_disk_and_not_to_memory(wrapped: Wrapped, style: s
         async with wrapped("legacy", flags=flags) as client:
             await client.call_tool("flood", {"size": 1_000_000})
             before = peak_of_gateway(client)
-            result = await client.call_tool("flood", {"size": 60_000_000})
+            result = await client.call_tool("flood", {"size": FLOOD_BYTES})
             after = peak_of_gateway(client)
             [ref] = refs(result)
             found = await client.call_tool(
@@ -88,4 +88,4 @@ async def test_a_flood_goes_to_disk_and_not_to_memory(wrapped: Wrapped, style: s
             )
         server.shutdown()
     assert "the last line" in texts(found)
-    assert after - before < 64_000  # kB
+    assert after - before < MOST_KB

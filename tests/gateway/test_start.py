@@ -10,6 +10,7 @@ import pytest
 from mcp import Client
 
 from fetchstash.config import load
+from fetchstash.gateway import start_early, stop
 from fetchstash.gateway._serve import OWN_ABOUT
 from fetchstash.server import LazyStash, build_server, listed_tools
 from tests.gateway.conftest import FETCHSTASH
@@ -23,16 +24,84 @@ def test_nothing_of_the_sdk_is_imported_before_it_is_needed() -> None:
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+@pytest.fixture
+def settings_file(tmp_path: Path) -> Path:
+    file = tmp_path / "servers.toml"
+    file.write_text("""
+        [wrap.servers.first]
+        command = "cat"
+        args = ["-"]
+        [wrap.servers.second]
+        command = "cat"
+        env = {PLACE = "here"}
+        [wrap.servers.missing]
+        command = "there-is-no-such-command"
+        [wrap.servers.unset]
+        command = "cat"
+        env = {TOKEN = "env:THERE_IS_NO_SUCH_VARIABLE"}
+        [wrap.servers.elsewhere]
+        url = "http://127.0.0.1:9/mcp"
+    """)
+    return file
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("--config FILE", ["first", "second"]),
+        ("--config=FILE --with-fetch", ["first", "second"]),
+        ("--server second --config FILE", ["second"]),
+        ("--server=second --server second --config FILE", ["second"]),
+        ("--server missing --server unset --server elsewhere --config FILE", []),
+        ("--server unknown --config FILE", []),
+        ("-- cat -", ["cat"]),
+        ("-- npx -y @scope/cat@1.2", []),
+        # Click refuses these, or starts something else.
+        ("--server first --config FILE -- cat", []),
+        ("--config FILE --help", []),
+        ("--config FILE --url http://127.0.0.1:9/", []),
+        ("--config FILE cat", []),
+        ("--config", []),
+        ("--config FILE.missing", []),
+    ],
+)
+def test_the_servers_of_a_command_line_are_started_before_it_is_read(
+    settings_file: Path, words: str, names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/bin:/usr/bin" if "npx" not in words else "")
+    processes = start_early(words.replace("FILE", str(settings_file)).split())
+    try:
+        assert sorted(processes) == names
+        assert all(process.poll() is None for process in processes.values())
+    finally:
+        for process in processes.values():
+            stop(process)
+            process.communicate()
+
+
 @pytest.mark.slow
 @pytest.mark.anyio
-async def test_a_server_that_was_started_for_a_wrong_command_line_is_ended() -> None:
+@pytest.mark.parametrize("named_by", ["the command line", "the settings"])
+async def test_a_server_that_was_started_before_the_settings_proved_wrong_is_ended(
+    named_by: str, tmp_path: Path
+) -> None:
     if not Path("/proc/self/cmdline").exists():
         pytest.skip("There is no /proc here to see processes in.")
     mark = secrets.token_hex(8)
-    words = [FETCHSTASH, "wrap", "--no-such-option", "--", "sh", "-c", "sleep 99; true", mark]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    program = ["sh", "-c", "sleep 99; true", mark]
+    file = tmp_path / "settings.toml"
+    file.write_text(f"[wrap.servers.idle]\ncommand = 'sh'\nargs = {program[1:]}\n[fetch]\nport = 1")
+    words = ["--config", str(file), *(["--", *program] if named_by == "the command line" else [])]
+    started = start_early(words)
+    for process in started.values():
+        stop(process)
+        process.communicate()
+    assert started
+    done = subprocess.run([FETCHSTASH, "wrap", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "No such option" in done.stderr
+    assert "There is no setting 'fetch.port'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
     with anyio.fail_after(10):
         while any(mark in line for line in _command_lines()):
             await anyio.lowlevel.checkpoint()
