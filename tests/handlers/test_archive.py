@@ -172,30 +172,6 @@ def test_members_that_overlap_are_refused(save: Save, pack: Pack, read: Read) ->
         part(save(bytes(data)), "a")
 
 
-def test_a_tar_bomb_stops_at_its_bound_and_keeps_what_was_listed(
-    save: Save, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("fetchstash.handlers._archive._members.MAX_UNPACKED", 5_000_000)
-    source = save(gzip.compress(tar_of({"first": b"x", "bomb": bytes(20_000_000), "last": b"y"})))
-    extracted = handler_named("archive").extract(source, Hints(), ExtractLimits())
-    assert extracted.parts is not None
-    texts: list[str] = []
-    with pytest.raises(NoText, match="unpacks to more than 5,000,000 bytes"):
-        texts.extend(piece.text for piece in extracted.parts)
-    parts = iter(handler_named("archive").extract(source, Hints(), ExtractLimits()).parts or ())
-    assert [next(parts).text, next(parts).text] == ["Size\tName\n", "1\tfirst\n20000000\tbomb\n"]
-
-
-def test_a_member_that_is_a_bomb_stops_at_its_bound(
-    save: Save, pack: Pack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("fetchstash.handlers._archive._members.MAX_MEMBER", 1_000_000)
-    with pytest.raises(NoText, match=r"(larger|more) than 1,000,000 bytes"):
-        part(save(pack({"bomb.txt": bytes(5_000_000)})), "bomb.txt")
-    with pytest.raises(NoText, match=r"(larger|more) than 1,000,000 bytes"):
-        part(save(tar_of({"bomb.txt": bytes(5_000_000)})), "bomb.txt")
-
-
 def test_a_quine_ends(save: Save) -> None:
     """A gzip file in itself would never end; here each level needs a name in the path."""
     inner = gzip.compress(b"end")

@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 
 from fetchstash.handlers import Decision, Extraction, Hints, WorkerPool
-from fetchstash.handlers._worker import _confine
-from fetchstash.handlers._worker._room import Room
 from tests.handlers import probe
 
 pytestmark = [
@@ -167,30 +165,6 @@ async def test_a_worker_changes_nothing_about_its_document(
     assert [line for line in lines if ": refused" not in line] == []
 
 
-async def test_a_worker_reaches_no_other_jobs_files(pool: WorkerPool, tmp_path: Path) -> None:
-    room = Room(tmp_path / "spool")
-    document, text = tmp_path / "another", tmp_path / "spool" / "another's text"
-    document.write_text("secret")
-    text.touch()
-    assert room.lend(document)
-    with room.lent({"text": str(text)}) as another:
-        orders = [
-            ("read_file", another["source"]),
-            ("read_file", str(document)),
-            ("read_file", another["text"]),
-            ("write_file", another["text"]),
-            ("write_file", str(text)),
-            ("make_file", str(room.path / "out")),
-            ("list_folder", str(room.path / "in")),
-            ("list_folder", str(tmp_path / "spool")),
-            ("link_out", another["source"]),
-        ]
-        lines = await run(pool, tmp_path, orders)
-        assert len(lines) == len(orders)
-        assert [line for line in lines if ": refused" not in line] == []
-        assert text.read_text() == ""
-
-
 @pytest.mark.parametrize("way", ["keep_text", "name_text_again"])
 async def test_a_worker_that_keeps_its_text_open_is_ended_before_the_text_is_taken(
     pool: WorkerPool, tmp_path: Path, way: str
@@ -215,15 +189,3 @@ async def test_a_worker_writes_files_in_its_own_folder_which_is_gone_with_it(
     assert all(line.endswith(": reached") for line in lines)
     await pool.aclose()
     assert list((tmp_path / "spool").glob("worker-*")) == []
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows asks no list of users")
-def test_a_user_without_a_home_has_workers_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    import pwd
-
-    def unknown(number: int) -> pwd.struct_passwd:
-        raise KeyError(number)
-
-    monkeypatch.delenv("HOME")
-    monkeypatch.setattr(pwd, "getpwuid", unknown)
-    assert _confine.PACKAGE in list(_confine.python_folders())

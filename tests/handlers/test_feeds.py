@@ -8,7 +8,6 @@ import pytest
 
 from fetchstash.errors import NoText
 from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
-from fetchstash.handlers._shared._xml_repair import XmlRepair
 
 RSS = """<?xml version="1.0"?><rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>Gate news</title>
 <link>https://example.org/</link><description>What the wardens do.</description><language>en</language>
@@ -72,31 +71,6 @@ def test_each_entry_is_one_list_item(
 def test_entities_of_its_own_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NoText, match="it declares entities"):
         read(tmp_path, f'<!DOCTYPE rss [<!ENTITY a "b">]>{RSS[21:]}', "application/rss+xml")
-
-
-BROKEN = {
-    "a bare ampersand": ("Gate & key", "Gate &amp; key"),
-    "one in an address": ('<a href="/?a=1&b=2">', '<a href="/?a=1&amp;b=2">'),
-    "a name of HTML": ("Gate&nbsp;&amp;&hellip;", "Gate\xa0&amp;…"),
-    "a name of HTML for a mark of XML": ("a &LT; b", "a &lt; b"),
-    "a name that nobody knows": ("Gate &keeper; key", "Gate &amp;keeper; key"),
-    "a control character": ("Gate \x0bkey", "Gate key"),
-    "a control character by number": ("Gate &#11;key&#x0;", "Gate key"),
-}
-RIGHT = "<!-- a & b --><![CDATA[c & d&nbsp;]]> &#8364;&#x20AC;&lt;&amp;<a b='&quot;&apos;&gt;'/>"
-
-
-@pytest.mark.parametrize(("broken", "repaired"), BROKEN.values(), ids=BROKEN.keys())
-def test_broken_xml_is_repaired_wherever_it_is_cut_into_chunks(broken: str, repaired: str) -> None:
-    for at in range(len(broken)):
-        assert "".join(XmlRepair()([broken[:at], broken[at:]])) == repaired
-
-
-def test_well_formed_xml_stays_unchanged() -> None:
-    for at in range(len(RIGHT)):
-        repair = XmlRepair()
-        assert "".join(repair([RIGHT[:at], RIGHT[at:]])) == RIGHT
-        assert repair.summary() == ""
 
 
 def test_a_feed_that_is_slightly_broken_is_read_and_says_so(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.facts import PAGE_VERDICTS
 from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, handler_named
-from fetchstash.handlers._html._safety import MAX_ATTRIBUTES, check
 from tests.handlers.hostile.pages import pages
 from tests.handlers.parts import text_part
 
@@ -245,14 +244,6 @@ def test_links_are_absolute_by_the_address_of_the_page(tmp_path: Path) -> None:
     hints = Hints(url="https://example.net/docs/page")
     links = text_part("html", PartRequest(source=source, path="links", hints=hints))
     assert links.text == "- [B](https://example.net/b)\n- [C](https://example.net/docs/c)\n"
-
-
-@pytest.mark.parametrize("separator", [" ", "", "/", "\n"])
-def test_attributes_beyond_the_limit_are_left_out(separator: str) -> None:
-    attributes = separator.join(f'a{n}="{n}"' for n in range(5_000))
-    checked = check(f"<p {attributes}>The gate is open.</p>")
-    assert checked.source.count("=") == MAX_ATTRIBUTES
-    assert checked.source.endswith(">The gate is open.</p>")
 
 
 # A share of each size; scripts/torture sends the full sizes through a server.

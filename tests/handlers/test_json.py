@@ -136,6 +136,22 @@ def test_the_outline_names_the_keys_and_their_lines(save: Save) -> None:
     assert json.loads(text) == value
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '["' + '\\"' * 100_000 + '"]',
+        '["' + "\\\\" * 100_000 + '"]',
+        "[" + '"a",' * 100_000 + '"b"]',
+        '{"a":["b' + '\\"' * 100_000,
+        "[{" * 1_000,
+        '{"a":' + '["b"' * 1_000,
+    ],
+)
+def test_json_of_many_pieces_is_laid_out_without_loss(text: str) -> None:
+    assert "".join("".join(lay_out(text)).split()) == text
+    find_keys(text, 100)
+
+
 def test_keys_are_found_in_text_that_is_kept() -> None:
     text = json.dumps({"a": 1, "b": [1, [2, [3, [4, [5]]]]], "c": {"d": "}"}}, indent=1)
     keys = find_keys(text, 100)

@@ -1,9 +1,9 @@
 """Every setting of context.* and extract.* at its limit, one below and one above."""
 
 import io
+import json
 import random
-import subprocess
-import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,18 +17,14 @@ from fetchstash.config import KEYS, load
 from fetchstash.demo.pdf import make_pdf
 from fetchstash.files import shown_of
 from fetchstash.handlers import (
-    Extracted,
     Extraction,
     ExtractLimits,
     Hints,
-    Part,
     PartRequest,
     Picture,
     handler_named,
 )
-from fetchstash.handlers._data._json_shape import preview
-from fetchstash.handlers._shared._table_preview import TableEnds, table_preview
-from fetchstash.handlers._worker._child import extract
+from fetchstash.ranges import Preview
 from fetchstash.text import PreviewLimits
 
 LIMIT = 12
@@ -45,29 +41,40 @@ def text_is_cut(text: str, limits: PreviewLimits) -> bool:
     return info is not None
 
 
+def preview(kind: str, data: str, limits: PreviewLimits) -> Preview:
+    """Return the preview of a document."""
+    with tempfile.NamedTemporaryFile() as source:
+        path = Path(source.name)
+        path.write_text(data)
+        found = handler_named(kind).extract(path, Hints(), ExtractLimits(preview=limits))
+        for _ in found.parts or ():
+            pass
+    return found.preview
+
+
 def json_is_cut(value: Any, limits: PreviewLimits) -> bool:
-    return "…" in preview(value, limits).sample
+    return "…" in preview("json", json.dumps(value), limits).sample
 
 
-def table(rows: int = 1, columns: int = 2, cell: int = 1) -> TableEnds:
-    lines = [",".join(["x" * cell] * columns)] * rows
-    return TableEnds(lines, lines, rows, columns, lambda row: row.split(","), ",")
+def table(limits: PreviewLimits, rows: int = 1, columns: int = 2, cell: int = 1) -> Preview:
+    row = ",".join(["x" * cell] * columns)
+    return preview("csv", f"{row}\n" * rows, limits)
 
 
 def rows_are_cut(rows: int, limits: PreviewLimits) -> bool:
-    found = table_preview([table(rows)], limits)
+    found = table(limits, rows)
     assert ("more row" in found.text) is (found.rows_shown != rows)
     return found.rows_shown != rows
 
 
 def columns_are_cut(columns: int, limits: PreviewLimits) -> bool:
-    found = table_preview([table(columns=columns)], limits)
+    found = table(limits, columns=columns)
     assert found.text.count("x") == found.columns_shown
     return found.columns_shown != columns
 
 
 def cells_are_cut(cell: int, limits: PreviewLimits) -> bool:
-    found = table_preview([table(cell=cell)], limits)
+    found = table(limits, cell=cell)
     assert ("…" in found.text) is (found.cells_truncated > 0)
     return found.cells_truncated == 2
 
@@ -134,16 +141,6 @@ def shown(save: Callable[[bytes], Path], image: Image.Image, limits: PreviewLimi
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
-def test_a_text_ends_at_max_chars(tmp_path: Path, more: int) -> None:
-    text = tmp_path / "text"
-    text.touch()
-    sent: list[dict[str, Any]] = []
-    assert extract(Extracted([Part("x" * (LIMIT + more))]), text, LIMIT, sent.append)
-    assert text.stat().st_size == min(LIMIT + more, LIMIT)
-    assert sent[-1]["done"]["extraction_truncated"] is (more > 0)
-
-
-@pytest.mark.parametrize("more", [-1, 0, 1])
 def test_a_pdf_is_read_up_to_pdf_max_pages(save: Callable[[bytes], Path], more: int) -> None:
     source = save(make_pdf([f"Page {n}." for n in range(3 + more)], "t"))
     found = handler_named("pdf").extract(source, Hints(), ExtractLimits(pdf_max_pages=3))
@@ -152,58 +149,13 @@ def test_a_pdf_is_read_up_to_pdf_max_pages(save: Callable[[bytes], Path], more: 
     assert found.facts.extraction_truncated is (more > 0)
 
 
-# What the operating system holds a worker to; in a process of its own, because this one is larger
-# than that.
-OF_THE_SYSTEM = """
-import math, mmap, resource, sys
-from fetchstash.handlers._worker._limits import job_limits
-
-def pages(): return int(open("/proc/self/statm").read().split()[0])
-def used():
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
-limit, more = int(sys.argv[2]), int(sys.argv[3])
-if sys.argv[1] == "cpu_seconds":
-    before = used()
-    with job_limits(1_024, limit + more, 60):
-        granted = resource.getrlimit(resource.RLIMIT_CPU)[0] - math.ceil(before)
-    print(limit + more <= granted <= limit + more + 1)
-else:
-    with job_limits(limit, 30, 60):
-        try:
-            mmap.mmap(-1, ((limit << 20) // mmap.PAGESIZE - pages() + more) * mmap.PAGESIZE)
-            print("fits")
-        except OSError:
-            print("does not fit")
-"""
-
-
-def said_by_the_system(setting: str, limit: int, more: int) -> str:
-    command = [sys.executable, "-P", "-c", OF_THE_SYSTEM, setting, str(limit), str(more)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc says how much address space is taken")
-@pytest.mark.parametrize("more", [-1, 0, 1])
-def test_a_worker_has_its_memory_to_the_page(more: int) -> None:
-    assert said_by_the_system("memory_mb", 512, more) == ("does not fit" if more > 0 else "fits")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
-@pytest.mark.parametrize("more", [-1, 0, 1])
-def test_a_worker_has_its_seconds_of_cpu(more: int) -> None:
-    assert said_by_the_system("cpu_seconds", 5, more) == "True"
-
-
 ELSEWHERE = {
     "context.max_image_edge_px": test_a_picture_is_scaled_only_above_its_longest_edge,
     "context.max_image_size_bytes": test_a_picture_is_scaled_only_above_its_bytes,
-    "extract.max_chars": test_a_text_ends_at_max_chars,
+    "extract.max_chars": "test_worker_exchange: test_a_text_ends_at_max_chars",
     "extract.pdf_max_pages": test_a_pdf_is_read_up_to_pdf_max_pages,
-    "extract.memory_mb": test_a_worker_has_its_memory_to_the_page,
-    "extract.cpu_seconds": test_a_worker_has_its_seconds_of_cpu,
+    "extract.memory_mb": "test_worker_exchange: test_a_worker_has_its_memory_to_the_page",
+    "extract.cpu_seconds": "test_worker_exchange: test_a_worker_has_its_seconds_of_cpu",
     "extract.ocr": "stash/test_scans",
     "extract.plugins": "test_plugins",
     "extract.wall_seconds": "test_worker: test_a_job_ends_at_its_wall_seconds",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
+from fetchstash.handlers import Extracted, handler_named
 
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]
@@ -128,19 +128,6 @@ def test_an_unknown_code_page_is_not_looked_up(read: Read, monkeypatch: pytest.M
     text = b"".join(rb"\ansicpg%d " % number for number in range(900_000, 900_009))
     monkeypatch.setattr("codecs.lookup", refuse)
     assert read(handler_named("rtf"), rtf(text + rb"caf\'e9\par"))[1] == "café\n\n"
-
-
-def test_a_document_of_too_many_tokens_is_cut_and_says_so(
-    save: Save, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("fetchstash.handlers._office._rtf._MAX_TOKENS", 1_000)
-    parts = (
-        handler_named("rtf").extract(save(rtf(rb"x\par " * 2_000)), Hints(), ExtractLimits()).parts
-    )
-    texts: list[str] = []
-    with pytest.raises(NoText, match="only its first 1,000 control words"):
-        texts.extend(part.text for part in parts or ())
-    assert "".join(texts).startswith("x\n\nx\n\n")
 
 
 def test_headers_and_footers_of_pages_stand_once_at_the_end(read: Read) -> None:

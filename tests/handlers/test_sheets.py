@@ -148,19 +148,6 @@ def test_a_preview_has_300_tokens_at_the_most(read: Read, xlsx: Workbook, width:
     assert tokens.count(extracted.preview.text).tokens <= 300
 
 
-@pytest.mark.parametrize(("cell", "refused"), [("T50", False), ("T51", True), ("XFD1048576", True)])
-def test_cells_that_lie_too_far_apart_are_refused(
-    read: Read, xlsx: Workbook, monkeypatch: pytest.MonkeyPatch, cell: str, refused: bool
-) -> None:
-    monkeypatch.setattr("fetchstash.handlers._data._sheets._MAX_CELLS", 1_000)
-    data = xlsx({"S": f"<row>{number('A1', 1)}</row><row>{number(cell, 2)}</row>"})
-    if refused:
-        with pytest.raises(NoText, match="its cells lie too far apart"):
-            read(handler_named("sheets"), data)
-    else:
-        assert read(handler_named("sheets"), data)[1].count("\n") == 4
-
-
 @pytest.mark.parametrize(
     "row",
     [

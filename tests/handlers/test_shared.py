@@ -1,4 +1,4 @@
-"""Zip containers: every member by the central directory, and one clear line for hostile ones."""
+"""What several formats are read with: zip containers, and the repair of XML."""
 
 import io
 import struct
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import NoText
+from fetchstash.handlers._shared._xml_repair import XmlRepair
 from fetchstash.handlers._shared._zip import Zip, is_unsafe
 
 Save = Callable[[bytes], Path]
@@ -128,3 +129,28 @@ def test_an_encrypted_member_is_said(save: Save, pack: Pack) -> None:
 )
 def test_names_that_lead_elsewhere_are_unsafe(name: str, unsafe: bool) -> None:
     assert is_unsafe(name) is unsafe
+
+
+BROKEN = {
+    "a bare ampersand": ("Gate & key", "Gate &amp; key"),
+    "one in an address": ('<a href="/?a=1&b=2">', '<a href="/?a=1&amp;b=2">'),
+    "a name of HTML": ("Gate&nbsp;&amp;&hellip;", "Gate\xa0&amp;…"),
+    "a name of HTML for a mark of XML": ("a &LT; b", "a &lt; b"),
+    "a name that nobody knows": ("Gate &keeper; key", "Gate &amp;keeper; key"),
+    "a control character": ("Gate \x0bkey", "Gate key"),
+    "a control character by number": ("Gate &#11;key&#x0;", "Gate key"),
+}
+RIGHT = "<!-- a & b --><![CDATA[c & d&nbsp;]]> &#8364;&#x20AC;&lt;&amp;<a b='&quot;&apos;&gt;'/>"
+
+
+@pytest.mark.parametrize(("broken", "repaired"), BROKEN.values(), ids=BROKEN.keys())
+def test_broken_xml_is_repaired_wherever_it_is_cut_into_chunks(broken: str, repaired: str) -> None:
+    for at in range(len(broken)):
+        assert "".join(XmlRepair()([broken[:at], broken[at:]])) == repaired
+
+
+def test_well_formed_xml_stays_unchanged() -> None:
+    for at in range(len(RIGHT)):
+        repair = XmlRepair()
+        assert "".join(repair([RIGHT[:at], RIGHT[at:]])) == RIGHT
+        assert repair.summary() == ""

@@ -1,0 +1,226 @@
+"""What the server and a worker hand each other: frames, files, a text, and limits."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fetchstash.handlers import Extracted, Part, WorkerPool
+from fetchstash.handlers._worker import _confine
+from fetchstash.handlers._worker._child import extract
+from fetchstash.handlers._worker._frames import MAX_STRUCTURE, ProtocolError, decode, encode
+from fetchstash.handlers._worker._room import Room
+from tests.handlers.test_confine import pool, run
+
+__all__ = ["pool"]  # a fixture of another module
+
+Make = Callable[[], None]
+posix = pytest.mark.skipif(sys.platform == "win32", reason="links are those of POSIX")
+LIMIT = 12
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Room:
+    (tmp_path / "keys").write_text("a secret")
+    (tmp_path / "text").touch()
+    return Room(tmp_path)
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no file be linked, as between two file systems."""
+
+    def link(*_: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(os, "link", link)
+
+
+@posix
+def test_a_text_is_copied_where_it_cannot_be_linked(
+    room: Room, tmp_path: Path, elsewhere: None
+) -> None:
+    with room.lent({"text": str(tmp_path / "text")}) as inside:
+        Path(inside["text"]).write_text("what the worker read")
+    assert (tmp_path / "text").read_text() == "what the worker read"
+
+
+@posix
+@pytest.mark.parametrize("kind", ["symbolic link", "hard link", "pipe", "folder"])
+def test_no_link_that_a_worker_left_is_followed(
+    room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: None, kind: str
+) -> None:
+    with room.lent({"text": str(tmp_path / "text")}) as inside:
+        text = Path(inside["text"])
+        text.unlink()
+        monkeypatch.undo()
+        make: dict[str, Make] = {
+            "symbolic link": lambda: text.symlink_to(tmp_path / "keys"),
+            "hard link": lambda: text.hardlink_to(tmp_path / "keys"),
+            "pipe": lambda: os.mkfifo(text),
+            "folder": text.mkdir,
+        }
+        make[kind]()
+    assert (tmp_path / "text").read_text() == ""
+
+
+@posix
+def test_a_room_holds_the_document_of_its_last_job_alone(room: Room, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).write_text(name)
+        assert room.lend(tmp_path / name)
+        assert [path.read_text() for path in (room.path / "in").iterdir()] == [name]
+    assert room.lend(None)
+    assert not list((room.path / "in").iterdir())
+
+
+@posix
+def test_files_of_a_worker_are_removed_before_its_next_job(room: Room, tmp_path: Path) -> None:
+    (room.path / "out" / "folder").mkdir()
+    (room.path / "out" / "link").symlink_to(tmp_path)
+    room.lend(None)
+    assert not list((room.path / "out").iterdir())
+    assert (tmp_path / "keys").exists()
+
+
+@posix
+def test_a_document_is_linked_once_for_a_job(
+    room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    links: list[Path] = []
+    link = os.link
+
+    def counted(source: Path, target: Path) -> None:
+        links.append(target)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", counted)
+    assert room.lend(tmp_path / "keys")
+    with room.lent({"source": "x"}) as inside:
+        assert Path(inside["source"]).read_text() == "a secret"
+    assert len(links) == 1
+
+
+LONG = 'a "text" with , [ { : and \\\\ in it, 12 é\n' * 100_000
+
+
+def test_a_frame_with_a_long_string_is_read() -> None:
+    frame = {"found": {"text": LONG, "total": 1}}
+    assert decode(encode(frame)[4:]) == frame
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b'{"a":[' + b"0," * MAX_STRUCTURE + b"0]}", id="a long list"),
+        pytest.param(
+            json.dumps(dict.fromkeys(map(str, range(99_999)), 0)).encode(), id="many keys"
+        ),
+        pytest.param(b'{"a":' + b"9" * 10**6 + b"}", id="a long number"),
+        pytest.param(b'{"a":' + b"[" * 10**6, id="an open list"),
+        pytest.param(b'{"' + b"a" * 10**6, id="an open string"),
+        pytest.param(b'{"a\\' + b"\\" * 10**6, id="open escapes"),
+    ],
+)
+def test_a_frame_of_many_small_values_is_refused(body: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        decode(body)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_text_ends_at_max_chars(tmp_path: Path, more: int) -> None:
+    text = tmp_path / "text"
+    text.touch()
+    sent: list[dict[str, Any]] = []
+    assert extract(Extracted([Part("x" * (LIMIT + more))]), text, LIMIT, sent.append)
+    assert text.stat().st_size == min(LIMIT + more, LIMIT)
+    assert sent[-1]["done"]["extraction_truncated"] is (more > 0)
+
+
+# What the operating system holds a worker to; in a process of its own, because this one is larger
+# than that.
+OF_THE_SYSTEM = """
+import math, mmap, resource, sys
+from fetchstash.handlers._worker._limits import job_limits
+
+def pages(): return int(open("/proc/self/statm").read().split()[0])
+def used():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+limit, more = int(sys.argv[2]), int(sys.argv[3])
+if sys.argv[1] == "cpu_seconds":
+    before = used()
+    with job_limits(1_024, limit + more, 60):
+        granted = resource.getrlimit(resource.RLIMIT_CPU)[0] - math.ceil(before)
+    print(limit + more <= granted <= limit + more + 1)
+else:
+    with job_limits(limit, 30, 60):
+        try:
+            mmap.mmap(-1, ((limit << 20) // mmap.PAGESIZE - pages() + more) * mmap.PAGESIZE)
+            print("fits")
+        except OSError:
+            print("does not fit")
+"""
+
+
+def said_by_the_system(setting: str, limit: int, more: int) -> str:
+    command = [sys.executable, "-P", "-c", OF_THE_SYSTEM, setting, str(limit), str(more)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc says how much address space is taken")
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_worker_has_its_memory_to_the_page(more: int) -> None:
+    assert said_by_the_system("memory_mb", 512, more) == ("does not fit" if more > 0 else "fits")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_worker_has_its_seconds_of_cpu(more: int) -> None:
+    assert said_by_the_system("cpu_seconds", 5, more) == "True"
+
+
+@pytest.mark.slow
+@pytest.mark.anyio
+@pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's")
+async def test_a_worker_reaches_no_other_jobs_files(pool: WorkerPool, tmp_path: Path) -> None:
+    room = Room(tmp_path / "spool")
+    document, text = tmp_path / "another", tmp_path / "spool" / "another's text"
+    document.write_text("secret")
+    text.touch()
+    assert room.lend(document)
+    with room.lent({"text": str(text)}) as another:
+        orders = [
+            ("read_file", another["source"]),
+            ("read_file", str(document)),
+            ("read_file", another["text"]),
+            ("write_file", another["text"]),
+            ("write_file", str(text)),
+            ("make_file", str(room.path / "out")),
+            ("list_folder", str(room.path / "in")),
+            ("list_folder", str(tmp_path / "spool")),
+            ("link_out", another["source"]),
+        ]
+        lines = await run(pool, tmp_path, orders)
+        assert len(lines) == len(orders)
+        assert [line for line in lines if ": refused" not in line] == []
+        assert text.read_text() == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows asks no list of users")
+def test_a_user_without_a_home_has_workers_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pwd
+
+    def unknown(number: int) -> pwd.struct_passwd:
+        raise KeyError(number)
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    assert _confine.PACKAGE in list(_confine.python_folders())
