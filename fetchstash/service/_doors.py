@@ -7,7 +7,7 @@ from mcp.server.transport_security import (
     TransportSecuritySettings,
 )
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fetchstash.config import HttpLimits
@@ -19,7 +19,6 @@ _MAX_HEAD = 16_384
 _LINES = {
     400: "Send JSON-RPC as application/json.",
     403: "This web page may not call. The operator allows pages by http.origins.",
-    431: "The head of a request has at most 16 KiB.",
     421: "This service has another name. The operator names its hosts by http.hosts.",
 }
 
@@ -68,20 +67,23 @@ class Doors:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        status = await self._refusal(scope) if scope["type"] == "http" else 0
-        if status:
-            await PlainTextResponse(_LINES[status] + "\n", status)(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
+        refused = await self._refusal(scope) if scope["type"] == "http" else None
+        await (refused or self._app)(scope, receive, send)
 
-    async def _refusal(self, scope: Scope) -> int:
-        """Return the status with which a request is refused, 0 for one that is let in."""
+    async def _refusal(self, scope: Scope) -> Response | None:
+        """Return the answer with which a request is refused, None for one that is let in."""
         head = len(scope["raw_path"]) + len(scope["query_string"])
         head += sum(len(name) + len(value) for name, value in scope["headers"])
         if head > _MAX_HEAD:  # uvicorn bounds only one that comes in pieces
-            return 431
+            return PlainTextResponse("The head of a request has at most 16 KiB.\n", 431)
+        if {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
+            # A proxy may see another end of it than we do (RFC 9112, section 6.1).
+            line, close = "A request has one length.\n", {"connection": "close"}
+            return PlainTextResponse(line, 400, close)
         if scope["path"] in self._open_paths:
-            return 0
+            return None
         is_post = scope["method"] == "POST"
         refused = await self._check.validate_request(Request(scope), is_post=is_post)
-        return refused.status_code if refused else 0
+        if refused is None:
+            return None
+        return PlainTextResponse(_LINES[refused.status_code] + "\n", refused.status_code)

@@ -267,3 +267,21 @@ async def test_a_connection_too_many_ends_the_one_that_waits_longest(
             await waiting.receive()
         fourth = await connect(b"")
         assert (await fourth.receive()).startswith(b"HTTP/1.1 503 ")
+
+
+@pytest.mark.parametrize("path", [b"/mcp", b"/healthz"])
+async def test_what_stands_behind_a_request_of_two_lengths_is_no_request(
+    settings: Settings, path: bytes
+) -> None:
+    hidden = b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    head = b"POST %s HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: application/json\r\n"
+    lengths = b"Transfer-Encoding: chunked\r\nContent-Length: %d\r\n\r\n" % len(hidden)
+
+    async with listening(settings) as port:
+
+        async def smuggle(stream: SocketStream) -> None:
+            await stream.send(head % (path, port) + lengths + hidden)
+
+        answer = await ended(port, smuggle)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
