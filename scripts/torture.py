@@ -14,7 +14,7 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent / "torture.d"
 SHORT: Mapping[str, Sequence[str]] = {
     "fetch": ("--rebinding", "100", "--bombs", "20"),
-    "guesses": ("--calls", "20000"),
+    "guesses": ("--calls", "20000", "--sent", "2000"),
     "handlers": ("--length", "65536"),
     "store": ("--kills", "60"),
 }
