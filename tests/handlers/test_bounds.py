@@ -11,7 +11,9 @@ from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
 from fetchstash.handlers._html._safety import HARMLESS_TAGS, MAX_ATTRIBUTES, MAX_DEPTH, check
 from tests.handlers.test_archive import part, tar_of
 from tests.handlers.test_rtf import rtf
-from tests.handlers.test_sheets import Workbook, number
+from tests.handlers.test_sheets import Workbook, number, xlsx
+
+__all__ = ["xlsx"]  # a fixture of another module
 
 Pack = Callable[..., bytes]
 Read = Callable[..., tuple[Extracted, str]]
