@@ -121,7 +121,7 @@ async def prepared(artifacts: int) -> AsyncGenerator[tuple[Client, list[str]]]:
         await store.aclose()
         flags = f"--no-ephemeral --folder {folder} --run {RUN} --max-artifacts 10000000".split()
         async with Site({}) as site, started(site, *flags, mode="legacy") as client:
-            await ask(client, "artifact_list")  # the first call opens the store
+            await ask(client, "artifact_info")  # the first call opens the store
             yield client, refs
 
 
@@ -174,7 +174,7 @@ async def files(length: int) -> str:
         for number, data in enumerate(hostile.values())
     }
     async with Site(served) as site, started(site, mode="legacy") as client:
-        await ask(client, "artifact_list")
+        await ask(client, "artifact_info")
         pings = Pings(client)
         at_once = anyio.CapacityLimiter(2)
 

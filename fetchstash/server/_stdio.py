@@ -7,12 +7,12 @@ import sys
 
 import anyio
 from mcp.server import NotificationOptions
-from mcp.server.stdio import stdio_server
 
 from fetchstash.config import Settings
 from fetchstash.server._lazy import LazyStash
 from fetchstash.server._memory import hide_memory
 from fetchstash.server._server import build_server
+from fetchstash.server._transport import transport
 from fetchstash.server._wire import relayed
 
 _log = logging.getLogger("fetchstash.server")
@@ -29,7 +29,7 @@ async def serve_stdio(settings: Settings) -> None:
         async with anyio.create_task_group() as tasks:
             if sys.platform != "win32":
                 tasks.start_soon(_end_on_signal, stash)
-            async with stdio_server() as transport, relayed(*transport) as (incoming, outgoing):
+            async with transport() as streams, relayed(*streams) as (incoming, outgoing):
                 changes = NotificationOptions(resources_changed=True)
                 options = server.create_initialization_options(changes)
                 await server.run(incoming, outgoing, options)
