@@ -281,3 +281,52 @@ def test_half_of_a_surrogate_pair_in_a_request_is_answered(site: Site, tmp_path:
     answers = {line["id"]: line for line in lines}
     assert answers[2]["error"]["message"].startswith("[bad_argument] ")
     assert answers[3]["result"] == {}
+
+
+COUNT_THREAD_CALLS = """
+import atexit, sys
+import anyio.to_thread
+from fetchstash.cli import main
+
+calls = 0
+run_sync = anyio.to_thread.run_sync
+
+def counted(*args, **options):
+    global calls
+    calls += 1
+    return run_sync(*args, **options)
+
+anyio.to_thread.run_sync = counted
+atexit.register(lambda: print(calls, file=sys.stderr))
+main()
+"""
+
+
+def test_requests_that_wait_together_are_read_and_answered_together(tmp_path: Path) -> None:
+    pings = [{"id": number, "method": "ping"} for number in range(2, 102)]
+    command = [sys.executable, "-P", "-c", COUNT_THREAD_CALLS, "--folder", str(tmp_path / "store")]
+    answers, printed = answered(command, messages(*OPENING, *pings), 101)
+    assert [answer["id"] for answer in answers] == list(range(1, 102))
+    assert int(printed.splitlines()[-1]) < len(pings)
+
+
+def test_a_request_longer_than_a_pipe_holds_is_read_whole(tmp_path: Path) -> None:
+    long = {"id": 2, "method": "ping", "params": {"_meta": {"x": "ë" * 200_000}}}
+    command = [FETCHSTASH, "--folder", str(tmp_path / "store")]
+    sent = messages(*OPENING, long, {"id": 3, "method": "ping"})
+    answers, _ = answered(command, sent, 3)
+    assert [answer["id"] for answer in answers] == [1, 2, 3]
+
+
+def answered(command: list[str], sent: bytes, count: int) -> tuple[list[dict[str, Any]], str]:
+    """Return so many answers to what is sent at once, and what the server wrote to stderr."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write(sent)
+        process.stdin.flush()
+        answers = answers_of(process.stdout, count)
+        process.stdin.close()
+        return answers, process.stderr.read().decode()
