@@ -44,8 +44,9 @@ def _claimed() -> Generator[tuple[int, int]]:
     reach the host. Both copies stay open: a thread may still be reading.
     """
     copies = os.dup(0), os.dup(1)
-    with open(os.devnull, "rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
     os.dup2(2, 1)
     try:
         yield copies
