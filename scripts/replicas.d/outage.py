@@ -19,9 +19,8 @@ from collections import Counter
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent))
-sys.path.append(str(Path(__file__).parents[2]))
 
-from behind_nginx import TENANTS, Client, Ledger, Replica, Web, settings_file, token_for
+from clients import TENANTS, Client, Ledger, Replica, Web, settings_file, token_for
 from faults import FaultProxy, Faults, fault_proxy
 
 EXPECTED = {"", "store_error", "HTTP 503"}

@@ -19,7 +19,7 @@ import httpx2
 
 sys.path.append(str(Path(__file__).parent))
 
-from behind_nginx import Replica, settings_file
+from clients import Replica, settings_file
 
 from fetchstash.demo.driver import command
 
