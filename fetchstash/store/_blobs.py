@@ -4,11 +4,11 @@ import contextlib
 import hashlib
 import os
 import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from fetchstash.errors import BadArgument, StoreError
 from fetchstash.store import _steps
@@ -16,10 +16,10 @@ from fetchstash.store._advice import REPAIR
 from fetchstash.store._disk import open_file, private_folder, sync_file, sync_folder
 from fetchstash.store._stride import STRIDE, StrideBuilder, StrideIndex
 
+T = TypeVar("T")
+
 Kind = Literal["raw", "text"]
 KINDS: tuple[Kind, ...] = ("raw", "text")
-BESIDE_BYTES = 128 * 2**10
-"""A smaller file is synced sooner than a thread takes over to do it."""
 SPOOL_SECONDS = 24 * 3600  # no fetch takes a day: older files were left by a process that died
 
 
@@ -67,29 +67,24 @@ class Blobs:
             for kind, path in spooled.items():
                 files[kind] = open_file(path, write=True)
                 stack.callback(os.close, files[kind])
-            with self._synced(files.values()):
+                if sys.platform != "win32":
+                    os.fchmod(files[kind], 0o600)
+            with self._syncing(sync_file, files.values()):
                 return [_measured(fd, kind) for kind, fd in files.items()]
 
     @contextlib.contextmanager
-    def _synced(self, files: Iterable[int]) -> Generator[None]:
-        """Make files private and sync them to the disk, large ones while the body runs."""
-        running: list[Future[None]] = []
-        last: list[int] = []
-        for fd in files:
-            if sys.platform != "win32":
-                os.fchmod(fd, 0o600)
-            if os.fstat(fd).st_size < BESIDE_BYTES:
-                last.append(fd)
-            else:
-                running.append(self._threads.submit(sync_file, fd))
+    def _syncing(self, sync: Callable[[T], None], items: Iterable[T]) -> Generator[None]:
+        """Sync files or folders to the disk while the body runs, side by side.
+
+        A disk that syncs slowly then makes a put wait for one sync where it had to wait for two.
+        """
+        running = [self._threads.submit(sync, item) for item in items]
         try:
             yield
         finally:
             wait(running)
         for future in running:
             future.result()
-        for fd in last:
-            sync_file(fd)
 
     def discard(self, paths: Iterable[Path]) -> None:
         """Unlink the files of a put that failed, if they are in the spool."""
@@ -114,7 +109,7 @@ class Blobs:
 
     @contextlib.contextmanager
     def published(self, moves: Iterable[tuple[Path, Blob]]) -> Generator[None]:
-        """Rename files of the spool to their names, and after the body sync the names to the disk.
+        """Rename files of the spool to their names, which are on the disk when the body has run.
 
         A blob that is there already is replaced by the same bytes, which are known to be sound.
         """
@@ -129,9 +124,8 @@ class Blobs:
                 source.unlink()
             folders.add(target.parent)
         _steps.reached("renamed")
-        yield
-        for folder in folders:
-            sync_folder(folder)
+        with self._syncing(sync_folder, folders):
+            yield
         _steps.reached("folders_synced")
 
     def open(self, blob: Blob) -> int:
@@ -205,7 +199,9 @@ def _measured(fd: int, kind: Kind) -> Blob:
 
 
 def _read(fd: int) -> Iterator[bytes]:
-    while block := _read_block(fd):
+    while len(block := _read_block(fd)) == STRIDE:
+        yield block
+    if block:
         yield block
 
 

@@ -1,8 +1,8 @@
 """Everything that is done in the folder of a store. All of it blocks and is called from threads.
 
-put   Both files are hashed and synced. Then, under the lock, they are renamed, the sidecar is
-      written, the row is inserted, the folders are synced and the row is committed. Only then is
-      the put acknowledged.
+put   Both files are hashed and synced. Then, under the lock, they are renamed. While their folders
+      are synced the sidecar is written and the row inserted. When they are, the row is committed.
+      Only then is the put acknowledged.
 gc    Under the lock sidecars are removed, rows are deleted and committed, and then files unlinked.
       A crash between the two leaves a file without a row, which the next gc finds by listing the
       folders. As both happen under one lock, no put can claim a file that is about to be unlinked,
@@ -105,7 +105,6 @@ class StoreFolder:
                     with contextlib.suppress(OSError, sqlite3.Error, StoreError):
                         self._withdraw(db, facts.artifact_ref, blobs)
                     raise
-                self._catalog.check_current(db)
                 # The artifact is safe: a failure here is gc's to report.
                 with contextlib.suppress(OSError, sqlite3.Error):
                     self._upkeep.retain(db, now)

@@ -73,9 +73,8 @@ class StrideBuilder:
 
     def add(self, block: bytes) -> None:
         """Count one block. Raises UnicodeDecodeError where the text is no UTF-8."""
-        begun = bool(
-            self._decoder.getstate()[0]
-        )  # a character whose first byte was in the block before
+        # Whether the first byte of this block's first character was in the block before.
+        begun = bool(self._decoder.getstate()[0])
         self._chars_before.append(self._chars + begun)
         self._feeds_before.append(self._feeds)
         self._chars += len(self._decoder.decode(block))

@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -68,20 +69,34 @@ async def test_a_disk_that_fails_at_any_step_of_put_leaves_all_as_it_was(
     assert await text_of(store, (await put(store, b"and on")).artifact_ref) == "and on"
 
 
-@pytest.mark.parametrize("size", [1, _blobs.BESIDE_BYTES], ids=["small", "large"])
-async def test_a_put_whose_bytes_do_not_reach_the_disk_is_refused(
-    size: int,
+async def test_both_files_and_then_both_folders_are_synced_side_by_side(
+    store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both, fsync = Barrier(2, timeout=10), os.fsync
+
+    def sync(fd: int) -> None:
+        both.wait()
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    facts = await put(store, b"short", b"short raw")
+    assert await text_of(store, facts.artifact_ref) == "short"
+
+
+@pytest.mark.parametrize("call", ["sync_file", "sync_folder"])
+async def test_a_put_that_does_not_reach_the_disk_is_refused(
+    call: str,
     store: ArtifactStore,
     limits: StoreLimits,
     put: Put,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fail(_fd: int) -> None:
+    def fail(_synced: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(_blobs, "sync_file", fail)
+    monkeypatch.setattr(_blobs, call, fail)
     with pytest.raises(StoreError, match="disk of the store failed"):
-        await put(store, b"x" * size)
+        await put(store, b"text")
     assert strays(limits.folder) == []
     assert (await store.list()).total == 0
 
