@@ -303,8 +303,12 @@ class _Store:
                 self._quarantine.move(self._blobs.path(kind, name), "belongs to no artifact")
 
     def _missing_sidecars(self) -> Iterator[Ailment]:
+        """Find the artifacts whose sidecar is missing or cut: it is written without a sync."""
+        with self._catalog.reading() as db:
+            refs = rows.all_refs(db)
+        missing = {ref for ref in refs if self._sidecars.read(ref) is None}
         with self._catalog.locked() as db:
-            missing = rows.all_refs(db).difference(self._sidecars.refs())
+            missing &= rows.all_refs(db)  # gc may have taken some since
         if missing:
             what = f"{len(missing)} artifacts could not be restored if the catalogue were lost."
             finding = Finding("note", what, "Repair writes down their facts beside it.")

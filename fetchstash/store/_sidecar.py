@@ -9,15 +9,12 @@ lost, or that a put was ended before its commit: then too the artifact is whole.
 import contextlib
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from fetchstash.store._contract import REF_PREFIX
 from fetchstash.store._disk import private_file, private_folder, sync_file
-
-_NAME = re.compile(REF_PREFIX + "[a-z2-7]{26}")
+from fetchstash.store._stamp import is_ref
 
 
 class Sidecars:
@@ -25,6 +22,7 @@ class Sidecars:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "facts"
+        self._spool = folder / "spool"
         self._key = folder / "url-key"
 
     def make_folder(self) -> None:
@@ -37,8 +35,12 @@ class Sidecars:
             _write(self._folder / record["ref"], record)
 
     def replace(self, record: dict[str, Any]) -> None:
-        """Write the changed record of an artifact. If that fails, the old one stays."""
-        new = self._folder / f"{record['ref']}.new"
+        """Write the changed record of an artifact. If that fails, the old one stays.
+
+        What a failure leaves of the new one is in the spool, which is swept: it holds facts of an
+        artifact that may be deleted meanwhile.
+        """
+        new = self._spool / f"{record['ref']}.facts"
         with contextlib.suppress(OSError):
             _write(new, record)
             new.replace(self._folder / record["ref"])
@@ -60,7 +62,7 @@ class Sidecars:
     def refs(self) -> Iterator[str]:
         """Go through the references that have a record."""
         with contextlib.suppress(FileNotFoundError), os.scandir(self._folder) as entries:
-            yield from (entry.name for entry in entries if _NAME.fullmatch(entry.name))
+            yield from (entry.name for entry in entries if is_ref(entry.name))
 
     def keep_key(self, key: bytes) -> None:
         """Write the key to its file, unless it is there."""

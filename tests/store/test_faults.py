@@ -101,6 +101,17 @@ async def test_a_put_that_does_not_reach_the_disk_is_refused(
     assert (await store.list()).total == 0
 
 
+async def test_a_sidecar_that_cannot_be_replaced_leaves_no_facts_beside_it(
+    store: ArtifactStore, limits: StoreLimits, put: Put
+) -> None:
+    ref = (await put(store, b"text")).artifact_ref
+    in_the_way = limits.folder / "facts" / ref
+    in_the_way.unlink()
+    in_the_way.mkdir()
+    await store.pin(ref)
+    assert [path.name for path in (limits.folder / "facts").iterdir()] == [ref]
+
+
 async def test_a_catalogue_without_room_refuses_the_put_and_keeps_the_rest(
     limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -338,12 +338,16 @@ async def test_a_log_that_is_damaged_loses_no_artifact(
     await again.aclose()
 
 
-async def test_a_store_of_a_version_without_sidecars_gets_them(
-    store: ArtifactStore, limits: StoreLimits, put: Put
+@pytest.mark.parametrize("left", ["of a version without them", "by a crash"])
+async def test_a_store_without_whole_sidecars_gets_them(
+    left: str, store: ArtifactStore, limits: StoreLimits, put: Put
 ) -> None:
     facts = await put(store, b"text", b"raw 0", url="https://example.org/0")
-    shutil.rmtree(limits.folder / "facts")
-    (limits.folder / "url-key").unlink()
+    if left == "by a crash":
+        (limits.folder / "facts" / facts.artifact_ref).write_bytes(b"")
+    else:
+        shutil.rmtree(limits.folder / "facts")
+        (limits.folder / "url-key").unlink()
     await store.aclose()
     (finding,) = [f for f in await check_store(limits) if "could not be restored" in f.what]
     assert (finding.level, finding.mendable) == ("note", True)
