@@ -151,6 +151,19 @@ def test_a_failed_extraction_says_why() -> None:
     assert not view.is_error
 
 
+def test_an_extraction_of_a_part_says_that_not_all_text_is_there() -> None:
+    text, reason = text_of(100), "the file is cut short"
+    facts = short(text, extraction_error=reason, extraction_truncated=True)
+    lines = view_of(HOST, artifact(facts, text)).text.splitlines()
+    assert lines[1] == f"Failed to extract all text from PDF: {reason}"
+
+
+def test_a_body_without_a_byte_is_said_to_be_empty() -> None:
+    facts = short("", size_bytes=0, incomplete="the server answered 204 and sent no content")
+    view = view_of(HOST, artifact(facts, ""))
+    assert "[Empty: the server answered 204 and sent no content.]" in view.text.splitlines()
+
+
 def test_a_partial_body_is_marked_as_incomplete() -> None:
     text = text_of(100)
     view = view_of(

@@ -80,7 +80,8 @@ def conditions(facts: "Facts") -> list[str]:
         pages = counted(facts.unreadable_pages, "pages")
         lines.append(f"{pages} in a font that does not say its letters: {as_command(picture)}.")
     if facts.incomplete:
-        lines.append(f"It is incomplete: {facts.incomplete}.")
+        state = "incomplete" if facts.size_bytes else "empty"
+        lines.append(f"It is {state}: {facts.incomplete}.")
     return lines
 
 

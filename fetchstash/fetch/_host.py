@@ -28,6 +28,8 @@ def parse_host(text: str) -> str | IPv4Address | IPv6Address:
     Raises BadHost where the URL Standard fails, and for names that DNS cannot hold (RFC 1035,
     section 2.3.4).
     """
+    if not text:
+        raise BadHost("is missing")
     if len(text) > _MAX_INPUT_CHARS:
         raise BadHost("is too long for a host name")
     if text.startswith("["):

@@ -72,7 +72,8 @@ def parse(text: str, max_chars: int) -> Target:
         )
     if _NEVER.search(text):
         raise BadArgument(
-            "The URL holds line breaks, control characters or invisible characters.", _REWRITE
+            "The URL holds line breaks, control characters or invisible characters.",
+            "Give it without them.",
         )
     scheme_match = _ABSOLUTE.match(text)
     if scheme_match is None:

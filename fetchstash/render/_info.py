@@ -92,5 +92,8 @@ def picture(host: Host, shown: Picture) -> View:
     """Return a picture under the line that says what it is of."""
     subject = host.subject(shown.facts)
     title = "picture" if shown.page is None else f"page {shown.page} as a picture"
-    head = (f"[{subject.ref}: {title}, {shown.width}×{shown.height} px]",)
-    return View((Block(head),), (subject.facts,), ((shown.data, shown.media_type),))
+    head = [f"[{subject.ref}: {title}, {shown.width}×{shown.height} px]"]
+    if shown.page and shown.page < min(shown.asked_end or 0, shown.facts.pages or 0):
+        following = {"ref": subject.ref, "page": shown.page + 1, "end": shown.asked_end}
+        head.append(host.word(Call("picture", following)))
+    return View((Block(tuple(head)),), (subject.facts,), ((shown.data, shown.media_type),))

@@ -70,8 +70,9 @@ def condition_lines(subject: Subject, word: Wording) -> list[str]:
     """Return a line for each fault: a failed extraction, a page without content, a partial body."""
     lines: list[str] = []
     if subject.error and (subject.chars is None or subject.truncated):
+        text = "text" if subject.chars is None else "all text"
         lines.append(
-            f"Failed to extract text from {subject.word}: {clip_middle(subject.error, 160)}"
+            f"Failed to extract {text} from {subject.word}: {clip_middle(subject.error, 160)}"
         )
     elif subject.error:
         lines.append(f"[{clip_middle(subject.error, 160)}]")
@@ -90,7 +91,8 @@ def condition_lines(subject: Subject, word: Wording) -> list[str]:
         browser = Call("setting", {"name": "fetch.browser", "value": ["auto"]})
         lines.append(f"[A browser could show more: {word(browser)}.]")
     if subject.incomplete:
-        lines.append(f"[Incomplete: {clip_middle(subject.incomplete, 120)}.]")
+        state = "Incomplete" if subject.size_bytes else "Empty"
+        lines.append(f"[{state}: {clip_middle(subject.incomplete, 120)}.]")
     return lines
 
 
@@ -163,7 +165,9 @@ def dead_end_calls(subject: Subject, word: Wording) -> tuple[str, ...]:
     """Return the call to make where a fetch brought no text, or a page without content."""
     verdict = str(subject.facts.get("page_verdict"))
     if paths := _PARTS_OF_NO_PAGE.get(verdict):
-        calls = (word(Call("slice", {"ref": subject.ref, "path": path})) for path in paths)
+        has_data = "data " in str(subject.facts.get("left_out"))
+        there = (path for path in paths if path != "data" or has_data)
+        calls = (word(Call("slice", {"ref": subject.ref, "path": path})) for path in there)
         return (" · ".join(calls),)
     if verdict == "leads_on":
         return (word(Call("info", {"ref": subject.ref})),)

@@ -133,5 +133,5 @@ class Documents:
         if not isinstance(value, handlers.Picture):
             text = Call("slice", {"ref": facts.artifact_ref, "path": path or None})
             raise BadArgument("That part is no picture.", "Try {}.", text)
-        shown_page = None if facts.pages is None else page
+        shown_page = None if facts.pages is None or path else page or 1
         return Picture(facts, value.data, value.media_type, value.width, value.height, shown_page)

@@ -1,9 +1,11 @@
 """Build slices: of the stored text, of a part that a handler read, of raw bytes."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from fetchstash.errors import BadArgument, Call, NoText, OutOfRange
+from fetchstash.errors import BadArgument, BadPattern, Call, NoText, OutOfRange
 from fetchstash.handlers import PartText
 from fetchstash.stash import _parts
 from fetchstash.stash._facts import described
@@ -46,6 +48,13 @@ def with_list_of_parts(error: OutOfRange, facts: Facts) -> OutOfRange:
         return error
     info = Call("info", {"ref": facts.artifact_ref})
     return OutOfRange(error.what, f"{error.next_step} {{}} lists its parts.", info, **error.details)
+
+
+def with_artifacts(error: BadPattern, refs: Sequence[str]) -> BadPattern:
+    """Return the error of a pattern whose calls name the artifacts that were searched."""
+    named = {"ref": refs[0]} if len(refs) == 1 else {"refs": list(refs)}
+    calls = (replace(call, arguments={**named, **call.arguments}) for call in error.calls)
+    return BadPattern(error.what, error.next_step, *calls)
 
 
 async def from_offset(

@@ -15,7 +15,15 @@ import anyio.to_thread
 
 from fetchstash import handlers
 from fetchstash.config import Settings
-from fetchstash.errors import BadArgument, Call, FetchstashError, NoText, OutOfRange, StoreError
+from fetchstash.errors import (
+    BadArgument,
+    BadPattern,
+    Call,
+    FetchstashError,
+    NoText,
+    OutOfRange,
+    StoreError,
+)
 from fetchstash.fetch import Progress, mask_url
 from fetchstash.hygiene import clean_line
 from fetchstash.ranges import Unit
@@ -39,13 +47,14 @@ from fetchstash.stash._values import (
     Slice,
 )
 from fetchstash.store import (
+    REF_PREFIX,
     ArtifactStore,
     Facts,
     Finding,
     GrepQuery,
     Removed,
 )
-from fetchstash.text import ViewLimits
+from fetchstash.text import ViewLimits, clip
 
 MAX_URLS = 10
 MAX_REFS = 10
@@ -115,6 +124,7 @@ class Stash:
 
         async def fetch(position: int, url: str) -> None:
             try:
+                _check_one(url)
                 facts, cache = await self.intake.url(url, refresh=refresh, progress=None)
                 facts = await self.scans.first_pages(facts, limit, deadline, None)
                 results[position] = await self._artifact(
@@ -316,7 +326,10 @@ class Stash:
             _read.refuse_without_text(facts)
             async with self.documents.text(facts.artifact_ref) as reader:
                 page = replace(query, offset=skip, max_matches=max(wanted, 1))
-                here = await reader.grep(page)
+                try:
+                    here = await reader.grep(page)
+                except BadPattern as error:
+                    raise _read.with_artifacts(error, refs_or_urls) from None
             groups, shown = (here.groups, here.shown) if wanted else ((), 0)
             skipped = min(skip, here.total)
             left_out = 0 if offset else await self.documents.count_left_out(facts, query)
@@ -410,9 +423,12 @@ def with_views(stash: Stash, views: ViewLimits) -> Stash:
 
 
 def _check_one(url: object) -> None:
-    """Raise BadArgument for anything but a string."""
+    """Raise BadArgument for anything but a string, and for a reference."""
     if not isinstance(url, str):
         raise BadArgument("fetch takes one URL, a string.", "Use fetch_many for a list.")
+    if url.startswith(REF_PREFIX):
+        what = f"{clip(url, 60)} is a reference, not a URL."
+        raise BadArgument(what, "{} reads it.", Call("read", {"ref": url}))
 
 
 def _check_list(name: str, values: Sequence[str], low: int, high: int) -> None:

@@ -244,7 +244,10 @@ class Passages:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A page or an image as a picture that a model may be shown. ``page`` is None for an image."""
+    """A page or an image as a picture that a model may be shown. ``page`` is None for an image.
+
+    ``asked_end`` is the last page of those that were asked for, where that was more than one.
+    """
 
     facts: Facts
     data: bytes
@@ -252,6 +255,7 @@ class Picture:
     width: int
     height: int
     page: int | None = None
+    asked_end: int | None = None
 
     def __str__(self) -> str:
         page = "" if self.page is None else f" of page {self.page}"

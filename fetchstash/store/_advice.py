@@ -1,6 +1,7 @@
 """Next steps that recur in the errors of this room."""
 
 from fetchstash.errors import Call, NoText, UnknownRef
+from fetchstash.text import clip
 
 REPAIR = Call("repair")
 MAX_SHOWN_URL = 200
@@ -15,9 +16,12 @@ def larger_than_the_store(size: int) -> tuple[str, str, Call]:
 
 def not_stored(url: str) -> UnknownRef:
     """Return the error for a URL that nothing was fetched from, with the call that fetches it."""
-    is_short_url = url.startswith(("http://", "https://")) and len(url) <= MAX_SHOWN_URL
-    call = Call("fetch", {"url": url}) if is_short_url else Call("list")
-    next_step = "Fetch it first: {}." if is_short_url else "Give a reference; {} lists them."
+    if not url.startswith(("http://", "https://")):
+        what = f"{clip(url, 60)!r} is neither a reference nor a URL."
+        return UnknownRef(what, "{} lists what is stored.", Call("list"))
+    is_short = len(url) <= MAX_SHOWN_URL
+    call = Call("fetch", {"url": url}) if is_short else Call("list")
+    next_step = "Fetch it first: {}." if is_short else "Give a reference; {} lists them."
     return UnknownRef("Nothing is stored under this URL.", next_step, call)
 
 

@@ -110,7 +110,7 @@ def compile_pattern(query: GrepQuery) -> Pattern:
         raise BadPattern(
             f"RE2 does not take this pattern: {message.replace('(?m)', '', 1)}.",
             "RE2 has no look-around and no back-references; plain text: {}.",
-            Call("grep", {"literal": True}),
+            Call("grep", {"pattern": query.pattern, "literal": True}),
         ) from error
     finally:
         re2.purge()  # its cache would keep 128 patterns of up to MAX_MEMORY

@@ -1,7 +1,7 @@
 """From a tool's arguments to what a model is shown."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fetchstash.errors import BadArgument, did_you_mean
@@ -84,7 +84,8 @@ async def _artifact_grep(stash: Stash, arguments: Arguments, _: Reports) -> Valu
 async def _artifact_slice(stash: Stash, arguments: Arguments, reports: Reports) -> Value:
     ref, path, start = arguments["artifact_ref"], arguments["path"], arguments["start"]
     if arguments["render"] == "image":
-        return await stash.picture(ref, start, path=path)
+        shown = await stash.picture(ref, start, path=path)
+        return replace(shown, asked_end=arguments["end"])
     return await stash.slice(
         ref,
         path=path,

@@ -1,5 +1,6 @@
 """Check arguments from a model against a tool's schema; name the first fault in one line."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -106,4 +107,4 @@ def _is(value: Any, kind: str) -> bool:
 
 
 def _shown(value: Any) -> str:
-    return clip(repr(value), 80)
+    return clip(json.dumps(value) if isinstance(value, bool) else repr(value), 80)

@@ -61,6 +61,10 @@ NO_CONTENT = {
         "<form><h1>Sign in</h1><input name=u><input type=password><a>Forgot password?</a></form>",
         "login",
     ),
+    "a login page of labels alone": (
+        "<title>Sign in</title><form><label>Email<input></label><input type=password></form>",
+        "login",
+    ),
     "a consent wall": (
         (
             "<h1>Before you continue</h1><p>We use cookies.</p>"

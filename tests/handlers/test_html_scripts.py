@@ -170,6 +170,7 @@ NO_TEXT: dict[str, Any] = {
 def test_a_shell_stays_a_shell_with(read: Read, properties: object) -> None:
     extracted, text = read(next_data(properties))
     assert extracted.facts.page_verdict == "empty_shell"
+    assert extracted.facts.left_out.startswith("data ")
     assert text == ""
 
 

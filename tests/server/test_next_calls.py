@@ -81,6 +81,11 @@ DEAD_ENDS: dict[str, tuple[bytes | str, str, str]] = {
         "text/html",
         'path="data"',
     ),
+    "a shell that brings nothing along": (
+        "<div id=root></div><script src=/app.js></script>",
+        "text/html",
+        'path="page"',
+    ),
     "a login form": (
         "<form>Sign in to go on<input type=password></form><a href=/help>Help</a>",
         "text/html",
@@ -95,12 +100,16 @@ DEAD_ENDS: dict[str, tuple[bytes | str, str, str]] = {
 }
 
 
-def next_call(text: str) -> tuple[str, dict[str, Any]]:
-    """Return the last call of a result, on a line of its own or in a notice."""
+def next_calls(text: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return the calls of a result, on lines of their own or in a notice."""
     calls = re.findall(r"(artifact_\w+|fetch_content|get_search_content)\(([^()]*)\)", text)
-    tool, arguments = calls[-1]
     words = {"true": True, "false": False}
-    return tool, eval(f"dict({arguments})", words)
+    return [(tool, eval(f"dict({arguments})", words)) for tool, arguments in calls]
+
+
+def next_call(text: str) -> tuple[str, dict[str, Any]]:
+    """Return the last call of a result."""
+    return next_calls(text)[-1]
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -112,10 +121,11 @@ async def test_a_fetch_without_content_offers_a_call_and_that_call_is_answered(
         for name, (body, media_type, words) in DEAD_ENDS.items():
             url = site.put(f"/{len(name)}", body, media_type)
             text = await call(client, "fetch_content", url=url)
-            tool, arguments = next_call(text)
             assert words in text, name
-            result: Any = await client.call_tool(tool, arguments)
-            assert not result.is_error, name
+            for tool, arguments in next_calls(text):
+                result: Any = await client.call_tool(tool, arguments)
+                assert not result.is_error, name
+            tool, arguments = next_call(text)
             if "data" in words:
                 assert "A title" in await call(client, tool, **arguments | {"path": "data"})
         line = await fail(client, "artifact_slice", artifact_ref=url, path="#nowhere")
@@ -161,3 +171,52 @@ async def test_reading_what_has_no_text_or_was_not_fetched_offers_the_call(
             assert line.startswith("[no_text] ")
             tool, arguments = next_call(line)
             assert "00000000  00 01" in await call(client, tool, **arguments)
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_mistaken_call_is_answered_with_one_that_works(
+    mode: str, site: Site, tmp_path: Path
+) -> None:
+    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+        url = site.put("/page.txt", "a line\nf(x) = 1\n", "text/plain")
+        ref = ref_in(await call(client, "fetch_content", url=url))
+        line = await fail(client, "fetch_content", url=ref)
+        assert line.startswith(f"[bad_argument] {ref} is a reference, not a URL. ")
+        tool, arguments = next_call(line)
+        assert "a line" in await call(client, tool, **arguments)
+        line = await fail(client, "artifact_grep", artifact_ref=ref, pattern="f[")
+        tool, arguments = next_call(line)
+        assert arguments == {"artifact_ref": ref, "pattern": "f[", "literal": True}
+        await call(client, tool, **arguments)
+        line = await fail(client, "get_search_content", artifact_ref="page.txt")
+        assert line == (
+            "[unknown_ref] 'page.txt' is neither a reference nor a URL. artifact_info() lists what "
+            "is stored."
+        )
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_pages_as_pictures_come_one_by_one_each_with_the_call_for_the_next(
+    mode: str, site: Site, tmp_path: Path
+) -> None:
+    url = site.put(
+        "/report.pdf", make_pdf(["one", "two", "three", "four"], title="Four"), "application/pdf"
+    )
+    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+        ref = ref_in(await call(client, "fetch_content", url=url))
+        first = await call(client, "artifact_slice", artifact_ref=ref, render="image")
+        assert first.startswith(f"[{ref}: page 1 as a picture, ")
+        assert next_calls(first) == []
+        pages: list[str] = []
+        arguments: dict[str, Any] = {
+            "artifact_ref": ref,
+            "unit": "pages",
+            "start": 2,
+            "end": 9,
+            "render": "image",
+        }
+        while arguments:
+            text = await call(client, "artifact_slice", **arguments)
+            pages.append(text.partition(" as a picture")[0][-1])
+            arguments = next_call(text)[1] if next_calls(text) else {}
+        assert pages == ["2", "3", "4"]

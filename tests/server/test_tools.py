@@ -270,7 +270,7 @@ async def test_every_mistake_of_a_model_is_one_line_and_the_server_lives_on(
                 "get_search_content",
                 {"artifact_ref": ref, "maxChars": "3"},
             ),
-            "[bad_argument] offset is True. It must be a whole number.": (
+            "[bad_argument] offset is true. It must be a whole number.": (
                 "get_search_content",
                 {"artifact_ref": ref, "offset": True},
             ),

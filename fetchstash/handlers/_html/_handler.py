@@ -55,6 +55,9 @@ class HtmlHandler:
             verdict, address = "no_text", ""
         if verdict == "empty_shell":
             address = _reading.alternate(reading)
+            if data := _listings.data(reading):
+                left_out_chars += len(data)
+                left_out = ", ".join(filter(None, (f"data {len(data):,}", left_out)))
         extracted = Extracted(
             None,
             DocumentFacts(
@@ -100,6 +103,8 @@ class HtmlHandler:
             text = _listings.links(reading)
         elif path == "data":
             text = _listings.data(reading)
+            if not text:
+                raise Reason.PAGE_NO_DATA.error()
         elif path == "images" or path.startswith(PICTURE):
             text = _listings.images(reading, path)
         else:

@@ -33,10 +33,8 @@ def _links(block: Block, inline: Inline) -> Iterator[str]:
 
 def data(reading: Reading) -> str:
     """Return the data that a page brings along for its scripts, as JSON under their names."""
-    pieces = [f"[{name}]\n{on_lines(value).rstrip()}\n" for name, value in embedded(reading.page)]
-    if not pieces:
-        raise Reason.PAGE_NO_DATA.error()
-    return "\n".join(pieces)
+    values = embedded(reading.page)
+    return "\n".join(f"[{name}]\n{on_lines(value).rstrip()}\n" for name, value in values)
 
 
 def images(reading: Reading, path: str) -> str:

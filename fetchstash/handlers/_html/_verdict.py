@@ -85,7 +85,8 @@ def verdict(content: str, whole: str, page: Page) -> str:
     around = whole if few else content
     if len(_CONSENT.findall(around)) > 1 and len(whole) < 2 * FEW_CHARS:
         return "consent_wall"
-    if page.asks_password and _LOGIN.search(around) and (few or len(whole) <= FEW_CHARS):
+    login = f"{page.title} {around}" if few else around
+    if page.asks_password and _LOGIN.search(login) and (few or len(whole) <= FEW_CHARS):
         return "login"
     if len(content) <= NOT_FOUND_CHARS and any(map(_NOT_FOUND.search, (page.title, content[:100]))):
         return "soft_404"
