@@ -394,7 +394,9 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-_HINTS = {type(room): get_type_hints(type(room)) for rooms in _DEFAULTS.values() for room in rooms}
+_HINTS: Mapping[type, Mapping[str, Any]] = {
+    type(room): get_type_hints(type(room)) for rooms in _DEFAULTS.values() for room in rooms
+}
 
 
 def _key(path: str) -> Key:

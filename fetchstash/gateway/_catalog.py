@@ -39,6 +39,7 @@ class Catalog:
         self.own = own
         self._with_fetch = with_fetch
         self._routes: dict[str, dict[str, tuple[Upstream, str]]] = {}
+        self._left_out: dict[str, Mapping[tuple[str, str], Upstream]] = {}
 
     @property
     def all(self) -> tuple[Upstream, ...]:
@@ -78,17 +79,31 @@ class Catalog:
             having.setdefault(str(item.get(key)), set()).add(upstream.name)
         routes: dict[str, tuple[Upstream, str]] = {}
         shown: list[dict[str, Any]] = []
+        left_out: dict[tuple[str, str], Upstream] = {}
         for upstream, item in found:
             name = str(item.get(key))
             exposed = name
             if key == "name" and len(having[name]) > 1 and upstream is not self.own:
                 exposed = upstream.server.own_prefix + name
             if exposed in routes:
+                if routes[exposed][0] is not upstream:
+                    left_out[upstream.name, exposed] = upstream
                 continue
             routes[exposed] = (upstream, name)
             shown.append(self._entry(upstream, method, {**item, key: exposed}, name))
         self._routes[field] = routes
+        self._say_left_out(field, left_out)
         return {field: shown}
+
+    def _say_left_out(self, field: str, left_out: Mapping[tuple[str, str], Upstream]) -> None:
+        """Say once of each name that another server has it already."""
+        said = self._left_out.get(field, {})
+        self._left_out[field] = left_out
+        advice = "; give the servers other prefixes" if field in ("tools", "prompts") else ""
+        for key, upstream in left_out.items():
+            if key not in said:
+                what = f"another server has {clip(key[1], 120)!r}, too, so this one is left out"
+                say(upstream.server, f"fetchstash: {what}{advice}.")
 
     def _entry(
         self, upstream: Upstream, method: str, item: dict[str, Any], name: str

@@ -5,6 +5,7 @@ Only the envelope is read, so messages of both protocol eras pass as they are.
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -13,8 +14,14 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from fetchstash.gateway._protocol import INTERNAL_ERROR, INVALID_REQUEST
 
-MAX_WAITING = 256
-"""Requests of one peer that are not answered yet; beyond them nothing more is read from it."""
+AT_ONCE = 256
+"""Requests of one peer that are worked on side by side; more wait for their turn."""
+
+MAX_WAITING = 4_096
+"""Requests of one peer whose answers it has not taken yet; more are refused.
+
+Reading goes on in any case: what comes next may cancel one of them, or answer what it waits for.
+"""
 
 CANCEL_SECONDS = 5.0
 """How long a peer may take to accept the word that a request is cancelled."""
@@ -53,6 +60,9 @@ class ConnectionEnded(Exception):
     """The peer is gone."""
 
 
+_TOO_MANY = RpcError(INTERNAL_ERROR, "Too many requests are unanswered. Wait for some of them.")
+
+
 @dataclass
 class _Waiting:
     """A request of ours, and its answer once it is there."""
@@ -73,8 +83,8 @@ class Peer:
         # By the text of the id: some peers give back a number as a string.
         self._waiting: dict[str, _Waiting] = {}
         self._handled: dict[str, anyio.CancelScope] = {}
-        self._handling = 0
-        self._handled_one = anyio.Event()
+        self._unanswered = 0
+        self._turns = anyio.CapacityLimiter(AT_ONCE)
         self._on_answered: OnAnswered
 
     async def run(
@@ -130,20 +140,18 @@ class Peer:
 
     async def notify(self, method: str, params: Params | None) -> None:
         """Send a notification; a peer that is gone gets none."""
-        try:
+        with suppress(ConnectionEnded):
             await self._send({"jsonrpc": "2.0", **_call(method, params)})
-        except ConnectionEnded:
-            return
 
     async def _take(
         self, message: Message, tasks: TaskGroup, on_request: OnRequest, on_notify: OnNotify
     ) -> None:
         match message:
             case {"method": str() as method, "id": int() | str() as number}:
-                while self._handling >= MAX_WAITING:
-                    self._handled_one = anyio.Event()
-                    await self._handled_one.wait()
-                self._handling += 1
+                if self._unanswered >= MAX_WAITING:
+                    await self._reply(number, {"error": _TOO_MANY.as_object})
+                    return
+                self._unanswered += 1
                 # Registered here, so that a cancellation that follows at once meets it.
                 scope = self._handled[str(number)] = anyio.CancelScope()
                 params = message.get("params")
@@ -172,7 +180,8 @@ class Peer:
         answer: dict[str, Any] | None = None
         try:
             with scope:
-                answer = {"result": await on_request(number, method, _checked(params))}
+                async with self._turns:
+                    answer = {"result": await on_request(number, method, _checked(params))}
         except RpcError as error:
             answer = {"error": error.as_object}
         except ConnectionEnded:
@@ -184,14 +193,15 @@ class Peer:
         finally:
             if self._handled.get(str(number)) is scope:
                 del self._handled[str(number)]
-            self._handling -= 1
-            self._handled_one.set()
         if answer is not None:
-            try:
-                await self._send({"jsonrpc": "2.0", "id": number, **answer})
-                self._on_answered(method)
-            except ConnectionEnded:
-                return
+            await self._reply(number, answer)
+            self._on_answered(method)
+        self._unanswered -= 1
+
+    async def _reply(self, number: RequestId, answer: Message) -> None:
+        """Send an answer; a peer that is gone gets none."""
+        with suppress(ConnectionEnded):
+            await self._send({"jsonrpc": "2.0", "id": number, **answer})
 
     async def _notified(self, method: str, params: Params | None, on_notify: OnNotify) -> None:
         try:

@@ -1,11 +1,12 @@
 """What passes between a host and its servers, with servers that misbehave; all in memory."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
 import pytest
 
-from fetchstash.gateway import _upstream
+from fetchstash.gateway import _rpc, _upstream
 from fetchstash.gateway._rpc import Message
 from tests.gateway.memory import MODERN_META, Line, Server, gateway, initialize, names
 
@@ -155,6 +156,80 @@ async def test_cancellation_goes_both_ways() -> None:
     assert [m["params"]["requestId"] for m in cancelled] == sent
 
 
+async def test_cancellations_and_answers_of_the_host_are_read_behind_any_number_of_calls() -> None:
+    """Whatever waits, reading goes on."""
+
+    async def asks(line: Line, message: Message) -> None:
+        if message["params"]["name"] == "ask":
+            await line.send({"id": 7, "method": "elicitation/create", "params": QUESTION})
+
+    server = Server("asks", tools("ask", "hang"), asks)
+    async with gateway(server) as host:
+        await host.call("tools/list")
+        asking = await host.ask("tools/call", {"name": "ask"})
+        question = await host.next()
+        hanging = [await host.ask("tools/call", {"name": "hang"}) for _ in range(_rpc.AT_ONCE + 20)]
+        await host.send({"id": question["id"], "result": {"action": "accept"}})
+        while not any(message.get("id") == 7 for message in server.received):
+            await anyio.lowlevel.checkpoint()
+        for call in (asking, *hanging[:-1]):
+            await host.send({"method": "notifications/cancelled", "params": {"requestId": call}})
+        assert (await host.call("ping"))["result"] == {}
+        await anyio.wait_all_tasks_blocked()
+    calls = [m["id"] for m in server.received if m.get("method") == "tools/call"]
+    cancelled = [
+        m["params"]["requestId"]
+        for m in server.received
+        if m.get("method") == "notifications/cancelled"
+    ]
+    assert sorted(cancelled) == calls[:-1]
+
+
+async def test_a_host_that_sends_ever_more_is_refused_until_it_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_rpc, "MAX_WAITING", 3)
+    async with gateway(Server("silent", tools("hang"), silent)) as host:
+        await host.call("tools/list")
+        calls = [await host.ask("tools/call", {"name": "hang"}) for _ in range(4)]
+        refused = await host.next()
+        await host.send({"method": "notifications/cancelled", "params": {"requestId": calls[0]}})
+        await anyio.wait_all_tasks_blocked()
+        assert (await host.call("ping"))["result"] == {}
+    assert refused["id"] == calls[-1]
+    assert refused["error"]["message"].startswith("Too many requests are unanswered.")
+
+
+async def test_answers_that_the_host_does_not_take_count_as_unanswered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_rpc, "MAX_WAITING", 3)
+    sent: list[Message] = []
+    taking = anyio.Event()
+
+    async def send(message: Message) -> None:
+        await taking.wait()
+        sent.append(message)
+
+    async def answer(*_: object) -> dict[str, Any]:
+        return {}
+
+    async def nothing(*_: object) -> None:
+        return
+
+    async def incoming() -> AsyncIterator[Message]:
+        for number in range(4):
+            yield {"id": number, "method": "ping"}
+            await anyio.wait_all_tasks_blocked()
+        raise AssertionError("It read on, although nobody takes its answers.")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_rpc.Peer("The host", (incoming(), send)).run, answer, nothing)
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    assert sent == []
+
+
 async def test_progress_of_a_server_reaches_the_host_under_its_calls_alone() -> None:
     async def reports(line: Line, message: Message) -> None:
         for token in ("mine", "another's", None, {"not": "a token"}):
@@ -193,6 +268,19 @@ async def test_progress_of_the_host_reaches_the_server_that_asked() -> None:
 
 def _progress(server: Server) -> list[Any]:
     return [m["params"] for m in server.received if m.get("method") == "notifications/progress"]
+
+
+async def test_a_name_that_clashes_with_its_prefix_too_is_left_out_and_told_once(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    servers = [Server(name, tools("echo", "echo"), prefix="same_") for name in ("one", "two")]
+    async with gateway(*servers) as host:
+        for _ in range(2):
+            assert names(await host.call("tools/list")) == ["same_echo", "artifact_grep"]
+    assert capfd.readouterr().err == (
+        "[two] fetchstash: another server has 'same_echo', too, so this one is left out; "
+        "give the servers other prefixes.\n"
+    )
 
 
 async def test_clashing_prompts_are_completed_by_the_server_they_belong_to() -> None:
