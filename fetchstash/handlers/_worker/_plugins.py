@@ -7,9 +7,8 @@ has its package's name on it, so that the built-in formats can take over.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from fetchstash.handlers._contract import ContentKind, Decision, Hints
 from fetchstash.handlers._format import Format, Head, Sniffed
@@ -20,6 +19,9 @@ from fetchstash.handlers._routing._router import route_file
 from fetchstash.hygiene import clean_line
 from fetchstash.ranges import Unit
 from fetchstash.text import clip
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "fetchstash.formats"
 MAX_WORD, MAX_PATHS, MAX_REASON = 40, 20, 200
@@ -140,7 +142,9 @@ def _with_plugins(names: tuple[str, ...]) -> tuple[Formats, Mapping[Format, tupl
     return (Formats([*built_in().all, *packages]) if packages else built_in()), packages
 
 
-def _installed() -> dict[str, list[EntryPoint]]:
+def _installed() -> "dict[str, list[EntryPoint]]":
+    from importlib.metadata import entry_points  # noqa: PLC0415 - a sixth of a worker's start
+
     packages: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=GROUP):
         if entry.dist:
