@@ -9,7 +9,8 @@ gone  A record past its date is taken for missing, whether or not the rules have
       records are ever deleted here, and bytes never: somebody may just have put them again.
 
 No write asks for the state that it replaces. Where two replicas change one record at the same
-moment, the later change stays; an artifact that was pinned stays pinned.
+moment, the later change stays; an artifact that was pinned stays pinned, and one that was deleted
+stays deleted: whoever deletes says so first, and whoever changes looks for that last.
 """
 
 import time
@@ -31,7 +32,13 @@ from fetchstash.store._bucket_blobs import BucketBlobs
 from fetchstash.store._bucket_cache import BlobCache
 from fetchstash.store._bucket_health import check_bucket, repair_bucket
 from fetchstash.store._bucket_index import RecentRecords, RecordIndex
-from fetchstash.store._bucket_record import Record, pinned_record_key, record_key, week_of
+from fetchstash.store._bucket_record import (
+    Record,
+    deleted_key,
+    pinned_record_key,
+    record_key,
+    week_of,
+)
 from fetchstash.store._bucket_urls import UrlEntries
 from fetchstash.store._contract import (
     REF_PREFIX,
@@ -266,13 +273,8 @@ class BucketContents:
         """Forget an artifact. Its bytes go by the lifecycle rule: others may share them."""
         with self._lock_of(ref):
             record = self._find(ref)
-            self._remove_pinned(record)
-            self._bucket.delete(record_key(ref))
-            self._records.remove(ref)
-            self._recent.take(ref)
-            self._cache.remove("raw", record.raw.sha256)
-            if record.text:
-                self._cache.remove("text", record.text.sha256)
+            self._bucket.write(deleted_key(ref), b"")
+            self._forget(self._read(ref) or record)  # who changed it before did not see that
 
     def gc(self, *, dry_run: bool) -> tuple[Removed, ...]:
         """Hold the limits of count and bytes. Age is the lifecycle rules' to hold."""
@@ -315,10 +317,7 @@ class BucketContents:
         by_ref = ref_or_url.startswith(REF_PREFIX)
         record = self._read(ref_or_url) if by_ref else self._newest(ref_or_url)
         if record is None:
-            shown = clip(clean_line(ref_or_url), 40)
-            what = f"There is no artifact {shown}, or it is no longer kept."
-            step = "Fetch its document again, or list what there is with {}."
-            raise UnknownRef(what, step, Call("list"))
+            raise _unknown(ref_or_url)
         if used:
             self._records.use(record.ref)
         return record
@@ -350,8 +349,21 @@ class BucketContents:
                 self._blobs.copy_to_pinned(blob, record.ref)
             self._bucket.write(pinned_record_key(record.ref), record.pack())
         self._bucket.write(record_key(record.ref), record.pack())
+        if self._bucket.look_up(deleted_key(record.ref)):  # since it was read here
+            self._forget(record)
+            raise _unknown(record.ref)
         self._records.add(record)
         self._recent.take(record.ref)
+
+    def _forget(self, record: Record) -> None:
+        """Delete the records of an artifact, and the bytes that are its own."""
+        self._remove_pinned(record)
+        self._bucket.delete(record_key(record.ref))
+        self._records.remove(record.ref)
+        self._recent.take(record.ref)
+        self._cache.remove("raw", record.raw.sha256)
+        if record.text:
+            self._cache.remove("text", record.text.sha256)
 
     def _renewed(self, record: Record, now: float) -> Record:
         """Return the record of an artifact with its bytes copied to this week."""
@@ -396,3 +408,10 @@ class BucketContents:
             now = self._last_time + 1e-6
         self._last_time = now
         return now
+
+
+def _unknown(ref_or_url: str) -> UnknownRef:
+    shown = clip(clean_line(ref_or_url), 40)
+    what = f"There is no artifact {shown}, or it is no longer kept."
+    step = "Fetch its document again, or list what there is with {}."
+    return UnknownRef(what, step, Call("list"))

@@ -2,6 +2,7 @@
 
 blobs/WEEK/SHA256        the bytes, raw or text, under the ISO week in which they were written
 records/REF.json         facts, ranges, and where the bytes are: written last, and whole
+records/REF.deleted      an empty object: this artifact was deleted, and must not come back
 urls/HASH/TIME-RUN-REF     an empty object: this URL was put as that artifact
 pinned/REF/record.json   the record of a pinned artifact, and its bytes beside it
 keys/NAME                keys that hash URLs (_bucket_urls.py)
@@ -153,6 +154,11 @@ def filled_in(
 def record_key(ref: str) -> str:
     """Return the key of the record of an artifact."""
     return f"{RECORDS}/{ref}{_RECORD_SUFFIX}"
+
+
+def deleted_key(ref: str) -> str:
+    """Return the key of what says that an artifact was deleted."""
+    return f"{RECORDS}/{ref}.deleted"
 
 
 def pinned_record_key(ref: str) -> str:

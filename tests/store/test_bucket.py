@@ -1,14 +1,18 @@
 """What only a store in a bucket does: weeks, rules, pins, ranges, the cache, replicas."""
 
 import json
+import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from anyio import from_thread
+from anyio.lowlevel import current_token
 
 from fetchstash.errors import BadArgument, NoText, StoreError, UnknownRef
 from fetchstash.ranges import Ranges
@@ -17,6 +21,7 @@ from tests.store.buckets import Recorded, new_objects
 from tests.store.contents import raw_of, text_of
 
 Put = Callable[..., Awaitable[Facts]]
+Step = Callable[[], Awaitable[Any]]
 Open = Callable[..., Awaitable[ArtifactStore]]
 
 pytestmark = pytest.mark.anyio
@@ -214,6 +219,78 @@ async def test_a_pin_is_not_lost_to_a_touch_at_the_same_moment(
     objects.before = pin_meanwhile  # the touch has read the record, and not written it yet
     assert (await one.touch(facts.artifact_ref)).pinned
     assert (await other.get(facts.artifact_ref)).pinned
+
+
+async def touched(store: ArtifactStore, facts: Facts) -> None:
+    await store.touch(facts.artifact_ref)
+
+
+async def pinned(store: ArtifactStore, facts: Facts) -> None:
+    await store.pin(facts.artifact_ref)
+
+
+async def unpinned(store: ArtifactStore, facts: Facts) -> None:
+    await store.pin(facts.artifact_ref, pinned=False)
+
+
+async def replaced(store: ArtifactStore, facts: Facts) -> None:
+    path = store.spool / secrets.token_hex(8)
+    path.write_bytes(b"new")
+    await store.replace_text(facts.artifact_ref, path, facts, Ranges(), known=facts)
+
+
+@pytest.mark.parametrize("is_pinned", [False, True])
+@pytest.mark.parametrize("change", [touched, pinned, unpinned, replaced])
+async def test_what_one_replica_deletes_another_that_changes_it_does_not_bring_back(
+    change: Callable[[ArtifactStore, Facts], Awaitable[None]],
+    is_pinned: bool,
+    open_: Open,
+    put: Put,
+    objects: Recorded,
+) -> None:
+    one, other = await open_(), await open_()
+
+    async def both(at: int, *, changes_first: bool) -> bool:
+        """Run one before the request ``at`` of the other; return whether there is such a one."""
+        facts = await put(one, b"text", b"text")
+        if is_pinned:
+            facts = await one.pin(facts.artifact_ref)
+        changing: Step = partial(change, one, facts)
+        deleting: Step = partial(other.delete, facts.artifact_ref)
+        first, second = (changing, deleting) if changes_first else (deleting, changing)
+        left, token = at, current_token()
+
+        def meanwhile(_name: str, _path: str) -> None:
+            nonlocal left
+            left -= 1
+            if left == -1:
+                from_thread.run(quietly, second, token=token)
+
+        objects.before = meanwhile
+        await quietly(first)
+        objects.before = lambda _name, _path: None
+        if left >= 0:
+            return False
+        for store in (one, other, await open_()):
+            with pytest.raises(UnknownRef):
+                await store.get(facts.artifact_ref)
+            listed = (await store.list()).facts
+            assert facts.artifact_ref not in [kept.artifact_ref for kept in listed]
+        paths = [path for path in objects.paths() if facts.artifact_ref in path]
+        assert paths == [f"records/{facts.artifact_ref}.deleted"]
+        return True
+
+    for changes_first in (True, False):
+        at = 0
+        while await both(at, changes_first=changes_first):
+            at += 1
+        assert at > 2
+
+
+async def quietly(step: Step) -> None:
+    """Do a step; the artifact may be gone, or its bytes while they are copied."""
+    with suppress(UnknownRef, StoreError):
+        await step()
 
 
 async def test_a_new_text_of_a_pinned_artifact_is_kept_too(
