@@ -8,7 +8,7 @@ from fetchstash import telemetry
 from fetchstash.store import ArtifactStore
 
 _TIMED = frozenset(
-    ("put", "get", "list", "open_text", "search", "replace_text", "touch", "delete", "gc")
+    "put get list open_artifact open_text search replace_text touch delete gc".split()  # noqa: SIM905
 )
 
 

@@ -154,6 +154,11 @@ class TenantStore:
         """Return the runs that have artifacts."""
         return await self._store.runs()
 
+    async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
+        """Return the facts, and the text where there is one."""
+        with _alike(ref_or_url):
+            return await self._store.open_artifact(ref_or_url)
+
     async def open_text(self, ref_or_url: str) -> TextReader:
         """Open the text."""
         with _alike(ref_or_url):

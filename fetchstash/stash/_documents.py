@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
-import anyio
 import anyio.to_thread
 
 from fetchstash import handlers
@@ -34,13 +33,23 @@ class Documents:
     extractor: Extractor
 
     @asynccontextmanager
+    async def opened(self, ref_or_url: str) -> AsyncGenerator[tuple[Facts, TextReader | None]]:
+        """Open an artifact: its facts, and its text where it has one."""
+        facts, reader = await self.store.open_artifact(ref_or_url)
+        try:
+            yield facts, reader
+        finally:
+            if reader:
+                await reader.aclose()  # waits for nothing, so that nothing cancels it
+
+    @asynccontextmanager
     async def text(self, ref: str) -> AsyncGenerator[TextReader]:
+        """Open the text of an artifact. Raises NoText where there is none."""
         reader = await self.store.open_text(ref)
         try:
             yield reader
         finally:
-            with anyio.CancelScope(shield=True):
-                await reader.aclose()
+            await reader.aclose()
 
     async def count_left_out(self, facts: Facts, query: GrepQuery) -> int:
         """Return the number of matching lines that the text of a web page leaves out.

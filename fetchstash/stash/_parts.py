@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from fetchstash.errors import BadArgument, Call, OutOfRange
-from fetchstash.ranges import Heading, Table, Unit
-from fetchstash.store import Facts, TextReader
+from fetchstash.ranges import Heading, Ranges, Table, Unit
+from fetchstash.store import Facts, StoredText
 from fetchstash.text import clip
 
 
@@ -41,10 +41,10 @@ class Span:
     pages: tuple[int, ...] = ()
 
 
-async def span(reader: TextReader, facts: Facts, part: Part) -> Span:
-    """Return the characters that are asked for. Raises OutOfRange or BadArgument."""
-    table = _table(reader.ranges.tables, part.path)
-    begin, stop = await _named(reader, facts, part.path, table)
+def span(text: StoredText, ranges: Ranges, facts: Facts, part: Part) -> Span:
+    """Return the characters that are asked for. May block. Raises OutOfRange or BadArgument."""
+    table = _table(ranges.tables, part.path)
+    begin, stop = _named(text, ranges, facts, part.path, table)
     if part.unit == "chars":
         first, last = half_open(part.start, part.end, stop - begin, "characters")
         return Span(begin + first, begin + last, first, last, stop - begin)
@@ -53,37 +53,38 @@ async def span(reader: TextReader, facts: Facts, part: Part) -> Span:
             raise BadArgument(
                 "Bytes are counted in the whole text.", "Try {}.", part.in_unit(facts, "chars")
             )
-        return await _bytes(reader, part)
+        return _bytes(text, part)
     if part.unit == "rows":
-        return await _rows(reader, facts, part, table)
+        return _rows(text, ranges, facts, part, table)
     if part.unit == "pages":
-        return _pages(reader, facts, part, begin, stop)
-    line = await reader.line_of_char(begin) if reader.chars else 1
-    count = (await reader.line_of_char(stop - 1) - line + 1) if stop > begin else 0
+        return _pages([*ranges.pages, text.index.chars], facts, part, begin, stop)
+    line = text.line_of_char(begin) if text.index.chars else 1
+    count = (text.line_of_char(stop - 1) - line + 1) if stop > begin else 0
     first, last = closed(part.start, part.end, count, "lines")
     return Span(
-        await reader.char_of_line(line + first - 1) if count else begin,
-        min(await reader.char_of_line(line + last), stop) if count else begin,
+        text.char_of_line(line + first - 1) if count else begin,
+        min(text.char_of_line(line + last), stop) if count else begin,
         first,
         last,
         count,
     )
 
 
-async def _bytes(reader: TextReader, part: Part) -> Span:
+def _bytes(text: StoredText, part: Part) -> Span:
     """Return a range of bytes, widened to whole characters."""
-    first, last = half_open(part.start, part.end, reader.bytes, "bytes")
+    size = text.index.size
+    first, last = half_open(part.start, part.end, size, "bytes")
     if first == last:
-        return Span(0, 0, first, last, reader.bytes)
-    begin, final = await reader.char_of_byte(first), await reader.char_of_byte(last - 1)
-    while first and await reader.char_of_byte(first - 1) == begin:
+        return Span(0, 0, first, last, size)
+    begin, final = text.char_of_byte(first), text.char_of_byte(last - 1)
+    while first and text.char_of_byte(first - 1) == begin:
         first -= 1
-    return Span(begin, final + 1, first, last, reader.bytes)
+    return Span(begin, final + 1, first, last, size)
 
 
-async def _rows(reader: TextReader, facts: Facts, part: Part, table: Table | None) -> Span:
+def _rows(text: StoredText, ranges: Ranges, facts: Facts, part: Part, table: Table | None) -> Span:
     if table is None:
-        tables = [] if part.path else list(reader.ranges.tables)
+        tables = [] if part.path else list(ranges.tables)
         if len(tables) > 1:
             raise BadArgument(
                 f"There are {len(tables)} tables here.",
@@ -96,16 +97,15 @@ async def _rows(reader: TextReader, facts: Facts, part: Part, table: Table | Non
         table = tables[0]
     first, last = closed(part.start, part.end, table.rows, "rows")
     return Span(
-        await reader.char_of_line(table.first_line + first - 1),
-        await reader.char_of_line(table.first_line + last),
+        text.char_of_line(table.first_line + first - 1),
+        text.char_of_line(table.first_line + last),
         first,
         last,
         table.rows,
     )
 
 
-def _pages(reader: TextReader, facts: Facts, part: Part, begin: int, stop: int) -> Span:
-    bounds = [*reader.ranges.pages, reader.chars]
+def _pages(bounds: Sequence[int], facts: Facts, part: Part, begin: int, stop: int) -> Span:
     pages = [
         (a, b) for a, b in pairwise(bounds) if begin <= a < stop or (a == b and begin <= a <= stop)
     ]
@@ -131,12 +131,13 @@ def _titled(titles: Sequence[str], path: str) -> int | None:
     return None
 
 
-async def _named(
-    reader: TextReader, facts: Facts, path: str, table: Table | None
+def _named(
+    text: StoredText, ranges: Ranges, facts: Facts, path: str, table: Table | None
 ) -> tuple[int, int]:
     """Return the characters of what ``path`` names: a heading and all under it, or a sheet."""
+    chars = text.index.chars
     if not path:
-        return 0, reader.chars
+        return 0, chars
     outline = facts.outline
     position = _titled([heading.title for heading in outline], path)
     if position is not None:
@@ -144,12 +145,12 @@ async def _named(
         following = next(
             (other for other in outline[position + 1 :] if other.level <= heading.level), None
         )
-        begin = await _char(reader, heading)
-        end = await _char(reader, following) if following else reader.chars
+        begin = _char(text, ranges, heading)
+        end = _char(text, ranges, following) if following else chars
         return begin, max(end, begin)
     if table is not None:
-        begin = await reader.char_of_line(table.first_line)
-        return begin, await reader.char_of_line(table.first_line + table.rows)
+        begin = text.char_of_line(table.first_line)
+        return begin, text.char_of_line(table.first_line + table.rows)
     reason = f"There is no part {clip(path, 80)!r} here."
     if outline:
         info = Call("info", {"ref": facts.artifact_ref})
@@ -157,11 +158,11 @@ async def _named(
     raise OutOfRange(reason, "It has no outline; leave the path out.")
 
 
-async def _char(reader: TextReader, heading: Heading) -> int:
+def _char(text: StoredText, ranges: Ranges, heading: Heading) -> int:
     if heading.unit == "pages":
-        pages = reader.ranges.pages
-        return pages[heading.start - 1] if heading.start <= len(pages) else reader.chars
-    return await reader.char_of_line(min(heading.start, reader.lines + 1))
+        pages = ranges.pages
+        return pages[heading.start - 1] if heading.start <= len(pages) else text.index.chars
+    return text.char_of_line(min(heading.start, text.index.lines + 1))
 
 
 def closed(start: int | None, end: int | None, count: int, word: str) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from fetchstash.stash import _parts
 from fetchstash.stash._facts import described
 from fetchstash.stash._parts import Part
 from fetchstash.stash._values import Slice
-from fetchstash.store import Facts, TextReader
+from fetchstash.store import Facts, StoredText, TextReader
 
 _HEX_ROW = 16
 _HEX_LINE = len(f"{0:08x}  {'':<{3 * _HEX_ROW - 1}}  {'':<{_HEX_ROW}}\n")
@@ -31,10 +31,10 @@ def answered_by_handler(facts: Facts, path: str) -> bool:
     return named and all(heading.title.casefold() != title for heading in facts.outline)
 
 
-def refuse_without_text(facts: Facts) -> None:
-    """Raise NoText for an artifact without text, with the call that shows it."""
-    if facts.extracted_chars is not None:
-        return
+def text_of(facts: Facts, text: TextReader | None) -> TextReader:
+    """Return the text. Raises NoText for an artifact without one, with the call that shows it."""
+    if text is not None:
+        return text
     ref = facts.artifact_ref
     if described(facts).pictures and not facts.extraction_error:
         raise NoText(f"{ref} has no text.", "{} shows it.", Call("picture", {"ref": ref}))
@@ -80,11 +80,16 @@ async def from_offset(
 
 async def of_text(reader: TextReader, facts: Facts, part: Part, max_chars: int | None) -> Slice:
     """Return lines, characters, bytes, pages or rows of the text, or of what a path names."""
-    span = await _parts.span(reader, facts, part)
-    end = span.end if max_chars is None else min(span.end, span.start + max_chars)
+
+    def read(text: StoredText) -> tuple[_parts.Span, str]:
+        span = _parts.span(text, reader.ranges, facts, part)
+        end = span.end if max_chars is None else min(span.end, span.start + max_chars)
+        return span, text.chars(span.start, end)
+
+    span, shown = await reader.read(read)
     return Slice(
         facts,
-        await reader.read_chars(span.start, end),
+        shown,
         total=span.end - span.start,
         unit=part.unit,
         start=span.first,

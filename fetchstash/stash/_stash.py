@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import urldefrag
 
@@ -231,10 +232,9 @@ class Stash:
         self, ref_or_url: str, offset: int = 0, *, max_chars: int | None = None
     ) -> Slice:
         """Return the stored text from character ``offset`` on."""
-        facts = await self.store.get(ref_or_url)
-        self.scans.refuse_scan(facts)
-        _read.refuse_without_text(facts)
-        async with self.documents.text(facts.artifact_ref) as reader:
+        async with self.documents.opened(ref_or_url) as (facts, text):
+            self.scans.refuse_scan(facts)
+            reader = _read.text_of(facts, text)
             return await _read.from_offset(reader, facts, offset, max_chars)
 
     async def slice(
@@ -254,8 +254,32 @@ class Stash:
         ``max_chars`` cuts at the last whole unit that fits. Pages without a text layer are read by
         OCR first; ``progress`` is called with how many of them are read, and of how many.
         """
+        part = Part(path, unit, start, end)
+        if path or unit == "pages":
+            whole = await self._named_part(ref_or_url, part, max_chars, progress)
+        else:
+            whole = await self._stored_part(ref_or_url, part, max_chars)
+        return whole if max_chars is None else whole.cut(max_chars)
+
+    async def _stored_part(self, ref_or_url: str, part: Part, max_chars: int | None) -> Slice:
+        """Return a part of the stored text, or of the raw bytes where there is none."""
+        async with self.documents.opened(ref_or_url) as (facts, text):
+            if part.unit == "bytes" and text is None:
+                async with self.raw(facts.artifact_ref) as raw:
+                    dump = partial(_read.hex_dump, raw, facts, part, max_chars)
+                    return await anyio.to_thread.run_sync(dump)
+            if part.unit != "bytes":
+                self.scans.refuse_scan(facts)
+            reader = _read.text_of(facts, text)
+            return await _read.of_text(reader, facts, part, max_chars)
+
+    async def _named_part(
+        self, ref_or_url: str, part: Part, max_chars: int | None, progress: Progress | None
+    ) -> Slice:
+        """Return a part that its handler may have to find, or that OCR may have to read."""
         deadline = self._deadline()
         facts = await self.store.get(ref_or_url)
+        path, unit, start, end = part.path, part.unit, part.start, part.end
         unread: int | None = None
         if path == "text" and is_image(facts):
             facts, path = await self.scans.image(facts, deadline), ""
@@ -273,16 +297,9 @@ class Stash:
                 picture = Call("picture", {"ref": facts.artifact_ref, "path": path})
                 raise BadArgument("That part is a picture.", "Try {}.", picture)
             whole = _read.of_value(value, facts, part)
-        elif unit == "bytes" and facts.extracted_chars is None:
-            async with self.raw(facts.artifact_ref) as raw:
-                whole = await anyio.to_thread.run_sync(_read.hex_dump, raw, facts, part, max_chars)
         else:
-            _read.refuse_without_text(facts)
-            async with self.documents.text(facts.artifact_ref) as reader:
-                whole = await _read.of_text(reader, facts, part, max_chars)
-        if unread is not None:
-            whole = replace(whole, unread=unread, asked_end=end)
-        return whole if max_chars is None else whole.cut(max_chars)
+            whole = await self._stored_part(facts.artifact_ref, part, max_chars)
+        return whole if unread is None else replace(whole, unread=unread, asked_end=end)
 
     async def picture(self, ref_or_url: str, page: int | None = None, *, path: str = "") -> Picture:
         """Return page ``page`` (from 1), or an image, as a picture within the image bounds.
@@ -321,13 +338,11 @@ class Stash:
         results: list[ArtifactMatches] = []
         skip, wanted = offset, max_matches
         for ref in refs_or_urls:
-            facts = await self.store.get(ref)
-            self.scans.refuse_scan(facts)
-            _read.refuse_without_text(facts)
-            async with self.documents.text(facts.artifact_ref) as reader:
+            async with self.documents.opened(ref) as (facts, text):
+                self.scans.refuse_scan(facts)
                 page = replace(query, offset=skip, max_matches=max(wanted, 1))
                 try:
-                    here = await reader.grep(page)
+                    here = await _read.text_of(facts, text).grep(page)
                 except BadPattern as error:
                     raise _read.with_artifacts(error, refs_or_urls) from None
             groups, shown = (here.groups, here.shown) if wanted else ((), 0)

@@ -23,6 +23,17 @@ class StoreBase(ABC):
         """List the artifacts of this run, newest first."""
 
     @abstractmethod
+    async def get(self, ref_or_url: str) -> Facts:
+        """Return the facts of a reference, or of the newest artifact under a URL."""
+
+    async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
+        """Return the facts, and the text where there is one."""
+        facts = await self.get(ref_or_url)
+        if facts.extracted_chars is None:
+            return facts, None
+        return facts, await self.open_text(facts.artifact_ref)
+
+    @abstractmethod
     async def open_text(self, ref_or_url: str) -> TextReader:
         """Open the text. Raises NoText where there is none."""
 

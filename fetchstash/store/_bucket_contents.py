@@ -55,10 +55,9 @@ from fetchstash.store._rank import Deadline, rank_texts
 from fetchstash.store._retention import Candidate, Total, plan
 from fetchstash.store._runs import own_run, run_of_put
 from fetchstash.store._search import search_run
-from fetchstash.store._source import ByteSource
 from fetchstash.store._stamp import is_ref, keep_store_facts, refuse_changed, restamp, stamp
-from fetchstash.store._stride import StrideIndex
 from fetchstash.store._text import StoredText
+from fetchstash.store._threaded import Text
 from fetchstash.store._upkeep import EVICTIONS_PER_PUT
 from fetchstash.text import clip
 
@@ -172,15 +171,16 @@ class BucketContents:
             for name, count in counts.items()
         )
 
-    def open_text(self, ref_or_url: str) -> tuple[str, ByteSource, StrideIndex, Ranges]:
-        """Open the text of an artifact: its reference, bytes, index and ranges."""
-        return self._open_text(self._find_again(ref_or_url))
+    def open_artifact(self, ref_or_url: str) -> tuple[Facts, Text | None]:
+        """Return the facts of an artifact, and its text where it has one."""
+        record = self._find_again(ref_or_url)
+        return record.facts(), self._text(record)
 
-    def _open_text(self, record: Record) -> tuple[str, ByteSource, StrideIndex, Ranges]:
+    def _text(self, record: Record) -> Text | None:
         if record.text is None or record.text.index is None:
-            raise no_text(record.ref)
+            return None
         source = self._blobs.open("text", record.text, record.ref, pinned=record.pinned)
-        return record.ref, source, record.text.index, record.ranges
+        return source, record.text.index, record.ranges
 
     def lend_raw(self, ref_or_url: str) -> Path:
         """Return a file of the spool with the raw bytes, to be handed to ``take_back``."""
@@ -210,7 +210,10 @@ class BucketContents:
 
     def _stored_text(self, ref: str) -> StoredText:
         """Open a text for a search, which is no use of its artifact."""
-        _, source, index, _ = self._open_text(self._find(ref))
+        text = self._text(self._find(ref))
+        if text is None:
+            raise no_text(ref)
+        source, index, _ = text
         return StoredText(source, index)
 
     def replace_text(

@@ -15,7 +15,7 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -39,10 +39,20 @@ from fetchstash.store._source import FileSource
 from fetchstash.store._stamp import keep_store_facts, refuse_changed, restamp, stamp
 from fetchstash.store._stride import StrideIndex
 from fetchstash.store._text import StoredText
+from fetchstash.store._threaded import Text
 from fetchstash.store._upkeep import Upkeep
 
-KEPT_INDICES = 16
-"""Each takes 16 bytes for every 64 KiB of its text."""
+KEPT = 16
+"""Artifacts whose facts and index stay in memory: 16 bytes for every 64 KiB of their texts."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What was read of an artifact. It holds as long as its row is this."""
+
+    row: rows.Row
+    facts: Facts | None = None
+    text: tuple[StrideIndex, Ranges] | None = None
 
 
 class StoreFolder:
@@ -54,7 +64,7 @@ class StoreFolder:
         self._closed = False
         # References read since the last change, in order: their use is recorded with the next.
         self._read: dict[str, None] = {}
-        self._indices: dict[str, StrideIndex] = {}  # of the texts read last, by SHA-256
+        self._kept: dict[str, _Known] = {}  # of the artifacts read last
         self._texts = RunTexts()
         self._place = Place(limits.folder, self._run if limits.ephemeral else None)
         self._blobs, self._catalog = self._place.blobs, self._place.catalog
@@ -117,17 +127,21 @@ class StoreFolder:
     def get(self, ref_or_url: str) -> Facts:
         """Return the facts of an artifact; under a URL only if it is whole."""
         with self._catalog.reading() as db:
-            row = rows.find(db, ref_or_url, self._run)
-            if row.ref != ref_or_url and not self._is_whole(db, row):
-                raise UnknownRef("What was stored under this URL is lost.", "Fetch it again.")
+            row = self._find(db, ref_or_url)
         self._read[row.ref] = None
-        return self._facts(row)
+        return self._known_facts(row)
+
+    def _find(self, db: Connection, ref_or_url: str) -> rows.Row:
+        row = rows.find(db, ref_or_url, self._run)
+        if row.ref != ref_or_url and not self._is_whole(db, row):
+            raise UnknownRef("What was stored under this URL is lost.", "Fetch it again.")
+        return row
 
     def list(self, limit: int, offset: int) -> Listing:
         """Return a page of the run's artifacts, newest first."""
         with self._catalog.reading() as db:
             page = rows.newest(db, self._run, limit, offset)
-            return Listing(tuple(self._facts(row) for row in page), rows.count(db, self._run))
+            return Listing(tuple(map(self._facts, page)), rows.count(db, self._run))
 
     def runs(self) -> tuple[Run, ...]:
         """Return the runs that have artifacts, that of the newest artifact first."""
@@ -135,27 +149,27 @@ class StoreFolder:
             listed = rows.runs(db)
         return tuple(Run(name, n, datetime.fromtimestamp(at, UTC)) for name, n, at in listed)
 
-    def open_text(self, ref_or_url: str) -> tuple[str, FileSource, StrideIndex, Ranges]:
-        """Open the text of an artifact: its reference, bytes, index and ranges."""
-        opened = self._open_text(ref_or_url)
-        self._read[opened[0]] = None
-        return opened
+    def open_artifact(self, ref_or_url: str) -> tuple[Facts, Text | None]:
+        """Return the facts of an artifact, and its text where it has one."""
+        row, text = self._opened(ref_or_url)
+        self._read[row.ref] = None
+        return self._known_facts(row), text
 
-    def _open_text(self, ref_or_url: str) -> tuple[str, FileSource, StrideIndex, Ranges]:
+    def _opened(self, ref_or_url: str) -> tuple[rows.Row, Text | None]:
         with self._catalog.reading() as db:
-            row = rows.find(db, ref_or_url, self._run)
+            row = self._find(db, ref_or_url)
             if row.text is None:
-                raise no_text(row.ref)
+                return row, None
             blob = rows.blob(db, "text", row.text)
-            index, ranges = self._text_index(db, row.text), rows.ranges(db, row)
+            index, ranges = self._text(db, row, row.text)
         try:
-            return row.ref, FileSource(self._open(blob, row.ref)), index, ranges
+            return row, (FileSource(self._open(blob, row.ref)), index, ranges)
         except StoreError:
             with self._catalog.reading() as db:
                 is_same = rows.find(db, row.ref, self._run).text == row.text
             if is_same:
                 raise
-            return self._open_text(row.ref)  # another process gave it a new text since
+            return self._opened(row.ref)  # another process gave it a new text since
 
     def lend_raw(self, ref_or_url: str) -> Path:
         """Return a file with the raw bytes of an artifact, to be handed to ``take_back``.
@@ -205,7 +219,10 @@ class StoreFolder:
 
     def _stored_text(self, ref: str) -> StoredText:
         """Open a text for a search, which is no use of its artifact."""
-        _, source, index, _ = self._open_text(ref)
+        row, text = self._opened(ref)
+        if text is None:
+            raise no_text(row.ref)
+        source, index, _ = text
         return StoredText(source, index)
 
     def replace_text(
@@ -349,6 +366,21 @@ class StoreFolder:
         path = self._blobs.path("text", row.text) if row.text else self._blobs.path("raw", row.raw)
         return replace(row.facts(), path=str(path))
 
+    def _known_facts(self, row: rows.Row) -> Facts:
+        known = self._known(row)
+        if known.facts is None:
+            known.facts = self._facts(row)
+        return known.facts
+
+    def _known(self, row: rows.Row) -> _Known:
+        """Return what was read of an artifact since its row was written."""
+        known = self._kept.get(row.ref)
+        if known is None or known.row != row:
+            if len(self._kept) >= KEPT:
+                self._kept.clear()
+            known = self._kept[row.ref] = _Known(row)
+        return known
+
     def _open(self, blob: Blob, ref: str) -> int:
         try:
             return self._blobs.open(blob)
@@ -372,14 +404,12 @@ class StoreFolder:
             return False
         return True
 
-    def _text_index(self, db: Connection, sha256: str) -> StrideIndex:
-        """Return the index of a text. Some stay in memory: they never change and may be large."""
-        index = self._indices.get(sha256)
-        if index is None:
-            if len(self._indices) >= KEPT_INDICES:
-                self._indices.clear()
-            index = self._indices[sha256] = rows.index(db, sha256)
-        return index
+    def _text(self, db: Connection, row: rows.Row, sha256: str) -> tuple[StrideIndex, Ranges]:
+        """Return the index and the ranges of a text."""
+        known = self._known(row)
+        if known.text is None:
+            known.text = rows.index(db, sha256), rows.ranges(db, row)
+        return known.text
 
     def _record_reads(self, db: Connection) -> None:
         """Record the use of what was read since the last change, so that it does not go next."""

@@ -48,6 +48,10 @@ class ArtifactStore(Protocol):
         """Return the runs that have artifacts, that of the newest artifact first."""
         ...
 
+    async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
+        """Return the facts as ``get`` does, and the text, None where there is none."""
+        ...
+
     async def open_text(self, ref_or_url: str) -> TextReader:
         """Open the text. Raises NoText where there is none."""
         ...

@@ -51,22 +51,22 @@ class TextReader:
 
     async def read_chars(self, start: int, end: int) -> str:
         """Return the characters [start, end), fewer at the end of the text."""
-        return await self._read(lambda text: text.chars(start, end))
+        return await self.read(lambda text: text.chars(start, end))
 
     async def char_of_line(self, line: int) -> int:
         """Return the character at which ``line`` (from 1) begins. Raises OutOfRange.
 
         The line after the last begins at the length of the text.
         """
-        return await self._read(lambda text: text.char_of_line(line))
+        return await self.read(lambda text: text.char_of_line(line))
 
     async def line_of_char(self, char: int) -> int:
         """Return the line (from 1) of a character. Raises OutOfRange."""
-        return await self._read(lambda text: text.line_of_char(char))
+        return await self.read(lambda text: text.line_of_char(char))
 
     async def char_of_byte(self, byte: int) -> int:
         """Return the character that holds a byte; the last character for a byte past the end."""
-        return await self._read(lambda text: text.char_of_byte(byte))
+        return await self.read(lambda text: text.char_of_byte(byte))
 
     async def grep(self, query: GrepQuery) -> Matches:
         """Search with RE2. Raises BadPattern."""
@@ -91,8 +91,11 @@ class TextReader:
         """Close the source."""
         self.stored.close()
 
-    async def _read(self, work: Callable[[StoredText], T]) -> T:
-        """Read at once if no disk is needed: a thread takes longer than most reads."""
+    async def read(self, work: Callable[[StoredText], T]) -> T:
+        """Return what ``work`` reads: at once if no disk is needed, as a thread takes longer.
+
+        Where one is, ``work`` begins anew in a thread.
+        """
         await lowlevel.checkpoint()
         try:
             with translate_errors():

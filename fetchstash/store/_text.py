@@ -5,19 +5,25 @@ from fetchstash.store._advice import REPAIR
 from fetchstash.store._source import ByteSource
 from fetchstash.store._stride import CONTINUATION_BYTES, STRIDE, StrideIndex
 
+_KEPT_BYTES = 3 * STRIDE
+"""A longer read is part of a scan, which reads nothing twice."""
+
 
 class StoredText:
     """The bytes of a text and its stride index. All methods may block.
 
-    Offsets count from 0, lines from 1; ranges are [start, end).
+    Offsets count from 0, lines from 1; ranges are [start, end). The last short read stays in
+    memory: the look-ups of a slice read one block again and again.
     """
 
     def __init__(self, source: ByteSource, index: StrideIndex) -> None:
         self.index = index
         self._source = source
+        self._last: tuple[int, bytes] = (0, b"")
 
     def close(self) -> None:
         """Close the source."""
+        self._last = 0, b""
         self._source.close()
 
     def read(self, start: int, end: int) -> bytes:
@@ -25,10 +31,17 @@ class StoredText:
         end = min(end, self.index.size)
         if start >= end:
             return b""
-        data = self._source.read(start, end)
-        if len(data) < end - start:
-            raise _altered()
-        return data
+        first, data = self._last
+        if not first <= start <= first + len(data):
+            first, data = start, b""
+        known = first + len(data)
+        if known < end:
+            data += self._source.read(known, end)
+            if len(data) < end - first:
+                raise _altered()
+            if len(data) <= _KEPT_BYTES:
+                self._last = first, data
+        return data[start - first : end - first]
 
     def chars(self, start: int, end: int) -> str:
         """Return the characters [start, end), fewer at the end of the text."""

@@ -10,6 +10,7 @@ from anyio import CancelScope
 
 from fetchstash.errors import StoreError
 from fetchstash.ranges import Ranges
+from fetchstash.store._advice import no_text
 from fetchstash.store._contract import Facts, Finding, Listing, Removed, Run, SearchResult
 from fetchstash.store._reader import TextReader
 from fetchstash.store._source import ByteSource
@@ -17,6 +18,9 @@ from fetchstash.store._stride import StrideIndex
 from fetchstash.store._threads import Threads
 
 T = TypeVar("T")
+
+Text = tuple[ByteSource, StrideIndex, Ranges]
+"""A text that is open: its bytes, their index, and its ranges."""
 
 
 class Contents(Protocol):
@@ -47,8 +51,8 @@ class Contents(Protocol):
         """Return the runs that have artifacts."""
         ...
 
-    def open_text(self, ref_or_url: str) -> tuple[str, ByteSource, StrideIndex, Ranges]:
-        """Open the text of an artifact: its reference, bytes, index and ranges."""
+    def open_artifact(self, ref_or_url: str) -> tuple[Facts, Text | None]:
+        """Return the facts of an artifact, and its text where it has one."""
         ...
 
     def lend_raw(self, ref_or_url: str) -> Path:
@@ -137,10 +141,17 @@ class ThreadedStore:
         """Return the runs that have artifacts, that of the newest artifact first."""
         return await self._run(self._contents.runs)
 
+    async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
+        """Return the facts, and the text. Raises StoreError where its file is gone or altered."""
+        facts, text = await self._run(lambda: self._contents.open_artifact(ref_or_url))
+        return facts, TextReader(facts.artifact_ref, *text, self._threads) if text else None
+
     async def open_text(self, ref_or_url: str) -> TextReader:
         """Open the text. Raises NoText, and StoreError where the file is gone or altered."""
-        ref, source, index, ranges = await self._run(lambda: self._contents.open_text(ref_or_url))
-        return TextReader(ref, source, index, ranges, self._threads)
+        facts, reader = await self.open_artifact(ref_or_url)
+        if reader is None:
+            raise no_text(facts.artifact_ref)
+        return reader
 
     @asynccontextmanager
     async def open_raw(self, ref_or_url: str) -> AsyncGenerator[Path]:

@@ -128,7 +128,7 @@ class Counting:
 
     def __enter__(self) -> Self:
         self._stack = ExitStack()
-        for name in ("get", "open_text", "open_raw", "search", "touch", "list"):
+        for name in ("get", "open_artifact", "open_raw", "search", "touch", "list"):
             self._count(name)
         connect = sqlite3.connect
 
@@ -264,7 +264,7 @@ async def test_no_room_is_shared_by_two_tenants(settings: Settings) -> None:
         fetcher = intake.fetcher._fetcher.fetcher
         rooms += [stash, intake, fetcher, intake.extractor.pool, intake.in_flight]
         rooms += [intake.ephemeral_refs, stash.store, store, store._threads, store._contents]
-        rooms += [store._contents._index, store._contents._catalog, store._contents._indices]
+        rooms += [store._contents._index, store._contents._catalog, store._contents._kept]
     assert len({id(room) for room in rooms}) == len(rooms)
     await tenants.aclose()
 

@@ -164,6 +164,7 @@ async def test_an_artifact_without_text_has_facts_and_bytes_only(open_: Open, pu
     facts = await put(store, None, b"\x00\x01")
     with pytest.raises(NoText):
         await store.open_text(facts.artifact_ref)
+    assert await store.open_artifact(facts.artifact_ref) == (facts, None)
     assert await raw_of(store, facts.artifact_ref) == b"\x00\x01"
 
 
@@ -333,6 +334,36 @@ def spooled(store: ArtifactStore, text: str) -> Path:
     path = store.spool / "new-text"
     path.write_bytes(text.encode())
     return path
+
+
+async def test_an_artifact_is_opened_with_its_facts_and_its_text_as_they_are_now(
+    open_: Open, put: Put
+) -> None:
+    store = await open_()
+    known = await put(store, b"old\n", facts=FACTS, ranges=RANGES, url="https://example.org/")
+    ref, seen = known.artifact_ref, [known]
+    text, ranges = "old\n", RANGES
+    for change in ("nothing", "pin", "touch", "text"):
+        if change == "pin":
+            await store.pin(ref)
+        elif change == "touch":
+            await store.touch(ref, replace(seen[-1], etag='"2"'))
+        elif change == "text":
+            text, ranges = "new\n", Ranges((0,))
+            path = spooled(store, text)
+            await store.replace_text(ref, path, seen[-1], ranges, known=seen[-1])
+        for name in (ref, "https://example.org/"):
+            facts, reader = await store.open_artifact(name)
+            assert reader
+            assert await reader.read_chars(0, 99) == text
+            assert reader.ranges == ranges
+            assert facts == await store.get(ref)
+            await reader.aclose()
+        seen.append(facts)
+    assert (seen[2].pinned, seen[3].etag, seen[3].pinned) == (True, '"2"', True)
+    await store.delete(ref)
+    with pytest.raises((UnknownRef, ExpiredRef)):
+        await store.open_artifact(ref)
 
 
 async def test_a_text_that_is_replaced_is_read_from_then_on(open_: Open, put: Put) -> None:

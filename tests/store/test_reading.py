@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import OutOfRange
-from fetchstash.store import TextReader
+from fetchstash.ranges import Ranges
+from fetchstash.store import BytesSource, StrideIndex, TextReader
 
 OpenText = Callable[[bytes], Awaitable[TextReader]]
 
@@ -152,3 +153,29 @@ async def test_an_offset_past_the_end_is_empty_or_out_of_range(open_text: OpenTe
         await reader.char_of_line(4)
     with pytest.raises(OutOfRange, match="no character 9: the text has 8"):
         await reader.line_of_char(9)
+
+
+@pytest.mark.anyio
+async def test_the_look_ups_of_a_slice_read_its_block_once() -> None:
+    data = mixed(3 * BLOCK).encode()
+    index, ranges = StrideIndex.of(data), Ranges()
+    for first in (1, index.lines // 2, index.lines - 9):
+        source = Recording(data)
+        reader = TextReader("art_x", source, index, ranges)
+        start, end = await reader.char_of_line(first), await reader.char_of_line(first + 9)
+        shown = await reader.read_chars(start, end)
+        assert shown == "".join(data.decode().splitlines(keepends=True)[first - 1 : first + 8])
+        assert len(set(source.read_bytes)) == len(source.read_bytes)
+        assert len(source.read_bytes) <= 2 * BLOCK
+
+
+class Recording(BytesSource):
+    """A source that notes which bytes were read."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.read_bytes: list[int] = []
+
+    def read(self, start: int, end: int) -> bytes:
+        self.read_bytes += range(start, end)
+        return super().read(start, end)
