@@ -23,6 +23,7 @@ import functools
 import hashlib
 import itertools
 import json
+import math
 import os
 import sqlite3
 import subprocess
@@ -41,7 +42,12 @@ SIZES = {"10 KB": 10_000, "100 KB": 100_000, "1 MB": 1_000_000, "10 MB": 10_000_
 
 
 def percentile(seconds: list[float], share: float) -> float:
-    """Return the value, in milliseconds, that this share of the measurements does not exceed."""
+    """Return the value, in milliseconds, that this share of the measurements does not exceed.
+
+    NaN where nothing was measured: on a busy machine a reader may see nothing in a short run.
+    """
+    if not seconds:
+        return math.nan
     return sorted(seconds)[min(int(len(seconds) * share), len(seconds) - 1)] * 1000
 
 
@@ -214,14 +220,14 @@ def together(folder: Path, args: argparse.Namespace, role: str) -> None:
     running = [(role, start([*command, role])) for role in roles]
     taken: dict[str, list[tuple[float, float]]] = {role: [], "read": []}
     errors = 0
-    for what, process in running:
+    for name, process in running:
         output, _ = process.communicate()
         errors += process.returncode != 0
-        taken[what] += json.loads(output or "[]")
-    for what, calls in taken.items():
+        taken[name] += json.loads(output or "[]")
+    for name, calls in taken.items():
         p50, p99 = (percentile([took for took, _ in calls], share) for share in (0.5, 0.99))
         own = percentile([took - waited for took, waited in calls], 0.99)
-        print(f"{what:6}{len(calls):8}{p50:9.2f}{p99:9.2f}{p99 / p50:8.1f} x{own:12.2f}{errors:8}")
+        print(f"{name:6}{len(calls):8}{p50:9.2f}{p99:9.2f}{p99 / p50:8.1f} x{own:12.2f}{errors:8}")
 
 
 def main() -> None:
