@@ -192,16 +192,18 @@ async def render(limits: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Render each page; return the texts, the proxies' ports, and what the witness saw."""
     from fetchstash.errors import FetchstashError
     from fetchstash.fetch import FetchLimits, HttpFetcher
-    from fetchstash.fetch._browser._proxy import PageProxy
 
     ports: list[int] = []
-    start = PageProxy._accept  # pyright: ignore[reportPrivateUsage] - a witness of the ports
+    start = asyncio.start_server
 
-    async def accept(self: PageProxy, *streams: Any) -> None:
-        ports.append(self.port)
-        await start(self, *streams)
+    async def start_noted(accept: Any, *place: Any, **options: Any) -> asyncio.Server:
+        async def accept_noted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            ports.append(writer.get_extra_info("sockname")[1])
+            await accept(reader, writer)
 
-    PageProxy._accept = accept  # type: ignore[assignment, method-assign]
+        return await start(accept_noted, *place, **options)
+
+    asyncio.start_server = start_noted  # type: ignore[assignment]
     settings: dict[str, Any] = {name: tuple(limits[name]) for name in limits}  # lists, all of them
     fetcher = HttpFetcher(FetchLimits(**settings))
     witness = Witness()

@@ -3,7 +3,9 @@
 import asyncio
 import gzip
 import hashlib
+import itertools
 import threading
+import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -266,8 +268,8 @@ async def test_progress_counts_up_to_the_whole_and_not_too_often(
 async def test_tiny_chunks_end_and_do_not_hold_up_the_loop(
     site: Site, fetcher: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fetchstash.fetch._exchange._YIELD_SECONDS", 0)
-    monkeypatch.setattr("fetchstash.fetch._exchange._TINY_CHUNKS", 5_000)
+    now, looks = time.monotonic, itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: now() + next(looks) * 0.02)
     url = site.put(
         "/tiny",
         script=sends(
@@ -286,10 +288,10 @@ async def test_tiny_chunks_end_and_do_not_hold_up_the_loop(
     incomplete = ""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(take_turns)
-        incomplete = (await fetcher().fetch(url, tmp_path)).incomplete
+        incomplete = (await fetcher(deadline_seconds=10_000).fetch(url, tmp_path)).incomplete
         tasks.cancel_scope.cancel()
     assert "tiny chunks" in incomplete
-    assert turns > 5_000  # one for each chunk
+    assert turns > 50_000  # one for each chunk
 
 
 async def test_a_task_cancelled_by_asyncio_leaves_no_file_either(

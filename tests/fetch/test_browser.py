@@ -13,20 +13,22 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import FetchFailed, FetchstashError, Refused, TimedOut, TooLarge
-from fetchstash.fetch import FetchLimits, HttpFetcher
-from fetchstash.fetch._browser._child import descendants
-from fetchstash.fetch._browser._chromium import missing
+from fetchstash.fetch import FetchLimits, HttpFetcher, browser_fault
 from tests.fetch.browser_lab import PAGE, run_lab, why_no_lab
 from tests.loopback import Page, Site
-
-if lack := missing():
-    pytest.skip(f"{lack} scripts/extras", allow_module_level=True)
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 SCRIPTED = """<html><head><title>t</title></head><body><main id="a"></main><script>
 fetch("/words").then(r => r.text()).then(t => document.getElementById("a").textContent = t)
 </script></body></html>"""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def browser() -> None:
+    """Skip all where no browser starts."""
+    if fault := asyncio.run(browser_fault()):
+        pytest.skip(f"{fault} scripts/extras")
 
 
 @pytest.fixture
@@ -231,7 +233,7 @@ def running(word: str) -> list[int]:
 SERVER = """
 import anyio, sys
 from pathlib import Path
-from fetchstash.fetch import FetchLimits, HttpFetcher
+from fetchstash.fetch import FetchLimits, HttpFetcher, browser_fault
 fetcher = HttpFetcher(FetchLimits(allow_hosts=(sys.argv[1],), respect_robots=False))
 anyio.run(lambda: fetcher.render(f"http://{sys.argv[1]}/", Path(sys.argv[2]), seconds=120))
 """
@@ -260,6 +262,19 @@ async def test_a_browser_does_not_outlive_a_server_that_is_killed(
     async with asyncio.timeout(30):
         while any(map(alive, below)) or any(map(Path.exists, folders)):  # noqa: ASYNC110 - others'
             await asyncio.sleep(0.1)
+
+
+def descendants(process: int) -> list[int]:
+    """Return the processes that a process started, and those that they started."""
+    parents: dict[int, int] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            parents[int(folder.name)] = int(fields[1])
+    below = [process]
+    for above in below:
+        below += [child for child, parent in parents.items() if parent == above]
+    return below[1:]
 
 
 def folders_of(server: int) -> set[str]:

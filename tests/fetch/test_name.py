@@ -1,10 +1,16 @@
 """File names: the server's or the path's, never one that leaves its folder."""
 
-import pytest
-from hypothesis import given, strategies as st
+from pathlib import Path
+from urllib.parse import quote
 
-from fetchstash.fetch._name import disposition_name, file_name, safe_name
-from fetchstash.fetch._url import parse
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from fetchstash.fetch import FetchLimits, HttpFetcher
+from tests.fetch.sending import Answers, Make
+from tests.loopback import Site
+
+pytestmark = pytest.mark.anyio
 
 DISPOSITIONS = {
     "plain": ('attachment; filename="report.pdf"', "report.pdf"),
@@ -28,9 +34,24 @@ DISPOSITIONS = {
 }
 
 
+@pytest.fixture
+def http(fetcher: Make) -> HttpFetcher:
+    return fetcher()
+
+
+async def name_under(site: Site, http: HttpFetcher, folder: Path, disposition: str) -> str:
+    """Return the name of what comes with this header."""
+    url = site.put("/x.bin", b"x", headers={"Content-Disposition": disposition})
+    return (await http.fetch(url, folder)).name
+
+
 @pytest.mark.parametrize(("header", "name"), DISPOSITIONS.values(), ids=DISPOSITIONS)
-def test_content_disposition_gives_the_name(header: str, name: str) -> None:
-    assert disposition_name(header) == name
+async def test_content_disposition_gives_the_name(
+    site: Site, http: HttpFetcher, tmp_path: Path, header: str, name: str
+) -> None:
+    # That of the path where the header has none.
+    expected = name.replace('"', "_") or "x.bin"
+    assert await name_under(site, http, tmp_path, header) == expected
 
 
 @pytest.mark.parametrize(
@@ -45,31 +66,49 @@ def test_content_disposition_gives_the_name(header: str, name: str) -> None:
         ("  ", ""),
     ],
 )
-def test_a_name_has_no_folders_and_no_control_characters(given_name: str, safe: str) -> None:
-    assert safe_name(given_name) == safe
+async def test_a_name_has_no_folders_and_no_control_characters(
+    site: Site, http: HttpFetcher, tmp_path: Path, given_name: str, safe: str
+) -> None:
+    header = f"attachment; filename*=UTF-8''{quote(given_name, safe='')}"
+    assert await name_under(site, http, tmp_path, header) == (safe or "x.bin")
 
 
-def test_a_long_name_keeps_its_extension() -> None:
-    assert len(safe_name("a" * 500 + ".pdf")) == 200
-    assert safe_name("a" * 500 + ".pdf").endswith("a.pdf")
+async def test_a_long_name_keeps_its_extension(
+    site: Site, http: HttpFetcher, tmp_path: Path
+) -> None:
+    name = await name_under(site, http, tmp_path, f"attachment; filename={'a' * 500}.pdf")
+    assert len(name) == 200
+    assert name.endswith("a.pdf")
 
 
 @pytest.mark.parametrize(
-    ("url", "name"),
+    ("path", "name"),
     [
-        ("https://a.org/x/report%20final.pdf?v=1", "report final.pdf"),
-        ("https://a.org/x/", "x"),
-        ("https://a.org/", "a.org"),
-        ("https://a.org/%2e%2e%2f%2e%2e", "a.org"),
+        ("/x/report%20final.pdf?v=1", "report final.pdf"),
+        ("/x/", "x"),
+        ("/", "a.test"),
+        ("/%2e%2e%2f%2e%2e", "a.test"),
     ],
 )
-def test_the_path_or_else_the_host_gives_the_name_if_no_header_does(url: str, name: str) -> None:
-    assert file_name({}, parse(url, 8_192)) == name
+async def test_the_path_or_else_the_host_gives_the_name_if_no_header_does(
+    site: Site, tmp_path: Path, path: str, name: str
+) -> None:
+    site.put(path, b"x")
+    limits = FetchLimits(allow_hosts=("a.test",), respect_robots=False)
+    http = HttpFetcher(limits, resolver=Answers("127.0.0.1"))
+    fetched = await http.fetch(f"http://a.test:{site.port}{path}", tmp_path)
+    await http.aclose()
+    assert fetched.name == name
 
 
-@given(st.text(max_size=300))
-def test_any_header_gives_a_name_that_stays_in_its_folder(header: str) -> None:
-    name = safe_name(disposition_name(f"attachment; filename={header}"))
-    assert len(name) <= 200
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(max_size=300), st.booleans())
+async def test_any_header_gives_a_name_that_stays_in_its_folder(
+    site: Site, http: HttpFetcher, tmp_path: Path, text: str, encoded: bool
+) -> None:
+    plain = "".join(char for char in text if char.isprintable() and char <= "\xff")
+    value = f"*=UTF-8''{quote(text, errors='replace')}" if encoded else f"={plain}"
+    name = await name_under(site, http, tmp_path, f"attachment; filename{value}")
+    assert 0 < len(name) <= 200
     assert not set(name) & set('/\\\x00\n\r<>:"|?*')
     assert name not in {".", ".."}

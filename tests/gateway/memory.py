@@ -5,9 +5,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import pytest
 from anyio.abc import ObjectReceiveStream, ObjectSendStream
 
 from fetchstash.config import WrappedServer, load
+from fetchstash.gateway import _rpc, _upstream
 from fetchstash.gateway._gateway import Gateway
 from fetchstash.gateway._protocol import (
     CLIENT_CAPABILITIES_KEY,
@@ -19,12 +21,37 @@ from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message, Params
 from fetchstash.gateway._upstream import Upstream
 from fetchstash.stash import Stash
 
+__all__ = [
+    "AT_ONCE",
+    "MODERN_META",
+    "Line",
+    "Message",
+    "Peer",
+    "Server",
+    "gateway",
+    "initialize",
+    "let_wait",
+    "names",
+    "start_again_at_once",
+]
+
+AT_ONCE = _rpc.AT_ONCE
 OPENING = ("initialize", "server/discover")
 MODERN_META: dict[str, Any] = {
     PROTOCOL_VERSION_KEY: "2026-07-28",
     CLIENT_INFO_KEY: {"name": "host", "version": "1"},
     CLIENT_CAPABILITIES_KEY: {"elicitation": {}},
 }
+
+
+def start_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no pause be made before a server that ended is started again."""
+    monkeypatch.setattr(_upstream, "FIRST_PAUSE_SECONDS", 0)
+
+
+def let_wait(monkeypatch: pytest.MonkeyPatch, calls: int) -> None:
+    """Let no more calls of a host wait."""
+    monkeypatch.setattr(_rpc, "MAX_WAITING", calls)
 
 
 class Line:

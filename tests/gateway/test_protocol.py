@@ -1,9 +1,17 @@
-"""The gateway's own words of MCP are those of the SDK."""
+"""The gateway's own words of MCP are those of the SDK, and of the server that it speaks for."""
+
+import subprocess
+import sys
 
 import mcp_types
+import pytest
+from mcp import Client
 from mcp_types import version
 
+from fetchstash.config import load
 from fetchstash.gateway import _protocol
+from fetchstash.gateway._serve import OWN_ABOUT
+from fetchstash.server import LazyStash, build_server, listed_tools
 
 
 def test_codes_keys_and_versions_are_those_of_the_sdk() -> None:
@@ -28,3 +36,24 @@ _META_KEYS = (
     "LOG_LEVEL",
     "SERVER_INFO",
 )
+
+
+@pytest.mark.anyio
+async def test_what_is_said_of_the_artifact_tools_beforehand_is_what_their_server_says() -> None:
+    settings = load()
+    stated = OWN_ABOUT["capabilities"]
+    async with Client(build_server(LazyStash(settings))) as client:
+        offered = client.session.server_capabilities
+        listed = (await client.list_tools()).model_dump(by_alias=True, exclude_none=True)
+    assert offered
+    # Its prompts are of the web, and the gateway shows none.
+    assert set(stated) == set(offered.model_dump(exclude_none=True)) - {"prompts"}
+    assert listed["tools"] == listed_tools(settings)
+
+
+@pytest.mark.slow
+def test_nothing_of_the_sdk_is_imported_before_it_is_needed() -> None:
+    heavy = {"mcp", "mcp_types", "pydantic", "httpx2", "starlette", "PIL", "pypdfium2"}
+    code = f"import sys, fetchstash.gateway._serve; print(sorted({heavy} & set(sys.modules)))"
+    words = [sys.executable, "-P", "-c", code]
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -6,9 +6,19 @@ from typing import Any
 import anyio
 import pytest
 
-from fetchstash.gateway import _rpc, _upstream
-from fetchstash.gateway._rpc import Message
-from tests.gateway.memory import MODERN_META, Line, Server, gateway, initialize, names
+from tests.gateway.memory import (
+    AT_ONCE,
+    MODERN_META,
+    Line,
+    Message,
+    Peer,
+    Server,
+    gateway,
+    initialize,
+    let_wait,
+    names,
+    start_again_at_once,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +31,7 @@ QUESTION: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start servers again at once."""
-    monkeypatch.setattr(_upstream, "FIRST_PAUSE_SECONDS", 0)
+    start_again_at_once(monkeypatch)
 
 
 async def silent(_: Line, __: Message) -> None:
@@ -168,7 +178,7 @@ async def test_cancellations_and_answers_of_the_host_are_read_behind_any_number_
         await host.call("tools/list")
         asking = await host.ask("tools/call", {"name": "ask"})
         question = await host.next()
-        hanging = [await host.ask("tools/call", {"name": "hang"}) for _ in range(_rpc.AT_ONCE + 20)]
+        hanging = [await host.ask("tools/call", {"name": "hang"}) for _ in range(AT_ONCE + 20)]
         await host.send({"id": question["id"], "result": {"action": "accept"}})
         while not any(message.get("id") == 7 for message in server.received):
             await anyio.lowlevel.checkpoint()
@@ -188,7 +198,7 @@ async def test_cancellations_and_answers_of_the_host_are_read_behind_any_number_
 async def test_a_host_that_sends_ever_more_is_refused_until_it_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_rpc, "MAX_WAITING", 3)
+    let_wait(monkeypatch, 3)
     async with gateway(Server("silent", tools("hang"), silent)) as host:
         await host.call("tools/list")
         calls = [await host.ask("tools/call", {"name": "hang"}) for _ in range(4)]
@@ -203,7 +213,7 @@ async def test_a_host_that_sends_ever_more_is_refused_until_it_waits(
 async def test_answers_that_the_host_does_not_take_count_as_unanswered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_rpc, "MAX_WAITING", 3)
+    let_wait(monkeypatch, 3)
     sent: list[Message] = []
     taking = anyio.Event()
 
@@ -224,7 +234,7 @@ async def test_answers_that_the_host_does_not_take_count_as_unanswered(
         raise AssertionError("It read on, although nobody takes its answers.")
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_rpc.Peer("The host", (incoming(), send)).run, answer, nothing)
+        tasks.start_soon(Peer("The host", (incoming(), send)).run, answer, nothing)
         await anyio.wait_all_tasks_blocked()
         tasks.cancel_scope.cancel()
     assert sent == []

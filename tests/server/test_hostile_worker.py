@@ -1,11 +1,11 @@
 """A worker that was taken over puts no word of its own outside the fence."""
 
-import sys
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fetchstash.handlers._worker import _process
 from tests.loopback import Site
 from tests.server.conftest import Connect
 from tests.server.hostile_worker import ATTACKS, TEXT
@@ -21,7 +21,14 @@ DOCUMENTS = {"text/html": f"<p>{TEXT}", "application/pdf": f"%PDF-1.4\n{TEXT}"}
 async def test_a_worker_that_was_taken_over_says_nothing_outside_the_fence(
     site: Site, connect: Connect, monkeypatch: pytest.MonkeyPatch, attack: str, media_type: str
 ) -> None:
-    monkeypatch.setattr(_process, "COMMAND", (sys.executable, "-P", str(WORKER), attack))
+    start = asyncio.create_subprocess_exec
+
+    async def start_hostile(*command: str, **options: Any) -> Any:
+        at = command.index("-m")  # the module of a worker
+        hostile = (*command[:at], str(WORKER), attack, *command[at + 2 :])
+        return await start(*hostile, **options)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start_hostile)
     url = site.put("/file", DOCUMENTS[media_type], media_type)
     async with connect() as client:
         await checked(client, "fetch_content", url=url, maxChars=1_000)

@@ -7,7 +7,7 @@ import pytest
 from fetchstash.demo.content import Document
 from fetchstash.demo.driver import ask, started
 from fetchstash.demo.site import Site
-from fetchstash.fetch._browser._chromium import missing
+from fetchstash.fetch import browser_fault
 from fetchstash.handlers import ocr_is_installed
 from tests.scanned import PROSE, page, scan
 
@@ -44,8 +44,9 @@ fetch("/prices.json").then(answer => answer.json()).then(prices => {
 </script></body></html>"""
 
 
-@pytest.mark.skipif(bool(missing()), reason=f"{missing()} scripts/extras")
 async def test_a_page_of_scripts_gives_a_passage_for_fewer_than_900_tokens() -> None:
+    if fault := await browser_fault():
+        pytest.skip(f"{fault} scripts/extras")
     prices = [{"name": f"boat {number}", "price": 7 * number} for number in range(1, 500)]
     pages = {
         "/": Document("text/html", WRITTEN.encode()),

@@ -1,12 +1,32 @@
 """A file that a source host shows as a page is fetched itself."""
 
+from typing import Any
+
 import pytest
 
-from fetchstash.stash import Stash
-from fetchstash.stash._source_pages import raw_address
+from fetchstash.errors import FetchFailed
+from fetchstash.fetch import Fetched
+from fetchstash.stash import Stash, open_stash
 from tests.loopback import Site
 
 pytestmark = pytest.mark.anyio
+
+
+class Away:
+    """A fetcher that notes what is asked for, and reaches nothing."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def fetch(self, url: str, *_: Any, **__: Any) -> Fetched:
+        self.asked.append(url)
+        raise FetchFailed("Nothing is reached.", "Look elsewhere.")
+
+    async def check(self, *_: str) -> None:
+        pass
+
+    async def aclose(self) -> None:
+        pass
 
 
 @pytest.mark.parametrize(
@@ -22,8 +42,12 @@ pytestmark = pytest.mark.anyio
         ("https://user@gitlab.com/g/r/-/blob/v1/b.py", ""),
     ],
 )  # fmt: skip
-def test_the_page_of_a_file_has_a_raw_address(page: str, raw: str) -> None:
-    assert raw_address(page) == raw
+async def test_the_page_of_a_file_has_a_raw_address(page: str, raw: str) -> None:
+    fetcher = Away()
+    async with open_stash({"store.url": "memory:"}, fetcher=fetcher) as stash:
+        with pytest.raises(FetchFailed):
+            await stash.fetch(page)
+    assert fetcher.asked == ([raw, page] if raw else [page])
 
 
 async def test_the_file_is_fetched_and_known_by_the_address_of_its_page(
