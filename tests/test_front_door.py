@@ -136,3 +136,46 @@ def test_any_local_file_can_be_added_unless_folders_are_named(tmp_path: Path) ->
         assert stash.add_file(tmp_path / "notes.txt").preview == "some words\n"
         with pytest.raises(fetchstash.Refused, match="in no folder that may be read"):
             stash.add_file(tmp_path / "notes.txt", within=[tmp_path / "other"])
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    file = tmp_path / "notes.txt"
+    file.write_text("some words\n" * 9)
+    return file
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("environment")
+def test_a_stash_that_is_closed_says_so(notes: Path) -> None:
+    with fetchstash.open_stash_sync() as stash:
+        kept = stash.add_file(notes)
+    for use in (kept.text, stash.list, lambda: kept.raw().__enter__()):
+        with pytest.raises(fetchstash.StoreError, match="The stash is closed"):
+            use()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("environment")
+def test_values_of_a_session_are_one_line_each(notes: Path) -> None:
+    with fetchstash.open_stash_sync() as stash:
+        kept = stash.add_file(notes)
+        assert repr(kept) == f"<SyncArtifact {kept.ref}: text, notes.txt, 99 bytes, 99 characters>"
+        for value in (
+            kept.read(max_chars=9),
+            kept.grep("words"),
+            stash.search("words"),
+            stash.list(),
+        ):
+            assert "media_type" not in repr(value)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("environment")
+def test_wrong_units_and_values_are_one_clear_line(notes: Path) -> None:
+    with fetchstash.open_stash_sync() as stash:
+        kept = stash.add_file(notes)
+        with pytest.raises(BadArgument, match=r"unit is 'words'\. It must be one of lines, "):
+            kept.slice(unit="words")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    with pytest.raises(BadArgument, match="A str is no value that a stash returns"):
+        fetchstash.as_shown("text")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -1,6 +1,6 @@
 """One way in for every value: the view of it, and its text."""
 
-from fetchstash.errors import FetchstashError
+from fetchstash.errors import BadArgument, FetchstashError
 from fetchstash.render._fetched import fetched, fetched_several
 from fetchstash.render._info import info, listing, picture
 from fetchstash.render._matches import grep, search
@@ -44,6 +44,9 @@ def view_of(host: Host, value: Value, max_chars: int | None = None) -> View:
             return info(host, value)
         case FetchstashError():
             return error_view(host.shown(value), host.word)
+        case _:  # a program without types
+            what = f"A {type(value).__name__} is no value that a stash returns."
+            raise BadArgument(what, "Hand in what its methods return: an Artifact, a Slice …")
 
 
 def as_shown(value: Value, max_chars: int | None = None) -> str:

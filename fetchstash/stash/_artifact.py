@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fetchstash.stash._stash import Stash
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class StoredDocument:
     """The facts of a fetched document or file.
 
@@ -27,14 +27,17 @@ class StoredDocument:
     """
 
     facts: Facts
-    settings: Settings = field(repr=False, compare=False)
-    excerpt: Excerpt = field(default_factory=Excerpt, repr=False)
+    settings: Settings = field(compare=False)
+    excerpt: Excerpt = field(default_factory=Excerpt)
     cache: CacheUse | None = None
-    image: Picture | None = field(default=None, repr=False)
-    unread: Unread | None = field(default=None, repr=False)
+    image: Picture | None = None
+    unread: Unread | None = None
 
     def __str__(self) -> str:
         return summary(self.facts)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
 
     @property
     def ref(self) -> str:
@@ -69,14 +72,14 @@ class StoredDocument:
         return shown_of(self.excerpt, self.facts, views, previews, self.excerpt.limit).body
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Artifact(StoredDocument):
     """A document in the store of ``stash``, and ways to read it.
 
     Every method may raise UnknownRef or ExpiredRef once the artifact is gone, and StoreError.
     """
 
-    stash: "Stash" = field(kw_only=True, repr=False, compare=False)
+    stash: "Stash" = field(kw_only=True, compare=False)
 
     async def text(self) -> str:
         """Return the whole text. Raises NoText where there is none."""

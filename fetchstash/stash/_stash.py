@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import get_args
 from urllib.parse import urldefrag
 
 import anyio
@@ -254,6 +255,9 @@ class Stash:
         ``max_chars`` cuts at the last whole unit that fits. Pages without a text layer are read by
         OCR first; ``progress`` is called with how many of them are read, and of how many.
         """
+        if unit not in get_args(Unit):
+            units = ", ".join(get_args(Unit))
+            raise BadArgument(f"unit is {unit!r}.", f"It must be one of {units}.")
         part = Part(path, unit, start, end)
         if path or unit == "pages":
             whole = await self._named_part(ref_or_url, part, max_chars, progress)

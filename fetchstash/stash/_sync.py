@@ -8,6 +8,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from fetchstash.errors import StoreError
 from fetchstash.stash._artifact import Artifact, StoredDocument
 from fetchstash.stash._open import open_stash
 from fetchstash.stash._stash import Stash
@@ -20,13 +21,35 @@ Target = TypeVar("Target")
 Target_co = TypeVar("Target_co", covariant=True)
 
 
+@dataclass(slots=True)
+class Portal:
+    """The way into the loop of a stash, until that is closed."""
+
+    into_loop: BlockingPortal
+    is_closed: bool = False
+
+    def call(self, method: Callable[[], Awaitable[R]]) -> R:
+        """Run a method in the loop and return its result. Raises StoreError after the end."""
+        self._check_open()
+        return self.into_loop.call(method)
+
+    def context(self, context: AbstractAsyncContextManager[R]) -> AbstractContextManager[R]:
+        """Return the context for ``with``. Raises StoreError after the end."""
+        self._check_open()
+        return self.into_loop.wrap_async_context_manager(context)
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise StoreError("The stash is closed.", "Use it inside its `with` block.")
+
+
 class _Wrapper(Protocol[Target_co]):
     """An object of this module: ``target`` is its asynchronous counterpart."""
 
     @property
     def target(self) -> Target_co: ...
     @property
-    def portal(self) -> BlockingPortal: ...
+    def portal(self) -> Portal: ...
 
 
 class _Method(Generic[Target, P, R, S]):
@@ -35,7 +58,7 @@ class _Method(Generic[Target, P, R, S]):
     def __init__(
         self,
         method: Callable[Concatenate[Target, P], Awaitable[R]],
-        convert: Callable[[BlockingPortal, R], S],
+        convert: Callable[[Portal, R], S],
     ) -> None:
         self._method = method
         self._convert = convert
@@ -67,34 +90,34 @@ class _Context(Generic[Target, P, R]):
         @wraps(self._method)
         def call(*args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[R]:
             context = self._method(wrapper.target, *args, **kwargs)
-            return wrapper.portal.wrap_async_context_manager(context)
+            return wrapper.portal.context(context)
 
         return call
 
 
-def _same(_: BlockingPortal, value: R) -> R:
+def _same(_: Portal, value: R) -> R:
     return value
 
 
-def _artifact(portal: BlockingPortal, artifact: Artifact) -> "SyncArtifact":
+def _artifact(portal: Portal, artifact: Artifact) -> "SyncArtifact":
     known: dict[str, Any] = {f.name: getattr(artifact, f.name) for f in fields(StoredDocument)}
     return SyncArtifact(**known, target=artifact, portal=portal)
 
 
 def _artifacts(
-    portal: BlockingPortal, results: tuple[Artifact | Failure, ...]
+    portal: Portal, results: tuple[Artifact | Failure, ...]
 ) -> "tuple[SyncArtifact | Failure, ...]":
     return tuple(
         _artifact(portal, result) if isinstance(result, Artifact) else result for result in results
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SyncArtifact(StoredDocument):
     """An Artifact whose methods block."""
 
-    target: Artifact = field(kw_only=True, repr=False, compare=False)
-    portal: BlockingPortal = field(kw_only=True, repr=False, compare=False)
+    target: Artifact = field(kw_only=True, compare=False)
+    portal: Portal = field(kw_only=True, compare=False)
 
     text = _Method(Artifact.text, _same)
     read = _Method(Artifact.read, _same)
@@ -110,7 +133,7 @@ class SyncStash:
     """A Stash whose methods block. ``open_stash_sync`` makes one."""
 
     target: Stash
-    portal: BlockingPortal
+    portal: Portal
 
     fetch = _Method(Stash.fetch, _artifact)
     fetch_many = _Method(Stash.fetch_many, _artifacts)
@@ -138,10 +161,13 @@ def _blocking(
     @contextmanager
     @wraps(opened)
     def opened_sync(*args: P.args, **kwargs: P.kwargs) -> Generator[SyncStash]:
-        with start_blocking_portal() as portal:
-            context = portal.wrap_async_context_manager(opened(*args, **kwargs))
-            with context as stash:
-                yield SyncStash(stash, portal)
+        with start_blocking_portal() as into_loop:
+            portal = Portal(into_loop)
+            with portal.context(opened(*args, **kwargs)) as stash:
+                try:
+                    yield SyncStash(stash, portal)
+                finally:
+                    portal.is_closed = True
 
     return opened_sync
 

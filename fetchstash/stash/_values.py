@@ -56,7 +56,7 @@ class Slice:
     was asked for and that there was no time to read (None: there is none), ``asked_end`` the last.
     """
 
-    facts: Facts
+    facts: Facts = field(repr=False)
     text: str
     total: int
     unit: Unit
@@ -157,7 +157,7 @@ class ArtifactMatches:
     are pages without text, in which there may be more.
     """
 
-    facts: Facts
+    facts: Facts = field(repr=False)
     groups: tuple[tuple[Line, ...], ...]
     skipped: int
     total: int
@@ -230,7 +230,7 @@ class Passages:
     """
 
     best_first: tuple[Passage, ...]
-    facts: Mapping[str, Facts]
+    facts: Mapping[str, Facts] = field(repr=False)
     searched: int
     pending: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -249,8 +249,8 @@ class Picture:
     ``asked_end`` is the last page of those that were asked for, where that was more than one.
     """
 
-    facts: Facts
-    data: bytes
+    facts: Facts = field(repr=False)
+    data: bytes = field(repr=False)
     media_type: str
     width: int
     height: int
@@ -267,7 +267,7 @@ class Listing:
     """A run's artifacts, newest first, and how many there are in all. Iterating gives Facts."""
 
     run: str
-    facts: tuple[Facts, ...]
+    facts: tuple[Facts, ...] = field(repr=False)
     total: int
 
     def __iter__(self) -> Iterator[Facts]:
