@@ -93,7 +93,9 @@ def fetch(
             value = _value(named, results)
             if as_json:
                 print_json(settings, value)
-            else:
+            if len(results) == 1 and isinstance(results[0], FetchstashError):
+                raise results[0]
+            if not as_json:
                 print_as_model(settings, value, max_chars)
             return FAILED if any(isinstance(r, FetchstashError) for r in results) else None
         code: int | None = None
@@ -121,16 +123,11 @@ def _check_output(words: Sequence[str], output: Path | None, *, raw: bool) -> No
 
 
 def _value(named: Sequence[Source], results: "Sequence[Artifact | FetchstashError]") -> "Value":
-    """Return what render takes: one artifact, or several with the failures in their places.
-
-    Raises the error of the only one.
-    """
+    """Return what render takes: one artifact, or all results with the failures in their places."""
     from fetchstash.fetch import mask_url  # noqa: PLC0415 - the rooms are heavy
     from fetchstash.stash import Failure  # noqa: PLC0415 - as above
 
-    if len(results) == 1:
-        if isinstance(results[0], FetchstashError):
-            raise results[0]
+    if len(results) == 1 and not isinstance(results[0], FetchstashError):
         return results[0]
     return tuple(
         Failure(safe_line(mask_url(source.word)), result)

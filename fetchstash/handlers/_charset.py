@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from fetchstash.handlers._latin import latin_charset
 from fetchstash.handlers._routing._text_test import BOMS, text_test
 
 SAMPLE_BYTES = 64 * 1024
@@ -38,6 +39,7 @@ _NO_CHARSETS = {
 # Charsets of seven bits, and the escapes that they begin with.
 _SEVEN_BIT = {"iso2022_kr": b"\x1b$)C", "iso2022_jp": b"\x1b$", "hz": b"~{"}
 _NON_ASCII = re.compile(rb"[\x80-\xff]")
+_MAC_CAPITALS = re.compile(rb"[\x80-\x9f]")
 _BROKEN = re.compile("\ufffd+")
 _FEW = 8
 
@@ -158,9 +160,13 @@ def _detected(sample: bytes) -> str:
     letters = _NON_ASCII.findall(sample)
     if len(letters) < _FEW and len(letters) * 4 < len(sample):
         return FALLBACK  # an accent or a dash in a line of ASCII is too little to detect by
+    if latin := latin_charset(sample):
+        return latin
     from charset_normalizer import from_bytes  # noqa: PLC0415 - heavy, and only this needs it
 
     best = from_bytes(sample, preemptive_behaviour=False).best()
+    if best and best.encoding == "mac_cyrillic" and not _MAC_CAPITALS.search(sample):
+        return "cp1251"  # the small letters are the same in both
     return (best and charset_named(best.encoding)) or FALLBACK
 
 

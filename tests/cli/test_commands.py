@@ -50,9 +50,7 @@ def test_json_is_one_object_a_line(run: Terminal, site: Site) -> None:
     ] == list(KEYS)
 
 
-def test_a_url_that_fails_among_several_is_an_object_in_its_place(
-    run: Terminal, site: Site
-) -> None:
+def test_a_url_that_fails_is_an_object_in_its_place(run: Terminal, site: Site) -> None:
     urls = [site.url("/none"), site.put("/a.txt", "words", "text/plain")]
     failed, came = (
         json.loads(line) for line in run("fetch", *urls, "--json", code=3).stdout.splitlines()
@@ -63,6 +61,9 @@ def test_a_url_that_fails_among_several_is_an_object_in_its_place(
         404,
     )
     assert came["extracted_chars"] == 5
+    alone = run("fetch", urls[0], "--json", code=3)
+    assert json.loads(alone.stdout) == failed
+    assert alone.stderr.startswith("[http_error] ")
 
 
 def test_the_whole_text_or_the_bytes_go_to_a_file(run: Terminal, site: Site) -> None:
