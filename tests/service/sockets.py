@@ -6,11 +6,26 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from fetchstash.config import HttpLimits, Settings
-from fetchstash.service import OneStash, TenantSource, build_app, security_of, server_of
+from fetchstash.service import (
+    OneStash,
+    TenantSource,
+    _bounds,
+    _messages,
+    build_app,
+    security_of,
+    server_of,
+)
+
+
+def set_bound(monkeypatch: pytest.MonkeyPatch, name: str, value: float) -> None:
+    """Let a bound of connections and requests be reached soon."""
+    module = _messages if hasattr(_messages, name) else _bounds
+    monkeypatch.setattr(module, name, value)
 
 
 @asynccontextmanager

@@ -15,10 +15,10 @@ from mcp_types import Implementation, TextContent
 from starlette.types import Receive, Scope, Send
 
 from fetchstash.config import Settings, load
-from fetchstash.service import _bounds, _messages, exports, for_clients_elsewhere
+from fetchstash.service import exports, for_clients_elsewhere
 from tests.loopback import Site
 from tests.service.pages import Hanging, calling
-from tests.service.sockets import listening, serving
+from tests.service.sockets import listening, serving, set_bound
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -141,7 +141,7 @@ HEAD = b"POST /mcp HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: application/j
 async def test_a_client_that_sends_no_head_is_cut_off(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_bounds, "HEAD_SECONDS", 0.2)
+    set_bound(monkeypatch, "HEAD_SECONDS", 0.2)
 
     async def silent(_: SocketStream) -> None: ...
 
@@ -163,7 +163,7 @@ async def test_a_client_that_sends_no_head_is_cut_off(
 async def test_a_client_that_asks_for_no_metrics_is_let_go(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_bounds, "HEAD_SECONDS", 0.05)
+    set_bound(monkeypatch, "HEAD_SECONDS", 0.05)
     metered = replace(settings, http=replace(settings.http, metrics="127.0.0.1:0"))
     async with exports(metered) as url:
         port = httpx2.URL(url).port
@@ -179,7 +179,7 @@ async def test_a_client_that_asks_for_no_metrics_is_let_go(
 async def test_a_client_that_trickles_a_body_after_its_answer_is_cut_off(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_bounds, "HEAD_SECONDS", 0.2)
+    set_bound(monkeypatch, "HEAD_SECONDS", 0.2)
     head = b"POST /none HTTP/1.1\r\nHost: localhost:%d\r\nContent-Length: 1000\r\n\r\n"
 
     async with listening(settings) as port:
@@ -195,7 +195,7 @@ async def test_a_client_that_trickles_a_body_after_its_answer_is_cut_off(
 async def test_a_client_that_sends_its_body_too_slowly_is_told_so(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_messages, "BODY_SECONDS", 0.2)
+    set_bound(monkeypatch, "BODY_SECONDS", 0.2)
 
     async with listening(settings) as port:
 
@@ -237,7 +237,7 @@ class Endless:
 
 
 async def test_a_client_that_reads_no_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_bounds, "READ_SECONDS", 0.2)
+    set_bound(monkeypatch, "READ_SECONDS", 0.2)
     app = Endless()
     async with serving(app) as port, await anyio.connect_tcp("127.0.0.1", port) as stream:
         await stream.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -248,7 +248,7 @@ async def test_a_client_that_reads_no_answer_is_cut_off(monkeypatch: pytest.Monk
 async def test_a_connection_too_many_ends_the_one_that_waits_longest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_bounds, "MAX_CONNECTIONS", 2)
+    set_bound(monkeypatch, "MAX_CONNECTIONS", 2)
     app = Endless()
     async with serving(app) as port, AsyncExitStack() as stack:
 

@@ -15,8 +15,7 @@ from anyio.abc import ByteStream, SocketStream
 from anyio.streams.tls import TLSStream
 
 from fetchstash.config import HttpLimits
-from fetchstash.service import _bounds
-from tests.service.sockets import echo, serving
+from tests.service.sockets import echo, serving, set_bound
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -59,7 +58,7 @@ async def ended(stream: ByteStream) -> None:
 async def test_a_client_that_ends_no_handshake_is_cut_off(
     tls: Tls, sent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_bounds, "HEAD_SECONDS", 0.2)
+    set_bound(monkeypatch, "HEAD_SECONDS", 0.2)
     async with serving(echo, tls.limits) as port, await connected(port) as stream:
         await stream.send(sent)
         await ended(stream)
@@ -68,7 +67,7 @@ async def test_a_client_that_ends_no_handshake_is_cut_off(
 async def test_a_client_that_is_secure_and_sends_no_head_is_cut_off(
     tls: Tls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_bounds, "HEAD_SECONDS", 0.2)
+    set_bound(monkeypatch, "HEAD_SECONDS", 0.2)
     async with serving(echo, tls.limits) as port, await connected(port) as stream:
         secure = await TLSStream.wrap(stream, hostname="localhost", ssl_context=tls.trusting)
         await ended(secure)
@@ -77,7 +76,7 @@ async def test_a_client_that_is_secure_and_sends_no_head_is_cut_off(
 async def test_a_connection_counts_before_its_handshake(
     tls: Tls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_bounds, "MAX_CONNECTIONS", 2)
+    set_bound(monkeypatch, "MAX_CONNECTIONS", 2)
     async with (
         serving(echo, tls.limits) as port,
         await connected(port) as first,
