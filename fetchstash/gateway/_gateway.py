@@ -1,5 +1,6 @@
 """The gateway: one MCP server towards the host, in front of any number of others."""
 
+import json
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -201,8 +202,15 @@ class Gateway:
         exposed = str(params.get("name"))
         try:
             upstream, name = await self._catalog.route("tools/list", exposed, "tool")
-            result = await self._ask(upstream, "tools/call", {**params, "name": name})
             alone = name in upstream.server.leave_alone or upstream is self._catalog.own
+            try:
+                result = await self._ask(upstream, "tools/call", {**params, "name": name})
+            except RpcError as error:
+                text = error.message + ("" if error.data is None else f"\n{json.dumps(error.data)}")
+                if alone or len(text) <= upstream.server.threshold:
+                    raise
+                content = [{"type": "text", "text": text}]
+                result = {"content": content, "isError": True, **self._complete_type()}
             if alone or result.get("resultType") == "input_required":
                 return result
             from fetchstash.gateway._results import bounded_call  # noqa: PLC0415 - heavy

@@ -43,7 +43,7 @@ STRUCTURED = ".structured"
 CLOSING_BYTES = 8
 """What is kept back of a JSON text, to find the end of its last string."""
 
-_RESULT = re.compile(rb'\s*\{\s*"result"\s*:\s*"')
+_ONE_TEXT = re.compile(rb'\s*\{\s*"\w{1,40}"\s*:\s*"')
 
 Block = dict[str, Any]
 Get = Callable[[], Awaitable[Stash]]
@@ -230,8 +230,8 @@ def _to_replace(parts: Sequence[_Part], threshold: int) -> list[_Part]:
 def _join_copies(parts: Sequence[_Part]) -> None:
     """Keep one of text and structured content where one is a copy of the other.
 
-    A value stays as JSON (tools, 2025-06-18). A string under ``result`` alone, which is how SDKs
-    return a text, stays as text.
+    A value stays as JSON (tools, 2025-06-18). A string under one name, which is how SDKs and
+    servers return a text ("result", "content"), stays as text.
     """
     structured = next(part for part in parts if part.name.endswith(STRUCTURED))
     for part in parts:
@@ -250,11 +250,11 @@ def _join_copies(parts: Sequence[_Part]) -> None:
 
 
 def _same_text(texts: Sequence[str | Spooled], structured: str | Spooled) -> bool:
-    """Return whether the structured content is ``{"result": TEXT}`` and nothing else."""
+    """Return whether the structured content is ``{"NAME": TEXT}`` and nothing else."""
     if len(texts) != 1:
         return False
     with _opened(structured) as source, _opened(texts[0]) as expected:
-        opening = _RESULT.match(source.read(64))
+        opening = _ONE_TEXT.match(source.read(64))
         if opening is None:
             return False
         source.seek(opening.end())

@@ -51,6 +51,16 @@ async def test_structured_content_is_shown_by_its_shape_and_read_by_path(
     assert "name 4321" in texts(part)
 
 
+@pytest.mark.parametrize("name", ["result", "content"])
+async def test_a_text_that_is_structured_under_one_name_is_one_artifact(
+    shared: Shared, name: str
+) -> None:
+    client = await shared("legacy", "legacy")
+    result = await client.call_tool("named", {"size": 5_000, "as": name})
+    kept = (result.meta or {})["fetchstash/artifact"]
+    assert [facts["content_kind"] for facts in kept] == ["text"]
+
+
 @both_eras
 async def test_text_and_structured_copies_are_one_artifact(wrapped: Wrapped, mode: str) -> None:
     async with wrapped(mode, *plain("legacy")) as client:
@@ -105,6 +115,19 @@ async def test_an_error_stays_an_error_when_it_is_made_short(shared: Shared) -> 
     result = await client.call_tool("error", {"size": 50_000})
     assert result.is_error
     assert len(texts(result)) < 4_000
+
+
+@both_eras
+@any_mix
+async def test_an_error_of_the_protocol_is_made_short_too(
+    shared: Shared, mode: str, era: str
+) -> None:
+    client = await shared(mode, era)
+    result = await client.call_tool("long-error", {"size": 50_000})
+    assert result.is_error
+    assert len(texts(result)) < 4_000
+    arguments = {"artifact_ref": refs(result)[0], "pattern": "why"}
+    assert '{"why": ["because"]}' in texts(await client.call_tool("artifact_grep", arguments))
 
 
 async def test_a_tool_left_alone_is_passed_on_whatever_its_size(wrapped: Wrapped) -> None:

@@ -34,6 +34,8 @@ NAMES = [
     "environment",
     "large-resource",
     "error",
+    "long-error",
+    "named",
 ]
 Message = dict[str, Any]
 
@@ -151,6 +153,12 @@ def call(request: dict[str, Any]) -> None:
         case "large-resource":
             resource = {"uri": "data://a.csv", "mimeType": "text/csv", "text": "a,b\n" * size}
             answer(request, {"content": [{"type": "resource", "resource": resource}]})
+        case "named":
+            words = "".join(f"line {number} of the log\n" for number in range(size))
+            text(request, words, structuredContent={arguments["as"]: words})
+        case "long-error":
+            error = {"code": -32_050, "message": "odd " * size, "data": {"why": ["because"]}}
+            send({"id": request["id"], "error": error})
         case "error":
             text(request, "bad " * size, isError=True)
         case _:
