@@ -1,69 +1,66 @@
 import json
 import logging
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from pathlib import Path
 
-import httpx2
+import anyio
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.types import Receive, Scope, Send
 
 from fetchstash import telemetry
-from fetchstash.service import _request
-from fetchstash.service._observed import Observed
+from fetchstash.service import AuditLog
+from tests.service.asgi import Service, Tokens
 
 pytestmark = pytest.mark.anyio
 
-
-async def answers(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer with the id of the request, and with the status that its query asks for."""
-    record, request = _request.current(), Request(scope, receive)
-    assert record
-    status = int(request.query_params.get("status", "200"))
-    if status == 0:
-        raise RuntimeError("secret")
-    response: Response = JSONResponse({"id": record.id}, status)
-    await response(scope, receive, send)
+CALL = json.dumps(
+    {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "artifact_info"}}
+).encode()
+HEADERS = [
+    (b"content-type", b"application/json"),
+    (b"accept", b"application/json, text/event-stream"),
+    (b"mcp-protocol-version", b"2025-11-25"),
+]
 
 
-@asynccontextmanager
-async def client() -> AsyncGenerator[httpx2.AsyncClient]:
-    transport = httpx2.ASGITransport(Observed(answers), raise_app_exceptions=False)
-    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
-        yield http
+async def ids_of(service: Service, folder: Path, *sent: tuple[bytes, bytes]) -> tuple[str, str]:
+    """Return the id that a request with these headers is answered under, and logged under."""
+    log = folder / "audit.jsonl"
+    async with service(audit=AuditLog(log)) as http:
+        answer = await http.post("/mcp", content=CALL, headers=[*HEADERS, *sent])
+    assert answer.status_code == 200
+    [line] = log.read_text().splitlines()
+    return answer.headers["x-request-id"], json.loads(line)["request_id"]
 
 
 @pytest.mark.parametrize("sent", ["abc-1.X_2", "0" * 64])
-async def test_a_plain_request_id_is_kept_and_returned(sent: str) -> None:
-    async with client() as http:
-        answer = await http.get("/mcp", headers={"x-request-id": sent})
-    assert (answer.headers["x-request-id"], answer.json()["id"]) == (sent, sent)
+async def test_a_plain_request_id_is_kept_and_returned(
+    service: Service, tmp_path: Path, sent: str
+) -> None:
+    ids = await ids_of(service, tmp_path, (b"x-request-id", sent.encode()))
+    assert ids == (sent, sent)
 
 
 @pytest.mark.parametrize("sent", ["", "a b", "0" * 65, "<script>", '{"a":1}', "ä"])
-async def test_any_other_request_id_is_replaced(sent: str) -> None:
-    async with client() as http:
-        answer = await http.get("/mcp", headers={b"x-request-id": sent.encode()})
-    assert answer.headers["x-request-id"] == answer.json()["id"]
-    assert len(answer.json()["id"]) == 32
+async def test_any_other_request_id_is_replaced(
+    service: Service, tmp_path: Path, sent: str
+) -> None:
+    returned, logged = await ids_of(service, tmp_path, (b"x-request-id", sent.encode()))
+    assert returned == logged
+    assert len(returned) == 32
 
 
-async def test_two_request_ids_are_replaced() -> None:
-    async with client() as http:
-        sent = [("x-request-id", "a"), ("x-request-id", "b")]
-        answer = await http.get("/mcp", headers=sent)
-    assert len(answer.json()["id"]) == 32
+async def test_two_request_ids_are_replaced(service: Service, tmp_path: Path) -> None:
+    sent = [(b"x-request-id", b"a"), (b"x-request-id", b"b")]
+    assert len((await ids_of(service, tmp_path, *sent))[0]) == 32
 
 
 async def test_each_request_is_a_line_without_its_path_and_query(
-    caplog: pytest.LogCaptureFixture,
+    service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "fetchstash.service.requests")
-    async with client() as http:
-        await http.post("/mcp?status=401&secret=1")
+    async with service(verifier=Tokens()) as http:
+        await http.post("/mcp?secret=1", json={})
         await http.get("/secret/path")
         await http.request("SECRET", "/mcp")
         await http.get("/healthz")
@@ -73,22 +70,33 @@ async def test_each_request_is_a_line_without_its_path_and_query(
     assert "secret" not in json.dumps(lines).lower()
     assert [(line["method"], line["route"], line["status"]) for line in lines] == [
         ("POST", "/mcp", 401),
-        ("GET", "", 200),
-        ("_OTHER", "/mcp", 200),
+        ("GET", "", 404),
+        ("_OTHER", "/mcp", 401),
         ("GET", "/healthz", 200),
-        ("GET", "/.well-known/oauth-protected-resource", 200),
-        ("GET", "", 200),
+        ("GET", "/.well-known/oauth-protected-resource", 404),
+        ("GET", "", 404),
     ]
     levels = [record.levelno for record in caplog.records if record.message == "request"]
     assert levels == [logging.INFO] * 3 + [logging.DEBUG] + [logging.INFO] * 2
 
 
-async def test_requests_are_counted_by_route_and_status_and_those_in_flight() -> None:
-    readings = InMemoryMetricReader()
+async def test_requests_are_counted_by_route_and_status_and_those_in_flight(
+    service: Service,
+) -> None:
+    readings, asked = InMemoryMetricReader(), anyio.Event()
+
+    async def hang() -> str:
+        asked.set()
+        await anyio.sleep_forever()
+        return ""
+
     with telemetry.exporting(MeterProvider([readings], shutdown_on_exit=False)):
-        async with client() as http:
-            for path in ("/mcp", "/mcp", "/mcp?status=503", "/a/b", "/c", "/mcp?status=0"):
+        async with service(ready=hang) as http, anyio.create_task_group() as tasks:
+            for path in ("/healthz", "/healthz", "/mcp", "/a/b", "/c"):
                 await http.get(path)
+            tasks.start_soon(http.get, "/readyz")  # its client leaves before the answer
+            await asked.wait()
+            tasks.cancel_scope.cancel()
     data = readings.get_metrics_data()
     assert data
     metrics = data.resource_metrics[0].scope_metrics[0].metrics
@@ -101,4 +109,4 @@ async def test_requests_are_counted_by_route_and_status_and_those_in_flight() ->
         attributes = point.attributes or {}
         key = (attributes["http.route"], attributes["http.response.status_code"])
         counts[key] = point.count
-    assert counts == {("/mcp", 200): 2, ("/mcp", 503): 1, ("", 200): 2, ("/mcp", 0): 1}
+    assert counts == {("/healthz", 200): 2, ("/mcp", 405): 1, ("", 404): 2, ("/readyz", 0): 1}
