@@ -17,10 +17,10 @@ import anyio
 from fetchstash import telemetry
 from fetchstash.config import Settings
 from fetchstash.errors import Busy, FetchstashError, Internal
+from fetchstash.processors import processors
 from fetchstash.service._audit import AuditLog
 from fetchstash.service._context import tenant_label
 from fetchstash.service._pace import Pace
-from fetchstash.service._processors import processors
 from fetchstash.service._quota import EXCHANGE_SECONDS, Quotas
 from fetchstash.service._rooms import Pools, SharedTurns, open_rooms
 from fetchstash.stash import Stash

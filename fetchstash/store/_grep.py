@@ -7,7 +7,8 @@ searched in pieces that overlap by a quarter: a match longer than that may be mi
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -34,7 +35,7 @@ LINE_CHARS = 160
 _MARGIN = 4 * LINE_CHARS  # bytes that surely hold the characters of a window
 
 _COMPILING = Lock()
-"""Compiling holds the interpreter: several threads would hold it one after the other."""
+"""Compiling holds the interpreter: who compiles rests as long before the next may."""
 
 Span = tuple[int, int]
 
@@ -99,7 +100,7 @@ def compile_pattern(query: GrepQuery) -> Pattern:
         # RE2 holds the interpreter while it compiles. It gives a large program up early with little
         # memory; searching is quicker with more.
         options.max_mem = MAX_PROGRAM * _BYTES_AN_INSTRUCTION
-        with _COMPILING:
+        with _compiling():
             re2.compile(expression, options)
             options.max_mem = MAX_MEMORY
             compiled = re2.compile(expression, options)
@@ -123,6 +124,17 @@ def compile_pattern(query: GrepQuery) -> Pattern:
 
     piece = PIECE * SMALL_PROGRAM // max(compiled.programsize, SMALL_PROGRAM)
     return Pattern(search, max(piece, MIN_PIECE))
+
+
+@contextmanager
+def _compiling() -> Generator[None]:
+    """Hold the lock while a pattern is compiled, and as long again."""
+    with _COMPILING:
+        began = time.thread_time()
+        try:
+            yield
+        finally:
+            time.sleep(time.thread_time() - began)
 
 
 def _too_large() -> BadPattern:

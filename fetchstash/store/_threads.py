@@ -1,5 +1,6 @@
 """The threads in which a store does its blocking work."""
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from threading import Event
@@ -7,6 +8,7 @@ from typing import TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
+from fetchstash.processors import processors
 from fetchstash.store._disk import translate_errors
 
 T = TypeVar("T")
@@ -19,6 +21,32 @@ Turn = Callable[[], AbstractAsyncContextManager[Rest | None]]
 
 SHORT_WORKERS = 8
 SCAN_WORKERS = 8
+_WORK_SECONDS, _REST_SECONDS = 0.001, 0.05
+"""A scan rests after the first if it should, at most for the second: it has a deadline."""
+
+
+class _Share:
+    """One scan's share of the processors: all scans together leave one to the event loop.
+
+    Else the threads that read requests and write answers wait in line behind the scans. It belongs
+    to the thread that makes it; ``running`` says how many scans there are.
+    """
+
+    def __init__(self, running: Callable[[], int], cancelled: Event) -> None:
+        self._running = running
+        self._cancelled = cancelled
+        self._processors = max(processors() - 1, 1)
+        self._since = time.thread_time()
+
+    def rest(self) -> None:
+        """Sleep if the scan has worked for more than its share, until it is cancelled."""
+        worked = time.thread_time() - self._since
+        if worked < _WORK_SECONDS:
+            return
+        others = self._running() / self._processors - 1
+        if others > 0:
+            self._cancelled.wait(min(worked * others, _REST_SECONDS))
+        self._since = time.thread_time()
 
 
 class Threads:
@@ -50,13 +78,16 @@ class Threads:
         cancelled = Event()
 
         def translated(rest: Rest | None) -> T:
+            share = _Share(lambda: self._scans.borrowed_tokens, cancelled)
+
             def is_cancelled() -> bool:
                 if rest:
                     rest()
+                share.rest()
                 return cancelled.is_set()
 
             with translate_errors():
-                return work(is_cancelled if rest else cancelled.is_set)
+                return work(is_cancelled)
 
         try:
             async with self._turn() as rest:

@@ -246,6 +246,24 @@ async def test_re2_never_gets_more_than_a_piece_at_a_time(
 
 
 @pytest.mark.anyio
+async def test_compiling_rests_as_long_as_it_held_the_interpreter(
+    open_text: OpenText, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compile_, rests = re2.compile, list[float]()
+
+    def slow(*arguments: Any) -> Any:
+        end = time.thread_time() + 0.003
+        while time.thread_time() < end:
+            pass
+        return compile_(*arguments)
+
+    monkeypatch.setattr(re2, "compile", slow)
+    monkeypatch.setattr(time, "sleep", rests.append)
+    assert (await (await open_text(b"x\n")).grep(GrepQuery("x"))).total == 1
+    assert sum(rests) >= 0.003
+
+
+@pytest.mark.anyio
 async def test_greps_that_are_cancelled_stop_and_hold_nobody_up(
     store: ArtifactStore, open_text: OpenText, monkeypatch: pytest.MonkeyPatch
 ) -> None:
