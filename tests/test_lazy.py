@@ -38,3 +38,15 @@ def test_reading_the_settings_imports_the_limits_of_a_room_and_nothing_else_of_i
     done = subprocess.run(words, check=True, capture_output=True, text=True)
     limits = [f"{room}._limits" for room in rooms]
     assert sorted(done.stdout.split()) == sorted([*rooms, *limits, "text._cut"])
+
+
+@pytest.mark.slow
+def test_a_server_lists_its_tools_before_it_imports_what_a_call_needs() -> None:
+    program = (
+        "import sys, fetchstash.server as s; from fetchstash.config import load;"
+        " s.serve_stdio, s.build_server(s.LazyStash(load()));"
+        " print(*sorted({'stash', 'render._view', 'fetch._fetcher', 'store._base'}"
+        " & {m.removeprefix('fetchstash.') for m in sys.modules}))"
+    )
+    words = [sys.executable, "-P", "-c", program]
+    assert subprocess.run(words, check=True, capture_output=True, text=True).stdout == "\n"

@@ -2,25 +2,14 @@
 
 import click
 
+from fetchstash import hosts
 from fetchstash.cli._help import Command
 from fetchstash.cli._run import exit_codes, say
 from fetchstash.errors import BadArgument
-from fetchstash.hosts import (
-    HOSTS,
-    CommandHost,
-    Place,
-    add_line,
-    register as register_with,
-    snippet,
-    start_command,
-    unregister,
-    unwrap as unwrap_servers,
-    wrap as wrap_servers,
-)
 
 
 @click.command(cls=Command, short_help="Add fetchstash to a host, or take it out")
-@click.argument("host", metavar="HOST", type=click.Choice(list(HOSTS)))
+@click.argument("host", metavar="HOST", type=click.Choice(list(hosts.HOSTS)))
 @click.option("--print", "print_only", is_flag=True, help="Show what would be added; add nothing.")
 @click.option("--remove", is_flag=True, help="Take fetchstash out again.")
 @click.option("--wrap", is_flag=True, help="Put its other servers behind fetchstash.")
@@ -37,22 +26,24 @@ def register(
     The file is backed up before it is changed. Claude Code, Codex and Gemini CLI have a command of
     their own for it, which is run.
     """
-    target, start, place = HOSTS[host], start_command(), Place()
+    target, start, place = hosts.HOSTS[host], hosts.start_command(), hosts.Place()
     if print_only + remove + wrap + unwrap > 1:
         raise BadArgument("Several of these options exclude each other.", "Give one of them.")
     if names and not (wrap or unwrap):
         raise BadArgument("Names of servers go with --wrap or --unwrap.", "Add one of them.")
     if wrap:
-        click.echo(wrap_servers(target, names, start, place))
+        click.echo(hosts.wrap(target, names, start, place))
     elif unwrap:
-        click.echo(unwrap_servers(target, names, place))
+        click.echo(hosts.unwrap(target, names, place))
+    elif remove:
+        click.echo(hosts.unregister(target, place))
     elif not print_only:
-        click.echo(unregister(target, place) if remove else register_with(target, start, place))
-    elif isinstance(target, CommandHost):
-        click.echo(add_line(target, start))
+        click.echo(hosts.register(target, start, place))
+    elif isinstance(target, hosts.CommandHost):
+        click.echo(hosts.add_line(target, start))
     else:
         say(f"In {target.file(place)}:")
-        click.echo(snippet(target, start))
+        click.echo(hosts.snippet(target, start))
 
 
 COMMANDS = (register,)

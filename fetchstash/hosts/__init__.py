@@ -1,9 +1,14 @@
 """Put fetchstash into the settings of the hosts that start it, and take it out again."""
 
-from fetchstash.hosts._hosts import HOSTS, CommandHost, FileHost, Place
-from fetchstash.hosts._register import add_line, register, snippet, unregister
-from fetchstash.hosts._start import start_command
-from fetchstash.hosts._wrap import unwrap, wrap
+from typing import TYPE_CHECKING
+
+from fetchstash._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from fetchstash.hosts._hosts import HOSTS, CommandHost, FileHost, Place
+    from fetchstash.hosts._register import add_line, register, snippet, unregister
+    from fetchstash.hosts._start import start_command
+    from fetchstash.hosts._wrap import unwrap, wrap
 
 __all__ = [
     "HOSTS",
@@ -18,3 +23,11 @@ __all__ = [
     "unwrap",
     "wrap",
 ]
+
+_MODULES = {
+    "_hosts": "HOSTS CommandHost FileHost Place",
+    "_register": "add_line register snippet unregister",
+    "_start": "start_command",
+    "_wrap": "unwrap wrap",
+}
+__getattr__ = lazy_names(__name__, _MODULES)

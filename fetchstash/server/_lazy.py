@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -14,12 +14,14 @@ import mcp_types as types
 from mcp.server import ServerRequestContext
 
 from fetchstash.config import Settings
-from fetchstash.fetch import HttpFetcher
-from fetchstash.render import Host
 from fetchstash.server._asking import Answers, asked
 from fetchstash.server._person import Person
-from fetchstash.stash import Stash, open_stash
 from fetchstash.store import AUTO_RUN, project_run, with_run
+
+if TYPE_CHECKING:
+    from fetchstash.fetch import HttpFetcher
+    from fetchstash.render import Host
+    from fetchstash.stash import Stash
 
 Context = ServerRequestContext["StashSource", Any]
 
@@ -35,11 +37,11 @@ class StashSource(Protocol):
         """The settings that the list of tools is made by."""
         ...
 
-    def host(self, ctx: Context) -> Host:
+    def host(self, ctx: Context) -> "Host":
         """Return the host that asks."""
         ...
 
-    async def get(self, ctx: Context, answers: Answers = None) -> Stash:
+    async def get(self, ctx: Context, answers: Answers = None) -> "Stash":
         """Return the Stash of a request. Raises InputNeeded."""
         ...
 
@@ -78,17 +80,21 @@ class LazyStash:
         self._fetcher: HttpFetcher | None = None
         self._person = Person(may_be_asked=settings.fetch.ask and local)
 
-    def host(self, ctx: Context) -> Host:
+    def host(self, ctx: Context) -> "Host":
         """Return the host that asks: each request names its client, in either era."""
+        from fetchstash.render import Host  # noqa: PLC0415 - heavy
+
         client = ctx.session.client_params
         views = self.settings.views_for(client.client_info.name if client else "")
         return Host(views, self._local, self.settings.context)
 
-    async def get(self, ctx: Context, answers: Answers = None) -> Stash:
+    async def get(self, ctx: Context, answers: Answers = None) -> "Stash":
         """Return the Stash of the client's project, opened if need be.
 
         After a failure the next call tries again. Raises InputNeeded.
         """
+        from fetchstash.stash import open_stash  # noqa: PLC0415 - heavy
+
         async with self._lock:
             run = await self._run(ctx, answers)
             if run not in self._stashes:
@@ -116,9 +122,11 @@ class LazyStash:
                 allowed = True
         return allowed
 
-    def _fetching(self) -> HttpFetcher:
+    def _fetching(self) -> "HttpFetcher":
         """Return the fetcher of all projects: what a person allowed holds in each."""
         if self._fetcher is None:
+            from fetchstash.fetch import HttpFetcher  # noqa: PLC0415 - heavy
+
             self._fetcher = HttpFetcher(self.settings.fetch)
             self._stack.push_async_callback(self._fetcher.aclose)
         return self._fetcher

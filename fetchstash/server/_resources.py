@@ -5,7 +5,7 @@ from base64 import b64encode
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
@@ -21,12 +21,14 @@ from fetchstash.errors import (
     StoreError,
     UnknownRef,
 )
-from fetchstash.render import error_line, size, view_of
 from fetchstash.server._app import VIEW_URI, view_resource
 from fetchstash.server._lazy import Context
-from fetchstash.stash import Stash
-from fetchstash.store import REF_PREFIX, Facts
+from fetchstash.store import REF_PREFIX
 from fetchstash.text import clip, clip_middle
+
+if TYPE_CHECKING:
+    from fetchstash.stash import Stash
+    from fetchstash.store import Facts
 
 TEMPLATE = "fetchstash://artifact/{artifact_ref}"
 _PREFIX = TEMPLATE.partition("{")[0]
@@ -61,6 +63,8 @@ def in_one_line(handler: Handler[P, R]) -> Handler[P, R]:
 
 def line_for(ctx: Context, error: FetchstashError) -> str:
     """Return the line of an error as the client may see it; the log has what it may not."""
+    from fetchstash.render import error_line  # noqa: PLC0415 - heavy
+
     if isinstance(error, StoreError):
         _log.warning("%s: %s", ctx.method, error)
     return error_line(ctx.lifespan_context.host(ctx).shown(error))
@@ -104,7 +108,9 @@ async def list_resources(
     )
 
 
-def _resource(facts: Facts, now: datetime) -> types.Resource:
+def _resource(facts: "Facts", now: datetime) -> types.Resource:
+    from fetchstash.render import size  # noqa: PLC0415 - heavy
+
     created, has_text = facts.created_at or now, facts.extracted_chars is not None
     source = clip_middle(facts.source_url or facts.name, _SOURCE_CHARS)
     parts = [source, facts.word, size(facts.size_bytes), f"fetched {age(created, now)}"]
@@ -147,8 +153,10 @@ async def read_resource(
 
 
 async def _contents(
-    ctx: Context, stash: Stash, uri: str
+    ctx: Context, stash: "Stash", uri: str
 ) -> types.TextResourceContents | types.BlobResourceContents:
+    from fetchstash.render import view_of  # noqa: PLC0415 - heavy
+
     ref = uri.removeprefix(_PREFIX)
     facts = (await stash.get(ref)).facts
     if facts.extracted_chars is None and facts.width is not None and facts.pages is None:
@@ -174,7 +182,7 @@ async def complete(ctx: Context, params: types.CompleteRequestParams) -> types.C
     return types.CompleteResult(completion=completion)
 
 
-def matching(artifacts: Sequence[Facts], typed: str) -> list[str]:
+def matching(artifacts: "Sequence[Facts]", typed: str) -> list[str]:
     """Return the references that ``typed`` may mean: by their beginning, then by title or URL."""
     words = typed.casefold().split()
     begun = [facts for facts in artifacts if facts.artifact_ref.startswith(typed)]
@@ -186,7 +194,7 @@ def matching(artifacts: Sequence[Facts], typed: str) -> list[str]:
     return [facts.artifact_ref for facts in (*begun, *about)]
 
 
-def _words(facts: Facts) -> str:
+def _words(facts: "Facts") -> str:
     return f"{facts.title} {facts.source_url} {facts.final_url} {facts.name}".casefold()
 
 

@@ -4,8 +4,10 @@ import logging
 import os
 import signal
 import sys
+from importlib import import_module
 
 import anyio
+import anyio.to_thread
 from mcp.server import NotificationOptions
 
 from fetchstash.config import Settings
@@ -29,13 +31,20 @@ async def serve_stdio(settings: Settings) -> None:
         async with anyio.create_task_group() as tasks:
             if sys.platform != "win32":
                 tasks.start_soon(_end_on_signal, stash)
-            async with transport() as streams, relayed(*streams) as (incoming, outgoing):
+            async with transport() as streams, relayed(*streams) as (incoming, outgoing, listed):
+                tasks.start_soon(_import_rooms, listed)
                 changes = NotificationOptions(resources_changed=True)
                 options = server.create_initialization_options(changes)
                 await server.run(incoming, outgoing, options)
             tasks.cancel_scope.cancel()
     except* BrokenPipeError:
         _log.info("The host has closed our stdout: nobody is left to answer.")
+
+
+async def _import_rooms(listed: anyio.Event) -> None:
+    """Import what a call needs once the host has the tools, so that neither waits for it."""
+    await listed.wait()
+    await anyio.to_thread.run_sync(import_module, "fetchstash.server._call")
 
 
 async def _end_on_signal(stash: LazyStash) -> None:

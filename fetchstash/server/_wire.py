@@ -21,7 +21,9 @@ MAX_WAITING = 256
 """Requests whose answers the client has not read yet; beyond them no more requests are read."""
 
 Received = SessionMessage | Exception
-Streams = tuple[MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]]
+Streams = tuple[
+    MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage], anyio.Event
+]
 
 
 class Sender(Protocol):
@@ -40,8 +42,9 @@ class _Relay:
     """Passes messages on, and counts the requests that wait for their answer."""
 
     def __init__(self) -> None:
-        self._waiting: set[types.RequestId | None] = set()
+        self._waiting: dict[types.RequestId | None, str] = {}  # the method of each request
         self._answered = anyio.Event()
+        self.listed = anyio.Event()
 
     async def receive(
         self,
@@ -57,9 +60,9 @@ class _Relay:
                         await answers.send(SessionMessage(error))
                     continue
                 match received.message:
-                    case types.JSONRPCRequest(id=request):
+                    case types.JSONRPCRequest(id=request, method=method):
                         await self._wait_for_room()
-                        self._waiting.add(request)
+                        self._waiting[request] = method
                     case types.JSONRPCNotification(
                         method="notifications/cancelled", params={"requestId": request}
                     ):
@@ -76,23 +79,29 @@ class _Relay:
                     await client.send(sent)
                 except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                     return
-                if isinstance(sent.message, types.JSONRPCResponse | types.JSONRPCError):
-                    self._forget(sent.message.id)
+                match sent.message:
+                    case types.JSONRPCResponse(id=request) | types.JSONRPCError(id=request):
+                        if self._forget(request) == "tools/list":
+                            self.listed.set()
+                    case _:
+                        pass
 
     async def _wait_for_room(self) -> None:
         while len(self._waiting) >= MAX_WAITING:
             self._answered = anyio.Event()
             await self._answered.wait()
 
-    def _forget(self, request: types.RequestId | None) -> None:
-        self._waiting.discard(request)
+    def _forget(self, request: types.RequestId | None) -> str | None:
+        """Wait for a request no longer; return its method."""
         self._answered.set()
+        return self._waiting.pop(request, None)
 
 
 @asynccontextmanager
 async def relayed(incoming: AsyncIterable[Received], outgoing: Sender) -> AsyncGenerator[Streams]:
     """Yield the streams for a server, in place of the transport's own.
 
+    The event is set when the client was sent a list of the tools.
     At the end what the server has sent is still passed on, and ``outgoing`` is closed.
     """
     to_server, for_server = anyio.create_memory_object_stream[Received](0)
@@ -103,7 +112,7 @@ async def relayed(incoming: AsyncIterable[Received], outgoing: Sender) -> AsyncG
         async with anyio.create_task_group() as receiving, for_server:
             receiving.start_soon(relay.receive, incoming, to_server, from_server.clone())
             async with from_server:
-                yield for_server, from_server
+                yield for_server, from_server, relay.listed
             receiving.cancel_scope.cancel()
     await outgoing.aclose()
 

@@ -30,7 +30,7 @@ async def test_a_client_that_reads_no_answers_is_read_no_further() -> None:
         to_client,
         from_client,
         incoming,
-        _wire.relayed(incoming, outgoing) as (requests, answers),
+        _wire.relayed(incoming, outgoing) as (requests, answers, _),
     ):
         for _ in range(_wire.MAX_WAITING):
             await requests.receive()
@@ -45,6 +45,26 @@ async def test_a_client_that_reads_no_answers_is_read_no_further() -> None:
         following = await requests.receive()
         assert isinstance(following, SessionMessage)
         assert following.message == request(_wire.MAX_WAITING).message
+
+
+async def test_a_server_learns_when_its_client_has_the_tools() -> None:
+    from_client, incoming = anyio.create_memory_object_stream[_wire.Received](2)
+    outgoing, to_client = anyio.create_memory_object_stream[SessionMessage](2)
+    list_tools = types.JSONRPCRequest(jsonrpc="2.0", id=2, method="tools/list")
+    from_client.send_nowait(request(1))
+    from_client.send_nowait(SessionMessage(list_tools))
+    async with (
+        outgoing,
+        to_client,
+        from_client,
+        incoming,
+        _wire.relayed(incoming, outgoing) as (requests, answers, listed),
+    ):
+        for number in (1, 2):
+            await requests.receive()
+            await answers.send(answer(number))
+            await anyio.wait_all_tasks_blocked()
+            assert listed.is_set() is (number == 2)
 
 
 async def test_a_request_that_is_cancelled_waits_for_no_answer() -> None:
@@ -62,7 +82,7 @@ async def test_a_request_that_is_cancelled_waits_for_no_answer() -> None:
         to_client,
         from_client,
         incoming,
-        _wire.relayed(incoming, outgoing) as (requests, _),
+        _wire.relayed(incoming, outgoing) as (requests, _, _),
     ):
         received = [await requests.receive() for _ in range(_wire.MAX_WAITING + 2)]
     assert isinstance(received[-1], SessionMessage)

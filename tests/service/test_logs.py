@@ -142,7 +142,7 @@ async def test_nothing_that_clients_pages_or_tokens_say_is_in_any_log(
             await http.post("/secret-path?secret=1", content=b"secret-body")
             await http.post("/mcp", content=b'{"secret":', headers=of("acme"))
             await http.post("/mcp", content=b"{}", headers=of("secret-token"))
-            monkeypatch.setattr("fetchstash.server._server.answer", broken)
+            monkeypatch.setattr("fetchstash.server._call.answer", broken)
             await call(http, "acme", "artifact_info")
     files = [audit, *tmp_path.rglob("events.jsonl")]
     assert len(files) == 2
