@@ -59,10 +59,15 @@ def _change(
         for name, entry in servers.items():
             if (names and name not in names) or name == NAME:
                 continue
-            if (new := changed(entry)) is not None:
-                set_entry = _with_toml_entry if is_toml else _with_json_entry
-                text = set_entry(text, section, name, entry, new)
-                which.append(name)
+            if (new := changed(entry)) is None:
+                continue
+            if is_toml and "command" not in entry:
+                if names:
+                    raise BadArgument(f"{name} is a server over HTTP", "Wrap it by hand.")
+                continue
+            set_entry = _with_toml_entry if is_toml else _with_json_entry
+            text = set_entry(text, section, name, new)
+            which.append(name)
         return text
 
     if not file.exists():
@@ -135,7 +140,7 @@ def _wrapped_words(entry: Entry) -> list[str] | None:
     return behind[1:] if behind[:1] == ["--"] else behind if behind[:1] == ["--url"] else None
 
 
-def _with_json_entry(text: str, section: str, name: str, _: Entry, new: Entry) -> str:
+def _with_json_entry(text: str, section: str, name: str, new: Entry) -> str:
     return with_value(text, [section, name], new)
 
 
@@ -146,13 +151,11 @@ def _toml_servers(text: str) -> object:
         raise BadArgument(f"it is no TOML ({error})", "Correct it.") from None
 
 
-def _with_toml_entry(text: str, _: str, name: str, old: Entry, new: Entry) -> str:
+def _with_toml_entry(text: str, _: str, name: str, new: Entry) -> str:
     """Return the text with ``command`` and ``args`` of one table set; all else stays.
 
     The result is read again, and refused if it says anything else than was meant.
     """
-    if "command" not in old or "command" not in new:
-        raise BadArgument(f"{name} is a server over HTTP.", "Wrap it by hand in Codex's settings.")
     start = next(
         (found.end() for found in _CODEX_TABLE.finditer(text) if name in found.groups()), None
     )

@@ -109,6 +109,19 @@ def test_the_settings_of_codex_keep_their_comments(place: Place) -> None:
     assert tomllib.loads(file.read_text()) == before
 
 
+def test_a_server_over_http_of_codex_stays_as_it_is(place: Place) -> None:
+    file = file_of("codex", place)
+    file.parent.mkdir()
+    web = '[mcp_servers.web]\nurl = "https://mcp.example.org/mcp"\nbearer_token_env_var = "T"\n'
+    file.write_text(web + CODEX)
+    with pytest.raises(BadArgument, match=r": web is a server over HTTP\. Nothing"):
+        wrap(HOSTS["codex"], ("web",), START, place)
+    assert "Wrapped files" in wrap(HOSTS["codex"], (), START, place)
+    text = file.read_text()
+    assert web in text
+    assert tomllib.loads(text)["mcp_servers"]["files"]["args"][0] == "wrap"
+
+
 def test_a_table_of_codex_in_another_form_is_left_alone(place: Place) -> None:
     file = file_of("codex", place)
     file.parent.mkdir()
