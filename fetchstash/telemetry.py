@@ -14,9 +14,6 @@ processes may share a log. A process has one log, unless ``logging_to`` names an
 """
 
 import functools
-import json
-import os
-import stat
 import sys
 import time
 from collections.abc import Generator, Iterable, Mapping
@@ -28,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from fetchstash.errors import FetchstashError
+from fetchstash.linelog import LineLog
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider, UpDownCounter
@@ -331,59 +329,6 @@ def _record(kind: str, name: str, plain: dict[str, Any], **measured: float) -> d
 def now() -> str:
     """Return the time as the logs have it: UTC, RFC 3339."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-@dataclass(frozen=True, slots=True)
-class LineLog:
-    """A file of JSON lines, 0600, and the file ``NAME.1`` before it: both within ``max_bytes``."""
-
-    path: Path
-    max_bytes: int
-
-    def append(self, record: Mapping[str, Any]) -> None:
-        """Append one line. A log that cannot be written fails nothing else."""
-        line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
-        with suppress(OSError, ValueError):  # ValueError: a NUL in the path
-            if not self._append(line):
-                self.path.replace(self._before)
-                self._append(line)
-
-    def records(self) -> Generator[dict[str, Any]]:
-        """Return what both files hold, oldest first, without lines that are broken."""
-        for path in (self._before, self.path):
-            with suppress(OSError), path.open(encoding="utf-8", errors="replace") as log:
-                for line in log:
-                    with suppress(ValueError):  # a line of a disk that was full
-                        record = json.loads(line)
-                        if isinstance(record, dict):
-                            yield cast("dict[str, Any]", record)
-
-    @property
-    def _before(self) -> Path:
-        return self.path.with_name(self.path.name + ".1")
-
-    def _append(self, line: bytes) -> bool:
-        """Append ``line`` in one write: processes share the log. Return False if it is full."""
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = open_to_append(self.path)
-        try:
-            status = os.fstat(file)
-            if not stat.S_ISREG(status.st_mode) or len(line) > self.max_bytes // 2:
-                return True
-            if status.st_size + len(line) > self.max_bytes // 2:
-                return False
-            os.write(file, line)
-            return True
-        finally:
-            os.close(file)
-
-
-def open_to_append(path: Path) -> int:
-    """Open a log, never through a link, without waiting for the reader of a pipe."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"):  # Windows has none of them
-        flags |= getattr(os, name, 0)
-    return os.open(path, flags, 0o600)
 
 
 def _log_at(path: str | Path | None, max_bytes: int) -> LineLog | None:

@@ -1,7 +1,7 @@
 """The lines of a result about its artifact."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from fetchstash.stash import CacheUse, described, tokens_of
@@ -48,8 +48,7 @@ def subject_of(
     """
     facts = described(facts)
     from_cache = _cache_notice(cache, refresh) if cache else ""
-    shown = replace(facts, outline=()).to_json()  # thousands of headings take long
-    del shown["outline"], shown["caching"]
+    shown = facts.to_json(without=("outline", "caching"))  # thousands of headings take long
     shown["from_cache"] = from_cache
     if not local:
         shown["path"] = None

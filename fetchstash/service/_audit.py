@@ -1,16 +1,12 @@
 """The audit log: who fetched what, when and with what decision, and who was shown which artifact.
 
 JSON lines, only ever appended, without content: URLs are masked, artifacts named by a hash of
-their reference. The file is opened for each line, so that whoever rotates it may move it at any
-time. A call whose line cannot be written is refused, and no further request leaves until a line can
-be written again.
+their reference. Whoever rotates the file may move it at any time (linelog). A call whose line
+cannot be written is refused, and no further request leaves until a line can be written again.
 """
 
 import hashlib
-import json
 import logging
-import os
-import stat
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -28,6 +24,7 @@ from fetchstash.fetch import (
     Renderer,
     mask_url,
 )
+from fetchstash.linelog import append, json_line
 from fetchstash.service import _request
 
 _log = logging.getLogger("fetchstash.audit")
@@ -95,8 +92,9 @@ class AuditLog:
         if self._path is None:
             _log.info("audit", extra={"facts": line})
             return
-        text = json.dumps(line, separators=(",", ":")) + "\n"
-        _append(self._path, (f"\n{text}" if self._torn else text).encode())
+        data = b"\n" + json_line(line) if self._torn else json_line(line)
+        if append(self._path, data) != len(data):
+            raise _HalfWritten(None, "the disk is full")
         self._torn = False
 
 
@@ -111,18 +109,6 @@ def _reason(error: OSError | ValueError) -> str:
 
 class _HalfWritten(OSError):
     """A part of a line was written."""
-
-
-def _append(path: Path, line: bytes) -> None:
-    """Append a line in one write. Raises OSError, also where only a part was written."""
-    file = telemetry.open_to_append(path)
-    try:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise OSError(None, "it is no file")
-        if os.write(file, line) != len(line):
-            raise _HalfWritten(None, "the disk is full")
-    finally:
-        os.close(file)
 
 
 class AuditedFetcher:

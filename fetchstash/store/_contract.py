@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cache
+from operator import attrgetter
 from typing import Any, Literal
 
 from fetchstash.errors import Call
@@ -13,10 +14,21 @@ from fetchstash.ranges import Heading
 REF_PREFIX = "art_"
 
 
+_AS_JSON = {str, int, bool, dict, type(None)}
+"""Types whose values need no change for JSON."""
+
+
 @cache
-def _names() -> tuple[str, ...]:
+def _names(without: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return the fields of Facts, those of the document last."""
-    return tuple(sorted((f.name for f in fields(Facts)), key=lambda name: name in FACTS))
+    names = (f.name for f in fields(Facts) if f.name not in without)
+    return tuple(sorted(names, key=lambda name: name in FACTS))
+
+
+@cache
+def _values(names: tuple[str, ...]) -> "attrgetter[tuple[Any, ...]]":
+    """Return what reads these fields."""
+    return attrgetter(*names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,17 +74,18 @@ class Facts(DocumentFacts):
     pinned: bool = False
     rendered: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, *, without: tuple[str, ...] = ()) -> dict[str, Any]:
         """Return plain JSON data: times as RFC 3339 in UTC, unknown values as null."""
-        data: dict[str, Any] = {}
-        for name in _names():
-            value: Any = getattr(self, name)
+        names = _names(without)
+        data: dict[str, Any] = dict(zip(names, _values(names)(self), strict=True))
+        for name, value in data.items():
+            if type(value) in _AS_JSON:
+                continue
             if isinstance(value, datetime):
-                value = value.isoformat(timespec="seconds").replace("+00:00", "Z")
+                data[name] = value.isoformat(timespec="seconds").replace("+00:00", "Z")
             elif isinstance(value, tuple):
                 items: tuple[Any, ...] = value  # pyright: ignore[reportUnknownVariableType]
-                value = [item.to_json() if isinstance(item, Heading) else item for item in items]
-            data[name] = value
+                data[name] = [i.to_json() if isinstance(i, Heading) else i for i in items]
         data["incomplete"] = self.incomplete or None
         return data
 

@@ -10,7 +10,7 @@ from fetchstash.store._contract import GrepQuery, Matches, Passage
 from fetchstash.store._disk import translate_errors
 from fetchstash.store._grep import grep
 from fetchstash.store._rank import Deadline, Ranking
-from fetchstash.store._source import ByteSource, BytesSource, CachedSource, MayWait, NotCached
+from fetchstash.store._source import ByteSource, BytesSource, CachedSource, NotCached, may_wait
 from fetchstash.store._stride import StrideIndex
 from fetchstash.store._text import StoredText
 from fetchstash.store._threads import Threads
@@ -40,7 +40,7 @@ class TextReader:
         self.bytes = index.size
         self.ranges = ranges
         self.stored = StoredText(source, index)
-        cached = CachedSource(source) if isinstance(source, MayWait) else source
+        cached = CachedSource(source) if may_wait(source) else source
         self._cached = StoredText(cached, index)
         self._threads = threads or Threads()
 

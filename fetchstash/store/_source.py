@@ -3,7 +3,7 @@
 import os
 import sys
 from threading import Lock
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard
 
 from fetchstash.errors import StoreError
 
@@ -42,13 +42,17 @@ class NotCached(Exception):
     """The bytes cannot be had without waiting for a disk or a network."""
 
 
-@runtime_checkable
 class MayWait(ByteSource, Protocol):
     """A ByteSource whose reads may wait for a disk or a network, and that knows which do."""
 
     def read_cached(self, start: int, end: int) -> bytes:
         """Return the bytes [start, end) without waiting. Raises NotCached."""
         ...
+
+
+def may_wait(source: ByteSource) -> TypeGuard[MayWait]:
+    """Return whether a source knows which reads wait."""
+    return hasattr(source, "read_cached")  # isinstance takes ten times as long
 
 
 class FileSource:

@@ -13,13 +13,14 @@ class StoredText:
     """The bytes of a text and its stride index. All methods may block.
 
     Offsets count from 0, lines from 1; ranges are [start, end). The last short read stays in
-    memory: the look-ups of a slice read one block again and again.
+    memory, and where the last line began: a slice looks up one block again and again.
     """
 
     def __init__(self, source: ByteSource, index: StrideIndex) -> None:
         self.index = index
         self._source = source
         self._last: tuple[int, bytes] = (0, b"")
+        self._last_line = (1, 0)
 
     def close(self) -> None:
         """Close the source."""
@@ -84,8 +85,13 @@ class StoredText:
         if line > self.index.lines:
             return self.index.size
         block = self.index.block_of_line(line)
-        data = self.read(block * STRIDE, (block + 1) * STRIDE)
-        return block * STRIDE + _after_feeds(data, line - 1 - self.index.feeds_before[block])
+        start, feeds = block * STRIDE, line - 1 - self.index.feeds_before[block]
+        known, byte = self._last_line
+        if known <= line and start <= byte:
+            start, feeds = byte, line - known
+        start += _after_feeds(self.read(start, (block + 1) * STRIDE), feeds)
+        self._last_line = line, start
+        return start
 
     def char_of_line(self, line: int) -> int:
         """Return the character at which ``line`` begins, as ``byte_of_line``. Raises OutOfRange."""

@@ -1,6 +1,7 @@
 """Check arguments from a model against a tool's schema; name the first fault in one line."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from fetchstash.tools._specs import Schema, ToolSpec
 HOST_ARGUMENTS = {"wait_for_previous": "Gemini CLI"}
 """Arguments that a host adds to every tool by itself, with the host. They are ignored."""
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _WORDS = {
     "string": "a string",
     "integer": "a whole number",
@@ -44,10 +46,7 @@ def checked(tool: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
         )
     for name, value in present.items():
         _check(name, value, tool.properties[name])
-    defaults = {
-        name: schema["default"] for name, schema in tool.properties.items() if "default" in schema
-    }
-    return {**dict.fromkeys(tool.properties), **defaults, **present}
+    return {**tool.defaults, **present}
 
 
 def _unknown(tool: ToolSpec, name: str, arguments: Mapping[str, Any]) -> BadArgument:
@@ -94,7 +93,7 @@ def _check_text(name: str, value: str, schema: Schema) -> None:
         raise BadArgument(
             f"{name} has {len(value)} characters.", f"Give {schema['maxLength']} at the most."
         )
-    if any("\ud800" <= char <= "\udfff" for char in value):
+    if not value.isascii() and _SURROGATE.search(value):
         raise BadArgument(
             f"{name} holds half a character (a lone surrogate).", "Send well-formed Unicode."
         )

@@ -14,6 +14,7 @@ from typing import Any, cast
 from fetchstash import telemetry, tokens
 from fetchstash.config import Settings
 from fetchstash.fetch import mask_url
+from fetchstash.linelog import LineLog
 from fetchstash.render import Value, View
 from fetchstash.stash import Matches, Passages, Picture, Slice, Stash, StoredDocument
 from fetchstash.store import Facts, project_of, store_folder
@@ -29,10 +30,10 @@ Span = tuple[str, int, int]
 """Unit, first and last: chars from 0, end excluded; lines and pages from 1, end included."""
 
 
-def log_of(settings: Settings) -> telemetry.LineLog | None:
+def log_of(settings: Settings) -> LineLog | None:
     """Return the log of a store, None for a store without a folder."""
     folder = store_folder(settings.store)
-    return None if folder is None else telemetry.LineLog(folder / "calls.jsonl", MAX_BYTES)
+    return None if folder is None else LineLog(folder / "calls.jsonl", MAX_BYTES)
 
 
 def logged_calls(settings: Settings) -> Generator[dict[str, Any]]:
@@ -56,13 +57,20 @@ def log_call(
         "project": project_of(store.run),
         "tool": tool,
         "asked": {name: _clipped(item) for name, item in arguments.items() if item},
-        "tokens": tokens.estimate(view.text),
+        "tokens": _tokens(value, view.text),
         "shown": [
             {"ref": facts.artifact_ref, "how": how, "spans": spans[:_SPANS]}
             for facts, how, spans in _shown(value, view)
         ],
     }
     log.append(record)
+
+
+def _tokens(value: Value, text: str) -> int:
+    """Estimate the tokens of a result: of a slice by those of the whole text, which are known."""
+    if isinstance(value, Slice) and value.facts.text_tokens and value.facts.extracted_chars:
+        return round(len(text) * value.facts.text_tokens / value.facts.extracted_chars)
+    return tokens.estimate(text)
 
 
 def _clipped(value: object) -> object:

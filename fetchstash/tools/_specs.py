@@ -1,7 +1,7 @@
 """The table of tools: names, descriptions and the schemas of their arguments."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fetchstash.config import Settings
@@ -27,6 +27,12 @@ class ToolSpec:
     one_of: tuple[str, ...] = ()
     open_world: bool = False
     body: bool = True
+    defaults: Mapping[str, Any] = field(init=False, repr=False)
+    """The value of each argument that is not given."""
+
+    def __post_init__(self) -> None:
+        defaults = {name: schema.get("default") for name, schema in self.properties.items()}
+        object.__setattr__(self, "defaults", defaults)
 
     @property
     def input_schema(self) -> dict[str, Any]:
