@@ -69,12 +69,12 @@ def _servers(
 ) -> "tuple[WrappedServer, ...]":
     """Return what to wrap: the command, the URL, or servers of the settings file."""
     from fetchstash.config import WrappedServer  # noqa: PLC0415 - heavy
-    from fetchstash.gateway import server_of  # noqa: PLC0415 - as above
+    from fetchstash.gateway import name_of  # noqa: PLC0415 - as above
 
     if bool(url) + bool(program) + bool(names) > 1:
         raise BadArgument("Several servers are named in different ways.", "Give one way.")
     if program:
-        return (server_of(program),)
+        return (WrappedServer(name_of(program), program[0], program[1:]),)
     if url:
         pairs = (header.partition("=") for header in headers)
         named = {name: value for name, _, value in pairs}

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fetchstash.gateway._start import Process, server_of, start_early, stop
+from fetchstash.gateway._start import Process, name_of, start_early, stop
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings, WrappedServer
 
-__all__ = ["Process", "serve_gateway", "server_of", "start_early", "stop"]
+__all__ = ["Process", "name_of", "serve_gateway", "start_early", "stop"]
 
 
 async def serve_gateway(

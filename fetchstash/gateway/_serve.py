@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
-from fetchstash.config import Settings, WrappedServer
+from fetchstash.config import Settings, WrappedServer, resolved
 from fetchstash.errors import FetchstashError, ServerFailed
 from fetchstash.gateway import _process
 from fetchstash.gateway._gateway import Gateway
@@ -127,7 +127,8 @@ async def _imported(module: str) -> ModuleType:
 def _start(server: WrappedServer) -> Process:
     """Start a server's process. Raises ServerFailed."""
     try:
-        process = start(server)
+        variables = resolved(server.name, server.env)
+        process = start([server.command, *server.args], variables)
     except OSError as error:
         what = f"{server.name} cannot be started: {error.strerror}."
         raise ServerFailed(what, "Correct its command.") from None

@@ -5,12 +5,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
-
-from fetchstash.config import WrappedServer, resolved, servers_of_file
-from fetchstash.errors import BadArgument
 
 if sys.platform == "win32":
     from asyncio.windows_utils import Popen  # its pipes suit the event loop
@@ -28,56 +24,76 @@ def start_early(words: Sequence[str]) -> dict[str, Process]:
     What is wrong with a server, or with the words, is said by who reads them in full.
     """
     processes: dict[str, Process] = {}
-    with suppress(BadArgument):
-        for server in _servers_named(words):
-            with suppress(OSError, BadArgument):
-                if process := start(server):
-                    processes[server.name] = process
+    for name, command, variables in _commands(words):
+        with suppress(OSError):
+            if process := start(command, variables):
+                processes[name] = process
     return processes
 
 
-def _servers_named(words: Sequence[str]) -> Iterable[WrappedServer]:
-    """Return the command behind ``--``, else servers of the settings file. Raises BadArgument.
+def _commands(words: Sequence[str]) -> Iterator[tuple[str, Sequence[str], Mapping[str, str]]]:
+    """Yield name, command and variables of the server behind ``--``, else of the settings file's.
 
-    Returns none for words that are not understood here: click reads them, and says what is wrong.
+    Yields none for words that are not understood here: click reads them, and says what is wrong.
     """
     own = words[: words.index("--")] if "--" in words else words
-    program, names, file = words[len(own) + 1 :], list[str](), None
+    program, names, file = words[len(own) + 1 :], dict[str, None](), ""
     rest = iter(own)
     for word in rest:
         option, equals, value = word.partition("=")
-        if option in ("--server", "--config"):
-            value = value if equals else next(rest, "")
-            names, file = ([*names, value], file) if option == "--server" else (names, Path(value))
-        elif word != "--with-fetch":
-            return []
-    if program:
-        return [] if names else [server_of(program)]
-    known = servers_of_file(file, os.environ)
-    chosen = {name: known[name] for name in names or known if name in known}
-    return [server for server in chosen.values() if server.command]
+        if option not in ("--server", "--config", "--with-fetch"):
+            return
+        if option != "--with-fetch" and not equals:
+            value = next(rest, "")
+        if option == "--server":
+            names[value] = None
+        elif option == "--config":
+            file = value
+    if not program:
+        yield from _commands_of_file(file, names)
+    elif not names:
+        yield name_of(program), program, {}
 
 
-def server_of(program: Sequence[str]) -> WrappedServer:
-    """Return a command as a server, called after its package or script, behind what runs it."""
-    names = (Path(word).name.partition("@")[0] or Path(word).name for word in program)
-    own = (name for name in names if name not in _RUNNERS and not name.startswith("-"))
-    return WrappedServer(next(own, "server"), program[0], tuple(program[1:]))
+def _commands_of_file(
+    file: str, names: Mapping[str, None]
+) -> Iterator[tuple[str, Sequence[str], Mapping[str, str]]]:
+    from pathlib import Path  # noqa: PLC0415 - a server behind -- starts without all of these
+
+    from fetchstash.config import resolved, servers_of_file  # noqa: PLC0415 - as above
+    from fetchstash.errors import BadArgument  # noqa: PLC0415 - as above
+
+    with suppress(BadArgument):
+        servers = servers_of_file(Path(file) if file else None, os.environ)
+        for server in (servers[name] for name in names or servers if name in servers):
+            with suppress(BadArgument):
+                if server.command:
+                    variables = resolved(server.name, server.env)
+                    yield server.name, [server.command, *server.args], variables
 
 
-def start(server: WrappedServer) -> Process | None:
-    """Start a server's command, in a group of its own; None if there is no such command.
+def name_of(program: Sequence[str]) -> str:
+    """Return what to call a server: its package or script, behind what runs it."""
+    for word in map(os.path.basename, map(os.path.normpath, program)):
+        name = word.partition("@")[0] or word
+        if name not in _RUNNERS and not name.startswith("-"):
+            return name
+    return "server"
 
-    It gets our environment without our own settings. Raises OSError, BadArgument.
+
+def start(command: Sequence[str], variables: Mapping[str, str]) -> Process | None:
+    """Start a command, in a group of its own; None if there is none. Raises OSError.
+
+    It gets our environment without our own settings, and ``variables``.
     """
     inherited = {n: value for n, value in os.environ.items() if not n.startswith(_OWN_VARIABLES)}
-    environment = inherited | resolved(server.name, server.env)
-    program = shutil.which(server.command, path=environment.get("PATH"))
+    environment = {**inherited, **variables}
+    program = shutil.which(command[0], path=environment.get("PATH"))
     if program is None:
         return None
     pipe = subprocess.PIPE
     return Popen(  # noqa: S603 - the user's own command
-        [program, *server.args],
+        [program, *command[1:]],
         env=environment,
         stdin=pipe,
         stdout=pipe,

@@ -2,6 +2,7 @@
 
 import secrets
 import subprocess
+import sys
 from pathlib import Path
 
 import anyio
@@ -30,6 +31,14 @@ def settings_file(tmp_path: Path) -> Path:
         url = "http://127.0.0.1:9/mcp"
     """)
     return file
+
+
+@pytest.mark.slow
+def test_nothing_that_takes_long_is_imported_before_a_server_is_started() -> None:
+    heavy = {"asyncio", "click", "dataclasses", "inspect", "pathlib", "fetchstash.config"}
+    code = f"import sys, fetchstash.cli, fetchstash.gateway; print({heavy} & set(sys.modules))"
+    words = [sys.executable, "-S", "-P", "-c", f"import sys; sys.path += {sys.path}; {code}"]
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
 @pytest.mark.slow
