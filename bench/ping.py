@@ -4,7 +4,7 @@
 
 page: a page of 2.3 MB is converted, in both protocol eras (the newer has no ping: tools/list).
 grep: hostile patterns, eight at a time, on a line of 4 MB and on 48 MB; half of them are cancelled.
-search: the first searches of a new process over many artifacts and 48 MB more.
+search: the first searches of a new process over many artifacts and 48 MB more, then later ones.
 files: every hostile file of tests/handlers/hostile is fetched.
 
 A ping is sent every 10 ms, whether or not the one before was answered: a loop that stands for a
@@ -39,6 +39,7 @@ BOUND = 0.1
 PAGE_BYTES = 2_300_000
 PERIOD = 0.01
 SEARCH_SECONDS = 30
+WARM_SEARCHES = 40
 PATTERNS = (
     r"\pL{1,200}é$", r"((x{1,30}){1,30})y", r"(?i)(\pL{1,9}\pN){30}", r"\pL{1000}",
     ".{0,900}" * 30, "(a+)+$", r"(x+x+)+y", r"\bnever\b.*\bthere\b",
@@ -148,19 +149,25 @@ async def grep() -> str:
 
 
 async def search(artifacts: int) -> str:
-    """Search again and again, from a process that has just started."""
+    """Search again and again, from a process that has just started and then when all is indexed."""
     async with prepared(artifacts) as (client, _):
-        pings = Pings(client)
+        cold, warm = Pings(client), Pings(client)
+        query = {"query": "alpha number 77"}
 
-        async def work() -> None:
+        async def first_searches() -> None:
             end = time.monotonic() + SEARCH_SECONDS
             while time.monotonic() < end:
-                answer = await ask(client, "artifact_search", query="alpha number 77")
+                answer = await ask(client, "artifact_search", **query)
                 if "not indexed yet" not in answer.text:
                     return
 
-        await pings.beside(work)
-        return pings.line("search")
+        async def later_searches() -> None:
+            for _ in range(WARM_SEARCHES):
+                await ask(client, "artifact_search", **query)
+
+        await cold.beside(first_searches)
+        await warm.beside(later_searches)
+        return f"{cold.line('search')}\n{warm.line('search, indexed')}"
 
 
 async def files(length: int) -> str:
