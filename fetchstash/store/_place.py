@@ -146,9 +146,13 @@ def refuse_foreign(folder: Path) -> None:
         foreign = [path.name for path in folder.iterdir() if path.name not in expected]
     except (FileNotFoundError, NotADirectoryError):
         return
-    foreign += [f"{kind}/{path.name}" for kind in KINDS for path in (folder / kind).glob("*")]
-    # The catalogue is looked for last, as another process may be making it.
-    if foreign and not (folder / "catalog.db").exists():
+    blobs = [f"{kind}/{path.name}" for kind in KINDS for path in (folder / kind).glob("*")]
+    foreign += blobs
+    # The catalogue is looked for last, as another process may be making it. An empty one, which a
+    # crash of the machine may leave, has no blobs: a new one in its place would hide them.
+    catalogue = folder / "catalog.db"
+    is_lost = not catalogue.exists() or bool(blobs and not catalogue.stat().st_size)
+    if foreign and is_lost:
         raise StoreError(
             f"{folder} is no store and not empty: it holds {foreign[0]}.",
             "{}. If this was a store, {}.",

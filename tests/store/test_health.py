@@ -306,11 +306,12 @@ async def test_a_catalogue_that_is_lost_is_made_anew_out_of_files_and_sidecars(
     catalogue = limits.folder / "catalog.db"
     if damage == "missing":
         catalogue.unlink()
-        with pytest.raises(StoreError, match="repair"):
-            await open_store(limits)
     else:
         damaged = {"empty": b"", "no database": b"no database" * 1000}
         catalogue.write_bytes(damaged.get(damage, catalogue.read_bytes()[:10_000]))
+    if damage in ("missing", "empty"):
+        with pytest.raises(StoreError, match="repair"):
+            await open_store(limits)
     before = sorted(path for path in limits.folder.rglob("*") if path.name != "in-use")
     await check_store(limits)
     assert sorted(path for path in limits.folder.rglob("*") if path.name != "in-use") == before
