@@ -46,7 +46,9 @@ def parts(messages: Sequence[Message], format: Format) -> list[Part]:
 
     Raises KeyError for an unknown format.
     """
-    read = _READERS[format]
+    read = _READERS.get(format)
+    if read is None:
+        raise KeyError(f"There is no format {format!r}. Take one of {', '.join(_READERS)}.")
     return [
         piece
         for number, message in enumerate(messages)

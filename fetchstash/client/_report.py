@@ -62,11 +62,11 @@ class Report:
         """Return in one sentence what came out."""
         what = f"{self.before} {self.unit} became {self.after}, the target being {self.target}"
         if self.fits:
-            return f"The request fits: {what}."
+            return f"The request was made smaller and sent once more: {what}."
         rest = "the rest is the system prompt, the task, the last user turn and the latest exchange"
         as_is = ""
         if self.unshrinkable:
             size = f"{sum(self.unshrinkable.values())} {self.unit}"
             names = ", ".join(sorted(self.unshrinkable))
-            as_is = f" {size} are in {names}, which the provider takes only as they are."
+            as_is = f" {size} are in blocks of {names}, which the provider takes only as they are."
         return f"Nothing more can be shrunk: {what}; {rest}.{as_is}"

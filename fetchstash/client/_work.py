@@ -237,7 +237,8 @@ class Work:
         for part in self.all_parts:
             as_is = part.kind == "opaque" or part.shape == "fixed"
             if as_is and part.place not in self.changes:
-                name = an_object(part.value).get("type") or part.name or part.kind
+                block = an_object(part.value)
+                name = block.get("type") or part.name or next(iter(block), "an unknown kind")
                 sizes[str(name)] += self._original_size(part)
         return dict(sizes)
 

@@ -510,6 +510,8 @@ def test_an_unknown_format_raises_the_providers_error_from_the_rewrites() -> Non
     with pytest.raises(Overflow) as caught:
         Recovery().call(Provider(Overflow()), HISTORY, no_format)
     assert isinstance(caught.value.__cause__, KeyError)
+    assert "There is no format " in str(caught.value.__cause__)
+    assert "openai_chat, openai_responses, anthropic, gemini" in str(caught.value.__cause__)
 
 
 @pytest.mark.parametrize(

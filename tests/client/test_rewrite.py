@@ -133,6 +133,22 @@ def test_when_nothing_can_be_shrunk_enough_it_says_so() -> None:
     assert report.sentence().startswith("Nothing more can be shrunk")
 
 
+def test_what_fits_is_said_to_be_sent_once_more() -> None:
+    _, report = rewrite(conversation(prose(9_000), prose(9_000)), "openai_chat", 12_000)
+    assert report.fits
+    assert report.sentence() == (
+        f"The request was made smaller and sent once more: {report.before} tokens became "
+        f"{report.after}, the target being 12000."
+    )
+
+
+def test_what_is_sent_as_it_is_has_the_name_of_its_block() -> None:
+    picture = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+    task = {"role": "user", "parts": [{"text": "Look."}, picture]}
+    _, report = rewrite([task], "gemini", 1)
+    assert "are in blocks of inlineData, which the provider takes" in report.sentence()
+
+
 def test_large_arguments_go_last_and_keep_their_parameters() -> None:
     history = conversation("ok", "ok")
     history[2]["tool_calls"][0]["function"]["arguments"] = json.dumps(
