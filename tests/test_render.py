@@ -290,8 +290,9 @@ def test_ten_urls_with_a_small_budget_get_a_reference_line_each() -> None:
     ]
     view = view_of(HOST, tuple(results), 3_999)
     lines = view.text.splitlines()
-    assert len(lines) == 10
-    assert all(f"{REF[:-1]}{i}" in line and len(line) <= 200 for i, line in enumerate(lines))
+    assert all(f"{REF[:-1]}{i}" in lines[i] and len(lines[i]) <= 200 for i in range(10))
+    refs = ", ".join(f'"{REF[:-1]}{i}"' for i in range(10))
+    assert lines[10:] == [f'artifact_grep(artifact_refs=[{refs}], pattern="…")']
 
 
 def test_ten_urls_stay_within_the_budget_whatever_they_are() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from fetchstash.errors import Call
 from fetchstash.render._frame import FRAME_CHARS_OF_SEVERAL
 from fetchstash.render._subject import Subject
 from fetchstash.render._texts import (
@@ -106,7 +107,11 @@ def fetched_several(
             else _failure_line(host, item, REFERENCE_LINE_CHARS)
             for item in items
         )
-        facts = [item.subject.facts for item in items if isinstance(item, _Item)]
+        subjects = [item.subject for item in items if isinstance(item, _Item)]
+        facts = [subject.facts for subject in subjects]
+        with_text = list(dict.fromkeys(s.ref for s in subjects if s.chars is not None))
+        if with_text:
+            lines += (host.word(Call("grep", {"refs": with_text, "pattern": "…"})),)
         return _several(host, (Block(lines),), items, facts)
     blocks, facts = _share(host, items, limit)
     # Frame overhead beyond that of one artifact is subtracted from the bodies.

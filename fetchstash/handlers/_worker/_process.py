@@ -115,7 +115,8 @@ class Worker:
                     with self.room.lent(request) as inside:
                         return await self._talk(inside, on_report)
             except TimeoutError:
-                raise _died("time", f"it took longer than {wall_seconds:g} seconds") from None
+                unit = "second" if wall_seconds == 1 else "seconds"
+                raise _died("time", f"it took longer than {wall_seconds:g} {unit}") from None
             except KeptOpen:
                 raise _died("protocol", "its reader kept its text open") from None
             except _frames.ProtocolError:
