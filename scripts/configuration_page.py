@@ -72,9 +72,10 @@ leave_alone = ["list_pages"]
 
 A table has `command` with `args` and `env`, or `url` with `headers`; a value `env:NAME` reads the
 environment variable of that name. `prefix` is put before a name that another server has, too
-(default: the table's name and `_`). A result over `threshold` characters becomes a preview
-(default: 10000); those of the tools in `leave_alone` never do. `timeout` is how many seconds a
-server may be silent about a call (default: 300).
+(default: the table's name and `_`, with `_` for every character but letters, digits and `-`). A
+result over `threshold` characters becomes a preview (default: 10000); those of the tools in
+`leave_alone` never do. `timeout` is how many seconds a server may be silent about a call (default:
+300).
 
 ## tenants
 

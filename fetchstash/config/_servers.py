@@ -42,8 +42,8 @@ class WrappedServer:
 
     @property
     def own_prefix(self) -> str:
-        """The prefix for a name that clashes."""
-        return self.prefix or f"{self.name}_"
+        """The prefix for a name that clashes. Models take no other characters in it."""
+        return self.prefix or re.sub("[^A-Za-z0-9_-]", "_", self.name) + "_"
 
     def secrets(self) -> tuple[str, ...]:
         """Return the values of ``env`` and ``headers``, which no log may show.

@@ -156,7 +156,7 @@ async def test_only_names_that_clash_get_a_prefix(wrapped: Wrapped, mode: str) -
     python, *rest = plain("legacy")
     settings = "".join(
         f"[wrap.servers.{name}]\ncommand = {python!r}\nargs = {json.dumps(rest)}\n{more}\n"
-        for name, more in (("one", ""), ("two", 'prefix = "second-"'))
+        for name, more in (("'mcp.one'", ""), ("two", 'prefix = "second-"'))
     )
     settings += (
         f"[wrap.servers.other]\ncommand = {json.dumps(python)}\n"
@@ -165,7 +165,7 @@ async def test_only_names_that_clash_get_a_prefix(wrapped: Wrapped, mode: str) -
     )
     async with wrapped(mode, settings=settings) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
-        assert {"one_echo", "second-echo", "alone"} <= names
+        assert {"mcp_one_echo", "second-echo", "alone"} <= names
         assert "echo" not in names
         assert text_of(await client.call_tool("alone", {})) == "alone"
         assert '"word": 2' in text_of(await client.call_tool("second-echo", {"word": 2}))
