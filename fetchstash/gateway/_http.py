@@ -16,7 +16,7 @@ from mcp.shared.message import SessionMessage
 from fetchstash.config import WrappedServer, resolved
 from fetchstash.gateway._framing import LINE_BYTES, MessageReader, UnreadableMessage
 from fetchstash.gateway._json import as_object, as_objects, meta_of
-from fetchstash.gateway._process import readable
+from fetchstash.gateway._process import readable, say
 from fetchstash.gateway._protocol import PROTOCOL_VERSION_KEY
 from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message
 from fetchstash.gateway._sdk import from_sdk, to_sdk
@@ -92,6 +92,9 @@ class _Transport(httpx2.AsyncBaseTransport):
         """Send one request. What was taken out is found again by its stand-in."""
         request.headers["accept-encoding"] = "identity"
         response = await self._inner.handle_async_request(request)
+        if response.status_code in (401, 403):
+            advice = "it wants other headers (--header, or headers in the settings file)"
+            say(self._server, f"fetchstash: HTTP {response.status_code}: {advice}.")
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         body = cast("httpx2.AsyncByteStream", response.stream)
         if kind == "text/event-stream":

@@ -21,6 +21,9 @@ from fetchstash.gateway._upstream import Upstream
 STREAMS = 64
 """Streams that one host may have open."""
 
+AGAIN_SECONDS = 1.0
+"""The pause before a stream that a server has ended is opened anew."""
+
 UPDATED = "notifications/resources/updated"
 _FILTERS = {
     "notifications/tools/list_changed": "toolsListChanged",
@@ -120,10 +123,11 @@ class Subscriptions:
             await self._listen(upstream, wanted)
 
     async def _listen(self, upstream: Upstream, wanted: Params) -> None:
-        """Keep a stream open at a server; after a restart open it anew."""
+        """Keep a stream open at a server; open it anew when the server ends it or is restarted."""
         while True:
             try:
                 await upstream.request("subscriptions/listen", {"notifications": dict(wanted)})
+                await anyio.sleep(AGAIN_SECONDS)
             except RpcError:
                 return  # it has no subscriptions
             except FetchstashError:

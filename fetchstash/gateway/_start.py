@@ -109,4 +109,5 @@ def stop(process: Process) -> None:
     if sys.platform == "win32":
         process.kill()
     else:
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(OSError):  # it ended just now
+            os.killpg(process.pid, signal.SIGKILL)

@@ -130,10 +130,9 @@ class Upstream:
             failures += 1
             self._is_startable = self._is_startable and (failures < PATIENCE or bool(self.about))
             pause = FIRST_PAUSE_SECONDS * 2 ** (failures - 1)
-            again = (
-                f"it is started again in {pause:g} s" if failures <= RESTARTS else "it stays off"
-            )
-            say(self.server, f"fetchstash: {why}; {again}.")
+            verb = "tried" if self.server.url else "started"
+            again = f"is {verb} again in {pause:g} s" if failures <= RESTARTS else "stays off"
+            say(self.server, f"fetchstash: {why}; it {again}.")
             self._changed.set()
             if failures <= RESTARTS:
                 await anyio.sleep(pause)
@@ -209,7 +208,7 @@ class Upstream:
             return f"{error.what.rstrip('.')}"
         except Exception as error:  # noqa: BLE001 - no server may end the session of the others
             _log.debug("%s failed", self.name, exc_info=True)
-            return f"the connection failed ({error})"
+            return f"the connection failed ({_cause(error)})"
 
     async def _converse(self, peer: Peer, hello: Hello) -> str:
         """Open the conversation and go on until the server ends; return why that ended."""
@@ -305,3 +304,10 @@ def _progress_token(params: Params | None) -> object:
     """Return the token under which a call's progress comes, or an object of its own."""
     token = meta_of(params).get("progressToken")
     return token if isinstance(token, str | int) else object()
+
+
+def _cause(error: BaseException) -> str:
+    """Return what happened, out of the groups that it is wrapped in."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return str(error) or type(error).__name__

@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -89,3 +91,31 @@ async def test_a_flood_goes_to_disk_and_not_to_memory(wrapped: Wrapped, style: s
         server.shutdown()
     assert "the last line" in texts(found)
     assert after - before < MOST_KB
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (0, "the connection failed (All connection attempts failed); it is tried again in 0.5 s."),
+        (401, "HTTP 401: it wants other headers (--header, or headers in the settings file)."),
+        (404, "it refused the connection (Not Found); it is tried again in 0.5 s."),
+    ],
+)
+async def test_why_a_server_cannot_be_reached_is_said_in_one_line(
+    wrapped: Wrapped, tmp_path: Path, status: int, reason: str
+) -> None:
+    class Refusing(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_error(status)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        port = server.server_port if status else 9  # discard (RFC 863): nobody listens
+        async with wrapped("legacy", flags=("--url", f"http://127.0.0.1:{port}/mcp")) as client:
+            await client.list_tools()
+        server.shutdown()
+    assert f"[127.0.0.1] fetchstash: {reason}\n" in (tmp_path / "stderr").read_text()

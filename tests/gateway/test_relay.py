@@ -280,6 +280,17 @@ def _progress(server: Server) -> list[Any]:
     return [m["params"] for m in server.received if m.get("method") == "notifications/progress"]
 
 
+async def test_a_server_that_ends_its_stream_of_changes_at_once_is_not_asked_in_a_loop() -> None:
+    answers = {**tools("echo"), "subscriptions/listen": {"resultType": "complete"}}
+    server = Server("hasty", answers, era="modern")
+    async with gateway(server) as host:
+        await host.call("tools/list")
+        with anyio.fail_after(5):
+            await anyio.wait_all_tasks_blocked()
+    asked = [m for m in server.received if m["method"] == "subscriptions/listen"]
+    assert len(asked) == 1
+
+
 async def test_a_name_that_clashes_with_its_prefix_too_is_left_out_and_told_once(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
