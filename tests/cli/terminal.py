@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.forks import Forks
 from tests.loopback import Site
 
 FETCHSTASH = shutil.which("fetchstash", path=str(Path(sys.executable).parent)) or "fetchstash"
@@ -57,6 +58,9 @@ def start_on_terminal(
     return process, leader
 
 
+_forks = Forks()
+
+
 class Terminal:
     """Runs commands with a store of their own, which may fetch from the test's site."""
 
@@ -88,15 +92,8 @@ class Terminal:
         self, *arguments: str, code: int = 0, given: bytes | str = b""
     ) -> subprocess.CompletedProcess[bytes]:
         """Do the same, and return what it writes as bytes."""
-        done = subprocess.run(
-            [FETCHSTASH, *arguments],
-            env=self.env,
-            cwd=self.folder,
-            capture_output=True,
-            input=given.encode() if isinstance(given, str) else given,
-            timeout=60,
-            check=False,
-        )
+        given = given.encode() if isinstance(given, str) else given
+        done = _forks.run(arguments, self.env, self.folder, given)
         assert done.returncode == code, done.stderr
         assert b"Traceback" not in done.stderr
         return done

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
 from select import select
 
@@ -53,16 +53,17 @@ def test_ctrl_c_while_a_host_does_not_answer(run: Terminal, site: Site) -> None:
 
 
 def test_ctrl_c_in_the_middle_of_a_body(run: Terminal, site: Site) -> None:
-    def stop_half_way(handler: BaseHTTPRequestHandler) -> None:
+    def falter_half_way(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(200)
         handler.send_header("Content-Type", "text/plain")
         handler.send_header("Content-Length", str(2**21))
         handler.end_headers()
         handler.wfile.write(b"words\n" * (2**20 // 6))
-        handler.wfile.flush()
-        handler.rfile.read(1)
+        with suppress(OSError):
+            while not select([handler.connection], [], [], 0.05)[0]:  # until the client gives up
+                handler.wfile.write(b"words\n")
 
-    url = site.put("/half", script=stop_half_way)
+    url = site.put("/half", script=falter_half_way)
     with interrupted(run, "1.0 MB of 2.0 MB", "fetch", url, "-o", "out.txt"):
         pass
 
