@@ -22,6 +22,7 @@ from fetchstash.access import (
 )
 from fetchstash.config import OAuthLimits, Settings
 from fetchstash.errors import Busy, FetchstashError
+from fetchstash.service import _request
 from fetchstash.service._context import PRINCIPAL
 from fetchstash.service._replies import reply
 from fetchstash.store import Objects
@@ -62,7 +63,6 @@ class Authentication:
                 await self._verifier.verify(_token(scope)) if self._verifier else LOCAL
             )
         except Rejected as rejected:
-            _log.info("A request was not let in: %s", rejected.reason)
             await refusal(rejected, self._oauth)(scope, receive, send)
             return
         except FetchstashError as error:
@@ -86,6 +86,8 @@ def _token(scope: Scope) -> str:
 def refusal(rejected: Rejected, oauth: OAuthLimits) -> Response:
     """Return the answer to a request whose token is missing, wrong, or of too small a scope."""
     telemetry.count("token_rejections", reason=rejected.reason)
+    if record := _request.current():
+        record.code = rejected.reason
     if rejected.reason == "no_token":
         line, header = "This service needs a token: Authorization: Bearer TOKEN.", challenge(oauth)
     else:

@@ -118,6 +118,21 @@ def test_a_principal_of_any_text_stays_one_short_word_of_a_line() -> None:
 
 
 @pytest.mark.anyio
+async def test_a_rejected_token_is_one_line_with_its_reason(
+    stream: io.StringIO, tmp_path: Path
+) -> None:
+    settings = load({"store.folder": str(tmp_path)})
+    async with team(settings) as (http, _):
+        for token in ("nobody", ""):
+            headers = of(token) if token else {}
+            await http.post("/mcp", json={}, headers=headers)
+    assert [(line["status"], line["code"]) for line in lines(stream)] == [
+        (401, "unknown"),
+        (401, "no_token"),
+    ]
+
+
+@pytest.mark.anyio
 async def test_nothing_that_clients_pages_or_tokens_say_is_in_any_log(
     stream: io.StringIO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
