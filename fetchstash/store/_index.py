@@ -8,6 +8,7 @@ constants.
 """
 
 import contextlib
+import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Generator, Mapping
@@ -59,6 +60,8 @@ class SearchIndex:
         self._lock = folder / "search-lock"
         self._stopped = Event()
         self._builder: Thread | None = None
+        # The number of an index, and texts that are all in it: no need to look again.
+        self._complete: tuple[int, Texts] | None = None
 
     def search(
         self,
@@ -118,12 +121,18 @@ class SearchIndex:
 
     def _missing(self, texts: Texts) -> list[str]:
         """Return the texts that are not indexed to their end, the most wanted last."""
-        whole = set[str]()
-        if self._path.exists():
-            with contextlib.closing(self._open()) as db:
-                done = db.execute("SELECT sha256 FROM text WHERE indexed = size")
-                whole = {sha256 for (sha256,) in done}
-        return [sha256 for sha256 in reversed(list(texts)) if sha256 not in whole]
+        missing = list(reversed(list(texts)))
+        if not self._path.exists():
+            return missing
+        with contextlib.closing(self._open()) as db:
+            (number,) = db.execute("PRAGMA user_version").fetchone()
+            if self._complete == (number, texts):
+                return []
+            done = db.execute("SELECT sha256 FROM text WHERE indexed = size")
+            whole = {sha256 for (sha256,) in done}
+        missing = [sha256 for sha256 in missing if sha256 not in whole]
+        self._complete = None if missing else (number, texts)
+        return missing
 
     def _build(self, work: "_Work", expired: Callable[[], bool]) -> None:
         """Index texts and take them off the work, unless another process is doing it."""
@@ -182,7 +191,8 @@ class SearchIndex:
             db.execute("PRAGMA journal_mode = MEMORY").fetchone()
             db.execute("PRAGMA synchronous = OFF")
             if not db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-                db.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
+                number = f"PRAGMA user_version = {secrets.randbits(31)};"
+                db.executescript(f"BEGIN; {_SCHEMA} {number} COMMIT;")
         except BaseException:
             db.close()
             raise

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -237,6 +238,32 @@ async def test_an_index_that_is_lost_or_damaged_is_built_again(
         assert (await store.search("topic1", (), 1)).passages[0].artifact_ref == kept[
             1
         ].artifact_ref
+
+
+async def test_an_index_that_has_all_texts_is_not_listed_by_each_search(
+    store: ArtifactStore, limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect, statements = sqlite3.connect, list[str]()
+
+    def traced(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        db: sqlite3.Connection = connect(*arguments, **options)
+        db.set_trace_callback(statements.append)
+        return db
+
+    kept = await fill(store, put)
+    await search_when_indexed(store, "topic1", 1)
+    await store.search("topic1", (), 1)
+    monkeypatch.setattr(sqlite3, "connect", traced)
+    await store.search("topic1", (), 1)
+    assert any("words_of" in statement for statement in statements)
+    assert not any("SELECT sha256 FROM text" in statement for statement in statements)
+    other = await open_store(replace(limits, run="other"))  # makes the index anew
+    (limits.folder / "search.db").unlink()
+    await put(other, document("needle about topic9", 9))
+    await search_when_indexed(other, "topic9", 1)
+    await other.aclose()
+    (passage,) = (await search_when_indexed(store, "topic1", 1)).passages
+    assert passage.artifact_ref == kept[1].artifact_ref
 
 
 async def test_texts_of_another_run_are_not_found(
