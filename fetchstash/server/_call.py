@@ -28,21 +28,32 @@ async def answer_call(
     ctx: Context,
     params: types.CallToolRequestParams,
 ) -> types.CallToolResult | types.InputRequiredResult:
-    """Answer a call, report its progress, and announce what it took in."""
+    """Answer a call, report its progress if that is asked for, and announce what it took in."""
+    if ctx.request and "progress_token" not in (ctx.meta or {}):  # in memory none is needed
+        return await _answered(tools, announcer, ctx, params, Reports())
     async with anyio.create_task_group() as tasks:
 
         def send(progress: float, total: float | None, message: str) -> None:
             tasks.start_soon(ctx.session.report_progress, progress, total, message)
 
-        try:
-            view, meta = await _answer(tools, ctx, params, reports_to(send))
-        except InputNeeded as needed:
-            return needed.result
-        if announcer and params.name in _TAKING_IN:
-            await announcer.fetched(ctx, view.facts)
-        structured = ctx.lifespan_context.settings.views.structured
-        return _result(view, meta, structured=structured)
+        return await _answered(tools, announcer, ctx, params, reports_to(send))
     raise AssertionError  # a task group passes every exception on; type checkers cannot know
+
+
+async def _answered(
+    tools: Mapping[str, ToolSpec],
+    announcer: Announcer | None,
+    ctx: Context,
+    params: types.CallToolRequestParams,
+    reports: Reports,
+) -> types.CallToolResult | types.InputRequiredResult:
+    try:
+        view, meta = await _answer(tools, ctx, params, reports)
+    except InputNeeded as needed:
+        return needed.result
+    if announcer and params.name in _TAKING_IN:
+        await announcer.fetched(ctx, view.facts)
+    return _result(view, meta, structured=ctx.lifespan_context.settings.views.structured)
 
 
 async def _answer(

@@ -80,7 +80,8 @@ def build_app(
     server.streamable_http_app(
         streamable_http_path=MCP_PATH,
         stateless_http=True,
-        transport_security=security,
+        # Doors has looked at Host and Origin.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         max_request_body_size=http.max_body_bytes,
     )
     manager = server.session_manager
@@ -103,21 +104,28 @@ def build_app(
             reason = await ready()
         return PlainTextResponse(f"{reason or 'ok'}\n", 503 if reason else 200)
 
-    app: ASGIApp = Starlette(
+    others = Starlette(
         routes=[
             Route("/healthz", alive),
             Route("/readyz", readiness),
             *metadata_routes(oauth),
-            Route(MCP_PATH, calls),
+            Route(MCP_PATH, calls),  # for those who add a slash
         ],
         lifespan=lifespan,
     )
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        # Starlette's layers for errors and routes would take as long as ours together.
+        is_mcp = scope["type"] == "http" and scope["path"] == MCP_PATH
+        await (calls if is_mcp else others)(scope, receive, send)
+
+    shared: ASGIApp = app
     if http.origins:
-        app = CORSMiddleware(
+        shared = CORSMiddleware(
             app,
             allow_origins=http.origins,
             allow_methods=["POST"],
             allow_headers=["*"],
             expose_headers=["mcp-session-id", "www-authenticate"],
         )
-    return Service(Observed(Doors(app, security, _PROBES)), calls)
+    return Service(Observed(Doors(shared, security, _PROBES)), calls)

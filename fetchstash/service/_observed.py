@@ -4,12 +4,11 @@ import logging
 import time
 
 from opentelemetry import trace
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fetchstash import telemetry
 from fetchstash.service import _request
-from fetchstash.service._traces import fail, server_span
+from fetchstash.service._traces import fail, sender_of, server_span
 
 _ROUTES = ("/mcp", "/healthz", "/readyz")
 _METADATA = "/.well-known/oauth-protected-resource"  # the resource's own path may follow
@@ -33,8 +32,7 @@ class Observed:
             await self._app(scope, receive, send)
             return
         record, status = _request.begin(scope), 0
-        headers = Headers(scope=scope)
-        sent = {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
+        sent = sender_of(scope)
         method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
         route = _route(scope["path"])
         facts = {"http.request.method": method, "http.route": route, "url.scheme": scope["scheme"]}

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from starlette.datastructures import Headers
+from starlette.types import Scope
 
 from fetchstash import telemetry
 from fetchstash.errors import BadArgument
@@ -53,6 +55,14 @@ def tracer_provider(environment: Mapping[str, str]) -> "TracerProvider | None":
     provider = TracerProvider(resource=resource(), span_limits=limits, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return provider
+
+
+def sender_of(scope: Scope) -> Mapping[str, str]:
+    """Return what a request says of its sender's trace, {} where nobody takes traces."""
+    if telemetry.current_tracer() is None:
+        return {}
+    headers = Headers(scope=scope)
+    return {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
 
 
 @contextmanager

@@ -437,6 +437,8 @@ class Stash:
 
 def with_views(stash: Stash, views: ViewLimits) -> Stash:
     """Return the same stash for a reader with other limits."""
+    if views == stash.settings.views:
+        return stash
     settings = replace(stash.settings, views=views)
     return replace(stash, settings=settings, documents=replace(stash.documents, settings=settings))
 
