@@ -27,6 +27,10 @@ LISTS = {
     "resources/list": "resources",
     "resources/templates/list": "resourceTemplates",
 }
+_CAPABILITIES = {"resourceTemplates": "resources"}
+_KEYS = {"resources": "uri", "resourceTemplates": "uriTemplate"}
+"""What tells the entries of a list apart; of tools and prompts it is their name."""
+
 OWN_TOOLS = ("fetch_content", "stash_file")
 """Tools of fetchstash that the gateway shows only where they are asked for."""
 
@@ -67,23 +71,26 @@ class Catalog:
         """Return one list of what all servers have; a name that two have gets their prefixes."""
         field = LISTS[method]
         meta = {"_meta": params["_meta"]} if "_meta" in params else {}
-        found: list[tuple[Upstream, dict[str, Any]]] = []
+        capability = _CAPABILITIES.get(field, field)
+        entries: list[tuple[Upstream, dict[str, Any]]] = []
         for upstream in await self.here():
-            if field.partition("T")[0].removesuffix("s") + "s" not in upstream.capabilities:
+            if capability not in upstream.capabilities:
                 continue
             items = await self._all_pages(upstream, method, field, meta)
-            found += [(upstream, item) for item in items if self._is_shown(upstream, method, item)]
-        key = {"resources": "uri", "resourceTemplates": "uriTemplate"}.get(field, "name")
-        having: dict[str, set[str]] = {}
-        for upstream, item in found:
-            having.setdefault(str(item.get(key)), set()).add(upstream.name)
+            entries += [
+                (upstream, item) for item in items if self._is_shown(upstream, method, item)
+            ]
+        key = _KEYS.get(field, "name")
+        owners: dict[str, set[str]] = {}
+        for upstream, item in entries:
+            owners.setdefault(str(item.get(key)), set()).add(upstream.name)
         routes: dict[str, tuple[Upstream, str]] = {}
         shown: list[dict[str, Any]] = []
         left_out: dict[tuple[str, str], Upstream] = {}
-        for upstream, item in found:
+        for upstream, item in entries:
             name = str(item.get(key))
             exposed = name
-            if key == "name" and len(having[name]) > 1 and upstream is not self.own:
+            if key == "name" and len(owners[name]) > 1 and upstream is not self.own:
                 exposed = upstream.server.own_prefix + name
             if exposed in routes:
                 if routes[exposed][0] is not upstream:
@@ -97,11 +104,11 @@ class Catalog:
 
     def _say_left_out(self, field: str, left_out: Mapping[tuple[str, str], Upstream]) -> None:
         """Say once of each name that another server has it already."""
-        said = self._left_out.get(field, {})
+        before = self._left_out.get(field, {})
         self._left_out[field] = left_out
         advice = "; give the servers other prefixes" if field in ("tools", "prompts") else ""
         for key, upstream in left_out.items():
-            if key not in said:
+            if key not in before:
                 what = f"another server has {clip(key[1], 120)!r}, too, so this one is left out"
                 say(upstream.server, f"fetchstash: {what}{advice}.")
 

@@ -173,7 +173,7 @@ async def connected(
     server: WrappedServer, spool: Callable[[], Path], limit: int
 ) -> AsyncGenerator[Connection]:
     """Yield the connection to a server over HTTP."""
-    marks, said = _Marks(), _Headers()
+    marks, protocol_headers = _Marks(), _Headers()
     transport = _Transport(server, marks, lambda: MessageReader(spool, limit))
     headers = resolved(server.name, server.headers)
     timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
@@ -184,18 +184,18 @@ async def connected(
 
         async def send(message: Message) -> None:
             try:
-                await outgoing.send(to_sdk(message, said.of(message)))
+                await outgoing.send(to_sdk(message, protocol_headers.of(message)))
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                 raise ConnectionEnded from None
 
-        yield _messages(incoming, marks, said), send
+        yield _messages(incoming, marks, protocol_headers), send
 
 
 async def _messages(
-    incoming: AsyncIterable[SessionMessage | Exception], marks: _Marks, said: _Headers
+    incoming: AsyncIterable[SessionMessage | Exception], marks: _Marks, protocol_headers: _Headers
 ) -> AsyncGenerator[Message]:
     async for item in incoming:
         if isinstance(item, SessionMessage):
             message = from_sdk(item)
-            said.learn(message)
+            protocol_headers.learn(message)
             yield marks.filled(message)

@@ -5,6 +5,7 @@ starts a task for each request, although nobody may read the answers.
 """
 
 import json
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, cast
@@ -15,10 +16,13 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from fetchstash.errors import BadArgument
+from fetchstash.errors import BadArgument, Busy
 
 MAX_WAITING = 256
-"""Requests whose answers the client has not read yet; beyond them no more requests are read."""
+"""Requests whose answers the client has not read yet; more are held back."""
+
+MAX_HELD = 1_024
+"""Requests held back; more are refused. Reading goes on, since what comes next may cancel some."""
 
 Received = SessionMessage | Exception
 Streams = tuple[
@@ -43,6 +47,8 @@ class _Relay:
 
     def __init__(self) -> None:
         self._waiting: dict[types.RequestId | None, str] = {}  # the method of each request
+        self._held: deque[tuple[types.JSONRPCRequest, SessionMessage]] = deque()
+        self._client_ended = False
         self._answered = anyio.Event()
         self.listed = anyio.Event()
 
@@ -53,23 +59,35 @@ class _Relay:
         answers: MemoryObjectSendStream[SessionMessage],
     ) -> None:
         """Pass on what the client sends; answer what is no message."""
-        async with server, answers:
+        async with server, answers, anyio.create_task_group() as tasks:
+            tasks.start_soon(self._pass_held_on, server)
             async for received in client:
                 if isinstance(received, Exception):
                     if error := unreadable(received):
                         await answers.send(SessionMessage(error))
                     continue
                 match received.message:
-                    case types.JSONRPCRequest(id=request, method=method):
-                        await self._wait_for_room()
-                        self._waiting[request] = method
+                    case types.JSONRPCRequest() as request if len(self._held) >= MAX_HELD:
+                        await answers.send(SessionMessage(_too_many(request)))
+                        continue
+                    case types.JSONRPCRequest() as request if self._held or self._is_full:
+                        self._held.append((request, received))
+                        continue
+                    case types.JSONRPCRequest(id=number, method=method):
+                        self._waiting[number] = method
                     case types.JSONRPCNotification(
-                        method="notifications/cancelled", params={"requestId": request}
+                        method="notifications/cancelled", params={"requestId": number}
                     ):
-                        self._forget(request)
+                        held = [item for item in self._held if item[0].id == number]
+                        if held:
+                            self._held.remove(held[0])
+                            continue
+                        self._forget(number)
                     case _:
                         pass
                 await server.send(received)
+            self._client_ended = True
+            self._answered.set()
 
     async def send(self, server: MemoryObjectReceiveStream[SessionMessage], client: Sender) -> None:
         """Pass on what the server sends, for as long as the transport takes it."""
@@ -86,8 +104,19 @@ class _Relay:
                     case _:
                         pass
 
-    async def _wait_for_room(self) -> None:
-        while len(self._waiting) >= MAX_WAITING:
+    @property
+    def _is_full(self) -> bool:
+        return len(self._waiting) >= MAX_WAITING
+
+    async def _pass_held_on(self, server: MemoryObjectSendStream[Received]) -> None:
+        """Pass on what was held back, in order, as others are answered."""
+        while True:
+            while self._held and not self._is_full:
+                request, received = self._held.popleft()
+                self._waiting[request.id] = request.method
+                await server.send(received)
+            if self._client_ended and not self._held:
+                return
             self._answered = anyio.Event()
             await self._answered.wait()
 
@@ -115,6 +144,12 @@ async def relayed(incoming: AsyncIterable[Received], outgoing: Sender) -> AsyncG
                 yield for_server, from_server, relay.listed
             receiving.cancel_scope.cancel()
     await outgoing.aclose()
+
+
+def _too_many(request: types.JSONRPCRequest) -> types.JSONRPCError:
+    error = Busy("Too many requests are unanswered.", "Wait for some of them.")
+    problem = types.ErrorData(code=types.INTERNAL_ERROR, message=error.line())
+    return types.JSONRPCError(jsonrpc="2.0", id=request.id, error=problem)
 
 
 def unreadable(error: Exception) -> types.JSONRPCError | None:

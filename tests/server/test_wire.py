@@ -67,6 +67,39 @@ async def test_a_server_learns_when_its_client_has_the_tools() -> None:
             assert listed.is_set() is (number == 2)
 
 
+async def test_cancellations_are_read_behind_requests_that_are_held_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_wire, "MAX_WAITING", 2)
+    monkeypatch.setattr(_wire, "MAX_HELD", 2)
+    from_client, incoming = anyio.create_memory_object_stream[_wire.Received](100)
+    outgoing, to_client = anyio.create_memory_object_stream[SessionMessage](100)
+    for number in range(5):
+        from_client.send_nowait(request(number))
+    for number in (2, 0):
+        cancelled = types.JSONRPCNotification(
+            jsonrpc="2.0", method="notifications/cancelled", params={"requestId": number}
+        )
+        from_client.send_nowait(SessionMessage(cancelled))
+    from_client.close()  # what was held back is still passed on
+    async with (
+        outgoing,
+        to_client,
+        incoming,
+        _wire.relayed(incoming, outgoing) as (requests, answers, _),
+    ):
+        passed_on = [await requests.receive() for _ in range(4)]
+        await answers.send(answer(1))
+        with pytest.raises(anyio.EndOfStream):
+            await requests.receive()
+        refused = await to_client.receive()
+    messages = [item.message for item in passed_on if isinstance(item, SessionMessage)]
+    assert messages == [request(0).message, request(1).message, cancelled, request(3).message]
+    assert isinstance(refused.message, types.JSONRPCError)
+    assert refused.message.id == 4
+    assert refused.message.error.message.startswith("[busy] Too many requests are unanswered.")
+
+
 async def test_a_request_that_is_cancelled_waits_for_no_answer() -> None:
     from_client, incoming = anyio.create_memory_object_stream[_wire.Received](1_000)
     outgoing, to_client = anyio.create_memory_object_stream[SessionMessage](0)
