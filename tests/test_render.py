@@ -601,6 +601,7 @@ def test_info_and_listing_stay_within_ten_thousand_characters() -> None:
     outline = tuple(Heading(f"Chapter {n}", 1, "lines", n * 10) for n in range(5_000))
     view = view_of(HOST, replace(REPORT, title="t" * 5_000, outline=outline))
     assert "Chapter 1 (line 10)" in view.text
+    assert "\npictures: true\n" in view_of(HOST, replace(REPORT, pictures=True)).text
     assert len(view.text) <= 10_000
     view = view_of(HOST, Listing("default", (REPORT,) * 500, 700))
     assert "700 artifacts" in view.text

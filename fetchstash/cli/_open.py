@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 
 _KEPT_SECONDS = 86_400
 """A program may read the copy long after it was started; older copies are removed."""
+
+_REFUSAL_SECONDS = 1
+"""In so long xdg-open says that it found no program."""
+
+_SAVE = "Save it with {}."
 
 # The extension is ours, by what the document is, and never that of its name: what a system would
 # run (a script, a shortcut, a program) is opened as text or not at all.
@@ -55,10 +61,10 @@ def open_copy(facts: "Facts", source: Path) -> Path:
     save = Call("export", {"ref": ref, "target": "FILE", "raw": True})
     if not ending:
         what = f"{facts.media_type} is nothing that is opened unseen: it may be a program."
-        raise BadArgument(what, "Save it with {}.", save)
+        raise BadArgument(what, _SAVE, save)
     opener = _opener()
     if not opener and sys.platform != "win32":
-        raise BadArgument("This system has no xdg-open.", "Save it with {}.", save)
+        raise BadArgument("This system has no xdg-open.", _SAVE, save)
     folder = _folder()
     copy = folder / f"{ref}{ending}"
     if not copy.exists():
@@ -71,13 +77,16 @@ def open_copy(facts: "Facts", source: Path) -> Path:
         os.startfile(copy)  # noqa: S606 - the system picks the program
     else:
         # The program lives on its own: not ended with this terminal, and silent in it.
-        subprocess.Popen(  # noqa: S603 - our own extension, in a folder of ours
+        process = subprocess.Popen(  # noqa: S603 - our own extension, in a folder of ours
             [*opener, str(copy)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+        with suppress(subprocess.TimeoutExpired):  # it stays for as long as its program
+            if process.wait(_REFUSAL_SECONDS):
+                raise BadArgument(f"No program of this system opens {ending}.", _SAVE, save)
     return copy
 
 

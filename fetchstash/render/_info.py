@@ -83,6 +83,8 @@ def _is_known(value: object) -> bool:
 
 
 def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, (list, tuple)):
         return "; ".join(str(item) for item in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return str(value)

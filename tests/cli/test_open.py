@@ -19,6 +19,43 @@ from tests.cli.terminal import Terminal
 from tests.loopback import Site
 
 
+class Opener:
+    """An xdg-open that ends with a code; the copies that it was given are ``opened``."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+        self.opened: list[str] = []
+
+    def __call__(self, words: list[str], **_: object) -> "Opener":
+        self.opened.append(words[-1])
+        return self
+
+    def wait(self, _: float) -> int:
+        return self.code
+
+
+def kept(folder: Path, **facts: str) -> str:
+    """Put an artifact into a store and return its reference."""
+
+    async def put() -> str:
+        store = await open_store(StoreLimits(folder, run="default"))
+        raw = store.spool / "raw"
+        raw.write_bytes(b"bytes")
+        ref = (await store.put(raw, None, Facts(**facts), Ranges())).artifact_ref  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        await store.aclose()
+        return ref
+
+    return anyio.run(put)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("XDG_CACHE_HOME", "HOME"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    monkeypatch.setattr(shutil, "which", lambda _: "xdg-open")
+
+
+@pytest.mark.usefixtures("cache")
 @pytest.mark.parametrize(
     ("media_type", "kind", "name", "wanted"),
     [
@@ -44,25 +81,29 @@ def test_the_extension_follows_what_a_document_is(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    async def put() -> str:
-        store = await open_store(StoreLimits(tmp_path / "store", run="default"))
-        raw = store.spool / "raw"
-        raw.write_bytes(b"bytes")
-        facts = Facts(media_type=media_type, content_kind=kind, name=name)
-        ref = (await store.put(raw, None, facts, Ranges())).artifact_ref
-        await store.aclose()
-        return ref
-
-    ref, opened = anyio.run(put), list[str]()
-    for variable in ("XDG_CACHE_HOME", "HOME"):
-        monkeypatch.setenv(variable, str(tmp_path))
-    monkeypatch.setattr(shutil, "which", lambda _: "xdg-open")
-    monkeypatch.setattr(subprocess, "Popen", lambda words, **_: opened.append(words[-1]))
+    opener = Opener(0)
+    monkeypatch.setattr(subprocess, "Popen", opener)
+    ref = kept(tmp_path / "store", media_type=media_type, content_kind=kind, name=name)
     with pytest.raises(SystemExit) as ended:
         main(["open", ref, "--folder", str(tmp_path / "store")])
-    assert [Path(copy).name for copy in opened] == ([f"{ref}{wanted}"] if wanted else [])
+    assert [Path(copy).name for copy in opener.opened] == ([f"{ref}{wanted}"] if wanted else [])
     assert ended.value.code == (0 if wanted else 2)
     assert ("may be a program" in capsys.readouterr().err) is (not wanted)
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows opens files by itself")
+def test_a_system_without_a_program_for_it_is_said_to_have_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ref = kept(tmp_path / "store", media_type="text/plain", content_kind="text")
+    monkeypatch.setattr(subprocess, "Popen", Opener(3))
+    with pytest.raises(SystemExit) as ended:
+        main(["open", ref, "--folder", str(tmp_path / "store")])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith(
+        "[bad_argument] No program of this system opens .txt."
+    )
 
 
 @pytest.fixture
