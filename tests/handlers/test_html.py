@@ -272,6 +272,13 @@ FRAGMENTS = {
         ),
         "- [x] Oil the gate\n- [ ] Paint",
     ),
+    "the fields of a form part their labels": (
+        (
+            "<p><label>Gate<input name=g></label><label>Day<select><option>1</select></label>"
+            "<label>What you saw<textarea></textarea></label></p>"
+        ),
+        "Gate Day What you saw",
+    ),
     "the footer of a quotation names its source": (
         "<blockquote><p>Open it.</p><footer>A. Warden, 1911</footer></blockquote>",
         "> Open it.\n\n> A. Warden, 1911",

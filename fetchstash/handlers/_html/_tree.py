@@ -45,6 +45,8 @@ _NEVER_READ = names(
     "script style template svg iframe object embed applet noembed noframes canvas audio video map "
     "datalist select input textarea progress meter frameset frame link meta base title head"
 )
+_FIELDS = names("input select textarea")
+"""Elements that part the words around them."""
 _PLAYED = names("video audio iframe")
 """Elements of which a trace is kept: what they play, and where it is."""
 _SPECIAL = names("dialog font img math mjx-container noscript")
@@ -215,8 +217,8 @@ class _Copy:
                         continue
                     if tag == "script":
                         self._add_tex(node, parent)
-                    elif tag == "input":
-                        _add_task(node, parent)
+                    elif tag in _FIELDS:
+                        _add_field(tag, node, parent)
                     elif tag in _PLAYED:
                         self._add_player(node, parent)
                     elif tag not in _NEVER_READ:
@@ -338,10 +340,13 @@ def _readable(node: "LexborNode") -> int:
     )
 
 
-def _add_task(node: "LexborNode", parent: Element) -> None:
-    """Add the state of a task in a list: a check box that a reader cannot change."""
+def _add_field(tag: str, node: "LexborNode", parent: Element) -> None:
+    """Add the state of a task in a list, a check box that a reader cannot change; else a space."""
     attributes = _attributes(node)
-    if attributes.get("type", "").lower() != "checkbox":
+    kind = attributes.get("type", "").lower()
+    if tag != "input" or kind != "checkbox":
+        if parent.children and kind != "hidden":
+            parent.children.append(" ")
         return
     is_task = "disabled" in attributes or "task" in attributes.get("class", "")
     if is_task and any(a.tag == "li" for a in islice((parent, *parent.ancestors()), 3)):
