@@ -91,7 +91,10 @@ def main() -> None:
     if arguments[:1] == ["--quick"]:
         lint()
         quick = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "--durations=5"]
-        step("quick tests", [*quick, *arguments[1:]], {**os.environ, "PYTHONPATH": str(ROOT)})
+        memory = Path("/dev/shm")  # noqa: S108 - private folders, where nothing waits for a disk
+        with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+            quick.append(f"--basetemp={folder}/tests")
+            step("quick tests", [*quick, *arguments[1:]], {**os.environ, "PYTHONPATH": str(ROOT)})
         return
     if not arguments:
         lint()

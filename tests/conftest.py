@@ -1,5 +1,6 @@
 """What every test shares: the event loop, and a site on loopback."""
 
+import gc
 import os
 import signal
 import sys
@@ -55,6 +56,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if MAY_START_A_WORKER.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """Let no garbage collection go through all tests and modules again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -69,9 +69,8 @@ class Forks:
 
 def _started() -> socket.socket:
     ours, theirs = socket.socketpair()
-    path = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
     command = [sys.executable, "-P", __file__]
-    environment = {**os.environ, "PYTHONPATH": path}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(command, stdin=theirs.fileno(), env=environment)
     process.returncode = 0  # it ends with this process, which waits for it no more
     theirs.close()
@@ -137,7 +136,7 @@ def _become(order: dict[str, object], files: list[int]) -> None:
     os.environ.update(order["env"])  # type: ignore[call-overload]
     os.chdir(str(order["cwd"]))
     sys.argv = ["fetchstash", *order["words"]]  # type: ignore[misc]
-    sys.path[:0] = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)))
     sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)))
     errors = io.BufferedWriter(io.FileIO(2, "w", closefd=False))

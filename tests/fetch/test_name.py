@@ -101,7 +101,7 @@ async def test_the_path_or_else_the_host_gives_the_name_if_no_header_does(
     assert fetched.name == name
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(max_size=300), st.booleans())
 async def test_any_header_gives_a_name_that_stays_in_its_folder(
     site: Site, http: HttpFetcher, tmp_path: Path, text: str, encoded: bool
