@@ -1,5 +1,6 @@
 """The terminal face of Stash: results on stdout, everything else on stderr."""
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ _INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; never returns."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _open_streams()
     try:  # so early that Ctrl-C ends the imports, too, without a word
         if words[:1] == ["wrap"]:
             _wrap(words[1:])
@@ -26,6 +28,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         run(words)
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
+
+
+def _open_streams() -> None:
+    """Open what a caller closed of stdin, stdout and stderr: no file of ours may get its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            from pathlib import Path  # noqa: PLC0415 - rarely needed
+
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _wrap(words: Sequence[str]) -> None:

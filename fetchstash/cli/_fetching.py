@@ -32,7 +32,7 @@ from fetchstash.cli._run import (
 )
 from fetchstash.cli._sources import Source, sources
 from fetchstash.cli._terminal import safe_line, screen_of
-from fetchstash.cli._words import short_ref
+from fetchstash.cli._words import as_command, short_ref
 from fetchstash.errors import Call, FetchstashError, NoText
 
 if TYPE_CHECKING:
@@ -149,6 +149,9 @@ def _preview(
     if facts.extracted_chars is None:
         if screen.is_terminal:
             click.echo("\n".join(_show.next_steps(screen, _show.without_text(facts))))
+        else:
+            error = _no_text(facts)
+            say(f"{error.what} {error.advice(as_command)}")
         return
     views = settings.views
     limit = views.max_chars(max_chars, views.inline_threshold)
@@ -163,6 +166,13 @@ def _preview(
         click.echo("\n" + screen.style(amount, "dim"))
         steps = _show.next_steps(screen, _show.after_preview(artifact), pipe="less")
         click.echo("\n".join(steps))
+
+
+def _no_text(facts: "Facts") -> NoText:
+    """Return what to say of a document without text, with the commands that show it."""
+    calls = _show.without_text(facts)
+    what = f"{short_ref(facts.artifact_ref)} has no text."
+    return NoText(what, "Try " + " or ".join("{}" for _ in calls) + ".", *calls)
 
 
 async def _write_out(
@@ -222,9 +232,7 @@ def get(
         warn(stash, facts)
         if not raw and facts.extracted_chars is None:
             stash.scans.refuse_scan(facts)
-            calls = _show.without_text(facts)
-            what = f"{short_ref(ref)} has no text."
-            raise NoText(what, "Try " + " or ".join("{}" for _ in calls) + ".", *calls)
+            raise _no_text(facts)
         if raw or not (terminal or max_chars):
             return await _write_out(stash, facts, output, raw=raw, offset=offset)
         part = await stash.read(ref, offset, max_chars=max_chars or default)

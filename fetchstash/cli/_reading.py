@@ -1,6 +1,7 @@
 """Commands that read parts: grep, slice, search, info."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
@@ -35,7 +36,7 @@ from fetchstash.cli._run import (
 from fetchstash.cli._sources import Source, is_plain_source, sources
 from fetchstash.cli._terminal import safe, screen_of, window_cells
 from fetchstash.cli._words import command_line
-from fetchstash.errors import Call, FetchstashError
+from fetchstash.errors import BadPattern, Call, FetchstashError
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
@@ -108,7 +109,11 @@ def grep(
     from fetchstash.store import GrepQuery, compile_pattern  # noqa: PLC0415 - heavy
 
     query = GrepQuery(pattern, context=context or 0, max_matches=max_matches or _ALL, **options)
-    compile_pattern(query)  # a wrong one is said once, before anything is fetched
+    try:
+        compile_pattern(query)  # a wrong one is said once, before anything is fetched
+    except BadPattern as error:
+        calls = (replace(call, arguments={**call.arguments, "refs": words}) for call in error.calls)
+        raise BadPattern(error.what, error.next_step, *calls) from None
     printer = _Printer(query, several=len(words) > 1, as_json=as_json)
     with sources(words, settings) as named:
         code = read_each(settings, named, printer.show, refresh=refresh)

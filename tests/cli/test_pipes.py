@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import subprocess
+import sys
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -144,3 +145,34 @@ def test_a_file_is_left_as_it_was_where_a_fetch_fails(run: Terminal, site: Site)
     run("fetch", site.put("/broken", script=break_off), "-o", str(target), code=3)
     assert target.read_text() == "old"
     assert [path.name for path in run.folder.iterdir() if path.name.startswith(".a")] == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="closing by a shell of POSIX")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_a_closed_stream_is_no_traceback(run: Terminal, closed: str) -> None:
+    command = f"'{FETCHSTASH}' get - {closed}; echo $? >{run.folder}/code"
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        env=run.env,
+        cwd=run.folder,
+        input=b"words\n",
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert b"Traceback" not in done.stderr
+    assert (run.folder / "code").read_text() == "0\n"
+
+
+def test_a_document_without_text_in_a_pipe_says_so(run: Terminal, site: Site) -> None:
+    url = site.put("/b", bytes(range(256)), "application/octet-stream")
+    done = run("fetch", url)
+    assert done.stdout == ""
+    assert " has no text. Try `fetchstash " in done.stderr
+
+
+def test_the_plain_text_form_of_a_wrong_pattern_names_its_sources(run: Terminal) -> None:
+    (run.folder / "notes.txt").write_text("f(x)\n")
+    wrong = run("grep", "f(", "notes.txt", code=3).stderr
+    assert "`fetchstash grep 'f(' notes.txt --literal`" in wrong
+    assert run("grep", "f(", "notes.txt", "--literal").stdout == "1:f(x)\n"
