@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from fetchstash.errors import BadArgument, FetchFailed
+from fetchstash.access._own import MOST_WAITING
+from fetchstash.errors import BadArgument, Busy, FetchFailed
 
 if TYPE_CHECKING:
     import httpx2
@@ -64,6 +65,8 @@ class Issuer:
         age = self._clock() - self._read_at
         key = self._find(key_id, algorithm, kind) if age < STALE else None
         if key is None or (age >= MAX_AGE and not self._lock.locked()):
+            if age < STALE and self._lock.statistics().tasks_waiting >= MOST_WAITING:
+                raise Busy("Too many tokens of unknown keys are tried.", "Try again in a second.")
             await self._refresh()
             key = self._find(key_id, algorithm, kind)
         return key

@@ -22,7 +22,7 @@ from typing import Any, cast
 import anyio
 
 from fetchstash.access._principal import SCOPES, Principal, Rejected, is_tenant
-from fetchstash.errors import BadArgument, FetchstashError
+from fetchstash.errors import BadArgument, Busy, FetchstashError
 from fetchstash.store import Objects
 
 PREFIX = "fstash_"
@@ -34,6 +34,8 @@ MAX_AGE = 25.0
 """Seconds for which a list is believed: so long a revoked token may still be taken."""
 EARLIEST = 1.0
 """Seconds between two lists, however many unknown ids are tried."""
+MOST_WAITING = 200
+"""Unknown tokens that may wait for a list at a time: they hold places of requests meanwhile."""
 READERS = 16
 """Records that are read at a time."""
 MAX_DAYS = 3_650
@@ -109,12 +111,16 @@ class OwnTokens:
         self._lock = anyio.Lock()
 
     async def verify(self, token: str) -> Principal:
-        """Return whom a token stands for. Raises Rejected, or StoreError."""
+        """Return whom a token stands for. Raises Rejected, StoreError, or Busy."""
         match = _TOKEN.fullmatch(token)
         if match is None or match[3] != _checksum(token[: match.start(3)]):
             raise Rejected("malformed", "This is no token of this service.")
         age = self._clock() - self._listed_at
-        if age >= MAX_AGE or match[1] not in self._records:
+        if age >= MAX_AGE:
+            await self._refresh()
+        elif match[1] not in self._records:
+            if self._lock.statistics().tasks_waiting >= MOST_WAITING:
+                raise Busy("Too many unknown tokens are tried.", "Try again in a second.")
             await self._refresh()
         elif age >= FRESH and not self._lock.locked():
             with contextlib.suppress(FetchstashError):  # the list is good for a while yet

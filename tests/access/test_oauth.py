@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 
 from fetchstash.access import Issuer, OAuthTokens, Principal, Rejected
 from fetchstash.config import OAuthLimits
-from fetchstash.errors import BadArgument, FetchFailed
+from fetchstash.errors import BadArgument, Busy, FetchFailed
 from tests.access.provider import (
     ALGORITHMS,
     AUDIENCE,
@@ -383,6 +383,46 @@ async def test_a_client_that_leaves_does_not_interrupt_the_reading_of_keys_for_o
         answers.set()
     await tokens.verify(token)
     assert asked == 2  # the metadata and the keys, once
+
+
+async def test_unknown_keys_do_not_fill_the_places_of_known_ones_while_a_provider_hangs(
+    clock: Clock,
+) -> None:
+    key, issuer = private_key("ES256"), "https://idp.example.org"
+    answers, turned_away = anyio.Event(), 0
+    answers.set()
+
+    async def answer(request: httpx2.Request) -> httpx2.Response:
+        await answers.wait()
+        keys = {"keys": [jwk(key, "ES256", "k")]}
+        metadata = {"issuer": issuer, "jwks_uri": f"{issuer}/keys"}
+        document = keys if request.url.path == "/keys" else metadata
+        return httpx2.Response(200, stream=httpx2.ByteStream(json.dumps(document).encode()))
+
+    transport = httpx2.MockTransport(answer)
+    known_keys = Issuer(issuer, transport=transport, clock=clock)
+    tokens = OAuthTokens(OAuthLimits(issuer, AUDIENCE), known_keys)
+    claims = {"iss": issuer, "aud": AUDIENCE, "sub": "ada", "tenant": "a", "exp": 9_000_000_000}
+    known, stranger = (jwt.encode(claims, key, "ES256", {"kid": kid}) for kid in ("k", "other"))
+    await tokens.verify(known)
+    clock.seconds += 31
+    answers = anyio.Event()
+
+    async def guess() -> None:
+        nonlocal turned_away
+        try:
+            assert await reason(tokens, stranger) == "key"
+        except Busy:
+            turned_away += 1
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(1_000):
+            tasks.start_soon(guess)
+        await anyio.wait_all_tasks_blocked()
+        meanwhile = turned_away
+        await tokens.verify(known)
+        answers.set()
+    assert meanwhile == turned_away == 1_000 - 201  # one reads the keys, and 200 wait for them
 
 
 async def test_a_token_without_the_name_of_its_key_gets_the_only_one_that_fits(
