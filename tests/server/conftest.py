@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from mcp import Client
+from mcp_types import Implementation
 
 from fetchstash.config import load
 from fetchstash.server import LazyStash, build_server
@@ -33,7 +34,11 @@ def connect(site: Site, store_settings: dict[str, str]) -> Connect:
 
     @asynccontextmanager
     async def open_client(
-        *, mode: str = "auto", local: bool = True, **settings: Any
+        *,
+        mode: str = "auto",
+        local: bool = True,
+        client_info: Implementation | None = None,
+        **settings: Any,
     ) -> AsyncGenerator[Client]:
         values = {
             "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
@@ -41,7 +46,8 @@ def connect(site: Site, store_settings: dict[str, str]) -> Connect:
             **store_settings,
             **{name.replace("__", "."): value for name, value in settings.items()},
         }
-        async with Client(build_server(LazyStash(load(values), local=local)), mode=mode) as client:
+        server = build_server(LazyStash(load(values), local=local))
+        async with Client(server, mode=mode, client_info=client_info) as client:
             yield client
 
     return open_client

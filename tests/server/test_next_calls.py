@@ -1,7 +1,6 @@
-"""Every dead end offers its next call, through the real server over stdio in both eras."""
+"""Every dead end offers its next call, in both protocol eras."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from mcp import Client
 
 from fetchstash.demo.pdf import make_pdf
 from tests.loopback import Site
-from tests.server.test_stdio import flags, started
+from tests.server.conftest import Connect
 from tests.server.test_tools import ERAS, REPORT, call, fail, ref_in
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -52,9 +51,9 @@ async def fetched_report(client: Client, site: Site) -> tuple[str, str]:
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_arguments_by_other_names_get_the_call_that_was_meant_and_it_works(
-    mode: str, site: Site, tmp_path: Path
+    mode: str, site: Site, connect: Connect
 ) -> None:
-    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+    async with connect(mode=mode) as client:
         ref, url = await fetched_report(client, site)
 
         def real(text: Any) -> Any:
@@ -114,9 +113,9 @@ def next_call(text: str) -> tuple[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_a_fetch_without_content_offers_a_call_and_that_call_is_answered(
-    mode: str, site: Site, tmp_path: Path
+    mode: str, site: Site, connect: Connect
 ) -> None:
-    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+    async with connect(mode=mode) as client:
         url = ""
         for name, (body, media_type, words) in DEAD_ENDS.items():
             url = site.put(f"/{len(name)}", body, media_type)
@@ -135,10 +134,10 @@ async def test_a_fetch_without_content_offers_a_call_and_that_call_is_answered(
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_a_scanned_pdf_offers_the_picture_of_its_page_or_ocr(
-    mode: str, site: Site, tmp_path: Path
+    mode: str, site: Site, connect: Connect
 ) -> None:
     scan = make_pdf([""], title="A scan")
-    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+    async with connect(mode=mode) as client:
         url = site.put("/scan.pdf", scan, "application/pdf")
         fetched = await call(client, "fetch_content", url=url)
         for text in (fetched, await fail(client, "artifact_grep", artifact_ref=url, pattern="x")):
@@ -151,9 +150,9 @@ async def test_a_scanned_pdf_offers_the_picture_of_its_page_or_ocr(
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_reading_what_has_no_text_or_was_not_fetched_offers_the_call(
-    mode: str, site: Site, tmp_path: Path
+    mode: str, site: Site, connect: Connect
 ) -> None:
-    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+    async with connect(mode=mode) as client:
         url = site.put("/page.txt", "some words", "text/plain")
         line = await fail(client, "get_search_content", artifact_ref=url)
         assert line.startswith("[unknown_ref] Nothing is stored under this URL. Fetch it first: ")
@@ -175,9 +174,9 @@ async def test_reading_what_has_no_text_or_was_not_fetched_offers_the_call(
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_a_mistaken_call_is_answered_with_one_that_works(
-    mode: str, site: Site, tmp_path: Path
+    mode: str, site: Site, connect: Connect
 ) -> None:
-    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+    async with connect(mode=mode) as client:
         url = site.put("/page.txt", "a line\nf(x) = 1\n", "text/plain")
         ref = ref_in(await call(client, "fetch_content", url=url))
         line = await fail(client, "fetch_content", url=ref)
@@ -197,12 +196,12 @@ async def test_a_mistaken_call_is_answered_with_one_that_works(
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_pages_as_pictures_come_one_by_one_each_with_the_call_for_the_next(
-    mode: str, site: Site, tmp_path: Path
+    mode: str, site: Site, connect: Connect
 ) -> None:
     url = site.put(
         "/report.pdf", make_pdf(["one", "two", "three", "four"], title="Four"), "application/pdf"
     )
-    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+    async with connect(mode=mode) as client:
         ref = ref_in(await call(client, "fetch_content", url=url))
         first = await call(client, "artifact_slice", artifact_ref=ref, render="image")
         assert first.startswith(f"[{ref}: page 1 as a picture, ")

@@ -1,13 +1,12 @@
-"""Progress with messages, while downloading and while reading, over stdio in both eras."""
+"""Progress with messages, while downloading and while reading, in both eras."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from fetchstash.demo.pdf import make_pdf
 from tests.loopback import Site
-from tests.server.test_stdio import flags, started
+from tests.server.conftest import Connect
 from tests.server.test_tools import ERAS, long_text
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -22,14 +21,14 @@ def seen() -> list[Seen]:
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_a_download_says_how_much_came_and_a_pdf_which_page_is_read(
-    mode: str, site: Site, tmp_path: Path, seen: list[Seen]
+    mode: str, site: Site, connect: Connect, seen: list[Seen]
 ) -> None:
     async def report(progress: float, total: float | None, message: str | None) -> None:
         seen.append((progress, total, message or ""))
 
     pages = [f"Page {n}. " + long_text(2_000) for n in range(300)]
     report_url = site.put("/r.pdf", make_pdf(pages, title="A report"), "application/pdf")
-    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+    async with connect(mode=mode) as client:
         arguments = {"url": report_url}
         await client.call_tool("fetch_content", arguments, progress_callback=report)
     messages = [message for _, _, message in seen]
@@ -44,12 +43,12 @@ async def test_a_download_says_how_much_came_and_a_pdf_which_page_is_read(
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_several_urls_are_counted(
-    mode: str, site: Site, tmp_path: Path, seen: list[Seen]
+    mode: str, site: Site, connect: Connect, seen: list[Seen]
 ) -> None:
     async def report(progress: float, total: float | None, message: str | None) -> None:
         seen.append((progress, total, message or ""))
 
     urls = [site.put(f"/{n}.txt", f"words {n}", "text/plain") for n in range(3)]
-    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+    async with connect(mode=mode) as client:
         await client.call_tool("fetch_content", {"urls": urls}, progress_callback=report)
     assert [message for _, _, message in seen] == [f"fetched {n} of 3 URLs" for n in (1, 2, 3)]
