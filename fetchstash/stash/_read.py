@@ -102,16 +102,22 @@ async def of_text(reader: TextReader, facts: Facts, part: Part, max_chars: int |
 
 
 def of_value(value: PartText, facts: Facts, part: Part) -> Slice:
-    """Return lines or characters of a text that a handler read: a JSON value, a member."""
+    """Return lines, rows or characters of a text that a handler read: a JSON value, columns."""
     text = value.text
+    is_table = described(facts).unit == "rows"
     if part.unit == "chars":
         first, last = _parts.half_open(part.start, part.end, len(text), "characters")
         body, count, char = text[first:last], len(text), first
-    elif part.unit == "lines":
+    elif part.unit == "lines" or (part.unit == "rows" and is_table):
         lines = text.splitlines(keepends=True)
-        first, last = _parts.closed(part.start, part.end, len(lines), "lines")
-        body, count = "".join(lines[first - 1 : last]), len(lines)
-        char = sum(map(len, lines[: first - 1]))
+        has_header = part.unit == "rows" and (facts.text_lines or 0) > (facts.rows or 0)
+        header = "".join(lines[:has_header])
+        units = lines[has_header:]
+        if value.cut and (part.start or 1) > len(units):
+            raise _beyond_the_cut(facts, part, len(units), is_table=is_table)
+        first, last = _parts.closed(part.start, part.end, len(units), part.unit)
+        body, count = "".join(units[first - 1 : last]), len(units)
+        char = len(header) + sum(map(len, units[: first - 1]))
     else:
         what = f"This part is not counted in {part.unit}."
         raise BadArgument(what, "Try {}.", part.in_unit(facts, "lines"))
@@ -128,6 +134,16 @@ def of_value(value: PartText, facts: Facts, part: Part) -> Slice:
         char_path=part.path,
         cut_at=len(text) if value.cut else None,
     )
+
+
+def _beyond_the_cut(facts: Facts, part: Part, count: int, *, is_table: bool) -> OutOfRange:
+    """Return the error for a part that begins where the worker had stopped reading."""
+    what = f"Only the first {count} {part.unit} of what this path names can be read."
+    if not is_table:
+        return OutOfRange(what, f"Use a start up to {count}.")
+    place = {"unit": part.unit, "start": part.start, "end": part.end}
+    call = Call("slice", {"ref": facts.artifact_ref, **place})
+    return OutOfRange(what, "All columns can: {}.", call)
 
 
 def hex_dump(raw: Path, facts: Facts, part: Part, max_chars: int | None) -> Slice:

@@ -3,10 +3,12 @@
 import io
 import json
 import tarfile
+from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from fetchstash.errors import OutOfRange
 from fetchstash.render import as_shown
 from fetchstash.stash import Stash
 from tests.stash.conftest import Put
@@ -81,3 +83,34 @@ async def test_a_part_that_is_too_long_for_the_worker_says_that_it_goes_on(
     )
     assert whole.cut_at == 1_000_000
     assert "goes on behind" not in as_shown(await stash.slice(ref, path="/a/10199"))
+
+
+async def test_rows_count_inside_the_columns_that_a_path_names(
+    stash: Stash, tmp_path: Path
+) -> None:
+    rows = "".join(f"{n},name{n},{n * n}\n" for n in range(1, 101))
+    (tmp_path / "table.csv").write_text(f"id,name,square\n{rows}")
+    table = await stash.add_file(tmp_path / "table.csv")
+    part = await table.slice(path="id,square", unit="rows", start=7, end=8)
+    assert (part.text, part.start, part.end, part.count) == ("7,49\n8,64\n", 7, 8, 100)
+    part, pieces = await table.slice(path="square", unit="rows", max_chars=200), list[str]()
+    while part.next:
+        pieces.append(part.text)
+        arguments = {name: part.next.arguments[name] for name in ("path", "unit", "start", "end")}
+        part = await table.slice(**arguments, max_chars=200)
+    assert "".join([*pieces, part.text]) == "".join(f"{n * n}\n" for n in range(1, 101))
+    with pytest.raises(OutOfRange, match="There are 100 rows"):
+        await table.slice(path="id", unit="rows", start=101)
+
+
+async def test_rows_behind_what_a_worker_reads_of_columns_lead_to_the_whole_rows(
+    stash: Stash, tmp_path: Path
+) -> None:
+    rows = "".join(f"{n},{'x' * 90}\n" for n in range(1, 12_001))
+    (tmp_path / "table.csv").write_text(f"id,text\n{rows}")
+    table = await stash.add_file(tmp_path / "table.csv")
+    with pytest.raises(OutOfRange, match=r"Only the first \d+ rows .* can be read") as beyond:
+        await table.slice(path="text,id", unit="rows", start=11_999, end=11_999)
+    (call,) = beyond.value.calls
+    arguments = {name: call.arguments[name] for name in ("unit", "start", "end")}
+    assert (await table.slice(**arguments)).text.startswith("11999,xxx")
