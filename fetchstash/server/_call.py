@@ -10,7 +10,7 @@ import mcp_types as types
 
 from fetchstash import telemetry
 from fetchstash.errors import FetchstashError, Internal, Refused, StoreError
-from fetchstash.render import View, error_view
+from fetchstash.render import View, as_tool, error_view
 from fetchstash.server._asking import InputNeeded
 from fetchstash.server._lazy import Context
 from fetchstash.server._progress import reports_to
@@ -76,7 +76,7 @@ async def _answer(
     except FetchstashError as caught:
         telemetry.count("refusals", code=caught.code)
         if isinstance(caught, StoreError):
-            _log.warning("%s: %s", params.name, caught)
+            _log.warning("%s: %s", params.name, caught.line(as_tool))
         error = host.shown(caught)
     except Exception:  # noqa: BLE001 - a fault of ours must not end the server
         _log.exception("%s failed", params.name)

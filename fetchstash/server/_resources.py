@@ -63,10 +63,10 @@ def in_one_line(handler: Handler[P, R]) -> Handler[P, R]:
 
 def line_for(ctx: Context, error: FetchstashError) -> str:
     """Return the line of an error as the client may see it; the log has what it may not."""
-    from fetchstash.render import error_line  # noqa: PLC0415 - heavy
+    from fetchstash.render import as_tool, error_line  # noqa: PLC0415 - heavy
 
     if isinstance(error, StoreError):
-        _log.warning("%s: %s", ctx.method, error)
+        _log.warning("%s: %s", ctx.method, error.line(as_tool))
     return error_line(ctx.lifespan_context.host(ctx).shown(error))
 
 

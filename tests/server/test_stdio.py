@@ -167,6 +167,28 @@ def test_only_json_rpc_goes_to_stdout_and_the_server_ends_with_stdin(
     assert sorted(line["id"] for line in lines) == [1, 2, 3, 4]
 
 
+def test_a_store_that_fails_is_logged_in_the_words_of_its_operator(
+    site: Site, tmp_path: Path
+) -> None:
+    (tmp_path / "store").write_text("no folder")
+    command = [FETCHSTASH, *flags(site, tmp_path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write(messages(*OPENING, fetching(2, site.url("/"))))
+        process.stdin.flush()
+        assert answers_of(process.stdout, 2)[1]["result"]["isError"]
+        process.stdin.close()
+        logged = process.stderr.read().decode()
+        assert process.wait(20) == 0
+    assert "[store_error] " in logged
+    assert "can change store.folder" in logged
+    assert "open_stash" not in logged
+
+
 def test_a_host_that_closes_our_stdout_ends_it_without_a_traceback(
     site: Site, tmp_path: Path
 ) -> None:
