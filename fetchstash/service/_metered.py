@@ -25,7 +25,10 @@ class _Metered:
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._store, name)
-        return _timed(name, attribute) if name in _TIMED else attribute
+        if name in _TIMED:  # once: then the wrapper is found without this method
+            attribute = _timed(name, attribute)
+            setattr(self, name, attribute)
+        return attribute
 
 
 def _timed(name: str, operation: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:

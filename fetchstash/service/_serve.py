@@ -64,6 +64,8 @@ class OneStash:
 
     async def stash(self, tenant: str) -> Stash:  # noqa: ARG002 - there is one
         """Return it, opened if need be."""
+        if self._stash:
+            return self._stash
         async with self._lock:
             if self._stash is None:
                 self._stash = await self._stack.enter_async_context(self._opened())

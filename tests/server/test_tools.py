@@ -665,3 +665,9 @@ def test_a_profile_shows_its_own_defaults() -> None:
     }
     assert specs["fetch_content"].properties["maxChars"]["default"] == 6_800
     assert specs["artifact_grep"].properties["maxChars"]["default"] == 6_800
+
+
+def test_no_argument_is_bound_to_a_header_so_that_the_sdk_need_not_look_for_one() -> None:
+    specs = tool_specs(load({"ingest.read_roots": ["/tmp"]}, {}))
+    assert "stash_file" in {spec.name for spec in specs}
+    assert "x-mcp-header" not in json.dumps([spec.input_schema for spec in specs])
