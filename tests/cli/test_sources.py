@@ -3,15 +3,46 @@
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fetchstash.cli._sources import Source, sources
-from fetchstash.config import load
-from fetchstash.errors import BadArgument
+from fetchstash.cli import main
+from fetchstash.errors import FetchFailed
+from fetchstash.fetch import Fetched, HttpFetcher
+from fetchstash.handlers import WorkerPool
 from tests.cli.terminal import FETCHSTASH, Terminal
 from tests.loopback import Site
+from tests.service.team import copied
+
+Get = Callable[..., tuple[list[str], str, str]]
+
+
+@pytest.fixture
+def get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Get:
+    """Return a function that gets a source, and returns what was asked of the web or is shown."""
+    asked: list[str] = []
+
+    async def fetch(_: HttpFetcher, url: str, *__: Any, **___: Any) -> Fetched:
+        asked.append(url)
+        raise FetchFailed("Nothing is reached.", "Look elsewhere.")
+
+    monkeypatch.setattr(HttpFetcher, "fetch", fetch)
+    monkeypatch.setattr(WorkerPool, "extract", copied)
+    monkeypatch.setenv("FETCHSTASH_STORE_FOLDER", str(tmp_path / "store"))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+    def run(*words: str) -> tuple[list[str], str, str]:
+        asked.clear()
+        with pytest.raises(SystemExit):
+            main(["get", *words])
+        shown = capsys.readouterr()
+        return asked, shown.out, shown.err
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -36,15 +67,19 @@ from tests.loopback import Site
         ("example.org", "file", "example.org"),
     ],
 )
-def test_a_word_names_one_thing(
-    word: str, kind: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("a.file").write_text("x")
-    Path("example.org").write_text("x")
+def test_a_word_names_one_thing(get: Get, word: str, kind: str, value: str) -> None:
+    for name in ("a.file", "example.org"):
+        Path(name).write_text(f"the file {name}\n")
     Path("example.com").mkdir()
-    with sources([word], load()) as (source,):
-        assert (source.kind, source.value) == (kind, value)
+    asked, shown, said = get(word)
+    assert asked == ([value] if kind == "url" else [])
+    assert shown == (f"the file {value}\n" if kind == "file" else "")
+    if kind == "newest":
+        assert f"There is no @{value}: nothing is kept" in said
+    elif kind == "prefix":
+        assert word in said
+        assert value in said
+        assert "no reference begins so" in said
 
 
 @pytest.mark.parametrize(
@@ -61,41 +96,25 @@ def test_a_word_names_one_thing(
         ("x\0y", "is no URL, no file and no reference"),
     ],
 )
-def test_a_word_that_names_nothing_is_said_to(word: str, reason: str) -> None:
-    with pytest.raises(BadArgument, match=reason), sources([word], load()):
-        pass
+def test_a_word_that_names_nothing_is_said_to(get: Get, word: str, reason: str) -> None:
+    asked, shown, said = get(word)
+    assert (asked, shown) == ([], "")
+    assert said.startswith("[bad_argument] ")
+    assert reason in said
 
 
-def test_a_file_whose_name_is_no_sites_is_read_without_a_word(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("notes.md", "main.rs", "report.pdf", "a.py"):
-        Path(name).write_text("x")
-        with sources([name], load()) as (source,):
-            assert (source.kind, source.hint) == ("file", "")
+def test_a_file_whose_name_is_no_sites_is_read_without_a_word(get: Get) -> None:
+    for name in ("notes.md", "main.rs", "report.txt", "a.py"):
+        Path(name).write_text("x\n")
+        assert get(name) == ([], "x\n", "")
 
 
-def test_a_file_goes_before_the_site_of_its_name_and_both_are_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("example.org").write_text("x")
-    with sources(["example.org", "example.net"], load()) as named:
-        assert named == [
-            Source(
-                "example.org",
-                "file",
-                "example.org",
-                "example.org is a file here; https://example.org is the site.",
-            ),
-            Source(
-                "example.net",
-                "url",
-                "https://example.net",
-                "There is no file example.net; it was taken for a site.",
-            ),
-        ]
+def test_a_file_goes_before_the_site_of_its_name_and_both_are_said(get: Get) -> None:
+    Path("example.org").write_text("x\n")
+    asked, shown, said = get("example.org", "example.net")
+    assert (asked, shown) == (["https://example.net"], "x\n")
+    assert "example.org is a file here; https://example.org is the site." in said
+    assert "There is no file example.net; it was taken for a site." in said
 
 
 @pytest.mark.slow
