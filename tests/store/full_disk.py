@@ -5,15 +5,33 @@ end the program.
 """
 
 import os
+import re
 import shutil
+import sqlite3
 import sys
 from pathlib import Path
+from typing import Any
 
 import anyio
 
 from fetchstash.errors import StoreError
 from fetchstash.ranges import Ranges
-from fetchstash.store import ArtifactStore, Facts, GrepQuery, StoreLimits, _catalog, open_store
+from fetchstash.store import ArtifactStore, Facts, GrepQuery, StoreLimits, open_store
+
+CHECKPOINT = re.compile(r"(wal_autocheckpoint = )\d+")
+connect = sqlite3.connect
+
+
+def connect_eager(
+    *place: Any, factory: type[sqlite3.Connection] = sqlite3.Connection, **options: Any
+) -> sqlite3.Connection:
+    """Connect to a catalogue with a checkpoint every ten pages, which meets the full disk too."""
+
+    class Eager(factory):  # type: ignore[misc, valid-type]
+        def execute(self, sql: str, *values: Any) -> Any:
+            return super().execute(CHECKPOINT.sub(r"\g<1>10", sql), *values)
+
+    return connect(*place, factory=Eager, **options)
 
 
 async def put(store: ArtifactStore, size: int) -> str | None:
@@ -61,7 +79,7 @@ def fill(folder: Path) -> None:
 
 
 async def main(folder: Path) -> None:
-    _catalog.CHECKPOINT_PAGES = 10  # so that checkpoints meet the full disk too
+    sqlite3.connect = connect_eager  # type: ignore[assignment]
     limits = StoreLimits(folder / "store", max_total_bytes=2**30)
     store = await open_store(limits)
     refs: list[str] = []
