@@ -18,9 +18,8 @@ MOST_OPEN = 64
 """Files that stay open. One more closes the one that was opened first."""
 
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
-_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-for _name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"):  # Windows has none of them
-    _FLAGS |= getattr(os, _name, 0)
+_POSIX = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC")  # Windows has none of them
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | sum(getattr(os, name, 0) for name in _POSIX)
 
 _open: dict[str, tuple[int, tuple[int, int]]] = {}
 """Descriptor, device and inode by path."""

@@ -321,6 +321,7 @@ async def test_unknown_tokens_do_not_fill_the_places_of_known_ones_while_a_list_
         except Busy:
             turned_away += 1
 
+    meanwhile = 0
     async with anyio.create_task_group() as tasks:
         for _ in range(1_000):
             tasks.start_soon(guess)

@@ -52,7 +52,11 @@ def kept(folder: Path, **facts: str) -> str:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("XDG_CACHE_HOME", "HOME"):
         monkeypatch.setenv(variable, str(tmp_path))
-    monkeypatch.setattr(shutil, "which", lambda _: "xdg-open")
+
+    def which(program: str) -> str:
+        return program
+
+    monkeypatch.setattr(shutil, "which", which)
 
 
 @pytest.mark.usefixtures("cache")

@@ -22,7 +22,7 @@ class Away:
         self.asked.append(url)
         raise FetchFailed("Nothing is reached.", "Look elsewhere.")
 
-    async def check(self, *_: str) -> None:
+    async def check(self, url: str, final_url: str = "") -> None:
         pass
 
     async def aclose(self) -> None:
