@@ -40,6 +40,7 @@ async def test_every_tool_runs_on_any_store(
         "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
         "fetch.respect_robots": False,
         "ingest.read_roots": [str(tmp_path)],
+        "store.folder": str(tmp_path / "calls"),  # of the log of calls; the store is its own
     }
     url = site.put("/report.pdf", make_pdf(PAGES, title="A report"), "application/pdf")
     (tmp_path / "data.json").write_text('{"depth": {"unit": "m", "value": 12}}')
