@@ -198,7 +198,7 @@ class FakeModel(BaseHTTPRequestHandler):
 def model() -> Generator[str]:
     FakeModel.seen = []
     server = HTTPServer(("127.0.0.1", 0), FakeModel)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.002})
     thread.start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()

@@ -26,7 +26,7 @@ def serving_tls(handler: type[BaseHTTPRequestHandler]) -> Generator[tuple[int, t
     server.socket = context.wrap_socket(
         server.socket, server_side=True, do_handshake_on_connect=False
     )
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.002})
     thread.start()
     yield server.server_address[1], authority
     server.shutdown()
