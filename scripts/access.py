@@ -47,6 +47,7 @@ from scripts.drive.speech import SERVER, Step
 
 ADA, BOB = "ada@team-a", "bob@team-b"
 SECONDS = 60
+STARTS = 3
 FETCHSTASH = Path(sys.executable).with_name("fetchstash")
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
@@ -260,11 +261,16 @@ class HostAtHome:
         return process.wait(SECONDS), said.decode(errors="replace")
 
     def fetches(self, page: str) -> str:
-        """Let its model fetch a page; return what is wrong with what reached it."""
-        self.loopback.play([Step("fetch_content", {"url": page})])
-        words = self.host.command(self.loopback.url(), trusting=True)[1:]
-        _, said = self.run(*words)
-        heard = "".join(result.text for result in self.loopback.heard)
+        """Let its model fetch a page; return what is wrong with what reached it.
+
+        A host that did not wait for the service to answer offers no tools: it is started again.
+        """
+        words, heard, said = self.host.command(self.loopback.url(), trusting=True)[1:], "", ""
+        for _ in range(STARTS):
+            if not heard:
+                self.loopback.play([Step("fetch_content", {"url": page})])
+                _, said = self.run(*words)
+                heard = "".join(result.text for result in self.loopback.heard)
         return "" if WORD in heard else f"{heard[:300] or said[-1_500:]}"
 
 
