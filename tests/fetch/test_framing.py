@@ -8,6 +8,8 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import anyio
+import anyio.to_thread
 import h11
 import pytest
 import trustme
@@ -101,22 +103,27 @@ def test_blanks_that_a_header_parser_takes_long_for_never_reach_it(
         handed_out(before + header, [size])
 
 
-def answer(connection: socket.socket, first: Sequence[bytes]) -> None:
-    """Answer ``/first`` with ``first`` as it is, and other requests truthfully."""
+def answer(connection: socket.socket, first: Sequence[bytes], sent: threading.Event) -> None:
+    """Answer ``/first`` with ``first`` as it is, which is ``sent`` then; others truthfully."""
     request = b""
     while more := connection.recv(65_536):
         request += more
         while match := re.match(rb"GET (\S+).*?\r\n\r\n", request, re.DOTALL):
             request = request[match.end() :]
             if match[1] == b"/first":
-                for part in first:
-                    connection.sendall(part)
+                try:
+                    for part in first:
+                        connection.sendall(part)
+                finally:
+                    sent.set()
             else:
                 connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntrue")
 
 
 @contextmanager
-def serving(first: Sequence[bytes], context: ssl.SSLContext | None) -> Generator[int]:
+def serving(
+    first: Sequence[bytes], context: ssl.SSLContext | None, sent: threading.Event
+) -> Generator[int]:
     """Serve on loopback, with TLS if there is a ``context``; yield the port."""
     threads: list[threading.Thread] = []
 
@@ -125,7 +132,7 @@ def serving(first: Sequence[bytes], context: ssl.SSLContext | None) -> Generator
         with suppress(OSError):
             if context:
                 connection = context.wrap_socket(connection, server_side=True)
-            answer(connection, first)
+            answer(connection, first, sent)
         connection.close()
 
     def accept() -> None:
@@ -164,10 +171,14 @@ async def test_bytes_after_a_body_answer_no_other_fetch(
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         authority.issue_cert("127.0.0.1").configure_cert(context)  # pyright: ignore[reportUnknownMemberType] -- pyOpenSSL is not here
     first = [response + STRAY] if together else [response, STRAY]
-    with serving(first, context) as port:
+    sent = threading.Event()
+    with serving(first, context, sent) as port:
         url = f"{'https' if secured else 'http'}://127.0.0.1:{port}"
         http = HttpFetcher(FetchLimits(allow_hosts=("127.0.0.1",), respect_robots=False))
         await http.fetch(f"{url}/first", tmp_path)
+        assert await anyio.to_thread.run_sync(
+            sent.wait, 5
+        )  # what comes later nobody can tell apart
         fetched = await http.fetch(f"{url}/second", tmp_path)
         await http.aclose()
     assert fetched.path is not None
