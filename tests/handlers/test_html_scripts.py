@@ -219,10 +219,9 @@ def test_a_shell_leads_to_its_markdown_or_its_own_feed(read: Read, link: str, ad
     assert (extracted.facts.page_verdict, extracted.facts.leads_to) == ("empty_shell", address)
 
 
-NESTED = 3_000
 HOSTILE = {
-    "deep lists": "[" * NESTED + "]" * NESTED,
-    "deep objects": '{"a":' * NESTED + "1" + "}" * NESTED,
+    **{f"{levels} lists": "[" * levels + "]" * levels for levels in (600, 3_000)},
+    **{f"{levels} objects": '{"a":' * levels + "1" + "}" * levels for levels in (600, 3_000)},
     "a flat array that refers to itself": json.dumps([{"a": 1, "b": 1}] + [[n + 1] * 9 for n in range(900)]),
     "an array that holds itself": json.dumps([{"a": 0}, 1]),
     "many texts of HTML": json.dumps([f"<p>{PROSE} {n}</p>" for n in range(3_000)]),

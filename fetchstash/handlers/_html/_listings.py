@@ -1,6 +1,7 @@
 """List the links, the pictures and the data of a page."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from fetchstash.handlers._data._json_values import on_lines
 from fetchstash.handlers._html import _media
@@ -32,9 +33,15 @@ def _links(block: Block, inline: Inline) -> Iterator[str]:
 
 
 def data(reading: Reading) -> str:
-    """Return the data that a page brings along for its scripts, as JSON under their names."""
-    values = embedded(reading.page)
-    return "\n".join(f"[{name}]\n{on_lines(value).rstrip()}\n" for name, value in values)
+    """Return the data that a page brings along for its scripts, as JSON under their names.
+
+    A value of more levels than Python writes is left out.
+    """
+    texts: list[str] = []
+    for name, value in embedded(reading.page):
+        with suppress(RecursionError):
+            texts.append(f"[{name}]\n{on_lines(value).rstrip()}\n")
+    return "\n".join(texts)
 
 
 def images(reading: Reading, path: str) -> str:
