@@ -13,22 +13,16 @@ from fetchstash.gateway._json import as_line
 from fetchstash.gateway._protocol import INTERNAL_ERROR, INVALID_REQUEST
 from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message, RpcError
 from fetchstash.gateway._spooled import drop_spooled
+from fetchstash.server import claim_streams
 
 _log = logging.getLogger("fetchstash.gateway")
 
 
 def host_connection() -> Connection:
-    """Return the connection to the host.
-
-    From now on stdin is empty, and what else is written to stdout goes to stderr: only JSON-RPC may
-    reach the host.
-    """
-    incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+    """Return the connection to the host, which takes stdin and stdout for itself."""
     sys.stdout.flush()
-    os.dup2(2, 1)
+    stdin, stdout = claim_streams()
+    incoming, outgoing = os.fdopen(stdin, "rb"), os.fdopen(stdout, "wb")
     # The thread that reads waits for ever, so it takes no place among the others.
     one_thread = anyio.CapacityLimiter(1)
 

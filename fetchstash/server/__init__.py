@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fetchstash.server._memory import hide_memory
     from fetchstash.server._server import build_server
     from fetchstash.server._stdio import serve_stdio
+    from fetchstash.server._streams import claim_streams
     from fetchstash.server._wire import is_request_id, no_message
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "LazyStash",
     "StashSource",
     "build_server",
+    "claim_streams",
     "hide_memory",
     "is_request_id",
     "listed_tools",
@@ -36,6 +38,7 @@ _MODULES = {
     "_memory": "hide_memory",
     "_server": "build_server",
     "_stdio": "serve_stdio",
+    "_streams": "claim_streams",
     "_wire": "is_request_id no_message",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -16,6 +16,7 @@ import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp.shared.message import SessionMessage
 
+from fetchstash.server._streams import claim_streams
 from fetchstash.server._wire import Received, Sender
 
 _READ_BYTES = 2**16
@@ -38,21 +39,13 @@ async def transport() -> AsyncGenerator[tuple[AsyncIterator[Received], Sender]]:
 
 @contextmanager
 def _claimed() -> Generator[tuple[int, int]]:
-    """Yield descriptors of stdin and stdout.
-
-    Meanwhile stdin is empty, and what else is written to stdout goes to stderr: only JSON-RPC may
-    reach the host. Both copies stay open: a thread may still be reading.
-    """
-    copies = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
+    """Yield the descriptors of ``claim_streams``, and put stdin and stdout back at the end."""
+    streams = claim_streams()
     try:
-        yield copies
+        yield streams
     finally:
-        for standard, copy in enumerate(copies):
-            os.dup2(copy, standard)
+        for standard, stream in enumerate(streams):
+            os.dup2(stream, standard)
 
 
 async def _messages(stdin: int) -> AsyncGenerator[Received]:
