@@ -40,14 +40,16 @@ def allow_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def bounded_server(app: Any, **options: Any) -> uvicorn.Server:
+def bounded_server(
+    app: Any, protocol: "type[BoundedProtocol] | None" = None, **options: Any
+) -> uvicorn.Server:
     """Return a server of bounded connections that leaves signals and logs to us.
 
     ``options`` are uvicorn's own.
     """
     config = uvicorn.Config(
         app,
-        http=options.pop("http", BoundedProtocol),
+        http=protocol or BoundedProtocol,
         ws="none",
         log_config=None,
         access_log=False,

@@ -7,9 +7,8 @@ from typing import Any, cast
 from fetchstash import telemetry
 from fetchstash.store import ArtifactStore
 
-_TIMED = frozenset(
-    "put get list open_artifact open_text search replace_text touch delete gc".split()  # noqa: SIM905
-)
+_READS = ("get", "list", "open_artifact", "open_text", "search")
+_TIMED = frozenset((*_READS, "put", "replace_text", "touch", "delete", "gc"))
 
 
 def metered(store: ArtifactStore) -> ArtifactStore:

@@ -157,7 +157,7 @@ def server_of(service: Service, http: HttpLimits) -> uvicorn.Server:
     """Return a server that leaves signals alone, and is bounded in what it takes."""
     return bounded_server(
         _behind(service, http.forwarded) if http.forwarded else service,
-        http=protocol_of(http),
+        protocol_of(http),
         lifespan="on",
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=_CLOSE_SECONDS,
