@@ -64,10 +64,6 @@ class TextReader:
         """Return the line (from 1) of a character. Raises OutOfRange."""
         return await self.read(lambda text: text.line_of_char(char))
 
-    async def char_of_byte(self, byte: int) -> int:
-        """Return the character that holds a byte; the last character for a byte past the end."""
-        return await self.read(lambda text: text.char_of_byte(byte))
-
     async def grep(self, query: GrepQuery) -> Matches:
         """Search with RE2. Raises BadPattern."""
         return await self._threads.scan(

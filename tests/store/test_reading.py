@@ -142,7 +142,7 @@ async def test_each_byte_belongs_to_a_character(text: str, open_text: OpenText) 
     reader = await open_text(data)
     for byte in points(len(data)):
         begun = sum(1 for b in data[: byte + 1] if b & 0xC0 != 0x80)
-        assert await reader.char_of_byte(byte) == max(begun - 1, 0)
+        assert reader.stored.char_of_byte(byte) == max(begun - 1, 0)
 
 
 @pytest.mark.anyio
