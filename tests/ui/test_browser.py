@@ -341,6 +341,8 @@ _HOST = """([html, result]) => {
   frame.style = "width: 900px; height: 640px";
   addEventListener("message", async ({ data, source }) => {
     if (source !== frame.contentWindow || !data.method) return;
+    // MCP's schema of a RequestId: its SDK, which hosts use, drops a message with any other.
+    if ("id" in data && !Number.isInteger(data.id) && typeof data.id !== "string") return;
     const send = message => source.postMessage({ jsonrpc: "2.0", ...message }, "*");
     if (data.method === "ui/initialize")
       send({ id: data.id, result: {
