@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from fetchstash._folders import remove_tree
 from fetchstash.errors import BadArgument, StoreError
 from fetchstash.store import _steps
 from fetchstash.store._advice import REPAIR
@@ -175,11 +176,20 @@ class Blobs:
 
     def sweep_spool(self, now: float) -> None:
         """Remove what has lain in the spool for a day at ``now``, in seconds since 1970."""
-        for folder, names, files in os.walk(self.spool, topdown=False):
-            for path in (Path(folder, name) for name in (*files, *names)):
-                with contextlib.suppress(OSError):  # gone meanwhile, or a folder that is not empty
-                    if path.lstat().st_mtime < now - SPOOL_SECONDS:
-                        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+        for path in self.spool.glob("*"):
+            with contextlib.suppress(OSError):  # gone meanwhile
+                if _last_change(path) < now - SPOOL_SECONDS:
+                    remove_tree(path) if _is_folder(path) else path.unlink()
+
+
+def _last_change(path: Path) -> float:
+    """Return when a file, or a folder or what is directly in it, changed last. Raises OSError."""
+    paths = [path, *path.iterdir()] if _is_folder(path) else [path]
+    return max(path.lstat().st_mtime for path in paths)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def _measured(fd: int, kind: Kind) -> Blob:

@@ -2,7 +2,6 @@
 
 import hashlib
 import secrets
-import shutil
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from fetchstash._folders import remove_tree
 from fetchstash.errors import BadArgument, ExpiredRef, TooLarge, UnknownRef
 from fetchstash.ranges import Ranges
 from fetchstash.store._advice import larger_than_the_store, no_text, not_stored
@@ -168,7 +168,7 @@ class MemoryStore(StoreBase):
         if self._limits.ephemeral:
             for artifact in self._run_artifacts():
                 del self._contents.artifacts[artifact.facts.artifact_ref]
-        await self._threads.run(lambda: shutil.rmtree(self._spool, ignore_errors=True))
+        await self._threads.run(lambda: remove_tree(self._spool))
 
     def _take(self, raw: Path, text: Path | None) -> tuple[bytes, bytes | None]:
         """Read files of the spool and remove them."""

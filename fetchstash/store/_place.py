@@ -130,6 +130,7 @@ class Place:
 
     def remove(self) -> None:
         """Remove the store, and the folder if nothing else is in it."""
+        self.blobs.sweep_spool(math.inf)
         for path in (self.path / name for name in _OWN_NAMES):
             if path.is_dir():
                 shutil.rmtree(path)

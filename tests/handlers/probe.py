@@ -43,6 +43,11 @@ def list_folder(path: str) -> None:
     os.listdir(path)  # noqa: PTH208 - the call itself
 
 
+def list_labels(path: str) -> None:
+    """Read the names of a file's attributes, which Landlock does not hide."""
+    os.listxattr(path)
+
+
 def link_out(path: str) -> None:
     """Make a second name of another's file in the worker's own folder."""
     os.link(path, Path(_own_folder(), "linked"))
@@ -129,6 +134,29 @@ def keep_text(_: str) -> None:
 def name_text_again(_: str) -> None:
     """Give the text a second name, to open it when it is stored."""
     os.link(Path(_own_folder(), "text"), Path(_own_folder(), "again"))
+
+
+_AT_FDCWD, _AT_EMPTY_PATH = -100, 0x1000
+
+
+def keep_text_to_read(_: str) -> None:
+    """Keep the text open for reading alone, which no lease notices."""
+    _KEPT.append(os.open(Path(_own_folder(), "text"), os.O_RDONLY))
+
+
+def link_kept_text(_: str) -> None:
+    """Give the text of an earlier job a name again, by which it can be opened to write."""
+    again = os.fsencode(Path(_own_folder(), "again"))
+    _checked(_LIBC.linkat(_KEPT[-1], b"", _AT_FDCWD, again, _AT_EMPTY_PATH))
+
+
+def nest_folders(depth: str) -> None:
+    """Nest folders deeper than a path or Python's stack reaches."""
+    here = os.open(_own_folder(), os.O_RDONLY)
+    for _ in range(int(depth)):
+        os.mkdir("d", dir_fd=here)
+        outer, here = here, os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(outer)
 
 
 def garble_text(_: str) -> None:
@@ -234,7 +262,8 @@ ATTEMPTS: Mapping[str, Callable[[str], None]] = {
         write_source, tcp, udp, unix, abstract, listen, run_program, fork, signal, signal_group,
         read_memory, limit_other, affinity, touch_source, chmod_source, label_source,
         cut_source, flag_source, watch, signal_by_pipe, lease_source, raise_memory, memory_file,
-        host_name, keep_text, name_text_again, garble_text,
+        host_name, keep_text, name_text_again, garble_text, keep_text_to_read, link_kept_text,
+        nest_folders, list_labels,
     )
 }  # fmt: skip
 

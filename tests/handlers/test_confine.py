@@ -65,6 +65,7 @@ class Prey:
             ("list_folder", "/proc"),
             ("write_file", secret),
             ("write_file", catalog),
+            ("list_labels", secret),
             ("truncate", str(self.folder / "victim")),
             ("chmod", str(self.folder / "victim")),
             ("make_file", str(self.folder)),
@@ -165,19 +166,37 @@ async def test_a_worker_changes_nothing_about_its_document(
     assert [line for line in lines if ": refused" not in line] == []
 
 
-@pytest.mark.parametrize("way", ["keep_text", "name_text_again"])
 async def test_a_worker_that_keeps_its_text_open_is_ended_before_the_text_is_taken(
-    pool: WorkerPool, tmp_path: Path, way: str
+    pool: WorkerPool, tmp_path: Path
 ) -> None:
     """The text becomes the store's own file, which another artifact may share."""
     source = tmp_path / "orders.json"
-    source.write_text(json.dumps([(way, "")]))
+    source.write_text(json.dumps([("keep_text", "")]))
     extraction = await pool.extract(source, DECISION, Hints(), tmp_path / "spool")
     assert extraction.extraction_error == "its reader kept its text open"
     assert extraction.text is not None
     kept = extraction.text.read_bytes()
     await run(pool, tmp_path, [("garble_text", "")])
     assert extraction.text.read_bytes() == kept
+
+
+async def test_a_worker_cannot_name_its_text_again_when_it_is_taken(
+    pool: WorkerPool, tmp_path: Path
+) -> None:
+    lines = await run(pool, tmp_path, [("name_text_again", ""), ("keep_text_to_read", "")])
+    assert [": refused" in line for line in lines] == [True, False]
+    (line,) = await run(pool, tmp_path, [("link_kept_text", "")])
+    assert ": refused" in line
+
+
+async def test_a_worker_that_nests_folders_endlessly_is_replaced_and_its_folder_is_removed(
+    pool: WorkerPool, tmp_path: Path
+) -> None:
+    orders = [("nest_folders", "3000")]
+    assert await run(pool, tmp_path, orders) == ["nest_folders 3000: reached"]
+    assert await run(pool, tmp_path, orders) == ["nest_folders 3000: reached"]
+    await pool.aclose()
+    assert list((tmp_path / "spool").glob("worker-*")) == []
 
 
 async def test_a_worker_writes_files_in_its_own_folder_which_is_gone_with_it(

@@ -14,7 +14,7 @@ from fetchstash.handlers import Extracted, Part, WorkerPool
 from fetchstash.handlers._worker import _confine
 from fetchstash.handlers._worker._child import extract
 from fetchstash.handlers._worker._frames import MAX_STRUCTURE, ProtocolError, decode, encode
-from fetchstash.handlers._worker._room import Room
+from fetchstash.handlers._worker._room import KeptOpen, Room
 from tests.handlers.test_confine import pool, run
 
 __all__ = ["pool"]  # a fixture of another module
@@ -89,6 +89,23 @@ def test_files_of_a_worker_are_removed_before_its_next_job(room: Room, tmp_path:
 
 
 @posix
+def test_a_room_that_a_worker_filled_is_lent_no_more(room: Room) -> None:
+    """The server would wait for it: a worker makes hundreds of thousands of files in its time."""
+    for number in range(100):
+        (room.path / "out" / f"{number}").touch()
+    assert not room.lend(None)
+
+
+@posix
+def test_a_text_with_a_second_name_is_not_taken(room: Room, tmp_path: Path) -> None:
+    with (
+        pytest.raises(KeptOpen),
+        room.lent({"text": str(tmp_path / "text")}) as inside,
+    ):
+        (room.path / "out" / "again").hardlink_to(inside["text"])
+
+
+@posix
 def test_a_document_is_linked_once_for_a_job(
     room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +142,8 @@ def test_a_frame_with_a_long_string_is_read() -> None:
         pytest.param(b'{"a":' + b"[" * 10**6, id="an open list"),
         pytest.param(b'{"' + b"a" * 10**6, id="an open string"),
         pytest.param(b'{"a\\' + b"\\" * 10**6, id="open escapes"),
+        pytest.param(b'\\"' * 2**23, id="escapes outside of strings"),
+        pytest.param(b'""' * 2**23, id="empty strings"),
     ],
 )
 def test_a_frame_of_many_small_values_is_refused(body: bytes) -> None:

@@ -267,6 +267,22 @@ async def test_old_files_in_the_spool_are_swept_and_new_ones_stay(
     await alone.aclose()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="descriptors of folders are POSIX's")
+async def test_a_store_opens_whatever_a_worker_nested_in_its_spool(
+    store: ArtifactStore, limits: StoreLimits
+) -> None:
+    here = os.open(store.spool, os.O_RDONLY)
+    for _ in range(3_000):
+        os.mkdir("d", dir_fd=here)
+        outer, here = here, os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(outer)
+    os.close(here)
+    await store.aclose()
+    again = await open_store(limits)
+    assert not list(again.spool.iterdir())
+    await again.aclose()
+
+
 async def test_the_spool_of_others_is_not_swept(store: ArtifactStore, limits: StoreLimits) -> None:
     (store.spool / "on its way").write_bytes(b"half a body")
     other = await open_store(limits)

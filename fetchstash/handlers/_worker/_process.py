@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fetchstash import telemetry
+from fetchstash._folders import remove_tree
 from fetchstash.errors import Internal
 from fetchstash.handlers._worker import _frames
 from fetchstash.handlers._worker._macos import confined_command
@@ -152,7 +153,7 @@ class Worker:
     async def gone(self) -> None:
         """Wait until the process has ended, and remove what it wrote on its way."""
         await self._process.wait()
-        self.room.remove()
+        await asyncio.to_thread(remove_tree, self.room.path)
 
     async def _talk(self, request: dict[str, Any], on_report: OnReport) -> dict[str, Any]:
         assert self._process.stdin is not None

@@ -8,11 +8,19 @@ import sys
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
+from threading import Thread
 from typing import Any
+
+from fetchstash._folders import remove_tree
 
 if sys.platform == "linux":
     import fcntl
+
+
+MAX_LEFT = 10
+"""Entries of its folder that a job may leave. A worker that leaves more is ended."""
 
 
 class KeptOpen(Exception):
@@ -38,9 +46,11 @@ class Room:
     def lend(self, source: Path | None) -> bool:
         """Clear the room for a job and lend it ``source``; return whether the worker can read it.
 
-        ``document`` is then the path by which the worker reads it, None for a job without one.
+        It cannot in a room that holds more than can be cleared at once. Else ``document`` is then
+        the path by which the worker reads it, None for a job without one.
         """
-        self._clear()
+        if not self._clear():
+            return False
         self.document = source
         if source is None or source in self.readable:
             return True
@@ -81,18 +91,29 @@ class Room:
                 with suppress(OSError):  # a text that is gone counts as a wrong answer
                     _copy(text, Path(request["text"]))
 
-    def _clear(self) -> None:
-        """Remove what earlier jobs left."""
-        for entry in (*self._in.iterdir(), *self._out.iterdir()):
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry, ignore_errors=True)
-            else:
-                with suppress(OSError):
-                    entry.unlink()
+    def _clear(self) -> bool:
+        """Remove what earlier jobs left; return whether all of it is gone."""
+        try:
+            for folder in (self._in, self._out):
+                with os.scandir(folder) as entries:
+                    for entry in islice(entries, MAX_LEFT):
+                        path = Path(entry)
+                        path.rmdir() if entry.is_dir(follow_symlinks=False) else path.unlink()
+                    if next(entries, None):
+                        return False
+        except OSError:
+            return False
+        return True
 
     def remove(self) -> None:
-        """Remove the room. A worker that is still ending may leave a file; remove it again then."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Remove the room. A worker that is still ending may leave a file; remove it again then.
+
+        What a worker left in heaps is removed in a thread, because nothing else may wait for it.
+        """
+        if self._clear():
+            remove_tree(self.path)
+        elif self.path.exists():
+            Thread(target=remove_tree, args=(self.path,)).start()
 
 
 def _take_back(text: Path, target: Path) -> None:

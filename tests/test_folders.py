@@ -1,0 +1,36 @@
+"""Folders are removed however deep they are, and nothing that they link to."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from fetchstash._folders import remove_tree
+
+
+def test_a_folder_is_removed_with_all_that_is_in_it(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    (folder / "a" / "b").mkdir(parents=True)
+    for path in (folder, folder / "a", folder / "a" / "b"):
+        (path / "file").write_text("x")
+    remove_tree(folder)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes and links are POSIX's")
+def test_links_are_removed_and_not_followed_and_closed_folders_are_opened(tmp_path: Path) -> None:
+    folder, kept = tmp_path / "folder", tmp_path / "kept"
+    (folder / "closed").mkdir(parents=True)
+    kept.mkdir()
+    (kept / "file").write_text("x")
+    (folder / "closed" / "link").symlink_to(kept)
+    (folder / "closed" / "file").touch()
+    (folder / "closed").chmod(0o300)
+    remove_tree(folder)
+    assert list(tmp_path.iterdir()) == [kept]
+    assert os.listdir(kept) == ["file"]  # noqa: PTH208 - names alone
+
+
+def test_a_folder_that_is_missing_is_no_fault(tmp_path: Path) -> None:
+    remove_tree(tmp_path / "missing")
