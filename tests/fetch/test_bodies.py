@@ -6,7 +6,8 @@ import hashlib
 import itertools
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import anyio.lowlevel
 import pytest
 
 from fetchstash.errors import FetchFailed, StoreError, TimedOut, TooLarge
-from fetchstash.fetch import FetchLimits
+from fetchstash.fetch import FetchLimits, Progress
 from tests.fetch.sending import Make, sends
 from tests.fetch.test_coding import CODED
 from tests.loopback import Site
@@ -147,25 +148,40 @@ async def test_an_unrequested_range_is_marked_incomplete(
     assert (await fetcher().fetch(url, tmp_path)).incomplete == "the server sent only a part of it"
 
 
+@contextmanager
+def deadline_after(seconds: float, patch: pytest.MonkeyPatch) -> Generator[Progress]:
+    """Stop the event loop's clock; yield a ``progress`` that sets it to the end of ``seconds``."""
+    loop = asyncio.get_running_loop()
+    now = loop.time()
+
+    def skip(_received: int, _announced: int | None) -> None:
+        patched.setattr(loop, "time", lambda: now + seconds + 0.01)
+
+    with patch.context() as patched:
+        patched.setattr(loop, "time", lambda: now)
+        yield skip
+
+
 async def test_a_body_cut_at_the_deadline_is_kept_and_marked(
-    site: Site, fetcher: Make, tmp_path: Path
+    site: Site, fetcher: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = site.put(
-        "/slow", script=sends(b"HTTP/1.1 200 OK\r\n\r\n", b"drop ", pause=0.05, times=40)
-    )
-    fetched = await fetcher(deadline_seconds=0.3).fetch(url, tmp_path)
+    http, limits = fetcher(deadline_seconds=90), FetchLimits(deadline_seconds=90)
+    parts = b"HTTP/1.1 200 OK\r\n\r\n", b"drop drop "
+    url = site.put("/slow", script=sends(*parts, pause=0.05, times=200))
+    with deadline_after(limits.fetch_seconds, monkeypatch) as progress:
+        fetched = await http.fetch(url, tmp_path, progress=progress)
     assert fetched.path is not None
     assert fetched.path.read_bytes().startswith(b"drop drop ")
     assert fetched.incomplete == "the deadline passed before its end"
 
 
 async def test_a_fetch_takes_no_longer_than_the_caller_has_left(
-    site: Site, fetcher: Make, tmp_path: Path
+    site: Site, fetcher: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = site.put(
-        "/slow", script=sends(b"HTTP/1.1 200 OK\r\n\r\n", b"drop ", pause=0.05, times=40)
-    )
-    fetched = await fetcher().fetch(url, tmp_path, seconds=0.3)
+    parts = b"HTTP/1.1 200 OK\r\n\r\n", b"drop "
+    url = site.put("/slow", script=sends(*parts, pause=0.05, times=200))
+    with deadline_after(30, monkeypatch) as progress:
+        fetched = await fetcher().fetch(url, tmp_path, seconds=30, progress=progress)
     assert fetched.incomplete == "the deadline passed before its end"
 
 

@@ -45,7 +45,9 @@ async def redirected(site: Site, tmp_path: Path, first: str, name: str) -> Fetch
     site.put("/late", script=silent)
     hosts = tuple(f"{host}{ours}" for host in ("good.test", "www.evil.test", "evil.test"))
     limits = FetchLimits(
-        allow_hosts=(*hosts, "evil.test:9"), respect_robots=name == "robots", deadline_seconds=0.5
+        allow_hosts=(*hosts, "evil.test:9"),
+        respect_robots=name == "robots",
+        deadline_seconds=0.5 if name == "late" else 45,
     )
     http = HttpFetcher(limits, resolver=Answers("127.0.0.1"))
     with pytest.raises(FetchstashError) as raised:
