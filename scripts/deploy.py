@@ -40,6 +40,7 @@ from fetchstash.demo.driver import ask
 from fetchstash.demo.site import Site
 from scripts.drive.containers import Engine
 from scripts.drive.hosts import ROOT
+from scripts.drive.provider import free_port
 from scripts.packages import build_image, build_wheel, fault_of, make_docker, report
 
 DEPLOY = ROOT / "deploy"
@@ -49,7 +50,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fetc
 USER = 10001
 EXPOSURE = 1.5
 """The most that `systemd-analyze security` may say; it counts from 0 (safe) to 10."""
-START_SECONDS = 60
+START_SECONDS = 120
 
 
 def run(command: Sequence[object], **options: Any) -> subprocess.CompletedProcess[str]:
@@ -104,9 +105,9 @@ def eager(pid: int) -> str:
     return "" if priorities and min(priorities) > 0 else f"priorities {priorities}"
 
 
-def metrics(port: int = 9464) -> str:
+def metrics(port: int) -> str:
     """Return the metrics of a service on this machine."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
         return str(answer.read().decode())
 
 
@@ -162,17 +163,25 @@ async def check_restricted() -> int:
                 os.chown(folder / inside, USER, USER)
                 (folder / inside).chmod(0o700)
         folder.chmod(0o755)
-        shutil.copy(DEPLOY / "fetchstash.toml", folder / "etc")
+        # The ports of the unit may be taken here.
+        port, metrics_port = free_port(), free_port()
+        settings = (DEPLOY / "fetchstash.toml").read_text("utf-8")
+        settings = settings.replace("127.0.0.1:9464", f"127.0.0.1:{metrics_port}")
+        (folder / "etc" / "fetchstash.toml").write_text(settings, "utf-8")
         line = next(x for x in UNIT.read_text("utf-8").splitlines() if x.startswith("ExecStart="))
-        arguments = line.partition(" ")[2].split()
+        arguments = line.partition(" ")[2].replace(":8080", f":{port}").split()
         async with Site() as site:
             # What an operator would write there.
             allowed = f"FETCHSTASH_FETCH_ALLOW_HOSTS=127.0.0.1:{site.port}\n"
             (folder / "etc" / "environment").write_text(allowed, encoding="utf-8")
-            return await asyncio.to_thread(_check_restricted, folder, arguments, site.url)
+            return await asyncio.to_thread(
+                _check_restricted, folder, arguments, (port, metrics_port), site.url
+            )
 
 
-def _check_restricted(folder: Path, arguments: list[str], url: Callable[[str], str]) -> int:
+def _check_restricted(
+    folder: Path, arguments: list[str], ports: tuple[int, int], url: Callable[[str], str]
+) -> int:
     def within(unit: Path, *words: str) -> list[object]:
         python = [sys.executable, "-P", ROOT / "scripts" / "deploy.d" / "as_unit.py"]
         return [*python, unit, folder, USER, COMMAND, *words]
@@ -194,7 +203,7 @@ def _check_restricted(folder: Path, arguments: list[str], url: Callable[[str], s
     )
     made = ["token", "create", "--tenant", "acme", "--name", "alice", *settings]
     token = run(within(UNIT, *made), timeout=60).stdout.strip()
-    served = "http://127.0.0.1:8080"
+    served = f"http://127.0.0.1:{ports[0]}"
     try:
         with started(within(UNIT, *arguments), lambda: answers(f"{served}/readyz")) as process:
             failed += report(
@@ -203,7 +212,7 @@ def _check_restricted(folder: Path, arguments: list[str], url: Callable[[str], s
             )
             failed += report(
                 "its metrics are read on loopback, its memory among them",
-                lambda: "" if "process_memory_usage_bytes" in metrics() else "no answer",
+                lambda: "" if "process_memory_usage_bytes" in metrics(ports[1]) else "no answer",
             )
             failed += report("its workers step back behind it", lambda: eager(process.pid))
             process.send_signal(signal.SIGTERM)
@@ -242,7 +251,6 @@ async def _check_scraped(folder: Path, promtool: str, prometheus: str) -> int:
         environment = os.environ | {
             "FETCHSTASH_STORE_FOLDER": str(folder / "store"),
             "FETCHSTASH_FETCH_ALLOW_HOSTS": f"127.0.0.1:{site.port}",
-            "FETCHSTASH_HTTP_METRICS": "127.0.0.1:19464",
         }
         return await asyncio.to_thread(
             _check_queries, folder, promtool, prometheus, environment, site.url("/report.pdf")
@@ -254,35 +262,38 @@ def _check_queries(
 ) -> int:
     made = [COMMAND, "token", "create", "--tenant", "acme", "--name", "alice"]
     token = run(made, env=environment).stdout.strip()
-    service = [COMMAND, "serve", "--http", "127.0.0.1:18080"]
-    job = {"job_name": "fetchstash", "static_configs": [{"targets": ["127.0.0.1:19464"]}]}
+    metrics_port = free_port()
+    served, scraped = f"127.0.0.1:{free_port()}", f"127.0.0.1:{metrics_port}"
+    own = f"127.0.0.1:{free_port()}"
+    service = [COMMAND, "serve", "--http", served]
+    environment = {**environment, "FETCHSTASH_HTTP_METRICS": scraped}
+    job = {"job_name": "fetchstash", "static_configs": [{"targets": [scraped]}]}
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": [str(DEPLOY / "alerts.yaml")],
         "scrape_configs": [job],
     }
     (folder / "prometheus.yaml").write_text(json.dumps(config), encoding="utf-8")
-    own = "http://127.0.0.1:19090"
     started_prometheus = [
         prometheus,
         f"--config.file={folder}/prometheus.yaml",
         f"--storage.tsdb.path={folder}/data",
-        "--web.listen-address=127.0.0.1:19090",
+        f"--web.listen-address={own}",
     ]
     with (
-        started(service, lambda: answers("http://127.0.0.1:18080/readyz"), env=environment),
-        started(started_prometheus, lambda: answers(f"{own}/-/ready")),
+        started(service, lambda: answers(f"http://{served}/readyz"), env=environment),
+        started(started_prometheus, lambda: answers(f"http://{own}/-/ready")),
     ):
         failed = 0
         end = time.monotonic() + START_SECONDS
         broken, empty = [""], [""]
         while (broken or empty) and time.monotonic() < end:  # a rate needs two scrapes
-            asyncio.run(fetches("http://127.0.0.1:18080", token, page))
+            asyncio.run(fetches(f"http://{served}", token, page))
             time.sleep(1.5)
-            broken, empty = asked_of_dashboard(own)
+            broken, empty = asked_of_dashboard(f"http://{own}")
         checked = subprocess.run(
             [promtool, "check", "metrics"],
-            input=metrics(19464),
+            input=metrics(metrics_port),
             capture_output=True,
             text=True,
             check=False,
@@ -292,7 +303,7 @@ def _check_queries(
         failed += report("promtool check metrics", lambda: checked.stderr if unreadable else "")
         failed += report("every query of the dashboard is answered", lambda: "; ".join(broken))
         failed += report("the panels of a service at work are not empty", lambda: ", ".join(empty))
-        with urllib.request.urlopen(f"{own}/api/v1/rules", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://{own}/api/v1/rules", timeout=30) as answer:
             groups = json.load(answer)["data"]["groups"]
         unhealthy = [r["name"] for g in groups for r in g["rules"] if r["health"] == "err"]
         return failed + report("every rule is evaluated", lambda: ", ".join(unhealthy))
@@ -323,7 +334,7 @@ def asked(prometheus: str, query: str) -> list[Any] | None:
     """Return what a query gives now, None where Prometheus refuses it."""
     words = urllib.parse.urlencode({"query": query})
     try:
-        with urllib.request.urlopen(f"{prometheus}/api/v1/query?{words}", timeout=5) as answer:
+        with urllib.request.urlopen(f"{prometheus}/api/v1/query?{words}", timeout=30) as answer:
             result: list[Any] = json.load(answer)["data"]["result"]
             return result
     except urllib.error.HTTPError:
@@ -370,7 +381,7 @@ async def _check_container(engine: Engine) -> int:
             variables = {
                 **service["environment"],
                 "FETCHSTASH_FETCH_ALLOW_HOSTS": f"127.0.0.1:{site.port}",
-                "FETCHSTASH_HTTP_METRICS": "127.0.0.1:29464",
+                "FETCHSTASH_HTTP_METRICS": f"127.0.0.1:{free_port()}",
             }
             flags += [f"--env={name}={value}" for name, value in variables.items()]
             return await asyncio.to_thread(
@@ -392,8 +403,9 @@ def _check_started(
     if token.returncode:
         return report("a token is made in the container", lambda: token.stderr[-1_000:])
     # On the network of this machine: another port than the compose file's, which may be taken.
-    arguments = [word.replace("0.0.0.0:8080", "127.0.0.1:28080") for word in service["command"]]
-    own = "http://127.0.0.1:28080"
+    address = f"127.0.0.1:{free_port()}"
+    arguments = [word.replace("0.0.0.0:8080", address) for word in service["command"]]
+    own = f"http://{address}"
     try:
         with started(inside(*arguments), lambda: answers(f"{own}/readyz")):
             failed = report(

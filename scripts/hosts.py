@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -40,8 +41,10 @@ from scripts.drive.speech import WRAPPED, Step
 from scripts.packages import build_wheel
 
 LAST_LINE = "ERROR payment refused: code E4711\n"
-SECONDS = 60
+SECONDS = 180
 """What a conversation may take."""
+STARTS = 3
+"""A host that did not wait for the server to start offers no tools: it is started again."""
 
 
 class Drive:
@@ -69,7 +72,7 @@ class Drive:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=SECONDS * 3,
+            timeout=SECONDS * 4,
             check=False,
         )
         if done.returncode:
@@ -96,6 +99,19 @@ class Drive:
             stderr=subprocess.STDOUT,
         )
 
+    def converse(self, steps: Sequence[Step], *, trusting: bool = False) -> None:
+        """Have a conversation in which the model makes these calls, to its end."""
+        for _ in range(STARTS):
+            self.loopback.play(steps)
+            process = self.start(trusting=trusting)
+            try:
+                process.wait(SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            if self.loopback.heard:
+                return
+
     def register(self, wheel: Path) -> None:
         """Run README's line for this host, with the wheel where nothing is published yet."""
         start = f"uvx --from {wheel} fetchstash"
@@ -104,20 +120,19 @@ class Drive:
             for line in readme().splitlines()
             if line.startswith(f"{self.host.program} mcp add")
         )
-        self.run([*shlex.split(start), "--version"])
+        try:
+            self.run([*shlex.split(start), "--version"])
+        except (RuntimeError, subprocess.TimeoutExpired):
+            # A registry that does not answer once is asked again.
+            self.run([*shlex.split(start), "--version"])
         self.run(shlex.split(line.replace("uvx fetchstash", start)))
 
 
 def show_scenes(drive: Drive, transcripts: Path | None) -> int:
     """Play all scenes, print what reached the model, and return how many are at fault."""
     played = scenes(drive.loopback.url())
-    drive.loopback.play([scene.step for scene in played])
     begin = time.monotonic()
-    process = drive.start()
-    try:
-        process.wait(SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
+    drive.converse([scene.step for scene in played])
     print(f"--- {drive.host.name}: {time.monotonic() - begin:.1f} s", flush=True)
     failed = 0
     heard = drive.loopback.heard
@@ -142,9 +157,15 @@ def show_scenes(drive: Drive, transcripts: Path | None) -> int:
 
 def kill_during_a_call(drive: Drive) -> int:
     """Kill the host while a page does not answer, and return whether something stays."""
-    drive.loopback.play([Step("fetch_content", {"url": drive.loopback.url("/held")})])
-    drive.start()
-    if not drive.loopback.held.wait(SECONDS):
+    held = drive.loopback.held
+    for _ in range(STARTS):
+        drive.loopback.play([Step("fetch_content", {"url": drive.loopback.url("/held")})])
+        process, end = drive.start(), time.monotonic() + SECONDS
+        while not held.wait(0.1) and process.poll() is None and time.monotonic() < end:
+            pass
+        if held.is_set() or process.poll() is None:
+            break
+    if not held.is_set():
         print(f"FAILED  {drive.host.name}: it made no call that could be interrupted")
         processes.kill_those_of(drive.host.home)
         return 1
@@ -154,7 +175,7 @@ def kill_during_a_call(drive: Drive) -> int:
 
 def nothing_left(name: str) -> int:
     """Return whether processes stay, and say which."""
-    left = processes.left_after(10)
+    left = processes.left_after(30)
     print(f"{'FAILED' if left else 'ok':<6}  {name}: {len(left)} processes stay", flush=True)
     for line in left.values():
         print(f"        {line[:200]}")
@@ -208,12 +229,7 @@ def show_wrapped(drive: Drive, wheel: Path, transcripts: Path | None) -> int:
         drive.run(drive.host.adding([path, *words], WRAPPED))
         bare = drive.entry(WRAPPED)
         drive.run([*register, "--wrap"])
-        drive.loopback.play(steps[server])
-        process = drive.start(trusting=True)
-        try:
-            process.wait(SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
+        drive.converse(steps[server], trusting=True)
         heard = [result.text for result in drive.loopback.heard]
         behind = drive.entry(WRAPPED)
         drive.run([*register, "--unwrap"])
@@ -247,11 +263,9 @@ def time_a_fresh_clone(drives: list[Drive], folder: Path) -> int:
         begin = time.monotonic()
         drive.run([str(clone / "scripts" / "run"), "register", drive.host.name])
         registered = time.monotonic()
-        drive.loopback.play([scenes(drive.loopback.url())[0].step])
-        process = drive.start()
-        answered = drive.loopback.first.wait(SECONDS)
-        first = time.monotonic() - registered
-        process.wait(SECONDS)
+        drive.converse([scenes(drive.loopback.url())[0].step])
+        answered = drive.loopback.first.is_set()
+        first = drive.loopback.first_at - registered
         failed += not answered
         print(
             f"{'ok' if answered else 'FAILED':<6}  a fresh clone in {drive.host.name}: registered"

@@ -122,7 +122,7 @@ async def answers_a_fetch(command: str, arguments: list[str], env: Mapping[str, 
         filled = {name: value.replace("{port}", str(site.port)) for name, value in env.items()}
         arguments = [argument.replace("{port}", str(site.port)) for argument in arguments]
         server = StdioServerParameters(command=command, args=arguments, env=filled)
-        async with Client(server, read_timeout_seconds=120) as client:
+        async with Client(server, read_timeout_seconds=300) as client:
             answer = await ask(client, "fetch_content", url=site.url("/report.pdf"))
     return "" if "[Fetched PDF artifact" in answer.text else answer.text[:500]
 
@@ -158,6 +158,9 @@ def check_bundle(bundle: Path) -> int:
             "FETCHSTASH_FETCH_ALLOW_HOSTS": "127.0.0.1:{port}",
         }
         command = str(uv / config["command"])
+        # What a host does at the first start; a registry that does not answer once is asked again.
+        sync = ([command, "sync", "--directory", str(folder)], environment)
+        failed += report("its packages are installed", lambda: fault_of(*sync) and fault_of(*sync))
         failed += report(
             "the unpacked bundle answers a fetch",
             lambda: asyncio.run(answers_a_fetch(command, arguments, environment)),
@@ -227,7 +230,8 @@ def build_image(folder: Path) -> tuple[Engine | None, int]:
         print(f"SKIPPED: no base image can be had here: {error}")
         return None, 0
     command = engine.build(folder, "fetchstash", base)
-    failed = report("the image is built", lambda: fault_of(command))
+    # pip fetches in it: a registry that does not answer once is asked again.
+    failed = report("the image is built", lambda: fault_of(command) and fault_of(command))
     return None if failed else engine, failed
 
 
@@ -250,11 +254,16 @@ def check_docker(folder: Path) -> int:
     return failed
 
 
-def fault_of(command: Sequence[object]) -> str:
+def fault_of(command: Sequence[object], environment: Mapping[str, str] | None = None) -> str:
     """Run a command and return the end of what it said if it failed, else ""."""
-    words = [str(word) for word in command]
     done = subprocess.run(
-        words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=400
+        [str(word) for word in command],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        timeout=900,
     )
     return "" if done.returncode == 0 else (done.stdout + done.stderr)[-2_000:] or "it failed"
 

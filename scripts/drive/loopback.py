@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -32,6 +33,8 @@ class Loopback:
     """Set when somebody asks for /held, which never answers."""
     first: threading.Event = field(default_factory=threading.Event)
     """Set when the first result has reached the model."""
+    first_at: float = 0
+    """When that was, by the monotonic clock."""
     _server: ThreadingHTTPServer | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -132,6 +135,8 @@ class Loopback:
         heard = speech.heard(request)
         if len(heard) > len(self.heard):
             self.heard = heard
+            if not self.first.is_set():
+                self.first_at = time.monotonic()
             self.first.set()
         if len(heard) >= len(self.steps):
             return speech.say(DONE)
