@@ -34,6 +34,13 @@ CALLS_AT_ONCE = 64
 
 _PARTS_AT_ONCE = 4
 _CLEAR_TEXT = {"s3": "AWS_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP"}
+_ENDPOINT = re.compile(r"https?://([\w.-]+|\[[\da-fA-F:.]+\])(:\d{1,5})?(/[\w.~/-]*)?", re.ASCII)
+_REGION = re.compile(r"[\w-]+", re.ASCII)
+_VARIABLES = {
+    "endpoint": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+}
+_EXAMPLES = {"endpoint": "https://HOST or http://HOST:PORT", "region": "a name such as eu-west-1"}
 _CONNECT_SECONDS, _REQUEST_SECONDS, _RETRY_SECONDS = 3, 12, 20
 """A request that hangs is given up and tried again once; a call fails after 32 s at the latest."""
 
@@ -104,6 +111,7 @@ def open_bucket(limits: StoreLimits) -> "Bucket":
 def _config(url: BucketUrl, limits: StoreLimits) -> dict[str, Any]:
     """Return what the settings say of a bucket in obstore's names. Raises BadArgument."""
     config: dict[str, Any] = {}
+    _check(url, limits)
     if limits.endpoint:
         config["base_url" if url.scheme == "gs" else "endpoint"] = limits.endpoint
     if url.scheme != "s3":
@@ -112,6 +120,8 @@ def _config(url: BucketUrl, limits: StoreLimits) -> dict[str, Any]:
                 what = f"store.{name} is for s3:// alone, and store.url is {url}."
                 raise BadArgument(what, f"Leave store.{name} empty.")
         return config
+    if limits.endpoint:
+        config["aws_endpoint_url_s3"] = limits.endpoint  # else AWS_ENDPOINT_URL_S3 would win
     config["disable_bulk_delete"] = True  # not every endpoint has it
     if limits.region:
         config["region"] = limits.region
@@ -124,8 +134,25 @@ def _config(url: BucketUrl, limits: StoreLimits) -> dict[str, Any]:
     return config
 
 
+def _check(url: BucketUrl, limits: StoreLimits) -> None:
+    """Raise BadArgument for what makes no URL of a request: obstore panics at some of it."""
+    variables = _VARIABLES if url.scheme == "s3" else {}
+    for name, pattern, setting in (
+        ("endpoint", _ENDPOINT, limits.endpoint),
+        ("region", _REGION, limits.region),
+    ):
+        values = (setting, *(os.environ.get(known, "") for known in variables.get(name, ())))
+        if any(value and not pattern.fullmatch(value) for value in values):
+            step = f"Set store.{name} to {_EXAMPLES[name]}."
+            raise BadArgument(f"The bucket's {name} cannot be used.", step)
+
+
 class CannotCopy(StoreError):
     """The service has no copy of such objects, as Ceph has none of those with a key of a KMS."""
+
+
+class _PastTheEnd(StoreError):
+    """A range begins behind the end of an object."""
 
 
 class Bucket:
@@ -147,11 +174,14 @@ class Bucket:
 
     @telemetry.timed("bucket", operation="read_range")
     def read_range(self, key: str, start: int, end: int) -> bytes | None:
-        """Return the bytes [start, end) of an object, None where there is none."""
+        """Return the bytes [start, end), fewer at the end, None where there is no object."""
         path = self._path(key)
-        return _translated(
-            lambda: bytes(self._store.get_range(path, start=start, end=end)), missing=None
-        )
+        try:
+            return _translated(
+                lambda: bytes(self._store.get_range(path, start=start, end=end)), missing=None
+            )
+        except _PastTheEnd:
+            return b""
 
     @telemetry.timed("bucket", operation="write")
     def write(self, key: str, data: bytes | Path) -> None:
@@ -235,28 +265,67 @@ _NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
 _NO_CREDENTIALS = re.compile(
     r"169\.254\.|metadata\.google|missing credential|Account must be specified|identity/oauth2"
 )
+_KNOWN = (
+    (
+        _NO_CREDENTIALS,
+        "There are no credentials for the bucket.",
+        "Set the provider's variables in the environment, or run with a role.",
+    ),
+    (
+        re.compile(
+            r"Invalid Access Key|service account|token file|Config error|Missing \w*AccessKey"
+        ),
+        "The provider's variables in the environment cannot be used.",
+        "Correct AWS_…, GOOGLE_… or AZURE_….",
+    ),
+    (
+        re.compile("ExpiredToken|InvalidToken|TokenRefreshRequired"),
+        "The credentials for the bucket have expired.",
+        "Renew the provider's variables in the environment, and start again.",
+    ),
+    (
+        re.compile("SignatureDoesNotMatch|InvalidAccessKeyId"),
+        "The bucket does not know these credentials.",
+        "Correct the provider's variables in the environment.",
+    ),
+    (
+        re.compile("RequestTimeTooSkewed"),
+        "This machine's clock differs from the bucket's.",
+        "Set the clock.",
+    ),
+    (
+        re.compile("Received redirect|PermanentRedirect|AuthorizationHeaderMalformed"),
+        "The bucket is in another region.",
+        "Set store.region to its region.",
+    ),
+)
+"""What an answer may hold, the first that it does, and what is said of it."""
+
 _REFUSED = ("401", "403")
 _SLOW_DOWN = ("429", "503")
-_NOT_IMPLEMENTED = "501"
+_KINDS = {"416": _PastTheEnd, "501": CannotCopy}
+_PASSING = ("408", "409")
+_PLACE = "store.url, store.endpoint and store.region"
 
 
 def _no_bucket() -> StoreError:
     return StoreError("There is no such bucket.", "Make it, or correct store.url.")
 
 
-def _failure(text: str) -> StoreError:
-    """Return the error for what obstore says, of which nothing but the status is quoted."""
-    match = _STATUS.search(text)
-    status = match[1] if match else ""
+def known_failure(text: str) -> StoreError | None:
+    """Return the error for an answer whose reason is known, None for any other."""
     if _NO_BUCKET.search(text):
         return _no_bucket()
-    if _NO_CREDENTIALS.search(text):
-        return StoreError(
-            "There are no credentials for the bucket.",
-            "Set the provider's variables in the environment, or run with a role.",
-        )
-    if "RequestTimeTooSkewed" in text:
-        return StoreError("This machine's clock differs from the bucket's.", "Set the clock.")
+    reasons = (StoreError(what, step) for sign, what, step in _KNOWN if sign.search(text))
+    return next(reasons, None)
+
+
+def _failure(text: str) -> StoreError:
+    """Return the error for what obstore says, of which nothing but the status is quoted."""
+    if known := known_failure(text):
+        return known
+    match = _STATUS.search(text)
+    status = match[1] if match else ""
     if status in _REFUSED or "lacked" in text:
         return StoreError(
             f"The bucket refused the credentials{f' (status {status})' if status else ''}.",
@@ -268,11 +337,11 @@ def _failure(text: str) -> StoreError:
     if "BadScheme" in text:
         what = "The bucket's endpoint is http://, without encryption on the way."
         return StoreError(what, "Use https://, or name it in store.endpoint.")
-    if "redirect" in text:
-        return StoreError("The bucket is in another region.", "Set store.region to its region.")
     if status:
-        kind = CannotCopy if status == _NOT_IMPLEMENTED else StoreError
-        return kind(f"The bucket failed with status {status}.", _TRY_LATER)
+        kind = _KINDS.get(status, StoreError)
+        is_lasting = status.startswith("4") and status not in _PASSING
+        step = f"Look at {_PLACE}." if is_lasting else _TRY_LATER
+        return kind(f"The bucket failed with status {status}.", step)
     return StoreError(
-        "The bucket does not answer.", "Try again in a minute; then look at store.endpoint."
+        "The bucket does not answer.", f"Try again in a minute; then look at {_PLACE}."
     )

@@ -177,6 +177,8 @@ class BucketBlobs:
                 return b""
             for key in _keys(blob, ref, pinned):
                 data = self._bucket.read_range(key, start, end)
+                if data is not None and len(data) != end - start:
+                    raise _altered(ref)
                 if data is not None:
                     return data
             self._confirmed.discard(blob.key)  # so that the next put writes it again
@@ -197,5 +199,9 @@ def _lost(ref: str) -> StoreError:
 
 def _check(sha256: str, blob: StoredBlob, ref: str) -> None:
     if sha256 != blob.sha256:
-        what = f"The bytes of the artifact {ref} were altered after they were stored."
-        raise StoreError(what, "Fetch its document again.")
+        raise _altered(ref)
+
+
+def _altered(ref: str) -> StoreError:
+    what = f"The bytes of the artifact {ref} were altered after they were stored."
+    return StoreError(what, "Fetch its document again.")

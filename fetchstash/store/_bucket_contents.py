@@ -34,6 +34,7 @@ from fetchstash.store._bucket_health import check_bucket, repair_bucket
 from fetchstash.store._bucket_index import RecentRecords, RecordIndex
 from fetchstash.store._bucket_record import (
     Record,
+    UnreadableRecord,
     deleted_key,
     pinned_record_key,
     record_key,
@@ -331,7 +332,10 @@ class BucketContents:
 
     def _newest(self, url: str) -> Record:
         for ref in islice(self._urls.refs(url, self._run), MOST_OF_A_URL):
-            record = self._read(ref)
+            try:
+                record = self._read(ref)
+            except UnreadableRecord:  # fetching the URL again helps, so this must not prevent it
+                continue
             if record and self._run in (record.run, ALL_RUNS) and self._blobs.are_there(record):
                 return record
         raise not_stored(url)

@@ -15,6 +15,7 @@ go before a record that names them, without a lock or a count of names.
 
 import base64
 import json
+import re
 import sys
 import zlib
 from array import array
@@ -34,10 +35,19 @@ VERSION = 1
 """Of records. What is added to them later needs a default; only what changes needs a new one."""
 
 _RECORD_SUFFIX = ".json"
+_DAMAGE = (
+    ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError,
+    zlib.error,
+)  # fmt: skip
+_SHA256, _WEEK = re.compile("[0-9a-f]{64}"), re.compile(r"\d{4}-W\d\d")
 _PINNED_RECORD = "record.json"
 
 
-class NewerRecord(StoreError):
+class UnreadableRecord(StoreError):
+    """A record that is damaged, or that this version does not read."""
+
+
+class NewerRecord(UnreadableRecord):
     """A record that a newer version wrote, which this one must leave as it is."""
 
 
@@ -111,25 +121,27 @@ class Record:
 
     @classmethod
     def unpack(cls, packed: bytes, ref: str) -> "Record":
-        """Read what ``pack`` made. Raises NewerRecord, and StoreError on anything else."""
+        """Read what ``pack`` made. Raises NewerRecord, and UnreadableRecord on anything else."""
         try:
             data = json.loads(packed)
             _refuse_newer(data["version"], ref)
-            return cls(
+            record = cls(
                 ref=ref,
-                run=data["run"],
+                run=_words(data["run"]),
                 raw=_unpack_blob(data["raw"]),
                 text=_unpack_blob(data["text"]) if data["text"] else None,
                 created_at=float(data["created_at"]),
                 expires_at=float(data["expires_at"]),
                 pinned=bool(data["pinned"]),
-                url_entry=data["url_entry"],
+                url_entry=_words(data["url_entry"]),
                 document=Facts.from_json(data["facts"]),
                 ranges=Ranges.from_json(data["ranges"]),
             )
-        except (AttributeError, KeyError, TypeError, ValueError, zlib.error) as error:
+            record.facts()  # times that are no times would fail a whole list
+        except _DAMAGE as error:
             what = f"The record of the artifact {ref} is damaged."
-            raise StoreError(what, "Fetch its document again.") from error
+            raise UnreadableRecord(what, "Fetch its document again.") from error
+        return record
 
 
 def _refuse_newer(version: int, ref: str) -> None:
@@ -196,7 +208,17 @@ def _unpack_blob(data: dict[str, Any]) -> StoredBlob:
     if "strides" in data:
         columns = b"".join(_unpack_column(column).tobytes() for column in data["strides"])
         index = StrideIndex.unpack(data["size"], data["chars"], data["lines"], columns)
-    return StoredBlob(data["sha256"], data["size"], data["week"], index)
+    sha256, size, week = data["sha256"], data["size"], data["week"]
+    if not (_SHA256.fullmatch(sha256) and _WEEK.fullmatch(week)) or type(size) is not int:
+        raise ValueError(sha256)
+    return StoredBlob(sha256, size, week, index)
+
+
+def _words(value: object) -> str:
+    """Return a string of a record. Raises TypeError for anything else."""
+    if not isinstance(value, str):
+        raise TypeError
+    return value
 
 
 def _pack_column(column: "array[int]") -> str:

@@ -14,6 +14,7 @@ ALL_RUNS = "*"
 """Lists, searches and finds by URL in all runs. What is put goes into the default one."""
 
 SCHEMES = ("s3", "gs", "az")
+_BUCKET = re.compile(r"[\w.$-]+", re.ASCII)
 _TENANT = re.compile("(?:(.*)/)?(tenants/[a-z0-9][a-z0-9-]*)")
 
 
@@ -70,7 +71,11 @@ def bucket_url(url: str) -> BucketUrl | None:
             "Set it to SCHEME://BUCKET/PREFIX; credentials come from the environment.",
         )
     prefix = parts.path.strip("/")
-    if not rest.startswith("//") or not parts.netloc or ".." in prefix.split("/"):
+    if (
+        not rest.startswith("//")
+        or not _BUCKET.fullmatch(parts.netloc)
+        or (prefix and {"", ".", ".."} & set(prefix.split("/")))
+    ):
         raise BadArgument(f"store.url is {url!r}.", f"Set it to {scheme}://BUCKET/PREFIX.")
     match = _TENANT.fullmatch(prefix)
     prefix, tenant = (match[1] or "", match[2]) if match else (prefix, "")

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from urllib.parse import quote, urlsplit
 
 from fetchstash.errors import StoreError
+from fetchstash.store._bucket import known_failure
 from fetchstash.store._limits import BucketUrl, StoreLimits
 
 TIMEOUT_SECONDS = 20
@@ -70,6 +71,8 @@ def lifecycle(url: BucketUrl, limits: StoreLimits, keys: Keys, rules: bytes = b"
             return answer.content
         if answer.status_code == _NOT_FOUND and b"NoSuchLifecycleConfiguration" in answer.content:
             return b""
+        if known := known_failure(answer.text):
+            raise known
         failure = f"The bucket refuses its lifecycle rules (status {answer.status_code})."
     raise StoreError(failure, "Set them with your provider's tool: fetchstash store init --print.")
 

@@ -27,6 +27,7 @@ Open = Callable[..., Awaitable[ArtifactStore]]
 pytestmark = pytest.mark.anyio
 
 DAY = 86_400
+URL = "https://example.org/"
 EXPIRING = ("blobs", "records", "urls")
 
 
@@ -344,6 +345,74 @@ async def test_a_url_whose_bytes_are_lost_is_unknown(
         await reader.read_chars(0, 4)
 
 
+@pytest.mark.parametrize("left", [b"", b"a" * 100_000])
+async def test_a_text_that_was_cut_short_in_the_bucket_says_so(
+    left: bytes, open_: Open, put: Put, objects: Recorded
+) -> None:
+    from obstore.exceptions import GenericError
+
+    facts = await put(await open_(), b"a line of text\n" * 20_000)
+    for path in objects.paths("blobs"):
+        objects.store.put(path, left)
+
+    def refuse(name: str, _: str) -> None:
+        if name == "get_range" and not left:
+            raise GenericError("status code: 416 Requested Range Not Satisfiable")
+
+    objects.before = refuse
+    store = await open_()
+    reader = await store.open_text(facts.artifact_ref)
+    for read in (
+        lambda: reader.read_chars(90_000, 190_000),
+        lambda: reader.grep(GrepQuery("line")),
+        lambda: store.search("line", [facts.artifact_ref], 1),
+    ):
+        with pytest.raises(StoreError, match="were altered"):
+            await read()
+
+
+async def test_a_url_whose_record_is_damaged_can_be_fetched_again(
+    open_: Open, put: Put, objects: Recorded
+) -> None:
+    store = await open_()
+    earlier, damaged = [await put(store, text, url=URL) for text in (b"earlier", b"damaged")]
+    objects.store.put(f"records/{damaged.artifact_ref}.json", b'{"version": 1')
+    assert (await store.get(URL)).artifact_ref == earlier.artifact_ref
+    objects.store.put(f"records/{earlier.artifact_ref}.json", b'{"version": 2}')
+    with pytest.raises(UnknownRef):
+        await store.get(URL)
+    assert (await put(store, b"anew", url=URL)) == await store.get(URL)
+
+
+DAMAGE: dict[str, Any] = {
+    "a year that is none": {"expires_at": 1e12},
+    "no number": {"created_at": float("nan")},
+    "no text": {"run": [1]},
+    "no key": {"url_entry": 7},
+    "no hash": {"raw": {"sha256": "../../etc", "size": 1, "week": "2026-W47"}},
+    "no size": {"raw": {"sha256": "a" * 64, "size": "1", "week": "2026-W47"}},
+    "no week": {"raw": {"sha256": "a" * 64, "size": 1, "week": ".."}},
+}
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+async def test_a_damaged_record_fails_alone(
+    case: str, open_: Open, put: Put, objects: Recorded
+) -> None:
+    kept, damaged = [await put(await open_(), text) for text in (b"a text", b"b text")]
+    path = f"records/{damaged.artifact_ref}.json"
+    record = json.loads(objects.store.get(path).bytes().to_bytes())
+    objects.store.put(path, json.dumps(record | DAMAGE[case]).encode())
+    store = await open_()
+    assert [facts.artifact_ref for facts in (await store.list()).facts] == [kept.artifact_ref]
+    assert [run.artifacts for run in await store.runs()] == [1]
+    assert len((await store.search("text", [], 9)).passages) == 1
+    assert await store.gc() == ()
+    for call in (store.get, store.touch, store.open_text):
+        with pytest.raises(StoreError, match="is damaged"):
+            await call(damaged.artifact_ref)
+
+
 async def test_bytes_that_were_lost_are_back_with_the_next_put(
     open_: Open, put: Put, objects: Recorded
 ) -> None:
@@ -444,6 +513,7 @@ async def test_a_url_and_settings_pick_bucket_prefix_and_encryption(
     assert (options["bucket"], options["prefix"]) == ("bucket", "a/b")
     assert options["config"] == {
         "endpoint": "http://rgw",
+        "aws_endpoint_url_s3": "http://rgw",
         "disable_bulk_delete": True,
         "region": "eu-central-1",
         "server_side_encryption": "aws:kms",

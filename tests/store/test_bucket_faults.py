@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.errors import FetchstashError, StoreError, UnknownRef
+from fetchstash.errors import BadArgument, FetchstashError, StoreError, UnknownRef
 from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_objects, open_store
 from tests.store.buckets import Recorded
 from tests.store.contents import raw_of, text_of
@@ -170,6 +170,11 @@ ANSWERS = {
     "clock": ("status code: 403 Forbidden: <Code>RequestTimeTooSkewed</Code>", "clock"),
     "no bucket": ("status code: 404 Not Found: <Code>NoSuchBucket</Code>", "no such bucket"),
     "region": ("Received redirect without LOCATION, an incorrectly configured region", "region"),
+    "wrong region": ("status code: 400: <Code>AuthorizationHeaderMalformed</Code>", "region"),
+    "expired": ("status code: 400 Bad Request: <Code>ExpiredToken</Code>", "have expired"),
+    "unknown": ("status code: 403: <Code>SignatureDoesNotMatch</Code>", "not know these cred"),
+    "unreadable": ("Invalid Access Key: Invalid padding", "environment cannot be used"),
+    "half": ("Missing SecretAccessKey", "environment cannot be used"),
     "no answer": ("HTTP error: error sending request", "does not answer"),
     "no credentials": ("PUT http://169.254.169.254/latest/api/token", "no credentials"),
     "clear text": ("HTTP error: builder error, source: BadScheme", "without encryption"),
@@ -201,3 +206,46 @@ async def test_what_obstore_raises_besides_is_an_error_of_the_store(
         objects.before = failing(1, error)
         with pytest.raises(FetchstashError):
             await (await open_objects(StoreLimits(tmp_path, "s3://bucket"))).read("a")
+
+
+@pytest.mark.parametrize(("status", "step"), [(400, "Look at store.url"), (500, "Try again")])
+async def test_only_what_may_pass_is_to_be_tried_again(
+    status: int, step: str, objects: Recorded, tmp_path: Path
+) -> None:
+    from obstore.exceptions import GenericError
+
+    objects.before = failing(1, GenericError(f"status code: {status} Whatever"))
+    with pytest.raises(StoreError) as error:
+        await (await open_objects(StoreLimits(tmp_path, "s3://bucket"))).read("a")
+    assert error.value.next_step.startswith(step)
+
+
+UNUSABLE: list[dict[str, Any]] = [
+    {"endpoint": "127.0.0.1:9000"},
+    {"endpoint": "http://[::1"},
+    {"endpoint": f"https://user:{SECRET}@host"},
+    {"endpoint": "ftp://host"},
+    {"region": "eu west"},
+    {"url": "s3://two words"},
+    {"url": "s3://bucket/a//b"},
+    {"url": "s3://bucket/./a"},
+]
+
+
+@pytest.mark.parametrize("settings", UNUSABLE, ids=str)
+async def test_a_place_that_is_none_is_refused_before_any_request(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    pytest.importorskip("obstore", reason="obstore is in the extra team")
+    with pytest.raises(BadArgument) as error:
+        await open_store(StoreLimits(tmp_path, **{"url": "s3://bucket", **settings}))
+    assert SECRET not in str(error.value)
+
+
+async def test_an_endpoint_of_the_environment_is_looked_at_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("obstore", reason="obstore is in the extra team")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "127.0.0.1:9000")
+    with pytest.raises(BadArgument, match="endpoint"):
+        await open_store(StoreLimits(tmp_path, "s3://bucket"))

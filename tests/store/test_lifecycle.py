@@ -18,6 +18,7 @@ from fetchstash.store import (
     StoreLimits,
     check_store,
     lifecycle_rules,
+    open_objects,
     open_store,
     repair_store,
     set_lifecycle,
@@ -106,7 +107,7 @@ def test_a_request_is_signed_as_amazon_says() -> None:
 
 
 @contextmanager
-def s3(status: int = 200) -> Generator[tuple[str, list[dict[str, Any]]]]:
+def s3(status: int = 200, body: bytes = NO_RULES) -> Generator[tuple[str, list[dict[str, Any]]]]:
     """Serve the lifecycle rules of a bucket; give the endpoint, and the requests that came."""
     requests: list[dict[str, Any]] = []
     rules = [b""]
@@ -114,7 +115,7 @@ def s3(status: int = 200) -> Generator[tuple[str, list[dict[str, Any]]]]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             requests.append({"method": "GET", "path": self.path, **self.headers})
-            self.answer(status if rules[0] or status != 200 else 404, rules[0] or NO_RULES)
+            self.answer(status if rules[0] or status != 200 else 404, rules[0] or body)
 
         def do_PUT(self) -> None:
             requests.append({"method": "PUT", "path": self.path, **self.headers})
@@ -172,6 +173,42 @@ async def test_a_bucket_that_refuses_is_told_in_one_line(tmp_path: Path) -> None
     assert "--print" in error.value.next_step
     with pytest.raises(StoreError, match="does not answer"):
         await set_lifecycle(limits)
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("keys")
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("NoSuchBucket", "no such bucket"),
+        ("SignatureDoesNotMatch", "does not know these credentials"),
+        ("ExpiredToken", "have expired"),
+        ("PermanentRedirect", "another region"),
+    ],
+)
+async def test_setting_the_rules_says_what_any_other_request_would(
+    code: str, words: str, tmp_path: Path
+) -> None:
+    with s3(400, f"<Error><Code>{code}</Code></Error>".encode()) as (endpoint, _):
+        limits = StoreLimits(tmp_path, "s3://bucket/team", endpoint=endpoint)
+        with pytest.raises(StoreError, match=words):
+            await set_lifecycle(limits)
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("keys")
+async def test_the_endpoint_of_the_settings_is_used_and_not_that_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("obstore", reason="obstore is in the extra team")
+    with s3() as (endpoint, requests), s3() as (other, others):
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", other)
+        monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+        limits = StoreLimits(tmp_path, "s3://bucket/team", endpoint=endpoint)
+        await (await open_objects(limits)).read("a")
+        await set_lifecycle(limits)
+    assert len(requests) == 3
+    assert others == []
 
 
 @pytest.mark.anyio
