@@ -15,6 +15,8 @@ import pytest
 from fetchstash.config import load
 from fetchstash.server import LazyStash, build_server
 from fetchstash.ui import view_html
+from tests.handlers.hostile.documents import packed
+from tests.handlers.test_sheets import MAIN, PACKAGE, RELATIONS, number, rows_of
 from tests.ui.many import put_long, put_many, quick_folder
 from tests.ui.test_server import PROSE, Opened, ask, saved, viewed
 
@@ -302,15 +304,16 @@ async def test_a_text_of_100_mb_is_read_at_both_ends(tmp_path: Path) -> None:
         assert page.url.endswith(ref)
 
 
-async def test_the_mcp_app_works_by_tool_calls_alone(tmp_path: Path) -> None:
+@asynccontextmanager
+async def app_of(
+    folder: Path, *documents: Path, height: int = 640
+) -> AsyncGenerator[tuple["Page", Any, list[str]]]:
+    """Show the app beside the results of some documents, in a frame of a fixed height."""
     from mcp import Client
 
-    settings = {"store.folder": str(tmp_path / "store"), "ingest.read_roots": [str(tmp_path)]}
-    lines = "\n\n".join(f"## Part {n}\n\nWords of part {n}." for n in range(1, 2_000))
-    document = saved(tmp_path, "long.md", f"# Title\n\n{lines}\n")
+    settings = {"store.folder": str(folder / "store"), "ingest.read_roots": [str(folder)]}
     server = build_server(LazyStash(load(settings)))
     async with Client(server) as client, browser() as chromium:
-        result = await client.call_tool("stash_file", {"path": str(document)})
         called: list[str] = []
 
         async def call_tool(name: str, arguments: dict[str, Any]) -> Any:
@@ -318,12 +321,27 @@ async def test_the_mcp_app_works_by_tool_calls_alone(tmp_path: Path) -> None:
             answered = await client.call_tool(name, arguments)
             return answered.model_dump(by_alias=True, exclude_none=True, mode="json")
 
+        results = [await call_tool("stash_file", {"path": str(path)}) for path in documents]
+        called.clear()
+        shown = {"content": [part for result in results for part in result["content"]]}
         page = await chromium.new_page()
+        errors: list[str] = []
+
+        def note(error: object) -> None:
+            errors.append(str(error))
+
+        page.on("pageerror", note)
         await page.expose_function("callTool", call_tool)
         await page.goto("about:blank")
-        shown = result.model_dump(by_alias=True, exclude_none=True, mode="json")
-        await page.evaluate(_HOST, [view_html(), shown])
-        app = page.frame_locator("iframe")
+        await page.evaluate(_HOST, [view_html(), shown, height])
+        yield page, page.frame_locator("iframe"), called
+        assert errors == []
+
+
+async def test_the_mcp_app_works_by_tool_calls_alone(tmp_path: Path) -> None:
+    lines = "\n\n".join(f"## Part {n}\n\nWords of part {n}." for n in range(1, 2_000))
+    document = saved(tmp_path, "long.md", f"# Title\n\n{lines}\n")
+    async with app_of(tmp_path, document) as (page, app, called):
         await expect(app.locator("#title")).to_have_text("Title")
         await expect(app.locator(".line").first).to_contain_text("# Title")
         await app.locator("#grep").fill("part 1500[.]")
@@ -332,13 +350,78 @@ async def test_the_mcp_app_works_by_tool_calls_alone(tmp_path: Path) -> None:
         await app.get_by_role("tab", name="Facts").click()
         await expect(app.locator("dl")).to_contain_text("markdown")
         await expect(app.locator("#outline")).to_contain_text("Part 3")
+        await page.keyboard.press("o")  # a key of the browser's view alone
+        await expect(app.locator("#title")).to_be_visible()
         assert set(called) <= {"artifact_info", "artifact_slice", "artifact_grep"}
 
 
-_HOST = """([html, result]) => {
+async def test_the_mcp_app_shows_the_end_of_a_text_that_no_result_can_hold(tmp_path: Path) -> None:
+    text = "\n\n".join(f"{f'Words of paragraph {n}. ' * 150}" for n in range(60))
+    async with app_of(tmp_path, saved(tmp_path, "long.txt", text), height=400) as (page, app, _):
+        await app.locator(".rows").focus()
+        await page.keyboard.press("End")
+        last = app.locator(".line").last
+        await expect(last).to_contain_text("Words of paragraph 59.")
+        box, frame = await last.bounding_box(), await page.locator("iframe").bounding_box()
+        assert box
+        assert frame
+        assert box["y"] + box["height"] == pytest.approx(frame["y"] + 400, abs=25)
+
+
+def book(*sheets: str) -> bytes:
+    """Return a workbook whose sheets have three rows of their number."""
+    numbers = range(1, len(sheets) + 1)
+    listed = "".join(f'<sheet name="{sheets[n - 1]}" sheetId="{n}" r:id="r{n}"/>' for n in numbers)
+    targets = "".join(
+        f'<Relationship Id="r{n}" Type="{RELATIONS}/worksheet" Target="worksheets/sheet{n}.xml"/>'
+        for n in numbers
+    )
+    start = f'<Relationship Id="a" Type="{RELATIONS}/officeDocument" Target="xl/workbook.xml"/>'
+    parts = {
+        "[Content_Types].xml": "<Types/>",
+        "_rels/.rels": f"<Relationships {PACKAGE}>{start}</Relationships>",
+        "xl/workbook.xml": f'<workbook {MAIN} xmlns:r="{RELATIONS}"><sheets>{listed}</sheets>'
+        "</workbook>",
+        "xl/_rels/workbook.xml.rels": f"<Relationships {PACKAGE}>{targets}</Relationships>",
+    }
+    for n in numbers:
+        rows = rows_of(*(number(f"A{row}", n) for row in (1, 2, 3)))
+        content = f"<worksheet {MAIN}><sheetData>{rows}</sheetData></worksheet>"
+        parts[f"xl/worksheets/sheet{n}.xml"] = content
+    return packed(parts)
+
+
+async def test_the_mcp_app_shows_each_of_several_documents(tmp_path: Path) -> None:
+    documents = [
+        saved(tmp_path, "book.xlsx", book("Tides", "Winds")),
+        saved(tmp_path, "many.json", json.dumps({f"key {n}": n for n in range(300)})),
+        saved(tmp_path, "huge.json", json.dumps({f"key {n}": "word " * 50 for n in range(900)})),
+    ]
+    async with app_of(tmp_path, *documents) as (_, app, _):
+        choices = app.locator("#overview li button")
+        await choices.first.click()
+        await app.get_by_role("tab", name="Table").click()
+        await app.get_by_role("combobox").select_option("Winds")
+        await expect(app.locator("thead")).to_have_text("#2")
+        await expect(app.locator("tbody")).to_have_text("1222")
+        await app.get_by_role("button", name="List").click()
+        await choices.nth(1).click()
+        await app.get_by_role("tab", name="Tree").click()
+        await app.get_by_role("button", name="100 more").click()
+        await expect(app.locator(".tree .key")).to_have_count(300)
+        await expect(app.locator(".tree .key").last).to_have_text("key 299")
+        await app.get_by_role("button", name="List").click()
+        await choices.nth(2).click()
+        await app.get_by_role("tab", name="Tree").click()
+        await expect(app.locator("#body")).to_have_text(
+            "This is too large for a tree here. Read its text."
+        )
+
+
+_HOST = """([html, result, height]) => {
   const frame = document.createElement("iframe");
   frame.sandbox = "allow-scripts";
-  frame.style = "width: 900px; height: 640px";
+  frame.style = `width: 600px; height: ${height}px; border: 0`;
   addEventListener("message", async ({ data, source }) => {
     if (source !== frame.contentWindow || !data.method) return;
     // MCP's schema of a RequestId: its SDK, which hosts use, drops a message with any other.
