@@ -169,9 +169,10 @@ def check_limits(limits: OAuthLimits) -> None:
     if not limits.audience:
         what = "oauth.issuer is set, and oauth.audience is not."
         raise BadArgument(what, "Set it to what the provider writes into aud: the service's URL.")
-    if not is_safe(resource_of(limits)):
+    resource = resource_of(limits)
+    if not is_safe(resource) or "?" in resource or "#" in resource:  # RFC 9728, section 1.2
         key = "oauth.resource" if limits.resource else "oauth.audience"
-        what = f"{key} is {resource_of(limits)[:200]!r}, which is no https:// URL."
+        what = f"{key} is {resource[:200]!r}, which is no https:// URL without ? and #."
         raise BadArgument(what, "Set oauth.resource to the URL at which clients reach /mcp.")
     for name in ("tenant_claim", "principal_claim"):
         if not getattr(limits, name):

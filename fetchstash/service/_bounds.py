@@ -21,7 +21,9 @@ READ_SECONDS = 30.0
 IDLE_SECONDS = 75
 """A connection is kept so long without a request: proxies keep theirs for 60 s."""
 MAX_CONNECTIONS = 1_000
+"""Or half as many as the process may open files, if that is fewer: the rest needs files, too."""
 _MAX_FILES = 16_384
+_MAX_BACKLOG = 2_048
 
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n"
@@ -40,6 +42,16 @@ def allow_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
+def _files() -> int:
+    """Return how many files and sockets the process may have open."""
+    if sys.platform == "win32":
+        return _MAX_FILES
+    import resource  # noqa: PLC0415 - as above
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MAX_FILES if soft == resource.RLIM_INFINITY else soft
+
+
 def bounded_server(
     app: Any, protocol: "type[BoundedProtocol] | None" = None, **options: Any
 ) -> uvicorn.Server:
@@ -55,6 +67,8 @@ def bounded_server(
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        # So many are accepted in one turn of the loop, before any can be turned away.
+        backlog=min(_MAX_BACKLOG, max(_files() // 8, 1)),
         **options,
     )
     return _Server(config)
@@ -77,7 +91,8 @@ class BoundedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, or turn it away."""
         super().connection_made(transport)
-        if len(self.connections) > MAX_CONNECTIONS and not self._end_another():
+        most = min(MAX_CONNECTIONS, _files() // 2)
+        if len(self.connections) > most and not self._end_another(most):
             self.turn_away()
         else:
             self.waiting_since = self.loop.time()
@@ -125,16 +140,22 @@ class BoundedProtocol(H11Protocol):
         """Whether a request is being answered, and not the next one awaited."""
         return bool(self.cycle) and not self.cycle.response_complete
 
-    def _end_another(self) -> bool:
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing of a client that offers another protocol (RFC 9110, section 7.8).
+
+        Some do so with each request, and uvicorn would advise to install one.
+        """
+
+    def _end_another(self, most: int) -> bool:
         """End the connection that waited longest; return whether there is room now."""
         connections = cast("set[BoundedProtocol]", self.connections)
         others = [other for other in connections if not other.transport.is_closing()]
         waiting = [other for other in others if other is not self and not other.has_request]
-        if len(others) > MAX_CONNECTIONS and waiting:
+        if len(others) > most and waiting:
             longest = min(waiting, key=lambda other: other.waiting_since)
             longest.transport.abort()
             return True
-        return len(others) <= MAX_CONNECTIONS
+        return len(others) <= most
 
     def _later(self, seconds: float) -> asyncio.TimerHandle:
         return self.loop.call_later(seconds, self.transport.abort)

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -41,8 +42,11 @@ async def exports(settings: Settings) -> AsyncGenerator[str]:
             yield place
         finally:
             if tracers:
-                with anyio.move_on_after(_FLUSH_SECONDS, shield=True):
-                    await anyio.to_thread.run_sync(tracers.shutdown, abandon_on_cancel=True)
+                # The end of the process waits for every thread that is no daemon.
+                flush = threading.Thread(target=tracers.shutdown, daemon=True)
+                flush.start()
+                with anyio.CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(flush.join, _FLUSH_SECONDS)
 
 
 @asynccontextmanager

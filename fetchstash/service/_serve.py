@@ -100,7 +100,7 @@ class OneStash:
 
 
 async def serve_http(settings: Settings, address: str, announce: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT, and let calls in flight end.
+    """Serve until SIGTERM, SIGINT or SIGHUP, and let calls in flight end.
 
     ``announce`` is given one line once the service answers. Raises BadArgument for an address that
     cannot be had, a certificate that cannot be read, and what would let in anybody.
@@ -124,11 +124,11 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
             "that ends TLS in http.forwarded.",
             host,
         )
+    opened = listener(host, port)
+    port = opened.getsockname()[1]
     audit = AuditLog.of(http.audit_log)
     tenants = Tenants(settings, Quotas(objects), audit=audit) if verifier else None
     stashes: Stashes = tenants or OneStash(settings, audit)
-    opened = listener(host, port)
-    port = opened.getsockname()[1]
     service = build_app(
         TenantSource(settings, stashes),
         security_of(http, host, port),
@@ -191,7 +191,10 @@ async def _end_on_signal(server: uvicorn.Server, service: Service) -> None:
     """Drain at the first signal, end at the second."""
     if sys.platform == "win32":
         return
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    ends = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+        ends.append(signal.SIGHUP)
+    with anyio.open_signal_receiver(*ends) as signals:
         async with anyio.create_task_group() as tasks:
 
             async def drain() -> None:

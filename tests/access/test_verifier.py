@@ -40,6 +40,8 @@ async def test_without_a_provider_its_tokens_are_none(site: Site, tmp_path: Path
         ({}, "oauth.audience is not"),
         ({"audience": "api://fetchstash"}, "oauth.audience is 'api://fetchstash'"),
         ({"audience": AUDIENCE, "resource": "fetch.example.org"}, "oauth.resource is"),
+        ({"audience": AUDIENCE, "resource": f"{AUDIENCE}#a"}, "oauth.resource is"),
+        ({"audience": f"{AUDIENCE}?a=b"}, "oauth.audience is"),
         ({"audience": AUDIENCE, "fetch_scope": "read"}, "are the same"),
         ({"audience": AUDIENCE, "issuer": "http://idp.example.org"}, "oauth.issuer is"),
         ({"audience": AUDIENCE, "issuer": ""}, "oauth.issuer is not set"),

@@ -102,10 +102,24 @@ async def test_calls_that_outlast_the_grace_are_ended(site: Site, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_it_says_where_and_for_whom_it_serves(tmp_path: Path) -> None:
-    with process("--folder", str(tmp_path)) as (_, line):
+def test_it_says_where_and_for_whom_it_serves_until_its_terminal_closes(tmp_path: Path) -> None:
+    with process("--folder", str(tmp_path)) as (server, line):
         assert line.startswith("fetchstash serves MCP at http://127.0.0.1:")
         assert line.endswith("/mcp to the one user of this machine, without tokens.\n")
+        server.send_signal(signal.SIGHUP)
+        assert server.wait(10) == 0
+
+
+@pytest.mark.slow
+def test_a_service_that_cannot_have_its_address_is_not_in_the_audit_log(tmp_path: Path) -> None:
+    file, log = tmp_path / "team.toml", tmp_path / "audit.jsonl"
+    file.write_text(f'[http]\naudit_log = "{log}"\n[store]\nfolder = "{tmp_path}/store"\n')
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        words = ["serve", "--http", address, "--config", str(file)]
+        done = subprocess.run([FETCHSTASH, *words], capture_output=True, text=True, check=False)
+    assert done.stderr.startswith(f"[bad_argument] {address} cannot be used")
+    assert not log.exists()
 
 
 @pytest.mark.slow

@@ -245,10 +245,19 @@ async def test_a_client_that_reads_no_answer_is_cut_off(monkeypatch: pytest.Monk
             await app.left.wait()
 
 
+@pytest.mark.parametrize("bound", ["connections", "files"])
 async def test_a_connection_too_many_ends_the_one_that_waits_longest(
-    monkeypatch: pytest.MonkeyPatch,
+    bound: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_bound(monkeypatch, "MAX_CONNECTIONS", 2)
+
+    def four(_: int) -> tuple[int, int]:
+        return 4, 4
+
+    if bound == "connections":
+        set_bound(monkeypatch, "MAX_CONNECTIONS", 2)
+    else:
+        pytest.importorskip("resource", reason="Windows has no limit of files")
+        monkeypatch.setattr("resource.getrlimit", four)
     app = Endless()
     async with serving(app) as port, AsyncExitStack() as stack:
 
@@ -267,6 +276,16 @@ async def test_a_connection_too_many_ends_the_one_that_waits_longest(
             await waiting.receive()
         fourth = await connect(b"")
         assert (await fourth.receive()).startswith(b"HTTP/1.1 503 ")
+
+
+async def test_a_client_that_offers_another_protocol_is_answered_in_this_one(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    offer = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": ""}
+    async with listening(settings) as port, httpx2.AsyncClient() as http:
+        answer = await http.get(f"http://127.0.0.1:{port}/healthz", headers=offer)
+    assert answer.text == "ok\n"
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
 
 
 @pytest.mark.parametrize("path", [b"/mcp", b"/healthz"])

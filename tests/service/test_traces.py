@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread, current_thread
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.sdk.trace import TracerProvider
 
 from fetchstash import __version__
 from fetchstash.config import Settings
@@ -151,6 +152,24 @@ async def test_a_collector_that_is_gone_fails_no_call(
         monkeypatch.setenv(name, value)
     async with exports(settings), service() as http:
         assert (await http.get("/healthz")).status_code == 200
+
+
+async def test_a_collector_that_hangs_does_not_hold_the_end_of_the_process(
+    collector: Collector, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended, threads = Event(), list[Thread]()
+
+    def hang(_: TracerProvider) -> None:
+        threads.append(current_thread())
+        ended.wait(20)
+
+    monkeypatch.setattr("fetchstash.service._exports._FLUSH_SECONDS", 0.01)
+    monkeypatch.setattr(TracerProvider, "shutdown", hang)
+    async with exports(settings):
+        assert collector.endpoint
+    [thread] = threads
+    ended.set()
+    assert thread.daemon  # Python waits for every other one
 
 
 @pytest.mark.parametrize(
