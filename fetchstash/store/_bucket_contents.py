@@ -33,6 +33,7 @@ from fetchstash.store._bucket_cache import BlobCache
 from fetchstash.store._bucket_health import check_bucket, repair_bucket
 from fetchstash.store._bucket_index import RecentRecords, RecordIndex
 from fetchstash.store._bucket_record import (
+    PINNED,
     Record,
     UnreadableRecord,
     deleted_key,
@@ -236,7 +237,7 @@ class BucketContents:
                     document=restamp(facts, record.document, measured[0].index),
                     ranges=ranges,
                 )
-                self._write(changed)
+                changed = self._write(changed)
                 with suppress(OSError):
                     self._cache.keep(text, measured[0])
         finally:
@@ -254,12 +255,7 @@ class BucketContents:
             record = replace(record, document=document, expires_at=expires)
             if record.url_entry:
                 self._bucket.write(record.url_entry, b"")
-            self._write(record)
-            if not record.pinned and self._bucket.look_up(pinned_record_key(ref)):
-                # Somebody pinned it since it was read here, and must not find it unpinned.
-                record = replace(record, pinned=True)
-                self._write(record)
-        return record.facts()
+            return self._write(record).facts()
 
     def pin(self, ref: str, *, pinned: bool) -> Facts:
         """Keep a copy of an artifact that no lifecycle rule removes, or give it up."""
@@ -267,10 +263,9 @@ class BucketContents:
             record = self._find(ref)
             if not pinned:
                 record = self._renewed(record, time.time())
-            record = replace(record, pinned=pinned)
-            self._write(record)
+            record = self._write(replace(record, pinned=pinned), unpin=not pinned)
             if not pinned:
-                self._remove_pinned(record)
+                self._remove_pinned(ref)
         return record.facts()
 
     def delete(self, ref: str) -> None:
@@ -349,22 +344,29 @@ class BucketContents:
                 return record
         return None
 
-    def _write(self, record: Record) -> None:
-        """Write a record anew. The copy of a pinned artifact is whole before that says so."""
+    def _write(self, record: Record, *, unpin: bool = False) -> Record:
+        """Write a record anew and return it, pinned if somebody pinned it since it was read here.
+
+        The copy of a pinned artifact is whole before that says so.
+        """
+        ref = record.ref
         if record.pinned:
             for blob in record.blobs:
-                self._blobs.copy_to_pinned(blob, record.ref)
-            self._bucket.write(pinned_record_key(record.ref), record.pack())
-        self._bucket.write(record_key(record.ref), record.pack())
-        if self._bucket.look_up(deleted_key(record.ref)):  # since it was read here
+                self._blobs.copy_to_pinned(blob, ref)
+            self._bucket.write(pinned_record_key(ref), record.pack())
+        self._bucket.write(record_key(ref), record.pack())
+        if self._bucket.look_up(deleted_key(ref)):  # since it was read here
             self._forget(record)
-            raise _unknown(record.ref)
+            raise _unknown(ref)
+        if not (record.pinned or unpin) and self._bucket.look_up(pinned_record_key(ref)):
+            return self._write(replace(record, pinned=True))
         self._records.add(record)
-        self._recent.take(record.ref)
+        self._recent.take(ref)
+        return record
 
     def _forget(self, record: Record) -> None:
         """Delete the records of an artifact, and the bytes that are its own."""
-        self._remove_pinned(record)
+        self._remove_pinned(record.ref)
         self._bucket.delete(record_key(record.ref))
         self._records.remove(record.ref)
         self._recent.take(record.ref)
@@ -379,11 +381,11 @@ class BucketContents:
         text = record.text and self._blobs.renew(record.text, week, ref, pinned=pinned)
         return replace(record, raw=raw, text=text)
 
-    def _remove_pinned(self, record: Record) -> None:
-        """Remove the copy that a pinned artifact has, the record first."""
-        self._bucket.delete(pinned_record_key(record.ref))
-        for blob in record.blobs:
-            self._bucket.delete(blob.pinned_key(record.ref))
+    def _remove_pinned(self, ref: str) -> None:
+        """Remove the copy that a pinned artifact has, the record first, and its earlier texts."""
+        self._bucket.delete(pinned_record_key(ref))
+        for item in self._bucket.list(f"{PINNED}/{ref}"):
+            self._bucket.delete(item.key)
 
     def _retain(self) -> None:
         """Hold the limits after a put, by what is known of other replicas."""

@@ -17,7 +17,7 @@ from fetchstash.store._bucket_record import KEYS, PINNED
 from fetchstash.store._limits import BucketUrl
 
 _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
-_KEPT = (PINNED, KEYS, "service")
+_KEPT = (PINNED, KEYS, "service", "tenants")
 _MARGIN_DAYS = 2
 """Beyond the date of an artifact: clocks differ, and providers count whole days."""
 
@@ -49,30 +49,38 @@ def problems(url: BucketUrl, wanted: Sequence[Rule], present: Sequence[Rule]) ->
     """Return what is wrong with the rules of a bucket, a sentence each."""
     sentences: list[str] = []
     for rule in wanted:
-        over = [other for other in present if rule.prefix.startswith(other.prefix)]
-        if not over:
+        if not any(rule.prefix.startswith(other.prefix) for other in present):
             sentences.append(f"No lifecycle rule removes what is under {rule.prefix}.")
-        elif (days := min(other.days for other in over)) < rule.days:
-            sentences.append(
-                f"A lifecycle rule removes what is under {rule.prefix} after {days} days, and"
-                f" artifacts are kept until day {rule.days}."
-            )
+        sentences += [
+            f"A lifecycle rule removes what is under {max(rule.prefix, other.prefix, key=len)}"
+            f" after {other.days} days, and artifacts are kept until day {rule.days}."
+            for other in present
+            if _overlap(rule.prefix, other.prefix) and other.days < rule.days
+        ]
     sentences += [
         f"A lifecycle rule for {other.prefix or 'the whole bucket'} removes what must stay:"
         f" {url.path(folder)}."
         for folder in _KEPT
         for other in present
-        if url.path(folder).startswith(other.prefix)
+        if _overlap(url.path(folder), other.prefix)
     ]
     return sentences
 
 
+def _overlap(prefix: str, other: str) -> bool:
+    return prefix.startswith(other) or other.startswith(prefix)
+
+
 def read_s3(document: bytes) -> list[Rule]:
-    """Return the rules of S3's XML that remove whole prefixes. Raises StoreError."""
+    """Return the rules of S3's XML that remove whole prefixes. Raises StoreError.
+
+    One with a date removes all of them from then on, and counts as one of no days.
+    """
     return [
-        Rule(prefix.text or "", int(days.text or 0))
+        Rule(prefix.text or "", _days(rule))
         for rule in _parsed(document)
-        if (days := _child(rule, "Expiration", "Days")) is not None
+        if _child(rule, "Expiration") is not None
+        and _child(rule, "Expiration", "ExpiredObjectDeleteMarker") is None
         and (prefix := _prefix(rule)) is not None
         and (status := _child(rule, "Status")) is not None
         and status.text == "Enabled"
@@ -150,6 +158,12 @@ def _parsed(document: bytes) -> list[ET.Element]:
         what = "The bucket's lifecycle rules cannot be read."
         raise StoreError(what, "Look at the endpoint.") from None
     return [element for element in root if element.tag.rpartition("}")[2] == "Rule"]
+
+
+def _days(rule: ET.Element) -> int:
+    days = _child(rule, "Expiration", "Days")
+    text = (days.text or "").strip() if days is not None else ""
+    return int(text) if text.isdecimal() else 0
 
 
 def _prefix(rule: ET.Element) -> ET.Element | None:

@@ -206,22 +206,6 @@ async def test_where_a_bucket_cannot_copy_the_bytes_are_written_again(
     assert await raw_of(await open_(), facts.artifact_ref) == b"raw"
 
 
-async def test_a_pin_is_not_lost_to_a_touch_at_the_same_moment(
-    open_: Open, put: Put, objects: Recorded
-) -> None:
-    one, other = await open_(), await open_()
-    facts = await put(one, b"text")
-
-    def pin_meanwhile(name: str, path: str) -> None:
-        if (name, path) == ("put", f"records/{facts.artifact_ref}.json"):
-            objects.before = lambda _name, _path: None
-            from_thread.run(other.pin, facts.artifact_ref)
-
-    objects.before = pin_meanwhile  # the touch has read the record, and not written it yet
-    assert (await one.touch(facts.artifact_ref)).pinned
-    assert (await other.get(facts.artifact_ref)).pinned
-
-
 async def touched(store: ArtifactStore, facts: Facts) -> None:
     await store.touch(facts.artifact_ref)
 
@@ -238,6 +222,41 @@ async def replaced(store: ArtifactStore, facts: Facts) -> None:
     path = store.spool / secrets.token_hex(8)
     path.write_bytes(b"new")
     await store.replace_text(facts.artifact_ref, path, facts, Ranges(), known=facts)
+
+
+@pytest.mark.parametrize("change", ["touch", "new text"])
+async def test_a_pin_is_not_lost_to_a_change_at_the_same_moment(
+    change: str, open_: Open, put: Put, objects: Recorded
+) -> None:
+    one, other = await open_(), await open_()
+    facts = await put(one, b"text")
+
+    def pin_meanwhile(name: str, path: str) -> None:
+        if (name, path) == ("put", f"records/{facts.artifact_ref}.json"):
+            objects.before = lambda _name, _path: None
+            from_thread.run(other.pin, facts.artifact_ref)
+
+    objects.before = pin_meanwhile  # the change has read the record, and not written it yet
+    await (touched if change == "touch" else replaced)(one, facts)
+    for store in (one, other, await open_()):
+        assert (await store.get(facts.artifact_ref)).pinned
+    kept = await text_of(one, facts.artifact_ref)
+    objects.remove(*EXPIRING)
+    assert await text_of(await open_(), facts.artifact_ref) == kept
+
+
+@pytest.mark.parametrize("end", ["unpinned", "deleted"])
+async def test_a_pinned_artifact_that_ends_leaves_none_of_its_texts(
+    end: str, open_: Open, put: Put, objects: Recorded
+) -> None:
+    store = await open_()
+    facts = await store.pin((await put(store, b"text")).artifact_ref)
+    await replaced(store, facts)
+    assert objects.paths("pinned")
+    await (unpinned if end == "unpinned" else touched)(store, facts)
+    if end == "deleted":
+        await store.delete(facts.artifact_ref)
+    assert objects.paths("pinned") == []
 
 
 @pytest.mark.parametrize("is_pinned", [False, True])

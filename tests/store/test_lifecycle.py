@@ -54,6 +54,12 @@ PROBLEMS: dict[str, tuple[list[Rule], str]] = {
     "no rule": (WANTED[1:], "No lifecycle rule removes what is under team/blobs/"),
     "too early": ([Rule("team/blobs/", 8), *WANTED[1:]], "after 8 days"),
     "for all": ([Rule("", 30), *WANTED], "the whole bucket removes what must stay: team/pinned/"),
+    "a tenant's too early": (
+        [Rule("team/records/tenants/acme/", 2), *WANTED],
+        "under team/records/tenants/acme/ after 2 days",
+    ),
+    "pins of tenants": ([Rule("team/tenants/", 30), *WANTED], "must stay: team/tenants/"),
+    "a part": ([Rule("team/service/tokens/", 30), *WANTED], "must stay: team/service/"),
     "for the team": ([Rule("team/", 30), *WANTED], "must stay: team/keys/"),
 }
 
@@ -70,6 +76,10 @@ def test_rules_that_are_off_or_look_at_tags_do_not_count() -> None:
     document = write_s3([Rule("a/", 1)])
     assert read_s3(document.replace(b"Enabled", b"Disabled")) == []
     assert read_s3(document.replace(b"Prefix>", b"Tag>")) == []
+    dated = document.replace(b"<Days>1</Days>", b"<Date>2026-01-01T00:00:00Z</Date>")
+    assert read_s3(dated) == [Rule("a/", 0)]
+    marker = b"<ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker>"
+    assert read_s3(document.replace(b"<Days>1</Days>", marker)) == []
     old = document.replace(b"<Filter><Prefix>a/</Prefix></Filter>", b"<Prefix>b/</Prefix>")
     assert read_s3(old) == [Rule("b/", 1)]
 
