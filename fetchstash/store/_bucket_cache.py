@@ -18,6 +18,9 @@ _LARGEST_SHARE = 0.5
 _ROOM_SHARE = 0.9
 """What is left when the cache was full, so that it is not cleared at every put."""
 
+_COUNTED_SHARE = 0.1
+"""So much may come in before the files are counted again: other processes write here, too."""
+
 QUICKLY_HASHED = 16 * 2**20
 """Bytes that are hashed in some milliseconds: a larger file of an earlier process takes longer than
 a request for a part of it."""
@@ -38,6 +41,7 @@ class BlobCache:
         self._verified: dict[tuple[Kind, str], Blob] = {}
         self._used: dict[tuple[Kind, str], float] = {}
         self._bytes = sum(size for _, _, size in self._blobs.files())
+        self._counted = self._bytes
         self._blobs.sweep_spool(time.time())
 
     @property
@@ -70,7 +74,8 @@ class BlobCache:
             self._verified[blob.kind, blob.sha256] = blob
             self._used[blob.kind, blob.sha256] = time.time()
             self._bytes += blob.size
-        if self._bytes > self._max_bytes:
+            uncounted = self._bytes - self._counted
+        if self._bytes > self._max_bytes or uncounted > self._max_bytes * _COUNTED_SHARE:
             self._make_room()
 
     def open(self, kind: Kind, sha256: str, *, most: int | None = None) -> int | None:
@@ -146,7 +151,7 @@ class BlobCache:
         return blob
 
     def _make_room(self) -> None:
-        """Remove the least recently used files."""
+        """Count the files, and remove the least recently used where they are too many."""
         with self._lock:
             files: list[tuple[float, Kind, str, int]] = []
             for kind, name, size in self._blobs.files():
@@ -154,12 +159,14 @@ class BlobCache:
                     used = self._used.get((kind, name))
                     used = used or self._blobs.path(kind, name).stat().st_mtime
                     files.append((used, kind, name, size))
-            self._bytes = sum(size for _, _, _, size in files)
+            self._bytes = self._counted = sum(size for _, _, _, size in files)
+        if self._bytes <= self._max_bytes:
+            return
         for _, kind, name, size in sorted(files):
             if self._bytes <= self._max_bytes * _ROOM_SHARE:
                 return
             self.remove(kind, name)
-            self._bytes -= size
+            self._bytes = self._counted = self._bytes - size
 
 
 class Filling:

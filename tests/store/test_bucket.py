@@ -103,6 +103,16 @@ async def test_a_cache_of_any_size_changes_no_answer(
     assert sum(path.stat().st_size for path in cached) <= cache_bytes
 
 
+async def test_the_caches_of_one_folder_hold_their_bound_together(
+    open_: Open, put: Put, tmp_path: Path
+) -> None:
+    stores = [await open_(machine="shared", cache_bytes=100_000) for _ in range(4)]
+    for number in range(40):
+        await put(stores[number % 4], None, bytes([number]) * 5_000)
+        files = (tmp_path / "shared").rglob("raw/*")
+        assert sum(path.stat().st_size for path in files) <= 100_000 * 1.4
+
+
 @pytest.mark.parametrize("same_process", [True, False])
 async def test_a_cached_file_that_was_altered_is_not_used(
     open_: Open, put: Put, same_process: bool
