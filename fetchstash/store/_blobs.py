@@ -14,7 +14,13 @@ from fetchstash._folders import remove_tree
 from fetchstash.errors import BadArgument, StoreError
 from fetchstash.store import _steps
 from fetchstash.store._advice import REPAIR
-from fetchstash.store._disk import open_file, private_folder, sync_file, sync_folder
+from fetchstash.store._disk import (
+    open_file,
+    open_with_status,
+    private_folder,
+    sync_file,
+    sync_folder,
+)
 from fetchstash.store._stride import STRIDE, StrideBuilder, StrideIndex
 
 T = TypeVar("T")
@@ -132,8 +138,7 @@ class Blobs:
     def open(self, blob: Blob) -> int:
         """Open a blob and return the descriptor. Raises StoreError where it was altered."""
         path = self.path(blob.kind, blob.sha256)
-        fd = open_file(path)
-        status = os.fstat(fd)
+        fd, status = open_with_status(path)
         if status.st_size == blob.size and (
             status.st_mtime_ns == blob.modified_ns or self.digest(path) == blob.sha256
         ):

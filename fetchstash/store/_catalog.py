@@ -52,12 +52,12 @@ class Catalog:
         """Make or migrate the file where needed. Raises StoreError for one of a newer version."""
         if self._path.exists() and self._path.stat().st_size:
             private_file(self._path)
-            with self._connection() as db:
+            with self.connection() as db:
                 if version(db) == len(STEPS):
                     return
         with locked(self._lock):
             private_file(self._path)
-            with self._connection() as db:
+            with self.connection() as db:
                 journal = "WAL" if can_map_on_full_disk(self._path.parent) else "TRUNCATE"
                 with contextlib.suppress(sqlite3.OperationalError):  # others read it: not now
                     db.execute(f"PRAGMA journal_mode = {journal}").fetchone()
@@ -69,7 +69,7 @@ class Catalog:
     @contextlib.contextmanager
     def reading(self) -> Generator[Connection]:
         """Lend a connection to read one consistent state with."""
-        with self._connection() as db:
+        with self.connection() as db:
             db.execute("BEGIN")
             try:
                 yield db
@@ -86,7 +86,7 @@ class Catalog:
         with locked(self._lock):
             _steps.reached("locked")
             reserve = self._open_reserve() if make_room else contextlib.nullcontext()
-            with self._connection(check_after=True) as db, reserve:
+            with self.connection(check_after=True) as db, reserve:
                 yield db
 
     @contextlib.contextmanager
@@ -125,7 +125,11 @@ class Catalog:
                 self._idle.get_nowait().close()
 
     @contextlib.contextmanager
-    def _connection(self, *, check_after: bool = False) -> Generator[Connection]:
+    def connection(self, *, check_after: bool = False) -> Generator[Connection]:
+        """Lend a connection. Each statement for itself sees one consistent state.
+
+        ``check_after``: raise StoreError at the end if the file was moved or deleted meanwhile.
+        """
         identity = self._identity()
         db = self._idle_connection(identity) or self._connect()
         db.identity = identity

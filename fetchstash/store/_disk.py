@@ -50,12 +50,18 @@ def private_file(path: Path) -> None:
 
 def open_file(path: Path, *, write: bool = False) -> int:
     """Open a regular file and return its descriptor. Symbolic links are refused: we make none."""
+    return open_with_status(path, write=write)[0]
+
+
+def open_with_status(path: Path, *, write: bool = False) -> tuple[int, os.stat_result]:
+    """Open a regular file as ``open_file`` does, and return its status, too."""
     mode = os.O_RDWR if write else os.O_RDONLY
     fd = os.open(path, mode | _NO_FOLLOW | _BINARY | _CLOSE_ON_EXEC)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
         os.close(fd)
         raise StoreError(f"{path} is not a regular file.", "{}.", REPAIR)
-    return fd
+    return fd, status
 
 
 def sync_file(fd: int) -> None:
@@ -137,6 +143,7 @@ class Presence:
             except FileNotFoundError:
                 continue  # whoever left last removed the folder since
             try:
+                self._status = os.fstat(self._fd)
                 if self._enter(when_alone):
                     return
             except BaseException:
@@ -155,7 +162,7 @@ class Presence:
 
     def is_current(self) -> bool:
         """Return whether the file is still where others find it."""
-        return is_at(self._fd, self._path)
+        return _leads_to(self._path, self._status)
 
     def alone(self) -> bool:
         """Return whether nobody else holds it. If so nobody can before ``close``."""
@@ -210,8 +217,12 @@ def _wait_for_lock(fd: int, *, shared: bool = False) -> None:
 
 def is_at(fd: int, path: Path) -> bool:
     """Return whether ``path`` still is the file that was opened."""
+    return _leads_to(path, os.fstat(fd))
+
+
+def _leads_to(path: Path, status: os.stat_result) -> bool:
     try:
-        return os.path.samestat(path.stat(), os.fstat(fd))
+        return os.path.samestat(path.stat(), status)
     except FileNotFoundError:
         return False
 

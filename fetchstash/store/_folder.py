@@ -36,7 +36,7 @@ from fetchstash.store._rank import Deadline, rank_texts
 from fetchstash.store._runs import own_run, run_of_put
 from fetchstash.store._search import RunTexts, search_run
 from fetchstash.store._source import FileSource
-from fetchstash.store._stamp import keep_store_facts, refuse_changed, restamp, stamp
+from fetchstash.store._stamp import is_ref, keep_store_facts, refuse_changed, restamp, stamp
 from fetchstash.store._stride import StrideIndex
 from fetchstash.store._text import StoredText
 from fetchstash.store._threaded import Text
@@ -126,16 +126,20 @@ class StoreFolder:
 
     def get(self, ref_or_url: str) -> Facts:
         """Return the facts of an artifact; under a URL only if it is whole."""
-        with self._catalog.reading() as db:
-            row = self._find(db, ref_or_url)
+        row = self._find(ref_or_url)
         self._read[row.ref] = None
         return self._known_facts(row)
 
-    def _find(self, db: Connection, ref_or_url: str) -> rows.Row:
-        row = rows.find(db, ref_or_url, self._run)
-        if row.ref != ref_or_url and not self._is_whole(db, row):
-            raise UnknownRef("What was stored under this URL is lost.", "Fetch it again.")
-        return row
+    def _find(self, ref_or_url: str) -> rows.Row:
+        """Return the row of an artifact; under a URL only if it is whole."""
+        if is_ref(ref_or_url):  # in one statement, which needs no transaction
+            with self._catalog.connection() as db:
+                return rows.find(db, ref_or_url, self._run)
+        with self._catalog.reading() as db:
+            row = rows.find(db, ref_or_url, self._run)
+            if not self._is_whole(db, row):
+                raise UnknownRef("What was stored under this URL is lost.", "Fetch it again.")
+            return row
 
     def list(self, limit: int, offset: int) -> Listing:
         """Return a page of the run's artifacts, newest first."""
@@ -156,18 +160,15 @@ class StoreFolder:
         return self._known_facts(row), text
 
     def _opened(self, ref_or_url: str) -> tuple[rows.Row, Text | None]:
-        with self._catalog.reading() as db:
-            row = self._find(db, ref_or_url)
-            if row.text is None:
-                return row, None
-            blob = rows.blob(db, "text", row.text)
-            index, ranges = self._text(db, row, row.text)
+        row = self._find(ref_or_url)
+        blob = row.text_blob
+        if blob is None:
+            return row, None
         try:
+            index, ranges = self._known(row).text or self._read_text(row, blob)
             return row, (FileSource(self._open(blob, row.ref)), index, ranges)
         except StoreError:
-            with self._catalog.reading() as db:
-                is_same = rows.find(db, row.ref, self._run).text == row.text
-            if is_same:
+            if self._find(row.ref) == row:
                 raise
             return self._opened(row.ref)  # another process gave it a new text since
 
@@ -404,12 +405,14 @@ class StoreFolder:
             return False
         return True
 
-    def _text(self, db: Connection, row: rows.Row, sha256: str) -> tuple[StrideIndex, Ranges]:
-        """Return the index and the ranges of a text."""
-        known = self._known(row)
-        if known.text is None:
-            known.text = rows.index(db, sha256), rows.ranges(db, row)
-        return known.text
+    def _read_text(self, row: rows.Row, text: Blob) -> tuple[StrideIndex, Ranges]:
+        """Read the index and the ranges of a text. Raises StoreError if it was replaced since."""
+        with self._catalog.reading() as db:
+            if rows.find(db, row.ref, self._run) != row:
+                raise StoreError("The artifact was changed meanwhile.", "Try again.")
+            known = self._known(row)
+            known.text = rows.index(db, text.sha256), rows.ranges(db, row)
+            return known.text
 
     def _record_reads(self, db: Connection) -> None:
         """Record the use of what was read since the last change, so that it does not go next."""

@@ -27,12 +27,18 @@ T = TypeVar("T")
 MAX_EXPIRED = 100_000
 """References of removed artifacts that are remembered, as "expired" is not "unknown"."""
 
-_SELECT = "SELECT id, ref, raw, text, pinned, created_at, expires_at, facts FROM artifact"
+_SELECT = (
+    "SELECT id, ref, raw, text, pinned, created_at, expires_at, facts, size, modified_ns"
+    " FROM artifact LEFT JOIN blob ON kind = 'text' AND sha256 = text"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An artifact as the catalogue has it: the names of its blobs, and its facts as JSON."""
+    """An artifact as the catalogue has it: its blobs, and its facts as JSON.
+
+    ``size`` and ``modified_ns`` are of the file of its text.
+    """
 
     id: int
     ref: str
@@ -42,6 +48,17 @@ class Row:
     created_at: float
     expires_at: float
     data: str
+    size: int | None
+    modified_ns: int | None
+
+    @property
+    def text_blob(self) -> Blob | None:
+        """The blob of its text, None where it has none. Raises StoreError if its record is lost."""
+        if self.text is None:
+            return None
+        if self.size is None or self.modified_ns is None:
+            raise _lost_record()
+        return Blob("text", self.text, self.size, self.modified_ns)
 
     def facts(self) -> Facts:
         """Return the facts; only the path is missing. Raises StoreError where they are damaged."""
@@ -163,8 +180,12 @@ def blob(db: sqlite3.Connection, kind: Kind, sha256: str) -> Blob:
         "SELECT size, modified_ns FROM blob WHERE kind = ? AND sha256 = ?", (kind, sha256)
     ).fetchone()
     if not values:
-        raise StoreError("The catalogue lacks the record of a file.", "{}.", REPAIR)
+        raise _lost_record()
     return Blob(kind, sha256, *values)
+
+
+def _lost_record() -> StoreError:
+    return StoreError("The catalogue lacks the record of a file.", "{}.", REPAIR)
 
 
 def index(db: sqlite3.Connection, sha256: str) -> StrideIndex:
