@@ -39,7 +39,7 @@ TAIL = """
 
 Request headers that you set for an origin, each origin a table of its own, such as the token of an
 API or of a wiki. They are read from the file alone. `env:NAME` reads the environment variable of
-that name.
+that name, and `Bearer env:NAME` puts the scheme before it.
 
 ```toml
 [fetch.headers."https://api.example.org"]
@@ -71,11 +71,11 @@ leave_alone = ["list_pages"]
 ```
 
 A table has `command` with `args` and `env`, or `url` with `headers`; a value `env:NAME` reads the
-environment variable of that name. `prefix` is put before a name that another server has, too
-(default: the table's name and `_`, with `_` for every character but letters, digits and `-`). A
-result over `threshold` characters becomes a preview (default: 10000); those of the tools in
-`leave_alone` never do. `timeout` is how many seconds a server may be silent about a call (default:
-300).
+environment variable of that name, and `Bearer env:NAME` puts the scheme before it. `prefix` is put
+before a name that another server has, too (default: the table's name and `_`, with `_` for every
+character but letters, digits and `-`). A result over `threshold` characters becomes a preview
+(default: 10000); those of the tools in `leave_alone` never do. `timeout` is how many seconds a
+server may be silent about a call (default: 300).
 
 ## tenants
 

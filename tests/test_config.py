@@ -313,3 +313,24 @@ def test_a_bucket_has_a_folder_for_its_cache(tmp_path: Path) -> None:
     store = load({"store.url": "s3://bucket/prefix"}, environment).store
     assert (store.url, store.folder) == ("s3://bucket/prefix", tmp_path)
     assert "cache" in load({"store.url": "s3://bucket"}).store.folder.as_posix().lower()
+
+
+@pytest.mark.parametrize(
+    ("value", "header"),
+    [
+        ("env:TOKEN", "t0ken"),
+        ("Bearer env:TOKEN", "Bearer t0ken"),
+        ("sent as env:TOKEN", "sent as env:TOKEN"),
+    ],
+)
+def test_a_header_may_name_its_scheme_before_the_variable_of_its_token(
+    value: str, header: str, tmp_path: Path
+) -> None:
+    file = settings_file(
+        tmp_path, f'[fetch.headers."https://a.example"]\nauthorization = "{value}"'
+    )
+    settings = load(environment={"TOKEN": "t0ken"}, file=file)
+    assert settings.fetch.headers["https://a.example"] == {"authorization": header}
+    if value != header:
+        with pytest.raises(BadArgument, match="variable TOKEN, which is not set"):
+            load(environment={}, file=file)

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command, short_help="Serve another MCP server, long results kept")
-@click.option("--url", default="", help="A server over streamable HTTP, in place of a command.")
+@click.option("--url", default="", help="A server over streamable HTTP; may be env:VARIABLE.")
 @click.option(
     "--header",
     "headers",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A header for --url; VALUE may be env:VARIABLE.",
+    help="A header for --url; VALUE may be env:VARIABLE, or Bearer env:VARIABLE.",
 )
 @click.option(
     "--server",
@@ -68,7 +68,7 @@ def _servers(
     program: tuple[str, ...],
 ) -> "tuple[WrappedServer, ...]":
     """Return what to wrap: the command, the URL, or servers of the settings file."""
-    from fetchstash.config import WrappedServer  # noqa: PLC0415 - heavy
+    from fetchstash.config import WrappedServer, resolved  # noqa: PLC0415 - heavy
     from fetchstash.gateway import name_of  # noqa: PLC0415 - as above
 
     if bool(url) + bool(program) + bool(names) > 1:
@@ -76,6 +76,7 @@ def _servers(
     if program:
         return (WrappedServer(name_of(program), program[0], program[1:]),)
     if url:
+        url = resolved("--url", {"the URL": url})["the URL"]
         pairs = (header.partition("=") for header in headers)
         named = {name: value for name, _, value in pairs}
         return (WrappedServer(urlsplit(url).hostname or "server", url=url, headers=named),)

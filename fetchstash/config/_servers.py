@@ -66,7 +66,7 @@ def resolved(server: str, values: Mapping[str, str]) -> dict[str, str]:
     for name, value in values.items():
         read = from_environment(value, os.environ)
         if read is None:
-            what = f"wrap.servers.{server}: the variable {variable_of(value)} is not set."
+            what = f"The variable {variable_of(value)}, which {server} reads, is not set."
             raise BadArgument(what, f"Set it, or write the value of {name} itself.")
         result[name] = read
     return result
