@@ -10,6 +10,10 @@ from pathlib import Path
 from fetchstash.errors import BadArgument, Busy, StoreError
 
 
+class Malformed(Exception):
+    """A text is not what the file should hold. The message is a clause that says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """What became of a file: whether it was changed, and where its text of before is kept."""
@@ -18,21 +22,23 @@ class Change:
     backup: Path | None = None
 
 
-def change_file(path: Path, edit: Callable[[str], str]) -> Change:
+def change_file(path: Path, edit: Callable[[str], str], *, by_hand: str) -> Change:
     """Replace the text of a file by what ``edit`` makes of it; a missing file is an empty text.
 
     A symbolic link stays one, and the file that it leads to is changed. Mode and owner stay.
-    Raises BadArgument for a file that cannot be read as what it should be, StoreError if the
-    system refuses, Busy if the file changed meanwhile.
+    Raises BadArgument for a file that cannot be read as what it should be, and what ``edit``
+    raises; StoreError if the system refuses; Busy if the file changed meanwhile. ``by_hand`` says
+    what the person can do without us.
     """
     try:
         return _change(path.resolve(), path, edit)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise StoreError(
-            f"{path} cannot be changed: {reason}.",
-            "Mend that, or add the entry by hand: --print shows it.",
-        ) from None
+        what = f"{path} cannot be changed: {reason}."
+        raise StoreError(what, f"Mend that, or {by_hand}.") from None
+    except Malformed as error:
+        next_step = f"Nothing was changed. Mend the file, or {by_hand}."
+        raise BadArgument(f"{path} cannot be read: {error}.", next_step) from None
 
 
 def _change(file: Path, shown: Path, edit: Callable[[str], str]) -> Change:
@@ -42,9 +48,7 @@ def _change(file: Path, shown: Path, edit: Callable[[str], str]) -> Change:
         bom = "\ufeff" if old.startswith("\ufeff") else ""
         new = bom + edit(old.removeprefix(bom))
     except UnicodeDecodeError:
-        raise _unreadable(shown, "it is no UTF-8") from None
-    except BadArgument as error:
-        raise _unreadable(shown, error.what) from None
+        raise Malformed("it is no UTF-8") from None
     if new == old:
         return Change(changed=False)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -84,10 +88,3 @@ def _new_file(file: Path, suffix: str, data: bytes, *, like: Path) -> Path:
                 os.fsync(stream.fileno())
             return path
     raise FileExistsError(0, "too many backups stand beside it", str(file))
-
-
-def _unreadable(file: Path, reason: str) -> BadArgument:
-    return BadArgument(
-        f"{file} cannot be read: {reason}.",
-        "Nothing was changed. Mend the file, or add the entry by hand: --print shows it.",
-    )

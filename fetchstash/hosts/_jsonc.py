@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from fetchstash.errors import BadArgument
+from fetchstash.hosts._file import Malformed
 
 _TRIVIA = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
@@ -39,7 +39,7 @@ class _Member:
 
 
 def value_at(text: str, path: list[str]) -> Any:
-    """Return the value at a path of keys, None if there is none. Raises BadArgument."""
+    """Return the value at a path of keys, None if there is none. Raises Malformed."""
     node: _Node | None = None if _is_empty(text) else _parse(text)
     for key in path:
         member = node.member(key) if node else None
@@ -48,7 +48,7 @@ def value_at(text: str, path: list[str]) -> Any:
 
 
 def with_value(text: str, path: list[str], value: object) -> str:
-    """Return the text with the value at a path of keys set. Raises BadArgument.
+    """Return the text with the value at a path of keys set. Raises Malformed.
 
     Objects on the way that are missing are made. A text without a value becomes an object.
     """
@@ -72,7 +72,7 @@ def with_value(text: str, path: list[str], value: object) -> str:
 
 
 def without_value(text: str, path: list[str]) -> str:
-    """Return the text without the member at a path of keys. Raises BadArgument."""
+    """Return the text without the member at a path of keys. Raises Malformed."""
     if _is_empty(text):
         return text
     node, parent, member = _parse(text), None, None
@@ -209,7 +209,7 @@ def _skip(text: str, at: int) -> int:
     return match.end()
 
 
-def _malformed(text: str, at: int, reason: str) -> BadArgument:
+def _malformed(text: str, at: int, reason: str) -> Malformed:
     line = text.count("\n", 0, at) + 1
     column = at - text.rfind("\n", 0, at)
-    return BadArgument(f"line {line}, column {column}: {reason}", "")
+    return Malformed(f"line {line}, column {column}: {reason}")

@@ -49,10 +49,10 @@ def register(host: FileHost | CommandHost, start: list[str], place: Place) -> st
         return text
 
     file = host.file(place)
-    change = change_file(file, edit)
+    change = change_file(file, edit, by_hand="add the entry by hand: --print shows it")
     if not change.changed:
         return f"{host.title} has it already: nothing was changed in {file}."
-    return f"Registered with {host.title} in {file}{_kept(change)}. Restart {host.title} to use it."
+    return f"Registered with {host.title} in {file}{kept(change)}. Restart {host.title} to use it."
 
 
 def unregister(host: FileHost | CommandHost, place: Place) -> str:
@@ -63,13 +63,16 @@ def unregister(host: FileHost | CommandHost, place: Place) -> str:
     file = host.file(place)
     if not file.exists():
         return f"{missing}."
-    change = change_file(file, lambda text: without_value(text, [host.section, NAME]))
+    path = [host.section, NAME]
+    by_hand = "take the entry out by hand"
+    change = change_file(file, lambda text: without_value(text, path), by_hand=by_hand)
     if not change.changed:
         return f"{missing}."
-    return f"Removed from {host.title} in {file}{_kept(change)}."
+    return f"Removed from {host.title} in {file}{kept(change)}."
 
 
-def _kept(change: Change) -> str:
+def kept(change: Change) -> str:
+    """Return where a file is kept as it was before a change, "" if there was none."""
     return f" (as it was before: {change.backup})" if change.backup else ""
 
 

@@ -1,173 +1,256 @@
 """Put the servers that a host has behind the gateway, in place, and bring them back."""
 
-import json
-import re
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from fetchstash.errors import BadArgument
+from fetchstash.errors import BadArgument, did_you_mean
 from fetchstash.hosts._file import change_file
 from fetchstash.hosts._hosts import CommandHost, FileHost, Place
-from fetchstash.hosts._jsonc import value_at, with_value
-from fetchstash.hosts._register import NAME
+from fetchstash.hosts._jsonc import value_at
+from fetchstash.hosts._register import NAME, kept
+from fetchstash.hosts._servers import Entry, JsonServers, Servers, as_table
 
 WRAPPED_ENTRY = "WRAPPED_ENTRY"
-"""The variable with the entry of a server over HTTP as it was, so that it can be brought back."""
+"""The variable with what the words of a wrapped entry do not tell of the entry before."""
 
+_URL_VARIABLE = "WRAP_URL"
 _URL_KEYS = ("url", "httpUrl", "serverUrl")
-_PROGRAMS = ("fetchstash", "run", "uvx")
-_CODEX_TABLE = re.compile(r'^\[mcp_servers\.(?:"([^"]+)"|([\w-]+))\]\s*(?:#.*)?$', re.MULTILINE)
+_HEADER_KEYS = ("headers", "http_headers", "env_http_headers", "bearer_token_env_var")
+_LOGIN_KEYS = ("oauth", "oauth_resource", "scopes", "auth", "authProviderType", "headersHelper")
+"""They say that the host itself logs in to a server, or runs a program for its headers."""
 
-Entry = dict[str, Any]
+_REMOTE_KEYS = (*_URL_KEYS, *_HEADER_KEYS, *_LOGIN_KEYS)
+_WRAPPED_KEYS = ("type", "command", "args", "env", "env_vars")
+"""What an entry has of ours where the server before was one over HTTP."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """Keys to take out of an entry, and values to set in it."""
+
+    removed: tuple[str, ...]
+    put: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Why an entry stays as it is, and what to do next."""
+
+    reason: str
+    next_step: str
+
+
+_Decide = Callable[[Servers, str, Entry], _Edit | _Refusal | None]
+"""What to do with an entry, by its name; None for nothing."""
 
 
 def wrap(
     host: FileHost | CommandHost, names: tuple[str, ...], start: list[str], place: Place
 ) -> str:
-    """Put servers of a host behind ``fetchstash wrap``: those named, or all. Return a line.
+    """Put servers of a host behind ``fetchstash wrap``: those named, or all. Return lines.
 
     Raises BadArgument, Busy or StoreError, and then nothing was changed.
     """
-    return _change(host, names, place, lambda entry: _wrapped(entry, start[:-1]), "Wrapped")
+
+    def decide(servers: Servers, name: str, entry: Entry) -> _Edit | _Refusal | None:
+        decision = _wrapped(entry, start[:-1], host.title)
+        if isinstance(decision, _Edit) and name not in names and _may_log_in(entry):
+            reason = f"its settings have no token, so {host.title} may log in to it itself"
+            return _Refusal(reason, f"If it needs no login, name it: --wrap {name}.")
+        if isinstance(decision, _Edit) and (decision.removed or entry.get("args") == []):
+            before = [key for key in entry if key in (*_REMOTE_KEYS, *_WRAPPED_KEYS)]
+            env = as_table(decision.put.get("env", entry.get("env")))
+            env = {**env, WRAPPED_ENTRY: servers.source(name, before)}
+            return replace(decision, put={**decision.put, "env": env})
+        return decision
+
+    return _change(host, names, place, decide, "Wrapped")
 
 
 def unwrap(host: FileHost | CommandHost, names: tuple[str, ...], place: Place) -> str:
-    """Bring servers back as they were: those named, or all. Return a line for the person."""
+    """Bring servers back as they were: those named, or all. Return lines for the person."""
     return _change(host, names, place, _unwrapped, "Brought back")
 
 
 def _change(
-    host: FileHost | CommandHost,
-    names: tuple[str, ...],
-    place: Place,
-    changed: Callable[[Entry], Entry | None],
-    done: str,
+    host: FileHost | CommandHost, names: tuple[str, ...], place: Place, decide: _Decide, done: str
 ) -> str:
-    file, is_toml = _file(host, place)
-    section = host.section if isinstance(host, FileHost) else "mcpServers"
-    which: list[str] = []
-    absent: list[str] = []
-
-    def edit(text: str) -> str:
-        found = _toml_servers(text) if is_toml else value_at(text, [section])
-        servers = cast("Mapping[str, Entry]", found if isinstance(found, dict) else {})
-        absent.extend(name for name in names if name not in servers)
-        if absent:
-            return text
-        for name, entry in servers.items():
-            if (names and name not in names) or name == NAME:
-                continue
-            if (new := changed(entry)) is None:
-                continue
-            if is_toml and "command" not in entry:
-                if names:
-                    raise BadArgument(f"{name} is a server over HTTP", "Wrap it by hand.")
-                continue
-            set_entry = _with_toml_entry if is_toml else _with_json_entry
-            text = set_entry(text, section, name, new)
-            which.append(name)
-        return text
-
+    file = _file(host, place)
     if not file.exists():
         raise BadArgument(f"{host.title} has no settings file {file}.", "Add a server there first.")
-    change = change_file(file, edit)
-    if absent:
-        raise BadArgument(f"There is no server {absent[0]!r} in {file}.", "Check the name.")
-    if not change.changed:
-        return f"{host.title} has no other server to change in {file}: nothing was changed."
-    kept = f" (as it was before: {change.backup})" if change.backup else ""
-    return f"{done} {', '.join(which)} in {file}{kept}. Restart {host.title} to use it."
+    changed: dict[str, None] = {}
+    refusals: dict[str, _Refusal] = {}
+
+    def edit(text: str) -> str:
+        known: dict[str, None] = {}
+        for path in _sections(host, text):
+            servers = _servers(host, text, path)
+            for name, entry in servers.entries.items():
+                known[name] = None
+                if (names and name not in names) or name == NAME:
+                    continue
+                decision = decide(servers, name, entry)
+                if isinstance(decision, _Edit):
+                    _apply(decision, servers, name, entry)
+                    changed[name] = None
+                elif decision is not None:
+                    refusals[name] = decision
+            text = servers.text
+        for name in names:
+            if name not in known:
+                next_step = did_you_mean(name, known) or "Check the name."
+                raise BadArgument(f"There is no server {name!r} in {file}.", next_step)
+            if refusal := refusals.get(name):
+                what = f"{name} stays as it is: {refusal.reason}."
+                raise BadArgument(what, f"Nothing was changed. {refusal.next_step}")
+        return text
+
+    change = change_file(file, edit, by_hand="change the entry by hand")
+    line = f"{host.title} has no other server to change in {file}: nothing was changed."
+    if change.changed:
+        line = f"{done} {', '.join(changed)} in {file}{kept(change)}."
+        line += f" Restart {host.title} to use it."
+    left = (
+        f"{name} stays as it is: {why.reason}. {why.next_step}" for name, why in refusals.items()
+    )
+    return "\n".join([line, *left])
 
 
-def _file(host: FileHost | CommandHost, place: Place) -> tuple[Path, bool]:
-    """Return the file with a host's servers, and whether it is TOML."""
+def _apply(edit: _Edit, servers: Servers, name: str, entry: Entry) -> None:
+    """Change an entry in its file. The result is read again, and must say what was meant."""
+    expected = {key: value for key, value in entry.items() if key not in edit.removed}
+    expected |= edit.put
+    servers.change(name, edit.removed, edit.put)
+    if servers.entries.get(name) != expected:
+        what = f"The entry of {name} is written in a form that cannot be changed safely."
+        raise BadArgument(what, "Nothing was changed. Change it by hand.")
+
+
+def _file(host: FileHost | CommandHost, place: Place) -> Path:
+    """Return the file with a host's servers."""
     if isinstance(host, FileHost):
-        return host.file(place), False
+        return host.file(place)
     match host.name:
         case "claude-code":
-            return place.home / ".claude.json", False
+            return place.home / ".claude.json"
         case "gemini":
-            return place.home / ".gemini" / "settings.json", False
+            return place.home / ".gemini" / "settings.json"
         case _:
             home = place.environment.get("CODEX_HOME")
-            return (Path(home) if home else place.home / ".codex") / "config.toml", True
+            return (Path(home) if home else place.home / ".codex") / "config.toml"
 
 
-def _wrapped(entry: Entry, program: list[str]) -> Entry | None:
-    """Return the entry of a server with the gateway in front, None if it cannot have one."""
-    if _wrapped_words(entry) is not None:
+def _sections(host: FileHost | CommandHost, text: str) -> list[list[str]]:
+    """Return the paths of keys under which a host's file has servers."""
+    if host.name == "codex":
+        return [["mcp_servers"]]
+    sections = [[host.section if isinstance(host, FileHost) else "mcpServers"]]
+    if host.name == "claude-code":  # `claude mcp add` without a scope adds to a project here
+        projects = as_table(value_at(text, ["projects"]))
+        sections += [["projects", name, "mcpServers"] for name in projects]
+    return sections
+
+
+def _servers(host: FileHost | CommandHost, text: str, path: list[str]) -> Servers:
+    if host.name != "codex":
+        return JsonServers(text, path)
+    from fetchstash.hosts._toml import TomlServers  # noqa: PLC0415 - imports tomlkit
+
+    return TomlServers(text, path)
+
+
+def _wrapped(entry: Entry, program: list[str], title: str) -> _Edit | _Refusal | None:
+    """Return the edit that puts the gateway in front; None for an entry of fetchstash itself."""
+    if _own_words(entry) is not None:
         return None
-    if isinstance(entry.get("command"), str):
-        words = [entry["command"], *entry.get("args", [])]
-        return {**entry, "command": program[0], "args": [*program[1:], "wrap", "--", *words]}
+    if entry.get("experimental_environment") == "remote":
+        return _Refusal(f"{title} starts it on another machine", "Leave it out.")
+    command, args = entry.get("command"), _args(entry)
+    if isinstance(command, str) and args is not None:
+        words = [*program[1:], "wrap", "--", command, *args]
+        return _Edit((), {"command": program[0], "args": words})
     url = next((entry[key] for key in _URL_KEYS if isinstance(entry.get(key), str)), None)
-    if url is None or entry.get("type") == "sse":
-        return None
-    headers = cast("dict[str, str]", entry.get("headers") or entry.get("http_headers") or {})
-    variables = {f"WRAP_HEADER_{number}": value for number, value in enumerate(headers.values())}
-    # Other programs can read a command line, so no header's value stands there.
-    flags = [
-        word
-        for name, variable in zip(headers, variables, strict=True)
-        for word in ("--header", f"{name}=env:{variable}")
-    ]
-    environment = {**variables, WRAPPED_ENTRY: json.dumps(entry)}
-    args = [*program[1:], "wrap", "--url", url, *flags]
-    kind = {"type": "stdio"} if "type" in entry else {}
-    return {**kind, "command": program[0], "args": args, "env": environment}
+    if url is None:
+        reason = "its settings have neither a command nor a URL that can be read"
+        return _Refusal(reason, "Correct them, or leave it out.")
+    if (transport := entry.get("type")) in ("sse", "ws"):
+        reason = f"its transport is {transport}, and the gateway has streamable HTTP alone"
+        return _Refusal(reason, "Give it a URL of streamable HTTP, or leave it out.")
+    flags, variables, passed_on = _headers(entry)
+    has_token = any(flag.lower().startswith("authorization=") for flag in flags)
+    if not has_token and any(key in entry for key in _LOGIN_KEYS):
+        reason = f"{title} logs in to it itself, and that login does not reach the gateway"
+        return _Refusal(reason, "Give it a token as a header, or leave it out.")
+    put: dict[str, Any] = {"type": "stdio"} if "type" in entry else {}
+    put |= {"command": program[0]}
+    put["args"] = [*program[1:], "wrap", "--url", f"env:{_URL_VARIABLE}", *flags]
+    put["env"] = {_URL_VARIABLE: url, **variables}
+    if passed_on:
+        put["env_vars"] = passed_on
+    return _Edit(tuple(key for key in entry if key in _REMOTE_KEYS), put)
 
 
-def _unwrapped(entry: Entry) -> Entry | None:
-    """Return the entry of a server as it was, None if it has no gateway in front."""
-    words = _wrapped_words(entry)
-    if words is None:
-        return None
-    environment = cast("dict[str, str]", entry.get("env") or {})
-    if WRAPPED_ENTRY in environment:
-        return cast("Entry", json.loads(environment[WRAPPED_ENTRY]))
-    return {**entry, "command": words[0], "args": words[1:]}
+def _headers(entry: Entry) -> tuple[list[str], dict[str, str], list[str]]:
+    """Return the flags for an entry's headers, variables to set for them, and those to pass on.
 
-
-def _wrapped_words(entry: Entry) -> list[str] | None:
-    """Return the words behind ``wrap`` in an entry, None if it is not wrapped."""
-    args = cast("list[str]", entry.get("args") or [])
-    command = Path(str(entry.get("command", ""))).stem
-    if command not in _PROGRAMS or "wrap" not in args:
-        return None
-    behind = args[args.index("wrap") + 1 :]
-    return behind[1:] if behind[:1] == ["--"] else behind if behind[:1] == ["--url"] else None
-
-
-def _with_json_entry(text: str, section: str, name: str, new: Entry) -> str:
-    return with_value(text, [section, name], new)
-
-
-def _toml_servers(text: str) -> object:
-    try:
-        return tomllib.loads(text).get("mcp_servers")
-    except tomllib.TOMLDecodeError as error:
-        raise BadArgument(f"it is no TOML ({error})", "Correct it.") from None
-
-
-def _with_toml_entry(text: str, _: str, name: str, new: Entry) -> str:
-    """Return the text with ``command`` and ``args`` of one table set; all else stays.
-
-    The result is read again, and refused if it says anything else than was meant.
+    Other programs can read a command line, so no value stands there.
     """
-    start = next(
-        (found.end() for found in _CODEX_TABLE.finditer(text) if name in found.groups()), None
-    )
-    if start is None:
-        raise BadArgument(f"the table of {name} is written in another form", "Change it by hand.")
-    following = re.search(r"^\[", text[start:], re.MULTILINE)
-    end = start + following.start() if following else len(text)
-    body = re.sub(r"^args\s*=\s*\[[^\]]*\][^\n]*\n?", "", text[start:end], flags=re.MULTILINE)
-    body = re.sub(r"^command\s*=[^\n]*\n?", "", body, flags=re.MULTILINE)
-    lines = f"\ncommand = {json.dumps(new['command'])}\nargs = {json.dumps(new['args'])}"
-    changed = text[:start] + lines + (body if body.startswith("\n") else "\n" + body) + text[end:]
-    expected = cast("dict[str, Entry]", _toml_servers(text))
-    if _toml_servers(changed) != {**expected, name: new}:
-        raise BadArgument(f"the table of {name} is written in another form", "Change it by hand.")
-    return changed
+    values = as_table(entry.get("headers") or entry.get("http_headers"))
+    variables = {f"WRAP_HEADER_{number}": value for number, value in enumerate(values.values())}
+    named = as_table(entry.get("env_http_headers"))
+    headers = [*zip(values, variables, strict=True), *named.items()]
+    flags = [word for name, variable in headers for word in ("--header", f"{name}=env:{variable}")]
+    passed_on = [*named.values()]
+    if token := entry.get("bearer_token_env_var"):
+        flags += ["--header", f"Authorization=Bearer env:{token}"]
+        passed_on.append(token)
+    return flags, variables, passed_on
+
+
+def _may_log_in(entry: Entry) -> bool:
+    """Return whether an entry says nothing of how the host gets into a server over HTTPS."""
+    url = next((str(entry[key]) for key in _URL_KEYS if key in entry), "")
+    is_open = "?" not in url and not any(entry.get(key) for key in _HEADER_KEYS)
+    return "command" not in entry and url.startswith("https:") and is_open
+
+
+def _unwrapped(servers: Servers, _: str, entry: Entry) -> _Edit | _Refusal | None:
+    """Return the edit that brings an entry back; None for one without the gateway in front."""
+    words = _own_words(entry)
+    if words is None or words[:1] != ["wrap"]:
+        return None
+    source = as_table(entry.get("env")).get(WRAPPED_ENTRY)
+    put = servers.values(source) if isinstance(source, str) else None
+    if put:
+        return _Edit(tuple(key for key in _WRAPPED_KEYS if key in entry and key not in put), put)
+    if words[1:2] != ["--"] or len(words) == 2:
+        reason = "it was put behind the gateway or changed by hand, so what it was is not known"
+        return _Refusal(reason, "Change it by hand.")
+    _, _, command, *args = words
+    if not args:
+        return _Edit(("args",), {"command": command})
+    return _Edit((), {"command": command, "args": args})
+
+
+def _args(entry: Entry) -> list[str] | None:
+    """Return the arguments of an entry's command, None if they are no list of texts."""
+    args = entry.get("args", [])
+    words = cast("list[object]", args) if isinstance(args, list) else [None]
+    texts = [word for word in words if isinstance(word, str)]
+    return texts if len(texts) == len(words) else None
+
+
+def _own_words(entry: Entry) -> list[str] | None:
+    """Return the words behind the program where an entry starts fetchstash, else None."""
+    program, args = Path(str(entry.get("command", ""))), _args(entry) or []
+    match program.stem:
+        case "fetchstash":
+            return args
+        case "run" if program.parent.name == "scripts":
+            return args
+        case "uvx" if "fetchstash" in args:
+            return args[args.index("fetchstash") + 1 :]
+        case _:
+            return None

@@ -5,8 +5,8 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, strategies as st
 
-from fetchstash.errors import BadArgument
 from fetchstash.hosts import _jsonc
+from fetchstash.hosts._file import Malformed
 
 ENTRY = {"command": "/bin/fetchstash", "args": ["serve"]}
 PATH = ["mcpServers", "fetchstash"]
@@ -98,7 +98,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
 def test_a_malformed_file_is_refused_with_line_and_column(text: str) -> None:
-    with pytest.raises(BadArgument, match="line 1, column"):
+    with pytest.raises(Malformed, match="line 1, column"):
         _jsonc.with_value(text, PATH, ENTRY)
 
 

@@ -1,0 +1,75 @@
+"""The servers in a host's settings file, and changes of an entry that leave all else as it is."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, cast
+
+from fetchstash.hosts._jsonc import value_at, with_value, without_value
+
+Entry = Mapping[str, Any]
+
+
+class Servers(Protocol):
+    """The servers of one section of a settings file. Their text is never shown: it holds keys."""
+
+    text: str
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """The entries as they are now, by the servers' names."""
+        ...
+
+    def source(self, name: str, keys: Iterable[str]) -> str:
+        """Return keys of an entry as the file writes them."""
+        ...
+
+    def values(self, source: str) -> Entry:
+        """Return what ``source`` returned as values again; none if it was changed since."""
+        ...
+
+    def change(self, name: str, removed: Iterable[str], put: Entry) -> None:
+        """Take keys out of an entry, and set others."""
+        ...
+
+
+class JsonServers:
+    """The servers in JSON with comments, under a path of keys. Raises Malformed."""
+
+    def __init__(self, text: str, path: list[str]) -> None:
+        self.text = text
+        self._path = path
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """The entries as they are now, by the servers' names."""
+        return only_tables(value_at(self.text, self._path))
+
+    def source(self, name: str, keys: Iterable[str]) -> str:
+        """Return keys of an entry as JSON."""
+        entry = self.entries[name]
+        return json.dumps({key: entry[key] for key in keys})
+
+    def values(self, source: str) -> Entry:
+        """Return what ``source`` returned as values again; none if it was changed since."""
+        try:
+            return as_table(json.loads(source))
+        except ValueError:
+            return {}
+
+    def change(self, name: str, removed: Iterable[str], put: Entry) -> None:
+        """Take keys out of an entry, and set others; comments beside them stay."""
+        for key in removed:
+            self.text = without_value(self.text, [*self._path, name, key])
+        for key, value in put.items():
+            self.text = with_value(self.text, [*self._path, name, key], value)
+
+
+def as_table(value: object) -> dict[str, Any]:
+    """Return a table of a settings file, an empty one for any other value."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def only_tables(section: object) -> dict[str, Entry]:
+    """Return the members of a section that are tables, as the entries of servers are."""
+    members = as_table(section)
+    return {name: members[name] for name in members if isinstance(members[name], dict)}
