@@ -16,7 +16,7 @@ from fetchstash.demo.driver import command
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 ERAS = (LEGACY, MODERN)
-START_SECONDS = 30
+START_SECONDS = 120
 MAX_ANSWER = 2**24
 
 _PREFIX = "io.modelcontextprotocol/"

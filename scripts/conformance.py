@@ -37,7 +37,7 @@ def run_suite(program: str, environment: dict[str, str], url: str, revision: str
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=900,
         )
     total = re.findall(r"Total: .*", done.stdout)
     ended = "FAILED" if done.returncode else "ok"

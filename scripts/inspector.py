@@ -2,12 +2,11 @@
 
     .venv/bin/python scripts/inspector.py
 
-Skipped aloud where there is no node. npx brings the inspector by name.
+Skipped aloud where npm cannot install the inspector.
 """
 
 import asyncio
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from fetchstash.demo.driver import command
 from fetchstash.demo.site import Site
+from scripts.drive.hosts import npm_program
 from scripts.drive.service import served
 
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
@@ -25,9 +25,9 @@ REFUSED = 5
 """The inspector's exit code where a tool's result is an error."""
 
 
-def inspect(npx: str, server: list[str], *arguments: str) -> tuple[int, str]:
+def inspect(program: str, server: list[str], *arguments: str) -> tuple[int, str]:
     """Run the inspector once and return its exit code and output."""
-    asked = [npx, "--yes", INSPECTOR, "--cli", *server, *arguments, "--format", "json"]
+    asked = [program, "--cli", *server, *arguments, "--format", "json"]
     done = subprocess.run(
         asked, capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL
     )
@@ -36,9 +36,9 @@ def inspect(npx: str, server: list[str], *arguments: str) -> tuple[int, str]:
 
 async def main() -> int:
     """List the tools, make calls that work and one that must not, and say how each ended."""
-    npx = shutil.which("npx")
-    if npx is None:
-        print("skipped: there is no npx on this machine, so the inspector cannot run")
+    program = npm_program(INSPECTOR, "mcp-inspector")
+    if program is None:
+        print("SKIPPED: npm cannot install the inspector here")
         return 0
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -64,19 +64,19 @@ async def main() -> int:
                     called("fetch_content", url="http://10.0.0.1/"),
                 ),
             }
-            failed += await check(npx, "stdio", stdio, calls)
+            failed += await check(program, "stdio", stdio, calls)
             with served(Path(folder) / "http", *flags) as address:
-                failed += await check(npx, "http", [address, "--transport", "http"], calls)
+                failed += await check(program, "http", [address, "--transport", "http"], calls)
     return 1 if failed else 0
 
 
 async def check(
-    npx: str, transport: str, server: list[str], calls: Mapping[str, tuple[int, list[str]]]
+    program: str, transport: str, server: list[str], calls: Mapping[str, tuple[int, list[str]]]
 ) -> int:
     """Make the calls over a transport, say how each ended, and return how many failed."""
     failed = 0
     for name, (expected, arguments) in calls.items():
-        code, output = await asyncio.to_thread(inspect, npx, server, *arguments)
+        code, output = await asyncio.to_thread(inspect, program, server, *arguments)
         ended = "ok" if code == expected else "FAILED"
         print(f"{ended}  {transport} {name}: exit {code}", flush=True)
         if code != expected:

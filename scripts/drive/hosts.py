@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,10 +132,12 @@ def npm_library(package: str, name: str) -> Path | None:
 def _npm_install(package: str, folder: Path, member: Path) -> Path | None:
     path = folder / "node_modules" / member
     npm = shutil.which("npm")
-    if npm and not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        command = [npm, "install", "--no-fund", "--no-audit", "--prefix", str(folder), package]
-        subprocess.run(command, capture_output=True, check=False, timeout=300)
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [npm or "", "install", "--no-fund", "--no-audit", "--prefix", str(folder), package]
+    for _ in range(2 if npm else 0):  # a registry that does not answer once is asked again
+        if not path.exists():
+            with suppress(subprocess.TimeoutExpired):
+                subprocess.run(command, capture_output=True, check=False, timeout=300)
     return path if path.exists() else None
 
 
@@ -156,7 +159,7 @@ def install(host: Host) -> str:
     if program is None:
         return ""
     done = subprocess.run(
-        [program, "--version"], capture_output=True, text=True, check=False, timeout=60
+        [program, "--version"], capture_output=True, text=True, check=False, timeout=180
     )
     return done.stdout.strip() if done.returncode == 0 else ""
 
@@ -170,5 +173,6 @@ def uv_folder() -> Path | None:
     if not (programs / "uvx").exists():
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         pip = [str(programs / "python"), "-m", "pip", "install", "-q", "uv"]
-        subprocess.run(pip, capture_output=True, check=False)
+        if subprocess.run(pip, capture_output=True, check=False).returncode:
+            subprocess.run(pip, capture_output=True, check=False)
     return programs if (programs / "uvx").exists() else None

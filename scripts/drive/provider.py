@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from scripts.drive.hosts import ROOT
 from scripts.drive.person import log_in
 
-SECONDS = 60
+SECONDS = 180
 _SCRIPT = ROOT / "scripts" / "access.d" / "provider.mjs"
 _CALLBACK = "http://127.0.0.1:1/callback"
 

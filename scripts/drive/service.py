@@ -30,7 +30,7 @@ def served(folder: Path, *flags: str) -> Generator[str]:
             raise SystemExit(f"FAILED: the service said {line!r}")
         yield address[0]
         process.terminate()
-        code = process.wait(20)
+        code = process.wait(120)
     faults = [line for line in log.read_text().splitlines() if '"level":"error"' in line]
     if code or faults:
         raise SystemExit(f"FAILED: the service ended with {code}, and logged {faults[:3]}")

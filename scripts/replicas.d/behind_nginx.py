@@ -82,7 +82,7 @@ async def use(client: Client, ledger: Ledger, number: int, end: float) -> None:
     await client.caller.aclose()
 
 
-async def drain(replica: Replica, ledger: Ledger, web: int, token: str) -> str:
+async def drain(replica: Replica, ledger: Ledger, site: Web, web: int, token: str) -> str:
     """End a replica by SIGTERM while it has a slow call; return what was seen of it."""
     slow = Client(ledger, web, replica.port, TENANTS[0], token)
     idle = Client(ledger, web, replica.port, TENANTS[0], token)
@@ -94,7 +94,9 @@ async def drain(replica: Replica, ledger: Ledger, web: int, token: str) -> str:
     ref = next(iter(ledger.kept[TENANTS[0]]))
     await idle.caller_answer(ref)  # its connection is open by now
     call = asyncio.create_task(slow.fetch("/slow"))
-    await asyncio.sleep(1)
+    asked = asyncio.create_task(site.slow_asked.wait())
+    await asyncio.wait({asked, call}, return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
     start = time.monotonic()
     replica.send(signal.SIGTERM)
     while not await asyncio.to_thread(is_draining, replica.port):  # noqa: ASYNC110 - a process
@@ -104,6 +106,7 @@ async def drain(replica: Replica, ledger: Ledger, web: int, token: str) -> str:
         answer = await client.caller_answer(ref)
         refusals.append(str(answer.status) if answer else "refused")
         await client.caller.aclose()
+    site.slow_may_end.set()
     await call
     await slow.caller.aclose()
     exit_code = await replica.ended()
@@ -191,7 +194,7 @@ async def play(
         died = time.monotonic()
         await killed.start()
         await asyncio.sleep(max(start + seconds * 2 / 3 - time.monotonic(), 0))
-        story = await drain(drained, ledger, port, tokens[TENANTS[0]])
+        story = await drain(drained, ledger, web, port, tokens[TENANTS[0]])
         await asyncio.gather(*users)
         judge(ledger, killed.port, kill, died)
         report(ledger, seconds, replicas, story)

@@ -23,7 +23,6 @@ from fetchstash.demo.driver import command
 TENANTS = ("red", "blue")
 HOST = "stash.example"
 GRACE_SECONDS = 20
-SLOW_SECONDS = 3
 LINES = 120
 
 
@@ -33,10 +32,11 @@ def text_of(number: int) -> str:
 
 
 class Web:
-    """A web site on loopback: /N.txt at once, /slow/N.txt after three seconds."""
+    """A web site on loopback: /N.txt at once, /slow/N.txt when it may."""
 
     async def start(self) -> int:
         """Listen; return the port."""
+        self.slow_asked, self.slow_may_end = asyncio.Event(), asyncio.Event()
         self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -44,7 +44,8 @@ class Web:
         with suppress(OSError, EOFError, ValueError):
             path = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1].decode()
             if path.startswith("/slow/"):
-                await asyncio.sleep(SLOW_SECONDS)
+                self.slow_asked.set()
+                await self.slow_may_end.wait()
             name = path.rpartition("/")[2]
             found = name.endswith(".txt") and name != "robots.txt"
             body = text_of(int(name.removesuffix(".txt"))).encode() if found else b"none\n"

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from pathlib import Path
 
-START_SECONDS = 60
+START_SECONDS = 180
 """Within which each component must answer."""
 
 BUCKET = "stash"

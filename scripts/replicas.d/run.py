@@ -42,6 +42,14 @@ def found(program: str) -> str:
     return shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin") or ""
 
 
+def finds(name: str, words: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Run a control with a planted bug; return whether one of three runs found it.
+
+    What it does is drawn by lot, and a busy machine does less of it in its time.
+    """
+    return any(call(f"{name}, run {run}", words, env, must_fail=True) for run in (1, 2, 3))
+
+
 def call(
     name: str, words: Sequence[str], env: Mapping[str, str], *, must_fail: bool = False
 ) -> bool:
@@ -63,6 +71,24 @@ def call(
     return good
 
 
+def started(stack: ExitStack, name: str, folder: Path, azurite_blob: Path) -> Bucket | None:
+    """Start a bucket, in two attempts, until the stack is closed; None if it cannot be had here."""
+    has_ceph = all(map(found, ("radosgw", "ceph-mon", "ceph-osd", "ceph")))
+    if not (has_ceph if name == "ceph" else azurite_blob.exists()):
+        print(f"SKIPPED {name}: it is not installed")
+        return None
+    for attempt in (1, 2):
+        place = folder / f"{name}-{attempt}"
+        try:
+            return stack.enter_context(
+                ceph(place) if name == "ceph" else azurite(place, str(azurite_blob))
+            )
+        except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+            print(f"{name} did not start: {error}")
+    print(f"SKIPPED {name}: it does not start here")
+    return None
+
+
 def try_bucket(bucket: Bucket, parts: Sequence[str], other: str, *, short: bool) -> int:
     """Try these parts on one bucket; return how much failed."""
     url, keys = f"{bucket.url}/try", bucket.environment
@@ -82,7 +108,7 @@ def try_bucket(bucket: Bucket, parts: Sequence[str], other: str, *, short: bool)
             words = [*torture, "--seconds", "4", "--outage", "12" if short else "30"]
             words += ["--plant", bug]
             words += ["--fault", "10 ms a request", "--fault", "outage"]
-            results.append(call(f"{bucket.name}: planted {bug!r}", words, keys, must_fail=True))
+            results.append(finds(f"{bucket.name}: planted {bug!r}", words, keys))
     if "tokens" in parts:
         words = [str(HERE / "tokens.py"), *place]
         results.append(call(f"{bucket.name}: tokens on three replicas", words, keys))
@@ -97,7 +123,7 @@ def try_bucket(bucket: Bucket, parts: Sequence[str], other: str, *, short: bool)
             results.append(call(f"{bucket.name}: replicas behind nginx", words, keys))
             words = [str(HERE / "behind_nginx.py"), *place, "--seconds", "15", "--plant", REPLICAS]
             name = f"{bucket.name}: replicas with planted {REPLICAS!r}"
-            results.append(call(name, words, keys, must_fail=True))
+            results.append(finds(name, words, keys))
         else:
             print("SKIPPED replicas behind nginx: nginx is not installed")
     if "bench" in parts:
@@ -133,12 +159,8 @@ def main() -> int:
                 continue
             with ExitStack() as stack:
                 start = time.monotonic()
-                if name == "ceph" and all(map(found, ("radosgw", "ceph-mon", "ceph-osd", "ceph"))):
-                    bucket = stack.enter_context(ceph(Path(folder, name)))
-                elif name == "azurite" and program.exists():
-                    bucket = stack.enter_context(azurite(Path(folder, name), str(program)))
-                else:
-                    print(f"SKIPPED {name}: it is not installed")
+                bucket = started(stack, name, Path(folder), program)
+                if bucket is None:
                     continue
                 print(f"--- {bucket.name} started in {time.monotonic() - start:.0f} s", flush=True)
                 parts = options.only or (PARTS if name == "ceph" or not options.short else BRIEF)

@@ -41,7 +41,7 @@ SHARED_SECONDS = 20
 FAULTS_FOUND = 3
 """The exit code: an exception ends with 1."""
 
-RECOVERY_SECONDS = 120
+RECOVERY_SECONDS = 240
 """After a fault: within this time each process must work again, without a restart."""
 
 OUTAGE_PAUSES = (2.0, 6.0)
