@@ -58,6 +58,15 @@ class AuditLog:
             self._write({"event": "resumed", "lost": lost})
             self._lost -= lost
 
+    def takes_lines(self) -> bool:
+        """Return whether calls can be recorded; a log that lost a line is tried again."""
+        lost = self._lost
+        try:
+            self.check()
+        except StoreError:
+            self._lost = lost  # no call has lost this line
+        return not self._lost
+
     def call(self, record: _request.Record, refs: Iterable[str]) -> None:
         """Record an answered call and the artifacts that it spoke of. Raises StoreError."""
         hashes = [ref_hash(ref) for ref in refs][:_MAX_REFS]

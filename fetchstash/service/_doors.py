@@ -84,6 +84,11 @@ class Doors:
             return None
         is_post = scope["method"] == "POST"
         refused = await self._check.validate_request(Request(scope), is_post=is_post)
+        if refused is not None and refused.status_code == 421:
+            # Some clients send the name as a person wrote it (RFC 9110, section 4.2.3).
+            lower = [(name, v.lower() if name == b"host" else v) for name, v in scope["headers"]]
+            request = Request({**scope, "headers": lower})
+            refused = await self._check.validate_request(request, is_post=is_post)
         if refused is None:
             return None
         return PlainTextResponse(_LINES[refused.status_code] + "\n", refused.status_code)

@@ -1,4 +1,7 @@
-"""Whether the service can answer calls: the store takes and gives a value, a worker starts."""
+"""Whether the service can answer calls.
+
+The store takes and gives a value, the audit log takes lines, a worker starts.
+"""
 
 import logging
 import secrets
@@ -11,6 +14,7 @@ import anyio
 
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers import ExtractLimits, Hints, WorkerPool, route_file
+from fetchstash.service._audit import AuditLog
 from fetchstash.store import Objects
 
 _log = logging.getLogger("fetchstash.service")
@@ -44,8 +48,9 @@ class _Check:
 class Readiness:
     """Checks what calls need."""
 
-    def __init__(self, objects: Objects, limits: ExtractLimits) -> None:
+    def __init__(self, objects: Objects, limits: ExtractLimits, audit: AuditLog) -> None:
         self._objects = objects
+        self._audit = audit
         self._limits = limits
         self._key = f"ready/{secrets.token_hex(8)}"
         self._store = _Check(_STORE_SECONDS, self._use_store)
@@ -56,6 +61,8 @@ class Readiness:
         return await self._store.reason() or await self._worker.reason()
 
     async def _use_store(self) -> str:
+        if not self._audit.takes_lines():
+            return "audit_log"
         await self._objects.write(self._key, b"ready")
         value = await self._objects.read(self._key)
         await self._objects.delete(self._key)

@@ -28,6 +28,7 @@ from fetchstash.service._listen import (
     check_certificate,
     check_exposure,
     host_and_port,
+    invalid_now,
     listener,
     sends_tokens_in_clear,
 )
@@ -113,6 +114,8 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
     host, port = host_and_port(address)
     check_names(http)
     check_certificate(http)
+    if http.tls_cert and (reason := invalid_now(http.tls_cert)):
+        _log.warning("Clients will refuse the certificate %s: %s.", http.tls_cert, reason)
     check_fetching(settings)
     settings = for_clients_elsewhere(settings)
     objects = await open_objects(settings.store)
@@ -133,7 +136,7 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
         TenantSource(settings, stashes),
         security_of(http, host, port),
         verifier=verifier,
-        ready=Readiness(objects, settings.extract).reason,
+        ready=Readiness(objects, settings.extract, audit).reason,
         audit=audit,
         tenants=tenants,
     )

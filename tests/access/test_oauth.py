@@ -16,7 +16,8 @@ from hypothesis import given, strategies as st
 
 from fetchstash.access import Issuer, OAuthTokens, Principal, Rejected
 from fetchstash.config import OAuthLimits
-from fetchstash.errors import BadArgument, Busy, FetchFailed
+from fetchstash.errors import BadArgument, FetchFailed
+from tests.access.floods import turned_away
 from tests.access.provider import (
     ALGORITHMS,
     AUDIENCE,
@@ -389,7 +390,7 @@ async def test_unknown_keys_do_not_fill_the_places_of_known_ones_while_a_provide
     clock: Clock,
 ) -> None:
     key, issuer = private_key("ES256"), "https://idp.example.org"
-    answers, turned_away = anyio.Event(), 0
+    answers = anyio.Event()
     answers.set()
 
     async def answer(request: httpx2.Request) -> httpx2.Response:
@@ -407,23 +408,8 @@ async def test_unknown_keys_do_not_fill_the_places_of_known_ones_while_a_provide
     await tokens.verify(known)
     clock.seconds += 31
     answers = anyio.Event()
-
-    async def guess() -> None:
-        nonlocal turned_away
-        try:
-            assert await reason(tokens, stranger) == "key"
-        except Busy:
-            turned_away += 1
-
-    meanwhile = 0
-    async with anyio.create_task_group() as tasks:
-        for _ in range(1_000):
-            tasks.start_soon(guess)
-        await anyio.wait_all_tasks_blocked()
-        meanwhile = turned_away
-        await tokens.verify(known)
-        answers.set()
-    assert meanwhile == turned_away == 1_000 - 201  # one reads the keys, and 200 wait for them
+    flood = await turned_away(tokens, stranger, known, answers)
+    assert flood == (1_000 - 201, {"key"})  # one reads the keys, and 200 wait for them
 
 
 async def test_a_token_without_the_name_of_its_key_gets_the_only_one_that_fits(

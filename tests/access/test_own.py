@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fetchstash.access import OwnTokens, Principal, Rejected
-from fetchstash.errors import BadArgument, Busy, StoreError
+from fetchstash.errors import BadArgument, StoreError
 from fetchstash.store import MemoryObjects, Objects
+from tests.access.floods import turned_away
 
 PREFIX, KEYS = "fstash_", "tokens/"  # of tokens, and of their records
 pytestmark = pytest.mark.anyio
@@ -312,24 +313,8 @@ async def test_unknown_tokens_do_not_fill_the_places_of_known_ones_while_a_list_
     stranger = (await OwnTokens(MemoryObjects()).create("team-a", "ci")).text
     objects.answers = anyio.Event()
     clock.seconds += 1
-    turned_away = 0
-
-    async def guess() -> None:
-        nonlocal turned_away
-        try:
-            assert await reason(tokens, stranger) == "unknown"
-        except Busy:
-            turned_away += 1
-
-    meanwhile = 0
-    async with anyio.create_task_group() as tasks:
-        for _ in range(1_000):
-            tasks.start_soon(guess)
-        await anyio.wait_all_tasks_blocked()
-        meanwhile = turned_away
-        await tokens.verify(known)
-        objects.answers.set()
-    assert meanwhile == turned_away == 1_000 - 201  # one reads the list, and 200 wait for it
+    flood = await turned_away(tokens, stranger, known, objects.answers)
+    assert flood == (1_000 - 201, {"unknown"})  # one reads the list, and 200 wait for it
 
 
 async def test_a_client_that_leaves_does_not_interrupt_the_list_for_others(

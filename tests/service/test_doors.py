@@ -78,6 +78,15 @@ def test_hosts_that_are_named_are_let_in_beside_the_own_address() -> None:
     assert security.allowed_origins == ["https://192.0.2.7:443"]
 
 
+async def test_a_host_is_one_name_in_upper_and_in_lower_case(settings: Settings) -> None:
+    security = security_of(HttpLimits(hosts=("fetch.example.org",)), "127.0.0.1", 8080)
+    app = build_app(TenantSource(settings, OneStash(settings)), security)
+    async with running(app) as http:
+        headers = HEADERS | {"host": "Fetch.Example.ORG:443"}
+        answer = await http.post("/mcp", content=BODY, headers=headers)
+    assert answer.status_code == 200
+
+
 def test_the_address_of_all_interfaces_is_no_name() -> None:
     assert security_of(HttpLimits(), "0.0.0.0", 80).allowed_hosts == []
 

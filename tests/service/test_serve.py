@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from fetchstash.service._listen import (
     check_certificate,
     check_exposure,
     host_and_port,
+    invalid_now,
     listener,
     sends_tokens_in_clear,
 )
@@ -206,6 +208,23 @@ def certificate(tmp_path: Path) -> Any:
 
 def test_a_certificate_and_its_key_are_taken(certificate: tuple[str, str]) -> None:
     check_certificate(HttpLimits(tls_cert=certificate[0], tls_key=certificate[1]))
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "reason"),
+    [
+        (2020, 2021, "it ended at 2021-01-01 00:00 UTC"),
+        (2998, 2999, "it is valid from 2998-01-01 00:00 UTC on"),
+        (2020, 2999, ""),
+    ],
+)
+def test_a_certificate_that_clients_refuse_by_its_time_is_noticed(
+    tmp_path: Path, begin: int, end: int, reason: str
+) -> None:
+    first, last = datetime(begin, 1, 1), datetime(end, 1, 1)  # noqa: DTZ001 - as trustme takes them
+    issued = trustme.CA().issue_cert("localhost", not_before=first, not_after=last)
+    issued.cert_chain_pems[0].write_to_path(str(tmp_path / "cert.pem"))
+    assert invalid_now(str(tmp_path / "cert.pem")) == reason
 
 
 @pytest.mark.parametrize(
