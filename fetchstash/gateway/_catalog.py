@@ -15,7 +15,7 @@ from fetchstash.gateway._rpc import Params, RpcError
 from fetchstash.gateway._upstream import Upstream
 from fetchstash.text import clip
 
-PAGES = 100
+PAGES = 1_000
 """Pages of one list that a server may have."""
 
 READY_SECONDS = 20.0
@@ -133,12 +133,15 @@ class Catalog:
         items: list[dict[str, Any]] = []
         cursor: Any = None
         try:
-            for _ in range(PAGES):
+            for number in range(PAGES):
                 page = {**params, **({} if cursor is None else {"cursor": cursor})}
                 result = await upstream.request(method, page or None)
                 items += as_objects(result.get(field))
-                cursor = result.get("nextCursor")
+                before, cursor = cursor, result.get("nextCursor")
                 if cursor is None:
+                    break
+                if cursor == before or number == PAGES - 1:
+                    say(upstream.server, f"fetchstash: {method} does not end; it is cut.")
                     break
         except (RpcError, FetchstashError) as error:
             say(upstream.server, f"fetchstash: {method} failed ({error}).")
@@ -146,25 +149,28 @@ class Catalog:
 
     async def route(self, method: str, exposed: str, kind: str) -> tuple[Upstream, str]:
         """Return whose tool or prompt it is, and its name there. Raises BadArgument."""
-        field = LISTS[method]
-        if exposed not in self._routes.get(field, {}):
-            await self.listed(method, {})
-        routes = self._routes[field]
+        if exposed not in self._routes.get(LISTS[method], {}):
+            self._routes.pop(LISTS[method], None)
+        routes = await self._routes_of(method)
         if exposed not in routes:
             advice = did_you_mean(exposed, routes) or f"Ask for {method}."
             raise BadArgument(f"There is no {kind} {clip(exposed, 60)!r}.", advice)
         return routes[exposed]
 
+    async def _routes_of(self, method: str) -> Mapping[str, tuple[Upstream, str]]:
+        """Return whose each name of a list is. A change of the lists may come at any time."""
+        if LISTS[method] not in self._routes:
+            await self.listed(method, {})
+        return self._routes[LISTS[method]]
+
     async def owner(self, uri: str) -> Upstream:
         """Return whose resource it is: by its own list, by a template, else the first's."""
         if uri.startswith(("fetchstash://", "ui://fetchstash/")):
             return self.own
-        for method in ("resources/list", "resources/templates/list"):
-            if LISTS[method] not in self._routes:
-                await self.listed(method, {})
-        if uri in self._routes["resources"]:
-            return self._routes["resources"][uri][0]
-        for template, (upstream, _) in self._routes["resourceTemplates"].items():
+        resources = await self._routes_of("resources/list")
+        if uri in resources:
+            return resources[uri][0]
+        for template, (upstream, _) in (await self._routes_of("resources/templates/list")).items():
             if _fits(uri, template):
                 return upstream
         with_resources = [up for up in await self.here() if "resources" in up.capabilities]

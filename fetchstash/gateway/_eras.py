@@ -27,9 +27,6 @@ ROUNDS = 10
 
 PARKED_SECONDS = 600.0
 PARKED_CALLS = 64
-MAY_ASK = ("tools/call", "prompts/get", "resources/read")
-"""The requests whose results may say that input is required."""
-
 Ask = Callable[[str, Params | None], Awaitable[dict[str, Any]]]
 
 

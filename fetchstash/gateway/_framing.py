@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from fetchstash.gateway._json import as_value
 from fetchstash.gateway._spooled import Spooled, filled
 
 LINE_BYTES = 2**18
 VALUE_BYTES = 2**16
-SKELETON_BYTES = 2**22
+SKELETON_BYTES = 2**23
 """What may be left of a long message when its large values are taken out."""
 
 RESULT_DEPTH = 2
@@ -37,12 +38,15 @@ _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 class UnreadableMessage(Exception):
     """A line that is no JSON object, or that has more values than can be held.
 
-    ``request_id`` is that of the call it answers, where it could be seen.
+    ``request_id`` is that of the call it answers, where ``line`` shows it.
     """
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, line: bytes = b"") -> None:
         super().__init__(what)
         self.request_id: int | str | None = None
+        is_answer = line.startswith(b"{") and b'"method"' not in line
+        if is_answer and (number := _REQUEST_ID.search(line)):
+            self.request_id = json.loads(number.group(1))
 
 
 class MessageReader:
@@ -101,11 +105,11 @@ class MessageReader:
 def parsed(line: bytes) -> dict[str, Any]:
     """Return a JSON object; a lone surrogate in it becomes U+FFFD. Raises UnreadableMessage."""
     try:
-        message: Any = json.loads(line.decode("utf-8", "replace"))
+        message = as_value(line.decode("utf-8", "replace"))
         if _SURROGATE_ESCAPE.search(line):
             message = _well_formed(message)
     except (ValueError, RecursionError) as error:
-        raise UnreadableMessage(f"a line that is no JSON ({error})") from None
+        raise UnreadableMessage(f"a line that is no JSON ({error})", line) from None
     if not isinstance(message, dict):
         raise UnreadableMessage("a line that is no JSON object")
     return cast("dict[str, Any]", message)
@@ -231,11 +235,8 @@ class _LongMessage:
             message = parsed(bytes(self._skeleton))
             return cast("dict[str, Any]", filled(message, self._mark, self._values))
         except UnreadableMessage as error:
-            is_request = b'"method"' in self._skeleton
-            if not is_request and (number := _REQUEST_ID.search(self._skeleton)):
-                error.request_id = json.loads(number.group(1))
             self.discard()
-            raise
+            raise UnreadableMessage(str(error), bytes(self._skeleton)) from None
 
     def _check_end(self) -> None:
         if self._error is not None:
@@ -283,7 +284,7 @@ class _LongMessage:
                 self._json_bytes = 0
                 return position + len(piece) - len(value)
             if not value and end < 0:  # the value comes with the next piece
-                self._half = data[position:]
+                self._half = b":"
                 return len(data)
         if here:
             self._key = b""

@@ -10,7 +10,7 @@ import anyio
 from fetchstash.config import Settings
 from fetchstash.errors import FetchstashError
 from fetchstash.gateway._catalog import LISTS, Catalog, merged
-from fetchstash.gateway._eras import MAY_ASK, Parked, answered
+from fetchstash.gateway._eras import Parked, answered
 from fetchstash.gateway._json import as_object, meta_of
 from fetchstash.gateway._listening import Subscriptions, without_subscription
 from fetchstash.gateway._protocol import (
@@ -27,7 +27,7 @@ from fetchstash.gateway._protocol import (
     UNSUPPORTED_PROTOCOL_VERSION,
 )
 from fetchstash.gateway._rpc import Params, Peer, RequestId, RpcError
-from fetchstash.gateway._upstream import Hello, Upstream
+from fetchstash.gateway._upstream import FOR_MODELS, Hello, Upstream
 from fetchstash.text import clip
 
 if TYPE_CHECKING:
@@ -128,10 +128,11 @@ class Gateway:
 
     async def _on_notify(self, method: str, params: Params | None) -> None:
         if method == "notifications/progress":
-            await self._pass_progress_on(params or {})
+            self._pass_progress_on(params or {})
         elif method not in ("notifications/initialized", "notifications/cancelled"):
             for upstream in self._catalog.all:
-                await upstream.notify(method, params)
+                # A server that does not read must not keep us from reading.
+                self._tasks.start_soon(upstream.notify, method, params)
 
     def _greet(self, params: Params) -> Hello | None:
         """Return what the host is, from the first request of the 2026 era if from no other."""
@@ -236,7 +237,8 @@ class Gateway:
         uri = str(params.get("uri"))
         upstream = await self._catalog.owner(uri)
         result = await self._ask(upstream, "resources/read", params)
-        if upstream is self._catalog.own or result.get("resultType") == "input_required":
+        is_page = uri.startswith("ui://")  # of an MCP App: the host shows it, no model reads it
+        if is_page or upstream is self._catalog.own or result.get("resultType") == "input_required":
             return result
         from fetchstash.gateway._results import bounded_read  # noqa: PLC0415 - heavy
 
@@ -269,8 +271,9 @@ class Gateway:
         return await self._ask(upstream, "completion/complete", params)
 
     async def _set_level(self, _: RequestId, params: Params) -> dict[str, Any]:
-        for upstream in await self._catalog.here():
+        for upstream in self._catalog.all:
             upstream.log_level = str(params.get("level"))
+        for upstream in await self._catalog.here():
             if not upstream.modern and "logging" in upstream.capabilities:
                 await upstream.request("logging/setLevel", params)
         return {}
@@ -285,7 +288,7 @@ class Gateway:
         if upstream.modern and not modern_host:
             return await answered(upstream, method, params, self._host.request)
         if modern_host and not upstream.modern:
-            if method in MAY_ASK:
+            if method in FOR_MODELS:
                 result = await self._parked.call(upstream, method, params)
             else:
                 result = await upstream.request(method, params)
@@ -324,12 +327,13 @@ class Gateway:
         finally:
             del self._asked[ours]
 
-    async def _pass_progress_on(self, params: Params) -> None:
+    def _pass_progress_on(self, params: Params) -> None:
         """Tell a server how far the host is with what it asked for."""
         token = params.get("progressToken")
         if isinstance(token, str) and token in self._asked:
             upstream, theirs = self._asked[token]
-            await upstream.notify("notifications/progress", {**params, "progressToken": theirs})
+            ours = {**params, "progressToken": theirs}
+            self._tasks.start_soon(upstream.notify, "notifications/progress", ours)
 
     async def on_notify(self, _: Upstream, method: str, params: Params | None) -> None:
         """Pass on what a server tells."""

@@ -4,15 +4,17 @@ import logging
 import os
 import sys
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from typing import BinaryIO
 
 import anyio.to_thread
 
+from fetchstash.errors import TooLarge
 from fetchstash.gateway._framing import UnreadableMessage, parsed
 from fetchstash.gateway._json import as_line
 from fetchstash.gateway._protocol import INTERNAL_ERROR, INVALID_REQUEST
 from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message, RpcError
-from fetchstash.gateway._spooled import drop_spooled
+from fetchstash.gateway._spooled import read_back
 from fetchstash.server import claim_streams
 
 _log = logging.getLogger("fetchstash.gateway")
@@ -51,14 +53,15 @@ async def _messages(incoming: BinaryIO) -> AsyncGenerator[Message]:
 
 def _line(message: Message) -> bytes:
     """Return a message for the host. Of a result that nobody made short only an error is left."""
-    try:
+    with suppress(TypeError):  # a value stands in a file
         return as_line(message)
-    except TypeError:
-        drop_spooled(message)
-    if "method" in message:
-        raise RpcError(INVALID_REQUEST, "The request is too long.")
-    error = RpcError(INTERNAL_ERROR, "The answer is too long. Ask for less.")
-    return as_line({"jsonrpc": "2.0", "id": message["id"], "error": error.as_object})
+    try:
+        return as_line(read_back(message))
+    except TooLarge:
+        if "method" in message:
+            raise RpcError(INVALID_REQUEST, "The request is too long.") from None
+        error = RpcError(INTERNAL_ERROR, "The answer is too long. Ask for less.")
+        return as_line({"jsonrpc": "2.0", "id": message["id"], "error": error.as_object})
 
 
 def _write(outgoing: BinaryIO, line: bytes) -> None:

@@ -4,6 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+# JSON has no NaN and no Infinity (RFC 8259, section 6); null is what JSON.stringify makes of them.
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
+
+
+def as_value(text: str) -> Any:
+    """Return the value of a JSON text. Raises ValueError, RecursionError."""
+    return _DECODER.decode(text)
+
 
 def as_object(value: object) -> dict[str, Any]:
     """Return a JSON object as a dict of its own, {} for anything else."""
@@ -27,4 +35,8 @@ def meta_of(message: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def as_line(message: Mapping[str, Any]) -> bytes:
     """Return a message as a line of JSON. Raises TypeError for a value that stands in a file."""
-    return json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    try:
+        text = json.dumps(message, ensure_ascii=False, allow_nan=False)
+    except ValueError:  # a number such as 1e999, which Python reads as infinite
+        text = json.dumps(as_value(json.dumps(message)), ensure_ascii=False)
+    return text.encode("utf-8", "replace") + b"\n"

@@ -44,13 +44,16 @@ class _Stream:
         """What each notification on this stream says of itself."""
         return {SUBSCRIPTION_ID_KEY: self.request_id}
 
+    @property
+    def uris(self) -> list[str]:
+        """The resources whose changes the host asked for."""
+        return list(map(str, as_list(self.wanted.get("resourceSubscriptions"))))
+
     def wants(self, method: str, params: Params) -> bool:
         """Return whether the host asked for this notification."""
         if method == UPDATED:
-            uris = as_list(self.wanted.get("resourceSubscriptions"))
-            uri = str(params.get("uri"))
             # The address told may be one below that of the subscription.
-            return any(uri.startswith(str(subscribed)) for subscribed in uris)
+            return str(params.get("uri")).startswith(tuple(self.uris))
         return self.wanted.get(_FILTERS[method]) is True
 
 
@@ -87,7 +90,7 @@ class Subscriptions:
                     if upstream.modern:
                         tasks.start_soon(self._listen, upstream, wanted)
                     else:
-                        tasks.start_soon(self._subscribe, upstream, wanted)
+                        tasks.start_soon(self._subscribe, upstream, stream)
                 await anyio.sleep_forever()
         finally:
             self._streams.remove(stream)
@@ -136,15 +139,16 @@ class Subscriptions:
                 except FetchstashError:
                     return
 
-    async def _subscribe(self, upstream: Upstream, wanted: Params) -> None:
-        uris = list(map(str, as_list(wanted.get("resourceSubscriptions"))))
+    async def _subscribe(self, upstream: Upstream, stream: _Stream) -> None:
         try:
-            for uri in uris:
+            for uri in stream.uris:
                 await _quietly(upstream, "resources/subscribe", uri)
             await anyio.sleep_forever()
         finally:
+            # A host that wants other resources opens a new stream before it ends the old one.
+            others = [uri for other in self._streams if other is not stream for uri in other.uris]
             with anyio.move_on_after(1, shield=True):
-                for uri in uris:
+                for uri in set(stream.uris).difference(others):
                     await _quietly(upstream, "resources/unsubscribe", uri)
 
 

@@ -18,15 +18,14 @@ import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import anyio.to_thread
 
 from fetchstash.config import WrappedServer
-from fetchstash.errors import TooLarge
 from fetchstash.gateway._framing import Unescaper, UnreadableMessage
 from fetchstash.gateway._json import as_object, as_objects, meta_of
-from fetchstash.gateway._spooled import Spooled, drop_spooled, holds_spooled
+from fetchstash.gateway._spooled import HELD_CHARS, Spooled, drop_spooled
 from fetchstash.render import Host, view_of
 from fetchstash.stash import Artifact, Stash
 from fetchstash.text import PreviewLimits
@@ -86,7 +85,8 @@ async def bounded_read(
     texts = "\n".join(block["text"] for block in replaced["content"] if block["type"] == "text")
     meta = {**meta_of(result), **replaced["_meta"]}
     shown = {"uri": uri, "mimeType": "text/plain", "text": texts}
-    return {**result, "contents": [shown], "_meta": meta}
+    rest = [block["resource"] for block in replaced["content"] if block["type"] == "resource"]
+    return {**result, "contents": [shown, *rest], "_meta": meta}
 
 
 async def bounded_prompt(
@@ -133,11 +133,12 @@ async def _bounded(
         # Hosts that show structured content alone would not see the preview.
         short.pop("structuredContent", None)
     short["_meta"] = {**meta_of(result), "fetchstash/artifact": list(view.facts)}
-    if holds_spooled(short):
-        drop_spooled(short)
-        what = f"The server {server.name} sent a long value that is no text, picture or resource."
-        raise TooLarge(what, "Ask it for less.")
     return short
+
+
+def _text(value: Any) -> str | Spooled:
+    """Return a text of a server, "" for what is none."""
+    return value if isinstance(value, str | Spooled) else ""
 
 
 def _length(value: Any) -> int:
@@ -150,12 +151,13 @@ def _parts(name: str, content: Sequence[Block], limits: PreviewLimits) -> list[_
     """Return what in these blocks reaches a model as characters, or as too large a picture."""
     text = _Part(f"{name}.txt", 0, [])
     parts = [text]
+    shown = 0  # characters of the pictures that stay
     for block in content:
         kind = block.get("type")
         resource = as_object(block.get("resource")) if kind == "resource" else {}
         if kind == "text":
             text.chars += _length(block.get("text"))
-            text.values.append(block.get("text") or "")
+            text.values.append(_text(block.get("text")))
             text.blocks.append(block)
         elif kind == "resource" and _length(resource.get("text")):
             own = Path(str(resource.get("uri") or name)).name or name
@@ -163,8 +165,11 @@ def _parts(name: str, content: Sequence[Block], limits: PreviewLimits) -> list[_
         elif kind == "resource" and _length(resource.get("blob")):
             own = Path(str(resource.get("uri") or name)).name or name
             parts.append(_part(_with_suffix(own, resource), resource["blob"], block, encoded=True))
-        elif kind == "audio" or (kind == "image" and _too_large(block, limits)):
-            data = block.get("data") or ""
+        elif kind in ("audio", "image"):
+            data = _text(block.get("data"))
+            if kind == "image" and not _too_large(data, limits, HELD_CHARS // 2 - shown):
+                shown += _length(data)
+                continue
             parts.append(_part(_with_suffix(name, block), data, block, encoded=True))
     return [part for part in parts if part.values]
 
@@ -179,15 +184,17 @@ def _with_suffix(name: str, block: Mapping[str, Any]) -> str:
     return name if name.endswith(suffix) else name + suffix
 
 
-def _too_large(block: Block, limits: PreviewLimits) -> bool:
-    """Return whether a picture is over the bounds of what a model is shown."""
-    data = block.get("data")
-    if isinstance(data, Spooled) or _length(data) * 3 // 4 > limits.max_image_size_bytes:
+def _too_large(data: str | Spooled, limits: PreviewLimits, most: int) -> bool:
+    """Return whether a picture in base64 is over the bounds of what a model is shown.
+
+    ``most`` is how many characters may be held.
+    """
+    if _length(data) * 3 // 4 > limits.max_image_size_bytes or _length(data) > most:
         return True
     from PIL import Image  # noqa: PLC0415 - for results with pictures alone
 
     try:
-        with Image.open(io.BytesIO(base64.b64decode(cast("str", data)))) as image:
+        with Image.open(io.BytesIO(base64.b64decode(_whole(data)))) as image:
             return max(image.size) > limits.max_image_edge_px
     except (OSError, ValueError, TypeError, Image.DecompressionBombError):
         return False  # the host says what it thinks of it
@@ -201,10 +208,9 @@ def _structured(tool: str, value: Any) -> _Part:
 
 
 def _fits(parts: Sequence[_Part], server: WrappedServer) -> bool:
-    """Return whether all that a model would read is within the threshold, and no file is there."""
+    """Return whether all that a model would read is within the threshold."""
     pictures = any(part.is_base64 and part.blocks[0].get("type") == "image" for part in parts)
-    spooled = any(isinstance(value, Spooled) for part in parts for value in part.values)
-    return not (pictures or spooled) and sum(part.chars for part in parts) <= server.threshold
+    return not pictures and sum(part.chars for part in parts) <= server.threshold
 
 
 def _to_replace(parts: Sequence[_Part], threshold: int) -> list[_Part]:
@@ -213,7 +219,7 @@ def _to_replace(parts: Sequence[_Part], threshold: int) -> list[_Part]:
     large: list[_Part] = []
     for part in sorted(parts, key=lambda part: part.chars, reverse=True):
         is_image = bool(part.blocks) and part.blocks[0].get("type") == "image"
-        if left > threshold or is_image or any(isinstance(v, Spooled) for v in part.values):
+        if left > threshold or is_image:
             large.append(part)
             left -= part.chars
     if len(large) > PARTS:

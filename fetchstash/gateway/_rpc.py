@@ -12,7 +12,9 @@ from typing import Any, cast
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
+from fetchstash.errors import TooLarge
 from fetchstash.gateway._protocol import INTERNAL_ERROR, INVALID_REQUEST
+from fetchstash.gateway._spooled import drop_spooled, read_back
 
 AT_ONCE = 256
 """Requests of one peer that are worked on side by side; more wait for their turn."""
@@ -146,6 +148,17 @@ class Peer:
     async def _take(
         self, message: Message, tasks: TaskGroup, on_request: OnRequest, on_notify: OnNotify
     ) -> None:
+        if "result" not in message:
+            # Only results are made short.
+            try:
+                message = read_back(message)
+            except TooLarge as error:
+                refusal = {"error": RpcError(INVALID_REQUEST, str(error)).as_object}
+                if "method" not in message:
+                    self._resolve(str(message.get("id")), refusal)
+                elif "id" in message:
+                    await self._reply(message["id"], refusal)
+                return
         match message:
             case {"method": str() as method, "id": int() | str() as number}:
                 if self._unanswered >= MAX_WAITING:
@@ -166,6 +179,7 @@ class Peer:
             case {"id": int() | str() as number} if "method" not in message:
                 self._resolve(str(number), message)
             case _:
+                drop_spooled(message)
                 _log.warning("%s sent JSON that is no message of JSON-RPC.", self._name)
 
     async def _answer(
@@ -213,6 +227,7 @@ class Peer:
         """Hand an answer to who waits for it. One that nobody waits for is passed over."""
         waiting = self._waiting.get(number)
         if waiting is None or waiting.done.is_set():
+            drop_spooled(message)
             return
         match message:
             case {"error": {"code": int() as code, "message": str() as text, **more}}:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from fetchstash.errors import TooLarge
+from fetchstash.gateway._json import as_value
+
 
 @dataclass(frozen=True, slots=True)
 class Spooled:
@@ -19,13 +22,38 @@ class Spooled:
     is_json: bool = False
 
 
-def holds_spooled(value: Any) -> bool:
-    """Return whether a value that was too long to hold stands in a JSON value."""
-    if isinstance(value, Spooled):
-        return True
-    if isinstance(value, Mapping):
-        return any(map(holds_spooled, cast("Mapping[str, Any]", value).values()))
-    return isinstance(value, list) and any(map(holds_spooled, cast("Sequence[Any]", value)))
+HELD_CHARS = 2**24
+"""What may be read back of the values of one message."""
+
+
+def read_back(value: Any) -> Any:
+    """Return a JSON value with the spooled values in it read, and remove their files.
+
+    Raises TooLarge if they have more than ``HELD_CHARS`` together.
+    """
+    left = HELD_CHARS
+
+    def read(value: Any) -> Any:
+        nonlocal left
+        if isinstance(value, Spooled):
+            left -= value.chars
+            if left < 0:
+                raise TooLarge("The message is too long.", "Ask for less.")
+            text = value.path.read_text(encoding="utf-8")
+            return as_value(text) if value.is_json else text
+        if isinstance(value, list):
+            return list(map(read, cast("Sequence[Any]", value)))
+        if isinstance(value, dict):
+            items = cast("dict[str, Any]", value).items()
+            return {name: read(item) for name, item in items}
+        return value
+
+    try:
+        return read(value)
+    except (OSError, ValueError, RecursionError):
+        raise TooLarge("The message cannot be read.", "Ask for less.") from None
+    finally:
+        drop_spooled(value)
 
 
 def drop_spooled(value: Any) -> None:

@@ -5,8 +5,9 @@ client is, or the earlier revisions, which begin with ``initialize``.
 """
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -27,9 +28,16 @@ from fetchstash.gateway._protocol import (
     PROTOCOL_VERSION_KEY,
 )
 from fetchstash.gateway._rpc import Connection, ConnectionEnded, Params, Peer, RequestId, RpcError
+from fetchstash.gateway._spooled import read_back
 
 START_SECONDS = 60.0
 """How long a server may take to answer the first request."""
+
+DISCOVER_SECONDS = 10.0
+"""How long a server may be silent about ``server/discover``; then it is of an earlier era."""
+
+NOTIFICATIONS = 64
+"""Notifications that a server has not taken yet; more are dropped."""
 
 RESTARTS = 5
 """Starts that may fail, or end within ``STEADY_SECONDS``, one after another."""
@@ -39,6 +47,9 @@ PATIENCE = 3
 
 STEADY_SECONDS = 60.0
 FIRST_PAUSE_SECONDS = 0.5
+
+FOR_MODELS = ("tools/call", "prompts/get", "resources/read")
+"""The requests whose results are made short; they may also say that input is required."""
 
 ENVELOPE = (PROTOCOL_VERSION_KEY, CLIENT_INFO_KEY, CLIENT_CAPABILITIES_KEY, LOG_LEVEL_KEY)
 
@@ -105,6 +116,10 @@ class Upstream:
     _failure: ServerFailed | None = None
     _is_startable: bool = True
     _is_late: bool = False
+    _began: float = field(default_factory=anyio.current_time)
+    _first_era: bool | None = None
+    _untaken: int = 0
+    _subscribed: dict[str, Params] = field(default_factory=dict[str, Params])
     _changed: anyio.Event = field(default_factory=anyio.Event)
     _calls: dict[object, anyio.CancelScope] = field(default_factory=dict[object, anyio.CancelScope])
 
@@ -122,10 +137,10 @@ class Upstream:
         """Keep the server running for as long as this task does."""
         failures, why = 0, ""
         while failures <= RESTARTS:
-            started = anyio.current_time()
+            self._began = anyio.current_time()
             why = await self._serve(hello)
             self._peer, self._is_late = None, True
-            if anyio.current_time() - started > STEADY_SECONDS:
+            if anyio.current_time() - self._began > STEADY_SECONDS:
                 failures = 0
             failures += 1
             self._is_startable = self._is_startable and (failures < PATIENCE or bool(self.about))
@@ -134,6 +149,7 @@ class Upstream:
             again = f"is {verb} again in {pause:g} s" if failures <= RESTARTS else "stays off"
             say(self.server, f"fetchstash: {why}; it {again}.")
             self._changed.set()
+            self._began = anyio.current_time()
             if failures <= RESTARTS:
                 await anyio.sleep(pause)
         what = f"The server {self.name} is not there: {why}."
@@ -141,11 +157,12 @@ class Upstream:
         self._changed.set()
 
     async def answers(self, seconds: float) -> bool:
-        """Return whether the server answers; it is waited for, unless it cannot be started.
+        """Return whether the server answers within ``seconds`` of its start.
 
-        One that answers later tells the host that its lists changed.
+        It is waited for, unless it cannot be started. One that answers later tells the host that
+        its lists changed.
         """
-        with anyio.move_on_after(seconds):
+        with anyio.CancelScope(deadline=self._began + seconds):
             while self._peer is None and self._is_startable and self._failure is None:
                 await self._change()
         self._is_late = self._is_late or self._peer is None
@@ -174,6 +191,8 @@ class Upstream:
         if method in self.known:
             return self.known[method]
         peer = await self.ready()
+        if method in ("resources/subscribe", "resources/unsubscribe"):
+            self._note_subscription(method, params or {})
         scope = anyio.CancelScope()
         token = _progress_token(params)
         if method != "subscriptions/listen":
@@ -181,7 +200,8 @@ class Upstream:
         self._calls[token] = scope
         try:
             with scope:
-                return await peer.request(method, self._in_its_era(params))
+                result = await peer.request(method, self._in_its_era(params))
+                return result if method in FOR_MODELS else read_back(result)
         except ConnectionEnded:
             if self._peer is peer:
                 self._peer = None  # the next call waits until it is there again
@@ -194,8 +214,28 @@ class Upstream:
 
     async def notify(self, method: str, params: Params | None) -> None:
         """Send a notification, if the server is there. The 2026 era has none but cancellations."""
-        if self._peer is not None and not self.modern:
+        if self._peer is None or self.modern or self._untaken >= NOTIFICATIONS:
+            return
+        self._untaken += 1
+        try:
             await self._peer.notify(method, params)
+        finally:
+            self._untaken -= 1
+
+    def _note_subscription(self, method: str, params: Params) -> None:
+        uri = str(params.get("uri"))
+        self._subscribed.pop(uri, None)
+        if method == "resources/subscribe":
+            self._subscribed[uri] = {"uri": params.get("uri")}
+
+    async def _ask_again(self, peer: Peer) -> None:
+        """Ask a server for what the host asked of the process before it, and what ended with it."""
+        lasting = [("resources/subscribe", params) for params in self._subscribed.values()]
+        if self.log_level and "logging" in self.capabilities:
+            lasting.append(("logging/setLevel", {"level": self.log_level}))
+        for method, params in lasting:
+            with suppress(RpcError, ConnectionEnded):
+                await peer.request(method, params)
 
     async def _serve(self, hello: Hello) -> str:
         """Connect and stay connected; return why that ended."""
@@ -220,13 +260,15 @@ class Upstream:
                 with anyio.fail_after(START_SECONDS):
                     await self._open_conversation(peer, hello)
             except ConnectionEnded:
-                pass
+                self._first_era = not self.modern  # some end at a request that they do not know
             except TimeoutError:
                 why = f"it did not answer within {START_SECONDS:g} s"
             except RpcError as error:
                 why = f"it refused the connection ({error.message})"
             else:
                 self._peer = peer
+                if not self.modern:
+                    tasks.start_soon(self._ask_again, peer)
                 self._changed.set()
                 await self._tell_lists()
                 await ended.wait()
@@ -262,17 +304,24 @@ class Upstream:
             ended.set()
 
     async def _open_conversation(self, peer: Peer, hello: Hello) -> None:
-        """Open the conversation in the host's era, else in the other."""
+        """Open the conversation in the host's era, else in the other.
+
+        A server of an earlier era may also be silent about a method that it does not know, or end
+        (basic/versioning): then the next start begins with the other era.
+        """
         self._hello = hello
-        for modern in (hello.modern, not hello.modern):
+        first = hello.modern if self._first_era is None else self._first_era
+        for modern in (first, not first):
             self.modern = modern
-            try:
-                await (self._discover(peer) if modern else self._initialize(peer))
-            except RpcError:
-                if modern is not hello.modern:
-                    raise
-                continue
-            return
+            seconds = DISCOVER_SECONDS if modern and first else math.inf
+            with anyio.move_on_after(seconds):
+                try:
+                    await (self._discover(peer) if modern else self._initialize(peer))
+                except RpcError:
+                    if modern is not first:
+                        raise
+                    continue
+                return
 
     async def _discover(self, peer: Peer) -> None:
         params = {"_meta": self._hello.envelope()}

@@ -7,6 +7,7 @@ from typing import Any
 
 import mcp_types as types
 import pytest
+from mcp.shared.exceptions import MCPError
 from PIL import Image
 
 from tests.gateway.conftest import Shared, Wrapped, any_mix, both_eras, plain
@@ -90,9 +91,12 @@ async def test_a_large_picture_is_bounded_and_kept(shared: Shared) -> None:
     assert "3000×2000 px" in texts(result)
 
 
-async def test_a_small_picture_passes_through(shared: Shared) -> None:
+@pytest.mark.parametrize("size", [(20, 10), (400, 300)], ids=["small", "over 256 KiB"])
+async def test_a_picture_within_the_bounds_passes_through(
+    shared: Shared, size: tuple[int, int]
+) -> None:
     file = io.BytesIO()
-    Image.new("RGB", (20, 10)).save(file, "PNG")
+    Image.effect_noise(size, 100).convert("RGBA").save(file, "BMP")
     data = base64.b64encode(file.getvalue()).decode()
     client = await shared("legacy", "legacy")
     [block] = (await client.call_tool("image", {"data": data})).content
@@ -138,11 +142,11 @@ async def test_a_tool_left_alone_is_passed_on_whatever_its_size(wrapped: Wrapped
     )
     async with wrapped("legacy", settings=settings) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        alone = await client.call_tool("rows", {"size": 5_000})
+        alone = await client.call_tool("rows", {"size": 10_000})  # its line is over 256 KiB
         table = await client.call_tool("both", {"size": 20})
     assert tools["rows"].output_schema
     assert alone.structured_content
-    assert len(alone.structured_content["rows"]) == 5_000
+    assert len(alone.structured_content["rows"]) == 10_000
     assert refs(table)  # over the threshold of 500 characters
 
 
@@ -153,6 +157,32 @@ async def test_long_resources_and_short_ones(shared: Shared, mode: str) -> None:
     long = await client.read_resource("data://l")
     assert short.contents[0].model_dump()["text"] == "words\n"
     assert "art_" in long.contents[0].model_dump()["text"]
+
+
+async def test_what_is_short_of_a_resource_stays_beside_the_preview(shared: Shared) -> None:
+    client = await shared("legacy", "legacy")
+    preview, short = (await client.read_resource("data://list")).contents
+    assert "art_" in preview.model_dump()["text"]
+    assert short.model_dump()["text"] == "the short one"
+
+
+async def test_the_page_of_an_app_is_left_whole(shared: Shared) -> None:
+    client = await shared("legacy", "legacy")
+    [page] = (await client.read_resource("ui://plain/page")).contents
+    assert page.model_dump()["text"] == "words\n" * 60_000
+
+
+@any_mix
+async def test_numbers_that_json_does_not_have_become_null(shared: Shared, era: str) -> None:
+    client = await shared("legacy", era)
+    result = await client.call_tool("not-a-number", {})
+    assert result.structured_content == {"values": [None, None, None, 2]}
+
+
+async def test_an_answer_that_cannot_be_read_is_told_at_once(shared: Shared) -> None:
+    client = await shared("legacy", "legacy")
+    with pytest.raises(MCPError, match=r"plain\.py sent a line that is no JSON"):
+        await client.call_tool("unreadable", {})
 
 
 @both_eras

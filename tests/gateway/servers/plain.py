@@ -36,6 +36,8 @@ NAMES = [
     "error",
     "long-error",
     "named",
+    "not-a-number",
+    "unreadable",
 ]
 Message = dict[str, Any]
 
@@ -156,6 +158,14 @@ def call(request: dict[str, Any]) -> None:
         case "named":
             words = "".join(f"line {number} of the log\n" for number in range(size))
             text(request, words, structuredContent={arguments["as"]: words})
+        case "not-a-number":
+            start = f'{{"jsonrpc":"2.0","id":{json.dumps(request["id"])},"result":'
+            more = '"resultType":"complete","structuredContent":{"values":[NaN,-Infinity,1e999,2]}'
+            sys.stdout.write(start + '{"content":[],' + more + "}}\n")
+            sys.stdout.flush()
+        case "unreadable":
+            sys.stdout.write(f'{{"jsonrpc":"2.0","id":{json.dumps(request["id"])},"result":}}\n')
+            sys.stdout.flush()
         case "long-error":
             error = {"code": -32_050, "message": "odd " * size, "data": {"why": ["because"]}}
             send({"id": request["id"], "error": error})
@@ -216,9 +226,11 @@ def respond(request: dict[str, Any]) -> None:
         answer(request, {"resourceTemplates": [{"uriTemplate": "data://{x}", "name": "t"}]})
     elif method == "resources/read":
         uri = request["params"]["uri"]
-        answer(
-            request, {"contents": [{"uri": uri, "text": "words\n" * (3_000 if "l" in uri else 1)}]}
-        )
+        many = uri.startswith("ui://") or "l" in uri
+        contents = [{"uri": uri, "text": "words\n" * (60_000 if many else 1)}]
+        if uri == "data://list":
+            contents.append({"uri": "data://list/2", "text": "the short one"})
+        answer(request, {"contents": contents})
     elif method == "prompts/list":
         answer(request, {"prompts": [{"name": "greet"}]})
     elif method == "prompts/get":

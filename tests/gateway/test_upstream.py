@@ -1,0 +1,192 @@
+"""How a server is opened, waited for and started again; all in memory."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from fetchstash.gateway import _catalog, _upstream
+from fetchstash.gateway._spooled import HELD_CHARS, Spooled
+from tests.gateway.memory import (
+    MODERN_META,
+    Line,
+    Message,
+    Server,
+    gateway,
+    initialize,
+    names,
+    start_again_at_once,
+)
+
+pytestmark = pytest.mark.anyio
+
+ECHO: dict[str, Any] = {"tools/list": {"tools": [{"name": "echo"}]}}
+ABOUT: dict[str, Any] = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {"tools": {}, "resources": {}, "logging": {}},
+}
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start servers again at once."""
+    start_again_at_once(monkeypatch)
+
+
+async def silent(_: Line, __: Message) -> None:
+    """Answer nothing."""
+
+
+@pytest.mark.parametrize("reply", ["nothing", "end"])
+async def test_a_server_that_knows_no_discovery_is_initialized(
+    reply: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_upstream, "DISCOVER_SECONDS", 0.01)
+
+    async def opening(line: Line, message: Message) -> None:
+        if message["method"] == "initialize":
+            await line.send({"id": message["id"], "result": ABOUT})
+        elif reply == "end":
+            await line.aclose()
+
+    async with gateway(Server("early", ECHO, opening=opening), connects="") as host:
+        assert "echo" in names(await host.call("tools/list", {"_meta": MODERN_META}))
+
+
+async def test_a_server_that_hangs_at_its_start_is_waited_for_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_catalog, "READY_SECONDS", 0.5)
+    servers = Server("hangs", opening=silent), Server("good", ECHO)
+    with anyio.fail_after(20):
+        async with gateway(*servers, connects="") as host:
+            await host.call("initialize", initialize())
+            for _ in range(100):
+                assert "echo" in names(await host.call("tools/list"))
+
+
+async def test_a_server_that_does_not_read_keeps_no_other_from_being_served() -> None:
+    async def stops_reading(_: Line, __: Message) -> None:
+        await anyio.sleep_forever()
+
+    servers = Server("stuck", {"tools/list": {"tools": [{"name": "hang"}]}}, stops_reading)
+    async with gateway(servers, Server("good", ECHO)) as host:
+        await host.call("tools/list")
+        await host.ask("tools/call", {"name": "hang"})
+        for _ in range(300):
+            await host.send({"method": "notifications/roots/list_changed"})
+        assert (await host.call("ping"))["result"] == {}
+
+
+async def test_a_server_that_ended_is_asked_again_for_subscriptions_and_its_log_level() -> None:
+    answers: dict[str, Any] = {
+        "initialize": ABOUT,
+        "resources/list": {"resources": [{"uri": "data://a"}, {"uri": "data://b"}]},
+        "resources/templates/list": {"resourceTemplates": []},
+        "resources/subscribe": {},
+        "resources/unsubscribe": {},
+        "logging/setLevel": {},
+    }
+    server = Server("dies", answers)
+    async with gateway(server) as host:
+        for method, uri in (("subscribe", "a"), ("subscribe", "b"), ("unsubscribe", "b")):
+            await host.call(f"resources/{method}", {"uri": f"data://{uri}"})
+        await host.call("logging/setLevel", {"level": "debug"})
+        server.received.clear()
+        await server.die()
+        while len(asked := [m for m in server.received if "id" in m]) < 3:
+            await anyio.lowlevel.checkpoint()
+    assert [(m["method"], m["params"]) for m in asked[1:]] == [
+        ("resources/subscribe", {"uri": "data://a"}),
+        ("logging/setLevel", {"level": "debug"}),
+    ]
+
+
+async def test_a_stream_that_replaces_another_keeps_its_resources() -> None:
+    server = Server("plain", {"resources/subscribe": {}, "resources/unsubscribe": {}})
+    async with gateway(server, connects="") as host:
+        opened: list[int] = []
+        for uris in (["data://a", "data://b"], ["data://a"]):
+            wanted = {"notifications": {"resourceSubscriptions": uris}, "_meta": MODERN_META}
+            opened.append(await host.ask("subscriptions/listen", wanted))
+            assert (await host.next())["method"].endswith("/acknowledged")
+        params = {"requestId": opened[0]}
+        await host.send({"method": "notifications/cancelled", "params": params})
+        await host.call("ping")
+        await anyio.wait_all_tasks_blocked()
+    ended = [m["params"] for m in server.received if m.get("method") == "resources/unsubscribe"]
+    assert ended == [{"uri": "data://b"}]
+
+
+async def test_a_change_of_the_lists_between_two_of_them_is_no_fault() -> None:
+    async def changes(line: Line, message: Message) -> None:
+        await line.send({"method": "notifications/resources/list_changed"})
+        lists: dict[str, Any] = {"resources": [], "resourceTemplates": []}
+        await line.send({"id": message["id"], "result": lists})
+
+    server = Server("changes", {"resources/read": {"contents": []}}, changes)
+    async with gateway(server) as host:
+        read = await host.call("resources/read", {"uri": "data://a"})
+    assert read["result"] == {"contents": []}
+
+
+async def test_a_list_of_many_pages_is_whole_and_one_without_end_is_cut(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    async def pages(line: Line, message: Message) -> None:
+        number = int(message.get("params", {}).get("cursor", 0))
+        more = {"nextCursor": str(number + 1)} if number < 200 else {}
+        result = {"tools": [{"name": f"tool{number}"}], **more}
+        await line.send({"id": message["id"], "result": result})
+
+    endless = {"tools/list": {"tools": [{"name": "again"}], "nextCursor": "1"}}
+    async with gateway(Server("pages", script=pages), Server("endless", endless)) as host:
+        listed = names(await host.call("tools/list"))
+    assert listed == [f"tool{number}" for number in range(201)] + ["again", "artifact_grep"]
+    assert "[endless] fetchstash: tools/list does not end; it is cut.\n" in capfd.readouterr().err
+
+
+def spooled(folder: Path, text: str, chars: int = 0) -> Spooled:
+    """Return a value as a reader leaves it that was too long to hold."""
+    file = folder / f"result-{text}"
+    file.write_text(text, encoding="utf-8")
+    return Spooled(file, chars or len(text))
+
+
+async def test_long_values_pass_where_no_result_is_made_short(tmp_path: Path) -> None:
+    async def writes(line: Line, message: Message) -> None:
+        params = {"data": spooled(tmp_path, "log")}
+        await line.send({"method": "notifications/message", "params": params})
+        error = {"code": -1, "message": spooled(tmp_path, "why"), "data": spooled(tmp_path, "data")}
+        await line.send({"id": message["id"], "error": error})
+
+    tool = {"name": "write", "icons": [{"src": spooled(tmp_path, "icon")}]}
+    async with gateway(Server("long", {"tools/list": {"tools": [tool]}}, writes)) as host:
+        [listed, _] = (await host.call("tools/list"))["result"]["tools"]
+        await host.ask("tools/call", {"name": "write"})
+        note, answer = await host.next(), await host.next()
+    assert listed["icons"] == [{"src": "icon"}]
+    assert note["params"] == {"data": "log"}
+    assert answer["error"] == {"code": -1, "message": "why", "data": "data"}
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_values_beyond_all_bounds_are_refused_and_their_files_removed(tmp_path: Path) -> None:
+    async def writes(line: Line, message: Message) -> None:
+        if message["method"] != "tools/call":
+            return
+        huge = [spooled(tmp_path, name, HELD_CHARS + 1) for name in ("one", "two", "three")]
+        await line.send({"id": 99, "result": {"content": [huge[0]]}})  # nobody asked for it
+        await line.send({"id": 7, "method": "sampling/createMessage", "params": {"a": huge[1]}})
+        await line.send({"id": message["id"], "error": {"code": -1, "message": huge[2]}})
+
+    server = Server("huge", {"tools/list": {"tools": [{"name": "write"}]}}, writes)
+    async with gateway(server) as host:
+        await host.call("tools/list")
+        answer = await host.call("tools/call", {"name": "write"})
+        await host.call("ping")
+    [refused] = [m for m in server.received if m.get("id") == 7]
+    assert answer["error"]["message"] == refused["error"]["message"]
+    assert answer["error"]["message"] == "[too_large] The message is too long. Ask for less."
+    assert list(tmp_path.iterdir()) == []
