@@ -16,6 +16,7 @@ from fetchstash.cli._flags import (
     raw_flag,
     refresh_flag,
 )
+from fetchstash.cli._grep import pieces
 from fetchstash.cli._help import Command
 from fetchstash.cli._locate import each, fetched
 from fetchstash.cli._meter import Meter
@@ -190,11 +191,8 @@ async def _write_out(
                 while data := file.read(_PIECE_CHARS):
                     write(data)
         return
-    whole = False
-    while not whole:
-        part = await stash.read(ref, offset, max_chars=_PIECE_CHARS)
-        print_text(part.text)
-        offset, whole = offset + len(part.text), part.is_whole
+    async for piece in pieces(stash, ref, offset, _PIECE_CHARS):
+        print_text(piece)
 
 
 @click.command(cls=Command, short_help="Print the whole text, or the bytes")

@@ -111,20 +111,30 @@ def spans(pattern: "Pattern", line: str) -> Iterator[tuple[int, int]]:
         at = max(end, at + 1)
 
 
+async def pieces(stash: "Stash", ref: str, offset: int, chars: int) -> AsyncGenerator[str]:
+    """Go through a text from a character on. It is opened once, so that a bucket reads ahead.
+
+    Raises NoText, OutOfRange.
+    """
+    async with stash.documents.opened(ref) as (facts, reader):
+        stash.scans.refuse_scan(facts)
+        if reader is None or offset >= reader.chars:
+            yield (await stash.read(ref, offset)).text  # which says what is wrong
+            return
+        for start in range(offset, reader.chars, chars):
+            yield await reader.read_chars(start, start + chars)
+
+
 async def hits(stash: "Stash", ref: str, scanner: Scanner) -> AsyncGenerator[Hit]:
     """Go through what a scanner finds in an artifact. Raises NoText."""
-    offset, rest = 0, ""
-    while True:
-        part = await stash.read(ref, offset, max_chars=PIECE_CHARS)
-        offset += len(part.text)
-        if part.is_whole:
-            for hit in scanner.feed(rest + part.text) if rest + part.text else ():
-                yield hit
-            return
-        lines, feed, tail = part.text.rpartition("\n")
+    rest = ""
+    async for piece in pieces(stash, ref, 0, PIECE_CHARS):
+        lines, feed, tail = piece.rpartition("\n")
         if not feed:
             rest += tail
             continue
         for hit in scanner.feed(rest + lines + feed):
             yield hit
         rest = tail
+    for hit in scanner.feed(rest) if rest else ():
+        yield hit

@@ -68,6 +68,7 @@ class RangedSource:
             blocks = self._range(start, end)
             if not self._is_open or any(block not in self._blocks for block in blocks):
                 raise NotCached
+            self._last_stop = blocks.stop
             return self._part(blocks, start, end)
         finally:
             self._lock.release()
