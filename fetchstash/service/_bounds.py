@@ -90,13 +90,20 @@ class BoundedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, or turn it away."""
-        super().connection_made(transport)
+        self.begin(transport)
         most = min(MAX_CONNECTIONS, _files() // 2)
         if len(self.connections) > most and not self._end_another(most):
             self.turn_away()
         else:
             self.waiting_since = self.loop.time()
             self._head = self._later(HEAD_SECONDS)
+
+    def begin(self, transport: asyncio.Transport) -> None:
+        """Speak HTTP on a connection."""
+        super().connection_made(transport)
+        if self.client and "." in self.client[0]:
+            # A socket of both versions shows an IPv4 address as one of IPv6 (RFC 4291, 2.5.5.2).
+            self.client = self.client[0].removeprefix("::ffff:"), self.client[1]
 
     def data_received(self, data: bytes) -> None:
         """Read on."""

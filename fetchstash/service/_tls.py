@@ -11,8 +11,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
-
 from fetchstash.config import HttpLimits
 from fetchstash.service._bounds import BoundedProtocol
 
@@ -67,7 +65,7 @@ class TlsProtocol(BoundedProtocol):
             plain.abort()
             self.connection_lost(None)
             return
-        H11Protocol.connection_made(self, secure)
+        self.begin(secure)
         early, self._early = bytes(self._early or b""), None
         if early:
             self.data_received(early)

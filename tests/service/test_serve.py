@@ -291,6 +291,17 @@ async def test_what_a_proxy_says_is_believed_of_those_that_are_named(
     assert answer.text == who
 
 
+@pytest.mark.anyio
+@pytest.mark.slow
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no socket of both versions of IP")
+async def test_a_proxy_of_ipv4_is_known_at_an_address_of_ipv6() -> None:
+    opened = socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+    http = HttpLimits(forwarded=("127.0.0.1",))
+    async with serving(echo, http, opened) as port, httpx2.AsyncClient() as client:
+        answer = await client.get(f"http://127.0.0.1:{port}/", headers=FORWARDED)
+    assert answer.text == "https 192.0.2.9"
+
+
 def limits(name: str, *values: str) -> HttpLimits:
     named: dict[str, Any] = {name: values}
     return replace(HttpLimits(), **named)
