@@ -18,16 +18,17 @@ class Place:
     def settings(self) -> Path:
         """Return the folder in which programs of this system keep their settings."""
         if self.system == "win32":
-            return self._named("APPDATA", self.home / "AppData" / "Roaming")
+            return self.named("APPDATA", self.home / "AppData" / "Roaming")
         if self.system == "darwin":
             return self.home / "Library" / "Application Support"
         return self.xdg()
 
     def xdg(self) -> Path:
         """Return the folder of the XDG base directory specification."""
-        return self._named("XDG_CONFIG_HOME", self.home / ".config")
+        return self.named("XDG_CONFIG_HOME", self.home / ".config")
 
-    def _named(self, variable: str, otherwise: Path) -> Path:
+    def named(self, variable: str, otherwise: Path) -> Path:
+        """Return the absolute folder that a variable names, else another."""
         named = Path(self.environment.get(variable, ""))
         return named if named.is_absolute() else otherwise
 
@@ -63,7 +64,7 @@ class FileHost:
 
 @dataclass(frozen=True, slots=True)
 class CommandHost:
-    """A host whose own command adds a server and removes it."""
+    """A host whose own command adds a server and removes it, under ``section`` of its file."""
 
     name: str
     title: str
@@ -71,6 +72,21 @@ class CommandHost:
     scope: tuple[str, ...] = ()
     separator: tuple[str, ...] = ("--",)
     hint: str = ""
+    section: str = "mcpServers"
+
+    def file(self, place: Place) -> Path:
+        """Return the file that the host's command writes to."""
+        match self.name:
+            case "claude-code":
+                return place.named("CLAUDE_CONFIG_DIR", place.home) / ".claude.json"
+            case "gemini":
+                return place.named("GEMINI_CLI_HOME", place.home) / ".gemini" / "settings.json"
+            case _:
+                return place.named("CODEX_HOME", place.home / ".codex") / "config.toml"
+
+    def entry(self, start: list[str]) -> dict[str, object]:
+        """Return what the command writes for a server that is started like this."""
+        return {"command": start[0], "args": start[1:]}
 
     def add(self, server: str, start: list[str]) -> list[str]:
         """Return the command line that adds a server."""
@@ -90,7 +106,7 @@ HOSTS: Mapping[str, FileHost | CommandHost] = {
     host.name: host
     for host in (
         CommandHost("claude-code", "Claude Code", "claude", ("-s", "user"), hint=_ALLOW),
-        CommandHost("codex", "Codex", "codex"),
+        CommandHost("codex", "Codex", "codex", section="mcp_servers"),
         CommandHost("gemini", "Gemini CLI", "gemini", ("-s", "user"), ()),
         FileHost("claude-desktop", "Claude Desktop", "mcpServers"),
         FileHost("cursor", "Cursor", "mcpServers"),

@@ -10,7 +10,7 @@ from fetchstash.hosts._file import Malformed
 _TRIVIA = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _SCALAR = re.compile(r"[-+.\w]+")
-_LINE_ENDS = re.compile(r"[ \t]*(?:\r?\n|//|/\*)")
+_LINE_ENDS = re.compile(r"[ \t]*(?:\r?\n|//)")
 _MAX_DEPTH = 200
 
 

@@ -11,10 +11,14 @@ from typing import Any
 from fetchstash.errors import BadArgument, StoreError
 from fetchstash.hosts._file import Change, change_file
 from fetchstash.hosts._hosts import CommandHost, FileHost, Place
-from fetchstash.hosts._jsonc import value_at, with_value, without_value
+from fetchstash.hosts._jsonc import with_value, without_value
+from fetchstash.hosts._servers import Entry, Servers, servers_of
 
 NAME = "fetchstash"
 """The name of the server in every host."""
+
+_PRESENT = ("already exists",)
+_MISSING = ("no mcp server named", "not found in user settings")
 
 
 def snippet(host: FileHost, start: list[str]) -> str:
@@ -33,33 +37,50 @@ def register(host: FileHost | CommandHost, start: list[str], place: Place) -> st
 
     Raises BadArgument, Busy or StoreError, and then nothing was changed.
     """
-    if isinstance(host, CommandHost):
-        return _run(host, host.add(NAME, start), "already exists", f"{host.title} has it already")
-    path = [host.section, NAME]
+    file, has_entry = host.file(place), False
 
     def edit(text: str) -> str:
-        if not isinstance(value_at(text, path), dict):
-            return with_value(text, path, host.entry(start))
-        for key, value in host.entry(start).items():
-            before: Any = value_at(text, [*path, key])
-            # Flags that somebody added after ours stay.
-            has_flags = isinstance(before, list) and before[: len(start) - 1] == value
-            if not has_flags:
-                text = with_value(text, [*path, key], value)
+        nonlocal has_entry
+        servers = servers_of(host, text, [host.section])
+        entry = servers.entries.get(NAME)
+        has_entry = entry is not None
+        if entry is not None:
+            return _renewed(servers, entry, host, start)
+        if isinstance(host, FileHost):
+            return with_value(text, [host.section, NAME], host.entry(start))
         return text
 
-    file = host.file(place)
-    change = change_file(file, edit, by_hand="add the entry by hand: --print shows it")
-    if not change.changed:
-        return f"{host.title} has it already: nothing was changed in {file}."
-    return f"Registered with {host.title} in {file}{kept(change)}. Restart {host.title} to use it."
+    if isinstance(host, FileHost) or file.exists():
+        change = change_file(file, edit, by_hand="add the entry by hand: --print shows it")
+        if change.changed:
+            line = f"Registered with {host.title} in {file}{kept(change)}."
+            return f"{line} Restart {host.title} to use it."
+        if has_entry:
+            return f"{host.title} has it already: nothing was changed in {file}."
+    assert isinstance(host, CommandHost)
+    said = _run(host, host.add(NAME, start), _PRESENT, f"{host.title} has it already")
+    return "\n".join(part for part in (said, host.hint) if part)
+
+
+def _renewed(servers: Servers, entry: Entry, host: FileHost | CommandHost, start: list[str]) -> str:
+    """Return the text with the entry of this program started as it is now."""
+    if not isinstance(entry.get("command"), str):
+        what = f"{host.title} has a server {NAME} already, which it does not start by a command."
+        raise BadArgument(what, "Nothing was changed. Take it out first: --remove.")
+    own = host.entry(start)
+    args: Any = entry.get("args")
+    if isinstance(args, list) and args[: len(start) - 1] == own["args"]:
+        own["args"] = args  # with flags that somebody added after ours
+    put = {key: value for key, value in own.items() if entry.get(key) != value}
+    servers.change(NAME, (), put)
+    return servers.text
 
 
 def unregister(host: FileHost | CommandHost, place: Place) -> str:
     """Remove the server from a host. Raises BadArgument, Busy or StoreError."""
     missing = f"{host.title} does not have it: nothing was removed"
     if isinstance(host, CommandHost):
-        return _run(host, host.remove(NAME), "no mcp server named", missing)
+        return _run(host, host.remove(NAME), _MISSING, missing)
     file = host.file(place)
     if not file.exists():
         return f"{missing}."
@@ -76,8 +97,8 @@ def kept(change: Change) -> str:
     return f" (as it was before: {change.backup})" if change.backup else ""
 
 
-def _run(host: CommandHost, command: list[str], known: str, meaning: str) -> str:
-    """Run the command of the host; ``known`` in its words means that there is nothing to do."""
+def _run(host: CommandHost, command: list[str], known: tuple[str, ...], meaning: str) -> str:
+    """Run the command of the host; one of ``known`` in its words means: nothing to do."""
     program = shutil.which(host.program)
     if program is None:
         raise BadArgument(
@@ -95,8 +116,8 @@ def _run(host: CommandHost, command: list[str], known: str, meaning: str) -> str
         cwd=Path.home(),
     )
     said = done.stdout.strip()
-    if known in said.lower():
+    if any(words in said.lower() for words in known):
         return f"{meaning}. (`{shlex.join(command)}`)"
     if done.returncode:
         raise StoreError(f"`{shlex.join(command)}` failed: {said[-500:]}.", "Mend that, try again.")
-    return "\n".join(part for part in (f"$ {shlex.join(command)}", said, host.hint) if part)
+    return "\n".join(part for part in (f"$ {shlex.join(command)}", said) if part)

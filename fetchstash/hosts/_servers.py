@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, cast
 
+from fetchstash.hosts._hosts import CommandHost, FileHost
 from fetchstash.hosts._jsonc import value_at, with_value, without_value
 
 Entry = Mapping[str, Any]
@@ -62,6 +63,15 @@ class JsonServers:
             self.text = without_value(self.text, [*self._path, name, key])
         for key, value in put.items():
             self.text = with_value(self.text, [*self._path, name, key], value)
+
+
+def servers_of(host: FileHost | CommandHost, text: str, path: list[str]) -> Servers:
+    """Return the servers under a path of keys in the text of a host's file. Raises Malformed."""
+    if host.name != "codex":
+        return JsonServers(text, path)
+    from fetchstash.hosts._toml import TomlServers  # noqa: PLC0415 - imports tomlkit
+
+    return TomlServers(text, path)
 
 
 def as_table(value: object) -> dict[str, Any]:

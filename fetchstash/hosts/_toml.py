@@ -78,15 +78,22 @@ def _set(table: Any, *, key: str, value: Any) -> None:
     if isinstance(value, Item):
         table[key] = value
     elif isinstance(value, list) and isinstance(before, list):
-        # The gateway's words stand before the server's own, which stay with their comments.
-        items, array = cast("list[str]", value), cast("list[str]", before)
-        more = len(items) - len(array)
-        for place in range(more):
-            array.insert(place, items[place])
-        for _ in range(-more):
-            del array[0]
+        _set_items(table, key, cast("list[str]", before), cast("list[str]", value))
     elif isinstance(value, dict):
         table[key] = tomlkit.inline_table()
         table[key].update(value)
     else:
         table[key] = value
+
+
+def _set_items(table: Any, key: str, array: list[str], items: list[str]) -> None:
+    """Set the items of an array. Those at its end that stay keep their comments."""
+    more = len(items) - len(array)
+    if more >= 0 and items[more:] == array:
+        for place in range(more):
+            array.insert(place, items[place])
+    elif more < 0 and array[-more:] == items:
+        for _ in range(-more):
+            del array[0]
+    else:
+        table[key] = items

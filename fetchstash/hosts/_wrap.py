@@ -10,7 +10,7 @@ from fetchstash.hosts._file import change_file
 from fetchstash.hosts._hosts import CommandHost, FileHost, Place
 from fetchstash.hosts._jsonc import value_at
 from fetchstash.hosts._register import NAME, kept
-from fetchstash.hosts._servers import Entry, JsonServers, Servers, as_table
+from fetchstash.hosts._servers import Entry, Servers, as_table, servers_of
 
 WRAPPED_ENTRY = "WRAPPED_ENTRY"
 """The variable with what the words of a wrapped entry do not tell of the entry before."""
@@ -77,7 +77,7 @@ def unwrap(host: FileHost | CommandHost, names: tuple[str, ...], place: Place) -
 def _change(
     host: FileHost | CommandHost, names: tuple[str, ...], place: Place, decide: _Decide, done: str
 ) -> str:
-    file = _file(host, place)
+    file = host.file(place)
     if not file.exists():
         raise BadArgument(f"{host.title} has no settings file {file}.", "Add a server there first.")
     changed: dict[str, None] = {}
@@ -86,7 +86,7 @@ def _change(
     def edit(text: str) -> str:
         known: dict[str, None] = {}
         for path in _sections(host, text):
-            servers = _servers(host, text, path)
+            servers = servers_of(host, text, path)
             for name, entry in servers.entries.items():
                 known[name] = None
                 if (names and name not in names) or name == NAME:
@@ -128,37 +128,13 @@ def _apply(edit: _Edit, servers: Servers, name: str, entry: Entry) -> None:
         raise BadArgument(what, "Nothing was changed. Change it by hand.")
 
 
-def _file(host: FileHost | CommandHost, place: Place) -> Path:
-    """Return the file with a host's servers."""
-    if isinstance(host, FileHost):
-        return host.file(place)
-    match host.name:
-        case "claude-code":
-            return place.home / ".claude.json"
-        case "gemini":
-            return place.home / ".gemini" / "settings.json"
-        case _:
-            home = place.environment.get("CODEX_HOME")
-            return (Path(home) if home else place.home / ".codex") / "config.toml"
-
-
 def _sections(host: FileHost | CommandHost, text: str) -> list[list[str]]:
     """Return the paths of keys under which a host's file has servers."""
-    if host.name == "codex":
-        return [["mcp_servers"]]
-    sections = [[host.section if isinstance(host, FileHost) else "mcpServers"]]
+    sections = [[host.section]]
     if host.name == "claude-code":  # `claude mcp add` without a scope adds to a project here
         projects = as_table(value_at(text, ["projects"]))
         sections += [["projects", name, "mcpServers"] for name in projects]
     return sections
-
-
-def _servers(host: FileHost | CommandHost, text: str, path: list[str]) -> Servers:
-    if host.name != "codex":
-        return JsonServers(text, path)
-    from fetchstash.hosts._toml import TomlServers  # noqa: PLC0415 - imports tomlkit
-
-    return TomlServers(text, path)
 
 
 def _wrapped(entry: Entry, program: list[str], title: str) -> _Edit | _Refusal | None:
@@ -173,8 +149,8 @@ def _wrapped(entry: Entry, program: list[str], title: str) -> _Edit | _Refusal |
         return _Edit((), {"command": program[0], "args": words})
     url = next((entry[key] for key in _URL_KEYS if isinstance(entry.get(key), str)), None)
     if url is None:
-        reason = "its settings have neither a command nor a URL that can be read"
-        return _Refusal(reason, "Correct them, or leave it out.")
+        reason = "its entry has neither a command nor a URL that can be read"
+        return _Refusal(reason, "Leave it out, or write them as texts.")
     if (transport := entry.get("type")) in ("sse", "ws"):
         reason = f"its transport is {transport}, and the gateway has streamable HTTP alone"
         return _Refusal(reason, "Give it a URL of streamable HTTP, or leave it out.")

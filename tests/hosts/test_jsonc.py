@@ -129,6 +129,9 @@ def test_any_layout_of_any_object_is_edited_right(
 
     text = spaced(value)
     assert _jsonc.value_at(text, []) == value
+    for removed in value:
+        others = {key: item for key, item in value.items() if key != removed}
+        assert _jsonc.value_at(_jsonc.without_value(text, [removed]), []) == others
     target = value
     for key in path[:-1]:
         if not isinstance(target.setdefault(key, {}), dict):

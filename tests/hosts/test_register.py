@@ -2,6 +2,7 @@ import json
 import os
 import stat
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +229,8 @@ def test_a_host_with_a_command_of_its_own_is_registered_by_it(
     put(programs, host.program, "print('said:', *sys.argv[1:])")
     words = " ".join((*host.scope, "fetchstash", *host.separator, *START))
     assert f"said: mcp add {words}" in register(host, START, place)
-    assert f"said: mcp remove {' '.join((*host.scope, 'fetchstash'))}" in unregister(host, place)
+    removed = unregister(host, place)
+    assert removed.endswith(f"said: mcp remove {' '.join((*host.scope, 'fetchstash'))}")
 
 
 @posix
@@ -240,6 +242,58 @@ def test_a_refusal_of_a_hosts_command_is_one_line(place: Place, programs: Path) 
     put(programs, "claude", "sys.exit('no right to do that')")
     with pytest.raises(StoreError, match="no right to do that"):
         register(HOSTS["claude-code"], START, place)
+
+
+@posix
+def test_removing_what_gemini_cli_does_not_have_says_so(place: Place, programs: Path) -> None:
+    put(programs, "gemini", "print('Server \"fetchstash\" not found in user settings.')")
+    assert "Gemini CLI does not have it: nothing" in unregister(HOSTS["gemini"], place)
+
+
+OWN_ENTRIES = {
+    "claude-code": '{"mcpServers": {"fetchstash": {"type": "stdio", "command": "/old", %s}}}',
+    "codex": '# mine\n[mcp_servers.fetchstash] # here\ncommand = "/old"\n%s\n',
+    "gemini": '{"mcpServers": {"fetchstash": {"command": "/old", %s, "trust": true}}}',
+}
+
+
+@pytest.mark.parametrize(("name", "text"), OWN_ENTRIES.items(), ids=OWN_ENTRIES)
+def test_an_entry_of_a_host_with_a_command_is_brought_up_to_date_in_place(
+    name: str, text: str, place: Place, programs: Path
+) -> None:
+    host, sign = HOSTS[name], " = " if name == "codex" else ": "
+    key = "args" if name == "codex" else '"args"'
+    file = host.file(place)
+    file.parent.mkdir(exist_ok=True)
+    put(programs, "claude", "sys.exit(1)")
+    for before, after in (
+        ('["serve", "--ephemeral"]', '["serve", "--ephemeral"]'),
+        ('["--from", "old.whl", "fetchstash", "serve"]', '["serve"]'),
+    ):
+        file.write_text(text % f"{key}{sign}{before}")
+        assert "Registered with" in register(host, START, place)
+        written = file.read_text()
+        servers = tomllib.loads(written)["mcp_servers"] if name == "codex" else None
+        entry = (servers or json.loads(written)["mcpServers"])["fetchstash"]
+        assert (entry["command"], entry["args"]) == (START[0], json.loads(after))
+        assert set(entry) >= {"trust"} or name != "gemini"
+        assert "# here" in written or name != "codex"
+        assert "has it already: nothing was changed" in register(host, START, place)
+
+
+@pytest.mark.parametrize("name", ["codex", "cursor"])
+def test_an_entry_over_http_of_the_same_name_is_not_mixed_with_ours(
+    name: str, place: Place
+) -> None:
+    file = HOSTS[name].file(place)
+    file.parent.mkdir()
+    text = '{"mcpServers": {"fetchstash": {"url": "https://team.example/mcp"}}}'
+    if name == "codex":
+        text = '[mcp_servers.fetchstash]\nurl = "https://team.example/mcp"\n'
+    file.write_text(text)
+    with pytest.raises(BadArgument, match=r"Nothing was changed\. Take it out first: --remove"):
+        register(HOSTS[name], START, place)
+    assert file.read_text() == text
 
 
 def run(home: Path, *arguments: str) -> Result:

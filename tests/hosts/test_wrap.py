@@ -13,7 +13,7 @@ import tomlkit
 from mcp import Client, StdioServerParameters
 
 from fetchstash.errors import BadArgument
-from fetchstash.hosts import HOSTS, FileHost, Place, unwrap, wrap
+from fetchstash.hosts import HOSTS, Place, unwrap, wrap
 from tests.gateway.conftest import FETCHSTASH, plain
 
 START = ["/opt/bin/fetchstash", "serve"]
@@ -50,18 +50,9 @@ def place(tmp_path: Path) -> Place:
     return Place("linux", tmp_path, {})
 
 
-def file_of(name: str, place: Place) -> Path:
-    host = HOSTS[name]
-    if isinstance(host, FileHost):
-        return host.file(place)
-    places = {"claude-code": ".claude.json", "gemini": ".gemini/settings.json"}
-    return place.home / places.get(name, ".codex/config.toml")
-
-
 @pytest.mark.parametrize("name", [name for name in HOSTS if name != "codex"])
 def test_servers_are_wrapped_in_place_and_brought_back(name: str, place: Place) -> None:
-    host, file = HOSTS[name], file_of(name, place)
-    section = host.section if isinstance(host, FileHost) else "mcpServers"
+    host, file, section = HOSTS[name], HOSTS[name].file(place), HOSTS[name].section
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({section: ENTRIES, "mine": 1}, indent=4))
     line = wrap(host, (), START, place)
@@ -80,7 +71,7 @@ def test_servers_are_wrapped_in_place_and_brought_back(name: str, place: Place) 
 
 
 def test_only_the_servers_that_are_named_are_wrapped(place: Place) -> None:
-    file = file_of("cursor", place)
+    file = HOSTS["cursor"].file(place)
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps({"mcpServers": ENTRIES}))
     wrap(HOSTS["cursor"], ("bare",), START, place)
@@ -96,7 +87,7 @@ def test_only_the_servers_that_are_named_are_wrapped(place: Place) -> None:
 
 
 def test_the_settings_of_codex_keep_their_comments(place: Place) -> None:
-    file = file_of("codex", place)
+    file = HOSTS["codex"].file(place)
     file.parent.mkdir()
     file.write_text(CODEX)
     wrap(HOSTS["codex"], (), START, place)
@@ -125,7 +116,7 @@ X-User = "USER_ID"
 
 
 def test_a_server_over_http_of_codex_gets_its_token_from_the_same_variable(place: Place) -> None:
-    file = file_of("codex", place)
+    file = HOSTS["codex"].file(place)
     file.parent.mkdir()
     file.write_text(CODEX + REMOTE)
     assert "Wrapped files, other, web in" in wrap(HOSTS["codex"], (), START, place)
@@ -170,7 +161,7 @@ FORMS = {
 
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
 def test_any_form_of_a_table_of_codex_is_wrapped_and_brought_back(text: str, place: Place) -> None:
-    file = file_of("codex", place)
+    file = HOSTS["codex"].file(place)
     file.parent.mkdir()
     file.write_bytes(text.encode())
     before = tomlkit.parse(text.removeprefix("\ufeff")).unwrap()
@@ -196,7 +187,7 @@ REFUSALS: dict[str, tuple[str, str]] = {
     ),
     "a text for arguments": (
         'command = "x"\nargs = "-y"',
-        "its settings have neither a command nor a URL that can be read",
+        "its entry has neither a command nor a URL that can be read",
     ),
 }
 
@@ -205,7 +196,7 @@ REFUSALS: dict[str, tuple[str, str]] = {
 def test_a_server_that_cannot_be_wrapped_is_refused_with_the_reason(
     entry: str, reason: str, place: Place
 ) -> None:
-    file = file_of("codex", place)
+    file = HOSTS["codex"].file(place)
     file.parent.mkdir()
     file.write_text(f"{CODEX}[mcp_servers.web]\n{entry}\n")
     with pytest.raises(BadArgument, match=r"Nothing was changed\.") as refused:
@@ -218,7 +209,7 @@ def test_a_server_that_cannot_be_wrapped_is_refused_with_the_reason(
 
 
 def test_a_server_that_may_need_a_login_is_wrapped_only_if_it_is_named(place: Place) -> None:
-    file = file_of("cursor", place)
+    file = HOSTS["cursor"].file(place)
     file.parent.mkdir(parents=True)
     servers = {"open": {"url": "https://o"}, "near": {"url": "http://127.0.0.1:3000/mcp"}}
     file.write_text(json.dumps({"mcpServers": servers}))
@@ -234,7 +225,7 @@ def test_a_server_that_may_need_a_login_is_wrapped_only_if_it_is_named(place: Pl
 
 
 def test_what_is_no_toml_is_said_to_be_that(place: Place) -> None:
-    file = file_of("codex", place)
+    file = HOSTS["codex"].file(place)
     file.parent.mkdir()
     file.write_text("[mcp_servers\n")
     with pytest.raises(BadArgument, match=r"config\.toml cannot be read: it is no TOML .*line 1"):
@@ -242,7 +233,7 @@ def test_what_is_no_toml_is_said_to_be_that(place: Place) -> None:
 
 
 def test_the_servers_of_each_project_of_claude_code_are_wrapped(place: Place) -> None:
-    file = file_of("claude-code", place)
+    file = HOSTS["claude-code"].file(place)
     entry: dict[str, Any] = {"type": "stdio", "command": "npx", "args": ["x"], "env": {}}
     before: dict[str, Any] = {"projects": {"/a": {"mcpServers": {"own": entry}, "n": 1}, "/b": {}}}
     file.write_text(json.dumps(before))
@@ -253,8 +244,25 @@ def test_the_servers_of_each_project_of_claude_code_are_wrapped(place: Place) ->
     assert json.loads(file.read_text()) == before
 
 
+@pytest.mark.parametrize(
+    ("name", "variable", "file"),
+    [
+        ("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json"),
+        ("codex", "CODEX_HOME", "config.toml"),
+        ("gemini", "GEMINI_CLI_HOME", ".gemini/settings.json"),
+    ],
+)
+def test_the_folder_that_a_hosts_own_variable_names_is_used(
+    name: str, variable: str, file: str, tmp_path: Path
+) -> None:
+    place = Place("linux", tmp_path / "home", {variable: str(tmp_path / "own")})
+    with pytest.raises(BadArgument) as refused:
+        wrap(HOSTS[name], (), START, place)
+    assert f"has no settings file {tmp_path / 'own' / file}." in refused.value.what
+
+
 def test_comments_and_other_keys_of_an_entry_in_json_stay(place: Place) -> None:
-    file = file_of("vscode", place)
+    file = HOSTS["vscode"].file(place)
     file.parent.mkdir(parents=True)
     before = """{
   "servers": {
@@ -286,7 +294,7 @@ def test_comments_and_other_keys_of_an_entry_in_json_stay(place: Place) -> None:
 
 
 def test_a_key_that_stands_twice_is_not_half_removed(place: Place) -> None:
-    file = file_of("cursor", place)
+    file = HOSTS["cursor"].file(place)
     file.parent.mkdir(parents=True)
     text = '{"mcpServers": {"web": {"url": "http://a", "url": "http://b"}}}'
     file.write_text(text)
@@ -310,7 +318,7 @@ BY_HAND: list[dict[str, Any]] = [
 def test_what_a_person_put_behind_the_gateway_by_hand_is_neither_wrapped_nor_lost(
     place: Place,
 ) -> None:
-    file = file_of("cursor", place)
+    file = HOSTS["cursor"].file(place)
     file.parent.mkdir(parents=True)
     servers: dict[str, Any] = {f"own{number}": entry for number, entry in enumerate(BY_HAND)}
     servers["none"] = None
@@ -327,7 +335,7 @@ def test_what_a_person_put_behind_the_gateway_by_hand_is_neither_wrapped_nor_los
 @pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_wrapped_entry_starts_and_answers(place: Place) -> None:
-    file = file_of("cursor", place)
+    file = HOSTS["cursor"].file(place)
     file.parent.mkdir(parents=True)
     command = plain("legacy")
     entry = {"command": command[0], "args": command[1:], "env": {"SECRET": "from the entry"}}
@@ -385,7 +393,7 @@ class Remote(BaseHTTPRequestHandler):
 @pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_wrapped_server_over_http_gets_its_headers(place: Place) -> None:
-    file = file_of("codex", place)
+    file = HOSTS["codex"].file(place)
     file.parent.mkdir()
     with ThreadingHTTPServer(("127.0.0.1", 0), Remote) as remote:
         threading.Thread(target=remote.serve_forever, args=(0.02,), daemon=True).start()
