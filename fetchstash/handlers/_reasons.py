@@ -186,6 +186,7 @@ class Reason(Enum):
     ZIP_NO_DIRECTORY = "the zip container is cut short: it has no directory", FETCH_AGAIN
     ZIP_DIRECTORY_CUT = "the zip container is damaged: its directory breaks off", KEPT
     ZIP_MEMBER_DAMAGED = "the zip container is damaged: a member cannot be unpacked", KEPT
+    ZIP_LARGE = "its members unpack to more than {limit:,} bytes in all", KEPT
     ZIP_MEMBER_LARGE = "a member of the zip container unpacks to more than {limit:,} bytes", KEPT
 
     # XML

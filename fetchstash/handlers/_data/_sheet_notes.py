@@ -28,14 +28,16 @@ def read_notes(source: Path) -> Iterator[Part]:
         if file.read(4) != b"PK\x03\x04":
             return
     prose = Prose()
-    with suppress(NoText), Zip(source) as container:
+    with suppress(NoText), Zip(source, is_document=True) as container:
         package = Package(container)
-        comments = [
-            line for name, part in _sheets(package) for line in _comments(package, name, part)
-        ]
+        read = set[str]()
+        lines = (
+            line for name, part in _sheets(package) for line in _comments(package, name, part, read)
+        )
+        comments = list(islice(lines, _MAX_COMMENTS))
         if comments:
             prose.heading("Comments", 2)
-        for line in comments[:_MAX_COMMENTS]:
+        for line in comments:
             prose.item(line)
         names = [entry.name for entry in islice(container.entries(), _MAX_MEMBERS)]
         for name in sorted(filter(_CHART.fullmatch, names), key=_number)[:_MAX_CHARTS]:
@@ -56,22 +58,25 @@ def _number(name: str) -> int:
 
 
 def _sheets(package: Package) -> Iterator[tuple[str, str]]:
-    """Yield name and part of each sheet (ECMA-376-1, section 18.2.19)."""
+    """Yield name and part of each sheet (ECMA-376-1, section 18.2.19), each part once."""
     if "xl/workbook.xml" not in package:
         return
     names = _Names()
     package.read_small("xl/workbook.xml", names)
     relations = package.relations("xl/workbook.xml")
-    for name, number in names.sheets:
-        if number in relations:
-            yield name, relations[number].target
+    parts = {relations[number].target: name for name, number in names.sheets if number in relations}
+    for part, name in parts.items():
+        yield name, part
 
 
-def _comments(package: Package, sheet: str, part: str) -> Iterator[str]:
+def _comments(package: Package, sheet: str, part: str, read: set[str]) -> Iterator[str]:
     relations = package.relations(part).values()
     # Threads of 2018 stand in both parts; the older one repeats them as one text.
     threaded = [r for r in relations if r.kind == "threadedComment"]
     for relation in threaded or [r for r in relations if r.kind == "comments"]:
+        if relation.target in read:
+            continue
+        read.add(relation.target)
         reader = _Comments()
         package.read_small(relation.target, reader)
         for cell, author, text in reader.found:

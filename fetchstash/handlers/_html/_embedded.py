@@ -16,6 +16,8 @@ from fetchstash.handlers._data._json_values import is_array, is_object
 MAX_CHARS = 8_000_000
 """Of the scripts that are read."""
 MAX_NODES = 100_000
+MAX_FAILED_CHARS = 500_000_000
+"""Characters before values that cannot be read, all together: about 0.3 s."""
 MAX_DEPTH = 60
 MAX_STRINGS = 20_000
 
@@ -28,7 +30,8 @@ _MARKER = re.compile("|".join(_MARKERS))
 _JSON_TYPES = re.compile(r"(?:application|text)/(?:[\w.+-]{0,40}\+)?json\b", re.IGNORECASE)
 _ASSIGNED = re.compile(r"[\w$\].\"')]\s{0,20}=\s{0,20}(?:JSON\.parse\(\s{0,20})?(?=[{\[\"])")
 _PUSHED = re.compile(r"__next_f\.push\(\s{0,20}(?=\[)|\.enqueue\(\s{0,20}(?=\")")
-_STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"")
+# A quote behind a backslash begins no string: else each of many would be followed to the end.
+_STRING = re.compile(r"(?<!\\)\"(?:[^\"\\\n]++|\\.)*+\"")
 _ROW = re.compile(rb"([0-9a-f]{1,8}):(T([0-9a-f]{1,8}),)?")
 _REFERENCE = re.compile(r"\$[L@]?([0-9a-f]{1,8})")
 _DECODER = json.JSONDecoder()
@@ -54,7 +57,7 @@ def values(sources: list[Source]) -> Iterator[tuple[str, Any]]:
         spare -= len(text)
         if spare < 0:
             return
-        pieces = [_at(text, match.end()) for match in _PUSHED.finditer(text)]
+        pieces = [value for _, value in _values_behind(_PUSHED, text)]
         if pieces:
             streams.setdefault(name, []).extend(filter(None, map(_piece, pieces)))
             continue
@@ -94,20 +97,29 @@ def _piece(pushed: Any) -> str:
 def _assigned(text: str) -> Any:
     """Return the largest JSON value that a script assigns, None if there is none."""
     values: list[tuple[int, Any]] = []
-    end = 0
-    for match in _ASSIGNED.finditer(text):
+    for size, assigned in _values_behind(_ASSIGNED, text):
+        # A string is what JSON.parse is called with.
+        value = _loaded(assigned) if isinstance(assigned, str) else assigned
+        if is_object(value) or is_array(value):
+            values.append((size, value))
+    return max(values, key=itemgetter(0))[1] if values else None
+
+
+def _values_behind(start: re.Pattern[str], text: str) -> Iterator[tuple[int, Any]]:
+    """Yield size and value of the JSON behind each match that is not inside of another value."""
+    end, spare = 0, MAX_FAILED_CHARS
+    for match in start.finditer(text):
         if match.end() < end:
             continue
         try:
             value, end = _DECODER.raw_decode(text, match.end())
         except (ValueError, RecursionError):
             end = 0
+            spare -= match.end()  # json counts the lines before an error
+            if spare < 0:
+                return
             continue
-        if isinstance(value, str):  # JSON.parse of a string
-            value = _loaded(value)
-        if is_object(value) or is_array(value):
-            values.append((end - match.end(), value))
-    return max(values, key=itemgetter(0))[1] if values else None
+        yield end - match.end(), value
 
 
 def _strings(text: str) -> list[str]:

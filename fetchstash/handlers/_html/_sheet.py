@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
+from math import comb
 
 from fetchstash.handlers._html._css import EVERYWHERE, rules, unescape
 from fetchstash.handlers._html._names import names
@@ -13,6 +15,8 @@ MAX_RULES_ALIKE = 200
 MAX_SELECTOR_CHARS = 300
 MAX_SELECTOR_COST = 50_000_000
 """Elements visited for the selectors of several elements: about 0.1 s."""
+MAX_STEPS = 100_000_000
+"""Ancestors and siblings that lexbor may try for them: it tries all combinations, 40 ns each."""
 
 _SIMPLE = re.compile(r"([a-z][a-z0-9-]*)?((?:[.#](?:[\w-]|\\.)+)*)", re.IGNORECASE)
 _NAME = re.compile(r"[.#](?:[\w-]|\\.)+")
@@ -28,6 +32,8 @@ _STATIC = names(
 """Pseudo-classes that do not depend on what a reader does."""
 _COSTLY = re.compile(r":has|:nth|:only|:last|~")
 _NOT_CLASS = re.compile(r":not\(\s*\.((?:[\w-]|\\.)+)")
+
+_BRACKETS = re.compile(r"\[[^\]]*\]")
 
 Select = Callable[[str], frozenset[int]]
 """Returns the ids of the elements that a selector matches."""
@@ -62,18 +68,26 @@ class StyleSheet:
     """The rules of the page's own style sheets.
 
     A rule that shows an element of the same class or id in any context cancels the hiding: it is a
-    tab or a menu that opens. ``select`` runs a selector over the page of ``size`` elements.
+    tab or a menu that opens. ``select`` runs a selector over the page of ``size`` elements, which
+    are nested as deep as ``depth`` says.
     ``complete``: the page has no other style sheets. If it has, only those colours count that are
     set together with their background: others may overrule the rest.
     """
 
     def __init__(
-        self, sources: Iterable[str], select: Select, size: int, *, complete: bool
+        self,
+        sources: Iterable[str],
+        select: Select,
+        size: int,
+        depth: Callable[[], int],
+        *,
+        complete: bool,
     ) -> None:
         self.complete = complete
         self._select = select
         self._size = max(size, 1)
-        self._spare = MAX_SELECTOR_COST
+        self._spare, self._steps = MAX_SELECTOR_COST, MAX_STEPS
+        self._depth = cache(depth)
         self._entries: dict[str, list[_Entry]] = {}
         self._known: dict[tuple[str, str, str], _Rules] = {}
         self._merged: dict[tuple[int, ...], Style] = {}
@@ -191,14 +205,35 @@ class StyleSheet:
         if entry.matches is None:
             cost = self._size * (self._size if _COSTLY.search(entry.selector) else 1)
             self._spare -= cost
-            is_off = self._spare < 0 or self._waits_for_class(entry.selector)
+            is_off = (
+                self._spare < 0 or self._is_slow(entry) or self._waits_for_class(entry.selector)
+            )
             entry.matches = frozenset() if is_off else self._select(entry.selector)
             self._spare += cost if self._spare < 0 else 0
         return entry.matches
 
+    def _is_slow(self, entry: _Entry) -> bool:
+        """Return whether a selector may take more steps than are left; else take them off."""
+        names = "".join(name[0] + re.escape(name[1:]) for name in entry.names)
+        last = self._select(f"{entry.tag}{names}" or "*")
+        steps = _worst(entry.selector, self._depth(), self._size) * (len(last) or self._size)
+        if steps > self._steps:
+            return True
+        self._steps -= steps
+        return False
+
     def _waits_for_class(self, selector: str) -> bool:
         """Return whether a script takes the match back by a class, as carousels do."""
         return any(self._select(f".{name}") for name in _NOT_CLASS.findall(selector))
+
+
+def _worst(selector: str, depth: int, size: int) -> int:
+    """Return how many combinations of ancestors and siblings an element may be tried with."""
+    combinators = _COMBINATOR.findall(_BRACKETS.sub("", selector).strip())
+    ancestors = sum(not combinator.strip() for combinator in combinators)
+    siblings = sum("~" in combinator for combinator in combinators)
+    inside: int = size ** min(selector.count(":has"), 9)
+    return comb(max(depth, 2 * ancestors), ancestors) * comb(size + siblings, siblings) * inside
 
 
 def _shows(declarations: str) -> bool:

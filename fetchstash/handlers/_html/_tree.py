@@ -113,9 +113,19 @@ def parse(source: str) -> Page:
     complete = bool(sheets) and not any("@import" in sheet for sheet in sheets)
     if any("stylesheet" in link.get("rel", "").lower() for link in page.links):
         complete = False
-    sheet = StyleSheet(sheets, select, source.count("<") // 2, complete=complete)
+    size = source.count("<") // 2
+    sheet = StyleSheet(sheets, select, size, lambda: _depth(root), complete=complete)
     _Copy(page, sheet, body).run(root)
     return page
+
+
+def _depth(root: "LexborNode") -> int:
+    """Return how deep the elements of a page are nested."""
+    depths = {root.mem_id: 1}
+    for node in root.traverse():
+        if (parent := node.parent) is not None and parent.mem_id in depths:
+            depths[node.mem_id] = depths[parent.mem_id] + 1
+    return max(depths.values())
 
 
 def _sheet_text(node: "LexborNode") -> list[str]:

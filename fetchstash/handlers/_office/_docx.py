@@ -31,13 +31,13 @@ class DocxHandler(BesideParts):
 
     def read_beside(self, source: Path, extracted: Extracted, beside: Beside) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText if it cannot be read."""
-        with Zip(source) as container:
+        with Zip(source, is_document=True) as container:
             package = Package(container)
             package.describe(extracted)
             main = package.main_part("word/document.xml")
             styles, numbering = Styles(), Numbering()
             relations = package.relations(main)
-            for relation in relations.values():
+            for relation in dict.fromkeys(relations.values()):
                 if relation.kind == "styles":
                     package.read_small(relation.target, styles)
                 elif relation.kind == "numbering":

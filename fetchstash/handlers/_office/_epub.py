@@ -33,7 +33,7 @@ class EpubHandler(BesideParts):
         """Yield the parts of ``source``. Raises NoText if it cannot be read."""
         from fetchstash.handlers._html._whole import whole  # noqa: PLC0415 - imports the HTML parser
 
-        with Zip(source) as container:
+        with Zip(source, is_document=True) as container:
             entries = {entry.name: entry for entry in islice(container.entries(), _MAX_MEMBERS)}
             _refuse_locked(container, entries)
             package = _package(container, entries)

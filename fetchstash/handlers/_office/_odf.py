@@ -36,7 +36,7 @@ class OdfHandler(BesideParts):
 
     def read_beside(self, source: Path, extracted: Extracted, beside: Beside) -> Iterator[Part]:
         """Yield the parts of any OpenDocument file. Raises NoText if it cannot be read."""
-        with Zip(source) as container:
+        with Zip(source, is_document=True) as container:
             entries = {e.name: e for e in islice(container.entries(), _MAX_MEMBERS)}
             if "META-INF/manifest.xml" in entries:
                 manifest = container.read(entries["META-INF/manifest.xml"], _MAX_SMALL_MEMBER)

@@ -19,6 +19,7 @@ _TITLES = {"title", "ctrTitle"}
 _FURNITURE = {"sldNum", "dt", "ftr", "hdr", "sldImg"}
 _NO_TITLES = {"Presentation", "PowerPoint Presentation"}
 _BODIES = {"body", "subTitle", "obj"}
+_BESIDE = {"chart", "comments", "diagramData", "notesSlide"}
 
 
 class PptxHandler(BesideParts):
@@ -28,16 +29,18 @@ class PptxHandler(BesideParts):
 
     def read_beside(self, source: Path, extracted: Extracted, beside: Beside) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText if it cannot be read."""
-        with Zip(source) as container:
+        with Zip(source, is_document=True) as container:
             package = Package(container)
             package.describe(extracted)
             if extracted.facts.title in _NO_TITLES:
                 extracted.learn(title="")
             prose = Prose()
             slides = Slides(prose)
+            # Each part beside a slide is read once, whatever number of slides refers to it.
+            read = set[str]()
             for slide in _slides(package):
                 slides.begin()
-                yield from _read_slide(package, slide, slides, prose, beside)
+                yield from _read_slide(package, slide, slides, prose, beside, read)
             extracted.learn(pages=slides.count, structure_info=slides.summary())
             yield from prose.end()
 
@@ -54,13 +57,16 @@ def _slides(package: Package) -> list[str]:
 
 
 def _read_slide(
-    package: Package, slide: str, slides: Slides, prose: Prose, beside: Beside
+    package: Package, slide: str, slides: Slides, prose: Prose, beside: Beside, read: set[str]
 ) -> Iterator[Part]:
     relations = package.relations(slide)
     reader = _Reader(prose, relations, beside, slides)
     yield from read_prose(package.chunks(slide), reader, prose)
     slides.end(reader.pictures, reader.descriptions, reader.shown)
     for relation in sorted(relations.values(), key=lambda relation: relation.kind):
+        if relation.kind not in _BESIDE or relation.target in read:
+            continue
+        read.add(relation.target)
         if relation.kind == "chart":
             chart = Chart()
             package.read_small(relation.target, chart)
@@ -70,7 +76,7 @@ def _read_slide(
             package.read_small(relation.target, comments)
             for text in comments.texts:
                 prose.paragraph(f"Comment: {text}" if text.strip() else "")
-        elif relation.kind in {"diagramData", "notesSlide"}:
+        else:
             label = "Notes: " if relation.kind == "notesSlide" else ""
             within = _Reader(prose, {}, beside, label=label)
             yield from read_prose(package.chunks(relation.target), within, prose)

@@ -7,6 +7,7 @@ members are inflated in steps, up to a limit.
 import os
 import re
 import struct
+import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,10 @@ from typing import Self
 from fetchstash.handlers._reasons import Reason
 
 MAX_MEMBER = 256 * 1024 * 1024
+# What a document may unpack to: some MiB, and a multiple of its size that no honest one needs. The
+# same member counts each time: a part that unpacks well could be named a thousand times.
+_FREE_BYTES = 16 * 1024 * 1024
+_MAX_RATIO = 100
 _STEP = 64 * 1024
 _MAX_COMMENT = 65_535
 
@@ -52,12 +57,17 @@ class Entry:
 
 
 class Zip:
-    """An open zip file. Any method raises NoText if it is none or is damaged."""
+    """An open zip file. Any method raises NoText if it is none or is damaged.
 
-    def __init__(self, source: Path) -> None:
+    The members of a document are bounded all together, those of an archive one by one.
+    """
+
+    def __init__(self, source: Path, *, is_document: bool = False) -> None:
         self._file = source.open("rb")
         try:
             self._length = os.fstat(self._file.fileno()).st_size
+            self._limit = _FREE_BYTES + _MAX_RATIO * self._length if is_document else sys.maxsize
+            self._left = self._limit
             self.count, self._directory_at, self._directory_size, self._shift = (
                 self._find_directory()
             )
@@ -129,8 +139,10 @@ class Zip:
         packed = self._packed(entry)
         size = crc = 0
         try:
+            self._spend(0)
             for piece in packed if entry.method == _STORED else inflated(packed):
                 size += len(piece)
+                self._spend(len(piece))
                 crc = zlib.crc32(piece, crc)
                 if size > limit:
                     raise Reason.ZIP_MEMBER_LARGE.error(limit=limit)
@@ -139,6 +151,11 @@ class Zip:
             raise Reason.ZIP_MEMBER_DAMAGED.error() from None
         if crc != entry.crc:
             raise Reason.ZIP_CHECKSUM.error()
+
+    def _spend(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise Reason.ZIP_LARGE.error(limit=self._limit)
 
     def read(self, entry: Entry, limit: int) -> bytes:
         """Return the content of a member. Raises NoText if it is larger than ``limit`` bytes."""

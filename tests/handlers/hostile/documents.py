@@ -131,6 +131,46 @@ def documents() -> dict[str, bytes]:
     }  # fmt: skip
 
 
+def wasteful() -> dict[str, bytes]:
+    """Return small files that name one part, or try one thing, again and again."""
+    types = {"[Content_Types].xml": "<Types/>"}
+    again = "".join(
+        f'<Relationship Id="a{n}" Type="x/KIND" Target="again.xml"/>' for n in range(3_000)
+    )
+    ids = "".join(f'<p:sldId r:id="s{n}"/>' for n in range(300))
+    slides = "".join(
+        f'<Relationship Id="s{n}" Type="x/slide" Target="slides/s{n}.xml"/>' for n in range(300)
+    )
+    sheets = "".join(f'<sheet name="s{n}" sheetId="{n + 1}" r:id="r{n}"/>' for n in range(300))
+    parts = "".join(
+        f'<Relationship Id="r{n}" Type="x/worksheet" Target="worksheets/s{n}.xml"/>'
+        for n in range(300)
+    )
+    slow = "b div div div div div div i, div:has(b) div div i { display: none }"
+    return {
+        "PPTX: each slide has one chart 3,000 times": packed(types | {
+            "ppt/presentation.xml": f'<p:presentation xmlns:r="r" xmlns:p="p"><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>',
+            "ppt/_rels/presentation.xml.rels": f"<R>{slides}</R>",
+            "ppt/slides/again.xml": "<c>" + "<d/>" * 100_000 + "</c>",
+        } | {f"ppt/slides/s{n}.xml": "<p:sld><a:p><a:r><a:t>Shown</a:t></a:r></a:p></p:sld>" for n in range(300)}
+          | {f"ppt/slides/_rels/s{n}.xml.rels": f"<R>{again.replace('KIND', 'chart')}</R>" for n in range(300)}),
+        "DOCX: one part of styles 3,000 times": packed(types | {
+            "word/document.xml": "<w:d><w:p><w:r><w:t>Shown</w:t></w:r></w:p></w:d>",
+            "word/_rels/document.xml.rels": f"<R>{again.replace('KIND', 'styles')}</R>",
+            "word/again.xml": "<s>" + "<d/>" * 100_000 + "</s>",
+        }),
+        "XLSX: 300 sheets with one part of comments": packed(types | workbook() | {
+            "xl/workbook.xml": f'<workbook xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><sheets>{sheets}</sheets></workbook>',
+            "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{parts}</Relationships>',
+            "xl/comments.xml": "<c>" + "<comment/>" * 1_000_000 + "</c>",
+        } | {f"xl/worksheets/s{n}.xml": '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData><row r="1"><c r="A1" t="str"><v>Shown</v></c></row></sheetData></worksheet>' for n in range(300)}
+          | {f"xl/worksheets/_rels/s{n}.xml.rels": '<R><Relationship Id="c" Type="x/comments" Target="../comments.xml"/></R>' for n in range(300)}),
+        "HTML: selectors that try every ancestor": (f"<!doctype html><style>{slow}</style>" + "<div>" * 100 + "<p>Shown</p><i>too</i>" * 300).encode(),
+        "HTML: values that are none": b"<!doctype html><script>" + b"window.__DATA__ = {" * 100_000 + b"</script><p>Shown</p>",
+        "HTML: quotes behind backslashes": b"<!doctype html><style>" + b'\\"' * 300_000 + b"</style><p>Shown</p>",
+    }  # fmt: skip
+
+
 def workbook() -> dict[str, str]:
     main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     relations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
